@@ -31,6 +31,28 @@ FORBIDDEN = {
 }
 
 
+#: Where kernels may be: in `core`, and where `data` reads and stores traces (`trace` in the house).
+KERNELS = (
+    "core",
+    "data/importers",
+    "data/store",
+    *(
+        f"data/{name}.py"
+        for name in [
+            "consistency",
+            "digits",
+            "lines",
+            "matching",
+            "packing",
+            "profile",
+            "replay",
+            "spill",
+            "utilization",
+        ]
+    ),
+)
+
+
 @cache
 def imports(path: Path) -> set[str]:
     """Every module that a file imports, at whatever level, with the names taken from it."""
@@ -92,6 +114,33 @@ def test_imports_make_no_circles() -> None:
         for name in free:
             del left[name]
     assert set(left) <= FRAME
+
+
+def test_kernels_are_in_core_and_where_traces_are_read():
+    makers = {
+        f"desktop.core.jit.{name}" for name in ["kernel", "arithmetic", "inlined", "formula", "instruction"]
+    } | {f"numba.{name}" for name in ("jit", "njit", "vectorize", "guvectorize", "cfunc")}
+    found = {path for path in PACKAGE.rglob("*.py") if any(knows(imports(path), name) for name in makers)}
+    homes = [PACKAGE / home for home in KERNELS]
+    assert all(home.exists() for home in homes)
+    assert not {path for path in found if not any(path.is_relative_to(home) for home in homes)}
+    assert all(any(path.is_relative_to(home) for path in found) for home in homes), "a home without kernels"
+
+
+def test_functions_are_short_and_take_few_parameters_or_say_why() -> None:
+    """Of window and workbench: 100 lines and 8 parameters, or a comment above with the reason."""
+    for path in (*modules("ui"), *modules("workbench")):
+        lines = path.read_text(encoding="utf-8").splitlines()
+        for node in ast.walk(ast.parse("\n".join(lines))):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                given = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+                many = len([one for one in given if one.arg not in ("self", "cls")]) > 8
+                above = lines[
+                    min([node, *node.decorator_list], key=lambda one: one.lineno).lineno - 2
+                ].strip()
+                assert not many or above.startswith("# Many: "), (path.name, node.name)
+                long = (node.end_lineno or 0) - node.lineno >= 100
+                assert not long or above.startswith("# Long: "), (path.name, node.name)
 
 
 def test_errors_progress_and_environment_know_nobody():
@@ -177,6 +226,19 @@ def test_tables_and_distributions_are_loaded_when_they_are_needed(
         [sys.executable, "-c", whole], capture_output=True, text=True, cwd=tmp_path, env=environment
     )
     assert done.stdout.splitlines()[-1:] == ["LOADED"], done.stdout[-500:] + done.stderr[-2000:]
+
+
+def test_kernels_that_are_kept_are_loaded_without_the_compiler(tmp_path: Path) -> None:
+    """The second of two imports finds all of them, and loads neither numba's libraries nor scipy's."""
+    trace = PACKAGE.parent / "resources" / "samples" / "cholesky_16" / "traces.otf2"
+    code = (
+        "import sys\nfrom desktop.cli import run\n"
+        f"code = run(['import', {str(trace)!r}, '-o', {str(tmp_path / 'x.h5')!r}, '--force'])\n"
+        "print(code, *{'scipy.linalg', 'numba.np.arraymath', 'desktop.core.open_regions'} & {*sys.modules})"
+    )
+    for _ in range(2):
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "0 desktop.core.open_regions"
 
 
 def test_figures_and_reports_need_no_plots():

@@ -3,36 +3,51 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from desktop import stopping
+from desktop.commands.asked import adder, positive
+from desktop.commands.terminal import DONE, FAILED, print_json, terminal_progress
 from desktop.progress import Progress
 
 if TYPE_CHECKING:
     from desktop.data.recording import Recorded
 
 
-def add_words(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of the command."""
     parser.usage = (
         "phasewright record [-o FOLDER] [--repeat K] [--no-open] [--json] -- COMMAND [ARGUMENT ...]"
     )
-    parser.add_argument(
-        "-o", "--output", type=Path, metavar="FOLDER", help="where to (default: PROGRAM.recorded, made here)"
-    )
-    parser.add_argument(
-        "--repeat", type=_count, default=1, metavar="K", help="run it so often, each into a folder of its own"
-    )
-    parser.add_argument("--no-open", action="store_true", help="do not open the window on what was recorded")
-    parser.add_argument("--json", action="store_true", help="one JSON object on standard output, no window")
+    add = adder(parser)
+    add("-o --output FOLDER", "where to (default: PROGRAM.recorded, made here)", type=Path)
+    add("--repeat K", "run it so often, each into a folder of its own", type=positive, default=1)
+    add("--no-open", "do not open the window on what was recorded")
+    add("--json", "one JSON object on standard output, no window")
     parser.add_argument(
         "program", nargs=argparse.REMAINDER, metavar="-- COMMAND", help="as in: -- mpirun -n 8 ./app"
     )
 
 
-def _count(text: str) -> int:
-    if not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 1 on")
-    return int(text)
+def main(options: argparse.Namespace) -> int:
+    with terminal_progress() as progress:
+        runs, facts = run(options, progress)
+    if options.json:
+        print_json(facts)
+    for line in () if options.json else lines(runs, facts):
+        print(line, flush=True)
+    codes = [str(one.code) for one in runs if one.code]
+    if codes:
+        print(f"phasewright: the program ended with exit code {', '.join(codes)}", file=sys.stderr)
+        return FAILED
+    if options.json or options.no_open or not can_show():
+        return DONE
+    from desktop.ui.app import run as run_window
+
+    stopping.check()
+    return run_window([str(one.folder) for one in runs])
 
 
 def run(options: argparse.Namespace, progress: Progress) -> tuple[list[Recorded], dict[str, Any]]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from desktop.core.jit import inlined, kernel
+from desktop.core.jit import arithmetic, inlined, kernel
 
 
 @inlined
@@ -37,6 +37,30 @@ def corrected(ticks: Any, which: Any, shift: Any, drift: Any, origin: Any) -> An
         c = which[i]
         found[i] = common(ticks[i], shift[c], drift[c], origin[c])
     return found
+
+
+@arithmetic
+def late_messages(
+    sender: Any, receiver: Any, sent: Any, received: Any, certain: Any, shift: Any, drift: Any, origin: Any,
+    number: int, wrong: Any, odd: Any,
+) -> None:  # fmt: skip
+    """Add to `wrong` (3,), and to `odd` for messages of odd number (the first is the `number`-th), how many
+    of those that are certain are received before they are sent by the common clock; the most ticks by which
+    they are, and the sum of all. All others (n,): clocks of both ends, ticks as recorded."""
+    for i in range(sent.size):
+        a, b = sender[i], receiver[i]
+        late = common(sent[i], shift[a], drift[a], origin[a]) - common(
+            received[i], shift[b], drift[b], origin[b]
+        )
+        if certain[i] == 0 or late <= 0:
+            continue
+        wrong[0] += 1
+        wrong[1] = max(wrong[1], late)
+        wrong[2] += late
+        if (number + i) % 2 == 1:
+            odd[0] += 1
+            odd[1] = max(odd[1], late)
+            odd[2] += late
 
 
 @kernel

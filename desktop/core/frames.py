@@ -62,6 +62,7 @@ TABLES: dict[str, tuple[Field, ...]] = {
         work | float64 | proc·s | computing processors times time
         rms | float64 | proc | root mean square deviation of the curve from the fit
         end_range_s | float64 | s | length of the range in which its end may lie without a larger error
+        name | text | | what it is called
     """),
     "sweep": _fields("""
         n | int64 | | number of phases asked for (parameters of model "budget")
@@ -232,8 +233,9 @@ class ArrayTable:
 
 
 def array_table(fields: Sequence[Field], columns: Mapping[str, Any]) -> ArrayTable:
-    """Declared columns, all of them numbers, without pandas. KeyError if one has no values."""
-    values = {one.name: np.asarray(columns[one.name], one.dtype) for one in fields}
+    """Declared columns without pandas. KeyError if one has no values."""
+    kinds: Any = {"text": object, "any": object}
+    values = {one.name: np.asarray(columns[one.name], kinds.get(one.dtype, one.dtype)) for one in fields}
     return ArrayTable(values, {one.name: one.unit for one in fields})
 
 

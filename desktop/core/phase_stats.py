@@ -23,7 +23,7 @@ class PhaseRow(NamedTuple):
     ``coefficients`` are ascending powers of (t - start_s), degree + 1 of them; ``error`` is the local L2
     error in processors * sqrt(s) and ``rms`` = error / sqrt(duration) the same as a deviation in processors;
     ``mean``, ``min``, ``max`` and ``work_s`` (processor-seconds) are the curve's own, not the fit's;
-    ``efficiency`` is mean / capacity, 0 when the capacity is 0.
+    ``name`` is what it is called, if anything; ``efficiency`` is mean / capacity, 0 when the capacity is 0.
     """
 
     start_s: float
@@ -37,6 +37,7 @@ class PhaseRow(NamedTuple):
     efficiency: float
     work_s: float
     rms: float
+    name: str = ""
 
 
 def phase_table(curve: StepCurve, fit: PhaseFit) -> list[PhaseRow]:
@@ -56,13 +57,15 @@ def phase_table(curve: StepCurve, fit: PhaseFit) -> list[PhaseRow]:
     breaks, degree = fit.breaks.tolist(), fit.degree.tolist()
     powers = [tuple(p[: d + 1]) for p, d in zip(fit.powers.tolist(), degree, strict=True)]
     values = [column.tolist() for column in (fit.error, mean, low, high, efficiency, work, rms)]
-    return list(map(PhaseRow, breaks[:-1], breaks[1:], degree, powers, *values))
+    names = fit.names or [""] * fit.n
+    return list(map(PhaseRow, breaks[:-1], breaks[1:], degree, powers, *values, names))
 
 
 def phase_frame(rows: Sequence[PhaseRow], fit: PhaseFit) -> DataFrame:
     """The rows of `phase_table` with their fit, index 0 to n - 1: the columns of `PhaseFit.to_frame`, then
-    those of ``TABLES["phase statistics"]`` of `desktop.core.frames`, all float64: mean, min, max (proc),
-    efficiency (a part of 1), work (proc·s), rms (proc), end_range_s (s); units also in ``attrs["units"]``.
+    those of ``TABLES["phase statistics"]`` of `desktop.core.frames`, float64 but the last: mean, min, max
+    (proc), efficiency (a part of 1), work (proc·s), rms (proc), end_range_s (s), name (text); units also in
+    ``attrs["units"]``.
     """
     from desktop.core.frames import frame
 
@@ -93,4 +96,5 @@ def _columns(rows: Sequence[PhaseRow], fit: PhaseFit) -> dict[str, Any]:
         "rms": [row.rms for row in rows],
         # What rounding alone makes of a fixed breakpoint is no range.
         "end_range_s": np.where(length > 1e-9 * fit.duration, length, 0.0),
+        "name": [row.name for row in rows],
     }

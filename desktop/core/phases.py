@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from desktop.core import partition
+from desktop.core import labels, partition
 from desktop.core.curve import StepCurve
 from desktop.core.tree import MomentTree, moment_tree
 from desktop.progress import ENDING, Cancelled
@@ -36,7 +36,7 @@ from desktop.progress import ENDING, Cancelled
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-MODELS = ("constant", "linear", "quadratic", "mixed", "budget")
+MODELS = tuple(labels.MODELS)
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -74,6 +74,7 @@ class PhaseFit:
         given by hand they are the least and the largest local error, and epsilon*(n) lies between.
     equidistribution : least over largest local error (weighted for ``mixed``); 1 is perfect.
     tight : (n,) which phases reach epsilon.
+    names : (n,) what the phases are called, () where nobody has named them.
     evaluations, updates : runs of Algorithm K, and merges of moments done in all of them.
     """
 
@@ -99,6 +100,7 @@ class PhaseFit:
     evaluations: int
     updates: int
     note: str
+    names: tuple[str, ...] = ()
 
     def value(self, t: ArrayLike) -> Floats:
         """Fitted processors at times `t` (s), in the shape of `t`; NaN outside the curve."""

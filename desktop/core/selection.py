@@ -29,17 +29,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from desktop.core.choice import MOST, Break, choose, not_shared
 from desktop.core.curve import StepCurve
-from desktop.core.phases import PhaseFit, Sweep, extend, fit, least_n, sweep
+from desktop.core.landmarks import NEAR, Landmark, Landmarks
+from desktop.core.phases import PhaseFit, Sweep, extend, fit, fit_breaks, least_n, sweep
 
 #: Every n up to these is fitted before the first suggestion: phases, and parameters for ``budget``.
 SWEEP, SWEEP_PARAMETERS = 20, 60
 #: `search` ends at this n. Its cost grows with the square: 200 mixed phases of a million steps take a second.
 LIMIT = 200
+#: What a fit says whose breakpoints were chosen.
+AS_SUGGESTED = "breaks as suggested"
 # Two breaks within this part of the curve's length are the same feature.
 _TOLERANCE = 0.01
 # A margin at least this part of the largest competes on the lasting of its breaks.
-_NEAR = 0.7
+_RIVAL = 0.7
 # A margin (a difference of logarithms) below this is no reason.
 _CLEAR = 0.15
 # A fall of S by less than this part, or a knee shallower than this part of the fall, is what noise does.
@@ -52,11 +56,28 @@ class Suggestion:
     """A number of phases (parameters for ``budget``) and one plain sentence on why.
 
     `limit_reached`: the search had to end while it still paid, a larger number might have been found.
+    `runner_up`: the next best number and why not, None where there is none. `chosen`: the breakpoints (inner
+    ones) that curve and structure speak for, None where the best fit of `n` phases is meant.
     """
 
     n: int
     reason: str
     limit_reached: bool = False
+    runner_up: tuple[int, str] | None = None
+    chosen: tuple[Break, ...] | None = None
+
+    def breaks(self, curve: StepCurve) -> tuple[float, ...] | None:
+        """(phases + 1,) the chosen breakpoints between the curve's ends, in seconds; None as `chosen`."""
+        if self.chosen is None:
+            return None
+        return (curve.start, *(one.time_s for one in self.chosen), curve.start + curve.duration)
+
+    def fit(self, curve: StepCurve, swept: Sweep) -> PhaseFit:
+        """The suggested phases; `swept` as `search` gave it."""
+        breaks = self.breaks(curve)
+        if breaks is None:
+            return swept.fit(self.n)
+        return replace(fit_breaks(curve, breaks, swept.model), note=AS_SUGGESTED)
 
 
 def search(
@@ -66,6 +87,7 @@ def search(
     locked: Sequence[float] = (),
     to: int = 0,
     stop: NDArray[Any] | None = None,
+    known: Landmarks | None = None,
 ) -> tuple[Sweep, Suggestion]:
     """Fit ever more phases while that pays, and say which number to take.
 
@@ -78,11 +100,16 @@ def search(
     ----------
     to : the sweep goes at least up to this n, and beyond `LIMIT` the search as well.
     locked, stop : as for `desktop.core.phases.fit`.
+    known : structure events of the run. Where it has any, they and the curve decide together
+        (`desktop.core.choice`), and of equally good breakpoints of a fit those at events are taken
+        (`at_events`). None: the curve alone, as in the published tables.
 
     Raises
     ------
     ValueError, Cancelled : as `desktop.core.phases.fit` does.
     """
+    if known is not None and known.events:
+        return _with_structure(curve, model, locked, to, stop, known)
     last = max(SWEEP_PARAMETERS if model == "budget" else SWEEP, least_n(model, locked))
     limit = max(LIMIT, last, to)
     found = sweep(curve, model, last, locked=locked, stop=stop)
@@ -96,6 +123,100 @@ def search(
         reason = f"{suggestion.reason}; the search ended at its limit of {end} {what}, more may be better"
         suggestion = replace(suggestion, reason=reason, limit_reached=True)
     return extend(curve, found, to, locked=locked, stop=stop), suggestion
+
+
+def _with_structure(
+    curve: StepCurve,
+    model: str,
+    locked: Sequence[float],
+    to: int,
+    stop: NDArray[Any] | None,
+    known: Landmarks,
+) -> tuple[Sweep, Suggestion]:
+    found = sweep(
+        curve,
+        model,
+        max(SWEEP_PARAMETERS if model == "budget" else SWEEP, least_n(model, locked)),
+        locked=locked,
+        stop=stop,
+    )
+    choice = choose(curve, found, known, locked)
+    if choice is None:  # locked breakpoints closer together than phases are looked for
+        return search(curve, model, locked=locked, to=to, stop=stop)
+    n = choice.n
+    if model == "budget" or choice.breaks:
+        breaks = (curve.start, *(one.time_s for one in choice.breaks), curve.start + curve.duration)
+        n = fit_breaks(curve, breaks, model).requested
+    second = choice.runner_up
+    runner_up = None if second is None else (second.n + n - choice.n, second.reason)
+    suggestion = Suggestion(n, choice.reason, choice.n == MOST, runner_up, choice.breaks)
+    swept = extend(curve, found, max(to, n), locked=locked, stop=stop)
+    fits = tuple(at_events(curve, one, known, locked) for one in swept.fits)
+    return replace(swept, fits=fits), suggestion
+
+
+def at_events(
+    curve: StepCurve, best: PhaseFit, known: Landmarks | None, locked: Sequence[float] = ()
+) -> PhaseFit:
+    """A fit as good, with breakpoints moved to structure events inside their ranges where that costs nothing.
+
+    Of several events in a range, one that most processors share comes first. The ranges stay those of the
+    fit. Fits of more than `SWEEP` phases are left as they are.
+    """
+    if known is None or not 1 < best.n <= SWEEP:
+        return best
+    breaks, time = best.breaks.copy(), np.array([event.time_s for event in known.events])
+    moved = best
+    for i in range(1, best.n):
+        low, high = best.break_low[i], best.break_high[i]
+        inside = np.flatnonzero((time >= low) & (time <= high))
+        if not inside.size or high - low <= 1e-9 * curve.duration or float(breaks[i]) in locked:
+            continue
+        event = known.events[
+            min(inside, key=lambda k: (not_shared(known.events[k]), abs(time[k] - breaks[i])))
+        ]
+        if not breaks[i - 1] < event.time_s < breaks[i + 1]:
+            continue
+        tried = breaks.copy()
+        tried[i] = event.time_s
+        degrees = best.degree.tolist() if best.model in ("mixed", "budget") else None
+        found = fit_breaks(curve, tried, best.model, degrees=degrees, like=moved)
+        if found.epsilon <= best.epsilon * (1 + 1e-9):
+            moved, breaks = found, tried
+    if moved is best:
+        return best
+    return replace(
+        moved,
+        requested=best.requested,
+        break_low=best.break_low,
+        break_high=best.break_high,
+        lower=best.lower,
+        upper=best.upper,
+        epsilon=best.epsilon,
+        evaluations=best.evaluations,
+        updates=best.updates,
+        note=best.note,
+    )
+
+
+def events_at(best: PhaseFit, known: Landmarks | None) -> list[list[Landmark]]:
+    """The structure events inside the range of each of the inner breakpoints (n - 1), or within `NEAR` of the
+    run of it, nearest first."""
+    if known is None:
+        return [[] for _ in range(best.n - 1)]
+    near = NEAR * float(best.breaks[-1] - best.breaks[0])
+    return [
+        sorted(
+            (e for e in known.events if min(low, t - near) <= e.time_s <= max(high, t + near)),
+            key=lambda e: abs(e.time_s - t),
+        )
+        for t, low, high in zip(
+            best.breaks[1:-1].tolist(),
+            best.break_low[1:-1].tolist(),
+            best.break_high[1:-1].tolist(),
+            strict=True,
+        )
+    ]
 
 
 def _at_the_end(found: Sweep, suggestion: Suggestion) -> bool:
@@ -145,10 +266,26 @@ def suggest(sweep: Sweep) -> Suggestion:
     if margin.max() < _CLEAR:
         phases = n // 2 if sweep.model == "budget" else n
         return _gradual(n, phases * sweep.epsilon[rows] ** 2, unit)
-    near = np.flatnonzero(margin >= _NEAR * margin.max()) + 1
+    near = np.flatnonzero(margin >= _RIVAL * margin.max()) + 1
     lasting = [_lasting(sweep, int(rows[i])) for i in near]
     i = int(near[-1 - int(np.argmax(lasting[::-1]))])
-    return Suggestion(int(n[i]), _reason(sweep, int(rows[i]), int(rows[i - 1]), unit))
+    at = _reason(sweep, int(rows[i]), int(rows[i - 1]), unit)
+    gains = np.concatenate([[0.0], 100 * (1 - np.exp(-margin))])
+    second = _second(
+        n, np.concatenate([[-np.inf], margin]), i, "gains {0:.0f} % beyond any later step", gains
+    )
+    return Suggestion(int(n[i]), at, runner_up=second)
+
+
+def _second(
+    n: NDArray[np.int64], score: NDArray[np.float64], best: int, words: str, value: NDArray[np.float64]
+) -> tuple[int, str] | None:
+    """The next best by its score, if it has one above 0."""
+    others = np.where(np.arange(n.size) == best, -np.inf, score)
+    i = int(others.argmax())
+    if not others[i] > 0:
+        return None
+    return int(n[i]), f"{words.format(float(value[i]))}, n = {int(n[best])} {value[best]:.0f} %"
 
 
 def _gradual(n: NDArray[np.int64], left: NDArray[np.float64], unit: str) -> Suggestion:
@@ -162,8 +299,10 @@ def _gradual(n: NDArray[np.int64], left: NDArray[np.float64], unit: str) -> Sugg
             k = int(n[i])
             return Suggestion(
                 k,
-                f"the error falls gradually; {_count(k, unit)} remove {100 * removed[i]:.0f} % of what "
-                f"{int(n[-1])} can remove beyond sharing out the noise, each further one little",
+                f"the error falls gradually and no number stands out; {_count(k, unit)} remove "
+                f"{100 * removed[i]:.0f} % of what {int(n[-1])} can remove beyond sharing out the noise, "
+                f"with {100 * (k - n[0]) / (n[-1] - n[0]):.0f} % of the further {unit}s",
+                runner_up=_second(n, knee, i, "removes {0:.0f} %", 100 * removed),
             )
     return Suggestion(int(n[0]), f"no number of {unit}s stands out: the error falls evenly as for mere noise")
 

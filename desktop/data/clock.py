@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from desktop.core import ideal
-from desktop.core.clock_kernels import corrected
+from desktop.core.clock_kernels import corrected, late_messages
 from desktop.core.clock_rates import MOST, LineBounds, Lines
 from desktop.core.clock_repair import Bounds, Held, late_sources
 from desktop.data.collectives import NEVER, depends, holds
@@ -199,28 +199,28 @@ class _Check:
             late_sources(held.start, held.process, begin, end, held.source, held.target, held.ordered, late)
             even = (found.instances + np.arange(late.size)) % 2 == 0
             found.instances += late.size
-            found.wrong = _plus(found.wrong, late, 0)
-            found.odd = _plus(found.odd, late[~even], 0)
+            found.wrong = _plus(found.wrong, *_lateness(late))
+            found.odd = _plus(found.odd, *_lateness(late[~even]))
             if bounds is not None:
                 bounds.add_collectives(held.only(even) if half else held)
             for part, chosen in zip(lines, (even, ~even), strict=False):
                 part.add_collectives(held.only(chosen))
+        wrong, odd = np.zeros((2, 3), np.int64)
         for m in self._messages(first):
-            even = (found.messages + np.arange(m.sent.size)) % 2 == 0
-            found.messages += m.sent.size
-            sure = m.certain > 0
             sender, receiver = process[m.sender], process[m.receiver]
-            passed = corrected(m.received, receiver, *clocks) - corrected(m.sent, sender, *clocks)
-            late = np.where(sure, -passed, 0)
-            found.wrong = _plus(found.wrong, late, 1)
-            found.odd = _plus(found.odd, late[~even], 1)
+            ends = sender, receiver, m.sent, m.received
+            late_messages(*ends, m.certain, *clocks, found.messages, wrong, odd)
+            sure, even = m.certain > 0, (found.messages + np.arange(m.sent.size)) % 2 == 0
+            found.messages += m.sent.size
             if bounds is not None:
                 some = sure & even if half else sure
-                bounds.add_messages(sender[some], receiver[some], (m.received - m.sent)[some])
+                bounds.add_messages(*_only(some, sender, receiver, m.received - m.sent))
             for part, chosen in zip(lines, (sure & even, sure & ~even), strict=False):
-                part.add_messages(sender[chosen], receiver[chosen], m.sent[chosen], m.received[chosen])
+                part.add_messages(*_only(chosen, *ends))
             if matched is not None:
                 matched(m)
+        found.wrong = _plus(found.wrong, 0, *wrong.tolist())
+        found.odd = _plus(found.odd, 0, *odd.tolist())
         return found
 
     def result(self, matched: Callable[[Matches], None] | None) -> ClockResult:
@@ -326,11 +326,17 @@ def _bounds(text: str) -> bool:
     return known is not None and known.sources != NEVER
 
 
-def _plus(wrong: Wrong, late: Ints, which: int) -> Wrong:
-    count = int(np.count_nonzero(late > 0))
+def _only(chosen: NDArray[np.bool_], *columns: Ints) -> tuple[Ints, ...]:
+    """The chosen rows (n,)."""
+    return columns if chosen.all() else tuple(column[chosen] for column in columns)
+
+
+def _lateness(late: Ints) -> tuple[int, int, int, int]:
+    """Of collectives (n,): how many are late; no messages; by how many ticks at most, and in all."""
+    return int(np.count_nonzero(late > 0)), 0, int(late.max(initial=0)), int(np.maximum(late, 0).sum())
+
+
+def _plus(wrong: Wrong, collectives: int, messages: int, most: int, total: int) -> Wrong:
     return Wrong(
-        wrong.collectives + (count if which == 0 else 0),
-        wrong.messages + (count if which == 1 else 0),
-        max(wrong.most, int(late.max(initial=0))),
-        wrong.total + int(np.maximum(late, 0).sum()),
+        wrong.collectives + collectives, wrong.messages + messages, max(wrong.most, most), wrong.total + total
     )

@@ -21,7 +21,21 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from desktop.core.jit import kernel
+from desktop.core.jit import arithmetic
+from desktop.core.open_regions import (
+    FREE,
+    NEWER,
+    REGION,
+    ROW,
+    SINCE,
+    STRAY,
+    TOP,
+    USED,
+    OpenRegions,
+    close_entry,
+    no_classes,
+    open_entry,
+)
 from desktop.data.classify import CLASSED, is_communication, mpi_call, region_activity
 from desktop.data.events import UNDEFINED, Activity, EventSource, ImportReport, Location, MessageKind, Region
 from desktop.progress import Progress
@@ -38,8 +52,8 @@ NO_COMMUNICATOR = 0xFFFFFFFF
 #: So many open regions are searched for the one that is left; no two of a program cross that far.
 FARTHEST = 1 << 12
 
-#: Messages whose record stands inside of the call that waits for it.
-_RECEIVED = (MessageKind.RECV, MessageKind.IRECV)
+#: Of each kind of message whether its record stands inside of the call that waits for it.
+_HEARD = np.array([k in (MessageKind.RECV, MessageKind.IRECV) for k in sorted(MessageKind)], np.uint8)
 
 #: Calls of MPI by their usual names, for `misspelt`: those that traces are made of.
 _USUAL = """send recv isend irecv bsend ssend rsend ibsend issend irsend sendrecv sendrecv_replace mrecv
@@ -398,6 +412,28 @@ def _short(source: EventSource, died: set[int]) -> list[int]:
     return sorted({i for of in counts.values() for i in of if of[i] < max(of.values()) and i not in died})
 
 
+class _Marked(OpenRegions):
+    """Open regions with two marks each: whether a record of MPI lies directly inside, and one that was
+    received."""
+
+    def __init__(self, regions: int) -> None:
+        super().__init__(no_classes(regions))
+        self._marks = np.zeros((2, self.entries.shape[1]), np.uint8)
+
+    def walk(self, time: Any, kind: Any, region: Any, *about: Any) -> None:
+        """Replay events as `_nest` does."""
+        self.state[ROW] = 0
+        while True:
+            _nest(
+                time, kind, region, *about, *self.rule[:2], self.last, self.entries, self.state, self._counts,
+                self._marks,
+            )  # fmt: skip
+            if self.state[ROW] == time.size:
+                return
+            self._make_room()
+            self._marks = np.concatenate([self._marks, np.zeros_like(self._marks)], axis=1)
+
+
 class _Walk:
     """The nesting of one location.
 
@@ -409,40 +445,29 @@ class _Walk:
     """
 
     def __init__(self, speaks: NDArray[np.bool_]) -> None:
-        n = speaks.size
         self._speaks = speaks
-        self.spoken, self.heard, self.calls, self.ticks = (np.zeros(n, np.int64) for _ in range(4))
-        self._opened = np.zeros(n, np.int64)
+        self.spoken, self.heard, self.calls, self.ticks = np.zeros((4, speaks.size), np.int64)
         self._state = np.zeros(_FIELDS, np.int64)
-        self._stack = np.zeros((4, 64), np.int64)
 
-    def take(self, time: Any, kind: Any, region: Any, record_time: Any, record_heard: Any) -> None:
-        done = 0
+    def take(
+        self, regions: _Marked, time: Any, kind: Any, region: Any, record_time: Any, record_heard: Any
+    ) -> int:
+        """Events, and the records of messages that lie in them or later: how many of these lie in them."""
         self._state[_RECORD] = 0
-        while True:
-            done = _nest(
-                time, kind, region, done, record_time, record_heard, self._speaks, self.spoken, self.heard,
-                self.calls, self.ticks, self._opened, self._state, self._stack,
-            )  # fmt: skip
-            if done == time.size:
-                return
-            stack = np.zeros((4, 2 * self._stack.shape[1]), np.int64)
-            stack[:, : self._stack.shape[1]] = self._stack
-            self._stack = stack
-
-    @property
-    def used(self) -> int:
-        """Records of messages that were taken of those that were offered."""
+        regions.walk(
+            time, kind, region, record_time, record_heard, self._speaks, self.spoken, self.heard, self.calls,
+            self.ticks, self._state,
+        )  # fmt: skip
         return int(self._state[_RECORD])
 
-    def finish(self) -> None:
-        state, depth = self._state, int(self._state[_DEPTH])
-        self.crossed, self.stray, self.loose = int(state[_CROSSED]), int(state[_STRAY]), int(state[_LOOSE])
+    def finish(self, regions: _Marked) -> None:
+        state, left = self._state, regions.open[0]
+        self.crossed, self.stray, self.loose = int(state[_CROSSED]), int(state[_STRAY]), regions.stray
         self.inner, self.communications = int(state[_INNER]), int(state[_SPOKE])
-        # The call in which a program died was entered last of all.
-        self.unclosed = int(self._speaks[self._stack[0, : depth - int(state[_ENTERED])]].sum())
-        self.longest = int(state[_LAST] - state[_FIRST])
         self.died = bool(state[_ENTERED])
+        # The call in which a program died was entered last of all.
+        self.unclosed = int(self._speaks[left[: left.size - self.died]].sum())
+        self.longest = int(state[_LAST] - state[_FIRST])
         self.last, self.before = int(state[_LAST]), int(state[_BEFORE])
 
 
@@ -450,16 +475,17 @@ def _walks(source: EventSource, regions: list[Region], progress: Progress) -> It
     speaks = np.array([is_communication(r) and not r.synthetic for r in regions], np.bool_)
     total = sum(source.rows("events", i) for i in range(len(source.locations)))
     done = 0
+    marked = _Marked(speaks.size)
     for i, location in enumerate(source.locations):
         if location.kind != "cpu" or not source.rows("events", i):
             continue
         walk, records = _Walk(speaks), _Records(source, i)
+        marked.begin()
         for time, kind, region in source.blocks("events", i, "time", "kind", "region"):
-            walk.take(time, kind, region.astype(np.int64), *records.until(int(time[-1])))
-            records.drop(walk.used)
+            records.drop(walk.take(marked, time, kind, region, *records.until(int(time[-1]))))
             done += time.size
             progress.step(done, total, "comparing regions and messages")
-        walk.finish()
+        walk.finish(marked)
         yield i, walk
 
 
@@ -467,9 +493,11 @@ class _Records:
     """Times of a location's messages and collectives, in order, and whether something was received."""
 
     def __init__(self, source: EventSource, location: int) -> None:
+        wanted = ("messages", ("time", "kind")), ("collectives", ("begin",))
         self._streams = [
-            source.blocks("messages", location, "time", "kind"),
-            source.blocks("collectives", location, "begin"),
+            source.blocks(table, location, *columns)
+            for table, columns in wanted
+            if source.rows(table, location)
         ]
         self._waiting = [(np.zeros(0, np.int64), np.zeros(0, np.uint8)) for _ in self._streams]
         self._ended = [False] * len(self._streams)
@@ -477,7 +505,7 @@ class _Records:
 
     def until(self, time: int) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
         """Those up to `time` that were not dropped."""
-        found = [self._merged]
+        found = [self._merged] if self._merged[0].size else []
         for k, stream in enumerate(self._streams):
             at, heard = self._waiting[k]
             while not self._ended[k] and (not at.size or at[-1] <= time):
@@ -485,94 +513,88 @@ class _Records:
                 if block is None:
                     self._ended[k] = True
                     break
-                kinds = np.isin(block[1], _RECEIVED) if len(block) > 1 else np.ones(block[0].size, bool)
+                kinds = _HEARD[block[1]] if len(block) > 1 else np.ones(block[0].size, np.uint8)
                 # What completes later says nothing of where it was called.
-                at, heard = np.concatenate([at, block[0]]), np.concatenate([heard, kinds.astype(np.uint8)])
+                at, heard = (np.concatenate(pair) for pair in ((at, block[0]), (heard, kinds)))
             n = int(np.searchsorted(at, time, "right"))
             found.append((at[:n], heard[:n]))
             self._waiting[k] = at[n:], heard[n:]
-        times = np.concatenate([part[0] for part in found])
-        order = np.argsort(times, kind="stable")
-        self._merged = times[order], np.concatenate([part[1] for part in found])[order]
+        if len(found) == 1:
+            self._merged = found[0]
+        elif found:
+            times = np.concatenate([part[0] for part in found])
+            order = np.argsort(times, kind="stable")
+            self._merged = times[order], np.concatenate([part[1] for part in found])[order]
         return self._merged
 
     def drop(self, count: int) -> None:
         self._merged = self._merged[0][count:], self._merged[1][count:]
 
 
-# Fields of a walk's state: open regions, next record, time of the first and the last event, what is counted,
-# whether there was an event, and whether the last one was an enter.
-(
-    _DEPTH, _RECORD, _FIRST, _LAST, _CROSSED, _STRAY, _INNER, _SPOKE, _BEGUN, _ENTERED, _BEFORE, _LOOSE,
-    _FIELDS,
-) = range(13)  # fmt: skip
+# Fields of a walk's state: next record, time of the first and the last event and of that before it, what is
+# counted, whether there was an event, and whether the last one was an enter.
+_RECORD, _FIRST, _LAST, _BEFORE, _CROSSED, _STRAY, _INNER, _SPOKE, _BEGUN, _ENTERED, _FIELDS = range(11)
 
 
-@kernel
+@arithmetic
 def _nest(
-    time: Any, kind: Any, region: Any, begin: int, record_time: Any, record_heard: Any, speaks: Any,
-    spoken: Any, heard: Any, calls: Any, ticks: Any, opened: Any, state: Any, stack: Any,
-) -> int:  # fmt: skip
-    """Replay events from row `begin` on; where it stopped: the end, or where `stack` is full.
-
-    opened (regions,): how often each is open. stack (4, room): region, time of the enter, whether a record
-    lies directly inside, and whether one that was received, outermost first.
-    """
-    for i in range(begin, time.size):
-        t, r = time[i], region[i]
-        if state[_BEGUN] == 0:
-            state[_BEGUN] = 1
-            state[_FIRST] = state[_LAST] = state[_BEFORE] = t
-        if t > state[_LAST]:
-            state[_BEFORE] = state[_LAST]
-        state[_LAST] = t
-        depth = state[_DEPTH]
+    time: Any, kind: Any, region: Any, record_time: Any, record_heard: Any, speaks: Any, spoken: Any,
+    heard: Any, calls: Any, ticks: Any, seen: Any, classes: Any, active: Any, last: Any, entries: Any,
+    state: Any, counts: Any, marks: Any,
+) -> None:  # fmt: skip
+    """Replay events from row ``state[ROW]`` on (`desktop.core.open_regions`), until the end or where there is
+    no room for another open region. marks (2, room): whether a record lies directly inside of an entry, and
+    whether one that was received."""
+    of_region = entries[REGION]
+    for i in range(state[ROW], time.size):
+        t, r = time[i], np.int64(region[i])
         enters = kind[i] == 0
-        state[_ENTERED] = enters
-        if enters and depth == stack.shape[1]:
-            return i
+        if enters and state[FREE] < 0 and state[USED] == entries.shape[1]:
+            state[ROW] = i
+            return
+        if seen[_BEGUN] == 0:
+            seen[_BEGUN] = 1
+            seen[_FIRST] = seen[_LAST] = seen[_BEFORE] = t
+        if t > seen[_LAST]:
+            seen[_BEFORE] = seen[_LAST]
+        seen[_LAST] = t
+        seen[_ENTERED] = enters
+        top = state[TOP]
+        in_call = top >= 0 and speaks[of_region[top]]
         # Records at the very time of an event may lie on either side of it: they are the call's of MPI.
-        at = state[_RECORD]
-        here = not enters and depth > 0 and speaks[stack[0, depth - 1]]
-        while at < record_time.size and (record_time[at] < t or (here and record_time[at] == t)):
-            if depth > 0:
-                stack[2, depth - 1] = 1
-                stack[3, depth - 1] |= record_heard[at]
+        at = seen[_RECORD]
+        here = not enters and in_call
+        later = i + 1 < time.size and time[i + 1] > t
+        while at < record_time.size and (
+            record_time[at] < t or (record_time[at] == t and (here or (not enters and top >= 0 and later)))
+        ):
+            if top >= 0:
+                marks[0, top] = 1
+                marks[1, top] |= record_heard[at]
             at += 1
-        if not enters and not here and depth > 0 and i + 1 < time.size and time[i + 1] > t:
-            while at < record_time.size and record_time[at] == t:
-                stack[2, depth - 1] = 1
-                stack[3, depth - 1] |= record_heard[at]
-                at += 1
-        state[_RECORD] = at
+        seen[_RECORD] = at
         if enters:
             calls[r] += 1
-            state[_SPOKE] += speaks[r]
-            if depth > 0 and speaks[r] and speaks[stack[0, depth - 1]]:
-                state[_INNER] += 1
-            stack[0, depth], stack[1, depth], stack[2, depth], stack[3, depth] = r, t, 0, 0
-            opened[r] += 1
-            state[_DEPTH] = depth + 1
+            seen[_SPOKE] += speaks[r]
+            seen[_INNER] += speaks[r] and in_call
+            open_entry(r, -1, t, classes, active, last, entries, state, counts)
+            marks[0, state[TOP]] = marks[1, state[TOP]] = 0
             continue
-        if opened[r] == 0:
-            state[_STRAY] += speaks[r]
-            state[_LOOSE] += 1
+        entry = last[r]
+        if entry < 0:
+            seen[_STRAY] += speaks[r]
+            state[STRAY] += 1
             continue
-        found = depth - 1
-        while found >= 0 and depth - found < FARTHEST and stack[0, found] != r:
-            found -= 1
-        if found < 0 or stack[0, found] != r:
+        across, far, above = False, 1, entries[NEWER, entry]
+        while above >= 0 and far < FARTHEST:
+            across = across or speaks[r] or speaks[of_region[above]]
+            above = entries[NEWER, above]
+            far += 1
+        if above >= 0:
             continue
-        opened[r] -= 1
-        spoken[r] += stack[2, found]
-        heard[r] += stack[3, found]
-        ticks[r] += t - stack[1, found]
-        across = False
-        for k in range(found + 1, depth):
-            across = across or speaks[r] or speaks[stack[0, k]]
-        state[_CROSSED] += across
-        for k in range(found, depth - 1):
-            for field in range(4):
-                stack[field, k] = stack[field, k + 1]
-        state[_DEPTH] = depth - 1
-    return time.size
+        spoken[r] += marks[0, entry]
+        heard[r] += marks[1, entry]
+        ticks[r] += t - entries[SINCE, entry]
+        seen[_CROSSED] += across
+        close_entry(entry, r, classes, active, last, entries, state, counts)
+    state[ROW] = time.size

@@ -18,6 +18,8 @@ from desktop.core.contrast import Cell, Contrast, table
 from desktop.core.curve import StepCurve
 from desktop.core.density import DRAWN, apart, line_density
 from desktop.core.gantt import NO_REGION, NO_REGION_NAME, OTHER_REGION, region_classes, region_shares
+from desktop.core.labels import ACTIVITIES
+from desktop.core.phase_names import phase_names
 from desktop.core.phase_stats import PhaseRow, phase_table
 from desktop.core.phases import PhaseFit, Sweep, fit_breaks
 from desktop.core.selection import Suggestion, search
@@ -25,19 +27,12 @@ from desktop.data.consistency import doubt
 from desktop.data.events import Activity
 from desktop.data.message_filter import MessageFilter
 from desktop.data.naming import location_labels, location_name
+from desktop.data.presence import structure
 from desktop.data.store import TraceStore
 from desktop.data.timeline import Timeline, open_timeline
 from desktop.data.utilization import Rules, Utilization, build
 from desktop.progress import Progress, Share
 
-#: The classes of a stack from its bottom, with their names.
-CLASSES = {
-    "computing": "Computing",
-    "overhead": "Overhead",
-    "io": "I/O",
-    "idle": "Idle",
-    "unmeasured": "Not measured",
-}
 #: Figures that can be drawn, in the order of a report.
 FIGURES = {
     "curve": "Utilization and its phases",
@@ -81,7 +76,9 @@ class Subject:
     `model`, `n` (None: the suggested number), `locked` and `breaks` (all inner ones, set by hand; seconds)
     are the fit, with `degrees` of the phases between `breaks` as `fit_breaks` takes them; `marks` are drawn
     on the curve; `names`: what regions are called instead. `limit`: the only range of time (seconds) that is
-    analysed, None for the whole run. `store` None: there is nothing to draw yet.
+    analysed, None for the whole run. `pure`: fits and suggestion by the curve alone;
+    `phase_names`: what phases are called by the user, each by a time inside of it (s). `store` None: there is
+    nothing to draw yet.
     """
 
     store: TraceStore | None
@@ -95,6 +92,8 @@ class Subject:
     marks: tuple[Mark, ...] = ()
     names: Mapping[str, str] = field(default_factory=dict)
     limit: tuple[float, float] | None = None
+    pure: bool = False
+    phase_names: tuple[tuple[float, str], ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +117,7 @@ class Bars:
     edges (columns + 1,) : ticks of `unit` seconds since the curve's start. Every break is one of them.
     ticks (rows, columns, classes) : processor-ticks. A row that is not there throughout has fewer than it
         could have.
-    classes : activities by their keys in `CLASSES`, or names of regions, then `shades` are their colours
+    classes : activities by their keys in `ACTIVITIES`, or names of regions, then `shades` are their colours
         (numbers of `desktop.core.gantt`, regions that have none of their own in one class).
     labels (rows,) : what stands beside the rows.
     """
@@ -215,7 +214,14 @@ def gather(
     use = build(store, rules, Share(progress, 0, 0.4))
     curve = use.curve() if subject.limit is None else use.curve().window(*subject.limit)
     progress.step(0.4, 1, "fitting every n")
-    swept, suggestion = search(curve, subject.model, locked=subject.locked, to=subject.n or 0, stop=stop)
+    known, found = None, structure(store, use, progress)
+    if not subject.pure:
+        everywhere = [mark for mark in subject.marks if not mark.where]
+        marks = {(t, m.text) for m in everywhere for t in (m.start_s, m.end_s) if t is not None}
+        known = found.known(curve, sorted(marks))
+    swept, suggestion = search(
+        curve, subject.model, locked=subject.locked, to=subject.n or 0, stop=stop, known=known
+    )
     if subject.breaks is not None:
         ends = curve.start, curve.start + curve.duration
         outside = [t for t in subject.breaks if not ends[0] < t < ends[1]]
@@ -229,9 +235,11 @@ def gather(
         n = suggestion.n if subject.n is None else subject.n
         if n < int(swept.n[0]):
             raise ValueError(f"{n} is fewer than the {int(swept.n[0])} that model and locked breaks need")
-        fit = swept.fit(n)
+        fit = suggestion.fit(curve, swept) if subject.n is None else swept.fit(n)
+    names = phase_names(found.doings(curve), fit.breaks, subject.phase_names, subject.names)
+    fit = replace(fit, names=names)
     progress.step(0.7, 1, "timeline")
-    found = Material(
+    gathered = Material(
         title=subject.title,
         curve=curve,
         stack=stack(use, subject.limit),
@@ -254,14 +262,14 @@ def gather(
         doubt=lost.short if (lost := doubt(store)) else "",
     )
     progress.step(1, 1)
-    return found, use
+    return gathered, use
 
 
 def stack(use: Utilization, limit: tuple[float, float] | None = None) -> dict[str, StepCurve]:
     """Processors by class over time, those that occur; what counts as computing is one class. Within `limit`
     (seconds), if one is given."""
     found = {"computing": use.curve()}
-    for name in list(CLASSES)[1:]:
+    for name in list(ACTIVITIES)[1:]:
         drawn_as = frozenset({Activity[name.upper()]}) - use.rules.computing
         level = replace(use, rules=replace(use.rules, computing=drawn_as)).curve()
         if level.level.any():
@@ -319,7 +327,7 @@ def bars(
         classes, shades, lut = _regions(store, timeline.weights(), names or {})
         order = np.arange(len(classes))
     else:
-        classes, shades, lut = tuple(CLASSES), (), None
+        classes, shades, lut = tuple(ACTIVITIES), (), None
         order = np.array([Activity[name.upper()] for name in classes])
     spent = timeline.spent(groups, edges, lut, Share(progress, 0.3, 1))[:, :, order]
     seen = np.flatnonzero(spent.any(axis=(0, 1))).tolist()

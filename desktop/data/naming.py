@@ -75,3 +75,14 @@ def _whole(trace: Path, member: str | None) -> Path:
 
 def _stem(name: str) -> str:
     return name.split(".")[0] or name
+
+
+def listed(ranks: tuple[int, ...]) -> str:
+    """Ranks, neighbours as a range: 0-3, 7."""
+    parts: list[list[int]] = []
+    for rank in ranks:
+        if parts and rank == parts[-1][1] + 1:
+            parts[-1][1] = rank
+        else:
+            parts.append([rank, rank])
+    return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in parts)

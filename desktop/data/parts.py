@@ -23,6 +23,7 @@ from desktop.data import importers
 from desktop.data.digest import EventDigest
 from desktop.data.events import Activity, Importer, ImportReport, Region, Severity
 from desktop.data.farm import Farm
+from desktop.data.presence import PresenceDigest
 from desktop.data.profile import PathNotes, TrafficDigest
 from desktop.data.steps import Steps
 from desktop.data.store import Source, StoreWriter, TraceStore, open_store
@@ -48,7 +49,7 @@ def all_summaries(writer: StoreWriter) -> EventDigest:
 
 
 #: What sums the rows of each location up while they are imported.
-DIGESTS = (all_summaries, TrafficDigest)
+DIGESTS = (all_summaries, TrafficDigest, PresenceDigest)
 
 
 def steps_of(writer: StoreWriter) -> Steps | None:
@@ -95,7 +96,7 @@ class _DatedReport(ImportReport):
 
 class _PartWriter(StoreWriter):
     def __init__(self, path: Path, trace: Path, importer: Importer, number: int, parts: int) -> None:
-        digests = summaries, TrafficDigest
+        digests = summaries, TrafficDigest, PresenceDigest
         super().__init__(path, Source(str(trace), trace.name), importer, digests, self.owns)
         self.description.report = self.dated = _DatedReport()
         self._number, self._parts = number, parts

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from desktop.core.ticks import format_number
+from desktop.core.units import format_number
 from desktop.data.chart import Axis, Chosen, Content, Series
 
 Floats = NDArray[np.float64]
@@ -21,10 +21,10 @@ Beyond = tuple[int, float] | None
 SAME = 0.005
 
 
-def epsilon_words(epsilon: Floats, first: int, n: int, value: float, *, by_hand: bool = False) -> str:
-    """The error of n, and what one more gains."""
-    if by_hand:
-        return f"n = {n}, set by hand: ε = {format_number(value)}"
+def epsilon_words(epsilon: Floats, first: int, n: int, value: float, *, set_: str = "") -> str:
+    """The error of n, and what one more gains; `set_`: how its breaks were, if not by the fit of n."""
+    if set_:
+        return f"n = {n}, {set_}: ε = {format_number(value)}"
     text = f"n = {n}: ε = {format_number(value)}"
     k = n - first
     if 0 <= k < epsilon.size - 1 and epsilon[k] > 0:

@@ -20,6 +20,7 @@ from PySide6.QtWidgets import (
 import desktop
 from desktop import resources
 from desktop.ui.dialogs import Dialog
+from desktop.ui.pages import set_up
 from desktop.ui.sizes import fitting
 
 _LIBRARIES = [
@@ -96,10 +97,7 @@ class About(Dialog):
             ("How to cite", _CITATION.format(version=desktop.__version__)),
             ("Licences", _licences()),
         ):
-            page = QTextBrowser()
-            page.setOpenLinks(False)
-            page.setAccessibleName(title)
-            page.setMarkdown(text)
+            page = set_up(QTextBrowser(), openLinks=False, accessibleName=title, markdown=text)
             self.pages.addTab(page, title)
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
         copy = buttons.addButton("&Copy versions", QDialogButtonBox.ButtonRole.ActionRole)

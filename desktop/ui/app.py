@@ -16,12 +16,12 @@ from PySide6.QtWidgets import QApplication, QMessageBox
 
 import desktop
 from desktop import resources, stopping
-from desktop.data.runs import holds_experiment
 from desktop.data.tables import holds_measurements
 from desktop.ui.crashes import Session, Watch, crashes, qt_says, start_log, tell_of
 from desktop.ui.ending import ending
 from desktop.ui.frame import Frame
 from desktop.ui.guard import guarded
+from desktop.ui.pages import set_up
 from desktop.ui.settings import APPLICATION, ORGANISATION, Settings
 from desktop.ui.sizes import stand_beside
 from desktop.ui.warming import WarmUp
@@ -72,8 +72,7 @@ class Garbage(QObject):
     def __init__(self, app: QApplication) -> None:
         super().__init__(app)
         gc.disable()
-        self._timer = QTimer(self)
-        self._timer.timeout.connect(self.collect)
+        self._timer = set_up(QTimer(self), timeout=self.collect)
         self._timer.start(self.INTERVAL_MS)
 
     def collect(self) -> None:
@@ -106,6 +105,8 @@ class Windows:
     def open(self, files: Iterable[Path] = ()) -> Frame:
         """A window per file, with the page in front that it is for; one window if there is none. The first
         of them."""
+        from desktop.data.runs import holds_experiment
+
         before, paths = len(self._open), list(files)
         if not paths:
             self._make().trace.warm_up()

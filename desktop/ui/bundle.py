@@ -17,9 +17,10 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from desktop.core.units import quantity
 from desktop.printing import printable
 from desktop.ui.dialogs import Dialog
-from desktop.ui.units import quantity
+from desktop.ui.pages import set_up
 from desktop.workbench.bundling import Outside
 
 
@@ -52,8 +53,7 @@ class BundleDialog(Dialog):
         )
         said.setTextFormat(Qt.TextFormat.PlainText)
         said.setWordWrap(True)
-        self.files = QTreeWidget()
-        self.files.setAccessibleName("Files outside of the project's folder")
+        self.files = set_up(QTreeWidget(), accessibleName="Files outside of the project's folder")
         self.files.setRootIsDecorated(False)
         self.files.setHeaderLabels(["File", "Kind", "Size"])
         self._rows = [self._row(one) for one in found]
@@ -67,8 +67,7 @@ class BundleDialog(Dialog):
         self.files.itemChanged.connect(lambda *_: self._count())
         self.total = QLabel()
         buttons = QDialogButtonBox()
-        self.every = QPushButton("&Tick all")
-        self.every.clicked.connect(self._tick_all)
+        self.every = set_up(QPushButton("&Tick all"), clicked=self._tick_all)
         buttons.addButton(self.every, QDialogButtonBox.ButtonRole.ActionRole)
         buttons.addButton("&Export", QDialogButtonBox.ButtonRole.AcceptRole)
         buttons.addButton(QDialogButtonBox.StandardButton.Cancel)

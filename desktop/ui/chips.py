@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from PySide6.QtCore import QSize
 from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QToolButton, QWidget
 
+from desktop.core.units import count, instant
 from desktop.ui.guard import guarded
-from desktop.ui.units import count, instant
+from desktop.ui.pages import fill_layout
 from desktop.workbench.limiting import waiting
 from desktop.workbench.workbench import Snapshot, Workbench
 
@@ -98,9 +99,7 @@ class ChipBar(QWidget):
         self.setObjectName("chips")
         self.setAccessibleName("Active limits")
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        self._row = QHBoxLayout(self)
-        self._row.setContentsMargins(8, 0, 8, 0)
-        self._row.addStretch(1)
+        self._row = fill_layout(QHBoxLayout(self), None, margins=(8, 0, 8, 0))
 
     @property
     def texts(self) -> list[str]:

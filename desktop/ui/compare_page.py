@@ -24,6 +24,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from desktop.core.units import digits
 from desktop.errors import reason
 from desktop.ui import theme as themes
 from desktop.ui.compare.actions import AXES, COMPARE_COMMANDS, COMPARE_MENUS, COMPARE_MOUSE
@@ -32,9 +33,8 @@ from desktop.ui.compare.runs_view import RunsView, sums
 from desktop.ui.exporting import FigureDialog
 from desktop.ui.guard import guarded
 from desktop.ui.page import Page
-from desktop.ui.pages import first_page, quiet
+from desktop.ui.pages import fill_layout, first_page, quiet, set_up
 from desktop.ui.tables import tab_separated
-from desktop.ui.units import digits
 from desktop.workbench.contrasting import MOST, Contraster, ContrastSnapshot
 from desktop.workbench.jobs import Executor, at_once
 
@@ -48,10 +48,7 @@ def _labelled(text: str, widget: QWidget) -> QWidget:
     """A widget with its name before it, as one."""
     holder, label = QWidget(), QLabel(text)
     label.setBuddy(widget)
-    row = QHBoxLayout(holder)
-    row.setContentsMargins(6, 0, 6, 0)
-    row.addWidget(label)
-    row.addWidget(widget)
+    fill_layout(QHBoxLayout(holder), label, widget, margins=(6, 0, 6, 0))
     return holder
 
 
@@ -93,9 +90,7 @@ class ComparePage(Page):
         self.table = CellsTable()
         self.table.pairChosen.connect(self._pair)
         self.table.rowSelected.connect(self.view.set_row)
-        self._down = QSplitter(Qt.Orientation.Vertical)
-        self._down.setObjectName("down")
-        self._down.setChildrenCollapsible(False)
+        self._down = set_up(QSplitter(Qt.Orientation.Vertical), objectName="down", childrenCollapsible=False)
         self._down.addWidget(self.view)
         self._down.addWidget(self.table)
         self._down.setStretchFactor(0, 2)
@@ -106,9 +101,7 @@ class ComparePage(Page):
         self.setCentralWidget(self._pages)
 
     def _make_controls(self) -> None:
-        self.runs = QToolButton()
-        self.runs.setObjectName("runs")
-        self.runs.setText("Runs")
+        self.runs = set_up(QToolButton(), objectName="runs", text="Runs")
         self.runs.setToolTip(f"Which runs are compared, {MOST} at most")
         self.runs.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         self._runs_menu = QMenu(self.runs)
@@ -126,12 +119,11 @@ class ComparePage(Page):
             self.axis.setItemData(self.axis.count() - 1, tip, Qt.ItemDataRole.ToolTipRole)
         self.axis.activated.connect(lambda _: self.bench.change(axis=self.axis.currentData()))
         self._toggles: dict[str, QCheckBox] = {}
-        self.to_model_button = QPushButton("To the factor model")
-        self.to_model_button.setObjectName("to_model")
-        self.to_model_button.setToolTip(
-            "The durations of the phases by run, as a table of run times in the factor model"
-        )
-        self.to_model_button.clicked.connect(lambda: self.to_model(None))
+        self.to_model_button = set_up(
+            QPushButton("To the factor model"), objectName="to_model",
+            toolTip="The durations of the phases by run, as a table of run times in the factor model",
+            clicked=lambda: self.to_model(None),
+        )  # fmt: skip
         bar = self._bar = QToolBar("Comparison")
         bar.setObjectName("comparison")
         bar.setMovable(False)
@@ -143,16 +135,14 @@ class ComparePage(Page):
             ("share", "% of all processors"),
             ("relative", "Relative difference"),
         ):
-            button = QCheckBox(text)
-            button.setObjectName(name)
+            button = set_up(QCheckBox(text), objectName=name)
             button.clicked.connect(lambda on, name=name: self.bench.change(**{name: on}))
             self._toggles[name] = button
             bar.addWidget(button)
-        space = QWidget()
-        space.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
+        space = set_up(QWidget(), sizePolicy=(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred))
         bar.addWidget(space)
         self._again = QPushButton("Match again")
-        self._again.setToolTip("Let go of all matches that were set by hand")
+        self._again.setToolTip("Discard manual matches")
         self._again.clicked.connect(self.bench.match_again)
         bar.addWidget(self._again)
         bar.addWidget(self.to_model_button)
@@ -161,8 +151,7 @@ class ComparePage(Page):
     def _start_page(self) -> QWidget:
         self._needs = quiet()
         self._needs.setObjectName("needs")
-        self.open = QPushButton("Add a trace to the project…")
-        self.open.setObjectName("open")
+        self.open = set_up(QPushButton("Add a trace to the project…"), objectName="open")
         self.open.clicked.connect(self.add_run)
         page, layout = first_page("Compare runs", self._needs)
         layout.addWidget(self.open, 0, Qt.AlignmentFlag.AlignLeft)
@@ -170,8 +159,7 @@ class ComparePage(Page):
         return page
 
     def _make_status(self) -> None:
-        self._selected = QLabel()
-        self._selected.setMinimumWidth(1)
+        self._selected = set_up(QLabel(), minimumWidth=1)
         self.status = (self._selected,)
 
     @guarded
@@ -364,14 +352,9 @@ class ComparePage(Page):
             return
         span = self._owner.curve_view.visible_range()
         FigureDialog(
-            main,
-            self._results.deliver,
-            span,
-            self,
-            Contrast(alignment, placement),
-            colours=self._theme.colours,
-            how=self.view.how,
-        ).open()
+            main, self._results.deliver, span, self, Contrast(alignment, placement),
+            colours=self._theme.colours, how=self.view.how,
+        ).open()  # fmt: skip
 
     def export_table(self) -> None:
         name, _ = QFileDialog.getSaveFileName(

@@ -40,6 +40,7 @@ from shiboken6 import isValid
 
 from desktop.ui.about import versions_text
 from desktop.ui.dialogs import Dialog
+from desktop.ui.pages import set_up
 from desktop.ui.settings import log_folder
 from desktop.ui.sizes import fitting
 
@@ -178,8 +179,7 @@ def crashes(folder: Path | None = None) -> list[Crash]:
     """Sessions that have crashed and were not told of yet. Those that were killed left nothing to tell."""
     found = []
     for file in sorted((folder or log_folder()).glob("session-*.crash")):
-        lock = QLockFile(str(_lock_of(file)))
-        lock.setStaleLockTime(0)
+        lock = set_up(QLockFile(str(_lock_of(file))), staleLockTime=0)
         if not lock.tryLock(0):
             continue  # it is running
         lock.unlock()
@@ -298,12 +298,10 @@ class Trouble(Dialog):
         self.setObjectName("trouble")
         self.setWindowTitle("Phasewright")
         head = QLabel(f"<b>{sentence}</b>")
-        body = QLabel(more)
-        body.setTextFormat(Qt.TextFormat.PlainText)
+        body = set_up(QLabel(more), textFormat=Qt.TextFormat.PlainText)
         for label in (head, body):
             label.setWordWrap(True)
-        self.report = QPlainTextEdit(report_text)
-        self.report.setReadOnly(True)
+        self.report = set_up(QPlainTextEdit(report_text), readOnly=True)
         self.report.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
         self.report.setAccessibleName("Report")
         self.report.hide()

@@ -28,7 +28,7 @@ from desktop.ui.experiment.program import ProgramStep
 from desktop.ui.experiment.read import ReadStep
 from desktop.ui.experiment.run import RunStep
 from desktop.ui.page import Page
-from desktop.ui.pages import first_page, quiet, scrolled
+from desktop.ui.pages import first_page, quiet, scrolled, set_up
 from desktop.ui.plots.chart import Chart
 from desktop.ui.tables import tab_separated
 from desktop.ui.workers import program_thread
@@ -87,9 +87,7 @@ class ExperimentPage(Page):
         self.pages: tuple[Step, ...] = (
             self.program_page, self.design_page, self.run_page, self.read_page, self.compare_page,
         )  # fmt: skip
-        self.steps = QTabWidget()
-        self.steps.setObjectName("steps")
-        self.steps.setAccessibleName("Steps of the experiment")
+        self.steps = set_up(QTabWidget(), objectName="steps", accessibleName="Steps of the experiment")
         for number, (name, page) in enumerate(zip(STEPS, self.pages, strict=True), 1):
             self.steps.addTab(page, f"{number}  {name}")
             self.steps.setTabToolTip(number - 1, f"Ctrl+{number}")

@@ -31,19 +31,18 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from desktop.core.units import instant
 from desktop.data.message_filter import MessageFilter
 from desktop.data.naming import file_stem
 from desktop.errors import sentence
 from desktop.ui.dialogs import Dialog
 from desktop.ui.guard import guarded
+from desktop.ui.pages import fill_layout, set_up
 from desktop.ui.theme import LIGHT
-from desktop.ui.units import instant
 from desktop.ui.workers import MainThread
 from desktop.workbench import presenting
 from desktop.workbench.jobs import Deliver, Job, Lane, Task
-from desktop.workbench.levels import AT_FIRST, Levels
 from desktop.workbench.model import ReportChoices
-from desktop.workbench.time_plots import Comparing
 from desktop.workbench.workbench import Snapshot
 
 if TYPE_CHECKING:
@@ -109,12 +108,9 @@ class ExportDialog(Dialog):
         super().__init__(parent)
         self._home = home
         self.lane = Lane("export", latest=True, deliver=deliver)
-        self.status = QLabel()
-        self.status.setWordWrap(True)
-        self.status.setMinimumHeight(2 * self.fontMetrics().lineSpacing())
+        self.status = set_up(QLabel(), wordWrap=True, minimumHeight=2 * self.fontMetrics().lineSpacing())
         self.status.setTextFormat(Qt.TextFormat.PlainText)
-        self.progress = QProgressBar()
-        self.progress.setAccessibleName("Progress")
+        self.progress = set_up(QProgressBar(), accessibleName="Progress")
         self.progress.hide()
         self.stop = QPushButton("Cancel")
         self.stop.hide()
@@ -125,14 +121,8 @@ class ExportDialog(Dialog):
         self.buttons.rejected.connect(self.reject)
 
     def _foot(self) -> QVBoxLayout:
-        line = QHBoxLayout()
-        line.addWidget(self.status, 1)
-        line.addWidget(self.progress)
-        line.addWidget(self.stop)
-        foot = QVBoxLayout()
-        foot.addLayout(line)
-        foot.addWidget(self.buttons)
-        return foot
+        line = fill_layout(QHBoxLayout(), (self.status, 1), self.progress, self.stop)
+        return fill_layout(QVBoxLayout(), line, self.buttons)
 
     def _ask_file(self, title: str, what: str, kind: str) -> Path | None:
         """Where to write a file of that kind, also its suffix; `what` it is ends the offered name."""
@@ -187,9 +177,10 @@ class SheetDialog(ExportDialog):
     """Export a sheet of paper: as what file, how large, in what text size and style, with which texts; with a
     preview. What is drawn is said by who derives from it."""
 
-    def __init__(self, home: Path, deliver: Deliver, colours: str, parent: QWidget | None) -> None:
+    def __init__(self, home: Path, deliver: Deliver, parent: QWidget | None, **look: Any) -> None:
+        """`look`: fields of `desktop.ui.figures.Look` that the dialog has no fields for."""
         super().__init__(home, deliver, parent)
-        self._colours = colours
+        self._look = look
         self.save.clicked.connect(self._choose)
         self.format, self.style_box = QComboBox(), QComboBox()
         for box, entries in ((self.format, FORMATS), (self.style_box, STYLES)):
@@ -215,28 +206,16 @@ class SheetDialog(ExportDialog):
         ):
             self._form.addRow(label, widget)
         self._form.addRow(self.with_csv)
-        left = QVBoxLayout()
-        left.addLayout(self._form)
-        left.addWidget(texts)
-        left.addStretch(1)
-        self.preview = QLabel()
-        self.preview.setAccessibleName("Preview")
-        self.preview.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        left = fill_layout(QVBoxLayout(), self._form, texts, None)
+        self.preview = set_up(QLabel(), accessibleName="Preview", alignment=Qt.AlignmentFlag.AlignCenter)
         self.preview.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Ignored)
         em = self.fontMetrics().height()
         self.preview.setMinimumSize(QSize(32 * em, 20 * em))
-        body = QHBoxLayout()
-        body.addLayout(left)
-        body.addWidget(self.preview, 1)
-        whole = QVBoxLayout(self)
-        whole.addLayout(body, 1)
-        whole.addLayout(self._foot())
+        body = fill_layout(QHBoxLayout(), left, (self.preview, 1))
+        fill_layout(QVBoxLayout(self), (body, 1), self._foot())
         copy = self.buttons.addButton("Copy picture", QDialogButtonBox.ButtonRole.ActionRole)
         copy.clicked.connect(self.copy)
-        self._later = QTimer(self)
-        self._later.setSingleShot(True)
-        self._later.setInterval(60)
-        self._later.timeout.connect(self._show_preview)
+        self._later = set_up(QTimer(self), singleShot=True, interval=60, timeout=self._show_preview)
         for combo in (self.format, self.style_box):
             combo.currentIndexChanged.connect(self._changed)
         for spin in (self.wide, self.high, self.points):
@@ -266,8 +245,7 @@ class SheetDialog(ExportDialog):
             self._texts.removeRow(0)
         self._words = {}
         for key, text in self._all_words().items():
-            line = QLineEdit(text)
-            line.textChanged.connect(self._changed)
+            line = set_up(QLineEdit(text), textChanged=self._changed)
             self._words[key] = line
             self._texts.addRow(key.capitalize(), line)
         self._changed()
@@ -285,7 +263,7 @@ class SheetDialog(ExportDialog):
             height=self.high.value(),
             points=self.points.value(),
             style=self.style_box.currentData(),
-            colours=self._colours,
+            **self._look,
             words={key: line.text() for key, line in self._words.items()},
         )
 
@@ -325,9 +303,8 @@ class SheetDialog(ExportDialog):
 class FigureDialog(SheetDialog):
     """Export one figure of a run, see `SheetDialog`.
 
-    `contrast`: a comparison of the run with others, whose figure is then the first choice. `colours`, the
-    set, and `by_region`, whether the timeline shows regions, are those of the window at first; `activities`
-    that are stacked, and `how` runs are compared, as they are there.
+    `contrast`: a comparison of the run with others, whose figure is then the first choice. `by_region`:
+    whether the timeline shows regions at first; `messages` that it shows; `look`: as the window looks.
     """
 
     def __init__(
@@ -337,17 +314,14 @@ class FigureDialog(SheetDialog):
         span: tuple[float, float],
         parent: QWidget | None = None,
         contrast: Contrast | None = None,
+        /,
         *,
-        colours: str = "soft",
         by_region: bool = False,
-        levels: Levels = AT_FIRST,
         messages: MessageFilter | None = None,
-        activities: frozenset[str] | None = None,
-        how: Comparing | None = None,
+        **look: Any,
     ) -> None:
-        super().__init__(home_of(shown), deliver, colours, parent)
-        self._activities, self._how = activities, how or Comparing()
-        self._shown, self._levels, self._messages = shown, levels, messages
+        super().__init__(home_of(shown), deliver, parent, **look)
+        self._shown, self._messages = shown, messages
         self.setObjectName("export_figure")
         self.setWindowTitle("Export figure")
         made = material_of(shown)
@@ -386,8 +360,7 @@ class FigureDialog(SheetDialog):
         return texts(self._what(), self._material)
 
     def look(self) -> Look:
-        span = self.range.currentData()
-        return replace(super().look(), span=span, levels=self._levels, shown=self._activities, how=self._how)
+        return replace(super().look(), span=self.range.currentData(), phase=self._shown.project.view.phase)
 
     def _image(self, look: Look, dpi: float) -> QImage:
         from desktop.ui import figures
@@ -466,7 +439,7 @@ class ChartDialog(SheetDialog):
         theme = getattr(parent, "_theme", LIGHT)
         folder = getattr(getattr(parent.window(), "settings", None), "folder", "")
         home = Path(folder or Path.home())
-        super().__init__(home / "chart", self._thread.deliver, theme.colours, parent)
+        super().__init__(home / "chart", self._thread.deliver, parent, colours=theme.colours)
         self._content, self._name = content, name
         self.setObjectName("export_chart")
         self.setWindowTitle("Export chart")
@@ -496,20 +469,19 @@ class ChartDialog(SheetDialog):
         self._thread.close()
 
 
+def _write(files: list[tuple[Path, bytes]]) -> list[Path]:
+    """Write all of them; OSError if the folder cannot be written."""
+    from desktop.data.atomic import write_bytes
+
+    for place, content in files:
+        write_bytes(place, content)
+    return [place for place, _ in files]
+
+
 def export_chart(
     content: Content, look: Look, path: Path, *, kind: str, dpi: float = 300, data: bool = False
 ) -> list[Path]:
-    """Write a chart (`kind` of `FORMATS`); with `data` also its values, as a CSV file beside it.
-
-    Returns
-    -------
-    All files that were written.
-
-    Raises
-    ------
-    OSError : the folder cannot be written.
-    """
-    from desktop.data.atomic import write_bytes
+    """`export` of a chart, whose values are one CSV file."""
     from desktop.data.chart import table
     from desktop.printing import as_csv
     from desktop.ui import figures
@@ -517,9 +489,7 @@ def export_chart(
     files = [(path, figures.chart_file(content, look, kind, dpi))]
     if data:
         files.append((path.with_name(f"{path.stem}-data.csv"), "".join(as_csv(table(content))).encode()))
-    for place, written in files:
-        write_bytes(place, written)
-    return [place for place, _ in files]
+    return _write(files)
 
 
 def export(
@@ -544,7 +514,6 @@ def export(
     OSError : the folder cannot be written.
     Cancelled : by `progress`.
     """
-    from desktop.data.atomic import write_bytes
     from desktop.data.material import tables
     from desktop.printing import as_csv
     from desktop.progress import Progress
@@ -559,16 +528,13 @@ def export(
     else:
         content = figures.svg(figure, material, look).encode()
     files = [(path, content)]
-    if data:
-        for name, rows in tables(material, figure, look.span).items():
-            parts = []
-            for part in as_csv(rows):
-                progress.step(0, 0, f"{name}.csv")
-                parts.append(part)
-            files.append((path.with_name(f"{path.stem}-{name}.csv"), "".join(parts).encode()))
-    for place, content in files:
-        write_bytes(place, content)
-    return [place for place, _ in files]
+    for name, rows in tables(material, figure, look.span).items() if data else ():
+        parts = []
+        for part in as_csv(rows):
+            progress.step(0, 0, f"{name}.csv")
+            parts.append(part)
+        files.append((path.with_name(f"{path.stem}-{name}.csv"), "".join(parts).encode()))
+    return _write(files)
 
 
 def states_box(by_region: bool) -> QComboBox:
@@ -582,10 +548,7 @@ def states_box(by_region: bool) -> QComboBox:
 
 
 def _spin(value: float, low: float, high: float, suffix: str) -> QDoubleSpinBox:
-    box = QDoubleSpinBox()
-    box.setRange(low, high)
-    box.setDecimals(1 if suffix == " pt" else 0)
-    box.setSuffix(suffix)
+    box = set_up(QDoubleSpinBox(), range=(low, high), decimals=1 if suffix == " pt" else 0, suffix=suffix)
     box.setValue(value)
     return box
 
@@ -655,12 +618,7 @@ class ReportDialog(ExportDialog):
                 column.addWidget(check)
             column.addStretch(1)
             parts.addWidget(group)
-        whole = QVBoxLayout(self)
-        whole.addLayout(form)
-        whole.addLayout(parts)
-        whole.addWidget(self.statistics)
-        whole.addWidget(self.appendix)
-        whole.addLayout(self._foot())
+        fill_layout(QVBoxLayout(self), form, parts, self.statistics, self.appendix, self._foot())
         command = self.buttons.addButton("Copy as command", QDialogButtonBox.ButtonRole.ActionRole)
         command.setToolTip("The words that make this report in a terminal")
         command.clicked.connect(self.copy_command)

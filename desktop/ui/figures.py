@@ -12,6 +12,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Literal, get_args
 from uuid import UUID
 
@@ -23,11 +24,13 @@ from PySide6.QtGui import QColor, QImage, QImageWriter, QPageSize, QPainter, QPd
 from desktop.core.density import ink as density_ink
 from desktop.core.gantt import COLOURS as REGION_COLOURS
 from desktop.core.gantt import NO_REGION, OTHER_REGION
+from desktop.core.labels import ACTIVITIES
 from desktop.core.pieces import Breakpoints, pieces
+from desktop.core.selection import AS_SUGGESTED
 from desktop.core.ticks import Ticks
 from desktop.data.chart import Chosen, Content, with_words
 from desktop.data.chart import words as chart_words
-from desktop.data.material import CLASSES, FIGURES, Bars, Drawn, Mark, Material
+from desktop.data.material import FIGURES, Bars, Drawn, Mark, Material
 from desktop.data.sweep_charts import epsilon_chart, epsilon_words
 from desktop.ui import chart_sheet
 from desktop.ui.drawing import (
@@ -42,11 +45,12 @@ from desktop.ui.drawing import (
     fitted,
     text_width,
 )
+from desktop.ui.pages import set_up
+from desktop.ui.panels.table import phase_sheet
 from desktop.ui.plots.notes import COLOURS
 from desktop.ui.plots.raster import mix
 from desktop.ui.plots.words import words
 from desktop.ui.theme import DARK, LIGHT, Theme, coloured
-from desktop.ui.units import digits, time_scale
 from desktop.workbench.levels import AT_FIRST, Levels, share
 from desktop.workbench.time_plots import Axis, Comparing, Lane, Plot, Series, figure_plot
 
@@ -102,14 +106,14 @@ _HATCH: dict[str, Hatch] = {"computing": "", "overhead": "/", "io": "x", "idle":
 def ink(look: Look) -> Ink:
     """Grey and patterns are for paper: white ground and black text whatever the theme."""
     theme = coloured(DARK if look.dark and look.style == "colour" else LIGHT, look.colours)
-    areas = {name: Fill(getattr(theme, name)) for name in CLASSES}
+    areas = {name: Fill(getattr(theme, name)) for name in ACTIVITIES}
     regions = _region_fills(theme, look.style)
     if look.style == "grey":
-        areas = {name: Fill(_GREY[name]) for name in CLASSES}
+        areas = {name: Fill(_GREY[name]) for name in ACTIVITIES}
         return Ink("#ffffff", "#000000", "#404040", "#606060", "#d8d8d8", "#5a5a5a", "#000000", "#404040",
                    "#000000", areas, regions, True, _GREY_RUNS)  # fmt: skip
     if look.style == "patterns":
-        areas = {name: Fill(getattr(theme, name), 1.0, _HATCH[name], "#30363d") for name in CLASSES}
+        areas = {name: Fill(getattr(theme, name), 1.0, _HATCH[name], "#30363d") for name in ACTIVITIES}
     strong = "#ffffff" if theme.dark else "#000000"
     return Ink(theme.background, strong, theme.muted, theme.border, theme.grid, theme.curve, theme.fit,
                theme.residual, theme.selection, areas, regions, look.style == "patterns",
@@ -228,26 +232,37 @@ def _png(image: QImage) -> bytes:
 
 def _pdf(paint: Paint, look: Look, title: str) -> bytes:
     buffer = QBuffer()
-    buffer.open(QIODevice.OpenModeFlag.WriteOnly)
-    writer = QPdfWriter(buffer)
-    writer.setResolution(1200)
-    writer.setTitle(title)
-    writer.setCreator("Phasewright")
-    writer.setDocumentId(QUuid(_NO_ID))
+    writer = pdf_writer(buffer, title, 1200)
     size = QSizeF(look.width, look.height)
     writer.setPageSize(QPageSize(size, QPageSize.Unit.Millimeter, "", QPageSize.SizeMatchPolicy.ExactMatch))
     writer.setPageMargins(QMarginsF(0, 0, 0, 0))
     with QPainter(writer) as painter:
         paint(QtSheet(painter, look.width, look.height, 1200 / 25.4))
-    return _timeless(bytes(buffer.data().data()))
+    return dated_pdf(bytes(buffer.data().data()))
 
 
-def _timeless(pdf: bytes) -> bytes:
-    """A PDF without the time at which it was made, with an identity that its content gives it: the same
-    figure is the same file. No byte moves, so that its table of places holds."""
+def pdf_writer(buffer: QBuffer, title: str, resolution: int) -> QPdfWriter:
+    """A writer of a PDF of which `dated_pdf` makes one that does not depend on when it was written."""
+    buffer.open(QIODevice.OpenModeFlag.WriteOnly)
+    writer = set_up(QPdfWriter(buffer), resolution=resolution, title=title, creator="Phasewright")
+    writer.setDocumentId(QUuid(_NO_ID))
+    return writer
+
+
+def dated_pdf(pdf: bytes, date: datetime | None = None) -> bytes:
+    """A PDF with this date, or none, for the time at which it was written, and with an identity that its
+    content gives it: the same content is the same file. No byte moves, so that its table of places holds."""
     end = pdf.index(b"endstream")  # behind what it says of itself
     dates = rb'/(?:Creation|Mod)Date \([^)]*\)|xmp:\w+Date="[^"]*"'
-    pdf = re.sub(dates, lambda found: b" " * len(found[0]), pdf[:end]) + pdf[end:]
+
+    def said(found: re.Match[bytes]) -> bytes:
+        if date is None:
+            return b" " * len(found[0])
+        known = re.sub(rb"D:\d{14}", date.strftime("D:%Y%m%d%H%M%S").encode(), found[0])
+        iso = date.strftime("%Y-%m-%dT%H:%M:%S").encode()
+        return re.sub(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", iso, known)
+
+    pdf = re.sub(dates, said, pdf[:end]) + pdf[end:]
     known = str(UUID(hex=hashlib.md5(pdf, usedforsecurity=False).hexdigest()))
     for before, after in ((_NO_ID, known), (_NO_ID.encode().hex(), known.encode().hex())):
         pdf = pdf.replace(before.encode(), after.encode())
@@ -604,6 +619,10 @@ def _paint_over(frame: _Frame, plot: Plot, lane: Lane, box: Box) -> None:
     with sheet.clipped(box.left, box.top, box.width, box.height):
         if plot.bars is not None and plot.bars.messages is not None:
             _paint_messages(frame, plot.bars, plot.bars.messages, box)
+        if plot.fit is not None and plot.phase is not None and plot.phase < plot.fit.n:
+            begin, end = np.clip(plot.fit.breaks[plot.phase : plot.phase + 2], box.x0, box.x1)
+            a, b = float(box.x(begin)), float(box.x(end))
+            sheet.rects([[a, box.top, b - a, box.height]] if a < b else [], Fill(frame.ink.fit, 0.12))
         if plot.breaks is not None:
             _paint_breaks(frame, plot.breaks, box, marks["break"], ranges=plot.ranges)
         if lane.fitted and plot.fit is not None:
@@ -825,9 +844,9 @@ def epsilon_content(material: Material) -> Content:
     assert material.sweep is not None
     first, errors, fit = int(material.sweep.n[0]), material.sweep.epsilon, material.fit
     beyond = None if fit.requested in material.sweep.n.tolist() else (fit.requested, fit.epsilon / 1.2)
-    said = epsilon_words(
-        errors, first, fit.requested, fit.epsilon, by_hand=material.by_hand is not None and not beyond
-    )
+    apart = material.by_hand is not None and not beyond
+    how = fit.note if fit.note == AS_SUGGESTED else "set by hand"
+    said = epsilon_words(errors, first, fit.requested, fit.epsilon, set_=how if apart else "")
     chosen = Chosen(x=float(fit.requested), y=fit.epsilon, label=said)
     suggested = material.suggestion.n if material.suggestion else None
     return epsilon_chart(errors, first, fit.model, suggested, beyond, chosen)
@@ -840,38 +859,16 @@ def _epsilon(frame: _Frame, material: Material) -> None:
 
 def _phases(frame: _Frame, material: Material) -> None:
     em, sheet = frame.em, frame.sheet
-    curve, rows = material.curve, material.rows
-    times = time_scale(curve.duration)
-    kinds = ("constant", "linear", "quadratic")
-    table = [
-        (
-            "Phase",
-            f"Start ({times.symbol})",
-            f"Length ({times.symbol})",
-            "Kind",
-            "Mean",
-            "Efficiency",
-            "R.m.s.",
-        )
-    ] + [
-        (
-            str(k),
-            digits(row.start_s / times.factor),
-            digits((row.end_s - row.start_s) / times.factor),
-            kinds[row.degree],
-            digits(row.mean),
-            f"{100 * row.efficiency:.0f} %",
-            digits(row.rms, 3),
-        )
-        for k, row in enumerate(rows, 1)
-    ]
+    table = phase_sheet(material.rows, material.fit)
     step = 1.75 * em
     room = int((sheet.height - frame.top - 2 * frame.pad) / step)
     left_out = max(0, len(table) - room)
     if left_out:
         left_out += 1  # the line that says so takes one
         table = table[: max(len(table) - left_out, 1)]
-    widths = [max(text_width(line[c], em, bold=True) for line in table) + 1.5 * em for c in range(7)]
+    widths = [
+        max(text_width(line[c], em, bold=True) for line in table) + 1.5 * em for c in range(len(table[0]))
+    ]
     # What is too wide is set smaller rather than cut.
     size = em * min(1.0, (sheet.width - 2 * frame.pad) / sum(widths))
     widths = [w * size / em for w in widths]

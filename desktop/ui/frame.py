@@ -13,7 +13,19 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from PySide6.QtCore import QByteArray, QEvent, QObject, QPoint, QRect, QSize, Qt, QTimer, QUrl, Signal
+from PySide6.QtCore import (
+    QByteArray,
+    QCoreApplication,
+    QEvent,
+    QObject,
+    QPoint,
+    QRect,
+    QSize,
+    Qt,
+    QTimer,
+    QUrl,
+    Signal,
+)
 from PySide6.QtGui import (
     QCloseEvent,
     QDesktopServices,
@@ -34,16 +46,16 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from desktop.core import units
 from desktop.data import memory
 from desktop.ui import theme as themes
-from desktop.ui import units
 from desktop.ui.commands import KINDS
 from desktop.ui.dialogs import end_dialogs
 from desktop.ui.guard import guarded
 from desktop.ui.message_bar import MessageBar
 from desktop.ui.mnemonics import plain
 from desktop.ui.page import Message, Page, Running
-from desktop.ui.pages import Floating, column
+from desktop.ui.pages import Floating, column, set_up
 from desktop.ui.settings import Settings, ThemeChoice, log_folder
 from desktop.ui.sizes import keep_on_screen, stand_beside
 from desktop.ui.task_line import TaskList
@@ -95,10 +107,7 @@ class _Strip(QTabBar):
     def __init__(self, room: Callable[[], int]) -> None:
         super().__init__()
         self._room = room
-        self.setObjectName("pages")
-        self.setAccessibleName("Pages")
-        self.setDrawBase(False)
-        self.setExpanding(False)
+        set_up(self, objectName="pages", accessibleName="Pages", drawBase=False, expanding=False)
         self.setUsesScrollButtons(True)
         self.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
 
@@ -180,8 +189,7 @@ class Frame(QMainWindow):
         self.task_list = TaskList(self)
         self.statusBar().addWidget(self.task_list, 1)
         self.statusBar().setMinimumHeight(self.task_list.line_height)  # so that nothing moves with a task
-        self._drop_hint = QLabel("Drop to open", self)
-        self._drop_hint.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self._drop_hint = set_up(QLabel("Drop to open", self), alignment=Qt.AlignmentFlag.AlignCenter)
         self._drop_hint.setStyleSheet(
             "background: palette(base); color: palette(text); border: 3px dashed palette(highlight);"
             "font-size: 24pt;"
@@ -292,6 +300,7 @@ class Frame(QMainWindow):
         self.strip.blockSignals(False)
         self.strip.setVisible(len(self._places) > 1)
         self._name_tabs()
+        self.strip.updateGeometry()
 
     def _name_tabs(self) -> None:
         for k, place in enumerate(self._places):
@@ -301,9 +310,10 @@ class Frame(QMainWindow):
                 text = tip if len(tip) <= _TAB else f"{tip[: _TAB - 1]}…"
                 text += "*" if place.isWindowModified() else ""
             if self.strip.tabText(k) != (text := text.replace("&", "&&")):
-                self.strip.setTabText(k, text)
+                self.strip.setTabText(k, text)  # which lays out the window
                 self.strip.setTabToolTip(k, tip)
-        self.strip.updateGeometry()
+                bar = self.menuBar()  # which gives its corner another width in no other way
+                QCoreApplication.postEvent(bar, QResizeEvent(bar.size(), bar.size()))
 
     def title_of(self, page: Page) -> str:
         """What a page is called in its tab, and before what it tells while it is not in front; with the title

@@ -44,6 +44,7 @@ from PySide6.QtWidgets import (
 from desktop import resources
 from desktop.ui.guard import guarded
 from desktop.ui.mnemonics import settle
+from desktop.ui.pages import fill_layout, set_up
 from desktop.ui.sizes import fitting, keep_on_screen
 
 INDEX = "index.md"
@@ -142,12 +143,11 @@ class Handbook(QMainWindow):
         self.setObjectName("handbook")
         self.setWindowTitle("Handbook – Phasewright")
         self._address = ""
-        self.words = QLineEdit()
-        self.words.setPlaceholderText("Search in all pages")
-        self.words.setAccessibleName("Words to search for")
-        self.words.setClearButtonEnabled(True)
-        self.words.textChanged.connect(self._list)
-        self.words.returnPressed.connect(lambda: self._choose(self.list.currentItem()))
+        self.words = set_up(
+            QLineEdit(), placeholderText="Search in all pages", accessibleName="Words to search for",
+            clearButtonEnabled=True, textChanged=self._list,
+            returnPressed=lambda: self._choose(self.list.currentItem()),
+        )  # fmt: skip
         self.list: QListWidget = QListWidget()
         self.list.setAccessibleName("Pages")
         self.list.setWordWrap(True)
@@ -161,14 +161,9 @@ class Handbook(QMainWindow):
         self.page.sourceChanged.connect(self._arrived)
         self.page.document().setDocumentMargin(1.2 * self.fontMetrics().height())
         left = QWidget()
-        column = QVBoxLayout(left)
-        column.setContentsMargins(6, 6, 0, 6)
-        column.addWidget(self.words)
-        column.addWidget(self.list)
+        fill_layout(QVBoxLayout(left), self.words, self.list, margins=(6, 6, 0, 6))
         self._outside = QWidget()
-        self._outside_text = QLabel()
-        self._outside_text.setWordWrap(True)
-        self._outside_text.setTextFormat(Qt.TextFormat.PlainText)
+        self._outside_text = set_up(QLabel(), wordWrap=True, textFormat=Qt.TextFormat.PlainText)
         self._outside_text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         row = QHBoxLayout(self._outside)
         row.addWidget(self._outside_text, 1)
@@ -177,15 +172,11 @@ class Handbook(QMainWindow):
             ("&Open in the browser", lambda: QDesktopServices.openUrl(QUrl(self._address))),
             ("&Dismiss", self._outside.hide),
         ):
-            button = QPushButton(text)
-            button.clicked.connect(act)
+            button = set_up(QPushButton(text), clicked=act)
             row.addWidget(button, 0, Qt.AlignmentFlag.AlignTop)
         self._outside.hide()
         right = QWidget()
-        column = QVBoxLayout(right)
-        column.setContentsMargins(0, 6, 6, 6)
-        column.addWidget(self._outside)
-        column.addWidget(self.page, 1)
+        fill_layout(QVBoxLayout(right), self._outside, (self.page, 1), margins=(0, 6, 6, 6))
         split = QSplitter()
         split.addWidget(left)
         split.addWidget(right)
@@ -205,9 +196,7 @@ class Handbook(QMainWindow):
         QTimer.singleShot(0, self, partial(keep_on_screen, self))
 
     def _make_actions(self) -> None:
-        bar = QToolBar("Pages")
-        bar.setObjectName("pages")
-        bar.setMovable(False)
+        bar = set_up(QToolBar("Pages"), objectName="pages", movable=False)
         bar.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextOnly)
         self.addToolBar(bar)
         page = self.page
@@ -304,8 +293,7 @@ class Handbook(QMainWindow):
             item.setData(Qt.ItemDataRole.UserRole, place)
             self.list.addItem(item)
         if words.strip() and not rows:
-            item = QListWidgetItem("No page holds all these words.")
-            item.setFlags(Qt.ItemFlag.NoItemFlags)
+            item = set_up(QListWidgetItem("No page holds all these words."), flags=Qt.ItemFlag.NoItemFlags)
             self.list.addItem(item)
         elif rows and words.strip():
             self.list.setCurrentRow(0)

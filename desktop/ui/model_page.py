@@ -27,6 +27,7 @@ from PySide6.QtWidgets import (
 )
 
 from desktop import resources
+from desktop.core.units import count
 from desktop.ui import theme as themes
 from desktop.ui.guard import guarded
 from desktop.ui.model.actions import MODEL_COMMANDS, MODEL_MENUS, MODEL_MOUSE
@@ -36,9 +37,8 @@ from desktop.ui.model.settings_pane import SettingsPane
 from desktop.ui.model.sheets import SheetView
 from desktop.ui.model.table_pane import TablePane
 from desktop.ui.page import Page
-from desktop.ui.pages import first_page, quiet, scrolled
+from desktop.ui.pages import fill_layout, first_page, quiet, scrolled, set_up
 from desktop.ui.tables import tab_separated
-from desktop.ui.units import count
 from desktop.ui.workers import program_thread
 from desktop.workbench import model_results as results
 from desktop.workbench.jobs import Executor, at_once
@@ -59,9 +59,7 @@ class _Summary(QScrollArea):
     def __init__(self, label: QLabel) -> None:
         super().__init__()
         self._label = label
-        self.setWidget(label)
-        self.setWidgetResizable(True)
-        self.setFrameShape(QScrollArea.Shape.NoFrame)
+        set_up(self, widget=label, widgetResizable=True, frameShape=QScrollArea.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setAccessibleName("Summary of the fit")
 
@@ -112,30 +110,15 @@ class ModelPage(Page):
 
     def _make_centre(self) -> None:
         self.settings_pane = SettingsPane(self.bench)
-        self.measured = SheetView("Measurements")
-        self.measured.picked.connect(lambda keys: self.bench.pick(sorted(keys)))
+        self.measured = set_up(SheetView("Measurements"), picked=lambda keys: self.bench.pick(sorted(keys)))
         self._count = QLabel()
-        self._exclude = QPushButton("Exclude…")
-        self._exclude.clicked.connect(self.ask_reason)
-        self._include = QPushButton("Take back")
-        self._include.clicked.connect(self.take_back)
-        row = QHBoxLayout()
-        row.setContentsMargins(8, 2, 8, 4)
-        row.addWidget(self._count, 1)
-        row.addWidget(self._exclude)
-        row.addWidget(self._include)
+        self._exclude = set_up(QPushButton("Exclude…"), clicked=self.ask_reason)
+        self._include = set_up(QPushButton("Take back"), clicked=self.take_back)
+        row = fill_layout(QHBoxLayout(), (self._count, 1), self._exclude, self._include, margins=(8, 2, 8, 4))
         left_side = QWidget()
-        layout = QVBoxLayout(left_side)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(2)
-        layout.addWidget(self.settings_pane)
-        layout.addWidget(self.measured, 1)
-        layout.addLayout(row)
+        fill_layout(QVBoxLayout(left_side), self.settings_pane, (self.measured, 1), row, margins=0, spacing=2)
 
-        self.summary = QLabel()
-        self.summary.setObjectName("summary")
-        self.summary.setWordWrap(True)
-        self.summary.setContentsMargins(8, 4, 8, 2)
+        self.summary = set_up(QLabel(), objectName="summary", wordWrap=True, contentsMargins=(8, 4, 8, 2))
         self.summary.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self._summary_area = _Summary(self.summary)
         self.plots = PlotPane(self.bench)
@@ -144,11 +127,7 @@ class ModelPage(Page):
         self._down.addWidget(self.plots)
         self._down.addWidget(self.tables)
         right_side = QWidget()
-        layout = QVBoxLayout(right_side)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(2)
-        layout.addWidget(self._summary_area)
-        layout.addWidget(self._down, 1)
+        fill_layout(QVBoxLayout(right_side), self._summary_area, (self._down, 1), margins=0, spacing=2)
         self._across = QSplitter(Qt.Orientation.Horizontal)
         self._across.addWidget(left_side)
         self._across.addWidget(right_side)
@@ -170,9 +149,7 @@ class ModelPage(Page):
             "the time. Operations of the codes and peak rates of the systems may be in it or be added."
         )
         page, layout = first_page("Factor model", text)
-        choices = QGridLayout()
-        choices.setHorizontalSpacing(16)
-        choices.setVerticalSpacing(10)
+        choices = set_up(QGridLayout(), horizontalSpacing=16, verticalSpacing=10)
         for words, explanation, act in (
             ("Open a table…", "CSV, TSV, spreadsheet (.xlsx), NPB listing; or drop it here",
              self.choose_table),
@@ -283,7 +260,7 @@ class ModelPage(Page):
         told = " and ".join(f"“{name}”" for name in names or ())
         self.tell(
             "alike", "notice", told and f"{told} differ by blanks or case only. Are they the same?",
-            action="Call them by one name", act=self._merge, dismissed=self._keep_apart,
+            action="Merge names", act=self._merge, dismissed=self._keep_apart,
         )  # fmt: skip
 
     def _merge(self) -> None:
@@ -362,13 +339,12 @@ class ModelPage(Page):
         lines = sorted(self.bench.snapshot.view.lines)
         if not lines:
             return
-        dialog = QInputDialog(self)
-        dialog.setObjectName("reason")
-        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        dialog.setWindowTitle(f"Exclude {count(len(lines), 'row')}")
-        dialog.setLabelText("Why? The reason is kept in the table.")
-        dialog.setTextValue("outlier")
-        dialog.textValueSelected.connect(lambda reason: self.bench.exclude(lines, reason))
+        dialog = set_up(
+            QInputDialog(self), objectName="reason", attribute=Qt.WidgetAttribute.WA_DeleteOnClose,
+            windowTitle=f"Exclude {count(len(lines), 'row')}",
+            labelText="Why? The reason is kept in the table.", textValue="outlier",
+            textValueSelected=lambda reason: self.bench.exclude(lines, reason),
+        )  # fmt: skip
         dialog.open()
 
     def take_back(self) -> None:

@@ -24,6 +24,7 @@ from PySide6.QtWidgets import (
 )
 
 from desktop.ui.dialogs import Dialog
+from desktop.ui.pages import fill_layout, set_up
 from desktop.workbench.model import AS_FOUND, UNITS, OpenOptions
 
 _MOST_PROCESSES = 1024
@@ -43,8 +44,7 @@ class OpenDialog(Dialog):
         self.setWindowTitle("Open with options")
         self._make_fields()
         form = QFormLayout()
-        trace = QLabel("&Trace")
-        trace.setBuddy(self.source)
+        trace = set_up(QLabel("&Trace"), buddy=self.source)
         form.addRow(trace, self._source_row())
         for label, field in (
             ("&Kind", self.kind),
@@ -54,42 +54,32 @@ class OpenDialog(Dialog):
             ("", self.force),
         ):
             form.addRow(label, field)
-        self._buttons = QDialogButtonBox(
-            QDialogButtonBox.StandardButton.Open | QDialogButtonBox.StandardButton.Cancel
-        )
-        self._buttons.accepted.connect(self.accept)
-        self._buttons.rejected.connect(self.reject)
-        layout = QVBoxLayout(self)
-        layout.addLayout(form)
-        layout.addWidget(self._buttons)
+        self._buttons = set_up(
+            QDialogButtonBox(QDialogButtonBox.StandardButton.Open | QDialogButtonBox.StandardButton.Cancel),
+            accepted=self.accept, rejected=self.reject,
+        )  # fmt: skip
+        fill_layout(QVBoxLayout(self), form, self._buttons)
         self.resize(34 * self.fontMetrics().height(), self.sizeHint().height())
         self._show(self.last)
 
     def _make_fields(self) -> None:
         from desktop.data.importers import FORMATS, importer
 
-        self.source = QLineEdit()
-        self.source.setObjectName("source")
-        self.source.textChanged.connect(lambda _: self._refresh())
-        self.kind = QComboBox()
-        self.kind.setObjectName("kind")
-        self.kind.addItem("Found from the content", None)
+        self.source = set_up(QLineEdit(), objectName="source", textChanged=lambda _: self._refresh())
+        self.kind = set_up(QComboBox(), objectName="kind")
+        self.kind.addItem("Detect", None)
         for format_id in FORMATS:
             title = importer(format_id).title
             self.kind.addItem(title[:1].upper() + title[1:], format_id)
         self.kind.currentIndexChanged.connect(lambda _: self._refresh())
-        self.unit = QComboBox()
-        self.unit.setObjectName("unit")
+        self.unit = set_up(QComboBox(), objectName="unit")
         for unit in UNITS:
             self.unit.addItem(unit, unit)
         self.unit.setToolTip("Of the times in a curve file, or in an OTF trace that does not say it")
-        self.workers = QSpinBox()
-        self.workers.setObjectName("workers")
-        self.workers.setRange(0, _MOST_PROCESSES)
+        self.workers = set_up(QSpinBox(), objectName="workers", range=(0, _MOST_PROCESSES))
         self.workers.setSpecialValueText("As many as pay")
         self.workers.setToolTip("That read the locations of a large trace side by side, here")
-        self.scheduler = QLineEdit()
-        self.scheduler.setObjectName("scheduler")
+        self.scheduler = set_up(QLineEdit(), objectName="scheduler")
         if importlib.util.find_spec("distributed") is None:
             self.scheduler.setEnabled(False)
             self.scheduler.setPlaceholderText("for a cluster, install phasewright[cluster]")
@@ -98,8 +88,7 @@ class OpenDialog(Dialog):
         self.scheduler.setToolTip(
             "Of a dask.distributed cluster that reads instead; it must see the trace and your cache"
         )
-        self.force = QCheckBox("&Import anew, even if it was imported before")
-        self.force.setObjectName("force")
+        self.force = set_up(QCheckBox("&Import anew, even if it was imported before"), objectName="force")
 
     def _source_row(self) -> QHBoxLayout:
         row = QHBoxLayout()
@@ -108,9 +97,7 @@ class OpenDialog(Dialog):
             ("&File…", self._choose_file),
             ("Fol&der…", self._choose_folder),
         ):
-            button = QPushButton(text)
-            button.setAutoDefault(False)
-            button.clicked.connect(choose)
+            button = set_up(QPushButton(text), autoDefault=False, clicked=choose)
             row.addWidget(button)
         return row
 
@@ -171,22 +158,17 @@ class ChoiceDialog(Dialog):
         super().__init__(parent)
         self.setObjectName("choose")
         self.setWindowTitle(title)
-        text = QLabel(question)
-        text.setWordWrap(True)
+        text = set_up(QLabel(question), wordWrap=True)
         self.list = QListWidget()
         self.list.addItems(list(names))
         self.list.setCurrentRow(0)
         self.list.setAccessibleName(question)
         self.list.itemActivated.connect(lambda _: self.accept())
-        buttons = QDialogButtonBox(
-            QDialogButtonBox.StandardButton.Ok | QDialogButtonBox.StandardButton.Cancel
-        )
-        buttons.accepted.connect(self.accept)
-        buttons.rejected.connect(self.reject)
-        layout = QVBoxLayout(self)
-        layout.addWidget(text)
-        layout.addWidget(self.list)
-        layout.addWidget(buttons)
+        buttons = set_up(
+            QDialogButtonBox(QDialogButtonBox.StandardButton.Ok | QDialogButtonBox.StandardButton.Cancel),
+            accepted=self.accept, rejected=self.reject,
+        )  # fmt: skip
+        fill_layout(QVBoxLayout(self), text, self.list, buttons)
         self.accepted.connect(lambda: chosen(self.list.currentItem().text()))
         em = self.fontMetrics().height()
         self.resize(32 * em, 18 * em)

@@ -28,6 +28,7 @@ from desktop.ui.commands import Command
 from desktop.ui.dialogs import Dialog, end_dialogs
 from desktop.ui.guard import guarded
 from desktop.ui.mnemonics import letter_menu, plain, settle
+from desktop.ui.pages import fill_layout, set_up
 from desktop.ui.settings import Settings
 from desktop.ui.sizes import fitting
 from desktop.ui.workers import MainThread
@@ -334,14 +335,9 @@ class KeyList(Dialog):
         super().__init__(page)
         self.setObjectName("keys")
         self.setWindowTitle("Keys and mouse")
-        text = QTextBrowser()
-        text.setHtml(page.keys_html())
-        text.setAccessibleName("Keys and gestures")
-        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
-        buttons.rejected.connect(self.reject)
-        layout = QVBoxLayout(self)
-        layout.addWidget(text)
-        layout.addWidget(buttons)
+        text = set_up(QTextBrowser(), html=page.keys_html(), accessibleName="Keys and gestures")
+        buttons = set_up(QDialogButtonBox(QDialogButtonBox.StandardButton.Close), rejected=self.reject)
+        fill_layout(QVBoxLayout(self), text, buttons)
         self.resize(fitting(self, 38, 34))
 
 

@@ -3,12 +3,93 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any, TypeVar
 
-from PySide6.QtCore import QEvent, QObject, QRect, Qt
+from PySide6.QtCore import QEvent, QObject, QRect, Qt, SignalInstance
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QFrame, QLabel, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QBoxLayout,
+    QFrame,
+    QGroupBox,
+    QHBoxLayout,
+    QLabel,
+    QLayout,
+    QScrollArea,
+    QSplitter,
+    QVBoxLayout,
+    QWidget,
+)  # fmt: skip
 
 from desktop.ui.guard import guarded
+
+W = TypeVar("W")
+L = TypeVar("L", bound=QBoxLayout)
+
+
+def set_up(made: W, **settings: Any) -> W:
+    """Set properties by name and connect signals: ``set_up(QLabel(), wordWrap=True, linkActivated=go)``. A
+    tuple is the arguments of a setter that takes several."""
+    for name, value in settings.items():
+        known = getattr(made, name, None)
+        if isinstance(known, SignalInstance):
+            known.connect(value)
+        else:
+            setter = getattr(made, f"set{name[0].upper()}{name[1:]}")
+            setter(*value) if isinstance(value, tuple) else setter(value)
+    return made
+
+
+def fill_layout(
+    layout: L,
+    *parts: QWidget | QLayout | tuple[Any, ...] | None,
+    margins: int | tuple[int, int, int, int] | None = None,
+    spacing: int | None = None,
+) -> L:
+    """Add widgets and layouts (with a stretch: a tuple); None is room that stretches."""
+    if margins is not None:
+        layout.setContentsMargins(*(margins if isinstance(margins, tuple) else 4 * (margins,)))
+    if spacing is not None:
+        layout.setSpacing(spacing)
+    for part in parts:
+        one, *more = part if isinstance(part, tuple) else (part,)
+        if one is None:
+            layout.addStretch(1)
+        elif isinstance(one, QLayout):
+            layout.addLayout(one, *more)
+        else:
+            layout.addWidget(one, *more)
+    return layout
+
+
+def row(*widgets: QWidget | None) -> QHBoxLayout:
+    """Beside each other; None is room that stretches."""
+    return fill_layout(QHBoxLayout(), *widgets)
+
+
+def group(title: str, *parts: QWidget | QLayout) -> QGroupBox:
+    """Above each other in a frame with a title."""
+    box = QGroupBox(title)
+    fill_layout(QVBoxLayout(box), *parts)
+    return box
+
+
+def stacked(*parts: QWidget | QLayout, stretch: int = -1) -> QWidget:
+    """Above each other without margins; the part at `stretch` takes the room."""
+    holder = QWidget()
+    layout = fill_layout(QVBoxLayout(holder), *parts, margins=0)
+    if stretch >= 0:
+        layout.setStretch(stretch, 1)
+    return holder
+
+
+def beside(first: QWidget, second: QWidget, share: int = 50) -> QSplitter:
+    """Two parts with a handle between them; the first gets `share` percent of the width."""
+    split = set_up(QSplitter(Qt.Orientation.Horizontal), childrenCollapsible=False)
+    for k, (widget, part) in enumerate(((first, share), (second, 100 - share))):
+        split.addWidget(widget)
+        split.setStretchFactor(k, part)
+    split.setSizes([100 * share, 100 * (100 - share)])
+    return split
 
 
 def heading(text: str, factor: float) -> QLabel:
@@ -34,30 +115,20 @@ def first_page(title: str, *parts: QLabel) -> tuple[QWidget, QVBoxLayout]:
 
 def quiet(text: str = "") -> QLabel:
     """A paragraph."""
-    label = QLabel(text)
-    label.setWordWrap(True)
-    return label
+    return set_up(QLabel(text), wordWrap=True)
 
 
 def scrolled(page: QWidget) -> QScrollArea:
     """A page that scrolls where it has less room than its texts need."""
-    area = QScrollArea()
-    area.setWidget(page)
-    area.setWidgetResizable(True)
-    area.setFrameShape(QFrame.Shape.NoFrame)
+    area = set_up(QScrollArea(), widget=page, widgetResizable=True, frameShape=QFrame.Shape.NoFrame)
     area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
     return area
 
 
 def column(*widgets: QWidget) -> QWidget:
-    """Widgets above each other without margins; the last takes the room."""
-    holder = QWidget()
-    layout = QVBoxLayout(holder)
-    layout.setContentsMargins(0, 0, 0, 0)
-    layout.setSpacing(1)
-    for widget in widgets:
-        layout.addWidget(widget)
-    layout.setStretch(len(widgets) - 1, 1)
+    """Widgets close above each other without margins; the last takes the room."""
+    holder = stacked(*widgets, stretch=len(widgets) - 1)
+    set_up(holder.layout(), spacing=1)
     return holder
 
 
@@ -71,9 +142,7 @@ class Floating(QWidget):
         """`area`: the part of it that the bars lie above; None: all of it."""
         super().__init__()
         self._area = area
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.addWidget(page)
+        fill_layout(QVBoxLayout(self), page, margins=0)
         self._over = column(*bars)
         self._over.setParent(self)
         self._over.installEventFilter(self)

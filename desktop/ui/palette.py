@@ -29,6 +29,7 @@ from desktop.ui.frame import Frame
 from desktop.ui.guard import guarded
 from desktop.ui.mnemonics import plain
 from desktop.ui.page import Page
+from desktop.ui.pages import set_up
 
 #: Rows that are shown at most.
 MOST = 200
@@ -125,14 +126,12 @@ class Palette(Dialog):
             for entry in entries(page):
                 found.setdefault(entry.same, entry)
         self._entries = list(found.values())
-        self.words = QLineEdit()
-        self.words.setPlaceholderText("Words of a command, such as: zoom sel")
-        self.words.setAccessibleName("Words of a command")
-        self.words.setClearButtonEnabled(True)
-        self.words.textChanged.connect(self._find)
+        self.words = set_up(
+            QLineEdit(), placeholderText="Words of a command, such as: zoom sel",
+            accessibleName="Words of a command", clearButtonEnabled=True, textChanged=self._find,
+        )  # fmt: skip
         self.words.installEventFilter(self)
-        self.list = QTreeWidget()
-        self.list.setAccessibleName("Commands found")
+        self.list = set_up(QTreeWidget(), accessibleName="Commands found")
         self.list.setHeaderLabels(["Command", "Menu", "Key"])
         self.list.setRootIsDecorated(False)
         self.list.setUniformRowHeights(True)
@@ -142,9 +141,7 @@ class Palette(Dialog):
             self.list.header().setSectionResizeMode(column, QHeaderView.ResizeMode.ResizeToContents)
         self.list.currentItemChanged.connect(lambda *_: self._tell())
         self.list.itemActivated.connect(lambda *_: self._run())
-        self.note = QLabel()
-        self.note.setWordWrap(True)
-        self.note.setMinimumHeight(2 * self.fontMetrics().height())
+        self.note = set_up(QLabel(), wordWrap=True, minimumHeight=2 * self.fontMetrics().height())
         self.note.setAlignment(Qt.AlignmentFlag.AlignTop)
         layout = QVBoxLayout(self)
         for widget in (self.words, self.list, self.note):

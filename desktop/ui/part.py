@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QDialogButtonBox, QFormLayout, QLabel, QLineEdit, QWidget
 
+from desktop.core.units import quantity
 from desktop.errors import DesktopError
 from desktop.ui.dialogs import Dialog
-from desktop.ui.units import quantity
+from desktop.ui.pages import set_up
 
 
 class PartDialog(Dialog):
@@ -23,12 +24,10 @@ class PartDialog(Dialog):
         self.setObjectName("part_dialog")
         self.setWindowTitle("Save selection as new trace")
         self._known = ranks
-        self.ranks = QLineEdit()
-        self.ranks.setPlaceholderText("all; or some, such as 0-3,8")
+        self.ranks = set_up(QLineEdit(), placeholderText="all; or some, such as 0-3,8")
         self.ranks.setMinimumWidth(40 * self.fontMetrics().averageCharWidth())
         self.ranks.setEnabled(any(rank >= 0 for rank in ranks))
-        self.problem = QLabel()
-        self.problem.setWordWrap(True)
+        self.problem = set_up(QLabel(), wordWrap=True)
         buttons = QDialogButtonBox()
         buttons.addButton("&Save…", QDialogButtonBox.ButtonRole.AcceptRole)
         buttons.addButton(QDialogButtonBox.StandardButton.Cancel)

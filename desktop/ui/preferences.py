@@ -31,6 +31,7 @@ from PySide6.QtWidgets import (
 from desktop.ui import theme as themes
 from desktop.ui.commands import COMMON, STEPS, Command
 from desktop.ui.dialogs import Dialog
+from desktop.ui.pages import fill_layout, set_up
 from desktop.ui.settings import COLOUR_SETS, MEMORY, TEXT_SIZES, TIME_UNITS, Settings
 from desktop.ui.sizes import fitting
 
@@ -67,9 +68,7 @@ class Preferences(Dialog):
             if isinstance(button, QPushButton):
                 button.setAutoDefault(False)  # Return in a field is no answer
         buttons.rejected.connect(self.reject)
-        layout = QVBoxLayout(self)
-        layout.addWidget(self.pages)
-        layout.addWidget(buttons)
+        fill_layout(QVBoxLayout(self), self.pages, buttons)
         self.resize(fitting(self, 40, 32))
 
     def _reset(self, pages: Sequence[Any]) -> None:
@@ -86,24 +85,17 @@ class _Form(QWidget):
     def __init__(self, settings: Settings, changed: Callable[[], None]) -> None:
         super().__init__()
         self._settings, self._changed = settings, changed
-        self._form = QFormLayout(self)
-        self._form.setVerticalSpacing(self.fontMetrics().height() // 2)
+        self._form = set_up(QFormLayout(self), verticalSpacing=self.fontMetrics().height() // 2)
 
     def _add(self, label: str, field: QWidget, hint: str) -> None:
         field.setToolTip(hint)
-        words = QLabel(label)
-        words.setBuddy(field)
-        told = QLabel(hint)
-        told.setWordWrap(True)
-        column = QVBoxLayout()
-        column.setSpacing(2)
-        column.addWidget(field)
-        column.addWidget(told)
+        words = set_up(QLabel(label), buddy=field)
+        told = set_up(QLabel(hint), wordWrap=True)
+        column = fill_layout(QVBoxLayout(), field, told, spacing=2)
         self._form.addRow(words, column)
 
     def _choice(self, name: str, options: Sequence[tuple[str, object]]) -> QComboBox:
-        box = QComboBox()
-        box.setObjectName(name)
+        box = set_up(QComboBox(), objectName=name)
         for text, value in options:
             box.addItem(text, value)
         box.activated.connect(lambda _: self._take(name, box.currentData()))
@@ -128,8 +120,7 @@ class _General(_Form):
 
     def __init__(self, settings: Settings, changed: Callable[[], None]) -> None:
         super().__init__(settings, changed)
-        self.reopen = QCheckBox("&Open the last project at the start")
-        self.reopen.setObjectName("reopen")
+        self.reopen = set_up(QCheckBox("&Open the last project at the start"), objectName="reopen")
         self.reopen.clicked.connect(lambda on: self._take("reopen", on))
         self._add("", self.reopen, "Only if no file is named and nothing is to be recovered.")
         names = {"": "Automatic", "s": "Seconds", "ms": "Milliseconds (ms)",
@@ -139,13 +130,10 @@ class _General(_Form):
             "&Unit of time", self.unit,
             "On axes, in tables and in sentences. Automatic takes what can be read best.",
         )  # fmt: skip
-        self.memory = QSpinBox()
-        self.memory.setObjectName("memory")
-        self.memory.setRange(MEMORY[0], MEMORY[2])
-        self.memory.setSingleStep(64)
-        self.memory.setSuffix(" MiB")
-        self.memory.setKeyboardTracking(False)
-        self.memory.valueChanged.connect(lambda value: self._take("memory", value))
+        self.memory = set_up(
+            QSpinBox(), objectName="memory", range=(MEMORY[0], MEMORY[2]), singleStep=64, suffix=" MiB",
+            keyboardTracking=False, valueChanged=lambda value: self._take("memory", value),
+        )  # fmt: skip
         self._add(
             "&Memory for what is kept", self.memory,
             "Of an open trace: positions of the profile, messages, events and cells of a picture. With "
@@ -177,8 +165,7 @@ class _Appearance(_Form):
             "&Colours", self.colours,
             "Of states, regions and lines. All sets can be told apart by the colour-blind.",
         )  # fmt: skip
-        self._samples = QLabel()
-        self._samples.setAccessibleName("Samples of the colours")
+        self._samples = set_up(QLabel(), accessibleName="Samples of the colours")
         self._form.addRow("", self._samples)
         self.show_settings()
 
@@ -245,13 +232,11 @@ class _Keys(QWidget):
         super().__init__()
         self._settings, self._changed = settings, changed
         self._windows = _windows()
-        self.filter = QLineEdit()
-        self.filter.setPlaceholderText("Words of a command, or a key")
+        self.filter = set_up(QLineEdit(), placeholderText="Words of a command, or a key")
         self.filter.setAccessibleName("Words of a command, or a key")
         self.filter.setClearButtonEnabled(True)
         self.filter.textChanged.connect(lambda _: self._filter())
-        self.table = QTreeWidget()
-        self.table.setAccessibleName("Commands and their keys")
+        self.table = set_up(QTreeWidget(), accessibleName="Commands and their keys")
         self.table.setHeaderLabels(["Command", "Keys", "At first"])
         self.table.setUniformRowHeights(True)
         self.table.header().setStretchLastSection(False)
@@ -259,36 +244,23 @@ class _Keys(QWidget):
         for column in (1, 2):
             self.table.header().setSectionResizeMode(column, QHeaderView.ResizeMode.ResizeToContents)
         self.table.currentItemChanged.connect(lambda *_: self._chosen())
-        self.edit = QKeySequenceEdit()
-        self.edit.setMaximumSequenceLength(1)
-        self.edit.setClearButtonEnabled(True)
+        self.edit = set_up(QKeySequenceEdit(), maximumSequenceLength=1, clearButtonEnabled=True)
         self.edit.setAccessibleName("New key")
         self.edit.keySequenceChanged.connect(self._tell)
         self.table.itemActivated.connect(lambda *_: self.edit.setFocus())
-        self.apply = QPushButton("&Set")
-        self.apply.clicked.connect(lambda: self._assign(self._asked()))
-        self.add = QPushButton("A&dd")
-        self.add.clicked.connect(self._append)
-        self.none = QPushButton("&No key")
-        self.none.clicked.connect(lambda: self._assign(()))
-        self.restore = QPushButton("As at &first")
-        self.restore.clicked.connect(lambda: self._assign(None))
+        self.apply = set_up(QPushButton("&Set"), clicked=lambda: self._assign(self._asked()))
+        self.add = set_up(QPushButton("A&dd"), clicked=self._append)
+        self.none = set_up(QPushButton("&No key"), clicked=lambda: self._assign(()))
+        self.restore = set_up(QPushButton("As at &first"), clicked=lambda: self._assign(None))
         for button in (self.apply, self.add, self.none, self.restore):
             button.setAutoDefault(False)  # Return in the words above is no answer
-        self.note = QLabel()
-        self.note.setWordWrap(True)
-        self.note.setMinimumHeight(2 * self.fontMetrics().height())
+        self.note = set_up(QLabel(), wordWrap=True, minimumHeight=2 * self.fontMetrics().height())
         self.note.setAlignment(Qt.AlignmentFlag.AlignTop)
-        label = QLabel("Ne&w key:")
-        label.setBuddy(self.edit)
+        label = set_up(QLabel("Ne&w key:"), buddy=self.edit)
         row = QHBoxLayout()
         for widget in (label, self.edit, self.apply, self.add, self.none, self.restore):
             row.addWidget(widget, 1 if widget is self.edit else 0)
-        layout = QVBoxLayout(self)
-        layout.addWidget(self.filter)
-        layout.addWidget(self.table, 1)
-        layout.addLayout(row)
-        layout.addWidget(self.note)
+        fill_layout(QVBoxLayout(self), self.filter, (self.table, 1), row, self.note)
         self._fill()
 
     def _fill(self) -> None:
@@ -304,8 +276,7 @@ class _Keys(QWidget):
                     title = command.title
                     if "/" in command.menu:
                         title = f"{command.menu.partition('/')[2]}: {title}"
-                    item = QTreeWidgetItem([title, "", _told(command.keys)])
-                    item.setToolTip(0, command.tip)
+                    item = set_up(QTreeWidgetItem([title, "", _told(command.keys)]), toolTip=(0, command.tip))
                     item.setData(0, Qt.ItemDataRole.UserRole, (window.name, command))
                     head.addChild(item)
             head.setExpanded(True)

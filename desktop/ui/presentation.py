@@ -28,15 +28,15 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QSlider, QWidget
 
-from desktop.core.ticks import format_number
+from desktop.core.units import digits, format_number, instant, quantity
 from desktop.printing import printable
 from desktop.ui import figures
 from desktop.ui.drawing import FAMILY, MM_PER_POINT, QtSheet
 from desktop.ui.exporting import material_of
 from desktop.ui.figures import Look
 from desktop.ui.guard import guarded
+from desktop.ui.pages import set_up
 from desktop.ui.theme import Theme
-from desktop.ui.units import digits, instant, quantity
 from desktop.workbench.workbench import Snapshot, Workbench
 
 if TYPE_CHECKING:
@@ -75,12 +75,11 @@ class Presentation(QWidget):
 
     def __init__(self, workbench: Workbench, theme: Theme, span: tuple[float, float] | None = None) -> None:
         super().__init__(None, Qt.WindowType.Window | Qt.WindowType.FramelessWindowHint)
-        self.setObjectName("presentation")
-        self.setWindowTitle("Phasewright presentation")
-        self.setAccessibleName("Presentation")
-        self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
-        self.setMouseTracking(True)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        set_up(
+            self, objectName="presentation", windowTitle="Phasewright presentation",
+            accessibleName="Presentation", attribute=Qt.WidgetAttribute.WA_OpaquePaintEvent,
+            mouseTracking=True, focusPolicy=Qt.FocusPolicy.StrongFocus,
+        )  # fmt: skip
         self._bench = workbench
         self.dark = theme.dark
         self._colours = theme.colours
@@ -94,20 +93,14 @@ class Presentation(QWidget):
         self._trail: list[tuple[float, QPointF]] = []
         self._pointing: set[str] = set()  # what holds the pointer: "key", "mouse"
         self._wheel = 0
-        self._slider = QSlider(Qt.Orientation.Horizontal, self)
-        self._slider.setObjectName("presented_n")
-        self._slider.setAccessibleName("Number of phases")
-        self._slider.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        self._slider.setMouseTracking(True)
-        self._slider.valueChanged.connect(self._slid)
+        self._slider = set_up(
+            QSlider(Qt.Orientation.Horizontal, self), objectName="presented_n",
+            accessibleName="Number of phases", focusPolicy=Qt.FocusPolicy.NoFocus, mouseTracking=True,
+            valueChanged=self._slid,
+        )  # fmt: skip
         self._slider.hide()
-        self._idle = QTimer(self)
-        self._idle.setSingleShot(True)
-        self._idle.setInterval(round(1000 * _IDLE))
-        self._idle.timeout.connect(self._rest)
-        self._fading = QTimer(self)
-        self._fading.setInterval(16)
-        self._fading.timeout.connect(self._fade)
+        self._idle = set_up(QTimer(self), singleShot=True, interval=round(1000 * _IDLE), timeout=self._rest)
+        self._fading = set_up(QTimer(self), interval=16, timeout=self._fade)
         self.show_snapshot(Snapshot(), workbench.snapshot)
 
     # ---- what is shown
@@ -292,8 +285,7 @@ class Presentation(QWidget):
                 painter.setBrush(colour)
                 painter.drawEllipse(place, radius * (0.3 + 0.6 * left), radius * (0.3 + 0.6 * left))
         place = self._trail[-1][1]
-        glow = QRadialGradient(place, 2 * radius)
-        glow.setColorAt(0, QColor(230, 0, 60, 130))
+        glow = set_up(QRadialGradient(place, 2 * radius), colorAt=(0, QColor(230, 0, 60, 130)))
         glow.setColorAt(1, QColor(230, 0, 60, 0))
         painter.setBrush(glow)
         painter.drawEllipse(place, 2 * radius, 2 * radius)

@@ -14,10 +14,10 @@ from PySide6.QtCore import QObject, QTimer
 from PySide6.QtWidgets import QFileDialog, QMenu, QMessageBox
 
 from desktop.data.naming import file_stem
-from desktop.data.runs import holds_experiment
 from desktop.data.tables import holds_measurements
 from desktop.errors import ProjectError
 from desktop.ui.bundle import BundleDialog
+from desktop.ui.pages import set_up
 from desktop.ui.panels.project import held
 from desktop.ui.panels.views import NoteDialog
 from desktop.ui.part import PartDialog
@@ -71,9 +71,7 @@ class ProjectDesk(QObject):
         self._waiting: list[Path] = []  # traces that are to be added to the project
         self._refused: list[str] = []
         self._bench.subscribe(self._follow)
-        self._timer = QTimer(self)
-        self._timer.setInterval(int(1000 * AUTOSAVE))
-        self._timer.timeout.connect(self.autosave)
+        self._timer = set_up(QTimer(self), interval=int(1000 * AUTOSAVE), timeout=self.autosave)
         self._timer.start()
         self._panel = window.panel("project")
         for signal, act in (
@@ -204,7 +202,8 @@ class ProjectDesk(QObject):
         if self.keeper.path is not None and document is not None and document.title != name:
             name = f"{document.title} – {name}"
         window.setWindowTitle(f"{name}[*] – Phasewright")
-        window.setWindowModified(self.worth_saving)
+        if window.isWindowModified() != self.worth_saving:  # it tells of each call
+            window.setWindowModified(self.worth_saving)
 
     def _tell(self, sentence: str) -> None:
         self._window.tell("notice", "notice", sentence)
@@ -278,6 +277,8 @@ class ProjectDesk(QObject):
 
     def add_files(self) -> None:
         """Choose experiments and tables of measurements for the project."""
+        from desktop.data.runs import holds_experiment
+
         names, _ = QFileDialog.getOpenFileNames(
             self._window, "Add experiments or tables to the project", self._window.settings.folder
         )

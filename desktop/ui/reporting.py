@@ -5,13 +5,10 @@ Everything here may run in a thread of its own, beside the window, once there is
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
-from uuid import NAMESPACE_URL, uuid5
 
 from PySide6.QtCore import QBuffer, QByteArray, QEventLoop, QIODevice, QMarginsF, QRect, QRectF, QSizeF
 from PySide6.QtGui import (
@@ -23,7 +20,6 @@ from PySide6.QtGui import (
     QPageSize,
     QPaintDevice,
     QPainter,
-    QPdfWriter,
     QPyTextObject,
     QTextBlock,
     QTextCharFormat,
@@ -42,6 +38,7 @@ from desktop.progress import Progress
 from desktop.ui import figures
 from desktop.ui.drawing import FAMILY, QtSheet
 from desktop.ui.figures import Look, Style
+from desktop.ui.pages import set_up
 
 #: Endings of the files that a report can be.
 KINDS = ("html", "pdf", "pptx")
@@ -190,11 +187,7 @@ def pdf(report: Report, looks: Look, progress: Progress) -> bytes:
     """An A4 document with numbered pages; headings of tables are repeated on every page of them."""
     QEventLoop()  # gives a thread of Python's what the document's timers ask for
     buffer = QBuffer()
-    buffer.open(QIODevice.OpenModeFlag.WriteOnly)
-    writer = QPdfWriter(buffer)
-    writer.setResolution(600)
-    writer.setTitle(printable(report.title))
-    writer.setCreator("Phasewright")
+    writer = figures.pdf_writer(buffer, printable(report.title), 600)
     page = QPageLayout(QPageSize(QPageSize.PageSizeId.A4), QPageLayout.Orientation.Portrait, QMarginsF())
     writer.setPageLayout(page)
     pages = _laid_out(report, looks, writer, progress)
@@ -204,7 +197,7 @@ def pdf(report: Report, looks: Look, progress: Progress) -> bytes:
                 writer.newPage()
             _paint_page(painter, pages, number, report)
             progress.step(number, len(pages.slices), "pages")
-    return _dated(bytes(buffer.data().data()), report.date)
+    return figures.dated_pdf(bytes(buffer.data().data()), report.date)
 
 
 def page_image(report: Report, number: int, style: Style = "colour", dpi: int = 110) -> QImage:
@@ -234,8 +227,7 @@ class _Pages:
 def _laid_out(report: Report, looks: Look, device: QPaintDevice, progress: Progress) -> _Pages:
     """The report as pages of A4 for `device`."""
     unit = device.logicalDpiX() / 25.4
-    document = QTextDocument()
-    document.setUndoRedoEnabled(False)
+    document = set_up(QTextDocument(), undoRedoEnabled=False)
     font = QFont(FAMILY)
     font.setPointSizeF(9)
     document.setDefaultFont(font)
@@ -334,12 +326,10 @@ def _fill(document: QTextDocument) -> None:
     found = document.find(_HOLE)
     while not found.isNull():
         end = document.find(_HOLE, found)
-        whole = QTextCursor(document)
-        whole.setPosition(found.selectionStart())
+        whole = set_up(QTextCursor(document), position=found.selectionStart())
         whole.setPosition(end.selectionEnd(), QTextCursor.MoveMode.KeepAnchor)
         number = int(whole.selectedText().strip(_HOLE))
-        form = QTextCharFormat()
-        form.setObjectType(_Drawn.KIND)
+        form = set_up(QTextCharFormat(), objectType=_Drawn.KIND)
         form.setProperty(_Drawn.NUMBER, number)
         whole.insertText(_HOLE, form)
         found = document.find(_HOLE, whole)
@@ -361,14 +351,3 @@ def _paint_page(painter: QPainter, pages: _Pages, number: int, report: Report) -
     foot = 297 - _MARGIN + 1
     sheet.text(_MARGIN, foot, f"{printable(report.title, 80)}", 2.6, "#55606d")
     sheet.text(_MARGIN + _TEXT, foot, f"{number + 1} / {len(pages.slices)}", 2.6, "#55606d", "end")
-
-
-def _dated(content: bytes, date: datetime) -> bytes:
-    """The document with the report's date for the clock's and an id made from it, in as many bytes."""
-    iso = date.strftime("%Y-%m-%dT%H:%M:%S").encode()
-    short = date.strftime("D:%Y%m%d%H%M%S").encode()
-    number = str(uuid5(NAMESPACE_URL, f"phasewright-report-{date.isoformat()}")).encode()
-    content = re.sub(rb"(?<=\()D:\d{14}", short, content)
-    content = re.sub(rb"(?<=[>\"])\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", iso, content)
-    content = re.sub(rb"(?<=uuid:)[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", number, content)
-    return re.sub(rb"(?<=<)[0-9a-f]{72}(?=>)", number.hex().encode(), content)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Container
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar, cast, get_args
 from weakref import finalize
 
 import platformdirs
@@ -84,9 +85,53 @@ def _users_store() -> QSettings:
     return QSettings(QSettings.Format.IniFormat, QSettings.Scope.UserScope, ORGANISATION, APPLICATION)
 
 
+T = TypeVar("T")
+
+
+class _Setting(Generic[T]):
+    """A value by its name in the file: `first` unless one is kept that `read` takes and that is `allowed`."""
+
+    def __init__(self, first: T, read: Callable[[str], T], allowed: Container[Any] | None = None) -> None:
+        self._first, self._read, self._allowed = first, read, allowed
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, settings: Settings, owner: type) -> T:
+        try:
+            value = self._read(str(settings._store.value(self._name)))
+        except (ValueError, KeyError):
+            return self._first
+        return value if self._allowed is None or value in self._allowed else self._first
+
+    def __set__(self, settings: Settings, value: T) -> None:
+        kept = str(value).lower() if isinstance(value, bool) else 0 if value is None else value
+        settings._store.setValue(self._name, kept)
+
+
+_yes = {"true": True, "false": False}.__getitem__
+
+
+def _share(text: str) -> float | None:
+    return float(text) if 0.1 <= float(text) <= 0.8 else None
+
+
 class Settings:
     """Reads forgive: a value that makes no sense counts as absent. A file that is none is put aside, then
     `aside` says where."""
+
+    #: open the last project at the start
+    reopen = _Setting(False, _yes)
+    time_unit = _Setting("", str, TIME_UNITS)
+    #: MiB for what is kept of an open trace
+    memory = _Setting(MEMORY[1], int, range(MEMORY[0], MEMORY[2] + 1))
+    colours = _Setting(next(iter(COLOUR_SETS)), str, COLOUR_SETS)
+    theme = _Setting[ThemeChoice]("system", lambda text: cast(ThemeChoice, text), get_args(ThemeChoice))
+    #: percent of the system's text size
+    text_size = _Setting(100, int, TEXT_SIZES)
+    timeline_shown = _Setting(True, _yes)
+    #: of the height of the plots, 0.1 to 0.8; None: the user has not moved it
+    timeline_share = _Setting[float | None](None, _share)
 
     def __init__(self, store: QSettings | None = None) -> None:
         self._store = store or _users_store()
@@ -113,49 +158,6 @@ class Settings:
         finalize(self, _forget, self._store, folder)
 
     # ---- preferences
-
-    @property
-    def reopen(self) -> bool:
-        """Open the last project at the start."""
-        return str(self._store.value("reopen", "false")) == "true"
-
-    @reopen.setter
-    def reopen(self, value: bool) -> None:
-        self._store.setValue("reopen", "true" if value else "false")
-
-    @property
-    def time_unit(self) -> str:
-        """One of `TIME_UNITS`."""
-        value = self._store.value("time_unit", "")
-        return value if isinstance(value, str) and value in TIME_UNITS else ""
-
-    @time_unit.setter
-    def time_unit(self, value: str) -> None:
-        self._store.setValue("time_unit", value)
-
-    @property
-    def memory(self) -> int:
-        """MiB for what is kept of an open trace."""
-        least, first, most = MEMORY
-        try:
-            value = int(str(self._store.value("memory", first)))
-        except ValueError:
-            value = first
-        return value if least <= value <= most else first
-
-    @memory.setter
-    def memory(self, value: int) -> None:
-        self._store.setValue("memory", value)
-
-    @property
-    def colours(self) -> str:
-        """One of `COLOUR_SETS`."""
-        value = self._store.value("colours")
-        return value if isinstance(value, str) and value in COLOUR_SETS else next(iter(COLOUR_SETS))
-
-    @colours.setter
-    def colours(self, value: str) -> None:
-        self._store.setValue("colours", value)
 
     def keys(self, window: str, command: Keyed) -> tuple[str, ...] | None:
         """Keys that the user has chosen; None: those that the command has at first."""
@@ -203,36 +205,6 @@ class Settings:
         return str(recent[0].parent) if recent else ""
 
     @property
-    def theme(self) -> ThemeChoice:
-        value = self._store.value("theme")
-        return cast(ThemeChoice, value) if value in ("light", "dark", "system") else "system"
-
-    @theme.setter
-    def theme(self, value: ThemeChoice) -> None:
-        self._store.setValue("theme", value)
-
-    @property
-    def text_size(self) -> int:
-        """Percent of the system's text size."""
-        try:
-            value = int(str(self._store.value("text_size", 100)))
-        except ValueError:
-            value = 100
-        return value if value in TEXT_SIZES else 100
-
-    @text_size.setter
-    def text_size(self, value: int) -> None:
-        self._store.setValue("text_size", value)
-
-    @property
-    def timeline_shown(self) -> bool:
-        return str(self._store.value("timeline_shown", "true")) != "false"
-
-    @timeline_shown.setter
-    def timeline_shown(self, value: bool) -> None:
-        self._store.setValue("timeline_shown", "true" if value else "false")
-
-    @property
     def hidden_columns(self) -> list[str] | None:
         """Titles of the phase table's columns that are left out; None: those that are at first."""
         found = self._store.value("hidden_columns", None)
@@ -244,19 +216,6 @@ class Settings:
             self._store.remove("hidden_columns")
         else:
             self._store.setValue("hidden_columns", "\t".join(value))
-
-    @property
-    def timeline_share(self) -> float | None:
-        """Of the height of the plots, 0.1 to 0.8; None: the user has not moved it."""
-        try:
-            value = float(str(self._store.value("timeline_share", 0)))
-        except ValueError:
-            value = 0.0
-        return value if 0.1 <= value <= 0.8 else None
-
-    @timeline_share.setter
-    def timeline_share(self, value: float | None) -> None:
-        self._store.setValue("timeline_share", 0 if value is None else round(value, 4))
 
     @property
     def geometry(self) -> QByteArray | None:

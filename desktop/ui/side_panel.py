@@ -22,6 +22,7 @@ from PySide6.QtWidgets import (
 
 from desktop.ui.flow import Flow
 from desktop.ui.guard import guarded
+from desktop.ui.pages import fill_layout, set_up
 from desktop.ui.theme import LIGHT, Theme
 from desktop.workbench.side import Side
 from desktop.workbench.workbench import Snapshot, Workbench
@@ -57,25 +58,17 @@ class SidePanel(QWidget):
         policy.setHeightForWidth(True)
         self.head.setSizePolicy(policy)
         self.flow.addWidget(self.choice)
-        self.why = QLabel()
-        self.why.setWordWrap(True)
-        self.why.setTextFormat(Qt.TextFormat.PlainText)
+        self.why = set_up(QLabel(), wordWrap=True, textFormat=Qt.TextFormat.PlainText)
         self.why.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.answers = QWidget()
         self.offered = Flow()
         self.offered.setSpacing(6)
         self.answers.setLayout(self.offered)
         empty = QWidget()
-        inside = QVBoxLayout(empty)
-        inside.addWidget(self.why)
-        inside.addWidget(self.answers)
-        inside.addStretch(1)
+        fill_layout(QVBoxLayout(empty), self.why, self.answers, None)
         self.pages = QStackedWidget()
         self.pages.addWidget(empty)
-        self._whole = QVBoxLayout(self)
-        self._whole.setContentsMargins(6, 4, 6, 4)
-        self._whole.setSpacing(4)
-        self._whole.addWidget(self.head)
+        self._whole = fill_layout(QVBoxLayout(self), self.head, margins=(6, 4, 6, 4), spacing=4)
         self._whole.addWidget(self.pages, 1)
         self.add = self._button("", self.addAsked.emit)
         self.again = self._button("&Read again", self._read_again)
@@ -87,17 +80,14 @@ class SidePanel(QWidget):
     # ---- building
 
     def _combo(self, name: str, act: Callable[[int], object]) -> QComboBox:
-        box = QComboBox()
-        box.setAccessibleName(name)
-        box.setToolTip(name)
+        box = set_up(QComboBox(), accessibleName=name, toolTip=name)
         box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
         box.setMaximumWidth(30 * self.fontMetrics().averageCharWidth())
         box.activated.connect(act)
         return box
 
     def _button(self, text: str, act: Callable[[], object]) -> QPushButton:
-        button = QPushButton(text)
-        button.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
+        button = set_up(QPushButton(text), sizePolicy=(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed))
         button.clicked.connect(lambda: act())
         return button
 
@@ -106,8 +96,7 @@ class SidePanel(QWidget):
         self.tables = QStackedWidget()
         for table in numbers:
             self.tables.addWidget(table)
-        self._split = QSplitter(Qt.Orientation.Horizontal)
-        self._split.setChildrenCollapsible(False)
+        self._split = set_up(QSplitter(Qt.Orientation.Horizontal), childrenCollapsible=False)
         self._split.addWidget(self.tables)
         self._split.addWidget(plot)
         self._split.setStretchFactor(0, 3)

@@ -22,7 +22,7 @@ from PySide6.QtWidgets import (
 from desktop.data.naming import run_name
 from desktop.resources import Sample
 from desktop.ui.guard import guarded
-from desktop.ui.pages import heading, quiet
+from desktop.ui.pages import fill_layout, heading, quiet, set_up
 
 
 class StartPage(QScrollArea):
@@ -36,23 +36,15 @@ class StartPage(QScrollArea):
 
     def __init__(self, samples: Sequence[Sample]) -> None:
         super().__init__()
-        self.setObjectName("start_page")
-        self.setWidgetResizable(True)
-        self.setFrameShape(QScrollArea.Shape.NoFrame)
+        set_up(self, objectName="start_page", widgetResizable=True, frameShape=QScrollArea.Shape.NoFrame)
         self._recent = QVBoxLayout()
         self._recent.setSpacing(2)
 
-        left = QVBoxLayout()
-        left.setSpacing(2)
-        left.addWidget(heading("Bundled traces of real runs", 1.2))
+        left = fill_layout(QVBoxLayout(), heading("Bundled traces of real runs", 1.2), spacing=2)
         for sample in samples:
             left.addWidget(self._link(sample.title, sample.text, sample.path))
         left.addStretch(1)
-        right = QVBoxLayout()
-        right.setSpacing(2)
-        right.addWidget(heading("Recent", 1.2))
-        right.addLayout(self._recent)
-        right.addStretch(1)
+        right = fill_layout(QVBoxLayout(), heading("Recent", 1.2), self._recent, None, spacing=2)
         columns = QHBoxLayout()
         columns.setSpacing(40)
         if samples:
@@ -60,9 +52,7 @@ class StartPage(QScrollArea):
         columns.addLayout(right, 2)
 
         page = QWidget()
-        grid = QGridLayout(page)
-        grid.setContentsMargins(48, 36, 48, 24)
-        grid.setVerticalSpacing(20)
+        grid = set_up(QGridLayout(page), contentsMargins=(48, 36, 48, 24), verticalSpacing=20)
         grid.addLayout(self._head(), 0, 0)
         grid.addLayout(columns, 1, 0)
         grid.setRowStretch(1, 1)
@@ -82,25 +72,20 @@ class StartPage(QScrollArea):
             link.setEnabled(there)
             self._recent.addWidget(link)
         if paths:
-            clear = QPushButton("Clear this list")
-            clear.clicked.connect(self.clearRequested)
+            clear = set_up(QPushButton("Clear this list"), clicked=self.clearRequested)
             self._recent.addWidget(clear, 0, Qt.AlignmentFlag.AlignLeft)
         else:
             self._recent.addWidget(quiet("Traces that you open are listed here."))
 
     def _head(self) -> QVBoxLayout:
-        choose = QPushButton("Open a trace…")
-        choose.setObjectName("open_button")
-        choose.setDefault(True)
+        choose = set_up(QPushButton("Open a trace…"), objectName="open_button", default=True)
         choose.setMinimumHeight(int(2.4 * choose.fontMetrics().height()))
         choose.setMinimumWidth(18 * choose.fontMetrics().averageCharWidth())
         choose.clicked.connect(self.chooseRequested)
         self.setFocusProxy(choose)
-        keys = QPushButton("List of keys")
-        keys.setMinimumHeight(choose.minimumHeight())
+        keys = set_up(QPushButton("List of keys"), minimumHeight=choose.minimumHeight())
         keys.clicked.connect(self.keysRequested)
-        tour = QPushButton("Tour in five minutes")
-        tour.setMinimumHeight(choose.minimumHeight())
+        tour = set_up(QPushButton("Tour in five minutes"), minimumHeight=choose.minimumHeight())
         tour.clicked.connect(self.tourRequested)
         row = QHBoxLayout()
         row.setSpacing(12)
@@ -108,9 +93,7 @@ class StartPage(QScrollArea):
             row.addWidget(button)
         row.addWidget(QLabel("or drop a file or folder anywhere on this window"))
         row.addStretch(1)
-        head = QVBoxLayout()
-        head.setSpacing(12)
-        head.addWidget(heading("Phasewright", 2.2))
+        head = fill_layout(QVBoxLayout(), heading("Phasewright", 2.2), spacing=12)
         head.addWidget(
             quiet(
                 "See how busy the processors of a parallel run were, and in which phases. "

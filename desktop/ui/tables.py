@@ -63,12 +63,13 @@ from PySide6.QtWidgets import (
 )
 
 from desktop.core.frames import ArrayTable
+from desktop.core.units import Scale, common, digits, grouped, time_scale
 from desktop.errors import reason
 from desktop.printing import as_csv
 from desktop.printing import guarded as harmless
 from desktop.ui.guard import guarded
+from desktop.ui.pages import set_up
 from desktop.ui.theme import LIGHT, Theme
-from desktop.ui.units import Scale, common, digits, grouped, time_scale
 from desktop.ui.workers import MainThread
 
 if TYPE_CHECKING:
@@ -173,17 +174,23 @@ class Row:
 def table(columns: Sequence[Column], rows: Sequence[Row]) -> tuple[ArrayTable, Marks]:
     """The table of rows that are put together cell by cell, for `FrameView.show_frame`."""
 
-    def values(k: int) -> NDArray[Any]:
-        cells = [row.cells[k] for row in rows]
-        kinds = {type(cell) for cell in cells}
-        return np.array(cells) if len(kinds) == 1 and kinds <= {int, float, bool} else _objects(cells)
-
-    made = {column.source: values(k) for k, column in enumerate(columns)}
-    return ArrayTable(made, index=_objects([row.key for row in rows])), Marks(
+    made = {column.source: [row.cells[k] for row in rows] for k, column in enumerate(columns)}
+    return columnar(made, [row.key for row in rows]), Marks(
         {k: row.tone for k, row in enumerate(rows) if row.tone},
         {k: row.tip for k, row in enumerate(rows) if row.tip},
         {k: row.fixed for k, row in enumerate(rows) if row.fixed},
     )
+
+
+def columnar(columns: Mapping[str, Sequence[Any]], keys: Sequence[Any] | None = None) -> ArrayTable:
+    """A table of columns (K,) of any kind, rows called by `keys`, without pandas."""
+
+    def values(cells: Sequence[Any]) -> NDArray[Any]:
+        kinds = {type(cell) for cell in cells}
+        return np.array(cells) if len(kinds) == 1 and kinds <= {int, float, bool} else _objects(cells)
+
+    made = {name: values(cells) for name, cells in columns.items()}
+    return ArrayTable(made, index=None if keys is None else _objects(keys))
 
 
 def _objects(values: Sequence[Any]) -> NDArray[Any]:
@@ -355,6 +362,15 @@ def _shown_frame(cells: Sequence[_Cells], rows: NDArray[np.int64]) -> DataFrame:
 def _texts(cells: Sequence[_Cells], rows: NDArray[np.int64]) -> Texts:
     """Headings, and rows of the frame."""
     return [[one.head for one in cells], *map(list, zip(*(one.full(rows) for one in cells), strict=True))]
+
+
+def shown_texts(shown: Shown, columns: Sequence[Column]) -> Texts:
+    """Headings with units, and all rows of a frame as the cells of a table show them."""
+    cells = [_Cells(column, shown) for column in columns]
+    return [
+        [one.head for one in cells],
+        *([one.text(k) for one in cells] for k in range(len(cells[0].values))),
+    ]
 
 
 class FrameModel(QAbstractItemModel):
@@ -713,8 +729,7 @@ class _Choice(QStyledItemDelegate):
         column = model.columns[index.column()]
         if column.choices is None:
             return super().createEditor(parent, option, index)
-        box = QComboBox(parent)
-        box.setAccessibleName(column.title)
+        box = set_up(QComboBox(parent), accessibleName=column.title)
         for text, value in column.choices(model.row_of(index)):
             box.addItem(text, value)
         values = [box.itemData(k) for k in range(box.count())]
@@ -771,14 +786,13 @@ class _Framed(_Base):
         self._heads: tuple[str, ...] = ()
         self._hidden: frozenset[str] | None = None  # titles; None: as the columns say
         self.setModel(self.frames)
-        self.setAccessibleName(name)
-        self.setObjectName(name.lower().replace(" ", "_"))
-        self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
-        self.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
-        self.setAlternatingRowColors(True)
-        self.setTabKeyNavigation(False)
-        self.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
-        self.setItemDelegate(_Choice(self))
+        set_up(
+            self, accessibleName=name, objectName=name.lower().replace(" ", "_"),
+            selectionBehavior=QAbstractItemView.SelectionBehavior.SelectRows,
+            selectionMode=QAbstractItemView.SelectionMode.ExtendedSelection, alternatingRowColors=True,
+            tabKeyNavigation=False, horizontalScrollMode=QAbstractItemView.ScrollMode.ScrollPerPixel,
+            itemDelegate=_Choice(self),
+        )  # fmt: skip
         header = self._header()
         # Of its own: every cell of a selection would be asked whether its heading is to look selected.
         header.setSelectionModel(QItemSelectionModel(self.frames, header))
@@ -796,11 +810,10 @@ class _Framed(_Base):
         ]
         if paste:
             self._keyed.append(keyed(self, "Paste", PASTE, self.paste))
-        self._filter_box = QLineEdit(self)
-        self._filter_box.setPlaceholderText("Text, or Title > number")
-        self._filter_box.setAccessibleName(f"Filter of {name}")
-        self._filter_box.setClearButtonEnabled(True)
-        self._filter_box.textChanged.connect(self.filter)
+        self._filter_box = set_up(
+            QLineEdit(self), placeholderText="Text, or Title > number", accessibleName=f"Filter of {name}",
+            clearButtonEnabled=True, textChanged=self.filter,
+        )  # fmt: skip
         keyed(self._filter_box, "Close", "Escape", self._end_filter)
         self._filter_box.hide()
 

@@ -19,8 +19,9 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from desktop.core.units import left
 from desktop.ui.guard import guarded
-from desktop.ui.units import left
+from desktop.ui.pages import fill_layout, set_up
 from desktop.workbench.jobs import Task
 
 
@@ -29,14 +30,11 @@ class TaskLine(QWidget):
 
     def __init__(self) -> None:
         super().__init__()
-        self._words = QLabel()
-        self._words.setObjectName("task")
-        self.progress = QProgressBar()
-        self.progress.setMaximumWidth(16 * self.fontMetrics().averageCharWidth())
+        self._words = set_up(QLabel(), objectName="task")
+        self.progress = set_up(QProgressBar(), maximumWidth=16 * self.fontMetrics().averageCharWidth())
         self.progress.setTextVisible(False)
         self.progress.setAccessibleName("Progress")
-        self.cancel = QPushButton("Cancel")
-        self.cancel.setObjectName("cancel")
+        self.cancel = set_up(QPushButton("Cancel"), objectName="cancel")
         self.cancel.setStyleSheet("padding: 0px 8px;")  # a line of the status bar is no higher than its text
         self.cancel.clicked.connect(self._cancel)
         self._act: Callable[[], object] | None = None
@@ -75,21 +73,15 @@ class TaskList(QWidget):
     def __init__(self, window: QWidget) -> None:
         super().__init__(window)
         self._lines: dict[Any, TaskLine] = {}
-        self.more = QToolButton()
-        self.more.setObjectName("all_tasks")
-        self.more.setCheckable(True)
+        self.more = set_up(QToolButton(), objectName="all_tasks", checkable=True)
         self.more.setToolTip("List all that is under way, each with its progress and Cancel")
         self.more.toggled.connect(lambda _: self._arrange())
-        self.list = QFrame(window)
-        self.list.setObjectName("task_list")
-        self.list.setAccessibleName("All that is under way")
+        self.list = set_up(QFrame(window), objectName="task_list", accessibleName="All that is under way")
         self.list.setFrameShape(QFrame.Shape.StyledPanel)
         self.list.setAutoFillBackground(True)
         self.list.hide()
         self._rows = QVBoxLayout(self.list)
-        self._row = QHBoxLayout(self)
-        self._row.setContentsMargins(0, 0, 0, 0)
-        self._row.addWidget(self.more)
+        self._row = fill_layout(QHBoxLayout(self), self.more, margins=0)
         #: Height of a line with its buttons, which a status bar needs before there is a task as well.
         self.line_height = max(TaskLine().sizeHint().height(), self.more.sizeHint().height())
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)

@@ -33,13 +33,13 @@ from PySide6.QtWidgets import (
     QTabBar,
     QTabWidget,
     QToolBar,
+    QToolButton,
     QWidget,
 )
 
 from desktop import resources
-from desktop.core.ticks import format_number
+from desktop.core.units import digits, format_number, instant, quantity, scaled, signed, time_scale
 from desktop.data.naming import run_name
-from desktop.data.runs import holds_experiment
 from desktop.data.tables import holds_measurements
 from desktop.ui import theme as themes
 from desktop.ui.actions import COMMANDS, MENUS, MOUSE
@@ -50,7 +50,7 @@ from desktop.ui.guard import guarded
 from desktop.ui.icons import icon
 from desktop.ui.opening import ChoiceDialog, OpenDialog
 from desktop.ui.page import Page
-from desktop.ui.pages import column
+from desktop.ui.pages import column, set_up
 from desktop.ui.panels import PanelSpec, panels
 from desktop.ui.panels.trace import summary
 from desktop.ui.plots.chart import Chart
@@ -58,11 +58,9 @@ from desktop.ui.plots.curve_view import CurveView
 from desktop.ui.plots.sweep_plots import SweepPlot
 from desktop.ui.plots.time_plot import stacked
 from desktop.ui.plots.timeline_pane import TimelinePane
-from desktop.ui.presentation import Presentation, present
 from desktop.ui.project_desk import ProjectDesk, is_project_file
 from desktop.ui.settings import STATE_VERSION
 from desktop.ui.start_page import StartPage
-from desktop.ui.units import digits, instant, quantity, scaled, signed, time_scale
 from desktop.workbench.model import OpenOptions
 from desktop.workbench.workbench import Snapshot, Workbench
 
@@ -70,6 +68,7 @@ AnyCommand = Command[Any, Any]
 if TYPE_CHECKING:
     from desktop.ui.compare_page import ComparePage
     from desktop.ui.frame import Frame
+    from desktop.ui.presentation import Presentation
 
 _AREAS = {"right": Qt.DockWidgetArea.RightDockWidgetArea, "bottom": Qt.DockWidgetArea.BottomDockWidgetArea}
 
@@ -86,9 +85,7 @@ class _Scrolled(QScrollArea):
     def __init__(self, panel: QWidget) -> None:
         super().__init__()
         self._panel = panel
-        self.setWidget(panel)
-        self.setWidgetResizable(True)
-        self.setFrameShape(QFrame.Shape.NoFrame)
+        set_up(self, widget=panel, widgetResizable=True, frameShape=QFrame.Shape.NoFrame)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
 
     @guarded(otherwise=QSize)
@@ -131,6 +128,7 @@ class TracePage(Page):
     MOUSE = MOUSE
 
     workbench: Workbench
+    run_tabs: QTabBar
     curve_view: CurveView
     timeline: TimelinePane
     mode: str
@@ -166,8 +164,7 @@ class TracePage(Page):
         self._connect_plots()
         self._connect_views()
         self.workbench.subscribe(self._show_snapshot)
-        self._fits_timer = QTimer(self, interval=300)
-        self._fits_timer.timeout.connect(self._show_fits)
+        self._fits_timer = set_up(QTimer(self, interval=300), timeout=self._show_fits)
         self._begin()
         self._show_snapshot(Snapshot(), self.workbench.snapshot)
         QTimer.singleShot(0, self, self._hide_stale_tabs)
@@ -195,14 +192,11 @@ class TracePage(Page):
         self._plots.splitterMoved.connect(self._keep_timeline_share)
         self.timeline.hide()
         self._pages.addWidget(self._plots)
-        self.run_tabs = QTabBar()
-        self.run_tabs.setObjectName("runs")
-        self.run_tabs.setAccessibleName("Opened traces")
-        self.run_tabs.setExpanding(False)
-        self.run_tabs.setDrawBase(False)
-        self.run_tabs.setTabsClosable(True)
-        self.run_tabs.currentChanged.connect(self._choose_run)
-        self.run_tabs.tabCloseRequested.connect(lambda k: self._close_run(self.run_tabs.tabData(k)))
+        self.run_tabs = set_up(
+            QTabBar(), objectName="runs", accessibleName="Opened traces", expanding=False, drawBase=False,
+            tabsClosable=True, currentChanged=self._choose_run,
+            tabCloseRequested=lambda k: self._close_run(self.run_tabs.tabData(k)),
+        )  # fmt: skip
         self.run_tabs.hide()
         self.setCentralWidget(column(self.run_tabs, self._pages))
 
@@ -211,9 +205,10 @@ class TracePage(Page):
         self._panels: dict[str, Any] = {}
         last: dict[str, QDockWidget] = {}
         self._roomy: set[str] = set()  # panels below that have had the height that they need
+        self._behind: set[str] = set()  # panels that nobody sees
+        self._seen = {spec.id: Snapshot() for spec in panels()}  # what each of them shows
         for spec in panels():
-            dock = QDockWidget(spec.title, self)
-            dock.setObjectName(f"dock_{spec.id}")
+            dock = set_up(QDockWidget(spec.title, self), objectName=f"dock_{spec.id}")
             self._panels[spec.id] = spec.make(self.workbench)
             dock.setWidget(_Scrolled(self._panels[spec.id]))
             self.addDockWidget(_AREAS[spec.area], dock)
@@ -221,11 +216,13 @@ class TracePage(Page):
                 self.tabifyDockWidget(last[spec.area], dock)
             last[spec.area] = dock
             self._docks[spec.id] = dock
+            dock.visibilityChanged.connect(partial(self._turned, spec.id))
             if spec.area == "bottom":
                 dock.visibilityChanged.connect(partial(self._give_room, spec))
             if spec.parts or hasattr(self._panels[spec.id], "watch"):
                 # Not the panel's own showing: a dock behind another tab counts as shown.
                 dock.visibilityChanged.connect(partial(self._watch, spec))
+        self._panels["iterations"].placeAsked.connect(self.show_range)
         self._raise_first()
         self.setCorner(Qt.Corner.BottomRightCorner, Qt.DockWidgetArea.RightDockWidgetArea)
         self.setTabPosition(Qt.DockWidgetArea.RightDockWidgetArea, QTabWidget.TabPosition.North)
@@ -278,7 +275,22 @@ class TracePage(Page):
 
     def panel(self, panel_id: str) -> Any:
         """The widget of a panel."""
+        self._bring_up(panel_id)
         return self._panels[panel_id]
+
+    def _turned(self, panel_id: str, on_top: bool) -> None:
+        """A panel has come to the front, or went from it: it is drawn anew only where it can be seen."""
+        if on_top:
+            self._behind.discard(panel_id)
+            self._bring_up(panel_id)
+        else:
+            self._behind.add(panel_id)
+
+    def _bring_up(self, panel_id: str) -> None:
+        old, new = self._seen[panel_id], self.workbench.snapshot
+        if new is not old:
+            self._seen[panel_id] = new
+            self._panels[panel_id].show_snapshot(old, new)
 
     def show_panel(self, panel_id: str) -> None:
         self._docks[panel_id].show()
@@ -303,9 +315,7 @@ class TracePage(Page):
         self._turns[panel_id].setChecked(not dock.isHidden())
 
     def _make_actions(self) -> None:
-        self._toolbar = QToolBar("Toolbar", self)
-        self._toolbar.setObjectName("toolbar")
-        self._toolbar.setMovable(False)
+        self._toolbar = set_up(QToolBar("Toolbar", self), objectName="toolbar", movable=False)
         side = int(1.4 * self.fontMetrics().height())
         self._toolbar.setIconSize(QSize(side, side))
         self.addToolBar(self._toolbar)
@@ -336,7 +346,10 @@ class TracePage(Page):
             if self._toolbar_menu and (command.rule or command.menu != self._toolbar_menu):
                 self._toolbar.addSeparator()
             self._toolbar_menu = command.menu
-            self._toolbar.addAction(action)
+            if command.id in ("undo", "redo"):
+                self._add_steady(action)
+            else:
+                self._toolbar.addAction(action)
         if command.id == "save_as":
             self._contents_menu = menu.addMenu("Contents of the project")
             self._contents_menu.aboutToShow.connect(lambda: self.desk.fill_contents(self._contents_menu))
@@ -349,6 +362,26 @@ class TracePage(Page):
             for sample in resources.samples():
                 made = samples.addAction(sample.title, partial(self.open_path, sample.path))
                 made.setStatusTip(sample.text)
+
+    def _add_steady(self, action: QAction) -> None:
+        """A button of the toolbar for an action whose text changes often: one of Qt's would lay out the whole
+        window with each."""
+        button = QToolButton()
+        button.setAutoRaise(True)
+        button.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        button.setIconSize(self._toolbar.iconSize())
+        button.setAccessibleName(action.text())
+        button.setStatusTip(action.statusTip())
+        button.clicked.connect(action.trigger)
+
+        def follow() -> None:
+            button.setEnabled(action.isEnabled())
+            button.setToolTip(action.toolTip())
+            if button.icon().cacheKey() != action.icon().cacheKey():
+                button.setIcon(action.icon())
+
+        action.changed.connect(follow)
+        self._toolbar.addWidget(button)
 
     def _make_status(self) -> None:
         self._selection_text = QLabel()
@@ -434,11 +467,16 @@ class TracePage(Page):
             self.timeline.view.set_annotations(new.project.annotations, locations)
         if new.project.names != old.project.names:
             self.timeline.set_names(new.project.names)
+        if new.boundaries != old.boundaries:
+            for plot in (self.curve_view, self.timeline.view):
+                plot.set_boundaries(new.boundaries)
         if (new.marked, new.project.names) != (old.marked, old.project.names):
             self.timeline.seek([new.project.names.get(name, name) for name in new.marked])
         self.chips.show_snapshot(new)
-        for panel in self._panels.values():
-            panel.show_snapshot(old, new)
+        other = new.document is not old.document or new.run is not old.run  # which nobody is to hold any more
+        for panel_id in self._panels:
+            if other or panel_id not in self._behind:
+                self._bring_up(panel_id)
         if self.presentation is not None:
             self.presentation.show_snapshot(old, new)
         if self.comparing is not None:
@@ -448,7 +486,8 @@ class TracePage(Page):
         if new.opening is not old.opening:
             self.show_task("opening", new.opening, self.workbench.cancel_opening)
         if not self._fits_timer.isActive():
-            if self.workbench.fits_under_way:
+            # What another number of phases asks for is asked after this.
+            if self.workbench.fits_under_way or new.refining or new.project.phases != old.project.phases:
                 self._fits_timer.start()
         elif not new.refining:
             self._show_fits()
@@ -617,6 +656,8 @@ class TracePage(Page):
 
     def open_path(self, path: Path) -> None:
         """Open here if nothing is open, else in another window; what is no trace on a page for it."""
+        from desktop.data.runs import holds_experiment  # here, as it loads what an experiment needs
+
         if holds_measurements(path):
             self.frame.open_model(path)
         elif holds_experiment(path):
@@ -678,6 +719,8 @@ class TracePage(Page):
 
     def open_paths(self, paths: list[Path]) -> None:
         """Open all; of several traces, ask whether they belong together."""
+        from desktop.data.runs import holds_experiment
+
         traces = [
             path
             for path in paths
@@ -761,6 +804,11 @@ class TracePage(Page):
             self.workbench.select(None)
             self.workbench.select_phase(None)
 
+    def show_range(self, start_s: float, end_s: float) -> None:
+        """Select a range and show it."""
+        self.workbench.select((start_s, end_s))
+        self.desk.go_to(start_s, end_s)
+
     def zoom_to_selection(self) -> None:
         selection = self.selected_range()
         if selection is not None:
@@ -822,7 +870,7 @@ class TracePage(Page):
             self.workbench.snapshot, self._results.deliver, self.curve_view.visible_range(), self,
             colours=self._theme.colours, by_region=self.timeline.view.by_region,
             levels=self.curve_view.levels, messages=self.timeline.message_filter,
-            activities=self.curve_view.activities,
+            shown=self.curve_view.activities,
         )  # fmt: skip
         if figure:
             dialog.choose(figure)
@@ -840,6 +888,8 @@ class TracePage(Page):
         if self.presentation is not None:
             self.presentation.close()
             return
+        from desktop.ui.presentation import present
+
         nav = self.curve_view.navigation
         span = self.curve_view.visible_range()
         whole = span == (nav.start, nav.end)
@@ -863,9 +913,9 @@ class TracePage(Page):
         self._colour_icons()
 
     def show_anew(self) -> None:
-        snapshot = self.workbench.snapshot
-        for panel in self._panels.values():
-            panel.show_snapshot(Snapshot(), snapshot)
+        for panel_id in self._panels:
+            self._seen[panel_id] = Snapshot()
+            self._bring_up(panel_id)
         self._show_selection()
         self._show_cursor(self._cursor)
 

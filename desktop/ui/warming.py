@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, QTimer
 
 from desktop.progress import Progress
+from desktop.ui.pages import set_up
 from desktop.ui.workers import MainThread
 from desktop.workbench.jobs import Job, Lane, Task
 
@@ -40,9 +41,7 @@ class WarmUp(QObject):
         self._lane = Lane("warm-up", latest=True, deliver=self._thread.deliver)
         self._window: Frame | None = window
         window.closed.connect(self._forget)
-        self._timer = QTimer(self)
-        self._timer.setSingleShot(True)
-        self._timer.timeout.connect(self.begin)
+        self._timer = set_up(QTimer(self), singleShot=True, timeout=self.begin)
         self._timer.start(AFTER_MS)
 
     def begin(self) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from desktop.errors import sentence as of_error
 from desktop.workbench.history import History
+from desktop.workbench.jobs import Deliver, Executor, Job, Lane, Task, at_once
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -19,10 +20,27 @@ Tree = TypeVar("Tree")
 class Bench(Generic[S]):
     """Holds a frozen snapshot of what is to be shown; only its owner's thread reads and changes it."""
 
-    def __init__(self, snapshot: S) -> None:
+    def __init__(
+        self, snapshot: S, deliver: Deliver = at_once, executors: dict[str, Executor] | None = None
+    ) -> None:
+        """`deliver` calls a function in the owner's thread; `executors`: of lanes by their names, a thread
+        for each that is not named."""
         self.snapshot = snapshot
+        self._deliver, self._executors = deliver, executors or {}
+        self._lanes: list[Lane] = []
         self._listeners: list[Callable[[S, S], None]] = []
         self._users = 1
+
+    def _lane(self, name: str, thread: str = "", *, latest: bool = True) -> Lane:
+        """One of its lanes, which ends with it; its `thread` is called like it unless said."""
+        made = Lane(thread or name, latest=latest, deliver=self._deliver, executor=self._executors.get(name))
+        self._lanes.append(made)
+        return made
+
+    @property
+    def busy(self) -> bool:
+        """Something asked for has not been answered yet."""
+        return any(lane.busy for lane in self._lanes)
 
     def subscribe(self, listener: Callable[[S, S], None]) -> None:
         """Call ``listener(old, new)`` after every change."""
@@ -46,8 +64,17 @@ class Bench(Generic[S]):
             self.close()
 
     def close(self) -> None:
-        """Nobody is told of anything any more."""
+        """End all work; nobody is told of anything any more."""
         self._listeners.clear()
+        for lane in self._lanes:
+            lane.close()
+
+    def complain(self, problem: str) -> None:
+        """Show what went wrong outside."""
+        self._show(problem=problem)
+
+    def dismiss_problem(self) -> None:
+        self._show(problem="")
 
     def _show(self, **changes: Any) -> None:
         """Tell of a snapshot in which these fields differ."""
@@ -63,8 +90,15 @@ class Bench(Generic[S]):
 class EditBench(Bench[S], Generic[S, Tree]):
     """A bench with a branch of the window's tree: what is asked, whose edits are steps of the one history."""
 
-    def __init__(self, snapshot: S, asked: Tree, history: History | None) -> None:
-        super().__init__(snapshot)
+    def __init__(
+        self,
+        snapshot: S,
+        asked: Tree,
+        deliver: Deliver,
+        executors: dict[str, Executor] | None,
+        history: History | None,
+    ) -> None:
+        super().__init__(snapshot, deliver, executors)
         self.history = history or History()
         self.branch = self.history.branch(asked, self.turn)
 
@@ -87,6 +121,16 @@ class EditBench(Bench[S], Generic[S, Tree]):
     def _edit(self, label: str, asked: Tree, key: str | None = None) -> None:
         self.branch.edit(label, asked, key)
         self.turn(asked)
+
+    def _begin_work(
+        self, lane: Lane, title: str, work: Callable[[Job], Any], done: Callable[[Any], None]
+    ) -> None:
+        """Work in a lane, shown as a task with its progress until `done` or `_failed` is called."""
+        self._show(task=Task(title), problem="")
+        lane.submit(title, work, done, self._failed, lambda task: self._show(task=task))
+
+    def _failed(self, error: BaseException) -> None:
+        self._show(problem=sentence(error), task=None)
 
     def _restart(self, asked: Tree) -> None:
         """Another document: nothing of the old one can be undone."""

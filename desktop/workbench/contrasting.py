@@ -16,7 +16,7 @@ from desktop.data.naming import named_by
 from desktop.errors import ProjectError
 from desktop.progress import Progress, Share
 from desktop.workbench.bench import Bench, sentence
-from desktop.workbench.jobs import Deliver, Executor, Job, Lane, Task, at_once
+from desktop.workbench.jobs import Deliver, Executor, Job, Task, at_once
 from desktop.workbench.keeping import Keeper, find_trace
 from desktop.workbench.model import (
     Comparison,
@@ -79,16 +79,12 @@ class Contraster(Bench[ContrastSnapshot]):
     def __init__(
         self, bench: Workbench, keeper: Keeper, deliver: Deliver = at_once, executor: Executor | None = None
     ) -> None:
-        super().__init__(ContrastSnapshot())
+        super().__init__(ContrastSnapshot(), deliver, {"compare": executor} if executor else None)
         self._bench, self._keeper = bench, keeper
-        self._lane = Lane("compare", latest=True, deliver=deliver, executor=executor)
+        self._comparing = self._lane("compare")
         self._loaded: tuple[_Loaded, ...] = ()
         self._asked: tuple[Any, ...] = ()
         self._watched = False
-
-    @property
-    def busy(self) -> bool:
-        return self._lane.busy
 
     def watch(self, watched: bool) -> None:
         """Whether somebody looks; nothing is computed for nobody."""
@@ -98,7 +94,6 @@ class Contraster(Bench[ContrastSnapshot]):
     def close(self) -> None:
         super().close()
         self._watched = False
-        self._lane.close()
 
     # ---- edits
 
@@ -147,13 +142,9 @@ class Contraster(Bench[ContrastSnapshot]):
                         found[key] = m.pairs
         return found
 
-    def complain(self, problem: str) -> None:
-        """Show what went wrong outside."""
-        self._show(problem=problem)
-
     def cancel(self) -> None:
         """Give up what is being computed; what was shown stays."""
-        self._lane.cancel()
+        self._comparing.cancel()
         self._show(task=None, refining=False, problem="the comparison was stopped, change something to go on")
 
     # ---- inside
@@ -185,7 +176,7 @@ class Contraster(Bench[ContrastSnapshot]):
             return
         self._asked = asked
         if len(wanted) < 2:
-            self._lane.cancel()
+            self._comparing.cancel()
             self._show(
                 keys=(), alignment=None, placement=None, cells=(), refining=False, task=None, problem=""
             )
@@ -212,7 +203,7 @@ class Contraster(Bench[ContrastSnapshot]):
             self._show(problem=sentence(error, OSError), refining=False, task=None)
 
         self._show(refining=True)
-        self._lane.submit(
+        self._comparing.submit(
             "Comparing",
             lambda job: _answer(wanted, comparison, loaded, before, path, job),
             done,

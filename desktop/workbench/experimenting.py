@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from desktop.progress import Cancelled, Progress
 from desktop.workbench.bench import EditBench, sentence
 from desktop.workbench.history import History
-from desktop.workbench.jobs import Deliver, Executor, Job, Lane, Task, at_once
+from desktop.workbench.jobs import Deliver, Executor, Job, Task, at_once
 from desktop.workbench.model import AnalysisSettings, KeptComparison, KeptExperiment
 from desktop.workbench.pinning import Pinned, PinnedFactor, pin
 
@@ -195,33 +195,19 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
         executors: dict[str, Executor] | None = None,
         history: History | None = None,
     ) -> None:
-        super().__init__(ExperimentSnapshot(), ExperimentProject(), history)
-        given = executors or {}
-        self._deliver = deliver
-        self._files = Lane("experiment", latest=True, deliver=deliver, executor=given.get("files"))
-        self._planning = Lane("designs", latest=True, deliver=deliver, executor=given.get("plan"))
-        self._running = Lane("trials", latest=False, deliver=deliver, executor=given.get("run"))
-        self._analysing = Lane("effects", latest=True, deliver=deliver, executor=given.get("analyse"))
-        self._tracing = Lane("pin", latest=True, deliver=deliver, executor=given.get("trace"))
+        super().__init__(ExperimentSnapshot(), ExperimentProject(), deliver, executors, history)
+        self._files, self._planning = self._lane("files"), self._lane("plan")
+        self._running = self._lane("run", latest=False)
+        self._analysing, self._tracing = self._lane("analyse"), self._lane("trace")
         self._runner: Runner | None = None
         self._digest = ""  # of the description or table as it was read or written last
         self._trace: Path | None = None  # where effects are pinned, or will be when somebody looks
 
-    @property
-    def _lanes(self) -> tuple[Lane, ...]:
-        return self._files, self._planning, self._running, self._analysing, self._tracing
-
-    @property
-    def busy(self) -> bool:
-        return any(lane.busy for lane in self._lanes)
-
     def close(self) -> None:
         """Stop at once; the journal has every trial that was finished."""
-        super().close()
         if self._runner is not None:
             self._runner.stop(at_once=True)
-        for lane in self._lanes:
-            lane.close()
+        super().close()
 
     # ---- opening
 
@@ -259,8 +245,7 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
 
             return read_table(path, response=response, where=dict(where))
 
-        self._show(task=Task(f"Opening {path.name}"), problem="")
-        self._files.submit(f"Opening {path.name}", work, done, self._failed)
+        self._begin_work(self._files, f"Opening {path.name}", work, done)
 
     def open_kept(self, kept: KeptExperiment) -> None:
         """An experiment or table of runs of a project, read as it was. Nothing is run.
@@ -269,17 +254,13 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
         `ExperimentSnapshot.problem`.
         """
 
-        def work(job: Job) -> tuple[ExperimentProject, str, str]:
-            return _opened(kept)
-
         def done(found: tuple[ExperimentProject, str, str]) -> None:
             project, digest, problem = found
             self._begin(project, kept.path.name, saved=True, digest=digest, trace=kept.trace)
             if problem:
                 self._show(problem=problem)
 
-        self._show(task=Task(f"Opening {kept.name}"), problem="")
-        self._files.submit(f"Opening {kept.name}", work, done, self._failed)
+        self._begin_work(self._files, f"Opening {kept.name}", lambda _: _opened(kept), done)
 
     def kept(self) -> KeptExperiment | None:
         """What a project keeps of this; None where nothing is open or it was never written."""
@@ -310,12 +291,12 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
 
     def create_in(self, folder: Path) -> None:
         """A new experiment of the sources in a folder; their prepared places become its factors."""
-
-        def work(job: Job) -> Experiment:
-            return _new_experiment(folder)
-
-        self._show(task=Task(f"Reading the sources in {folder.name}"), problem="")
-        self._files.submit("Reading sources", work, self.create, self._failed)
+        self._begin_work(
+            self._files,
+            f"Reading the sources in {folder.name}",
+            lambda _: _new_experiment(folder),
+            self.create,
+        )
 
     def open_example(self, folder: Path) -> None:
         """Copy the bundled quicksort into a folder of the user's and open it there."""
@@ -716,8 +697,7 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
             self._show(task=None)
             self._edit(f"add {path.stem}", replace(project, tables=(*project.tables, *tables)))
 
-        self._show(task=Task(f"Opening {path.name}"), problem="")
-        self._files.submit(f"Opening {path.name}", work, done, self._failed)
+        self._begin_work(self._files, f"Opening {path.name}", work, done)
 
     def set_table(self, index: int, **changes: Any) -> None:
         """Say with how many processors, or which delay, a table was measured."""
@@ -734,17 +714,11 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
     def pin(self, path: Path) -> None:
         """Open a trace to see where regions run."""
 
-        def work(job: Job) -> Pinned:
-            return pin(path, job)
-
         def done(pinned: Pinned) -> None:
             self._trace = path
             self._show(pinned=pinned, task=None)
 
-        self._show(task=Task(f"Opening {path.name}"), problem="")
-        self._tracing.submit(
-            f"Opening {path.name}", work, done, self._failed, lambda task: self._show(task=task)
-        )
+        self._begin_work(self._tracing, f"Opening {path.name}", lambda job: pin(path, job), done)
 
     def pin_kept(self) -> None:
         """Open the trace that the project has for it, unless that is open or there is none."""
@@ -766,9 +740,6 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
         """Mark a term everywhere."""
         if term != self.snapshot.selected:
             self._show(selected=term)
-
-    def dismiss_problem(self) -> None:
-        self._show(problem="")
 
     def attempt(self, call: Callable[[], Any]) -> bool:
         """Do something at once; False with a problem if it cannot be done."""
@@ -849,24 +820,14 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
     def _analyse(self) -> None:
         project = self.asked
 
-        def done(found: _Read) -> None:
-            self._show(
-                every=found.every,
-                effects=found.effects,
-                search=found.search,
-                parts=found.parts,
-                hierarchy=found.hierarchy,
-                unread="",
-            )
-
         def failed(error: BaseException) -> None:
             # Too few trials yet is no problem to be told of.
-            self._show(effects=None, every=None, search=None, parts=(), hierarchy="", unread=str(error))
+            self._show(**_UNREAD, unread=str(error))
+
+        def done(found: dict[str, Any]) -> None:
+            self._show(**_UNREAD | found, unread="")
 
         self._analysing.submit("Analysing", lambda job: _analysed(project), done, failed)
-
-    def _failed(self, error: BaseException) -> None:
-        self._show(problem=sentence(error), task=None)
 
 
 def _opened(kept: KeptExperiment) -> tuple[ExperimentProject, str, str]:
@@ -909,19 +870,12 @@ def _opened(kept: KeptExperiment) -> tuple[ExperimentProject, str, str]:
     return project, digest, "; ".join(said)
 
 
-@dataclass(frozen=True, eq=False)
-class _Read:
-    """What the trials say."""
-
-    effects: Effects | None = None
-    every: Effects | None = None
-    search: ArraySearch | None = None
-    parts: tuple[Compared, ...] = ()
-    hierarchy: str = ""
+#: Nothing was read from the trials.
+_UNREAD: dict[str, Any] = {"effects": None, "every": None, "search": None, "parts": (), "hierarchy": ""}
 
 
-def _analysed(project: ExperimentProject) -> _Read:
-    """Effects as the settings say (of an array: its ranking); nothing without trials."""
+def _analysed(project: ExperimentProject) -> dict[str, Any]:
+    """Fields of the snapshot: effects as the settings say (of an array: its ranking); {} without trials."""
     from desktop.core.array_search import array_search_of
     from desktop.core.effects import analyse
     from desktop.data.experiment import search, to_trials
@@ -932,19 +886,19 @@ def _analysed(project: ExperimentProject) -> _Read:
     if imported is not None:
         table = imported.counted()
         if table is None:
-            return _Read(parts=tables_in(imported.path))
+            return {"parts": tables_in(imported.path)}
         parts = by_delay(imported.path, table)
         if table.array:
-            return _Read(search=array_search_of(table.data), parts=parts)
+            return {"search": array_search_of(table.data), "parts": parts}
         trials = table.data
     elif experiment is None:
-        return _Read()
+        return {}
     elif experiment.plan.kind == "orthogonal-array":
-        return _Read(search=search(experiment, settings.response))
+        return {"search": search(experiment, settings.response)}
     else:
         trials = to_trials(experiment, settings.response)
     if not len(trials.y):
-        return _Read()
+        return {}
 
     def read(terms: Sequence[Members] | None) -> Effects:
         return analyse(
@@ -953,13 +907,13 @@ def _analysed(project: ExperimentProject) -> _Read:
 
     if settings.terms is None:
         every = read(None)
-        return _Read(every, every, parts=parts)
+        return {"effects": every, "every": every, "parts": parts}
     found = read(settings.terms)
     try:
         every = read(None)
     except ValueError:  # the chosen error needs terms to be left out
         every = analyse(trials, threshold=settings.threshold, blocks=settings.blocks)
-    return _Read(found, every, parts=parts, hierarchy=_hierarchy(found))
+    return {"effects": found, "every": every, "parts": parts, "hierarchy": _hierarchy(found)}
 
 
 def _hierarchy(found: Effects) -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from desktop.core.phases import PhaseFit
+    from desktop.data.iterations import Iterations
     from desktop.data.statistics import CallRow, Change, RangeStats, RegionRow, Statistics
     from desktop.workbench.jobs import Job
     from desktop.workbench.tracing import TraceRun
@@ -16,7 +17,7 @@ ALL_PHASES = 60
 #: Sentences for every break.
 CHANGES = 8
 
-Part = Literal["ranges", "calls", "replay"]
+Part = Literal["ranges", "calls", "replay", "iterations"]
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class Explained:
 
     `changes`: for every pair of neighbouring phases by the earlier one, most different first. `calls`,
     `flat`: call tree and flat profile of the focus. `names`: of locations. `outdated`: a newer answer is on
-    its way. `problem`: why there is nothing.
+    its way. `iterations`: of `run`. `problem`: why there is nothing.
     """
 
     fit: PhaseFit | None = None
@@ -48,6 +49,8 @@ class Explained:
     changes: dict[int, tuple[Change, ...]] | None = None
     names: tuple[str, ...] = ()
     replayed: bool = False
+    run: TraceRun | None = None
+    iterations: Iterations | None = None
     outdated: bool = False
     problem: str = ""
 
@@ -58,7 +61,7 @@ NOTHING = Explained()
 
 @dataclass(frozen=True, eq=False)
 class StatisticsRequest:
-    """Everything that an answer depends on."""
+    """Everything that an answer depends on. `known`: the iterations of the run, if they have been found."""
 
     store: Any
     run: TraceRun
@@ -67,16 +70,20 @@ class StatisticsRequest:
     phase: int | None
     scope: str
     parts: frozenset[Part]
+    known: Iterations | None = field(default=None, compare=False)
 
     def same(self, other: StatisticsRequest | None) -> bool:
         return other is not None and all(
             getattr(self, one.name) is getattr(other, one.name)
             or getattr(self, one.name) == getattr(other, one.name)
             for one in fields(self)
+            if one.compare
         )
 
     def answer(self, kept: Statistics, job: Job) -> Explained:
         """All that was asked; `kept`: of the store."""
+        import pandas  # noqa: F401 - here, as the window's thread would wait for it with the first table
+
         use, scopes, replay = self.run.utilization, _scopes(self), "replay" in self.parts
         stats = kept.ranges([(s.start_s, s.end_s) for s in scopes], use, job, replay=replay)
         by_phase = {scope.phase: one for scope, one in zip(scopes, stats, strict=True) if scope.phase >= 0}
@@ -90,7 +97,12 @@ class StatisticsRequest:
         calls = tuple(kept.calls(span, use, job)) if "calls" in self.parts else ()
         flat = tuple(kept.flat(stats[focus], use))
         names = tuple(kept.name(i) for i in range(len(self.store.locations)))
-        return Explained(self.fit, scopes, stats, focus, flat, calls, changes, names, replay)
+        loops = self.known
+        if loops is None and "iterations" in self.parts:
+            from desktop.data.iterations import find
+
+            loops = find(self.store, use, job, self.run.curve)
+        return Explained(self.fit, scopes, stats, focus, flat, calls, changes, names, replay, self.run, loops)
 
 
 def _scopes(request: StatisticsRequest) -> tuple[Scope, ...]:

@@ -147,7 +147,7 @@ class Keeper:
             or run.project.views
             or run.project.names
             or run.project.rules is not None
-            or run.project.phases.breaks is not None
+            or (run.project.phases.breaks is not None and not run.project.phases.suggested)
             or run.project.phases.locked
             or run.project.limit is not None
             for run in self.workspace.runs

@@ -11,6 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from desktop.core.labels import ACTIVITIES, DEFAULT_MODEL, MODELS
 from desktop.data.message_filter import ALL_MESSAGES, MessageFilter
 from desktop.data.naming import run_name
 from desktop.workbench.levels import AT_FIRST, Levels
@@ -20,10 +21,6 @@ if TYPE_CHECKING:  # brings numba, which the window loads only after it is on sc
     from desktop.data.tables import Repeats, TableEdits
     from desktop.data.utilization import Rules
 
-#: Classes that can be drawn above each other, in drawing order.
-CLASSES = ("computing", "overhead", "io", "idle", "unmeasured")
-DEFAULT_MODEL = "mixed"
-MODELS = ("constant", "linear", "quadratic", "mixed", "budget")
 #: Those whose phases are of several degrees.
 MIXING = ("mixed", "budget")
 #: Units of time in a curve file.
@@ -79,7 +76,8 @@ class PhaseSettings:
     breaks, sorted. `breaks` (n+1,) in seconds are set by hand and hold until another fit is asked for;
     None lets the algorithm find them. `degrees` (n,) are those of the phases between `breaks` where the model
     has phases of several, so that a phase keeps its own while others are changed; None, or -1 for one: by the
-    rule of `desktop.core.phases.fit_breaks`.
+    rule of `desktop.core.phases.fit_breaks`. `suggested`: the breaks are those that were suggested, not set
+    by hand. `pure`: fits and suggestion by the curve alone, without the run's structure events.
     """
 
     model: str = DEFAULT_MODEL
@@ -87,10 +85,16 @@ class PhaseSettings:
     locked: tuple[float, ...] = ()
     breaks: tuple[float, ...] | None = None
     degrees: tuple[int, ...] | None = None
+    suggested: bool = False
+    pure: bool = False
 
     def free(self) -> PhaseSettings:
         """The same without breaks set by hand; locked ones stay."""
-        return replace(self, breaks=None, degrees=None)
+        return replace(self, breaks=None, degrees=None, suggested=False)
+
+    def taking(self, n: int, breaks: tuple[float, ...] | None) -> PhaseSettings:
+        """With a suggested number, and the breaks that go with it unless it means the best fit."""
+        return replace(self.free(), n=max(1, n), breaks=breaks, suggested=breaks is not None)
 
     @property
     def by_ends(self) -> list[tuple[float, float, int]]:
@@ -106,7 +110,7 @@ class PhaseSettings:
         if self.model in MIXING:
             degrees = tuple(held.get(ends, -1) for ends in pairwise(breaks))
         n = self.n if self.model == "budget" else len(breaks) - 1
-        return replace(self, n=n, breaks=tuple(breaks), degrees=degrees)
+        return replace(self, n=n, breaks=tuple(breaks), degrees=degrees, suggested=False)
 
     def problem(self) -> str:
         if self.model not in MODELS:
@@ -137,18 +141,24 @@ class View:
 
     selection: tuple[float, float] | None = None
     phase: int | None = None
-    shown: frozenset[str] = frozenset(CLASSES)
+    shown: frozenset[str] = frozenset(ACTIVITIES)
     span: tuple[float, float] | None = None
     order: str = ""
     messages: MessageFilter = ALL_MESSAGES
     levels: Levels = AT_FIRST
 
     def problem(self) -> str:
-        if not self.shown <= set(CLASSES):
-            return f"shown has other classes than {', '.join(CLASSES)}"
+        if not self.shown <= set(ACTIVITIES):
+            return f"shown has other classes than {', '.join(ACTIVITIES)}"
         if any(ends is not None and ends[0] > ends[1] for ends in (self.selection, self.span)):
             return "a range ends before it begins"
         return "phase is negative" if self.phase is not None and self.phase < 0 else ""
+
+
+def marks_of(annotations: Iterable[Annotation]) -> tuple[tuple[float, str], ...]:
+    """Times (s) and texts of what the user marked on all locations, in order."""
+    marked = (a for a in annotations if a.location is None)
+    return tuple(sorted({(t, a.text) for a in marked for t in (a.start_s, a.end_s) if t is not None}))
 
 
 @dataclass(frozen=True)
@@ -234,13 +244,21 @@ class SetAside:
 
 
 @dataclass(frozen=True)
+class PhaseName:
+    """What the user calls the phase that lies at a time (s)."""
+
+    at_s: float
+    text: str
+
+
+@dataclass(frozen=True)
 class Project:
     """Everything the user has asked for about one trace. `rules` None: as the store has it.
 
     `views` by rising number, `annotations` as they were made, one after the other. `names`: what regions
     are called instead. `limit`: the only range of time (seconds) that is analysed, None for the whole run;
     `phases` are then those of this range, and `aside` what the whole run has beside them. `report`: what was
-    chosen for the last one.
+    chosen for the last one. `phase_names`: what the user calls phases, each by a time inside of it.
     """
 
     phases: PhaseSettings = PhaseSettings()
@@ -252,6 +270,7 @@ class Project:
     limit: tuple[float, float] | None = None
     aside: SetAside | None = None
     report: ReportChoices = ReportChoices()
+    phase_names: tuple[PhaseName, ...] = ()
 
     def problem(self) -> str:
         if self.limit is not None and not self.limit[0] < self.limit[1]:
@@ -260,6 +279,11 @@ class Project:
             return "aside is of no use without a limit"
         numbers = [kept.number for kept in self.views]
         return "two views have the same number" if len(set(numbers)) < len(numbers) else ""
+
+    @property
+    def given_names(self) -> list[tuple[float, str]]:
+        """Times (s) and names of phases that the user has named."""
+        return [(name.at_s, name.text) for name in self.phase_names]
 
     @property
     def made(self) -> Project:

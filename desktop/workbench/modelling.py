@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from desktop.errors import DesktopError
-from desktop.workbench.bench import EditBench, sentence
+from desktop.workbench.bench import EditBench
 from desktop.workbench.history import History
-from desktop.workbench.jobs import Deliver, Executor, Job, Lane, Task, at_once
+from desktop.workbench.jobs import Deliver, Executor, Job, Task, at_once
 from desktop.workbench.model import KeptTable, ModelSettings
 
 if TYPE_CHECKING:
@@ -97,24 +97,13 @@ class ModelBench(EditBench[ModelSnapshot, ModelProject]):
         executors: dict[str, Executor] | None = None,
         history: History | None = None,
     ) -> None:
-        super().__init__(ModelSnapshot(), ModelProject(), history)
-        given = executors or {}
-        self._fitting = Lane("model", latest=True, deliver=deliver, executor=given.get("fit"))
-        self._more = Lane("models", latest=True, deliver=deliver, executor=given.get("more"))
+        super().__init__(ModelSnapshot(), ModelProject(), deliver, executors, history)
+        self._fitting, self._more = self._lane("fit", "model"), self._lane("more", "model-more")
         self._opening = False  # what the first lane does is not only a fit
         self._of_fit = False  # what the second lane does is worth nothing without the fit it began with
         #: the table as it was read, and what it takes to read it again
         self._read: Table | None = None
         self._origin = KeptTable()
-
-    @property
-    def busy(self) -> bool:
-        return self._fitting.busy or self._more.busy
-
-    def close(self) -> None:
-        super().close()
-        self._fitting.close()
-        self._more.close()
 
     # ---- the table
 
@@ -393,13 +382,6 @@ class ModelBench(EditBench[ModelSnapshot, ModelProject]):
             self._opening = False
         self._show(task=None)
 
-    def complain(self, problem: str) -> None:
-        """Show what went wrong outside."""
-        self._show(problem=problem)
-
-    def dismiss_problem(self) -> None:
-        self._show(problem="")
-
     # ---- inside
 
     @property
@@ -451,12 +433,11 @@ class ModelBench(EditBench[ModelSnapshot, ModelProject]):
         self, title: str, work: Callable[[Job], Any], done: Callable[[Any], None], *, of_fit: bool = False
     ) -> None:
         self._of_fit = of_fit
-        self._show(task=Task(title), problem="")
-        self._more.submit(title, work, done, self._failed, lambda task: self._show(task=task))
+        self._begin_work(self._more, title, work, done)
 
     def _failed(self, error: BaseException) -> None:
         self._opening = False
-        self._show(problem=sentence(error), task=None)
+        super()._failed(error)
 
 
 #: Nothing was fitted, so nothing of an earlier fit may be shown.

@@ -59,4 +59,6 @@ def subject(project: Project, store: TraceStore | None, title: str) -> Subject:
         marks=marks(project.annotations, locations),
         names=project.names,
         limit=project.limit,
+        pure=phases.pure,
+        phase_names=tuple(project.given_names),
     )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 from desktop.data.naming import file_stem
 from desktop.workbench.bench import Bench
 from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot
-from desktop.workbench.jobs import Deliver, Executor, Job, Lane, at_once
+from desktop.workbench.jobs import Deliver, Executor, Job, at_once
 from desktop.workbench.keeping import Keeper
 from desktop.workbench.model import KeptTable
 from desktop.workbench.modelling import ModelBench, ModelSnapshot
@@ -44,8 +44,15 @@ class Side(Bench[T], Generic[T, B]):
 
     KIND: ClassVar[Literal["experiments", "tables"]]
 
-    def __init__(self, snapshot: T, workbench: Workbench, keeper: Keeper) -> None:
-        super().__init__(snapshot)
+    def __init__(
+        self,
+        snapshot: T,
+        workbench: Workbench,
+        keeper: Keeper,
+        deliver: Deliver = at_once,
+        executor: Executor | None = None,
+    ) -> None:
+        super().__init__(snapshot, deliver, {"side": executor} if executor else None)
         self.workbench = workbench
         self._keeper = keeper
         self._numbers: tuple[int, ...] = ()
@@ -67,7 +74,7 @@ class Side(Bench[T], Generic[T, B]):
 
     @property
     def busy(self) -> bool:
-        return self._bench is not None and self._bench.busy
+        return super().busy or (self._bench is not None and self._bench.busy)
 
     def watch(self, on_top: bool) -> None:
         """Whether a panel is looked at that shows this."""
@@ -165,18 +172,10 @@ class EffectsSide(Side[EffectsSnapshot, ExperimentBench]):
         deliver: Deliver = at_once,
         executor: Executor | None = None,
     ) -> None:
-        super().__init__(EffectsSnapshot(), workbench, keeper)
-        self._lane = Lane("side", latest=True, deliver=deliver, executor=executor)
+        super().__init__(EffectsSnapshot(), workbench, keeper, deliver, executor)
+        self._finding = self._lane("side")
         self._explained: Explained | None = None  # of which the regions were asked for last
         self._marked: tuple[str, ...] | None = None  # as was asked for last; None: to be asked for again
-
-    def close(self) -> None:
-        super().close()
-        self._lane.close()
-
-    @property
-    def busy(self) -> bool:
-        return super().busy or self._lane.busy
 
     def select(self, term: str) -> None:
         """Mark an effect everywhere, and its regions in the trace."""
@@ -207,7 +206,7 @@ class EffectsSide(Side[EffectsSnapshot, ExperimentBench]):
 
     def _follow(self, old: Snapshot, new: Snapshot) -> None:
         if new.document is not old.document:
-            self._lane.cancel()
+            self._finding.cancel()
             self._explained = self._marked = None
             self._show(pinned=None, places=())
         if new.explained is not old.explained:
@@ -233,7 +232,7 @@ class EffectsSide(Side[EffectsSnapshot, ExperimentBench]):
             self._arrived()
 
         if phases and regions:
-            self._lane.submit("Regions in phases", work, done, self.workbench.report)
+            self._finding.submit("Regions in phases", work, done, self.workbench.report)
 
 
 # ---- factor model

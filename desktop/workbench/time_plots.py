@@ -17,9 +17,11 @@ from numpy.typing import NDArray
 from desktop.core import ticks
 from desktop.core.curve import StepCurve
 from desktop.core.envelope import Columns, envelope
+from desktop.core.labels import ACTIVITIES
 from desktop.core.matching import NONE
 from desktop.core.pieces import Breakpoints, breakpoints, residual, visible
-from desktop.core.ticks import Ticks, format_number
+from desktop.core.ticks import Ticks
+from desktop.core.units import format_number
 from desktop.workbench import levels as heights
 from desktop.workbench.levels import AT_FIRST, Heights, Levels, limits, line_heights, residual_reach, share
 
@@ -31,18 +33,12 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 Measure = Callable[[str], float]
 
-#: Activities from the bottom of a stack to its top.
-ACTIVITIES = ("computing", "overhead", "io", "idle", "unmeasured")
 #: Words of plots over time, by the keys under which they may be replaced.
 WORDS = {
     "time": "Time",
     "processors": "Processors",
     "utilization": "Utilization",
-    "computing": "Computing",
-    "overhead": "Overhead",
-    "io": "I/O",
-    "idle": "Idle",
-    "unmeasured": "Not measured",
+    **ACTIVITIES,
     "extremes": "Min to max",
     "fit": "Fit: {0} ({1})",
     "break": "Breakpoint and its range",
@@ -228,13 +224,15 @@ class Lane:
 @dataclass(frozen=True, eq=False)
 class Strip:
     """The phases of a run above the lanes, (n, 2) seconds, with their numbers. `ink`: of the run, "" if it
-    is the only one. `chosen`: a phase that is marked; `alone`: (n,) those that no other run has."""
+    is the only one. `chosen`: a phase that is marked; `alone`: (n,) those that no other run has.
+    `names`: what they are called, () if nothing."""
 
     spans: Floats
     labels: Sequence[str]
     ink: str = ""
     chosen: int | None = None
     alone: NDArray[np.bool_] | None = None
+    names: Sequence[str] = ()
 
     def seen(self, axis: Axis) -> Iterator[tuple[int, float, float]]:
         """The phases within an axis: place, and from where to where along it, 0 to 1."""
@@ -247,7 +245,7 @@ class Strip:
         self, axis: Axis, length: float, em: float, width: Measure
     ) -> Iterator[tuple[int, float, float, str]]:
         """The phases that are marked, or have room for their number along an axis so long: place, from where
-        to where, and the number, "" if there is no room."""
+        to where, and number and name as far as there is room."""
         least = width("1") + _AROUND * em
         shown = np.flatnonzero((self.spans[:, 1] > axis.low) & (self.spans[:, 0] < axis.high))
         ends = np.clip(axis.share(self.spans[shown]), 0.0, 1.0) * length
@@ -255,7 +253,11 @@ class Strip:
         wide = (ends[:, 1] - ends[:, 0] > least) | (shown == self.chosen)
         for k, (a, b) in zip(shown[wide].tolist(), ends[wide].tolist(), strict=True):
             label = self.labels[k]
-            yield k, a, b, label if b - a > width(label) + _AROUND * em else ""
+            fits = b - a - _AROUND * em
+            named = f"{label} {self.names[k]}" if self.names and self.names[k] else label
+            # The whole name, or the region alone, or the number.
+            words = (named, named.partition(":")[0], label)
+            yield k, a, b, next((text for text in words if width(text) < fits), "")
 
 
 @dataclass(frozen=True)
@@ -273,13 +275,33 @@ class Link:
 
 
 @dataclass(frozen=True, eq=False)
+class Cells:
+    """What the `rows` of a timeline do most between the times `x` (C + 1,): `most` (rows, C) are places in
+    `inks`, -1 or beyond where a row is not there."""
+
+    rows: Sequence[str]
+    x: Floats
+    most: NDArray[np.int64]
+    inks: Sequence[str]
+
+    def stretches(self, row: int) -> Iterator[tuple[float, float, int]]:
+        """What a row does most one after the other: from when to when, and the place of what."""
+        most = self.most[row]
+        cut = np.concatenate([[0], np.flatnonzero(np.diff(most)) + 1, [most.size]])
+        for a, b in zip(cut[:-1].tolist(), cut[1:].tolist(), strict=True):
+            if b > a and 0 <= most[a] < len(self.inks):
+                yield float(self.x[a]), float(self.x[b]), int(most[a])
+
+
+@dataclass(frozen=True, eq=False)
 class Plot:
     """One plot over time.
 
     `lanes` from top to bottom, all over `axis`, below `strips` of phases. `ranges`: where breakpoints may lie
     is shown. `phase`: a chosen one. `notes`: remarks on times. `limit`: what alone is analysed (seconds).
-    `remarks`: sentences on what is seen; `doubt`: how much of it may be wrong. `bars`: what the `rows` of a
-    timeline, from the top, do. `reference`: the run that others are compared with.
+    `remarks`: sentences on what is seen; `doubt`: how much of it may be wrong. `cells`: what the `rows` of a
+    timeline, from the top, do most; `bars`: the same in exact shares, on paper. `reference`: the run that
+    others are compared with.
     """
 
     figure: str
@@ -298,6 +320,7 @@ class Plot:
     remarks: tuple[str, ...] = ()
     doubt: str = ""
     bars: Bars | None = None
+    cells: Cells | None = None
     rows: tuple[str, ...] = ()
     reference: int = 0
 
@@ -430,7 +453,7 @@ def run_legend(
 def phase_strip(fit: PhaseFit, phase: int | None) -> Strip:
     """The phases of the only run, by their numbers."""
     spans = np.stack([fit.breaks[:-1], fit.breaks[1:]], axis=1)
-    return Strip(spans, _Numbers(fit.n), chosen=phase)
+    return Strip(spans, _Numbers(fit.n), chosen=phase, names=fit.names)
 
 
 class _Numbers(Sequence[str]):
@@ -489,6 +512,7 @@ def notes_in(notes: Iterable[Mark], axis: Axis) -> tuple[Mark, ...]:
     return tuple(sorted(seen, key=lambda note: note.start_s))
 
 
+# Many: what is chosen of a figure, which callers name one by one.
 def figure_plot(
     figure: str,
     material: Material,
@@ -566,7 +590,10 @@ def _timeline(run: Run, bars: Bars, axis: Axis, title: str, say: Words, columns:
     shared = shared_rows(sum(bars.merged), len(bars.names), say)
     rows = Axis(say(row_title(bars.names)), float(len(bars.names)), 0.0)
     found = run_plot("timeline", run, axis, [Lane(rows, ())], legend, title=title, ranges=False)
-    return replace(found, bars=bars, rows=bars.labels or bars.names, remarks=(shared,) if shared else ())
+    named = bars.labels or bars.names
+    most = np.where(bars.ticks.any(axis=2), bars.ticks.argmax(axis=2), -1)
+    cells = Cells(named, bars.times, most, inks)
+    return replace(found, bars=bars, cells=cells, rows=named, remarks=(shared,) if shared else ())
 
 
 def sparse(marks: int, rows: int, pixels: float) -> bool:

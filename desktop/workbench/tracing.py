@@ -4,21 +4,33 @@ that leads there, as functions of what they are given."""
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from desktop.core.labels import ACTIVITIES
 from desktop.data.naming import location_name, run_name
 from desktop.workbench.jobs import Job
-from desktop.workbench.model import AS_FOUND, CLASSES, DEFAULT_MODEL, OpenOptions, PhaseSettings, Project
+from desktop.workbench.model import (
+    AS_FOUND,
+    Annotation,
+    OpenOptions,
+    PhaseSettings,
+    Project,
+    marks_of,
+)
 
 if TYPE_CHECKING:  # the heavy modules are loaded by the first job, beside the window
     from desktop.core.curve import StepCurve
+    from desktop.core.landmarks import Landmarks
+    from desktop.core.phase_names import Doings
     from desktop.core.phase_stats import PhaseRow
     from desktop.core.phases import PhaseFit, Sweep
     from desktop.core.selection import Suggestion
     from desktop.data.consistency import Doubt
     from desktop.data.events import ImportReport, Region
+    from desktop.data.presence import Structure
     from desktop.data.utilization import Rules, Utilization
 
 
@@ -49,10 +61,11 @@ class Document:
 
 @dataclass(frozen=True, eq=False)
 class TraceRun:
-    """Its utilization under one set of rules. `stack`: those of `CLASSES` that occur, `curve` first.
+    """Its utilization under one set of rules. `stack`: those of `ACTIVITIES` that occur, `curve` first.
 
     Where the analysis is limited, `curve` and `stack` are the part within `limit` (seconds), and `unlimited`
-    is the same without.
+    is the same without. `structure`: what processors are in when;
+    `doings`: the same for names of phases.
     """
 
     rules: Rules
@@ -61,6 +74,8 @@ class TraceRun:
     stack: dict[str, StepCurve]
     limit: tuple[float, float] | None = None
     unlimited: TraceRun | None = None
+    structure: Structure | None = None
+    doings: Doings | None = None
 
     @property
     def whole(self) -> TraceRun:
@@ -78,11 +93,35 @@ class Problem:
     choices: tuple[str, ...] = ()
 
 
+class SweepKey(NamedTuple):
+    """What a sweep and its suggestion depend on. `marks`: times and texts that the user marked; None: by the
+    curve alone."""
+
+    model: str
+    locked: tuple[float, ...] = ()
+    marks: tuple[tuple[float, str], ...] | None = ()
+
+
+class Swept(NamedTuple):
+    """Fits of every n, the one to take, and the structure events that were known."""
+
+    sweep: Sweep
+    suggestion: Suggestion
+    known: Landmarks | None
+
+
+def key_of(phases: PhaseSettings, annotations: Iterable[Annotation]) -> SweepKey:
+    """Of the sweep that belongs to settings; annotations count where they are about all locations."""
+    if phases.pure:
+        return SweepKey(phases.model, phases.locked, None)
+    return SweepKey(phases.model, phases.locked, marks_of(annotations))
+
+
 @dataclass
 class Fits:
     """What has been fitted to one curve."""
 
-    sweeps: dict[tuple[str, tuple[float, ...]], tuple[Sweep, Suggestion]] = field(default_factory=dict)
+    sweeps: dict[SweepKey, Swept] = field(default_factory=dict)
     single: dict[PhaseSettings, PhaseFit] = field(default_factory=dict)
     # seconds per phase, from the last fit of the model
     pace: dict[str, float] = field(default_factory=dict)
@@ -124,8 +163,6 @@ def stamp_of(source: Path) -> tuple[int, int] | None:
 
 
 def open_source(source: Path, options: OpenOptions, kept: Project | None, job: Job) -> Opened:
-    import pandas  # noqa: F401 - here, as the window's thread would wait for it with the first table
-
     from desktop.data.consistency import doubt
     from desktop.data.info import info
     from desktop.data.opening import open_trace
@@ -138,28 +175,30 @@ def open_source(source: Path, options: OpenOptions, kept: Project | None, job: J
         names = tuple(map(location_name, store.locations))
         lost = doubt(store)
         document = Document(source, place, facts, store.report, regions, store.repair, again, names, lost)
-        model = DEFAULT_MODEL if kept is None else kept.phases.model
-        whole = shown = build_run(store, None if kept is None else kept.rules, model, job)
+        wanted = Project() if kept is None else kept
+        key = key_of(wanted.phases, wanted.annotations)
+        whole = shown = build_run(store, wanted.rules, key._replace(locked=()), job)
         if kept is not None and kept.limit is not None and holds(whole[0].curve, kept.limit):
-            shown = part_of(whole[0], kept.limit, model, kept.phases.locked, job)
+            shown = part_of(whole[0], kept.limit, key, job)
     except BaseException:
         store.close()
         raise
     return Opened(store, document, whole, shown, stamp)
 
 
-def build_run(store: Any, rules: Rules | None, model: str, job: Job) -> tuple[TraceRun, Fits]:
+def build_run(store: Any, rules: Rules | None, key: SweepKey, job: Job) -> tuple[TraceRun, Fits]:
     """Curves and their summaries, and the first sweep, so that the window has a fit with the curve."""
     from desktop.core.concurrency import summarise
     from desktop.core.envelope import envelope
     from desktop.data.events import Activity
+    from desktop.data.presence import structure
     from desktop.data.utilization import Rules, build
 
     rules = rules or Rules()
     utilization = build(store, rules, job)
     curve = utilization.curve()
     stack = {"computing": curve}
-    for name in CLASSES[1:]:
+    for name in list(ACTIVITIES)[1:]:
         # What counts as computing is not drawn a second time.
         drawn_as = frozenset({Activity[name.upper()]}) - rules.computing
         level = replace(utilization, rules=replace(rules, computing=drawn_as)).curve()
@@ -168,17 +207,17 @@ def build_run(store: Any, rules: Rules | None, model: str, job: Job) -> tuple[Tr
     for drawn in stack.values():
         envelope(drawn)
     summarise(curve)
+    found = structure(store, utilization, job)
+    run = TraceRun(rules, utilization, curve, stack, structure=found, doings=found.doings(curve))
     fits = Fits()
     begun = time.perf_counter()
-    fits.sweeps[model, ()] = sweep_of(curve, model, (), job)
-    largest = reaches(fits.sweeps[model, ()][0])
-    fits.pace[model] = 2 * (time.perf_counter() - begun) / (largest * (largest + 1))
-    return TraceRun(rules, utilization, curve, stack), fits
+    fits.sweeps[key] = swept = sweep_of(run, key, job)
+    largest = reaches(swept.sweep)
+    fits.pace[key.model] = 2 * (time.perf_counter() - begun) / (largest * (largest + 1))
+    return run, fits
 
 
-def part_of(
-    whole: TraceRun, limit: tuple[float, float], model: str, locked: tuple[float, ...], job: Job
-) -> tuple[TraceRun, Fits]:
+def part_of(whole: TraceRun, limit: tuple[float, float], key: SweepKey, job: Job) -> tuple[TraceRun, Fits]:
     """A run within a range of time, and its first sweep."""
     from desktop.core.concurrency import summarise
     from desktop.core.envelope import envelope
@@ -192,10 +231,13 @@ def part_of(
             stack[name] = part
     curve = stack["computing"]
     summarise(curve)
+    found = whole.structure
+    doings = None if found is None else found.doings(curve)
+    run = TraceRun(whole.rules, whole.utilization, curve, stack, limit, whole, found, doings)
     fits = Fits()
-    locked = tuple(t for t in locked if limit[0] < t < limit[1])
-    fits.sweeps[model, locked] = sweep_of(curve, model, locked, job)
-    return TraceRun(whole.rules, whole.utilization, curve, stack, limit, whole), fits
+    key = key._replace(locked=tuple(t for t in key.locked if limit[0] < t < limit[1]))
+    fits.sweeps[key] = sweep_of(run, key, job)
+    return run, fits
 
 
 def ends_of(curve: StepCurve) -> tuple[float, float]:
@@ -210,21 +252,28 @@ def holds(curve: StepCurve, span: tuple[float, float]) -> bool:
 
 
 def sweep_of(
-    curve: StepCurve,
-    model: str,
-    locked: tuple[float, ...],
+    run: TraceRun,
+    key: SweepKey,
     job: Job,
-    known: tuple[Sweep, Suggestion] | None = None,
+    before: Swept | None = None,
     to: int = 0,
-) -> tuple[Sweep, Suggestion]:
-    """Every n and the one to take; of a sweep that is `known`, its continuation up to `to`."""
+) -> Swept:
+    """Every n and the one to take; of what was found `before`, its continuation up to `to`."""
     from desktop.core.phases import extend
-    from desktop.core.selection import search
+    from desktop.core.selection import at_events, search
 
-    if known is None:
-        found = search(curve, model, locked=locked, stop=job.stop)
+    if before is not None:
+        wider = extend(run.curve, before.sweep, to, locked=key.locked, stop=job.stop)
+        fits = (
+            at_events(run.curve, one, before.known, key.locked)
+            for one in wider.fits[len(before.sweep.fits) :]
+        )
+        found = before._replace(sweep=replace(wider, fits=(*before.sweep.fits, *fits)))
     else:
-        found = extend(curve, known[0], to, locked=locked, stop=job.stop), known[1]
+        known = None
+        if run.structure is not None and key.marks is not None:
+            known = run.structure.known(run.curve, key.marks)
+        found = Swept(*search(run.curve, key.model, locked=key.locked, stop=job.stop, known=known), known)
     job.step(0, 0)
     return found
 
@@ -236,9 +285,20 @@ def reaches(sweep: Sweep) -> int:
 
 def with_breaks(run: TraceRun, phases: PhaseSettings, like: PhaseFit | None = None) -> PhaseFit:
     from desktop.core.phases import fit_breaks
+    from desktop.core.selection import AS_SUGGESTED
 
+    suggested, phases = phases.suggested, within(phases, run.curve)
     assert phases.breaks is not None
-    return fit_breaks(run.curve, phases.breaks, phases.model, degrees=phases.degrees, like=like)
+    found = fit_breaks(run.curve, phases.breaks, phases.model, degrees=phases.degrees, like=like)
+    return replace(found, note=AS_SUGGESTED) if suggested else found
+
+
+def named(run: TraceRun, fit: PhaseFit, project: Project) -> PhaseFit:
+    """A fit with what its phases are called."""
+    from desktop.core.phase_names import phase_names
+
+    names = phase_names(run.doings, fit.breaks, project.given_names, project.names)
+    return fit if names == fit.names else replace(fit, names=names)
 
 
 def rows_of(run: TraceRun, fit: PhaseFit) -> tuple[PhaseRow, ...]:
@@ -268,9 +328,14 @@ def within(phases: PhaseSettings, curve: StepCurve) -> PhaseSettings:
     return found.by_hand(breaks, phases.by_ends)
 
 
-def first_settings(fits: Fits) -> PhaseSettings:
-    (model, locked), (_, suggestion) = next(iter(fits.sweeps.items()))
-    return PhaseSettings(model, max(1, suggestion.n), locked)
+def first_settings(run: TraceRun, fits: Fits) -> PhaseSettings:
+    key, swept = next(iter(fits.sweeps.items()))
+    return suggested_of(PhaseSettings(key.model, 1, key.locked), run, swept)
+
+
+def suggested_of(phases: PhaseSettings, run: TraceRun, swept: Swept) -> PhaseSettings:
+    """The settings with what was suggested."""
+    return phases.taking(swept.suggestion.n, swept.suggestion.breaks(run.curve))
 
 
 def problem_of(error: BaseException) -> Problem:

@@ -1,4 +1,4 @@
-"""The one door of the window: edits go in, snapshots come out.
+"""Document model of the main window: applies edits, publishes snapshots.
 
 `Workbench.snapshot` says what is to be shown. Every change makes a new one and calls the subscribers with
 the old and the new; what did not change is the same object, so that they redraw the difference only.
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from bisect import insort
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ from desktop.progress import Progress
 from desktop.workbench.bench import EditBench
 from desktop.workbench.explaining import NOTHING, Explained, Part, StatisticsRequest
 from desktop.workbench.history import Branch, History
-from desktop.workbench.jobs import Deliver, Executor, Job, Lane, Task, at_once
+from desktop.workbench.jobs import Deliver, Executor, Job, Task, at_once
 from desktop.workbench.limiting import limited
 from desktop.workbench.model import (
     AS_FOUND,
@@ -28,6 +28,7 @@ from desktop.workbench.model import (
     Annotation,
     NamedView,
     OpenOptions,
+    PhaseName,
     PhaseSettings,
     Project,
     ReportChoices,
@@ -38,19 +39,24 @@ from desktop.workbench.tracing import (
     Fits,
     Opened,
     Problem,
+    SweepKey,
+    Swept,
     TraceRun,
     build_run,
     ends_of,
     first_settings,
     holds,
+    key_of,
     least_n,
     load_and_compile,
+    named,
     open_source,
     part_of,
     problem_of,
     reaches,
     rows_of,
     stamp_of,
+    suggested_of,
     sweep_of,
     with_breaks,
     within,
@@ -59,6 +65,7 @@ from desktop.workbench.tracing import (
 if TYPE_CHECKING:  # the heavy modules are loaded by the first job, beside the window
     from numpy.typing import NDArray
 
+    from desktop.core.landmarks import Landmarks
     from desktop.core.phase_stats import PhaseRow
     from desktop.core.phases import PhaseFit, Sweep
     from desktop.core.selection import Suggestion
@@ -77,6 +84,8 @@ INLINE = 0.008
 FIRST_START, KERNELS = 12, 200
 #: Traces that stay ready to be shown again, at most.
 PARKED = 4
+#: Fits with names that are kept, so that what is shown again is the same object.
+NAMED = 8
 #: Breaks come no closer by hand than this share of the run.
 CLOSEST = 1e-6
 
@@ -84,15 +93,18 @@ CLOSEST = 1e-6
 @dataclass(frozen=True, eq=False)
 class Snapshot:
     """What is to be shown. `fit` may be older than `project` while `refining`; `preview`: a break is held;
-    `given_up`: every n is not fitted, as the user wants;
+    `given_up`: every n is not fitted, as the user wants; `known`: structure events of the run, None where the
+    curve alone counts;
     `preparing`: kernels are being compiled, as at the first start. `marked`: regions, by their names in the
-    trace, that are to be seen wherever regions are shown."""
+    trace, that are to be seen wherever regions are shown. `boundaries`: of iterations, in seconds, that
+    are to be drawn over time."""
 
     project: Project = field(default_factory=Project)
     document: Document | None = None
     run: TraceRun | None = None
     sweep: Sweep | None = None
     suggestion: Suggestion | None = None
+    known: Landmarks | None = None
     fit: PhaseFit | None = None
     rows: tuple[PhaseRow, ...] = ()
     preview: bool = False
@@ -103,6 +115,7 @@ class Snapshot:
     problem: Problem | None = None
     explained: Explained = NOTHING
     marked: tuple[str, ...] = ()
+    boundaries: tuple[float, ...] = ()
 
 
 class Workbench(EditBench[Snapshot, Project]):
@@ -121,13 +134,9 @@ class Workbench(EditBench[Snapshot, Project]):
         executors: dict[str, Executor] | None = None,
         history: History | None = None,
     ) -> None:
-        super().__init__(Snapshot(), Project(), history)
-        given = executors or {}
-        self._deliver = deliver
-        self._files = Lane("store", latest=True, deliver=deliver, executor=given.get("store"))
-        self._fitting = Lane("fit", latest=True, deliver=deliver, executor=given.get("fit"))
-        self._sweeping = Lane("sweep", latest=True, deliver=deliver, executor=given.get("sweep"))
-        self._counting = Lane("statistics", latest=True, deliver=deliver, executor=given.get("statistics"))
+        super().__init__(Snapshot(), Project(), deliver, executors, history)
+        self._files, self._fitting = self._lane("store"), self._lane("fit")
+        self._sweeping, self._counting = self._lane("sweep"), self._lane("statistics")
         #: seconds that a request for statistics must last before it is answered
         self.settle = SETTLE
         #: of what there are details: ``auto`` (selection, else phase, else run), ``run`` or ``selection``
@@ -137,6 +146,7 @@ class Workbench(EditBench[Snapshot, Project]):
         self._asked_statistics: StatisticsRequest | None = None
         self._statistics: tuple[Any, Statistics] | None = None  # of a store
         self._fits = Fits()
+        self._named_fits: list[tuple[PhaseFit, Any, PhaseFit]] = []  # with and without names
         self._unlimited: tuple[TraceRun, Fits] | None = None  # of the whole run
         self._given_up: tuple[Fits, Any] | None = None  # the sweep that the user does not want
         self._widening: tuple[Fits, Any, int] | None = None  # the sweep that is being made, and up to which n
@@ -146,19 +156,10 @@ class Workbench(EditBench[Snapshot, Project]):
         self._open_member: Callable[[str], None] = lambda _: None
         self._unwatch: Callable[[], None] = lambda: None
 
-    @property
-    def busy(self) -> bool:
-        """Something asked for has not been answered yet."""
-        return any(lane.busy for lane in (self._files, self._fitting, self._sweeping, self._counting))
-
     def close(self) -> None:
         """End all work and let go of the file; the workbench cannot be used after."""
         super().close()
-        for lane in (self._fitting, self._sweeping, self._counting):
-            lane.close()
-        self._files.cancel()
         self._release(park=False)
-        self._files.close()
         self._unwatch()
 
     # ---- opening
@@ -208,7 +209,7 @@ class Workbench(EditBench[Snapshot, Project]):
                 fitting = replace(fitting, phases=within(fitting.phases, run.curve))
                 self._turn_to(asked if fitting == kept else self.history.branch(fitting, self.turn))
             else:
-                self._turn_to(self.history.branch(Project(first_settings(fits)), self.turn))
+                self._turn_to(self.history.branch(Project(first_settings(run, fits)), self.turn))
             project = self.asked
             self._resolve(
                 project=project if view is None else replace(project, view=view),
@@ -219,6 +220,7 @@ class Workbench(EditBench[Snapshot, Project]):
                 opening=None,
                 problem=None,
                 marked=(),
+                boundaries=(),
                 explained=NOTHING,
             )
 
@@ -303,8 +305,8 @@ class Workbench(EditBench[Snapshot, Project]):
         self._fitting.cancel()
         before = [step.before.phases for step in reversed(self.history.done) if step.branch is self.branch]
         swept = [
-            PhaseSettings(model, max(1, suggestion.n), locked)
-            for (model, locked), (_, suggestion) in self._fits.sweeps.items()
+            PhaseSettings(key.model, max(1, found.suggestion.n), key.locked)
+            for key, found in self._fits.sweeps.items()
         ]
         for phases in (*before, *swept):
             if self._known(phases) is not None:
@@ -323,11 +325,7 @@ class Workbench(EditBench[Snapshot, Project]):
     def _is_given_up(self, phases: PhaseSettings) -> bool:
         """Whether fitting every n was given up for a model and its locks."""
         given_up = self._given_up
-        return (
-            given_up is not None
-            and given_up[0] is self._fits
-            and given_up[1] == (phases.model, phases.locked)
-        )
+        return given_up is not None and given_up[0] is self._fits and given_up[1] == self._key(phases)
 
     def close_document(self) -> None:
         """Back to nothing open."""
@@ -385,7 +383,19 @@ class Workbench(EditBench[Snapshot, Project]):
 
     def use_suggestion(self) -> None:
         if self.snapshot.suggestion is not None:
-            self.set_n(self.snapshot.suggestion.n)
+            swept = self._fits.sweeps.get(self._key(self._phases))
+            run = self.snapshot.run
+            if swept is not None and run is not None:
+                phases = suggested_of(self._phases, run, swept)
+                self._edit_phases(f"take the suggested {phases.n}", None, phases)
+
+    def set_pure(self, pure: bool) -> None:
+        """Fit and suggest by the curve alone, or with the help of structure events."""
+        phases = self._phases
+        if pure != phases.pure:
+            label = "fit the curve alone" if pure else "fit with structure events"
+            free = phases.free() if phases.suggested else phases
+            self._edit_phases(label, None, replace(free, pure=pure))
 
     def refit(self) -> None:
         """Let the algorithm find the breaks again, around the locked ones."""
@@ -426,6 +436,26 @@ class Workbench(EditBench[Snapshot, Project]):
         if 0 < index < len(breaks) - 1:
             locked = tuple(t for t in self._phases.locked if t != breaks[index])
             self._hand_edit(f"remove break {index}", breaks[:index] + breaks[index + 1 :], locked)
+
+    def take_breaks(self, times_s: Sequence[float]) -> None:
+        """Phases between these times (seconds), of which those in the run count, in place of all breaks.
+
+        Raises
+        ------
+        ValueError : that makes more than `N_LIMIT` phases.
+        """
+        run = self.snapshot.run
+        if run is None or self._settled() is None:
+            return
+        start, end = ends_of(run.curve)
+        close = max(CLOSEST * (end - start), 2 * run.curve.unit)
+        breaks = [start]
+        for time_s in sorted(times_s):
+            if time_s - breaks[-1] >= close and end - time_s >= close:
+                breaks.append(float(time_s))
+        if len(breaks) > N_LIMIT:
+            raise ValueError(f"{len(breaks)} phases are more than the {N_LIMIT} that there may be")
+        self._hand_edit("take iterations as phases", (*breaks, end), ())
 
     def toggle_lock(self, index: int) -> None:
         """Keep break `index` where it is in all further fits, or let it go."""
@@ -531,6 +561,18 @@ class Workbench(EditBench[Snapshot, Project]):
     def remove_view(self, number: int) -> None:
         self._edit_views(f"delete view {number}", None, number)
 
+    def name_phase(self, phase: int, name: str) -> None:
+        """Call a phase (from 0) otherwise, wherever its breaks go; as before if `name` is empty."""
+        fit = self.snapshot.fit
+        if fit is None or not 0 <= phase < fit.n or name == (fit.names[phase] if fit.names else ""):
+            return
+        start, end = fit.breaks[phase : phase + 2].tolist()
+        kept = tuple(one for one in self.asked.phase_names if not start <= one.at_s < end)
+        more = (PhaseName((start + end) / 2, name),) if name else ()
+        names = tuple(sorted((*kept, *more), key=lambda one: one.at_s))
+        if names != self.asked.phase_names:
+            self._edit(f"name phase {phase + 1}", replace(self.asked, phase_names=names))
+
     def name_region(self, region: str, name: str) -> None:
         """Call a region otherwise; by its own name again if `name` is empty."""
         names = dict(self.asked.names)
@@ -586,8 +628,10 @@ class Workbench(EditBench[Snapshot, Project]):
         view, parts = snapshot.project.view, frozenset[Part]().union(*self._watched.values())
         if self._replay:
             parts |= {"replay"}
+        explained = snapshot.explained
+        known = explained.iterations if explained.run is snapshot.run else None
         request = StatisticsRequest(
-            self._store, snapshot.run, snapshot.fit, view.selection, view.phase, self.scope, parts
+            self._store, snapshot.run, snapshot.fit, view.selection, view.phase, self.scope, parts, known
         )
         return None if request.same(self._asked_statistics) else request
 
@@ -636,6 +680,11 @@ class Workbench(EditBench[Snapshot, Project]):
         """Mark regions, by their names in the trace, in place of those marked before."""
         if names != self.snapshot.marked:
             self._show(marked=names)
+
+    def draw_boundaries(self, times_s: tuple[float, ...]) -> None:
+        """Draw boundaries of iterations over time, in place of those drawn before."""
+        if times_s != self.snapshot.boundaries:
+            self._show(boundaries=times_s)
 
     def toggle_class(self, name: str) -> None:
         """Draw a class of the stack or leave it out."""
@@ -725,17 +774,17 @@ class Workbench(EditBench[Snapshot, Project]):
     def _rebuild(self, shown: dict[str, Any]) -> None:
         """The rules or the limit have changed: the curve has to be built anew, beside the window."""
         store, rules, known, limit = self._store, self._rules(), self._unlimited, self.asked.limit
-        model, locked = self._phases.model, self._phases.locked
+        key = self._key(self._phases)
 
         def work(job: Job) -> tuple[tuple[TraceRun, Fits], tuple[TraceRun, Fits]]:
             whole = known if known is not None and known[0].rules == rules else None
-            whole = whole or build_run(store, rules, model, job)
-            return whole, whole if limit is None else part_of(whole[0], limit, model, locked, job)
+            whole = whole or build_run(store, rules, key._replace(locked=()), job)
+            return whole, whole if limit is None else part_of(whole[0], limit, key, job)
 
         def done(built: tuple[tuple[TraceRun, Fits], tuple[TraceRun, Fits]], **more: Any) -> None:
             self._unlimited, (run, self._fits) = built
             # The old fit says nothing about the new curve.
-            self._resolve(run=run, opening=None, fit=None, rows=(), **more)
+            self._resolve(run=run, opening=None, fit=None, rows=(), boundaries=(), **more)
 
         def failed(error: BaseException) -> None:
             self._keep_rules()
@@ -783,10 +832,10 @@ class Workbench(EditBench[Snapshot, Project]):
             self._sweeping.cancel()
             self._show(**changes, refining=True)
             return
-        sweep, suggestion = self._fits.sweeps.get((phases.model, phases.locked), (None, None))
+        sweep, suggestion, known = self._fits.sweeps.get(self._key(phases), (None, None, None))
         fit = self._known(phases) or self._quick(run, phases)
         shown = changes.pop("fit", self.snapshot.fit)
-        found = {"sweep": sweep, "suggestion": suggestion, "refining": fit is None}
+        found = {"sweep": sweep, "suggestion": suggestion, "known": known, "refining": fit is None}
         found["given_up"] = sweep is None and self._is_given_up(phases)
         self._show_fit(fit or shown, **changes, **found)
         if sweep is None or reaches(sweep) < phases.n:
@@ -798,27 +847,31 @@ class Workbench(EditBench[Snapshot, Project]):
 
     def _known(self, phases: PhaseSettings) -> PhaseFit | None:
         found = self._fits.single.get(phases)
-        swept = self._fits.sweeps.get((phases.model, phases.locked))
-        if found is None and phases.breaks is None and swept is not None and phases.n <= reaches(swept[0]):
-            found = swept[0].fit(phases.n)
+        swept = self._fits.sweeps.get(self._key(phases))
+        if found is None and phases.breaks is None and swept is not None and phases.n <= reaches(swept.sweep):
+            found = swept.sweep.fit(phases.n)
         return found
+
+    def _key(self, phases: PhaseSettings) -> SweepKey:
+        return key_of(phases, self.asked.annotations)
 
     def _quick(self, run: TraceRun, phases: PhaseSettings) -> PhaseFit | None:
         """The fit, if by experience it takes less than a frame."""
         if phases.breaks is not None:
             fit = with_breaks(run, phases)
         elif self._fits.pace.get(phases.model, INLINE) * phases.n < INLINE:
-            fit = self._timed_fit(run, phases, self._fits)
+            fit = self._timed_fit(run, phases, self._fits, self.snapshot.known)
         else:
             return None
         self._fits.single[phases] = fit
         return fit
 
     def _request_fit(self, run: TraceRun, phases: PhaseSettings) -> None:
-        fits = self._fits
+        fits, swept = self._fits, self._fits.sweeps.get(self._key(phases))
+        known, asked = None if swept is None else swept.known, self.asked
 
         def work(job: Job) -> tuple[PhaseFit, tuple[PhaseRow, ...]]:
-            fit = self._timed_fit(run, phases, fits, job.stop)
+            fit = named(run, self._timed_fit(run, phases, fits, known, job.stop), asked)
             return fit, rows_of(run, fit)  # here, as the window has enough to do when the fit arrives
 
         def done(found: tuple[PhaseFit, tuple[PhaseRow, ...]]) -> None:
@@ -834,12 +887,12 @@ class Workbench(EditBench[Snapshot, Project]):
         """Every n, up to the one in use as far as that does not take too long."""
         from desktop.core.selection import LIMIT
 
-        fits, key = self._fits, (phases.model, phases.locked)
+        fits, key = self._fits, self._key(phases)
         if self._is_given_up(phases):
             return
         self._given_up = None
         known = fits.sweeps.get(key)
-        to = 0 if known is None else reaches(known[0])
+        to = 0 if known is None else reaches(known.sweep)
         if known is not None and to >= LIMIT:
             return
         while known is not None and to < min(phases.n, LIMIT):
@@ -850,26 +903,30 @@ class Workbench(EditBench[Snapshot, Project]):
                 return
         self._widening = fits, key, to
 
-        def done(found: tuple[Sweep, Suggestion]) -> None:
+        def done(found: Swept) -> None:
             fits.sweeps[key] = found
-            now = self.snapshot.project.phases
-            if self.snapshot.run is run and (now.model, now.locked) == key:
-                self._show(sweep=found[0], suggestion=found[1])
+            if self.snapshot.run is run and self._key(self.snapshot.project.phases) == key:
+                self._show(sweep=found.sweep, suggestion=found.suggestion, known=found.known)
 
         self._sweeping.submit(
-            "Fitting every n", lambda job: sweep_of(run.curve, *key, job, known, to), done, self._fit_failed
+            "Fitting every n", lambda job: sweep_of(run, key, job, known, to), done, self._fit_failed
         )
 
     @staticmethod
     def _timed_fit(
-        run: TraceRun, phases: PhaseSettings, fits: Fits, stop: NDArray[Any] | None = None
+        run: TraceRun,
+        phases: PhaseSettings,
+        fits: Fits,
+        known: Landmarks | None,
+        stop: NDArray[Any] | None = None,
     ) -> PhaseFit:
         from desktop.core.phases import fit
+        from desktop.core.selection import at_events
 
         begun = time.perf_counter()
         found = fit(run.curve, phases.n, phases.model, locked=phases.locked, stop=stop)
         fits.pace[phases.model] = (time.perf_counter() - begun) / phases.n
-        return found
+        return at_events(run.curve, found, None if phases.pure else known, phases.locked)
 
     def _by_hand(
         self, breaks: tuple[float, ...], locked: tuple[float, ...]
@@ -889,9 +946,24 @@ class Workbench(EditBench[Snapshot, Project]):
     def _show_fit(self, fit: PhaseFit | None, **changes: Any) -> None:
         run = changes.get("run", self.snapshot.run)
         assert run is not None
+        if fit is not None:
+            fit = self._named(run, fit)
         if fit is not self.snapshot.fit:
             changes.update(fit=fit, rows=() if fit is None else rows_of(run, fit))
         self._show(**changes)
+
+    def _named(self, run: TraceRun, fit: PhaseFit) -> PhaseFit:
+        """The fit with what its phases are called; the same object as long as it is asked for again."""
+        asked = self.asked.phase_names, self.asked.names
+        kept = self._named_fits
+        for k, (known, how, found) in enumerate(kept):
+            if known is fit and how == asked:
+                kept.append(kept.pop(k))
+                return found
+        found = named(run, fit, self.asked)
+        kept.append((fit, asked, found))
+        del kept[:-NAMED]
+        return found
 
     def _settled(self) -> PhaseFit | None:
         """The fit before a drag that may be going on; None while another part of the run is made ready."""

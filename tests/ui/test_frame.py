@@ -402,6 +402,36 @@ def test_a_session_that_makes_no_sense_is_left_out(qtbot: QtBot, frame: Frame) -
 # ---- room
 
 
+def test_tabs_get_the_room_that_longer_names_need(qtbot: QtBot, frame: Frame) -> None:
+    frame.resize(QSize(1366, 768))
+    page = frame.open_model()
+    page.open_example()
+    qtbot.waitUntil(lambda: "npb" in frame.strip.tabText(frame.strip.currentIndex()), timeout=20_000)
+    qtbot.waitUntil(lambda: frame.strip.width() == frame.strip.sizeHint().width())
+
+
+def test_the_residual_is_one_click_away_where_there_is_no_room_for_it(qtbot: QtBot, frame: Frame) -> None:
+    """A word in the legend, and a command; the curve keeps its place and the overview comes back."""
+    frame.resize(QSize(1366, 768))
+    trace = opened(qtbot, frame, samples()[0].path)
+    QTest.qWait(50)
+    view = trace.curve_view
+
+    def seen() -> tuple[bool, bool]:
+        view.grab()
+        return view._run.rect.top() >= 0, view.lanes["residual"].isVisible()
+
+    assert seen() == (True, False)
+    place = next(place for place, key in view._legend._places if key == "residual lane")
+    qtbot.mouseClick(view.viewport(), Qt.MouseButton.LeftButton, pos=place.center().toPoint())
+    assert seen() == (False, True) and view._residual.rect.height() > 30
+    trace.actions_by_id["residual"].trigger()
+    assert seen() == (True, False)
+    view.resize(view.width(), 500)
+    assert seen() == (True, True), "there is room for both"
+    assert not any(key == "residual lane" for _, key in view._legend._places)
+
+
 @pytest.mark.parametrize("size", [QSize(1366, 768), QSize(1920, 1080)], ids=lambda size: f"{size.width()}")
 def test_plots_and_table_have_room_at_first(qtbot: QtBot, frame: Frame, size: QSize) -> None:
     frame.resize(size)

@@ -109,11 +109,11 @@ def test_it_is_copied_in_all_forms_as_it_is_sorted(qtbot: QtBot, window: TracePa
     assert [int(line.split("|")[1]) for line in copied[markdown][2:]] == order
     tex = copied[latex]
     columns = copied[tab_separated][0].count("\t") + 1
-    assert tex[0] == rf"\begin{{tabular}}{{{'r' * columns}}}" and tex[-1] == r"\end{tabular}"
+    assert tex[0] == rf"\begin{{tabular}}{{rl{'r' * (columns - 2)}}}" and tex[-1] == r"\end{tabular}"
     body = [line for line in tex[1:-1] if line != r"\hline"]
     assert [int(line.split(" & ")[0]) for line in body[1:]] == order
     assert all(line.endswith(r" \\") and line.count(" & ") == columns - 1 for line in body)
-    assert body[0].startswith(r"\# & Start [ms] & ") and "%" not in body[0].replace(r"\%", "")
+    assert body[0].startswith(r"\# & Name & Start [ms] & ") and "%" not in body[0].replace(r"\%", "")
 
 
 def test_latex_takes_nothing_for_a_command() -> None:

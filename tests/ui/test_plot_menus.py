@@ -37,6 +37,7 @@ from desktop.ui.plots.sweep_plots import BreakPicture, EpsilonPlot
 from desktop.ui.plots.timeline_view import TimelineView
 from desktop.ui.settings import Settings
 from desktop.ui.trace_page import TracePage
+from desktop.ui.workers import program_thread
 
 #: What paints itself and is no plot.
 OTHERS = {
@@ -101,7 +102,7 @@ def made(kind: type[QWidget]) -> Any:
             from desktop.ui.plots.timeline_tiles import Tiles
             from desktop.workbench.jobs import Lane
 
-            lane = Lane("tiles", latest=True, deliver=lambda call: call())
+            lane = Lane("tiles", latest=True, deliver=program_thread().deliver)
             plot = TimelineView(lambda changed: Tiles(lane, changed, lambda error: None), Navigation())
         case name:
             raise AssertionError(

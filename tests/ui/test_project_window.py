@@ -196,6 +196,7 @@ def test_views_are_kept_and_returned_to_by_keys(qtbot: QtBot, window: TracePage)
     before = bench.snapshot
     qtbot.keyClick(view, Qt.Key.Key_7)
     assert bench.snapshot is before and "Ctrl+7" in window.frame.statusBar().currentMessage()
+    window.show_panel("views")
     panel.keep()
     assert [kept.number for kept in panel._views] == [1, 3]
     panel.view_table.selectRow(1)
@@ -250,6 +251,7 @@ def test_annotations_at_the_pointer_and_over_the_selection(qtbot: QtBot, window:
     first, second = bench.snapshot.project.annotations
     assert first.start_s == pytest.approx(1.5, abs=0.01) and first.end_s is None
     assert (second.text, second.start_s, second.end_s, second.colour) == ("calm", 0.5, 1.0, 4)
+    window.show_panel("views")
     assert (
         panel.note_table.model().rowCount() == 2
         and window.actions_by_id["undo"].text() == "Undo add annotation"
@@ -614,6 +616,7 @@ def test_a_region_is_called_otherwise_wherever_regions_are_listed(
     qtbot.waitUntil(lambda: profile.model.rowCount() > 0, timeout=60_000)
     row = next(k for k in range(table.rowCount()) if table.index(k, 0).data() == "MPI_Recv")
     table.setData(table.index(row, 0), " wait for the panel ")
+    window.panel("classes")  # drawn anew when it is asked for
     (row,) = table.rows_of(["MPI_Recv"])  # which is sorted by its other name
     assert table.index(row, 0).data() == "wait for the panel"
     assert "MPI_Recv" in table.index(row, 0).data(Qt.ItemDataRole.ToolTipRole)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import time
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any
@@ -113,3 +116,15 @@ def check(made: Report) -> int:
             (repeated, _) = pages.slices[where]
             assert repeated[0] <= head.top() and head.bottom() <= repeated[1], "its headings are repeated"
     return len(pages.slices)
+
+
+def test_a_pdf_depends_on_what_the_report_holds_alone() -> None:
+    """Not on the second in which it is written; its identity is that of its content."""
+    made = report([3], [2], [1])
+    one = reporting.pdf(made, Look(), Progress())
+    time.sleep(1.1)
+    assert reporting.pdf(made, Look(), Progress()) == one
+    assert re.findall(rb"D:(\d{14})", one)[0] == made.date.strftime("%Y%m%d%H%M%S").encode()
+    other = reporting.pdf(replace(made, title="another"), Look(), Progress())
+    identity = [re.findall(rb"/ID \[ <(\w+)> <(\w+)> \]", pdf)[0] for pdf in (one, other)]
+    assert identity[0] != identity[1] and all(len(set(pair)) == 1 for pair in identity)

@@ -19,7 +19,8 @@ from pytestqt.qtbot import QtBot
 from desktop.core.contrast import Contrast, place
 from desktop.core.curve import StepCurve
 from desktop.core.envelope import envelope
-from desktop.core.phase_stats import phase_table
+from desktop.core.gantt import OTHER_REGION
+from desktop.core.phase_stats import phase_arrays, phase_table
 from desktop.core.phases import fit_breaks
 from desktop.data.material import FIGURES, Mark, Material, Subject, bars, gather
 from desktop.data.message_filter import MessageFilter
@@ -30,16 +31,19 @@ from desktop.ui import figures
 from desktop.ui.app import load_font
 from desktop.ui.compare.runs_view import RunsView
 from desktop.ui.figures import Look
+from desktop.ui.panels.table import ON_PAPER, TablePanel, phase_sheet
 from desktop.ui.plots.curve_view import CurveView
 from desktop.ui.plots.navigation import Navigation
 from desktop.ui.plots.time_plot import TimePlot
 from desktop.ui.plots.timeline_rows import Rows
 from desktop.ui.plots.timeline_tiles import Tiles
 from desktop.ui.plots.timeline_view import TimelineView
+from desktop.ui.workers import program_thread
 from desktop.workbench.jobs import Lane
 from desktop.workbench.levels import AT_FIRST, Levels
 from desktop.workbench.model import Annotation
 from desktop.workbench.time_plots import Comparing, Plot
+from desktop.workbench.workbench import Workbench
 from tests.ui.pdf_text import pdf_text
 from tests.ui.test_figures import SVG, WAVE, material
 from tests.ui.test_timeline_window import write
@@ -235,6 +239,26 @@ def test_the_curve_page_states_what_its_figures_state(
     assert ends in expected
 
 
+@pytest.mark.parametrize("figure", ["curve", "stack", "residual", "timeline"])
+def test_the_chosen_phase_is_seen_on_paper(figure: str) -> None:
+    made = material(WAVE, 4)
+    breaks, plain = made.fit.breaks, Look(width=160, height=90)
+
+    def tinted(look: Look) -> list[float]:
+        svg = ElementTree.fromstring(figures.svg(figure, made, look))
+        found = [p.attrib["d"] for p in svg.iter(f"{SVG}path") if p.attrib.get("fill-opacity") == "0.12"]
+        return [float(v) for d in found for v in re.findall(r"[Mh](-?[\d.]+)", d)[:2]]
+
+    left, wide = tinted(replace(plain, phase=1))
+    assert tinted(plain) == []
+    _, next_wide = tinted(replace(plain, phase=2))
+    lengths = np.diff(breaks)
+    assert wide / next_wide == pytest.approx(lengths[1] / lengths[2], rel=0.01)
+    assert left == pytest.approx(
+        tinted(replace(plain, phase=0))[0] + wide * lengths[0] / lengths[1], rel=0.01
+    )
+
+
 def test_values_in_columns_are_the_same_on_the_screen_and_on_paper(qtbot: QtBot, painted: list[str]) -> None:
     """Levels read off the window's pixels and off the path in the SVG, in every step; and of a curve of more
     steps than columns the described extremes."""
@@ -314,7 +338,7 @@ def test_the_timeline_states_what_its_figure_states(
         made = replace(made, bars=found)
         timeline = open_timeline(store, Rules())
         assert found is not None and timeline is not None
-        lane = Lane("tiles", latest=True, deliver=lambda call: call())
+        lane = Lane("tiles", latest=True, deliver=program_thread().deliver)
         navigation = Navigation()
         navigation.reset(made.curve.start, made.curve.start + made.curve.duration)
         view = TimelineView(lambda changed: Tiles(lane, changed, lambda error: None), navigation)
@@ -342,8 +366,47 @@ def test_the_timeline_states_what_its_figure_states(
         sheet = texts_of("timeline", made, Look(width=260, height=110))
         assert said(there) <= set(sheet) and {e.words for e in here.legend} | {"Rank"} <= set(on_screen)
         assert set(there.rows) <= set(sheet) and {"Collective begins", "Message"} <= said(there)
+        same_cells(here, there)
         view.set_timeline(None, None, np.zeros(1), np.zeros(5))
         lane.close()
+
+
+def same_cells(screen: Plot, sheet: Plot) -> None:
+    """Where one thing fills a column of the sheet, all columns of the screen within it show that; and what is
+    exact on paper is what the screen's columns add up to."""
+    here, there, bars = screen.cells, sheet.cells, sheet.bars
+    assert here is not None and there is not None and bars is not None
+    pure, spent, compared = bars.shares.max(axis=2) > 0.9999, bars.shares * np.diff(bars.times)[:, None], 0
+    for k, name in enumerate(there.rows):
+        row = list(here.rows).index(name)
+        for c in np.flatnonzero(pure[k]).tolist():
+            ink = there.inks[there.most[k, c]]
+            within = (here.x[:-1] >= there.x[c] - 1e-12) & (here.x[1:] <= there.x[c + 1] + 1e-12)
+            if ink != f"shade {OTHER_REGION}":
+                assert {here.inks[m] for m in here.most[row, within].tolist()} <= {ink}
+                compared += int(within.sum())
+        for at, ink in enumerate(there.inks):
+            if ink != f"shade {OTHER_REGION}":
+                shown = sum(b - a for a, b, m in here.stretches(row) if here.inks[m] == ink)
+                assert shown == pytest.approx(spent[k, :, at].sum(), abs=0.05 * (here.x[-1] - here.x[0]))
+    assert compared > 100
+
+
+def test_the_table_of_phases_states_what_its_figure_states(qtbot: QtBot) -> None:
+    made = material(WAVE, 4)
+    panel = TablePanel(Workbench())
+    qtbot.addWidget(panel)
+    panel.view.show_frame(phase_arrays(made.rows, made.fit))
+    frames = panel.model
+    on_screen = [
+        [one.head, *(frames.text(k, c) for k in range(made.fit.n))]
+        for c, one in enumerate(frames.cells)
+        if one.column.name in ON_PAPER
+    ]
+    sheet = phase_sheet(made.rows, made.fit)
+    assert [list(column) for column in zip(*sheet, strict=True)] == on_screen and len(on_screen) == 7
+    drawn = texts_of("phases", made, Look(width=200, height=120))
+    assert drawn[-len(sheet) * 7 :] == [cell for line in sheet for cell in line]
 
 
 def test_what_the_window_leaves_out_its_export_leaves_out(qtbot: QtBot, painted: list[str]) -> None:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -29,16 +30,20 @@ from PySide6.QtWidgets import (
 from pytestqt.qtbot import QtBot
 
 from desktop.core import phases
+from desktop.core.units import quantity
 from desktop.data.events import Activity
 from desktop.resources import samples
 from desktop.ui.actions import COMMANDS
 from desktop.ui.exporting import ReportDialog
 from desktop.ui.frame import Frame
 from desktop.ui.mnemonics import plain
+from desktop.ui.panels import panels
+from desktop.ui.plots.chart import Chart
+from desktop.ui.plots.sweep_plots import BreakPicture, EpsilonPlot, SweepPlot
 from desktop.ui.settings import Settings
 from desktop.ui.snapshot import snapshot as take_snapshot
+from desktop.ui.tables import FrameView
 from desktop.ui.trace_page import TracePage
-from desktop.ui.units import quantity
 
 LEVELS = (2.0, 7.0, 4.0, 8.0)
 STEPS = 400  # of each level
@@ -284,7 +289,7 @@ def test_the_table_stays_where_it_is_when_n_changes(qtbot: QtBot, opened: TraceP
             table.scrollTo(table.model().index(30, 0), table.ScrollHint.PositionAtTop)
         assert table.model().rowCount() == n == len(opened.workbench.snapshot.rows)
         assert table.rowAt(2) == 30
-        shown, row = table.model().index(30, 1).data(), opened.workbench.snapshot.rows[30]
+        shown, row = table.model().index(30, 2).data(), opened.workbench.snapshot.rows[30]
         assert float(shown) == pytest.approx(row.start_s, rel=1e-4)
 
 
@@ -814,9 +819,56 @@ def test_a_panel_behind_another_comes_to_the_front_and_one_in_front_goes(opened:
 
 def test_a_number_with_little_room_is_rounded_and_not_cut(opened: TracePage) -> None:
     table = opened.panel("table").model
-    whole = [table.text(0, column) for column in range(1, table.columnCount())]
-    fewer = [table.text(0, column, 2) for column in range(1, table.columnCount())]
+    numbers = [k for k, column in enumerate(table.columns) if k and column.name != "name"]
+    whole = [table.text(0, column) for column in numbers]
+    fewer = [table.text(0, column, 2) for column in numbers]
     for long, short in zip(whole, fewer, strict=True):
         assert len(short) <= len(long)
         exact, rounded = (float(text.replace("−", "-")) for text in (long, short))
         assert rounded == pytest.approx(exact, rel=0.06)
+
+
+def test_a_drag_of_n_draws_only_what_can_be_seen(
+    qtbot: QtBot, opened: TracePage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Panels behind others, their tables and their charts wait until they come to the front."""
+    bench, seen = opened.workbench, {"phases", "table"}
+    qtbot.waitUntil(lambda: bench.snapshot.sweep is not None and not bench.busy, timeout=60_000)
+    told: list[str] = []
+    drawn: list[Any] = []
+    for spec in panels():
+        panel = opened._panels[spec.id]
+        show = panel.show_snapshot
+        monkeypatch.setattr(
+            panel, "show_snapshot", lambda *given, name=spec.id, show=show: (told.append(name), show(*given))
+        )
+    for kind, name in ((Chart, "set_content"), (Chart, "prepare"), (FrameView, "show_frame")):
+        whole = getattr(kind, name)
+
+        def counted(self: Any, *given: object, whole: Any = whole, **named: object) -> object:
+            drawn.append(self)
+            return whole(self, *given, **named)
+
+        monkeypatch.setattr(kind, name, counted)
+    contents = [plot.content.series for plot in opened.findChildren(SweepPlot)]
+    for n in (3, 4, 5, 6, 7, 6, 5):
+        bench.set_n(n)
+        settle(qtbot, opened)
+        QApplication.processEvents()
+    assert set(told) == seen and told.count("table") >= 7
+    assert not [one for one in drawn if not one.isVisible() or one.viewport().visibleRegion().isEmpty()]
+    assert {type(one) for one in drawn} == {FrameView, EpsilonPlot, BreakPicture}
+    after = [plot.content.series for plot in opened.findChildren(SweepPlot)]
+    assert len(after) == 2 and all(a is b for a, b in zip(contents, after, strict=True)), (
+        "no chart was rebuilt"
+    )
+    told.clear()
+    opened.show_panel("changes")
+    qtbot.waitUntil(lambda: "changes" in told, timeout=5000)
+    assert opened._seen["changes"] is bench.snapshot
+    opened.show_panel("table")
+    bench.set_n(3)
+    settle(qtbot, opened)
+    assert opened._seen["changes"] is not bench.snapshot
+    assert opened.panel("changes") is opened._panels["changes"]
+    assert opened._seen["changes"] is bench.snapshot, "asked for it is up to date too"

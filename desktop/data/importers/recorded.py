@@ -24,14 +24,15 @@ MAGIC = b"PHASEREC"
 VERSION = 1
 SUFFIX = ".pwr"
 RECORD = np.dtype(
-    [("begin", "u8"), ("duration", "u4"), ("call", "u2"), ("communicator", "u2"), ("peer", "i4"), ("tag", "i4"),
-     ("amount", "u8")]
+    [("begin", "u8"), ("duration", "u4"), ("call", "u2"), ("communicator", "u2"), ("peer", "i4"),
+     ("tag", "i4"), ("amount", "u8")]
 )  # fmt: skip
 HEAD = np.dtype(
     [("magic", "S8"), ("version", "u4"), ("header", "u4"), ("rank", "u4"), ("size", "u4"), ("thread", "u4"),
-     ("process", "u4"), ("start", "u8"), ("tick0", "u8"), ("monotonic0", "u8"), ("real0", "u8"), ("tick1", "u8"),
-     ("monotonic1", "u8"), ("real1", "u8"), ("records", "u8"), ("stored", "u8"), ("lost", "u8"), ("state", "u4"), ("library", "u4"),
-     ("host", "S64"), ("boot", "S40"), ("program", "S512"), ("tail", "u4"), ("names", "u4")]
+     ("process", "u4"), ("start", "u8"), ("tick0", "u8"), ("monotonic0", "u8"), ("real0", "u8"),
+     ("tick1", "u8"), ("monotonic1", "u8"), ("real1", "u8"), ("records", "u8"), ("stored", "u8"),
+     ("lost", "u8"), ("state", "u4"), ("library", "u4"), ("host", "S64"), ("boot", "S40"),
+     ("program", "S512"), ("tail", "u4"), ("names", "u4")]
 )  # fmt: skip
 FINISHED, ABORTED = 1, 2
 LIBRARIES = {1: "Open MPI", 2: "MPICH ABI", 3: "MPI-5 ABI"}
@@ -48,8 +49,8 @@ _SENDS = ("Send", "Bsend", "Ssend", "Rsend", "Sendrecv", "Sendrecv_replace", "Is
 _POSTED_SENDS = ("Isend", "Ibsend", "Issend", "Irsend")
 _RECEIVES = ("Recv", "Mrecv")
 _POSTED_RECEIVES = ("Irecv", "Imrecv")
-#: Blocking collectives: role, and what a member sends and receives of the bytes b that are recorded of it in a
-#: communicator of n: at the root and elsewhere, as multiples of b and of b * n.
+#: Blocking collectives: role, and what a member sends and receives of the bytes b that are recorded of it in
+#: a communicator of n: at the root and elsewhere, as multiples of b and of b * n.
 _COLLECTIVES: dict[str, tuple[str, tuple[int, int], tuple[int, int], tuple[int, int], tuple[int, int]]] = {
     # role, root sends, root receives, others send, others receive; each (of b, of b * n)
     "Barrier": ("barrier", (0, 0), (0, 0), (0, 0), (0, 0)),
@@ -336,8 +337,8 @@ class _Reader:
         file.place.last = int(before)
         if file.head["state"] not in (FINISHED, ABORTED):
             sink.report.add(
-                "not ended", "notice", "processes had not ended when they were read, or were killed: what they "
-                "had recorded is there", where=file.path.name,
+                "not ended", "notice", "processes had not ended when they were read, or were killed: what "
+                "they had recorded is there", where=file.path.name,
             )  # fmt: skip
         if file.head["lost"]:
             sink.report.add(

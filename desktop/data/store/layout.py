@@ -28,7 +28,7 @@ TICK_LIMIT = 1 << 61
 #: location 0): what `desktop.data.utilization.outline` says of that curve. ``links``: the sender's
 #: messages whose two ends are known, sent at `time`, received by `peer` at `arrival` (each as recorded).
 #: ``strips``, ``timeline``, ``checkpoints``: see `desktop.data.timeline`; ``paths``, ``profile``, ``folded``,
-#: ``traffic``: see `desktop.data.profile`.
+#: ``traffic``: see `desktop.data.profile`; ``presence``, ``exchanges``: see `desktop.data.presence`.
 DERIVED: dict[str, dict[str, str]] = {
     "calls": {"region": "u4", "count": "i8"},
     "utilization": {"time": "i8"} | {a.name.lower(): "i4" for a in Activity},
@@ -42,6 +42,8 @@ DERIVED: dict[str, dict[str, str]] = {
     "folded": {"row": "i8", "node": "u4"},
     "traffic": {"row": "i8", "time": "i8", "peer": "i4"}
     | dict.fromkeys(("sent", "bytes_sent", "received", "bytes_received"), "i8"),
+    "presence": {"begin": "i8", "end": "i8", "what": "u4", "calls": "i8", "inside": "i8"},
+    "exchanges": {"begin": "i8", "end": "i8", "what": "u4", "calls": "i8", "inside": "i8"},
 }
 
 #: The column by which the rows of a location are sorted; "" if by none.
@@ -55,6 +57,8 @@ KEYS = {
     "profile": "row",
     "folded": "row",
     "traffic": "row",
+    "presence": "",
+    "exchanges": "",
 }
 #: Columns whose values must be below a fixed number, or refer to one of these lists.
 BOUNDS: dict[tuple[str, str], int | str] = {

@@ -459,11 +459,14 @@ class _TableWriter:
             self._last = key[-1]
 
     def read(self, name: str, start: int, stop: int) -> NDArray[Any]:
-        """Rows of a column, from the file or, where they are not there yet, from the buffer."""
+        """Rows of a column, from the file or, where they are not there yet, from the buffer; not to be
+        changed."""
         pieces = [
             self._chunk(name, number)[max(start - number * CHUNK, 0) : stop - number * CHUNK]
             for number in range(start // CHUNK, -(-min(stop, self.flushed) // CHUNK))
         ]
+        if stop <= self.flushed and len(pieces) == 1:
+            return pieces[0]
         if stop > self.flushed:
             pieces.append(self.buffers[name][max(start - self.flushed, 0) : stop - self.flushed])
         return np.concatenate(pieces)

@@ -17,14 +17,15 @@ from PySide6.QtWidgets import (
 
 from desktop.core.array_search import LevelMean
 from desktop.core.effects import Dose
+from desktop.core.units import digits
 from desktop.data.chart import Axis, Content, Series
 from desktop.data.structure import LARGEST
 from desktop.ui.experiment import charts
-from desktop.ui.experiment.parts import Step, beside, button, choice, fill, group, quiet, row, stacked
+from desktop.ui.experiment.parts import Step, button, choice, fill, quiet
+from desktop.ui.pages import beside, group, row, set_up, stacked
 from desktop.ui.plots.chart import Chart
 from desktop.ui.tables import Column, FrameView, Row, Value
 from desktop.ui.theme import Theme
-from desktop.ui.units import digits
 from desktop.workbench import comparing
 from desktop.workbench.comparing import Compared, Scaled
 from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot
@@ -53,39 +54,29 @@ class CompareStep(Step):
         self._fresh = True
         self.tables = FrameView("Tables to compare")
         self.tables.frames.edited.connect(self._edited)
-        self.barriers = FrameView("Barrier pairs")
-        self.barriers.chosen.connect(bench.select)
-        self.cost = QDoubleSpinBox()
-        self.cost.setRange(-1e9, 1e9)
-        self.cost.setDecimals(4)
+        self.barriers = set_up(FrameView("Barrier pairs"), chosen=bench.select)
+        self.cost = set_up(QDoubleSpinBox(), range=(-1e9, 1e9), decimals=4)
         self.cost.setAccessibleName("Effect of the artificial barrier itself")
         self.cost.valueChanged.connect(lambda _: self._draw())
         self.barrier_said = quiet("")
         self.other = choice("Other version", [], lambda _: self._draw())
-        self.versions = FrameView("Versions")
-        self.versions.chosen.connect(bench.select)
+        self.versions = set_up(FrameView("Versions"), chosen=bench.select)
         self.version_said = quiet("")
-        self.scaling = FrameView("Scaling")
-        self.scaling.chosen.connect(bench.select)
+        self.scaling = set_up(FrameView("Scaling"), chosen=bench.select)
         self.scaling_said = quiet("")
         self.factor = choice("Factor", [], lambda _: self._draw())
         self.scale = choice("Scale", [], lambda _: self._draw())
-        self.half_se = QDoubleSpinBox()
-        self.half_se.setRange(0, 1e9)
-        self.half_se.setDecimals(4)
-        self.half_se.setSingleStep(0.01)
+        self.half_se = set_up(QDoubleSpinBox(), range=(0, 1e9), decimals=4, singleStep=0.01)
         self.half_se.setSpecialValueText("from replicates")
         self.half_se.setAccessibleName("Standard error of a half effect")
         self.half_se.setToolTip("Where there are no replicates, as another experiment or a report says it")
         self.half_se.valueChanged.connect(lambda _: self._draw())
         self.verdict = quiet("")
         self.single = FrameView("One factor and the scale")
-        self.over_p = FrameView("Effects over processors")
-        self.over_p.chosen.connect(bench.select)
+        self.over_p = set_up(FrameView("Effects over processors"), chosen=bench.select)
         self.over_p_chart = Chart("Effect against processors")
         self.over_p_said = quiet("")
-        self.doses = FrameView("Effects over the delay")
-        self.doses.chosen.connect(bench.select)
+        self.doses = set_up(FrameView("Effects over the delay"), chosen=bench.select)
         self.dose_chart = Chart("Effect against the size of the delay")
         self.dose_said = quiet("")
         self.dose_shown = choice(
@@ -99,8 +90,7 @@ class CompareStep(Step):
         self.ranking = FrameView("Runs by response")
         self.level_chart = Chart("Level means")
         self.search_said = quiet("")
-        self.tabs = QTabWidget()
-        self.tabs.setDocumentMode(True)
+        self.tabs = set_up(QTabWidget(), documentMode=True)
         self.tabs.addTab(
             stacked(
                 row(QLabel("Effect of the artificial barrier itself"), self.cost, None),

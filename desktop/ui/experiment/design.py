@@ -22,24 +22,13 @@ from PySide6.QtWidgets import (
 
 from desktop.core.design import ARRAYS, MOST_RUNS, Design, Offer, roman, smallest_runs
 from desktop.core.effects import detectable
+from desktop.core.units import count, digits, quantity
 from desktop.data.experiment import Experiment, Factor, Plan
-from desktop.ui.experiment.parts import (
-    Step,
-    beside,
-    button,
-    choice,
-    fill,
-    form,
-    group,
-    line,
-    quiet,
-    row,
-    stacked,
-)
+from desktop.ui.experiment.parts import Step, button, choice, fill, form, line, quiet
 from desktop.ui.experiment.sheet import sheet_html, write_pdf
+from desktop.ui.pages import beside, group, row, set_up, stacked
 from desktop.ui.tables import Column, FrameView, Row
 from desktop.ui.theme import Theme
-from desktop.ui.units import count, digits, quantity
 from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot
 
 _KINDS = (
@@ -68,11 +57,8 @@ class DesignStep(Step):
 
     def __init__(self, bench: ExperimentBench) -> None:
         super().__init__(bench)
-        self.offers = FrameView("Designs that fit")
-        self.offers.chosen.connect(self._take)
-        self.budget = QSpinBox()
-        self.budget.setRange(0, MOST_RUNS)
-        self.budget.setSpecialValueText("any")
+        self.offers = set_up(FrameView("Designs that fit"), chosen=self._take)
+        self.budget = set_up(QSpinBox(), range=(0, MOST_RUNS), specialValueText="any")
         self.budget.setAccessibleName("Most treatments")
         self.budget.valueChanged.connect(lambda _: self._show_fitting())
         self.least = choice("Least resolution", _LEAST, lambda _: self._show_fitting())
@@ -84,28 +70,20 @@ class DesignStep(Step):
         self.fold.setToolTip(
             "Also when trials have been run: the mirror image then follows them as a block of its own"
         )
-        self.replicates = QSpinBox()
-        self.replicates.setRange(1, 1000)
-        self.replicates.setAccessibleName("Replicates")
+        self.replicates = set_up(QSpinBox(), range=(1, 1000), accessibleName="Replicates")
         self.replicates.setToolTip("More can be added when trials have been run")
         self.replicates.valueChanged.connect(self._set_replicates)
-        self.seed = QLabel()
-        self.seed.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.seed = set_up(QLabel(), textInteractionFlags=Qt.TextInteractionFlag.TextSelectableByMouse)
         self.draw = button("Draw another", bench.new_seed, "Another random order of the trials")
-        self.sigma = QDoubleSpinBox()
-        self.sigma.setDecimals(6)
-        self.sigma.setRange(0, 1e9)
-        self.sigma.setSingleStep(0.001)
+        self.sigma = set_up(QDoubleSpinBox(), decimals=6, range=(0, 1e9), singleStep=0.001)
         self.sigma.setSpecialValueText("not known")
         self.sigma.setAccessibleName("Standard deviation of one trial")
         self.sigma.valueChanged.connect(lambda _: self._show_power(self.bench.snapshot))
         self.power = quiet("")
         self.warning = quiet("")
-        self.relation = QTextBrowser()
-        self.relation.setAccessibleName("Defining relation and aliases")
+        self.relation = set_up(QTextBrowser(), accessibleName="Defining relation and aliases")
         self.sheet = FrameView("Run sheet")
-        self.tabs = QTabWidget()
-        self.tabs.setDocumentMode(True)
+        self.tabs = set_up(QTabWidget(), documentMode=True)
         self.tabs.addTab(self.relation, "Defining relation and aliases")
         self.tabs.addTab(
             stacked(
@@ -392,8 +370,7 @@ class DesignStep(Step):
 
         printer = QPrinter()
         if QPrintDialog(printer, self).exec():
-            document = QTextDocument()
-            document.setHtml(sheet_html(experiment))
+            document = set_up(QTextDocument(), html=sheet_html(experiment))
             document.print_(printer)
 
     def _script(self) -> None:

@@ -10,19 +10,15 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
     QComboBox,
     QFormLayout,
-    QFrame,
-    QGroupBox,
     QHBoxLayout,
     QLabel,
     QLineEdit,
     QPushButton,
-    QScrollArea,
-    QSplitter,
     QStackedLayout,
-    QVBoxLayout,
     QWidget,
 )
 
+from desktop.ui.pages import scrolled, set_up
 from desktop.ui.theme import Theme
 from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot
 
@@ -47,8 +43,7 @@ class Step(QWidget):
         self._why = quiet("")
         self._why.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self._why.setContentsMargins(40, 40, 40, 40)
-        self._stack = QStackedLayout(self)
-        self._stack.setContentsMargins(0, 0, 0, 0)
+        self._stack = set_up(QStackedLayout(self), contentsMargins=(0, 0, 0, 0))
         # A window that is smaller than the content scrolls it.
         self._stack.addWidget(scrolled(self.content))
         self._stack.addWidget(self._why)
@@ -68,25 +63,18 @@ class Step(QWidget):
 
 def quiet(text: str) -> QLabel:
     """A paragraph."""
-    label = QLabel(text)
-    label.setWordWrap(True)
+    label = set_up(QLabel(text), wordWrap=True)
     label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
     return label
 
 
 def button(text: str, act: Callable[[], object], tip: str = "", name: str = "") -> QPushButton:
-    made = QPushButton(text)
-    made.setToolTip(tip)
-    made.setObjectName(name)
-    made.clicked.connect(lambda: act())
-    return made
+    return set_up(QPushButton(text), toolTip=tip, objectName=name, clicked=lambda: act())
 
 
 def choice(name: str, items: Sequence[tuple[str, str]], act: Callable[[str], object]) -> QComboBox:
     """A combo whose items carry a word; `act` gets it when the user chooses."""
-    made = QComboBox()
-    made.setAccessibleName(name)
-    made.setObjectName(name.lower().replace(" ", "_"))
+    made = set_up(QComboBox(), accessibleName=name, objectName=name.lower().replace(" ", "_"))
     fill(made, items)
     made.activated.connect(lambda _: act(str(made.currentData())))
     return made
@@ -106,17 +94,13 @@ def fill(combo: QComboBox, items: Sequence[tuple[str, str]], chosen: str | None 
 
 def line(name: str, act: Callable[[str], object], tip: str = "") -> QLineEdit:
     """A line of text; `act` gets it when the user has finished with it."""
-    made = QLineEdit()
-    made.setAccessibleName(name)
-    made.setObjectName(name.lower().replace(" ", "_"))
-    made.setToolTip(tip)
+    made = set_up(QLineEdit(), accessibleName=name, objectName=name.lower().replace(" ", "_"), toolTip=tip)
     made.editingFinished.connect(lambda: act(made.text()))
     return made
 
 
 def form(*rows: tuple[str, QWidget | QHBoxLayout]) -> QFormLayout:
-    layout = QFormLayout()
-    layout.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
+    layout = set_up(QFormLayout(), fieldGrowthPolicy=QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
     for text, field in rows:
         label = QLabel(text)
         item = field.itemAt(0) if isinstance(field, QHBoxLayout) else None
@@ -125,62 +109,6 @@ def form(*rows: tuple[str, QWidget | QHBoxLayout]) -> QFormLayout:
             label.setBuddy(first)
         layout.addRow(label, field)
     return layout
-
-
-def row(*widgets: QWidget | None) -> QHBoxLayout:
-    """Beside each other; None is a stretch."""
-    layout = QHBoxLayout()
-    for widget in widgets:
-        if widget is None:
-            layout.addStretch(1)
-        else:
-            layout.addWidget(widget)
-    return layout
-
-
-def group(title: str, *parts: QWidget | QHBoxLayout | QFormLayout | QVBoxLayout) -> QGroupBox:
-    box = QGroupBox(title)
-    layout = QVBoxLayout(box)
-    for part in parts:
-        if isinstance(part, QWidget):
-            layout.addWidget(part)
-        else:
-            layout.addLayout(part)
-    return box
-
-
-def stacked(*parts: QWidget | QHBoxLayout | QFormLayout, stretch: int = -1) -> QWidget:
-    """Above each other without margins."""
-    holder = QWidget()
-    layout = QVBoxLayout(holder)
-    layout.setContentsMargins(0, 0, 0, 0)
-    for part in parts:
-        if isinstance(part, QWidget):
-            layout.addWidget(part)
-        else:
-            layout.addLayout(part)
-    if stretch >= 0:
-        layout.setStretch(stretch, 1)
-    return holder
-
-
-def beside(first: QWidget, second: QWidget, share: int = 50) -> QSplitter:
-    """Two parts with a handle between them; the first gets `share` percent of the width."""
-    split = QSplitter(Qt.Orientation.Horizontal)
-    split.setChildrenCollapsible(False)
-    for k, (widget, part) in enumerate(((first, share), (second, 100 - share))):
-        split.addWidget(widget)
-        split.setStretchFactor(k, part)
-    split.setSizes([100 * share, 100 * (100 - share)])
-    return split
-
-
-def scrolled(widget: QWidget) -> QScrollArea:
-    area = QScrollArea()
-    area.setWidgetResizable(True)
-    area.setFrameShape(QFrame.Shape.NoFrame)
-    area.setWidget(widget)
-    return area
 
 
 def shown_words(words: Sequence[str], shell: bool) -> str:

@@ -7,6 +7,7 @@ from PySide6.QtWidgets import QDialogButtonBox, QPlainTextEdit, QVBoxLayout, QWi
 from desktop.data.pilot import PILOT, SIZES, STEP
 from desktop.ui.dialogs import Dialog
 from desktop.ui.experiment.parts import quiet
+from desktop.ui.pages import set_up
 from desktop.workbench.experimenting import ExperimentSnapshot
 
 
@@ -18,8 +19,7 @@ class PilotDialog(Dialog):
         self.setWindowTitle("Pilot")
         experiment = shown.project.experiment
         folder = "" if experiment is None else str(experiment.folder)
-        listed = QPlainTextEdit("\n".join(commands))
-        listed.setReadOnly(True)
+        listed = set_up(QPlainTextEdit("\n".join(commands)), readOnly=True)
         listed.setAccessibleName("Commands of the pilot")
         listed.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)

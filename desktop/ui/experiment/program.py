@@ -18,25 +18,14 @@ from PySide6.QtWidgets import (
     QVBoxLayout,
 )
 
+from desktop.core.units import quantity
 from desktop.data.experiment import UNITS, Experiment, Factor, Program, Response, Switch
 from desktop.data.pilot import sized
-from desktop.ui.experiment.parts import (
-    Step,
-    beside,
-    button,
-    form,
-    group,
-    line,
-    quiet,
-    row,
-    shown_words,
-    stacked,
-    typed_words,
-)
+from desktop.ui.experiment.parts import Step, button, form, line, quiet, shown_words, typed_words
 from desktop.ui.experiment.pilot import PilotDialog
+from desktop.ui.pages import beside, group, row, set_up, stacked
 from desktop.ui.tables import Column, FrameView, Row
 from desktop.ui.theme import Theme
-from desktop.ui.units import quantity
 from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot
 
 _DELAY = re.compile(r"-DSPT_DELAY=(\d+)")
@@ -66,14 +55,13 @@ class ProgramStep(Step):
     """Fields write the description when they are left; what cannot be is refused with a sentence."""
 
     title = "Program"
+    limit: QDoubleSpinBox
+    busy: QDoubleSpinBox
 
     def __init__(self, bench: ExperimentBench) -> None:
         super().__init__(bench)
         self._known: dict[str, Factor] = {}  # places that are found, whether or not they are factors
-        self.folder = QLineEdit()  # a label would cut a long path
-        self.folder.setReadOnly(True)
-        self.folder.setFrame(False)
-        self.folder.setAccessibleName("Folder")
+        self.folder = set_up(QLineEdit(), readOnly=True, frame=False, accessibleName="Folder")
         self.titled = line("Title", lambda text: self._edit("change the title", title=text))
         self.sources = line("Sources", self._set_sources, "Names below the folder, with blanks between them")
         self.build = line("Build command", lambda text: self._command("build", text))
@@ -84,23 +72,16 @@ class ProgramStep(Step):
         self.shell.clicked.connect(self._set_shell)
         self.check = line("Check pattern", lambda text: self._program("change the check", check=text))
         self.check.setToolTip("A regular expression that the output of a right run matches")
-        self.limit = QDoubleSpinBox()
-        self.limit.setRange(0.001, 1e7)
-        self.limit.setSuffix(" s")
-        self.limit.setAccessibleName("Time limit of one run")
-        self.limit.editingFinished.connect(
-            lambda: self._program("change the time limit", time_limit_s=self.limit.value())
-        )
-        self.busy = QDoubleSpinBox()
-        self.busy.setRange(0, 1024)
-        self.busy.setSingleStep(0.05)
-        self.busy.setSuffix(" cores")
+        self.limit = set_up(
+            QDoubleSpinBox(), range=(0.001, 1e7), suffix=" s", accessibleName="Time limit of one run",
+            editingFinished=lambda: self._program("change the time limit", time_limit_s=self.limit.value()),
+        )  # fmt: skip
+        self.busy = set_up(QDoubleSpinBox(), range=(0, 1024), singleStep=0.05, suffix=" cores")
         self.busy.setAccessibleName("Busy cores of others above which a trial is repeated")
         self.busy.editingFinished.connect(
             lambda: self._program("change the limit of other load", busy_limit=self.busy.value())
         )
-        self.delay = QSpinBox()
-        self.delay.setRange(0, 1_000_000_000)
+        self.delay = set_up(QSpinBox(), range=(0, 1_000_000_000))
         self.delay.setAccessibleName("SPT_DELAY, units of every factor that has none of its own")
         self.delay.setSpecialValueText("not set")
         self.delay.editingFinished.connect(self._set_delay)
@@ -120,8 +101,7 @@ class ProgramStep(Step):
         self.factors.frames.toggled.connect(self._factor_toggled)
         self.responses = FrameView("Responses")
         self.responses.frames.edited.connect(self._response_edited)
-        self.commands = QPlainTextEdit()
-        self.commands.setReadOnly(True)
+        self.commands = set_up(QPlainTextEdit(), readOnly=True)
         self.commands.setAccessibleName("First commands as they are run")
         self.commands.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
         self.found = quiet("")
@@ -130,6 +110,9 @@ class ProgramStep(Step):
         )
         self.pilot_said = quiet("")
         self.take = button("", bench.take_pilot, "Of every place, in the description")
+        self._lay_out()
+
+    def _lay_out(self) -> None:
         left = stacked(
             group(
                 "Program",

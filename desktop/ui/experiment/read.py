@@ -21,14 +21,15 @@ from PySide6.QtWidgets import (
 )
 
 from desktop.core.effects import Effect, Effects
+from desktop.core.units import count, digits
 from desktop.data.chart import Axis, Content
 from desktop.ui.experiment import charts, effect_rows
-from desktop.ui.experiment.parts import Step, beside, button, choice, fill, quiet, row, scrolled, stacked
+from desktop.ui.experiment.parts import Step, button, choice, fill, quiet
 from desktop.ui.guard import guarded
+from desktop.ui.pages import beside, fill_layout, row, scrolled, set_up, stacked
 from desktop.ui.plots.chart import Chart
 from desktop.ui.tables import Column, FrameView, Row
 from desktop.ui.theme import Theme
-from desktop.ui.units import count, digits
 from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot
 
 _ERRORS = (
@@ -73,13 +74,10 @@ class ReadStep(Step):
         self.rows = choice("Only rows where", [], self._choose_rows)
         self.rows_label = QLabel("Rows")
         self.said = quiet("")
-        self.effects = FrameView("Effects")
-        self.effects.chosen.connect(bench.select)
+        self.effects = set_up(FrameView("Effects"), chosen=bench.select)
         effect_rows.let_toggle(self.effects, self._toggle)
-        self.rank = FrameView("SPT rank")
-        self.rank.chosen.connect(bench.select)
-        self.anova = FrameView("Analysis of variance")
-        self.anova.chosen.connect(bench.select)
+        self.rank = set_up(FrameView("SPT rank"), chosen=bench.select)
+        self.anova = set_up(FrameView("Analysis of variance"), chosen=bench.select)
         self.notes = quiet("")
         self.half_normal = Chart("Half-normal plot")
         self.pareto = Chart("Pareto chart")
@@ -102,18 +100,15 @@ class ReadStep(Step):
         self._setting_grid = QGridLayout(self._settings)
         self.predicted = quiet("")
         self.pinning = PinPanel(bench)
-        tables = QTabWidget()
-        tables.setDocumentMode(True)
+        tables = set_up(QTabWidget(), documentMode=True)
         tables.addTab(self.effects, "Effects")
         tables.addTab(self.rank, "SPT rank")
         tables.addTab(self.anova, "ANOVA")
         self.tables = tables
-        upper = QTabWidget()
-        upper.setDocumentMode(True)
+        upper = set_up(QTabWidget(), documentMode=True)
         upper.addTab(self.half_normal, "Half-normal")
         upper.addTab(self.pareto, "Pareto")
-        lower = QTabWidget()
-        lower.setDocumentMode(True)
+        lower = set_up(QTabWidget(), documentMode=True)
         lower.addTab(self.main_effects, "Main effects")
         lower.addTab(
             stacked(row(QLabel("Factors"), self.first, self.second, None), self.interaction, stretch=1),
@@ -126,8 +121,7 @@ class ReadStep(Step):
         lower.addTab(stacked(self.predicted, scrolled(self._settings), stretch=1), "Prediction")
         lower.addTab(self.pinning, "In a trace")
         self.lower_plots = lower
-        plots = QSplitter(Qt.Orientation.Vertical)
-        plots.setChildrenCollapsible(False)
+        plots = set_up(QSplitter(Qt.Orientation.Vertical), childrenCollapsible=False)
         for part in (upper, lower):
             part.setMinimumHeight(13 * self.fontMetrics().height())  # lower, a chart tells nothing
             plots.addWidget(part)
@@ -389,11 +383,10 @@ class PinPanel(QWidget):
         self.said = quiet(
             "Choose a trace of the same program, then an effect: the phases in which its routine runs."
         )
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.addLayout(row(self.open, QLabel("Region"), self.region, None))
-        layout.addWidget(self.said)
-        layout.addWidget(beside(self.table, self.chart, 60), 1)
+        fill_layout(
+            QVBoxLayout(self), row(self.open, QLabel("Region"), self.region, None), self.said,
+            (beside(self.table, self.chart, 60), 1), margins=0,
+        )  # fmt: skip
 
     def set_theme(self, theme: Theme) -> None:
         self.chart.set_theme(theme)

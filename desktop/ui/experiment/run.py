@@ -18,13 +18,13 @@ from PySide6.QtWidgets import (
     QVBoxLayout,
 )
 
+from desktop.core.units import count, digits, left, quantity
 from desktop.data.experiment import Experiment, Trial
-from desktop.ui.experiment.parts import Step, beside, button, group, quiet, row, stacked
+from desktop.ui.experiment.parts import Step, button, quiet
 from desktop.ui.mnemonics import rename
-from desktop.ui.pages import scrolled
+from desktop.ui.pages import beside, group, row, scrolled, set_up, stacked
 from desktop.ui.tables import Column, FrameView, Row, Value
 from desktop.ui.theme import Theme
-from desktop.ui.units import count, digits, left, quantity
 from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot, Imported
 
 _TONES = {"failed": "warning", "disturbed": "warning", "excluded": "faint", "planned": "faint"}
@@ -37,8 +37,7 @@ class RunStep(Step):
 
     def __init__(self, bench: ExperimentBench) -> None:
         super().__init__(bench)
-        self.commands = QPlainTextEdit()
-        self.commands.setReadOnly(True)
+        self.commands = set_up(QPlainTextEdit(), readOnly=True)
         self.commands.setAccessibleName("All commands that would be run")
         self.commands.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
         self.where = quiet("")
@@ -59,20 +58,14 @@ class RunStep(Step):
             "The trial that is running is dropped",
             "stop_now",
         )
-        self.progress = QProgressBar()
-        self.progress.setTextVisible(False)
-        self.progress.setAccessibleName("Trials done")
-        self.stands = QLabel()
-        self.stands.setWordWrap(True)
-        self.stands.setAlignment(Qt.AlignmentFlag.AlignTop)
+        self.progress = set_up(QProgressBar(), textVisible=False, accessibleName="Trials done")
+        self.stands = set_up(QLabel(), wordWrap=True, alignment=Qt.AlignmentFlag.AlignTop)
         # As much room whatever it says: the buttons above it would move while trials run.
         self._room = scrolled(self.stands)
         self._room.setFixedHeight(4 * self.fontMetrics().lineSpacing() + 4)
-        self.trials = FrameView("Trials", paste=True)
-        self.trials.pasted.connect(self._pasted)
+        self.trials = set_up(FrameView("Trials", paste=True), pasted=self._pasted)
         self.trials.frames.edited.connect(self._typed)
-        self.reason = QLineEdit()
-        self.reason.setPlaceholderText("Reason")
+        self.reason = set_up(QLineEdit(), placeholderText="Reason")
         self.reason.setAccessibleName("Reason for leaving the chosen trial out")
         self.leave_out = button("Leave trial out", self._leave_out, "It is kept in the file, with the reason")
         self.elsewhere = quiet(

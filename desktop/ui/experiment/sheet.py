@@ -10,6 +10,7 @@ from PySide6.QtGui import QPageLayout, QPageSize, QPdfWriter, QTextDocument
 
 from desktop.data.atomic import write_bytes
 from desktop.data.experiment import Experiment
+from desktop.ui.pages import set_up
 
 _MARGIN_MM = 15
 
@@ -52,12 +53,10 @@ def write_pdf(experiment: Experiment, path: Path) -> None:
     """
     buffer = QBuffer()
     buffer.open(QIODevice.OpenModeFlag.WriteOnly)
-    writer = QPdfWriter(buffer)
-    writer.setPageSize(QPageSize(QPageSize.PageSizeId.A4))
+    writer = set_up(QPdfWriter(buffer), pageSize=QPageSize(QPageSize.PageSizeId.A4))
     margins = QMarginsF(_MARGIN_MM, _MARGIN_MM, _MARGIN_MM, _MARGIN_MM)
     writer.setPageMargins(margins, QPageLayout.Unit.Millimeter)
     writer.setTitle(experiment.title)
-    document = QTextDocument()
-    document.setHtml(sheet_html(experiment))
+    document = set_up(QTextDocument(), html=sheet_html(experiment))
     document.print_(writer)
     write_bytes(path, bytes(buffer.data().data()))

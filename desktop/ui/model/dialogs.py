@@ -25,6 +25,7 @@ from PySide6.QtWidgets import (
 from desktop.data.tables import UNITS
 from desktop.data.trace_rows import Quantity
 from desktop.ui.dialogs import Dialog
+from desktop.ui.pages import fill_layout, set_up
 from desktop.workbench.modelling import Unassigned
 
 _ROLES = {
@@ -55,19 +56,16 @@ class AssignColumns(Dialog):
         self.units: dict[str, QComboBox] = {}
         grid = QGridLayout()
         for row, (role, title) in enumerate(_ROLES.items()):
-            box = QComboBox()
-            box.setAccessibleName(title)
+            box = set_up(QComboBox(), accessibleName=title)
             box.addItems([_NOTHING, *table.headings])
             box.setCurrentText(table.found.get(role, _NOTHING))
             box.currentIndexChanged.connect(self._check)
-            label = QLabel(title)
-            label.setBuddy(box)
+            label = set_up(QLabel(title), buddy=box)
             grid.addWidget(label, row, 0)
             grid.addWidget(box, row, 1)
             self.headings[role] = box
             if role in UNITS:
-                unit = QComboBox()
-                unit.setAccessibleName(f"Unit of {title}")
+                unit = set_up(QComboBox(), accessibleName=f"Unit of {title}")
                 unit.addItems(["as the heading says", *UNITS[role]])
                 grid.addWidget(unit, row, 2)
                 self.units[role] = unit
@@ -77,18 +75,12 @@ class AssignColumns(Dialog):
             "Needed are code, system, p, and the time or t'."
         )
         said.setWordWrap(True)
-        self._need = QLabel()
-        self._need.setWordWrap(True)
-        self.buttons = QDialogButtonBox(
-            QDialogButtonBox.StandardButton.Ok | QDialogButtonBox.StandardButton.Cancel
-        )
-        self.buttons.accepted.connect(self.accept)
-        self.buttons.rejected.connect(self.reject)
-        layout = QVBoxLayout(self)
-        layout.addWidget(said)
-        layout.addLayout(grid)
-        layout.addWidget(self._need)
-        layout.addWidget(self.buttons)
+        self._need = set_up(QLabel(), wordWrap=True)
+        self.buttons = set_up(
+            QDialogButtonBox(QDialogButtonBox.StandardButton.Ok | QDialogButtonBox.StandardButton.Cancel),
+            accepted=self.accept, rejected=self.reject,
+        )  # fmt: skip
+        fill_layout(QVBoxLayout(self), said, grid, self._need, self.buttons)
         self._check()
 
     def accept(self) -> None:
@@ -128,15 +120,11 @@ class AddRuns(Dialog):
         self.setWindowTitle("Add runs from imported traces")
         self._folder = folder
         self._paths: list[Path] = []
-        self.files = QListWidget()
-        self.files.setAccessibleName("Traces")
-        add = QPushButton("Add traces…")
-        add.clicked.connect(self._choose_files)
-        add_folder = QPushButton("Add a folder…")
-        add_folder.setToolTip("A trace that is a folder of files")
+        self.files = set_up(QListWidget(), accessibleName="Traces")
+        add = set_up(QPushButton("Add traces…"), clicked=self._choose_files)
+        add_folder = set_up(QPushButton("Add a folder…"), toolTip="A trace that is a folder of files")
         add_folder.clicked.connect(self._choose_folder)
-        remove = QPushButton("Remove")
-        remove.clicked.connect(self._remove)
+        remove = set_up(QPushButton("Remove"), clicked=self._remove)
         row = QHBoxLayout()
         for button in (add, add_folder, remove):
             row.addWidget(button)
@@ -169,17 +157,11 @@ class AddRuns(Dialog):
             "Every trace is one run; its processors are p. A trace not imported yet is imported first."
         )
         said.setWordWrap(True)
-        self.buttons = QDialogButtonBox(
-            QDialogButtonBox.StandardButton.Ok | QDialogButtonBox.StandardButton.Cancel
-        )
-        self.buttons.accepted.connect(self.accept)
-        self.buttons.rejected.connect(self.reject)
-        layout = QVBoxLayout(self)
-        layout.addWidget(said)
-        layout.addWidget(self.files)
-        layout.addLayout(row)
-        layout.addLayout(form)
-        layout.addWidget(self.buttons)
+        self.buttons = set_up(
+            QDialogButtonBox(QDialogButtonBox.StandardButton.Ok | QDialogButtonBox.StandardButton.Cancel),
+            accepted=self.accept, rejected=self.reject,
+        )  # fmt: skip
+        fill_layout(QVBoxLayout(self), said, self.files, row, form, self.buttons)
         for names in (self.code, self.system):
             names.editTextChanged.connect(self._check)
         self._check()
@@ -224,8 +206,7 @@ class AddRuns(Dialog):
 
 def _names(known: Sequence[str], title: str) -> QComboBox:
     """A name to be written, or one of those known."""
-    box = QComboBox()
-    box.setEditable(True)
+    box = set_up(QComboBox(), editable=True)
     box.addItems(list(known))
     box.setAccessibleName(title)
     line = box.lineEdit()

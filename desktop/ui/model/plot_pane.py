@@ -22,6 +22,7 @@ from PySide6.QtWidgets import (
 )
 
 from desktop.ui.model import contents
+from desktop.ui.pages import fill_layout, set_up
 from desktop.ui.plots.chart import Chart
 from desktop.ui.theme import Theme
 from desktop.workbench.model_results import CELL_MEASURES, QUANTITIES
@@ -44,10 +45,7 @@ class PlotPane(QWidget):
             box.currentTextChanged.connect(box.setToolTip)
         self.code.currentTextChanged.connect(lambda text: self._look(code=text))
         self.system.currentTextChanged.connect(lambda text: self._look(system=text))
-        self.p = QSpinBox()
-        self.p.setObjectName("look_p")
-        self.p.setAccessibleName("Processors p")
-        self.p.setRange(1, 10_000_000)
+        self.p = set_up(QSpinBox(), objectName="look_p", accessibleName="Processors p", range=(1, 10_000_000))
         self.p.setStepType(QSpinBox.StepType.AdaptiveDecimalStepType)
         self.p.setKeyboardTracking(False)
         self.p.valueChanged.connect(lambda value: self._look(p=float(value)))
@@ -56,8 +54,7 @@ class PlotPane(QWidget):
         for title, widget, stretch in (
             ("&Code", self.code, 1), ("on s&ystem", self.system, 1), ("with &p =", self.p, 0),
         ):  # fmt: skip
-            label = QLabel(title)
-            label.setBuddy(widget)
+            label = set_up(QLabel(title), buddy=widget)
             row.addWidget(label)
             row.addWidget(widget, stretch)
 
@@ -78,9 +75,7 @@ class PlotPane(QWidget):
             "of",
             {"cell": "this cell", "code": "this code on all systems", "system": "all codes on this system"},
         )
-        self.log = QCheckBox("Logarithmic")
-        self.log.setChecked(True)
-        self.log.toggled.connect(lambda _: self._draw())
+        self.log = set_up(QCheckBox("Logarithmic"), checked=True, toggled=lambda _: self._draw())
         self.against = self._box(
             "Against", {"fitted": "fitted", "p": "p", "system": "system", "code": "code"}
         )
@@ -88,13 +83,11 @@ class PlotPane(QWidget):
         self.leave_out = QPushButton("Leave cells out")
         self.leave_out.setToolTip("Predict every cell from a fit to all others")
         self.leave_out.clicked.connect(self._leave_cells_out)
-        both = QSplitter(Qt.Orientation.Horizontal)
-        both.setChildrenCollapsible(False)
+        both = set_up(QSplitter(Qt.Orientation.Horizontal), childrenCollapsible=False)
         both.addWidget(self.speeds)
         both.addWidget(self.works)
 
-        self.tabs = QTabWidget()
-        self.tabs.setDocumentMode(True)
+        self.tabs = set_up(QTabWidget(), documentMode=True)
         self._pages: list[tuple[str, Callable[[ModelSnapshot], None], tuple[Chart, ...]]] = []
         self._page("Scaling", self._draw_scaling, (self.scaling,), self.quantity, self.several, self.log)
         self._page("Residuals", self._draw_residuals, (self.residuals,), self.against)
@@ -103,11 +96,7 @@ class PlotPane(QWidget):
         self._page("Speeds and works", self._draw_relative, (self.speeds, self.works), holder=both)
         self._page("Shares", self._draw_shares, (self.shares,))
         self.tabs.currentChanged.connect(lambda _: self._draw())
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(2)
-        layout.addLayout(row)
-        layout.addWidget(self.tabs, 1)
+        fill_layout(QVBoxLayout(self), row, (self.tabs, 1), margins=0, spacing=2)
 
         for chart in (self.scaling, self.residuals, self.quantiles):
             chart.clicked.connect(self._pick)
@@ -205,8 +194,7 @@ class PlotPane(QWidget):
     # ---- building
 
     def _box(self, title: str, values: dict[Any, str]) -> QComboBox:
-        box = QComboBox()
-        box.setAccessibleName(title)
+        box = set_up(QComboBox(), accessibleName=title)
         box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         # Wide enough for the longest, where there is room.
         box.setMinimumContentsLength(5)
@@ -234,8 +222,7 @@ class PlotPane(QWidget):
             row.setContentsMargins(8, 2, 8, 0)
             for control in controls:
                 if isinstance(control, QComboBox):
-                    label = QLabel(control.accessibleName())
-                    label.setBuddy(control)
+                    label = set_up(QLabel(control.accessibleName()), buddy=control)
                     row.addWidget(label)
                 row.addWidget(control, isinstance(control, QComboBox))
             row.addStretch(0)

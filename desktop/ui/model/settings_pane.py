@@ -21,6 +21,7 @@ from PySide6.QtWidgets import (
 )
 
 from desktop.core.factor_answers import THE_SEVEN
+from desktop.ui.pages import fill_layout, set_up
 from desktop.workbench.modelling import ModelBench, ModelSnapshot
 
 _KINDS = {True: "All cells together", False: "Every cell by itself"}
@@ -37,14 +38,10 @@ class SettingsPane(QWidget):
         self._bench = bench
         self._showing = False
         self._boxes: dict[str, QCheckBox] = {}
-        self._grid = QGridLayout()
-        self._grid.setHorizontalSpacing(10)
-        self._grid.setVerticalSpacing(2)
+        self._grid = set_up(QGridLayout(), horizontalSpacing=10, verticalSpacing=2)
         for text in THE_SEVEN:
             self._box(text)
-        self.own = QLineEdit()
-        self.own.setObjectName("own_function")
-        self.own.setAccessibleName("Function of your own")
+        self.own = set_up(QLineEdit(), objectName="own_function", accessibleName="Function of your own")
         self.own.setPlaceholderText("another function of p, such as log2(p)/p^0.5")
         self.own.returnPressed.connect(self._add_own)
         add = QPushButton("Add")
@@ -52,14 +49,10 @@ class SettingsPane(QWidget):
             "Fit this function as well; p, numbers, + - * / ^ ( ), log, log2, log10, sqrt, cbrt, exp"
         )
         add.clicked.connect(self._add_own)
-        self.fault = QLabel()
-        self.fault.setObjectName("own_fault")
-        self.fault.setWordWrap(True)
+        self.fault = set_up(QLabel(), objectName="own_fault", wordWrap=True)
         self.fault.hide()
         self.own.textEdited.connect(lambda _: self.fault.hide())
-        own = QHBoxLayout()
-        own.addWidget(self.own, 1)
-        own.addWidget(add)
+        own = fill_layout(QHBoxLayout(), (self.own, 1), add)
 
         self.kind = self._choice("Fit", _KINDS, bench.set_joint)
         self.response = self._choice("Response", _RESPONSES, bench.set_response)
@@ -68,15 +61,12 @@ class SettingsPane(QWidget):
         self.positive = QCheckBox("Keep parameters positive")
         self.positive.setToolTip("By default they are free: one below zero says that a function does not fit")
         self.positive.clicked.connect(bench.set_positive)
-        choices = QGridLayout()
-        choices.setHorizontalSpacing(8)
-        choices.setVerticalSpacing(4)
+        choices = set_up(QGridLayout(), horizontalSpacing=8, verticalSpacing=4)
         for number, (title, box) in enumerate(
             (("&Fit", self.kind), ("&Response", self.response), ("R&eference", self.reference),
              ("Re&peats", self.repeats))
         ):  # fmt: skip
-            label = QLabel(title)
-            label.setBuddy(box)
+            label = set_up(QLabel(title), buddy=box)
             row, column = divmod(number, 2)
             choices.addWidget(label, row, 2 * column)
             choices.addWidget(box, row, 2 * column + 1)
@@ -125,9 +115,7 @@ class SettingsPane(QWidget):
     def _box(self, text: str) -> None:
         if text in self._boxes:
             return
-        box = QCheckBox(text)
-        box.setObjectName(f"function {text}")
-        box.setAccessibleName(f"Function {text}")
+        box = set_up(QCheckBox(text), objectName=f"function {text}", accessibleName=f"Function {text}")
         box.clicked.connect(lambda: self._choose())
         self._boxes[text] = box
         places = (divmod(k, _COLUMNS) for k in count())
@@ -154,9 +142,7 @@ class SettingsPane(QWidget):
         self._bench.set_functions([*self._bench.snapshot.project.settings.functions, text])
 
     def _choice(self, name: str, values: dict[Any, str], act: Callable[[Any], None]) -> QComboBox:
-        box = QComboBox()
-        box.setObjectName(name.lower())
-        box.setAccessibleName(name)
+        box = set_up(QComboBox(), objectName=name.lower(), accessibleName=name)
         box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         box.setMinimumContentsLength(6)
         box.currentTextChanged.connect(box.setToolTip)

@@ -16,6 +16,7 @@ from PySide6.QtWidgets import (
 )
 
 from desktop.ui.model.sheets import SheetView
+from desktop.ui.pages import fill_layout, set_up
 from desktop.ui.theme import Theme
 from desktop.workbench import model_results as results
 from desktop.workbench.model_results import EMPTY
@@ -34,29 +35,16 @@ class TablePane(QWidget):
         self.ranking = SheetView("All pairs")
         self.correlations = SheetView("Correlations of parameters")
         self.predictions = SheetView("Predictions")
-        self.answers = QTextBrowser()
-        self.answers.setObjectName("answers")
-        self.answers.setAccessibleName("Answers")
-        self.rank = QPushButton("Fit all pairs")
-        self.rank.setObjectName("rank")
-        self.rank.clicked.connect(bench.rank)
-        self.ranked = QLabel(_NO_RANKING)
-        self.ranked.setWordWrap(True)
+        self.answers = set_up(QTextBrowser(), objectName="answers", accessibleName="Answers")
+        self.rank = set_up(QPushButton("Fit all pairs"), objectName="rank", clicked=bench.rank)
+        self.ranked = set_up(QLabel(_NO_RANKING), wordWrap=True)
         self.ranking.activatedKey.connect(self._take_pair)
         self.predictions.picked.connect(self._look_at)
-        row = QHBoxLayout()
-        row.setContentsMargins(8, 2, 8, 0)
-        row.addWidget(self.rank)
-        row.addWidget(self.ranked, 1)
+        row = fill_layout(QHBoxLayout(), self.rank, (self.ranked, 1), margins=(8, 2, 8, 0))
         pairs = QWidget()
-        layout = QVBoxLayout(pairs)
-        layout.setContentsMargins(0, 2, 0, 0)
-        layout.setSpacing(2)
-        layout.addLayout(row)
-        layout.addWidget(self.ranking, 1)
+        fill_layout(QVBoxLayout(pairs), row, (self.ranking, 1), margins=(0, 2, 0, 0), spacing=2)
 
-        self.tabs = QTabWidget()
-        self.tabs.setDocumentMode(True)
+        self.tabs = set_up(QTabWidget(), documentMode=True)
         self._fill: list[Callable[[ModelSnapshot], None]] = []
         for widget, title, fill in (
             (self.parameters, "Parameters", self._fill_parameters),
@@ -68,9 +56,7 @@ class TablePane(QWidget):
             self.tabs.addTab(widget, title)
             self._fill.append(fill)
         self.tabs.currentChanged.connect(lambda _: self._refill())
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.addWidget(self.tabs)
+        fill_layout(QVBoxLayout(self), self.tabs, margins=0)
 
     @property
     def sheets(self) -> tuple[SheetView, ...]:

@@ -33,7 +33,17 @@ def panels() -> tuple[PanelSpec, ...]:
     """All panels in the order of their tabs."""
     names = (
         *("phases", "trace", "classes", "views"),
-        *("table", "statistics", "profile", "messages", "changes", "effects", "model", "project"),
+        *(
+            "table",
+            "statistics",
+            "profile",
+            "messages",
+            "changes",
+            "iterations",
+            "effects",
+            "model",
+            "project",
+        ),
     )
     return tuple(import_module(f"desktop.ui.panels.{name}").PANEL for name in names)
 

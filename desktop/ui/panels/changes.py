@@ -7,8 +7,9 @@ from typing import Any
 
 from PySide6.QtWidgets import QTextBrowser, QVBoxLayout, QWidget
 
+from desktop.core.units import quantity
+from desktop.ui.pages import fill_layout, set_up
 from desktop.ui.panels import PanelSpec, why_empty
-from desktop.ui.units import quantity
 from desktop.workbench.workbench import Snapshot, Workbench
 
 
@@ -18,13 +19,9 @@ class ChangesPanel(QWidget):
     def __init__(self, workbench: Workbench) -> None:
         super().__init__()
         self._workbench = workbench
-        self.text = QTextBrowser()
-        self.text.setAccessibleName("What changed at each break")
-        self.text.setOpenLinks(False)
+        self.text = set_up(QTextBrowser(), accessibleName="What changed at each break", openLinks=False)
         self.text.anchorClicked.connect(lambda url: workbench.select_phase(int(url.toString())))
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(6, 6, 6, 6)
-        layout.addWidget(self.text)
+        fill_layout(QVBoxLayout(self), self.text, margins=6)
 
     def set_theme(self, theme: Any) -> None:
         """Text follows the palette."""

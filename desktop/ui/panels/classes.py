@@ -17,18 +17,14 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from desktop.core.labels import ACTIVITIES
 from desktop.data.events import Activity, Region
+from desktop.ui.pages import fill_layout, set_up
 from desktop.ui.panels import PanelSpec, why_empty
-from desktop.ui.tables import ASCENDING, Column, FrameView, Marks
+from desktop.ui.tables import ASCENDING, Column, FrameView, Marks, columnar
 from desktop.workbench.workbench import Snapshot, Workbench
 
-NAMES = {
-    Activity.COMPUTING: "Computing",
-    Activity.OVERHEAD: "Overhead",
-    Activity.IDLE: "Idle",
-    Activity.IO: "I/O",
-    Activity.UNMEASURED: "Not measured",
-}
+NAMES = {activity: ACTIVITIES[activity.name.lower()] for activity in Activity}
 _REGION = 0
 
 
@@ -38,8 +34,7 @@ class ClassesPanel(QWidget):
     def __init__(self, workbench: Workbench) -> None:
         super().__init__()
         self._workbench = workbench
-        intro = QLabel("A processor counts as computing while it is:")
-        intro.setWordWrap(True)
+        intro = set_up(QLabel("A processor counts as computing while it is:"), wordWrap=True)
         self.boxes: dict[Activity, QCheckBox] = {}
         boxes = QVBoxLayout()
         boxes.setSpacing(1)
@@ -60,24 +55,14 @@ class ClassesPanel(QWidget):
         self.table.frames.edited.connect(self._edited)
         edit = QAbstractItemView.EditTrigger  # letters are the window's
         self.table.setEditTriggers(edit.DoubleClicked | edit.SelectedClicked | edit.EditKeyPressed)
-        self.search = QLineEdit()
-        self.search.setPlaceholderText("Find a region or role")
-        self.search.setAccessibleName("Find a region or role")
-        self.search.setClearButtonEnabled(True)
-        self.search.textChanged.connect(self.table.filter)
-        self.note = QLabel()
-        self.note.setWordWrap(True)
-        self._reset = QPushButton("Classify as at first")
-        self._reset.clicked.connect(workbench.reset_rules)
-        row = QHBoxLayout()
-        row.addWidget(self._reset)
-        row.addStretch(1)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(10, 8, 10, 8)
-        layout.addWidget(intro)
-        layout.addLayout(boxes)
-        layout.addWidget(self.search)
-        layout.addWidget(self.note)
+        self.search = set_up(
+            QLineEdit(), placeholderText="Find a region or role", accessibleName="Find a region or role",
+            clearButtonEnabled=True, textChanged=self.table.filter,
+        )  # fmt: skip
+        self.note = set_up(QLabel(), wordWrap=True)
+        self._reset = set_up(QPushButton("Classify as at first"), clicked=workbench.reset_rules)
+        row = fill_layout(QHBoxLayout(), self._reset, None)
+        layout = fill_layout(QVBoxLayout(self), intro, boxes, self.search, self.note, margins=(10, 8, 10, 8))
         layout.addWidget(self.table, 1)
         layout.addLayout(row)
         self._show_rules(Snapshot())
@@ -112,23 +97,21 @@ class ClassesPanel(QWidget):
         if not regions:
             self.table.show_frame(None)
             return
-        import pandas as pd
-
         from desktop.data.classify import region_activity
 
         own = [overrides.get(one.name, overrides.get(f"role:{one.role}")) for one in regions]
         given = [
             region_activity(one) if mine is None else mine for one, mine in zip(regions, own, strict=True)
         ]
-        frame = pd.DataFrame(
+        frame = columnar(
             {
                 "region": [names.get(one.name, one.name) for one in regions],
                 "role": [one.role for one in regions],
-                "activity": pd.Series(own, dtype=object),
+                "activity": own,
                 "class": [NAMES[activity] for activity in given],
-            }
+            },
+            [one.name for one in regions],
         )
-        frame.index = pd.Index([one.name for one in regions])
         tips = {
             k: f"{one.name} ({one.paradigm})" if one.paradigm else one.name for k, one in enumerate(regions)
         }

@@ -7,12 +7,14 @@ from html import escape
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QComboBox, QLabel, QPushButton, QVBoxLayout, QWidget
 
+from desktop.core.units import common, scaled
+from desktop.ui.mnemonics import rename
+from desktop.ui.pages import fill_layout, set_up
 from desktop.ui.panels import PanelSpec, why_empty
 from desktop.ui.plots.chart import Chart
 from desktop.ui.side_panel import SidePanel
 from desktop.ui.tables import FrameView
 from desktop.ui.theme import Theme
-from desktop.ui.units import common, scaled
 from desktop.workbench.experimenting import ExperimentSnapshot
 from desktop.workbench.pinning import PinnedFactor
 from desktop.workbench.side import EffectsSide, EffectsSnapshot
@@ -38,17 +40,14 @@ class EffectsPanel(SidePanel):
         for text in ("Half-normal plot", "Pareto chart"):
             self.picture.addItem(text)
         self.tool(self.response, self.numbers, self.picture, self.page)
-        self.where = QLabel()
-        self.where.setWordWrap(True)
-        self.where.setTextFormat(Qt.TextFormat.RichText)
+        self.where = set_up(QLabel(), wordWrap=True, textFormat=Qt.TextFormat.RichText)
         self.where.setAccessibleName("Where the effect is in the trace")
         self.where.setTextInteractionFlags(
             Qt.TextInteractionFlag.LinksAccessibleByMouse | Qt.TextInteractionFlag.LinksAccessibleByKeyboard
         )
         self.where.linkActivated.connect(lambda phase: workbench.select_phase(int(phase)))
-        self.region_label = QLabel()
-        self.region = QComboBox()
-        self.region.setAccessibleName("Region of the factor")
+        self.region_label = QLabel("Region o&f factor")
+        self.region = set_up(QComboBox(), accessibleName="Region of the factor")
         self.region.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         self.region.setMinimumContentsLength(14)
         self.region.activated.connect(self._choose_region)
@@ -64,16 +63,11 @@ class EffectsPanel(SidePanel):
         for table in (self.effects, self.rank):
             table.chosen.connect(self._choose)
         self._stale = {self.effects, self.rank}  # tables of other effects than are shown
-        self.chart = Chart(self.picture.currentText())
-        self.chart.clicked.connect(self._clicked)
+        self.chart = set_up(Chart(self.picture.currentText()), clicked=self._clicked)
         let_toggle(self.effects, self._toggle)
         self.beside((self.effects, self.rank), self.chart)
         content = QWidget()
-        layout = QVBoxLayout(content)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(4)
-        layout.addWidget(self.where)
-        layout.addWidget(self._split, 1)
+        fill_layout(QVBoxLayout(content), self.where, (self._split, 1), margins=0, spacing=4)
         return content
 
     def set_theme(self, theme: Theme) -> None:
@@ -194,7 +188,7 @@ class EffectsPanel(SidePanel):
         self.region.setEnabled(place is not None)
         self.region_label.setEnabled(place is not None)
         name = place.factor if place is not None else "factor"
-        self.region_label.setText("Region o&f {}".format(name.replace("&", "&&")))
+        rename(self.region_label, "Region of {}".format(name.replace("&", "&&")))
         if place is not None and shown is not None:
             said = shown.project.regions.get(place.factor, "")
             self.region.setCurrentIndex(max(self.region.findData(said), 0))

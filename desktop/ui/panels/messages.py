@@ -16,12 +16,13 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from desktop.core.units import grouped, quantity
 from desktop.data.chart import Axis, Cells, Content
+from desktop.ui.pages import fill_layout, set_up
 from desktop.ui.panels import PanelSpec, why_empty
 from desktop.ui.plots.chart import Chart
 from desktop.ui.tables import DESCENDING, Column, FrameView
 from desktop.ui.theme import Theme
-from desktop.ui.units import grouped, quantity
 from desktop.workbench.explaining import Explained
 from desktop.workbench.workbench import Snapshot, Workbench
 
@@ -55,29 +56,20 @@ class MessagesPanel(QWidget):
         self.table.show_frame(None, COLUMNS)
         self.table.sortByColumn(3, DESCENDING)
         self.model = self.table.frames
-        self.weight = QComboBox()
-        self.weight.setAccessibleName("What is counted")
+        self.weight = set_up(QComboBox(), accessibleName="What is counted")
         self.weight.addItem("Bytes", "bytes")
         self.weight.addItem("Messages", "count")
         self.weight.activated.connect(lambda _: self._fill())
         self.about = QLabel()
         self.about.setWordWrap(True)  # or a long text would make the panel wider
         self.about.setMinimumWidth(1)
-        head = QHBoxLayout()
-        head.addWidget(self.weight)
-        head.addWidget(self.about, 1)
+        head = fill_layout(QHBoxLayout(), self.weight, (self.about, 1))
         pairs = QWidget()
-        below = QVBoxLayout(pairs)
-        below.setContentsMargins(0, 0, 0, 0)
-        below.addLayout(head)
-        below.addWidget(self.table, 1)
-        split = QSplitter(Qt.Orientation.Horizontal)
-        split.setChildrenCollapsible(False)
+        fill_layout(QVBoxLayout(pairs), head, (self.table, 1), margins=0)
+        split = set_up(QSplitter(Qt.Orientation.Horizontal), childrenCollapsible=False)
         split.addWidget(self.matrix)  # all the height there is, which is its side
         split.addWidget(pairs)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(6, 3, 6, 3)
-        layout.addWidget(split)
+        fill_layout(QVBoxLayout(self), split, margins=(6, 3, 6, 3))
 
     def _matrix(
         self, sender: Any, receiver: Any, weight: Any, names: tuple[str, ...], unit: str

@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
 )
 
 from desktop.ui.elided import Elided
+from desktop.ui.pages import fill_layout, set_up
 from desktop.ui.panels import PanelSpec
 from desktop.ui.plots.chart import Chart
 from desktop.ui.side_panel import SidePanel
@@ -54,10 +55,7 @@ class ModelPanel(SidePanel):
 
     def _name(self, name: str) -> QComboBox:
         """A name to be written, or one of those known."""
-        box = QComboBox()
-        box.setEditable(True)
-        box.setAccessibleName(name)
-        box.setToolTip(name)
+        box = set_up(QComboBox(), editable=True, accessibleName=name, toolTip=name)
         box.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
         box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         box.setMinimumContentsLength(12)
@@ -71,19 +69,12 @@ class ModelPanel(SidePanel):
         from desktop.ui.model.sheets import SheetView
 
         self.parameters = SheetView("Works and speeds")
-        self.measured = SheetView("Measurements")
-        self.measured.picked.connect(lambda lines: self._pick(list(lines)))
-        self.scaling = Chart("Scaling")
-        self.scaling.clicked.connect(lambda line, _: self._pick([line]))
+        self.measured = set_up(SheetView("Measurements"), picked=lambda lines: self._pick(list(lines)))
+        self.scaling = set_up(Chart("Scaling"), clicked=lambda line, _: self._pick([line]))
         self.beside((self.parameters, self.measured), self.scaling)
-        self.note = Elided()
-        self.note.setTextFormat(Qt.TextFormat.PlainText)
+        self.note = set_up(Elided(), textFormat=Qt.TextFormat.PlainText)
         content = QWidget()
-        layout = QVBoxLayout(content)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(4)
-        layout.addWidget(self._split, 1)
-        layout.addWidget(self.note)
+        fill_layout(QVBoxLayout(content), (self._split, 1), self.note, margins=0, spacing=4)
         return content
 
     def set_theme(self, theme: Theme) -> None:

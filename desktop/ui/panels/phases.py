@@ -8,6 +8,7 @@ from typing import Any
 from PySide6.QtCore import QEvent, QObject, QSignalBlocker, QSize, Qt, QTimer
 from PySide6.QtGui import QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import (
+    QCheckBox,
     QComboBox,
     QFrame,
     QGridLayout,
@@ -22,12 +23,14 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from desktop.ui.actions import MODEL_TIPS, MODELS
+from desktop.core.labels import MODELS
+from desktop.core.units import digits
+from desktop.ui.actions import MODEL_TIPS
 from desktop.ui.guard import guarded
 from desktop.ui.mnemonics import rename
+from desktop.ui.pages import fill_layout, set_up
 from desktop.ui.panels import PanelSpec
 from desktop.ui.plots.sweep_plots import BreakPicture, EpsilonPlot
-from desktop.ui.units import digits
 from desktop.workbench.workbench import N_LIMIT, Snapshot, Workbench
 
 #: The slider goes to these, or as far as every n is known: phases, parameters.
@@ -43,6 +46,8 @@ _NARROW = 38
 #: A fit that takes longer (ms) is announced; others would make the figures flicker.
 PATIENCE = 200
 
+_BY_HAND = "Breaks were set by hand; let the algorithm place all that are not locked (R)"
+_AS_SUGGESTED = "Breaks are as suggested; let the algorithm find those with the least error (R)"
 _EPSILON = "Largest local error (L2 norm) of all phases; the fit makes it smallest"
 _WEIGHTED = (
     "Largest weighted local error of all phases: in the mixed model a level's error counts √2-fold, a line's "
@@ -103,9 +108,7 @@ class PhasesPanel(QScrollArea):
     def __init__(self, workbench: Workbench) -> None:
         super().__init__()
         self._workbench = workbench
-        self._patience = QTimer(self)
-        self._patience.setSingleShot(True)
-        self._patience.setInterval(PATIENCE)
+        self._patience = set_up(QTimer(self), singleShot=True, interval=PATIENCE)
         self._patience.timeout.connect(lambda: self._show_fit(workbench.snapshot))
         self._make_controls()
         self._make_facts()
@@ -115,21 +118,15 @@ class PhasesPanel(QScrollArea):
         self.break_picture = BreakPicture()
         for plot in (self.epsilon_plot, self.break_picture):
             plot.nClicked.connect(workbench.set_n)
-        pictures = QSplitter(Qt.Orientation.Vertical)
-        pictures.setChildrenCollapsible(False)
+        pictures = set_up(QSplitter(Qt.Orientation.Vertical), childrenCollapsible=False)
         for plot in (self.epsilon_plot, self.break_picture):
             plot.setMinimumHeight(6 * self.fontMetrics().height())
             pictures.addWidget(plot)
         self._content = QWidget()
-        layout = QVBoxLayout(self._content)
-        layout.setContentsMargins(10, 8, 10, 8)
-        layout.setSpacing(8)
-        layout.addLayout(self._controls)
+        layout = fill_layout(QVBoxLayout(self._content), self._controls, margins=(10, 8, 10, 8), spacing=8)
         layout.addLayout(self._facts)
         layout.addWidget(pictures, 1)
-        self.setWidget(self._content)
-        self.setWidgetResizable(True)
-        self.setFrameShape(QFrame.Shape.NoFrame)
+        set_up(self, widget=self._content, widgetResizable=True, frameShape=QFrame.Shape.NoFrame)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self._show_project(Snapshot())
 
@@ -141,8 +138,7 @@ class PhasesPanel(QScrollArea):
     # ---- building
 
     def _make_controls(self) -> None:
-        self.model = QComboBox()
-        self.model.setObjectName("model")
+        self.model = set_up(QComboBox(), objectName="model")
         for model, text in MODELS.items():
             self.model.addItem(text, model)
             tip = MODEL_TIPS[model]
@@ -155,31 +151,33 @@ class PhasesPanel(QScrollArea):
         self.n.setToolTip("Number of phases: type, wheel, or [ and ]")
         self.n.valueChanged.connect(self._workbench.set_n)
         self.n.editingFinished.connect(self._workbench.seal)
-        self.slider = QSlider(Qt.Orientation.Horizontal)
-        self.slider.setObjectName("n_slider")
-        self.slider.setRange(1, _SLIDER[False])
-        self.slider.setTickPosition(QSlider.TickPosition.TicksBelow)
-        self.slider.setAccessibleName("Number of phases")
-        self.slider.valueChanged.connect(self._workbench.set_n)
-        self.slider.sliderReleased.connect(self._workbench.seal)
-        self._n_label = QLabel("&Phases")
-        self._n_label.setBuddy(self.n)
-        model_label = QLabel("&Model")
-        model_label.setBuddy(self.model)
-        self._suggested = QPushButton()
-        self._suggested.setObjectName("suggested")
+        self.slider = set_up(
+            QSlider(Qt.Orientation.Horizontal), objectName="n_slider", range=(1, _SLIDER[False]),
+            tickPosition=QSlider.TickPosition.TicksBelow, accessibleName="Number of phases",
+            valueChanged=self._workbench.set_n, sliderReleased=self._workbench.seal,
+        )  # fmt: skip
+        self._n_label = set_up(QLabel("&Phases"), buddy=self.n)
+        model_label = set_up(QLabel("&Model"), buddy=self.model)
+        self._suggested = set_up(QPushButton(), objectName="suggested")
         self._suggested.clicked.connect(self._workbench.use_suggestion)
         self._refit = QPushButton("Find breaks again")
-        self._refit.setToolTip("Breaks were set by hand; let the algorithm place all that are not locked (R)")
         self._refit.clicked.connect(self._workbench.refit)
         self.model.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         self.model.setMinimumContentsLength(6)
+        self.events = QCheckBox("With structure &events")
+        self.events.setObjectName("with_events")
+        self.events.setToolTip(
+            "Breaks at regions entered or left by most processors and at what you marked, where the curve "
+            "allows it; without: by the curve alone, as in the published tables"
+        )
+        self.events.toggled.connect(lambda on: self._workbench.set_pure(not on))
         self._controls = grid = QGridLayout()
         grid.addWidget(self._n_label, 0, 0)
         grid.addWidget(self.n, 0, 1)
         grid.addWidget(self.slider, 2, 0, 1, 3)
         grid.addWidget(model_label, 3, 0)
         grid.addWidget(self.model, 3, 1)
+        grid.addWidget(self.events, 5, 0, 1, 3)
 
     def _make_facts(self) -> None:
         self._facts = grid = QGridLayout()
@@ -202,11 +200,11 @@ class PhasesPanel(QScrollArea):
             ("equal", "Equidistribution", "Smallest over largest local error; 1 is a best partition"),
             ("certificate", "Best possible ε", "The fit's own proof: no n phases of this kind have less"),
             ("suggestion", "Suggested", "How many phases the run itself suggests, and why"),
+            ("second", "Next best", "The number that would come next, and why it is not the suggested one"),
         )
         self._titles: dict[str, QLabel] = {}
         for i, (name, title, tip) in enumerate(rows):
-            label = QLabel(title)
-            label.setAlignment(Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft)
+            label = set_up(QLabel(title), alignment=Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft)
             value = Figure()
             value.setObjectName(f"fact_{name}")
             value.setWordWrap(True)
@@ -265,7 +263,8 @@ class PhasesPanel(QScrollArea):
         if found or new.given_up != old.given_up:
             self._show_sweep(new)
         by_hand = new.fit is not None and (new.preview or new.project.phases.breaks is not None)
-        self.epsilon_plot.set_by_hand(new.fit.epsilon if new.fit is not None and by_hand else None)
+        how = "as suggested" if new.project.phases.suggested and not new.preview else "set by hand"
+        self.epsilon_plot.set_by_hand(new.fit.epsilon if new.fit is not None and by_hand else None, how)
         n = new.project.phases.n
         if new.fit is not None and not new.refining:
             self.epsilon_plot.set_beyond(n, new.fit.epsilon)
@@ -280,7 +279,7 @@ class PhasesPanel(QScrollArea):
     def _show_project(self, new: Snapshot) -> None:
         phases = new.project.phases
         budget = phases.model == "budget"
-        blockers = [QSignalBlocker(widget) for widget in (self.model, self.n, self.slider)]
+        blockers = [QSignalBlocker(widget) for widget in (self.model, self.n, self.slider, self.events)]
         self.model.setCurrentIndex(self.model.findData(phases.model))
         self.model.setToolTip(MODEL_TIPS[phases.model])
         if self.n.value() != phases.n:
@@ -289,6 +288,7 @@ class PhasesPanel(QScrollArea):
             known = 0 if new.sweep is None else int(new.sweep.n[-1])
             self.slider.setRange(1, max(_SLIDER[budget], known))
         self.slider.setValue(phases.n)
+        self.events.setChecked(not phases.pure)
         del blockers
         rename(self._n_label, "Parameters" if budget else "Phases")
         weighted = phases.model == "mixed"
@@ -296,7 +296,8 @@ class PhasesPanel(QScrollArea):
         for label in (self._titles["epsilon"], self._values["epsilon"]):
             label.setToolTip(_WEIGHTED if weighted else _EPSILON)
         self._refit.setVisible(phases.breaks is not None)
-        for widget in (self.model, self.n, self.slider, self._suggested):
+        self._refit.setToolTip(_AS_SUGGESTED if phases.suggested else _BY_HAND)
+        for widget in (self.model, self.n, self.slider, self.events, self._suggested):
             widget.setEnabled(new.run is not None)
 
     def _show_fit(self, new: Snapshot) -> None:
@@ -343,9 +344,12 @@ class PhasesPanel(QScrollArea):
             self._suggested.setText(f"Use n = {suggestion.n}")
             self._suggested.setToolTip(suggestion.reason)
             self._values["suggestion"].setText(f"n = {suggestion.n}: {suggestion.reason}")
+            second = suggestion.runner_up
+            self._values["second"].setText("–" if second is None else f"n = {second[0]}: {second[1]}")
         else:
             waiting = "none, fitting every n was given up" if new.given_up else "working it out…"
             self._values["suggestion"].setText(waiting if new.run is not None else "–")
+            self._values["second"].setText("–")
         first = int(sweep.n[0]) if sweep is not None else 1
         model = new.project.phases.model
         errors = sweep.epsilon if sweep is not None else ()

@@ -8,9 +8,10 @@ from typing import Any
 from PySide6.QtCore import QModelIndex
 from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QLineEdit, QVBoxLayout, QWidget
 
+from desktop.core.units import quantity
+from desktop.ui.pages import fill_layout, set_up
 from desktop.ui.panels import PanelSpec, why_empty
 from desktop.ui.tables import DESCENDING, Column, FrameTree
-from desktop.ui.units import quantity
 from desktop.workbench.explaining import Explained
 from desktop.workbench.workbench import Snapshot, Workbench
 
@@ -56,25 +57,16 @@ class ProfilePanel(QWidget):
         self.view.show_frame(None, TREE)
         self.view.sortByColumn(1, DESCENDING)
         self.view.doubleClicked.connect(self._find)
-        self.kind = QComboBox()
-        self.kind.setAccessibleName("Kind of profile")
+        self.kind = set_up(QComboBox(), accessibleName="Kind of profile")
         self.kind.addItem("Tree of calls", "tree")
         self.kind.addItem("Regions", "flat")
         self.kind.activated.connect(lambda _: self._fill())
-        self.search = QLineEdit()
-        self.search.setPlaceholderText("Region name")
-        self.search.setClearButtonEnabled(True)
+        self.search = set_up(QLineEdit(), placeholderText="Region name", clearButtonEnabled=True)
         self.search.setAccessibleName("Search regions")
         self.search.textChanged.connect(self.view.filter)
         self.about = QLabel()
-        row = QHBoxLayout()
-        row.addWidget(self.kind)
-        row.addWidget(self.search, 1)
-        row.addWidget(self.about)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(6, 6, 6, 6)
-        layout.addLayout(row)
-        layout.addWidget(self.view, 1)
+        row = fill_layout(QHBoxLayout(), self.kind, (self.search, 1), self.about)
+        fill_layout(QVBoxLayout(self), row, (self.view, 1), margins=6)
 
     def room(self) -> int:
         """The height in which ten rows are seen."""

@@ -16,6 +16,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from desktop.ui.pages import set_up
 from desktop.ui.panels import PanelSpec
 from desktop.ui.tables import Column, FrameView, Row
 from desktop.workbench.keeping import Kind
@@ -104,11 +105,7 @@ class ProjectPanel(QWidget):
         self._refresh()
 
     def _button(self, text: str, tip: str, act: Callable[[], object]) -> QToolButton:
-        button = QToolButton()
-        button.setText(text)
-        button.setToolTip(tip)
-        button.clicked.connect(lambda _=False: act())
-        return button
+        return set_up(QToolButton(), text=text, toolTip=tip, clicked=lambda _=False: act())
 
     def set_theme(self, theme: Any) -> None:
         """Tables follow the palette."""

@@ -19,12 +19,13 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from desktop.core.units import common, digits, grouped, quantity, scaled
 from desktop.data.chart import Axis, Content, Series
 from desktop.ui.guard import guarded
+from desktop.ui.pages import set_up
 from desktop.ui.panels import PanelSpec, why_empty
 from desktop.ui.plots.chart import Chart
 from desktop.ui.tables import Column, FrameView, Marks
-from desktop.ui.units import common, digits, grouped, quantity, scaled
 from desktop.workbench.explaining import Explained
 from desktop.workbench.workbench import Snapshot, Workbench
 
@@ -93,16 +94,13 @@ class StatisticsPanel(QWidget):
         self.table = FrameView("Statistics", sortable=False, row_height=1.25)
         self.model = self.table.frames
         self.table.horizontalHeader().sectionClicked.connect(self._chose_column)
-        self.chart = Chart("How processors share the work")
-        self.chart.clicked.connect(lambda key, _: None)
-        self.picture = QComboBox()
-        self.picture.setAccessibleName("Picture")
+        self.chart = set_up(Chart("How processors share the work"), clicked=lambda key, _: None)
+        self.picture = set_up(QComboBox(), accessibleName="Picture")
         self.picture.addItem("Concurrency", "concurrency")
         self.picture.addItem("Utilization of locations", "utilization")
         self.picture.activated.connect(lambda _: self._arrange())
         self.picture.activated.connect(lambda _: self._draw())
-        self.scope = QComboBox()
-        self.scope.setAccessibleName("Details of")
+        self.scope = set_up(QComboBox(), accessibleName="Details of")
         for text, key in (
             ("Selection, phase or run", "auto"),
             ("Whole run", "run"),
@@ -113,8 +111,7 @@ class StatisticsPanel(QWidget):
         self.replay = QPushButton("&Transfer and waiting")
         self.replay.setToolTip("Also what takes a pass over all messages: replay on an ideal network")
         self.replay.clicked.connect(workbench.want_replay)
-        self.note = QLabel()
-        self.note.setWordWrap(True)
+        self.note = set_up(QLabel(), wordWrap=True)
         self._explained = Explained()
         self.note.setMaximumHeight(2 * self.fontMetrics().lineSpacing() + 4)
         self._head = QBoxLayout(QBoxLayout.Direction.LeftToRight)
@@ -123,14 +120,12 @@ class StatisticsPanel(QWidget):
             widget.setMinimumContentsLength(16)
             self._head.addWidget(widget, 1)
         self._head.addWidget(self.replay)
-        split = QSplitter(Qt.Orientation.Horizontal)
-        split.setChildrenCollapsible(False)
+        split = set_up(QSplitter(Qt.Orientation.Horizontal), childrenCollapsible=False)
         split.addWidget(self.table)
         split.addWidget(self.chart)
         split.setStretchFactor(0, 3)
         split.setStretchFactor(1, 2)
-        self._whole = QBoxLayout(QBoxLayout.Direction.TopToBottom, self)
-        self._whole.setContentsMargins(6, 6, 6, 6)
+        self._whole = set_up(QBoxLayout(QBoxLayout.Direction.TopToBottom, self), contentsMargins=(6, 6, 6, 6))
         self._whole.addLayout(self._head)
         self._whole.addWidget(split, 1)
         self._whole.addWidget(self.note)

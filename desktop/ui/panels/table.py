@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
+from desktop.ui.pages import fill_layout, set_up
 from desktop.ui.panels import PanelSpec
-from desktop.ui.tables import Column, FrameView, tab_separated
+from desktop.ui.tables import Column, FrameView, Texts, shown_texts, tab_separated
 from desktop.workbench.workbench import Snapshot, Workbench
+
+if TYPE_CHECKING:
+    from desktop.core.phase_stats import PhaseRow
+    from desktop.core.phases import PhaseFit
 
 #: Columns of `desktop.core.phase_stats.phase_arrays`.
 COLUMNS: tuple[Column, ...] = (
     Column("#", "Number of the phase", name="phase"),
+    Column("Name", "The region that is typical of it; double-click to call it otherwise", name="name",
+           editable=True),
     Column("Start", "Time of its first breakpoint", name="start_s", like="end_s", significant=5),
     Column("End", "Time of its last breakpoint", name="end_s", significant=5),
     Column("Duration", "Its length", name="duration_s"),
+    Column("Degree", "Of its polynomial: 0 constant, 1 linear, 2 quadratic", name="degree", shown=False),
     Column("Mean", "Mean number of computing processors", name="mean"),
     Column("Efficiency", "Mean computing processors of all processors", "%", 3, name="efficiency"),
     Column("Work", "Computing processors times time", name="work"),
@@ -31,6 +40,16 @@ COLUMNS: tuple[Column, ...] = (
     Column("Latest end", "Its end could come as late as this without a larger ε", name="end_high_s",
            like="end_s", significant=5, shown=False),
 )  # fmt: skip
+#: Those for which a sheet of paper has room.
+ON_PAPER = ("phase", "start_s", "duration_s", "degree", "mean", "efficiency", "rms")
+
+
+def phase_sheet(rows: Sequence[PhaseRow], fit: PhaseFit) -> Texts:
+    """Headings and rows of the table as they stand on paper, in the words of the window."""
+    from desktop.core.phase_stats import phase_arrays
+
+    named = ("name",) if any(row.name for row in rows) else ()
+    return shown_texts(phase_arrays(rows, fit), [c for c in COLUMNS if c.name in (*ON_PAPER, *named)])
 
 
 class TablePanel(QWidget):
@@ -39,16 +58,14 @@ class TablePanel(QWidget):
     def __init__(self, workbench: Workbench) -> None:
         super().__init__()
         self._workbench = workbench
-        self.view = FrameView("Phases", copies_one=True, row_height=1.4)
-        self.view.setObjectName("phase_table")
+        self.view = set_up(FrameView("Phases", copies_one=True, row_height=1.4), objectName="phase_table")
         self.view.show_frame(None, COLUMNS)
         self.view.stretch_all()
         self.model = self.view.frames
+        self.model.edited.connect(lambda row, _, text: workbench.name_phase(int(row), text))
         self.view.chosen.connect(workbench.select_phase)
         self.view.clicked.connect(lambda index: workbench.select_phase(self.model.row_of(index)))
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.addWidget(self.view)
+        fill_layout(QVBoxLayout(self), self.view, margins=0)
 
     def show_snapshot(self, old: Snapshot, new: Snapshot) -> None:
         if new.rows is not old.rows:

@@ -8,9 +8,10 @@ from typing import Any
 from PySide6.QtCore import QSignalBlocker
 from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QTextBrowser, QVBoxLayout, QWidget
 
+from desktop.core.units import digits, grouped, quantity
 from desktop.data.events import ImportReport
+from desktop.ui.pages import fill_layout, set_up
 from desktop.ui.panels import PanelSpec
-from desktop.ui.units import digits, grouped, quantity
 from desktop.workbench.workbench import Snapshot, TraceRun, Workbench
 
 #: What is said of a repair, besides its numbers.
@@ -45,28 +46,17 @@ class TracePanel(QWidget):
 
     def __init__(self, workbench: Workbench) -> None:
         super().__init__()
-        self.clocks = QComboBox()
-        self.clocks.setObjectName("clocks")
+        self.clocks = set_up(QComboBox(), objectName="clocks")
         self.clocks.addItem("with clocks repaired", True)
         self.clocks.addItem("as recorded", False)
         self.clocks.activated.connect(lambda _: workbench.set_repaired(self.clocks.currentData()))
-        label = QLabel("&Times")
-        label.setBuddy(self.clocks)
-        self._clocks_text = QLabel()
-        self._clocks_text.setWordWrap(True)
-        self.text = QTextBrowser()
-        self.text.setObjectName("trace_text")
+        label = set_up(QLabel("&Times"), buddy=self.clocks)
+        self._clocks_text = set_up(QLabel(), wordWrap=True)
+        self.text = set_up(QTextBrowser(), objectName="trace_text")
         self.text.setAccessibleName("Facts about the trace and import report")
         self.text.setOpenLinks(False)
-        row = QHBoxLayout()
-        row.addWidget(label)
-        row.addWidget(self.clocks)
-        row.addStretch(1)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(10, 8, 10, 8)
-        layout.addLayout(row)
-        layout.addWidget(self._clocks_text)
-        layout.addWidget(self.text, 1)
+        row = fill_layout(QHBoxLayout(), label, self.clocks, None)
+        fill_layout(QVBoxLayout(self), row, self._clocks_text, (self.text, 1), margins=(10, 8, 10, 8))
 
     def show_snapshot(self, old: Snapshot, new: Snapshot) -> None:
         if new.document is old.document and new.run is old.run and new.project.rules == old.project.rules:

@@ -21,12 +21,13 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from desktop.core.units import Scale, scaled, time_scale
 from desktop.ui.dialogs import Dialog
 from desktop.ui.flow import Flow
+from desktop.ui.pages import fill_layout, set_up
 from desktop.ui.panels import PanelSpec
 from desktop.ui.plots.notes import COLOUR_NAMES, COLOURS
-from desktop.ui.tables import Column, FrameView
-from desktop.ui.units import Scale, scaled, time_scale
+from desktop.ui.tables import Column, FrameView, columnar
 from desktop.workbench.model import VIEWS, Annotation, NamedView
 from desktop.workbench.workbench import Snapshot, Workbench
 
@@ -81,10 +82,7 @@ class ViewsPanel(QWidget):
         )
         for tip in (self.view_tip, self.note_tip):
             tip.setWordWrap(True)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(6, 6, 6, 6)
-        layout.addWidget(self.view_tip)
-        layout.addWidget(self.view_table, 1)
+        layout = fill_layout(QVBoxLayout(self), self.view_tip, (self.view_table, 1), margins=6)
         layout.addLayout(
             self._buttons(
                 self.view_table,
@@ -123,10 +121,7 @@ class ViewsPanel(QWidget):
         row = Flow()
         choosy: list[QToolButton] = []
         for text, tip, act in buttons:
-            button = QToolButton()  # narrower than a push button, as it stands beside the plots
-            button.setText(text)
-            button.setToolTip(tip)
-            button.clicked.connect(lambda _=False, act=act: act())
+            button = set_up(QToolButton(), text=text, toolTip=tip, clicked=lambda _=False, act=act: act())
             row.addWidget(button)
             choosy.append(button)
         del choosy[0]
@@ -176,9 +171,7 @@ class ViewsPanel(QWidget):
         if not rows:
             table.show_frame(None)
             return
-        import pandas as pd
-
-        table.show_frame(pd.DataFrame(rows, columns=list(names)))
+        table.show_frame(columnar(dict(zip(names, zip(*rows, strict=True), strict=True))))
 
     # ---- views
 
@@ -205,14 +198,11 @@ class ViewsPanel(QWidget):
         chosen = self._view()
         if chosen is None:
             return
-        dialog = QInputDialog(self)
-        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        dialog.setWindowTitle(f"Rename view {chosen.number}")
-        dialog.setLabelText("Name")
-        dialog.setTextValue(chosen.name)
-        dialog.textValueSelected.connect(
-            lambda text: self._workbench.rename_view(chosen.number, text.strip())
-        )
+        dialog = set_up(
+            QInputDialog(self), attribute=Qt.WidgetAttribute.WA_DeleteOnClose,
+            windowTitle=f"Rename view {chosen.number}", labelText="Name", textValue=chosen.name,
+            textValueSelected=lambda text: self._workbench.rename_view(chosen.number, text.strip()),
+        )  # fmt: skip
         dialog.open()
 
     def delete_view(self) -> None:
@@ -277,8 +267,7 @@ class NoteDialog(Dialog):
         self.setObjectName("note_dialog")
         self.setWindowTitle(title)
         self._note = note
-        self.text = QPlainTextEdit(note.text)
-        self.text.setTabChangesFocus(True)
+        self.text = set_up(QPlainTextEdit(note.text), tabChangesFocus=True)
         self.text.setMinimumWidth(40 * self.fontMetrics().averageCharWidth())
         self.text.setMaximumHeight(6 * self.fontMetrics().height())
         self.start = QLineEdit(_exact(note.start_s))
@@ -299,13 +288,11 @@ class NoteDialog(Dialog):
             patch.fill(QColor(colour))
             self.colour.addItem(QIcon(patch), name)
         self.colour.setCurrentIndex(note.colour)
-        self.problem = QLabel()
-        self.problem.setWordWrap(True)
-        self.buttons = QDialogButtonBox(
-            QDialogButtonBox.StandardButton.Ok | QDialogButtonBox.StandardButton.Cancel
-        )
-        self.buttons.accepted.connect(self._take)
-        self.buttons.rejected.connect(self.reject)
+        self.problem = set_up(QLabel(), wordWrap=True)
+        self.buttons = set_up(
+            QDialogButtonBox(QDialogButtonBox.StandardButton.Ok | QDialogButtonBox.StandardButton.Cancel),
+            accepted=self._take, rejected=self.reject,
+        )  # fmt: skip
         form = QFormLayout(self)
         form.addRow("&Text", self.text)
         form.addRow("&Start (s)", self.start)

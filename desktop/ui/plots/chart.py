@@ -34,6 +34,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QGraphicsItem, QToolTip, QWidget
 
+from desktop.core.units import asked_unit
 from desktop.data import chart
 from desktop.data.chart import MANY, AxisChoice, Content, Layout, Mark, Series, Way, Word
 from desktop.printing import printable
@@ -43,7 +44,6 @@ from desktop.ui.plots.raster import mix
 from desktop.ui.plots.scales import Lane
 from desktop.ui.plots.scene import Axis, PixelItem, PlotView, QuietBox, lane_plot, place_lane, saved
 from desktop.ui.theme import SERIES, Theme, paint_focus, paint_note
-from desktop.ui.units import asked_unit
 
 Floats = chart.Floats
 
@@ -754,7 +754,7 @@ class Chart(PlotView):
             return
         ends = laid.y[::-1] if laid.content.y.down else laid.y
         lane = Lane(QRectF(laid.left, laid.top, laid.width, laid.height), *ends)
-        scales.level_axis(painter, lane, laid.y_ticks, self._theme, laid.y_title)
+        scales.level_axis(painter, lane, laid.y_ticks, self._theme, laid.y_title, self.height())
 
     def _paint_bottom(self, painter: QPainter, _rect: QRectF) -> None:
         laid, theme = self._laid, self._theme

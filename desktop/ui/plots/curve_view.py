@@ -15,11 +15,11 @@ from PySide6.QtWidgets import QMenu, QWidget
 from desktop.core.curve import StepCurve
 from desktop.core.envelope import Columns, envelope
 from desktop.core.pieces import breakpoints, polynomial, residual
-from desktop.core.ticks import format_number
+from desktop.core.units import format_number, signed
 from desktop.data.chart import AxisChoice
 from desktop.ui.guard import guarded
 from desktop.ui.plots import curve_lanes, fit_overlay, plot_menu, scales
-from desktop.ui.plots.legend import Legend, entries
+from desktop.ui.plots.legend import Legend, entries, samples
 from desktop.ui.plots.navigation import Navigation
 from desktop.ui.plots.notes import Notes, plain
 from desktop.ui.plots.raster import Raster
@@ -28,7 +28,6 @@ from desktop.ui.plots.scene import Axis, PixelItem, blit, lane_plot, place_lane,
 from desktop.ui.plots.time_plot import GRAB, Drag, TimePlot, box_of, margins, paint_box
 from desktop.ui.plots.words import words
 from desktop.ui.theme import Theme
-from desktop.ui.units import signed
 from desktop.workbench.levels import (
     AT_FIRST,
     Heights,
@@ -61,6 +60,8 @@ if TYPE_CHECKING:
 _MIDDLE = Qt.AlignmentFlag.AlignVCenter
 #: Heights, in lines of text, from which on the overview and the residual are shown.
 _OVERVIEW, _RESIDUAL = 16, 21
+#: What a click in the legend switches, where there is room for the overview or the residual.
+_RESIDUAL_LANE = "residual lane"
 
 
 @dataclass(frozen=True)
@@ -108,12 +109,14 @@ class CurveView(TimePlot):
         self._levels = AT_FIRST
         self._heights: Heights | None = None  # of the visible range
         self._line: tuple[StepCurve, float, float] | None = None
+        self._known: tuple[tuple[StepCurve, float, float, float, float], Heights] | None = None
         self._hover: int | None = None
         self._overview: Raster | None = None
         self._rasters: dict[str, Raster] = {}
         self._columns: Columns | None = None
         self._main = Lane(QRectF())
         self._residual = Lane(QRectF())
+        self._residual_first = self._room_for_one = False
         self._run = Lane(QRectF())
         self._rail = QRectF()
         self._axis = QRectF()
@@ -220,12 +223,16 @@ class CurveView(TimePlot):
         """What the curve needs of a vertical axis, now; None without a curve."""
         if self._curve is None:
             return None
+        of = self._curve, self._nav.start, self._nav.end, self._nav.a, self._nav.b
+        if self._known is not None and self._known[0] == of:
+            return self._known[1]
         env = envelope(self._curve)
         least, most, _ = env.range(self._nav.start, self._nav.end)
         if self._line is None or self._line[0] is not self._curve:
             self._line = self._curve, *line_heights(self._curve)
         low, high, _ = env.range(self._nav.a, self._nav.b)
-        return Heights(self._curve.capacity, least, most, *self._line[1:], low, high)
+        self._known = of, Heights(self._curve.capacity, least, most, *self._line[1:], low, high)
+        return self._known[1]
 
     @property
     def levels_note(self) -> str:
@@ -298,13 +305,25 @@ class CurveView(TimePlot):
     def _map(self) -> TimeMap:
         return TimeMap(self._nav.a, self._nav.b, self._main.rect.left(), self._main.rect.width())
 
+    @property
+    def residual_first(self) -> bool:
+        return self._residual_first
+
+    def set_residual_first(self, first: bool) -> None:
+        """Show the residual instead of the overview where there is no room for both."""
+        self._residual_first = first
+        self._laid = ()
+        self._redraw()
+        self.dirty()
+
     def _run_map(self) -> TimeMap:
         return TimeMap(self._nav.start, self._nav.end, self._run.rect.left(), self._run.rect.width())
 
     def _layout(self, dpr: float) -> None:
         """Stack the lanes; all their edges fall on device pixels so that images need no scaling.
 
-        Where there is little height, the overview goes first (out of sight, above), then the residual.
+        Where there is little height, the residual goes first, or what is asked for instead: the overview (out
+        of sight, above); then the other.
         """
         metrics = self.fontMetrics()
         em = metrics.height()
@@ -320,7 +339,12 @@ class CurveView(TimePlot):
             top = whole(top)
             return QRectF(left, top, width, max(whole(top + height) - top, 1.0))
 
-        overview, residual = self.height() >= _OVERVIEW * em, self.height() >= _RESIDUAL * em
+        one, both = self.height() >= _OVERVIEW * em, self.height() >= _RESIDUAL * em
+        overview, residual = (
+            both or (one and not self._residual_first),
+            both or (one and self._residual_first),
+        )
+        self._room_for_one = one and not both
         self._run = Lane(band(em * (0.5 if overview else -5), em * 2.4))
         rail_top = self._run.rect.bottom() + em * 3.0 if overview else em * 1.5
         self._rail = band(rail_top, em * 1.35)
@@ -453,7 +477,7 @@ class CurveView(TimePlot):
             lane.low, lane.high, lane.log = seen
         if self._base_stale:
             self._draw_curve(dpr / self._coarse)
-            self._draw_overview(dpr)
+            self._draw_overview(dpr / self._coarse)
         self._draw_fit(dpr)
         a, b = self._nav.a, self._nav.b
         low, high = (math.log10(v) for v in seen[:2]) if seen[2] else seen[:2]
@@ -544,6 +568,7 @@ class CurveView(TimePlot):
         sheet = self._sheet("curve", self._main.rect, fine)
         sheet.take(self._rasters["base"])
         lane, m = self._local(self._main)
+        fit_overlay.draw_boundaries(sheet.image, self._boundaries, m, [lane.rect], t)
         if fit is not None:
             # Breaks and fit go at the pixels themselves, so between painters.
             fit_overlay.draw_breaks(sheet.image, fit, m, [lane.rect], t, ranges=True)
@@ -552,7 +577,7 @@ class CurveView(TimePlot):
                 fit_overlay.draw_pieces(sheet.image, fit, m, lane, t, self._phase)
         self._veil(sheet.image, m)
         self._plot = self._state(self._draw_left_over(fine) if self._residual.rect.height() else None)
-        whole = self._sheet("overview", self._run.rect, dpr)
+        whole = self._sheet("overview", self._run.rect, fine)
         whole.take(self._rasters["run base"])
         local, _ = self._local(self._run)
         m = TimeMap(self._nav.start, self._nav.end, 0.0, local.rect.width())
@@ -654,7 +679,7 @@ class CurveView(TimePlot):
     def _paint_upright(self, painter: QPainter, rect: Lane, axis: AxisOf, *, right: bool = False) -> None:
         painter.setFont(self.font())
         ticks = axis.upright(rect.rect.height(), self.fontMetrics().height())
-        scales.level_axis(painter, rect, ticks, self._theme, axis.words, right=right)
+        scales.level_axis(painter, rect, ticks, self._theme, axis.words, self.height(), right=right)
 
     def _paint_levels(self, painter: QPainter, rect: QRectF) -> None:
         if self._plot is not None:
@@ -716,6 +741,9 @@ class CurveView(TimePlot):
             else "every step is drawn"
         )
         found = entries(self._plot.legend, t)
+        if self._room_for_one:
+            mark = samples(t)["residual"]
+            found.append(replace(mark, label="Residual", key=_RESIDUAL_LANE, shown=self._residual_first))
         if self._plot.doubt:  # matters more than how it is drawn
             note = self._plot.doubt
         elif self._legend.width(metrics, found) + metrics.horizontalAdvance(note) > row.width():
@@ -940,7 +968,10 @@ class CurveView(TimePlot):
     def mousePressEvent(self, event) -> None:
         key = self._legend.key_at(event.position())
         if key and event.button() == Qt.MouseButton.LeftButton and self._drag is None:
-            self.classToggled.emit(key)
+            if key == _RESIDUAL_LANE:
+                self.set_residual_first(not self._residual_first)
+            else:
+                self.classToggled.emit(key)
         else:
             super().mousePressEvent(event)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 from PySide6.QtCore import QRectF
 from PySide6.QtGui import QColor, QImage
 
@@ -55,7 +56,27 @@ def draw_breaks(
             np.add.at(depth, np.rint(np.clip(ends, 0, width)).astype(int), step)
         opacity = (46 if theme.dark else 38) / 255
         tint.lay(np.where(np.cumsum(depth)[:-1] > 0, opacity, 0), QColor(theme.band))
-    at = np.floor(inner[(inner >= 0) & (inner < width)]).astype(int)
+    _lines(tint, inner, width, dpr, QColor(theme.break_line))
+    tint.over(image, left, lanes)
+
+
+def draw_boundaries(
+    image: QImage, times: NDArray[np.float64], m: TimeMap, lanes: list[QRectF], theme: Theme
+) -> None:
+    """Boundaries of iterations as vertical lines through `lanes`, the fainter the closer they stand."""
+    if not times.size:
+        return
+    dpr = image.devicePixelRatio()
+    width = round(m.width * dpr)
+    first, last = np.searchsorted(times, (m.a, m.b))
+    tint = Tint(width)
+    _lines(tint, (times[first:last] - m.a) / (m.b - m.a) * width, width, dpr, QColor(theme.accent))
+    tint.over(image, round(m.left * dpr), lanes)
+
+
+def _lines(tint: Tint, x: NDArray[np.float64], width: int, dpr: float, colour: QColor) -> None:
+    """Vertical lines at `x` (device pixels, increasing)."""
+    at = np.floor(x[(x >= 0) & (x < width)]).astype(int)
     # Lines in a neighbourhood of 24 pixels: from five on they fade, so that together they are no darker; from
     # thirteen on, less than two pixels apart, they fade faster, as no eye tells them apart.
     reach = round(12 * dpr)
@@ -64,5 +85,4 @@ def draw_breaks(
     lines = np.zeros(width + thickness)
     for k in range(thickness):
         lines[at + k] = np.minimum(4 / near * np.minimum(12 / near, 1), 1)
-    tint.lay(lines[:width], QColor(theme.break_line))
-    tint.over(image, left, lanes)
+    tint.lay(lines[:width], colour)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetrics, QLinearGradient, QPainter, QPen
 
 from desktop.core.density import LEAST_INK, MOST_INK
 from desktop.core.gantt import NO_REGION, OTHER_REGION
+from desktop.core.labels import ACTIVITIES
 from desktop.ui.plots.raster import mix
 from desktop.ui.theme import Theme
 from desktop.workbench import time_plots
@@ -34,10 +36,11 @@ class Entry:
 
 
 @functools.lru_cache(4)
+@lru_cache(4)
 def samples(theme: Theme) -> dict[str, Entry]:
     """What things of a description look like in the window, by their ink."""
     t, ground = theme, theme.background
-    found = {name: Entry("", QColor(getattr(t, name))) for name in time_plots.ACTIVITIES}
+    found = {name: Entry("", QColor(getattr(t, name))) for name in ACTIVITIES}
     share = 0.78 if t.dark else 0.85
     for k, colour in enumerate(t.regions):
         found[f"shade {k}"] = Entry("", mix(colour, ground, share))

@@ -6,7 +6,6 @@ take well under a millisecond here, whatever they stand for.
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,8 +13,7 @@ from numpy.typing import NDArray
 from PySide6.QtCore import QRectF
 from PySide6.QtGui import QColor, QImage
 
-from desktop.core import gantt
-from desktop.core.jit import kernel
+from desktop.core import gantt, painting
 from desktop.workbench.levels import share
 
 if TYPE_CHECKING:
@@ -71,7 +69,7 @@ class Raster:
         height = self._pixels.shape[0]
         rows = np.clip(np.floor(np.stack(limits) + 0.5), 0, height).astype(np.int32)
         table = np.array([ground.rgb(), *(c.rgb() for c in colours), ground.rgb()], np.uint32)
-        _areas(self._pixels, rows, table)
+        painting.fill_areas(self._pixels, rows, table)
 
     def line(
         self, enter: NDArray[np.float64], leave: NDArray[np.float64], thickness: int, colour: QColor
@@ -85,7 +83,7 @@ class Raster:
             top = np.where((y >= 0) & (y <= height), np.clip(top, 0, height - thickness), top)
             return np.clip(top, -thickness, height).astype(np.int32)
 
-        _line(self._pixels, rows(enter), rows(leave), thickness, colour.rgb())
+        painting.draw_line(self._pixels, rows(enter), rows(leave), thickness, colour.rgb())
 
     def clear(self, ground: QColor) -> None:
         """Nothing but `ground`."""
@@ -98,7 +96,9 @@ class Raster:
         column whose ends are one row stays as it is."""
         height = self._pixels.shape[0]
         first, last = (np.clip(np.rint(y), 0, height).astype(np.int32) for y in (top, bottom))
-        _veil(self._pixels, first, last, colour.red(), colour.green(), colour.blue(), round(256 * share))
+        painting.veil(
+            self._pixels, first, last, colour.red(), colour.green(), colour.blue(), round(256 * share)
+        )
 
     def trace(
         self,
@@ -111,7 +111,7 @@ class Raster:
     ) -> None:
         """As `line`, only where it is `seen`, and where it runs level in dashes: the first of `dash` pixels
         out of every so many as its second. A jump is always drawn."""
-        _trace(
+        painting.trace_line(
             self._pixels, np.clip(enter, -1e6, 1e6), np.clip(leave, -1e6, 1e6), seen, thickness, *dash,
             colour.rgb(),
         )  # fmt: skip
@@ -171,15 +171,7 @@ class Tint:
         dpr = image.devicePixelRatio()
         for r in lanes:
             top, bottom = (min(max(round(v * dpr), 0), image.height()) for v in (r.top(), r.bottom()))
-            _tint(pixels, top, bottom, 4 * first, *tables)
-
-
-@kernel
-def _tint(pixels, top, bottom, begin, keep, add):
-    for r in range(top, bottom):
-        row = pixels[r, begin : begin + keep.size]  # plain indices from 0 become vector instructions
-        for k in range(keep.size):
-            row[k] = ((row[k] * keep[k]) >> 8) + add[k]
+            painting.tint(pixels, top, bottom, 4 * first, *tables)
 
 
 def stroke(
@@ -199,116 +191,6 @@ def stroke(
     dpr = image.devicePixelRatio()
     box = np.array([lane.left(), lane.right(), lane.top(), lane.bottom()]) * dpr
     limits = np.clip(np.rint(box), 0, [image.width()] * 2 + [image.height()] * 2).astype(np.int64)
-    _stroke(pixels, limits, x * dpr, y * dpr, width * dpr / 2, colour.red(), colour.green(), colour.blue())
-
-
-@kernel
-def _stroke(pixels, limits, x, y, half, red, green, blue):
-    left, right, top, bottom = limits
-    for i in range(x.shape[1]):
-        a, b = x[0, i], max(x[1, i], x[0, i] + 1)
-        ya, yc, yb, h = y[0, i], y[1, i], y[2, i], half[i]
-        # A steep end is cut across the line, not upright.
-        sa, sb = 2 * (yc - ya) / (b - a), 2 * (yb - yc) / (b - a)
-        ca, cb = h / math.sqrt(1 + sa * sa), h / math.sqrt(1 + sb * sb)
-        low, high = min(ya - ca, yb - cb), max(ya + ca, yb + cb)
-        if sa * sb < 0:
-            t = (ya - yc) / (ya - 2 * yc + yb)
-            vertex = ya + t * (yc - ya)
-            low, high = min(low, vertex - h), max(high, vertex + h)
-        for k in range(max(left, math.floor(a)), min(right, math.ceil(b))):
-            u, v = max(float(k), a), min(k + 1.0, b)
-            s, t = (u - a) / (b - a), (v - a) / (b - a)
-            enter = (1 - s) * (1 - s) * ya + 2 * s * (1 - s) * yc + s * s * yb
-            leave = (1 - t) * (1 - t) * ya + 2 * t * (1 - t) * yc + t * t * yb
-            slope = (leave - enter) / (v - u)
-            thick = 2 * h * math.sqrt(1 + slope * slope)
-            first, last = min(enter, leave) - thick / 2, max(enter, leave) - thick / 2
-            begin, end = max(first, low, float(top)), min(last + thick, high, float(bottom))
-            for r in range(math.floor(begin), math.ceil(end)):
-                above, below = max(float(r), begin), min(r + 1.0, end)
-                part = _below(below, first, last, thick) - _below(above, first, last, thick)
-                share = int((v - u) * part * 256 + 0.5)
-                old = pixels[r, k]
-                mixed_red = (((old >> 16) & 255) * (256 - share) + red * share) >> 8
-                mixed_green = (((old >> 8) & 255) * (256 - share) + green * share) >> 8
-                mixed_blue = ((old & 255) * (256 - share) + blue * share) >> 8
-                pixels[r, k] = 0xFF000000 | (mixed_red << 16) | (mixed_green << 8) | mixed_blue
-
-
-@kernel
-def _below(row, first, last, thick):
-    """How much of a band `thick` high lies above `row`, on average while its top goes from first to last."""
-    near, far = row - last, row - first
-    if far - near < 1e-6:
-        return min(max(far, 0.0), thick)
-    return (_ramp(far, thick) - _ramp(near, thick)) / (far - near)
-
-
-@kernel
-def _ramp(z, thick):
-    """The integral of ``min(max(z, 0), thick)``."""
-    inside = min(max(z, 0.0), thick)
-    return inside * inside / 2 + thick * max(z - thick, 0.0)
-
-
-@kernel
-def _areas(pixels, rows, table):
-    height, width = pixels.shape
-    for r in range(height):
-        out = pixels[r]
-        out[:] = table[0]
-        for i in range(rows.shape[0]):  # limits descend, so a later one that is passed wins
-            limit, colour = rows[i], table[i + 1]
-            for k in range(width):
-                out[k] = colour if limit[k] <= r else out[k]
-
-
-@kernel
-def _line(pixels, enter, leave, thickness, colour):
-    height, width = pixels.shape
-    before = enter[0]
-    for k in range(width):
-        top = min(before, enter[k], leave[k])
-        bottom = max(before, enter[k], leave[k]) + thickness
-        across = thickness if bottom - top > thickness else 1
-        for r in range(max(top, 0), min(bottom, height)):
-            for c in range(max(k - across + 1, 0), k + 1):
-                pixels[r, c] = colour
-        before = leave[k]
-
-
-@kernel
-def _veil(pixels, top, bottom, red, green, blue, share):
-    height, width = pixels.shape
-    rest = 256 - share
-    for r in range(height):
-        out = pixels[r]
-        for k in range(width):
-            if top[k] <= r < bottom[k]:
-                old = out[k]
-                mixed_red = (((old >> 16) & 255) * rest + red * share) >> 8
-                mixed_green = (((old >> 8) & 255) * rest + green * share) >> 8
-                mixed_blue = ((old & 255) * rest + blue * share) >> 8
-                out[k] = 0xFF000000 | (mixed_red << 16) | (mixed_green << 8) | mixed_blue
-
-
-@kernel
-def _trace(pixels, enter, leave, seen, thickness, on, period, colour):
-    height, width = pixels.shape
-    before = enter[0]
-    for k in range(width):
-        if k == 0 or not seen[k - 1]:
-            before = enter[k]
-        high, low = min(before, enter[k], leave[k]), max(before, enter[k], leave[k])
-        before = leave[k]
-        if not seen[k] or (low - high < 1 and k % period >= on):
-            continue
-        top = max(math.floor(high - thickness / 2 + 0.5), 0)
-        bottom = min(math.floor(low - thickness / 2 + 0.5) + thickness, height)
-        if bottom <= 0 or top >= height:
-            top, bottom = (0, thickness) if bottom <= 0 else (height - thickness, height)
-        across = thickness if low - high > thickness else 1
-        for r in range(top, bottom):
-            for c in range(max(k - across + 1, 0), k + 1):
-                pixels[r, c] = colour
+    painting.stroke_parabolas(
+        pixels, limits, x * dpr, y * dpr, width * dpr / 2, colour.red(), colour.green(), colour.blue()
+    )

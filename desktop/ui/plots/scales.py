@@ -11,9 +11,9 @@ from PySide6.QtGui import QColor, QPainter, QPen
 
 from desktop.core import ticks
 from desktop.core.ticks import Ticks
+from desktop.core.units import asked_unit
 from desktop.ui.guard import saved
 from desktop.ui.theme import Theme
-from desktop.ui.units import asked_unit
 from desktop.workbench.levels import at_share, share
 from desktop.workbench.time_plots import Axis
 
@@ -85,9 +85,17 @@ def across_axis(painter: QPainter, at: QRectF, m: TimeMap, theme: Theme, axis: A
 
 
 def level_axis(
-    painter: QPainter, lane: Lane, ticks: Ticks, theme: Theme, title: str, *, right: bool = False
+    painter: QPainter,
+    lane: Lane,
+    ticks: Ticks,
+    theme: Theme,
+    title: str,
+    height: float,
+    *,
+    right: bool = False,
 ) -> None:
-    """Ticks and labels beside `lane`, grid lines in it, and its name turned upright at the outer edge."""
+    """Ticks and labels beside `lane`, and its name turned upright at the outer edge of a plot so high (in
+    logical pixels; a painter's device says device pixels of a picture, logical ones of a widget)."""
     metrics = painter.fontMetrics()
     r = lane.rect
     edge, way = (r.right(), 1) if right else (r.left(), -1)
@@ -107,7 +115,6 @@ def level_axis(
     with saved(painter):
         # A title longer than its lane reaches over the lane's ends, as far as the picture does.
         length = max(r.height(), metrics.horizontalAdvance(title) + 2)
-        height = painter.device().height() / painter.device().devicePixelRatioF()
         middle = min(max(r.center().y(), length / 2), max(height - length / 2, length / 2))
         painter.translate(edge + way * (widest + 11 + metrics.height() / 2), middle)
         painter.rotate(90 * way)

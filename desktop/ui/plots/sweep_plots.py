@@ -12,7 +12,7 @@ from PySide6.QtCore import QPointF, QSize, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QMouseEvent
 from PySide6.QtWidgets import QWidget
 
-from desktop.core.ticks import format_number
+from desktop.core.units import format_number
 from desktop.data import sweep_charts
 from desktop.data.chart import Chosen, Content
 from desktop.data.sweep_charts import Beyond, Floats, Row
@@ -124,6 +124,7 @@ class EpsilonPlot(SweepPlot):
         self._epsilon: Floats = np.empty(0)
         self._suggested: int | None = None
         self._by_hand: float | None = None
+        self._how = "set by hand"
         self._beyond: Beyond = None
         self._room: Beyond = None
         self._model = ""
@@ -139,10 +140,11 @@ class EpsilonPlot(SweepPlot):
             self._make_room(*self._beyond)
         self._describe()
 
-    def set_by_hand(self, epsilon: float | None) -> None:
-        """The error with breaks set by hand, which is marked in place of the chosen n's least one."""
-        if epsilon != self._by_hand:
-            self._by_hand = epsilon
+    def set_by_hand(self, epsilon: float | None, how: str = "set by hand") -> None:
+        """The error with breaks set by hand or as suggested, which is marked in place of the chosen n's least
+        one."""
+        if (epsilon, how) != (self._by_hand, self._how):
+            self._by_hand, self._how = epsilon, how
             self._choose_n()
 
     def set_beyond(self, n: int, epsilon: float) -> None:
@@ -192,7 +194,9 @@ class EpsilonPlot(SweepPlot):
         pointed = self._epsilon_of(self._pointed) if self._pointed != self._n else None
         if pointed is not None:
             n, said, by_hand = self._pointed, pointed, False
-        words = sweep_charts.epsilon_words(self._epsilon, self._first, n, said, by_hand=by_hand)
+        words = sweep_charts.epsilon_words(
+            self._epsilon, self._first, n, said, set_=self._how if by_hand else ""
+        )
         return Chosen(x=float(self._n), y=y, label=words)
 
 

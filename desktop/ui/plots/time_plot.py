@@ -7,6 +7,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pyqtgraph as pg
 from PySide6.QtCore import QEvent, QPointF, QRectF, Qt, QTimer, Signal
 from PySide6.QtGui import QColor, QContextMenuEvent, QFontMetrics, QImage, QPainter, QPen
@@ -70,6 +71,7 @@ class TimePlot(PlotView):
         self._nav = navigation or Navigation()
         self._selection: tuple[float, float] | None = None
         self._limit: tuple[float, float] | None = None
+        self._boundaries = np.empty(0)
         self._mode = "select"
         self._percent = False
         self._grid = True
@@ -173,6 +175,11 @@ class TimePlot(PlotView):
         if limit != self._limit:
             self._limit = limit
             self._redraw()
+
+    def set_boundaries(self, times_s: Sequence[float]) -> None:
+        """Draw boundaries of iterations."""
+        self._boundaries = np.array(times_s, float)
+        self._redraw()
 
     def set_theme(self, theme: Theme) -> None:
         self._theme = theme

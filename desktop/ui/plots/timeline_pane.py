@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,7 @@ from PySide6.QtWidgets import (
     QWidgetAction,
 )
 
+from desktop.core.units import quantity
 from desktop.data.message_filter import MessageFilter
 from desktop.ui.elided import Elided
 from desktop.ui.guard import guarded
@@ -36,7 +38,6 @@ from desktop.ui.plots.timeline_rows import ORDERS, Rows
 from desktop.ui.plots.timeline_tiles import Tiles
 from desktop.ui.plots.timeline_view import TimelineView
 from desktop.ui.theme import Theme
-from desktop.ui.units import quantity
 from desktop.workbench.jobs import Deliver, Job, Lane
 
 if TYPE_CHECKING:
@@ -420,9 +421,10 @@ class TimelinePane(QWidget):
             self.view.show_stack(found.location, found.begin_s, found.stack)
 
         self._finding = True
+        search = partial(timeline.find, regions, start, forward=forward, but=but)
         self._asking.submit(
             "Finding",
-            lambda job: _find(timeline, regions, start, forward, but, row, pixel, names, job),
+            lambda job: _find(timeline, search, row, pixel, names, job),
             done,
             failed,
         )
@@ -473,10 +475,7 @@ class _Found:
 
 def _find(
     timeline: Timeline,
-    regions: list[int],
-    start: float,
-    forward: bool,
-    but: int,
+    search: Callable[..., tuple[int, float, int] | None],
     row: tuple[int, ...],
     pixel: float,
     names: Names,
@@ -484,7 +483,7 @@ def _find(
 ) -> _Found | None:
     hit = None
     for among in (row, None) if row else (None,):
-        hit = hit or timeline.find(regions, start, forward=forward, but=but, among=among, progress=job)
+        hit = hit or search(among=among, progress=job)
     if hit is None:
         return None
     location, at, region = hit

@@ -17,6 +17,7 @@ from PySide6.QtWidgets import QMenu, QScrollBar
 from desktop.core import gantt
 from desktop.core.density import LEAST_INK, MOST_INK, ink
 from desktop.core.gantt import NO_REGION_NAME, region_classes, region_shares
+from desktop.core.labels import ACTIVITIES
 from desktop.core.pieces import breakpoints
 from desktop.data.events import Activity
 from desktop.data.message_filter import MessageFilter
@@ -36,8 +37,9 @@ from desktop.ui.plots.timeline_tiles import Marks, Placed, Tiles, View
 from desktop.ui.plots.words import words
 from desktop.ui.theme import REGIONS
 from desktop.workbench.model import Annotation
+from desktop.workbench.time_plots import Axis as AxisOf
 from desktop.workbench.time_plots import (
-    ACTIVITIES,
+    Cells,
     Plot,
     Words,
     class_legend,
@@ -48,7 +50,6 @@ from desktop.workbench.time_plots import (
     sparse,
     time_axis,
 )
-from desktop.workbench.time_plots import Axis as AxisOf
 from desktop.workbench.time_plots import Entry as EntryOf
 from desktop.workbench.time_plots import Lane as LaneOf
 
@@ -56,7 +57,7 @@ if TYPE_CHECKING:
     from desktop.core.phases import PhaseFit
     from desktop.data.timeline import Tile, Timeline
 
-_ACTIVITIES = tuple(a.name.lower() for a in Activity)
+_CODES = tuple(a.name.lower() for a in Activity)
 _MIDDLE = Qt.AlignmentFlag.AlignVCenter
 #: Highest row that is chosen unless asked for, logical pixels.
 _COMFORT = 22.0
@@ -456,13 +457,15 @@ class TimelineView(TimePlot):
             with QPainter(sheet.image) as painter:
                 blit(painter, QRectF(0, 0, plot.width(), plot.height()), rows.image)
         self._sheet = sheet
+        m = TimeMap(self._nav.a, self._nav.b, 0.0, plot.width())
+        lanes = [QRectF(0, 0, plot.width(), plot.height())]
+        fit_overlay.draw_boundaries(sheet.image, self._boundaries, m, lanes, t)
         if fit is not None:
-            m = TimeMap(self._nav.a, self._nav.b, 0.0, plot.width())
             if self._phase is not None and self._phase < fit.n:
                 span = float(fit.breaks[self._phase]), float(fit.breaks[self._phase + 1])
                 with self._upon(sheet) as painter:
                     self._tint_range(painter, span, t.accent, (plot,))
-            fit_overlay.draw_breaks(sheet.image, fit, m, [QRectF(0, 0, plot.width(), plot.height())], t)
+            fit_overlay.draw_breaks(sheet.image, fit, m, lanes, t)
         with self._upon(sheet) as painter:
             if self._grid:
                 m, width = self._map(), self.fontMetrics().horizontalAdvance
@@ -512,7 +515,7 @@ class TimelineView(TimePlot):
             for k in (*range(REGIONS), gantt.NO_REGION):
                 table[k] = known[f"shade {k}"].colour
         else:
-            table[: len(_ACTIVITIES)] = [QColor(getattr(t, a)) for a in _ACTIVITIES]
+            table[: len(_CODES)] = [QColor(getattr(t, a)) for a in _CODES]
         return table
 
     def _order(self) -> NDArray[np.int64]:
@@ -623,8 +626,29 @@ class TimelineView(TimePlot):
             notes=notes_in(self._notes.marks, axis),
             limit=self._limit,
             remarks=tuple(self._remarks(say)),
+            cells=self._cells(),
             rows=tuple(rows),
         )
+
+    def _cells(self) -> Cells | None:
+        """What the rows in view do most in the columns that are drawn; None before any are known."""
+        first, last = self._in_view()
+        begin, end = first // self._per, min(-(-last // self._per), self._bands)
+        a, b = self.visible_range()
+        known = self._tiles.known(View(a, b, self._device_columns, begin, end))
+        if self._rows is None or not known or begin == end:
+            return None
+        placed, tile = known[-1], known[-1].tile
+        cut = np.clip(
+            [math.floor((a - tile.a) / placed.pixel + 1e-6), math.ceil((b - tile.a) / placed.pixel - 1e-6)],
+            0,
+            tile.dominant.shape[1],
+        )
+        x = np.clip(tile.a + placed.pixel * np.arange(cut[0], cut[1] + 1), a, b)
+        most = tile.dominant[begin - placed.first : end - placed.first, cut[0] : cut[1]]
+        inks = _CODES if not self._by_region else [f"shade {k}" for k in range(gantt.ABSENT)]
+        rows = [self._rows.rows[k * self._per].label for k in range(begin, end)]
+        return Cells(rows, x, most.astype(np.int64), inks)
 
     def _entries(self) -> list[Entry]:
         return entries(self._legend_of(words()), self._theme)
@@ -636,7 +660,7 @@ class TimelineView(TimePlot):
             most = region_shares(names, self._classes, self._weights)
             names, inks = [name for _, name, _ in most], [f"shade {shade}" for _, _, shade in most]
         else:
-            names = [a for a in ACTIVITIES if self._rarity[_ACTIVITIES.index(a)] > 0]
+            names = [a for a in ACTIVITIES if self._rarity[_CODES.index(a)] > 0]
             inks = names
         found = class_legend(names, inks, say, by_region=self._by_region)
         marks = self._tiles.marks
@@ -991,24 +1015,14 @@ class TimelineView(TimePlot):
     def table(self) -> Iterable[plot_menu.Row]:
         """What each row in view does most, as stretches of the columns that are drawn."""
         yield "row", "name", "start_s", "end_s", "state"
-        first, last = self._in_view()
-        columns = self._device_columns
-        if self._rows is None or self._raster is None:
+        cells = self._cells()
+        if cells is None or self._rows is None:
             return
-        for band in range(first // self._per, min(-(-last // self._per), self._bands)):
-            row = self._rows.rows[band * self._per]
-            known = self._tiles.known(View(self._nav.a, self._nav.b, columns, band, band + 1))
-            if not known:
-                continue
-            placed = known[-1]
-            tile = placed.tile
-            cells = tile.dominant[band - placed.first]
-            cut = np.concatenate([[0], np.flatnonzero(np.diff(cells)) + 1, [cells.size]])
-            times = tile.a + cut * placed.pixel
-            for k, at in enumerate(cut[:-1].tolist()):
-                begin, end = max(times[k], self._nav.a), min(times[k + 1], self._nav.b)
-                if end > begin and cells[at] != gantt.ABSENT:
-                    yield row.label, row.title, begin, end, self._class_name(int(cells[at]))
+        first = self._in_view()[0] // self._per
+        for k, label in enumerate(cells.rows):
+            title = self._rows.rows[(first + k) * self._per].title
+            for begin, end, place in cells.stretches(k):
+                yield label, title, begin, end, self._class_name(place)
 
     def fit_rows(self) -> None:
         """Rows so high that all of them are in view."""

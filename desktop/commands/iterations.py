@@ -1,0 +1,150 @@
+"""``phasewright iterations``: what repeats in a run, and which repeats are odd."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from desktop.commands.asked import (
+    add_formats,
+    add_model,
+    add_span,
+    adder,
+    check_budget,
+    open_as_asked,
+    settle,
+    utilization,
+    window_of,
+)
+from desktop.commands.terminal import outcome, print_csv, print_doubt, print_json, terminal_progress
+from desktop.core.labels import DEFAULT_MODEL
+from desktop.core.units import si
+from desktop.data.naming import listed
+from desktop.printing import printable
+
+if TYPE_CHECKING:
+    from desktop.core.curve import StepCurve
+    from desktop.core.phases import PhaseFit
+    from desktop.data.iterations import Iterations, Level, Odd
+
+#: Columns of the CSV form, a row for each iteration.
+COLUMNS = ("level", "index", "start_s", "end_s", "duration_s", "usual")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of the command."""
+    adder(parser)("file FILE", type=Path)
+    add_model(parser, "phases inside an iteration (else: as suggested)")
+    add_span(parser)
+    adder(parser)("--as-recorded", "do not repair contradicting clocks")
+    add_formats(parser, csv=True)
+
+
+def main(options: argparse.Namespace) -> int:
+    """Print the iterations; the exit code."""
+    from desktop.data.iterations import find
+
+    n, model = options.n, options.model or DEFAULT_MODEL
+    check_budget(model, n)
+    settle(options)
+    with open_as_asked(options.trace) as store:
+        use = utilization(store, options)
+        curve = window_of(use.curve(), options)
+        with terminal_progress() as progress:
+            found = find(store, use, progress, curve)
+        if options.json:
+            print_json(result(found, curve, n, model))
+        elif options.csv:
+            print_csv(COLUMNS, rows(found))
+        else:
+            print("\n".join(told(found, curve, n, model)))
+            print_doubt(store)
+        return outcome(store)
+
+
+def result(found: Iterations, curve: StepCurve, n: int | None, model: str) -> dict[str, Any]:
+    """What ``--json`` prints."""
+    from desktop.data.iterations import phases_in
+
+    return {
+        "found": found.found,
+        "reason": found.reason,
+        "levels": [_level(level, phases_in(level, curve.capacity, n, model)) for level in found.levels],
+    }
+
+
+def _level(level: Level, phases: PhaseFit) -> dict[str, Any]:
+    loop, fold = level.loop, level.fold
+    return {
+        "period_s": loop.period,
+        "count": loop.count,
+        "first_s": loop.bounds[0],
+        "last_s": loop.bounds[-1],
+        "by": level.by,
+        "region": level.region,
+        "drift": loop.drift,
+        "agree": loop.agree,
+        "likeness": loop.likeness,
+        "odd_count": level.odd_count,
+        "odd": [_odd(one) for one in level.odd],
+        "fold": {
+            "folded": fold.folded,
+            "quantile": fold.quantile,
+            "middle": fold.middle.tolist(),
+            "low": fold.low.tolist(),
+            "high": fold.high.tolist(),
+            "model": phases.model,
+            "breaks_s": phases.breaks.tolist(),
+            "epsilon": phases.epsilon,
+        },
+    }
+
+
+def _odd(one: Odd) -> dict[str, Any]:
+    return {
+        "index": one.index,
+        "start_s": one.start_s,
+        "end_s": one.end_s,
+        "excess_s": one.excess_s,
+        "ranks": list(one.ranks),
+        "region": one.region,
+    }
+
+
+def rows(found: Iterations) -> Iterator[tuple[Any, ...]]:
+    """The rows of the CSV form."""
+    for number, level in enumerate(found.levels, 1):
+        bounds, usual = level.loop.bounds.tolist(), level.loop.usual.tolist()
+        for index, regular in enumerate(usual):
+            start, end = bounds[index], bounds[index + 1]
+            yield number, index, start, end, end - start, int(regular)
+
+
+def told(found: Iterations, curve: StepCurve, n: int | None, model: str) -> list[str]:
+    """The same as a person reads it."""
+    from desktop.data.iterations import phases_in
+
+    lines = []
+    for number, level in enumerate(found.levels, 1):
+        loop = level.loop
+        lines.append(f"level {number}: {printable(level.sentence, 200)}")
+        lines.append(f"  from {si(loop.bounds[0])}s to {si(loop.bounds[-1])}s, by {_BY[level.by]}")
+        phases = phases_in(level, curve.capacity, n, model)
+        inner = ", ".join(f"{si(x)}s" for x in phases.breaks[1:-1].tolist())
+        count = f"{phases.n} phase{'s' if phases.n > 1 else ''}"
+        lines.append(f"  one iteration: {count}{inner and f', breaks at {inner}'}")
+        for one in level.odd:
+            ranks = f", ranks {listed(one.ranks)}" if one.ranks else ""
+            region = f", in {printable(one.region, 40)}" if one.region else ""
+            where = f"number {one.index + 1} at {si(one.start_s)}s"
+            lines.append(f"  odd: {where}, {si(one.excess_s)}s longer{ranks}{region}")
+        if level.odd_count > len(level.odd):
+            lines.append(f"  and {level.odd_count - len(level.odd)} more odd ones")
+    if not found.found:
+        lines.append("no iterations were found")
+    return [*lines, found.reason]
+
+
+_BY = {"events": "its events", "curve": "its curve", "both": "its events and its curve"}

@@ -1,0 +1,350 @@
+"""Which breakpoints: those that curve and structure of a run speak for together.
+
+Candidates are the structure events (`desktop.core.landmarks`) and the breakpoints of the fits with up to
+`SWEEP` phases, those that come again in many of them first. Of all sets of candidates the one with the least
+*misfit* is taken, exactly, by dynamic programming; so it does not depend on how far anybody looks. The misfit
+of a set is the sum of
+
+* what the curve deviates from the best polynomials between the breakpoints, squared, in units of its noise:
+  SSE / (σ² τ), over equal bins; σ² is the variance of what is left, τ the number of bins that are one
+  independent observation, from the autocorrelation of what is left (G. Schwarz, *Estimating the dimension of
+  a model*, 1978, with n/τ observations);
+* what the processors deviate from doing the same throughout: the share of them inside each region, and of
+  those that send in one direction or messages of one size, against its mean between the breakpoints;
+* ln(n/τ) for every number that a phase needs, and a price for each breakpoint, which is least at events that
+  most processors share and most for a place that only one fit has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from desktop.core.curve import StepCurve
+from desktop.core.landmarks import NEAR, SHORTEST, Landmark, Landmarks
+from desktop.core.phases import PhaseFit, Sweep
+from desktop.core.units import si
+
+#: Bins of the run, fits whose breakpoints are candidates, and phases at most.
+BINS, SWEEP, MOST = 1024, 20, 40
+#: As many independent observations as at most are believed.
+OBSERVATIONS = 300.0
+#: Candidates at most, structure events first.
+CANDIDATES = 240
+# The scale of the structure's misfit, deviations of the curve that nobody would draw (a part of all
+# processors), and the prices of a breakpoint.
+_STRUCTURE, _FLOOR = 300.0, 0.12
+_PRICE_EVENT, _PRICE_WAIT, _PRICE_ONE, _PRICE_LASTING, _PRICE_FIT = 9.0, 30.0, 8.0, 35.0, 60.0
+_LOCKED = 1e9
+_PRICE_BEAT, _MESSAGES = 40.0, 0.7
+_DEGREES = {"constant": 0, "linear": 1}
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Break:
+    """A breakpoint that was chosen. `event`: what happens there, if anything; `fits`: in how many of the fits
+    looked at it is found within `NEAR` of the run; `worth`: by how much the misfit rises without it."""
+
+    time_s: float
+    event: Landmark | None
+    fits: int
+    worth: float
+
+
+@dataclass(frozen=True)
+class RunnerUp:
+    """The next best number of phases, and why not."""
+
+    n: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The breakpoints, in words why, the misfit of the best set for each n (from 1 on), and independent
+    observations that the curve is worth."""
+
+    breaks: tuple[Break, ...]
+    reason: str
+    runner_up: RunnerUp | None
+    misfit: Floats
+    observations: float
+
+    @property
+    def n(self) -> int:
+        return len(self.breaks) + 1
+
+
+@dataclass(frozen=True, eq=False)
+class _Candidates:
+    at: NDArray[np.int64]  # bin edges, increasing
+    time: Floats
+    price: Floats
+    events: tuple[Landmark | None, ...]
+    fits: NDArray[np.int64]
+
+
+def choose(curve: StepCurve, swept: Sweep, known: Landmarks, locked: Sequence[float] = ()) -> Choice | None:
+    """The breakpoints of a run, the `locked` ones (s) among them; None where those are closer together than
+    phases are looked for. `swept`: fits of at least `SWEEP` phases."""
+    start, span = curve.start, curve.duration
+    level = _means(curve, BINS) / max(curve.capacity, 1e-300)
+    fits = [fit for fit in swept.fits if fit.requested <= SWEEP]
+    candidates = _candidates(known, fits, start, span, locked)
+    costs = _Costs(
+        level,
+        candidates,
+        known.state * np.where(known.things < 0, _MESSAGES, 1.0)[:, None],
+        _DEGREES.get(swept.model, 2),
+    )
+    found = costs.choose(candidates, len(fits))
+    return found if set(locked) <= {one.time_s for one in found.breaks} else None
+
+
+def _means(curve: StepCurve, bins: int) -> Floats:
+    """Mean level in equal bins, exactly."""
+    edges = curve.edges - curve.edges[0]
+    total = np.concatenate([[0.0], np.cumsum(curve.level * np.diff(edges))])
+    at = np.linspace(0, edges[-1], bins + 1)
+    return np.diff(np.interp(at, edges, total)) * (bins / edges[-1])
+
+
+def _candidates(
+    known: Landmarks, fits: list[PhaseFit], start: float, span: float, locked: Sequence[float]
+) -> _Candidates:
+    """Events and breakpoints of fits, merged where they are near."""
+    inner = [fit.breaks[1:-1] for fit in fits]
+    of = np.repeat(np.arange(len(fits)), [len(x) for x in inner])
+    every = np.concatenate([np.zeros(0), *inner])
+    found: list[tuple[float, float, Landmark | None, int]] = []
+
+    def lasting(t: float) -> int:
+        return int(np.unique(of[np.abs(every - t) <= 2 * NEAR * span]).size)
+
+    for t in locked:
+        held = next((e for e in known.events if abs(e.time_s - t) <= NEAR * span), None)
+        found.append((t, -_LOCKED, held, lasting(t)))
+
+    def weight(e: Landmark) -> tuple[bool, float, float]:
+        return (e.what is None, -_price(e), -(e.high_s - e.low_s))
+
+    for event in sorted(known.events, key=weight, reverse=True):
+        if all(abs(event.time_s - t) > NEAR * span for t, *_ in found):
+            price = _price(event)
+            found.append((event.time_s, price, event, lasting(event.time_s)))
+        if len(found) >= CANDIDATES // 2:
+            break
+    count = np.array([lasting(t) for t in every.tolist()])
+    for i in np.argsort(-count, kind="stable").tolist():
+        t = float(every[i])
+        if all(abs(t - other) > NEAR * span for other, *_ in found):
+            beats = any(begin <= t <= end for begin, end, _ in known.beating)
+            often = min(1.0, count[i] / (0.5 * len(fits)))
+            found.append(
+                (
+                    t,
+                    _PRICE_FIT + often * (_PRICE_LASTING - _PRICE_FIT) + beats * _PRICE_BEAT,
+                    None,
+                    int(count[i]),
+                )
+            )
+        if len(found) >= CANDIDATES:
+            break
+    found.sort(key=lambda one: one[0])
+    at = np.array([round((t - start) / span * BINS) for t, *_ in found], np.int64)
+    keep = np.flatnonzero((at > 0) & (at < BINS) & np.concatenate([[True], np.diff(at) > 0])[: at.size])
+    return _Candidates(
+        at[keep],
+        np.array([found[i][0] for i in keep]),
+        np.array([found[i][1] for i in keep]),
+        tuple(found[i][2] for i in keep),
+        np.array([found[i][3] for i in keep], np.int64),
+    )
+
+
+def not_shared(event: Landmark) -> float:
+    """How little an event is that of most processors; 0 for what the user marked."""
+    return -1.0 if event.what is None else _price(event)
+
+
+def _price(event: Landmark) -> float:
+    """Of a breakpoint at a structure event: where waiting begins, what is before it goes on on the others;
+    and what one processor does is not what most do."""
+    price = _PRICE_EVENT + 4 * (1 - event.share)
+    if event.happens in ("first", "last"):
+        price += _PRICE_ONE
+    if event.waiting:
+        price += _PRICE_WAIT
+    return price
+
+
+class _Costs:
+    """Misfits of all pieces between two candidates; row and column 0 and -1 are the ends of the run."""
+
+    def __init__(self, level: Floats, candidates: _Candidates, state: Floats, degree: int) -> None:
+        self._level = level
+        self._at = at = np.concatenate([[0], candidates.at, [level.size]])
+        self._price = np.concatenate([candidates.price, [0.0]])
+        width = at[None, :] - at[:, None]
+        m = np.where(width > 0, width, 1).astype(float)
+        n = level.size
+        x = np.arange(n) + 0.5
+        sums = [np.concatenate([[0.0], np.cumsum(v)]) for v in (level, x * level, x * x * level, level**2)]
+        s0, s1, s2, syy = (s[at][None, :] - s[at][:, None] for s in sums)
+        centre = (at[None, :] + at[:, None]) / 2
+        s2 = s2 - 2 * centre * s1 + centre**2 * s0
+        s1 = s1 - centre * s0
+        u2 = m * (m * m - 1) / 12
+        u4 = m * (m * m - 1) * (3 * m * m - 7) / 240
+        left = [np.maximum(syy - s0**2 / m, 0)]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            linear = np.where(m > 1, s1**2 / u2, 0.0)
+            quadratic = np.where(m > 2, (s2 - u2 / m * s0) ** 2 / (u4 - u2**2 / m), 0.0)
+        left.append(np.maximum(left[0] - linear, 0))
+        left.append(np.maximum(left[1] - quadratic, 0))
+        self._left = np.stack(left[: degree + 1])
+        self._u = (s0, s1, s2)
+        self._structure = np.zeros_like(m)
+        strongest = np.argsort(-state.var(axis=1), kind="stable")[:48]
+        for row in state[strongest]:
+            whole, square = (np.concatenate([[0.0], np.cumsum(v)])[at] for v in (row, row * row))
+            self._structure += np.maximum(
+                square[None, :] - square[:, None] - (whole[None, :] - whole[:, None]) ** 2 / m, 0
+            )
+        self._structure *= _STRUCTURE / n
+        self._impossible = width < SHORTEST * n
+        self._impossible[0, -1] = False
+
+    def pieces(self, variance: float, together: float) -> tuple[Floats, NDArray[np.int64]]:
+        """Misfit and degree of each piece."""
+        observations = np.log(max(self._level.size / together, 2.0))
+        degrees = np.arange(self._left.shape[0])[:, None, None]
+        misfits = self._left / (variance * together) + observations * (degrees + 2)
+        degree = misfits.argmin(axis=0)
+        least = np.take_along_axis(misfits, degree[None], axis=0)[0]
+        total = least + self._structure
+        total[:, 1:] += self._price
+        total[self._impossible] = np.inf
+        return total, degree
+
+    def best(self, total: Floats, most: int) -> tuple[Floats, list[list[int]]]:
+        """The least misfit of 1, 2, ... pieces, and their places (rows of candidates, ends left out)."""
+        size = total.shape[0]
+        before = total[0].copy()
+        values, back = [before[-1]], []
+        for _ in range(1, min(most, size - 1)):
+            reached = before[:, None] + total
+            back.append(reached.argmin(axis=0))
+            before = reached.min(axis=0)
+            values.append(before[-1])
+        sets = []
+        for n in range(1, len(values) + 1):
+            place, chosen = size - 1, []
+            for step in reversed(back[: n - 1]):
+                place = int(step[place])
+                chosen.append(place)
+            sets.append(chosen[::-1])
+        return np.array(values), sets
+
+    def residual(self, places: list[int], degree: NDArray[np.int64]) -> Floats:
+        """What is left of the curve."""
+        ends = [0, *places, self._at.size - 1]
+        left = self._level.copy()
+        for a, b in pairwise(ends):
+            i, j = self._at[a], self._at[b]
+            x = np.linspace(-1, 1, j - i) if j - i > 1 else np.zeros(1)
+            d = min(int(degree[a, b]), j - i - 1)
+            left[i:j] -= np.polynomial.polynomial.polyval(
+                x, np.polynomial.polynomial.polyfit(x, left[i:j], d)
+            )
+        return left
+
+    def choose(self, candidates: _Candidates, looked_at: int) -> Choice:
+        n = self._level.size
+        variance, together = max(_FLOOR**2, self._left[-1, :-1, 1:].diagonal().sum() / n), 4.0
+        for _ in range(4):
+            total, degree = self.pieces(variance, together)
+            values, sets = self.best(total, MOST)
+            places = sets[int(values.argmin())]
+            left = self.residual(places, degree)
+            variance = float(np.mean(left**2)) + _FLOOR**2
+            together = _together(left)
+        total, degree = self.pieces(variance, together)
+        values, sets = self.best(total, MOST)
+        order = np.argsort(values, kind="stable")
+        best, second = sets[int(order[0])], None
+        breaks = self._breaks(best, total, candidates)
+        if order.size > 1 and np.isfinite(values[order[1]]):
+            other = self._breaks(sets[int(order[1])], total, candidates)
+            second = RunnerUp(len(other) + 1, _against(other, breaks, float(np.diff(values[order[:2]])[0])))
+        return Choice(breaks, _reason(breaks, looked_at), second, values, n / together)
+
+    def _breaks(self, places: list[int], total: Floats, candidates: _Candidates) -> tuple[Break, ...]:
+        ends = [0, *places, self._at.size - 1]
+        found = []
+        for a, place, b in zip(ends[:-2], ends[1:-1], ends[2:], strict=True):
+            # Without it there may be no phase that is long enough.
+            worth = float(total[a, b] - total[a, place] - total[place, b]) if total[a, b] < np.inf else np.inf
+            i = place - 1
+            found.append(
+                Break(float(candidates.time[i]), candidates.events[i], int(candidates.fits[i]), worth)
+            )
+        return tuple(found)
+
+
+def _reason(breaks: tuple[Break, ...], looked_at: int) -> str:
+    if not breaks:
+        return "one phase: no breakpoint, at a structure event or of a fit, lowers the misfit"
+    at = sum(one.event is not None for one in breaks)
+    count = len(breaks)
+    parts = []
+    if at:
+        most = max((one for one in breaks if one.event is not None), key=lambda one: one.worth)
+        where = "at structure events" if at > 1 else "at a structure event"
+        assert most.event is not None
+        parts.append(f"{at} of {count} breakpoints {where}, such as {_place(most)}")
+    if at < count:
+        fits = max(one.fits for one in breaks if one.event is None)
+        parts.append(f"{count - at} where the curve alone changes, in up to {fits} of {looked_at} fits")
+    least = min(breaks, key=lambda one: one.worth)
+    if np.isfinite(least.worth) and least.worth < 1e6:
+        parts.append(f"without the least of them, {_place(least)}, the misfit is {least.worth:.1f} higher")
+    return "; ".join(parts)
+
+
+def _place(one: Break) -> str:
+    what = "" if one.event is None else f" ({one.event.text})"
+    return f"{si(one.time_s)}s{what}"
+
+
+def _against(other: tuple[Break, ...], best: tuple[Break, ...], worse: float) -> str:
+    """Another set beside the best one."""
+    ours, theirs = ({one.time_s: one for one in found} for found in (best, other))
+    without = [one for t, one in ours.items() if t not in theirs]
+    besides = [one for t, one in theirs.items() if t not in ours]
+    words = [
+        f"{what} {_place(places[0])}" + (f" and {len(places) - 1} more" if len(places) > 1 else "")
+        for what, places in (("without", without), ("with", besides))
+        if places
+    ]
+    return f"{' but '.join(words)}: the misfit is {worse:.1f} higher"
+
+
+def _together(left: Floats) -> float:
+    """How many bins are one independent observation: 1 + 2 Σ autocorrelation, up to where it is no longer
+    above its own noise."""
+    x = left - left.mean()
+    power = np.abs(np.fft.rfft(x, 2 * x.size)) ** 2
+    correlation = np.fft.irfft(power)[: x.size // 4]
+    if correlation[0] <= 0:
+        return 1.0
+    correlation = correlation / correlation[0]
+    below = np.flatnonzero(correlation < 2 / np.sqrt(x.size))
+    upto = int(below[0]) if below.size else correlation.size
+    return float(np.clip(1 + 2 * correlation[1:upto].sum(), x.size / OBSERVATIONS, x.size / 16))

@@ -1,0 +1,681 @@
+"""What repeats in a run: iterations found in the order of events and in the curve, folded onto one another.
+
+A loop shows in the events of a location as a symbol (a region entered, a message to one partner, a
+collective) that comes back with the same symbols between two of its occurrences: an anchor. Each symbol is
+tried as one. What inner loops do does not matter for the outer one: of symbols that come in another number
+each time only that they come is compared. An anchor is believed if the stretches hold the same events, or if
+they last equally long, and if most locations say the same at about the same times; a curve without events if
+its periods resemble each other. All limits were set on ``tests/benchmarks/iterations.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from desktop.core.curve import StepCurve
+from desktop.core.jit import kernel
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+#: Repeats that make a loop at least.
+LEAST = 4
+#: The same where the trace itself names iterations.
+LEAST_NAMED = 2
+#: Elements that all anchors of a location together may be looked at.
+_WORK = 1 << 27
+_CANDIDATES = 96
+#: Elementary repeats that may make one iteration where no symbol occurs just once in it.
+_GROUP = 64
+#: Part of the stretches in which a symbol occurs that belongs to the loop, part of them that hold all of
+#: these, part in which one occurs equally often to be counted, and part that must agree in all those counts.
+_CORE, _ALIKE, _FIXED, _SAME = 0.8, 0.6, 0.8, 0.7
+#: Part of the events between two anchors that must belong to the loop for the events alone to be enough.
+_COVERED = 0.75
+#: Mean difference of neighbours' durations, as a part of their mean, from which on several occurrences may be
+#: one iteration, and the part of that to which it must fall.
+_UNEVEN, _EVENER = 0.05, 0.4
+#: Number of occurrences in an iteration from which on they are not told apart.
+_OFTEN = 1 << 12
+#: Events before an anchor that may belong to its iteration.
+_AHEAD = 64
+#: Logarithm of how far the durations of neighbours differ (80 % of them): with the same events in each,
+#: and otherwise; of few repeats less is believed.
+_SPREAD_SAME, _SPREAD_SAME_FEW = np.log(4.0), np.log(2.0)
+_SPREAD_LOOSE = 0.7
+_SPREAD = ((20, 0.35), (10, 0.25), (6, 0.15), (LEAST, 0.08))
+#: Part of the run (of the outer iteration) that a loop must fill.
+_FILLS, _FILLS_INSIDE = 0.1, 0.3
+#: Times that an inner loop repeats in an outer iteration at least.
+_INSIDE = 2.5
+#: Part of a loop's time that one of many iterations may take.
+_LARGEST = 0.5
+#: Part of the locations that must agree, also without the curve; how far begins may scatter, in periods.
+_AGREE, _AGREE_ALONE, _APART = 0.6, 0.75, 0.5
+#: Mean correlation of neighbours from which on the curve agrees.
+AGREES = 0.3
+#: Spread up to which a loop is believed that the curve does not show.
+EVEN = 0.1
+_BINS = 64
+#: Parts of a period in which a curve without events is followed.
+_FOLLOWED = 512
+#: Iterations that are folded at most (evenly chosen), and values read from the curve for it.
+_FOLDED = 4096
+#: An iteration is odd when it lasts longer than its neighbours by this part and by so many of their spreads.
+_ODD, _ODD_SPREADS = 0.1, 8.0
+
+
+@dataclass(frozen=True, eq=False)
+class Repeat:
+    """A loop. Times in seconds.
+
+    bounds : (k+1,) begins of the k iterations and the end of the last one, increasing.
+    usual : (k,) whether an iteration holds the symbols that most hold, and its end is sure: of the last one
+        it is not where no event says that the loop is left.
+    symbol : the anchor at the location on which `bounds` were found; -1: found in the curve.
+    grouped : occurrences of the anchor in an iteration.
+    strong : the events alone say that it is a loop.
+    same : part of the iterations that hold the very same events.
+    spread : logarithm of the ratio of the durations of neighbours, which 80 % of them do not exceed.
+    agree : part of the locations looked at that say the same.
+    likeness : mean correlation of the curve in an iteration with that in the next one; NaN if not asked.
+    named : the trace itself calls them iterations.
+    """
+
+    bounds: Floats
+    usual: NDArray[np.bool_]
+    symbol: int = -1
+    grouped: int = 1
+    same: float = 0.0
+    strong: bool = False
+    named: bool = False
+    spread: float = 0.0
+    agree: float = 1.0
+    likeness: float = float("nan")
+
+    @property
+    def count(self) -> int:
+        return self.bounds.size - 1
+
+    @property
+    def durations(self) -> Floats:
+        """(k,) of the iterations."""
+        return np.diff(self.bounds)
+
+    @cached_property
+    def period(self) -> float:
+        """The mean duration of the usual iterations without odd ones: the same at all locations, which a
+        median is not where they wait for each other now and then."""
+        durations = self.durations[self.usual] if self.usual.any() else self.durations
+        return float(durations[~_too_long(durations)].mean())
+
+    @property
+    def drift(self) -> float:
+        """How much longer the iterations of the last fifth last than those of the first fifth, as a part."""
+        usual = self.durations[self.usual] if self.usual.any() else self.durations
+        part = max(usual.size // 5, 1)
+        first = float(np.median(usual[:part]))
+        return float(np.median(usual[-part:])) / first - 1.0 if first > 0 else 0.0
+
+
+# --- in the events ---
+
+
+@kernel
+def _present(symbol, places, seen, stretches):
+    """In how many of the stretches between two places each symbol occurs; `seen`: (symbols,) -1 each."""
+    for j in range(places.size - 1):
+        for i in range(places[j], places[j + 1]):
+            s = symbol[i]
+            if seen[s] != j:
+                seen[s] = j
+                stretches[s] += 1
+
+
+@kernel
+def _count(symbol, places, column, counts):
+    """How often each symbol that has a column occurs in each stretch (the last one: up to the end)."""
+    last = places.size - 1
+    for j in range(places.size):
+        stop = places[j + 1] if j < last else symbol.size
+        for i in range(places[j], stop):
+            if column[symbol[i]] >= 0:
+                counts[j, column[symbol[i]]] += 1
+
+
+@kernel
+def _medians(values, half, out):
+    """The median of each value and of `half` on both sides, of fewer at the ends' sides moved inwards."""
+    n = values.size
+    size = 2 * half + 1
+    held = np.empty(size)
+    for i in range(n):
+        a = min(max(i - half, 0), n - size)
+        for j in range(size):  # insertion: so few that nothing is faster
+            value = values[a + j]
+            k = j
+            while k > 0 and held[k - 1] > value:
+                held[k] = held[k - 1]
+                k -= 1
+            held[k] = value
+        out[i] = held[half]
+
+
+def _running_median(values: Floats, half: int = 4) -> Floats:
+    """Of each value and up to `half` on both sides."""
+    if values.size <= 2 * half + 1:
+        return np.full(values.size, np.median(values))
+    out = np.empty(values.size)
+    _medians(np.ascontiguousarray(values), half, out)
+    return out
+
+
+def _too_long(durations: Floats) -> NDArray[np.bool_]:
+    """Which last longer than their neighbours, by a part and by far more than they usually differ."""
+    expected = _running_median(durations, 8)
+    excess = durations - expected
+    scatter = 1.4826 * float(np.median(np.abs(excess)))
+    return excess > np.maximum(_ODD * expected, _ODD_SPREADS * scatter)
+
+
+def _spread(durations: Floats) -> float:
+    """How far neighbours differ: the logarithm that 80 % do not exceed."""
+    logs = np.log(np.maximum(durations, 1e-300))
+    return float(np.quantile(np.abs(logs - _running_median(logs)), 0.8, method="higher"))
+
+
+def _group(durations: Floats) -> int:
+    """Occurrences of an anchor that make one iteration: a few short stretches and a long one, say."""
+    held = np.minimum(durations, np.quantile(durations, 0.9))
+    groups = range(1, min(_GROUP, durations.size // LEAST) + 1)
+    apart = [float(np.abs(held[g:] - held[:-g]).mean() / held.mean()) for g in groups]
+    if not apart or apart[0] <= _UNEVEN:
+        return 1
+    return next((g for g, d in zip(groups, apart, strict=True) if d < _EVENER * apart[0]), 1)
+
+
+def _usual_counts(counts: Ints) -> tuple[Ints, Floats]:
+    """Of each column the most frequent value, and in what part of the rows it stands."""
+    most = [np.bincount(np.minimum(column, _OFTEN)) for column in counts.T]
+    value = np.array([np.argmax(n) for n in most])
+    part = np.array([n.max() for n in most]) / counts.shape[0]
+    return value, np.where(value < _OFTEN, part, 0.0)
+
+
+def _try_anchor(symbol: Ints, time: Floats, end: float, anchor: int, named: bool) -> Repeat | None:
+    """The loop of which each iteration holds the anchor once, or several times where once is not believed."""
+    places = np.flatnonzero(symbol == anchor)
+    durations = np.diff(time[places])
+    if not (durations > 0).all():
+        return None
+    found = _at(symbol, time, end, places, named)
+    if found is not None and (named or found.strong):
+        return found if _believed(found, loosely=True) else None
+    group = _group(durations)
+    if group == 1:
+        return found if found is not None and _believed(found, loosely=True) else None
+    # The iteration begins after the longest stretch: what is done together stands together.
+    phase = [float(np.median(durations[j::group])) for j in range(group)]
+    found = _at(symbol, time, end, places[(int(np.argmax(phase)) + 1) % group :: group], False, group)
+    return found if found is not None and _believed(found, loosely=True) else None
+
+
+def _at(symbol: Ints, time: Floats, end: float, places: Ints, named: bool, group: int = 1) -> Repeat | None:
+    """The loop whose iterations hold one of these places each."""
+    k, anchor = places.size, int(symbol[places[0]])
+    if k < (LEAST_NAMED if named else LEAST):
+        return None
+    symbols = int(symbol.max()) + 1
+    stretches = np.zeros(symbols, np.int64)
+    places = np.ascontiguousarray(places)
+    _present(symbol, places, np.full(symbols, -1, np.int64), stretches)
+    core = np.flatnonzero(stretches >= _CORE * (k - 1))
+    core = core[np.argsort(-stretches[core], kind="stable")][: max(_WORK // (8 * k), 1)]
+    core = np.union1d(core, [anchor])
+    column = np.full(symbols, -1, np.int64)
+    column[core] = np.arange(core.size)
+    counts = np.zeros((k, core.size), np.int64)
+    _count(symbol, places, column, counts)
+    full = counts[:-1]
+    usual: NDArray[np.bool_] = np.asarray((full > 0).all(axis=1) | named)
+    if usual.mean() < _ALIKE:
+        return None
+    value, part = _usual_counts(full)
+    fixed = part >= _FIXED
+    same = float((full[:, fixed] == value[fixed]).all(axis=1).mean())
+    inside = np.flatnonzero(usual)
+    a, b = int(inside[0]), int(inside[-1]) + 1
+    complete = False  # nothing tells the last one from what follows it: complete if it holds what all hold
+    if b == k - 1:
+        missing = np.where(fixed, value, 1) - counts[-1]
+        ahead = _ahead(symbol, int(places[a]), column, missing)
+        complete = named or ahead >= 0
+        if ahead > 0 and (np.diff(places)[a:b] > ahead).all():
+            places = places - ahead
+    typical = int(np.median(np.diff(places)[inside]))
+    begins = time[places]
+    bounds, flags = begins[a : b + 1], usual[a:b]
+    if complete:
+        stop = _left(symbol, int(places[-1]), column, np.where(fixed, value, 1), typical)
+        lasted = np.diff(begins)[inside]
+        expected = float(np.median(lasted[-9:]))
+        left = float(time[stop]) if stop < time.size else np.inf
+        ratio = np.log(max(left - float(begins[-1]), 1e-300) / expected)
+        sure = abs(ratio) <= min(max(2 * _spread(lasted), 0.1), 0.5)
+        last = left if sure else min(left, float(begins[-1]) + expected, end)
+        if last > begins[-1]:
+            bounds, flags = np.append(bounds, last), np.append(flags, named or sure)
+    durations = np.diff(bounds)
+    if not (durations > 0).all():
+        return None
+    covered = float(full[usual].sum()) / float(np.diff(places)[usual].sum())
+    strong = same >= _SAME and int(fixed.sum()) >= 3 and covered >= _COVERED
+    first = int(symbol[places[a]])
+    return Repeat(bounds, flags, first, group, same, strong, named, _spread(durations[flags]))
+
+
+def _ahead(symbol: Ints, first: int, column: Ints, missing: Ints) -> int:
+    """How many events before the first anchor belong to its iteration, so that what is missing after the last
+    one is there; -1 if it is not."""
+    missing = np.maximum(missing, 0)
+    for ahead in range(min(first, _AHEAD) + 1):
+        if not missing.any():
+            return ahead
+        before = first - ahead - 1
+        at = column[symbol[before]] if before >= 0 else -1
+        if at < 0:
+            return -1
+        missing[at] = max(missing[at] - 1, 0)
+    return -1
+
+
+def _left(symbol: Ints, begin: int, column: Ints, held: Ints, typical: int) -> int:
+    """The first event after the iteration that begins here and is the last one: one that does not belong to
+    the loop, once all that belongs to it was there; else as many events on as iterations usually have."""
+    missing = held.copy()
+    for i in range(begin, min(begin + 2 * typical, symbol.size)):
+        at = column[symbol[i]]
+        if at >= 0:
+            missing[at] -= 1
+        elif (missing <= 0).all():
+            return i
+    return begin + typical
+
+
+def _believed(found: Repeat, loosely: bool = False) -> bool:
+    """Whether it lasts about equally long each time; `loosely`: at one of several locations, which may each
+    wait for others in turn."""
+    k = found.count
+    if found.named:
+        return k >= LEAST_NAMED
+    if k < LEAST or (k >= 8 and found.durations.max() > _LARGEST * (found.bounds[-1] - found.bounds[0])):
+        return False
+    if found.strong:
+        return found.spread <= (_SPREAD_SAME if k >= 16 else _SPREAD_SAME_FEW)
+    if loosely:
+        return found.spread <= _SPREAD_LOOSE
+    return found.spread <= next(limit for least, limit in _SPREAD if k >= least)
+
+
+def in_events(
+    symbol: Ints, time: Floats, start: float, end: float, preferred: NDArray[np.bool_] | None = None
+) -> list[Repeat]:
+    """Loops in the events of one location, outermost (longest period) first.
+
+    symbol : (n,) what happened, numbered from 0; time : (n,) when, in seconds, not decreasing.
+    start, end : of the run. preferred : (symbols,) those that the trace itself calls iterations.
+    """
+    if symbol.size <= LEAST:
+        return []
+    counts = np.bincount(symbol)
+    liked = np.zeros(counts.size, bool) if preferred is None else preferred[: counts.size]
+    candidates = np.flatnonzero(counts >= np.where(liked, LEAST_NAMED, LEAST))
+    first = np.full(counts.size, symbol.size)
+    np.minimum.at(first, symbol, np.arange(symbol.size))
+    # Of each number of occurrences those that come first, those preferred ahead.
+    order = candidates[np.lexsort((first[candidates], ~liked[candidates], counts[candidates]))]
+    rank = np.arange(order.size) - np.searchsorted(counts[order], counts[order])
+    order = order[np.lexsort((counts[order], rank))]
+    order = order[: max(min(_CANDIDATES, _WORK // symbol.size), 1)]
+    tried = (_try_anchor(symbol, time, end, int(a), bool(liked[a])) for a in order)
+    return _levels([one for one in tried if one is not None], end - start)
+
+
+def _levels(found: list[Repeat], run: float) -> list[Repeat]:
+    """One anchor for each loop, and only loops that fill much of the run or of an iteration around them."""
+
+    def worth(one: Repeat) -> tuple[bool, bool, int, int, float]:
+        return not one.named, not one.strong, one.grouped, -one.count, float(one.bounds[0])
+
+    levels: list[Repeat] = []
+    for one in sorted(found, key=worth):
+        if not any(_like(one, other) for other in levels):
+            levels.append(one)
+    levels.sort(key=lambda one: -one.period)
+    kept: list[Repeat] = []
+    for one in levels:
+        around = next((o for o in reversed(kept) if _inside(one, o)), None)
+        busy = float(one.durations[one.usual].sum())
+        span = float(one.bounds[-1] - one.bounds[0])
+        if around is None:
+            if span >= _FILLS * run:
+                kept.append(one)
+        elif one.count >= _INSIDE * around.count and busy >= _FILLS_INSIDE * float(
+            around.bounds[-1] - around.bounds[0]
+        ):
+            kept.append(one)
+    return kept
+
+
+def _overlap(one: Repeat, other: Repeat) -> float:
+    """Part of the shorter one's time."""
+    both = min(one.bounds[-1], other.bounds[-1]) - max(one.bounds[0], other.bounds[0])
+    least = min(one.bounds[-1] - one.bounds[0], other.bounds[-1] - other.bounds[0])
+    return float(both / least)
+
+
+def _like(one: Repeat, other: Repeat) -> bool:
+    """Whether both are the same loop."""
+    return abs(np.log(one.period / other.period)) < np.log(1.35) and _overlap(one, other) > 0.5
+
+
+def _inside(one: Repeat, other: Repeat) -> bool:
+    return one.period < other.period and _overlap(one, other) > 0.8
+
+
+class Loop(NamedTuple):
+    """A loop of the run, `place`: of the location (of those looked at) to whose symbols it refers; `by` the
+    events alone, or the curve too."""
+
+    repeat: Repeat
+    place: int
+    by: Literal["events", "curve", "both"]
+
+
+class Verdict(NamedTuple):
+    """The loops of a run, outermost first. `single`: some locations have loops that most others have not;
+    `doubted`: loops that are too uneven and that the curve does not show."""
+
+    loops: tuple[Loop, ...]
+    single: bool = False
+    doubted: int = 0
+
+
+def judge(found: Sequence[Sequence[Repeat]], curve: StepCurve) -> Verdict:
+    """What to believe of the loops in the events of some locations (`in_events`); without any location, of
+    the curve alone."""
+    if not found:
+        alone = in_curve(curve)
+        return Verdict(() if alone is None else (Loop(alone, 0, "curve"),))
+    loops = []
+    doubted = 0
+    for place, one in agreed(found):
+        like = likeness(curve, one.bounds)
+        shown = like >= AGREES
+        sure = one.agree >= _AGREE_ALONE and (one.strong or one.spread < EVEN)
+        if shown or sure or one.named:
+            loops.append(Loop(replace(one, likeness=like), place, "both" if shown else "events"))
+        else:
+            doubted += 1
+    return Verdict(tuple(loops), any(found), doubted)
+
+
+def agreed(found: Sequence[Sequence[Repeat]]) -> list[tuple[int, Repeat]]:
+    """Loops that most of the locations looked at have at about the same times, outermost first.
+
+    Returns
+    -------
+    The place in `found` of the location whose anchor stands for the loop, and the loop; its bounds are the
+    medians over the locations that agree.
+    """
+    result: list[tuple[int, Repeat]] = []
+    many = len(found)
+    for place, levels in enumerate(found):
+        for one in levels:
+            if any(_like(one, other) for _, other in result):
+                continue
+            same = [o for o in (_matching(one, other) for other in found) if o is not None]
+            if len(same) < max(_AGREE * many, min(2, many)):
+                continue
+            equal = [o.bounds for o in same if o.count == one.count]
+            bounds = np.median(equal, axis=0) if len(equal) > 1 else one.bounds
+            if not (np.diff(bounds) > 0).all():
+                bounds = one.bounds
+            spread = _spread(np.diff(bounds)[one.usual])
+            whole = replace(one, bounds=bounds, spread=spread, agree=len(same) / many)
+            if _believed(whole) and not any(_like(whole, other) for _, other in result):
+                result.append((place, whole))
+    return sorted(result, key=lambda pair: -pair[1].period)
+
+
+def _matching(one: Repeat, others: Sequence[Repeat]) -> Repeat | None:
+    """The same loop at another location."""
+    for other in others:
+        if abs(one.count - other.count) > max(1, 0.02 * one.count):
+            continue
+        if abs(other.period / one.period - 1.0) > 0.1 or _overlap(one, other) < 0.5:
+            continue
+        at = np.searchsorted(other.bounds, one.bounds)
+        near = np.stack([np.clip(at - 1, 0, other.count), np.clip(at, 0, other.count)])
+        n = min(one.bounds.size, other.bounds.size)
+        apart = (
+            (other.bounds[:n] - one.bounds[:n])
+            if one.count == other.count
+            else np.min(np.abs(other.bounds[near] - one.bounds), axis=0)
+        )
+        apart = np.abs(apart - np.median(apart))
+        # One that waits for a slow neighbour lags behind for a while; the same events are enough then.
+        if np.quantile(apart, 0.5 if one.strong and other.strong else 0.9) <= _APART * one.period:
+            return other
+    return None
+
+
+# --- in the curve ---
+
+
+@kernel
+def _integrals(edges, level, at, out):
+    """The integral of the curve from its begin to each of the times, which do not decrease."""
+    j = 0
+    total = 0.0
+    last = level.size - 1
+    for i in range(at.size):
+        while j < last and edges[j + 1] <= at[i]:
+            total += level[j] * (edges[j + 1] - edges[j])
+            j += 1
+        x = min(max(at[i], edges[0]), edges[-1])
+        out[i] = total + level[j] * (x - edges[j])
+
+
+def means(curve: StepCurve, at: Floats) -> Floats:
+    """(n-1,) means of the curve between n increasing times (s)."""
+    ticks = np.ascontiguousarray(at / curve.unit)
+    out = np.empty(ticks.size)
+    _integrals(curve.edges, curve.level, ticks, out)
+    return np.diff(out) / np.maximum(np.diff(ticks), 1e-300)
+
+
+def profiles(curve: StepCurve, bounds: Floats, bins: int) -> Floats:
+    """(k, bins) means of the curve in equal parts of each iteration."""
+    parts = np.arange(bins) / bins
+    at = (bounds[:-1, None] + np.diff(bounds)[:, None] * parts).ravel()
+    return means(curve, np.append(at, bounds[-1])).reshape(-1, bins)
+
+
+def likeness(curve: StepCurve, bounds: Floats) -> float:
+    """Mean correlation of the curve in each iteration with that in the next one."""
+    rows = _some(bounds, 512)
+    shape = profiles(curve, rows, _BINS)
+    shape = shape - shape.mean(axis=1, keepdims=True)
+    norm = np.sqrt((shape**2).sum(axis=1))
+    pairs = (shape[1:] * shape[:-1]).sum(axis=1) / np.maximum(norm[1:] * norm[:-1], 1e-300)
+    return float(pairs.mean()) if pairs.size else 0.0
+
+
+def _some(bounds: Floats, most: int) -> Floats:
+    """The bounds of a stretch in the middle, of at most so many iterations."""
+    spare = max(bounds.size - 1 - most, 0)
+    return bounds[spare // 2 : bounds.size - (spare - spare // 2)]
+
+
+def in_curve(curve: StepCurve) -> Repeat | None:
+    """The period of a curve of which nothing else is known; None when unsure.
+
+    The autocorrelation of exact means, from coarse to fine; then the periods are followed one by one, so that
+    they may drift.
+    """
+    if curve.segments < 4 * LEAST:
+        return None
+    n = 1 << 15
+    start, end = curve.start, curve.start + curve.duration
+    fine = means(curve, np.linspace(start, end, n + 1))
+    if float(fine.std()) < 1e-9 * max(float(np.abs(fine).max()), 1e-300):
+        return None
+    best: Repeat | None = None
+    for size in (256, 1024, 4096, n):
+        x = fine.reshape(size, -1).mean(axis=1)
+        for lag in (lag / part for lag in _peaks(x) for part in (6, 5, 4, 3, 2, 1)):
+            bounds = _follow(fine, lag * n / size)
+            if bounds is None:
+                continue
+            found = _checked(curve, start + bounds * (end - start) / n)
+            if found is not None and (best is None or found.likeness > best.likeness + 0.1):
+                best = found
+        if best is not None:
+            return best
+    return None
+
+
+def _peaks(x: Floats) -> list[int]:
+    """Lags (bins) at which a signal resembles itself, the first ones of about the best."""
+    n = x.size
+    width = max(n // LEAST, 8)
+    padded = np.concatenate([np.full(width, x[:width].mean()), x, np.full(width, x[-width:].mean())])
+    sums = np.concatenate([[0.0], np.cumsum(padded)])
+    x = x - (sums[2 * width : 2 * width + n] - sums[:n]) / (2 * width)  # slow changes are no period
+    f = np.fft.rfft(x, 2 * n)
+    r = np.fft.irfft(f * np.conj(f))[:n]
+    squares = np.concatenate([[0.0], np.cumsum(x * x)])
+    k = np.arange(n)
+    r = r / np.sqrt(np.maximum(squares[n - k] * (squares[n] - squares[k]), 1e-300))
+    most = n // LEAST + 1
+    inner = r[1:most]
+    top = np.flatnonzero((inner > r[: most - 1]) & (inner >= r[2 : most + 1])) + 1
+    top = top[(top >= 8) & (r[top] > 0.3)]
+    if not top.size:
+        return []
+    good = top[r[top] >= 0.85 * r[top].max()]
+    return [int(lag) for lag in good[:3]]
+
+
+def _follow(x: Floats, period: float) -> Floats | None:
+    """Begins of the periods one after the other in bins, each where the next one resembles the last most."""
+    coarse = max(int(period / _FOLLOWED), 1)
+    x = x[: x.size - x.size % coarse].reshape(-1, coarse).mean(axis=1)
+    n = x.size
+    p = round(period / coarse)
+    if p < 8 or n // p < LEAST:
+        return None
+    at, bounds = 0, [0]
+    slack = max(p // 12, 2)
+    while at + 2 * p + slack <= n:
+        here = x[at : at + p] - x[at : at + p].mean()
+        norm = float(np.sqrt(here @ here))
+        best, shift = -2.0, 0
+        for s in range(-slack, slack + 1):
+            there = x[at + p + s : at + 2 * p + s]
+            there = there - there.mean()
+            other = float(np.sqrt(there @ there))
+            c = float(here @ there) / (norm * other) if norm * other > 0 else 0.0
+            if c > best + 1e-9 or (c > best - 1e-9 and abs(s) < abs(shift)):
+                best, shift = c, s
+        at += p + shift
+        bounds.append(at)
+    bounds.append(min(at + p, n))
+    return np.array(bounds, float) * coarse
+
+
+def _checked(curve: StepCurve, bounds: Floats) -> Repeat | None:
+    """The periods if each resembles the next one in both halves of the run."""
+    k = bounds.size - 1
+    if k < LEAST + 1 or not (np.diff(bounds) > 0).all():
+        return None
+    shape = profiles(curve, bounds, _BINS)
+    shape = shape - shape.mean(axis=1, keepdims=True)
+    norm = np.sqrt((shape**2).sum(axis=1))
+    pairs = (shape[1:] * shape[:-1]).sum(axis=1) / np.maximum(norm[1:] * norm[:-1], 1e-300)
+    low = float(np.quantile(pairs, 0.1))
+    mean = float(pairs.mean())
+    need = 0.75 if k >= 8 else 0.9
+    if mean < need or low < need - 0.35:
+        return None
+    spread = _spread(np.diff(bounds))
+    return Repeat(bounds, np.ones(k, bool), spread=spread, likeness=mean)
+
+
+# --- what follows ---
+
+
+class Fold(NamedTuple):
+    """One iteration that stands for all: `middle`, `low` and `high` are (bins,) medians and quantiles over
+    iterations (so many as `folded` says), of equal parts of `period` seconds."""
+
+    period: float
+    middle: Floats
+    low: Floats
+    high: Floats
+    folded: int
+    quantile: float
+
+    def curve(self, capacity: float) -> StepCurve:
+        """The median as a curve over [0, period]: phases are fitted to it as to any."""
+        return StepCurve(np.linspace(0.0, self.period, self.middle.size + 1), self.middle, capacity)
+
+
+def fold(curve: StepCurve, loop: Repeat, quantile: float = 0.1, bins: int = 256) -> Fold:
+    """The iterations of a loop laid over one another, each stretched to the same length.
+
+    quantile : of the band's lower edge; its upper one is 1 - quantile.
+    """
+    kept = np.flatnonzero(loop.usual)
+    if not kept.size:
+        kept = np.arange(loop.count)
+    if kept.size > _FOLDED:
+        kept = kept[np.linspace(0, kept.size - 1, _FOLDED).astype(int)]
+    parts = np.arange(bins + 1) / bins
+    at = loop.bounds[kept, None] + loop.durations[kept, None] * parts
+    at = np.append(at.ravel(), loop.bounds[-1])
+    rows = means(curve, at)[: kept.size * (bins + 1)].reshape(kept.size, bins + 1)[:, :bins]
+    low, middle, high = np.quantile(rows, (quantile, 0.5, 1.0 - quantile), axis=0)
+    return Fold(loop.period, middle, low, high, kept.size, quantile)
+
+
+def unfolded(loop: Repeat, breaks: Floats) -> Floats:
+    """(k, breaks) times in the run of times in one iteration (seconds of the period)."""
+    return loop.bounds[:-1, None] + loop.durations[:, None] * (breaks / loop.period)
+
+
+def odd(loop: Repeat, structural: NDArray[np.bool_] | None = None) -> list[tuple[int, float]]:
+    """Iterations that last longer than their neighbours, the longest excess first: index, seconds too long.
+
+    structural : (k,) those that an outer loop interrupts, which is no surprise.
+    """
+    durations = loop.durations
+    expected = _running_median(durations, 8)
+    excess = durations - expected
+    strange = _too_long(durations)
+    if structural is not None:
+        strange &= ~structural
+    rows = np.flatnonzero(strange)
+    return [(int(i), float(excess[i])) for i in rows[np.argsort(-excess[rows], kind="stable")]]
+
+
+def interrupted(inner: Repeat, outer: Repeat) -> NDArray[np.bool_]:
+    """(k,) iterations of the inner loop in which one of the outer loop ends."""
+    return np.histogram(outer.bounds, inner.bounds)[0] > 0

@@ -1,0 +1,282 @@
+"""Structure events of a run: moments at which most processors begin or end something.
+
+Made of stretches (`desktop.core.presence`): when each processor is inside a region, or sends in one direction
+or messages of one size. Where most processors have equally many stretches of a thing, the k-th begins of all
+of them are one event, and so are the k-th ends. Its time is the median; where processors come one after the
+other, the first and the last one are events too. What comes more often than `OFTEN` times, after gaps below
+`GAP` of the run have been closed, is an iteration and only its first begin and last end count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+#: Gaps that are closed, parts of the run; a thing that comes more often than so is an iteration.
+GAP, OFTEN = 0.01, 6
+#: Events closer together than this part of the run are one; spread over more, its ends are events as well.
+NEAR, WIDE = 0.004, 0.008
+#: The shortest phase; what lasts longer than `MOST` of the run is the run.
+SHORTEST, MOST = 0.02, 0.9
+#: Events this close to the ends of the run say nothing (a part of it).
+MARGIN = 0.004
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Stretches:
+    """Rows (n,): begin and end in seconds, what (a region's number, or below 0 something about messages),
+    the processor, the calls in it, and the seconds inside; of so many `processors`."""
+
+    begin: Floats
+    end: Floats
+    what: NDArray[np.int64]
+    where: NDArray[np.int64]
+    calls: NDArray[np.int64]
+    inside: Floats
+    processors: int
+
+    def taken(self, rows: Any) -> Stretches:
+        columns = (self.begin, self.end, self.what, self.where, self.calls, self.inside)
+        begin, end, what, where, calls, inside = (column[rows] for column in columns)
+        return Stretches(begin, end, what, where, calls, inside, self.processors)
+
+    def ordered(self) -> Stretches:
+        """By what, processor and begin."""
+        return self.taken(np.lexsort((self.begin, self.where, self.what)))
+
+    def joined(self, gap: float) -> Stretches:
+        """With gaps (s) up to this one closed; rows must be `ordered`."""
+        if not self.begin.size:
+            return self
+        same = (self.what[1:] == self.what[:-1]) & (self.where[1:] == self.where[:-1])
+        first = np.concatenate([[True], ~(same & (self.begin[1:] - self.end[:-1] <= gap))])
+        starts = np.flatnonzero(first)
+        found = self.taken(starts)
+        end = np.maximum.reduceat(self.end, starts)
+        calls, inside = (np.add.reduceat(x, starts) for x in (self.calls, self.inside))
+        return Stretches(found.begin, end, found.what, found.where, calls, inside, self.processors)
+
+
+@dataclass(frozen=True)
+class Landmark:
+    """A structure event.
+
+    time_s, low_s, high_s : median over the processors, and the range that four fifths of them are in.
+    what : region's number, or below 0 something about messages; None of what the user marked.
+    happens : "begins" or "ends"; "first" or "last" (processor that enters or leaves) of a spread one.
+    share : part of all processors that take part.
+    text : in words.
+    waiting : processors may wait from here on.
+    """
+
+    time_s: float
+    low_s: float
+    high_s: float
+    what: int | None
+    happens: str
+    share: float
+    processors: int
+    text: str = ""
+    waiting: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Landmarks:
+    """What is known of a run's structure.
+
+    events : in the order of time; of those close together the one that most processors share is first.
+    state : (things, bins) share of the processors that are in each thing, over the run from `start_s` to
+        `end_s` in equal bins.
+    """
+
+    events: tuple[Landmark, ...]
+    state: Floats
+    things: NDArray[np.int64]
+    beating: tuple[tuple[float, float, int], ...]
+    start_s: float
+    end_s: float
+
+
+NOTHING = Landmarks((), np.zeros((0, 1)), np.zeros(0, np.int64), (), 0.0, 0.0)
+
+
+def landmarks(
+    stretches: Stretches,
+    start_s: float,
+    end_s: float,
+    name: Callable[[int], str],
+    waits: Callable[[int, str], bool] = lambda what, happens: False,
+    bins: int = 1024,
+    marks: tuple[tuple[float, str], ...] = (),
+) -> Landmarks:
+    """The structure events between two times (s). `name`: what a thing is called, and
+    `waits`: whether processors may wait when it "begins" or after it "ends"; `marks`: times and texts
+    of what the user marked."""
+    span = end_s - start_s
+    whole = stretches.ordered()
+    closed, beating = _settled(whole.joined(GAP * span), span)
+    closed = _from_the_start(closed, span)
+    lasting = closed.taken(closed.end - closed.begin < MOST * span)
+    events = _events(lasting, span, name, waits) + _firsts(whole, closed, span, name, waits)
+    inside = [e for e in events if start_s + MARGIN * span < e.time_s < end_s - MARGIN * span]
+    inside += [
+        Landmark(t, t, t, None, "marked", 1.0, stretches.processors, f"marked {text!r}")
+        for t, text in marks
+        if start_s < t < end_s
+    ]
+    inside.sort(key=lambda e: e.time_s)
+    return Landmarks(tuple(inside), *_state(closed, start_s, end_s, bins), beating, start_s, end_s)
+
+
+def _settled(rows: Stretches, span: float) -> tuple[Stretches, tuple[tuple[float, float, int], ...]]:
+    """Things that come often (an iteration) as one stretch of each processor; from when to when (s) most
+    processors do such a thing, and how often."""
+    if not rows.what.size:
+        return rows, ()
+    keys, count = np.unique(np.stack([rows.what, rows.where], axis=1), axis=0, return_counts=True)
+    things, of = np.unique(keys[:, 0], return_inverse=True)
+    typical = np.array([np.median(count[of == k]) for k in range(things.size)])
+    # Also what comes again before two phases could have gone by.
+    again = (rows.what[1:] == rows.what[:-1]) & (rows.where[1:] == rows.where[:-1])
+    period = np.where(again, rows.begin[1:] - rows.begin[:-1], np.nan)
+    quick = np.array(
+        [_median(period[again & (rows.what[1:] == what)]) < 2 * SHORTEST * span for what in things]
+    )
+    often = np.isin(rows.what, things[(typical > OFTEN) | quick])
+    if not often.any():
+        return rows, ()
+    one = rows.taken(often).joined(np.inf)
+    rest = rows.taken(~often)
+    settled = Stretches(
+        np.concatenate([rest.begin, one.begin]),
+        np.concatenate([rest.end, one.end]),
+        np.concatenate([rest.what, one.what]),
+        np.concatenate([rest.where, one.where]),
+        np.concatenate([rest.calls, one.calls]),
+        np.concatenate([rest.inside, one.inside]),
+        rows.processors,
+    )
+    beating = tuple(
+        (float(np.median(one.begin[own])), float(np.median(one.end[own])), round(float(times)))
+        for what, times in zip(things.tolist(), typical.tolist(), strict=True)
+        if 2 * np.count_nonzero(own := one.what == what) >= rows.processors
+    )
+    return settled.ordered(), beating
+
+
+def _from_the_start(rows: Stretches, span: float) -> Stretches:
+    """What comes in every iteration begins with the first of them and ends with the last: where something
+    else begins or ends within one iteration, there."""
+    period = (rows.end - rows.begin) / (rows.calls - 1).clip(min=1)
+    fast = (rows.calls > OFTEN) & (period < 2 * SHORTEST * span)
+    if fast.all() or not fast.any():
+        return rows
+    begin, end = rows.begin.copy(), rows.end.copy()
+    for where in np.unique(rows.where[fast]).tolist():
+        slow = ~fast & (rows.where == where) & (rows.end - rows.begin < MOST * span)
+        edges = np.sort(np.concatenate([rows.begin[slow], rows.end[slow]]))
+        own = np.flatnonzero(fast & (rows.where == where))
+        if not edges.size:
+            continue
+        before = np.searchsorted(edges, begin[own], side="right") - 1
+        after = np.searchsorted(edges, end[own], side="left")
+        u, v = edges[before.clip(min=0)], edges[after.clip(max=edges.size - 1)]
+        begin[own] = np.where((before >= 0) & (begin[own] - u <= 1.5 * period[own]), u, begin[own])
+        end[own] = np.where((after < edges.size) & (v - end[own] <= 1.5 * period[own]), v, end[own])
+    return Stretches(begin, end, rows.what, rows.where, rows.calls, rows.inside, rows.processors)
+
+
+def _median(values: Floats) -> float:
+    return float(np.median(values)) if values.size else np.inf
+
+
+def _events(
+    rows: Stretches, span: float, name: Callable[[int], str], waits: Callable[[int, str], bool]
+) -> list[Landmark]:
+    found: list[Landmark] = []
+    for what in np.unique(rows.what).tolist():
+        own = rows.taken(rows.what == what)
+        places, count = np.unique(own.where, return_counts=True)
+        typical = int(np.bincount(count).argmax())
+        same = places[count == typical]
+        called = name(what)
+        if 2 * same.size >= rows.processors:
+            kept = own.taken(np.isin(own.where, same))
+            begins, ends = (x.reshape(same.size, typical) for x in (kept.begin, kept.end))
+        elif 2 * places.size >= rows.processors:
+            first = np.flatnonzero(np.concatenate([[True], own.where[1:] != own.where[:-1]]))
+            begins = own.begin[first][:, None]
+            ends = np.maximum.reduceat(own.end, first)[:, None]
+        else:
+            continue
+        for times, way in ((begins, "begins"), (ends, "ends")):
+            for column in np.sort(times, axis=0).T:
+                found += _at(column, what, way, called, rows.processors, span, waits(what, way))
+    return found
+
+
+def _firsts(
+    rows: Stretches,
+    closed: Stretches,
+    span: float,
+    name: Callable[[int], str],
+    waits: Callable[[int, str], bool],
+) -> list[Landmark]:
+    """The end of the first of several calls that are one stretch: up to there processors waited to begin."""
+    found: list[Landmark] = []
+    several = np.unique(closed.what[closed.calls > 1])
+    for what in several[[waits(w, "begins") for w in several.tolist()]].tolist() if several.size else ():
+        own = rows.taken(rows.what == what)
+        first = np.flatnonzero(np.concatenate([[True], own.where[1:] != own.where[:-1]]))
+        single = first[own.calls[first] == 1]
+        if 2 * single.size >= rows.processors:
+            times = np.sort(own.end[single])
+            found += _at(times, what, "ends", f"the first {name(what)}", rows.processors, span, False)[:1]
+    return found
+
+
+def _at(
+    times: Floats, what: int, way: str, called: str, processors: int, span: float, waiting: bool
+) -> list[Landmark]:
+    """What happens at these times (sorted) of as many processors."""
+    low, middle, high = np.quantile(times, (0.1, 0.5, 0.9))
+    share = times.size / processors
+    on = f"on {times.size} of {processors} processors"
+    made = [
+        Landmark(
+            float(middle),
+            float(low),
+            float(high),
+            what,
+            way,
+            share,
+            processors,
+            f"{called} {way} {on}",
+            waiting,
+        )
+    ]
+    if times[-1] - times[0] > WIDE * span:
+        for t, which in ((times[0], "first"), (times[-1], "last")):
+            text = f"{called} {way} on the {which} of {times.size} processors"
+            made.append(Landmark(float(t), float(t), float(t), what, which, share, processors, text, waiting))
+    return made
+
+
+def _state(rows: Stretches, start_s: float, end_s: float, bins: int) -> tuple[Floats, NDArray[np.int64]]:
+    """Share of the processors in each thing over time, (things, bins), and the things' numbers."""
+    things, which = np.unique(rows.what, return_inverse=True)
+    width = (end_s - start_s) / bins
+    # The integral of the number inside, up to each edge: a ramp for each begin, less one for each end.
+    state = np.zeros((things.size, bins + 2))
+    for times, sign in ((rows.begin, 1.0), (rows.end, -1.0)):
+        at = ((times - start_s) / width).clip(0, bins)
+        i = at.astype(np.int64)
+        np.add.at(state, (which, i), sign * (1 - (at - i)))
+        np.add.at(state, (which, i + 1), sign * (at - i))
+    return np.cumsum(state, axis=1)[:, :bins].clip(0) / rows.processors, things

@@ -1,0 +1,126 @@
+"""What phases are called: the region that is typical of each, and in what its processors spend their time.
+
+``factor: MPI_Recv 39 %`` is a phase most of which lies inside ``factor``, more than of the rest of the run;
+39 % of its processor time are spent in ``MPI_Recv``, more than in any other call in which none computes.
+``advance ×48``: the region is entered 48 times by each processor. Where a trace has no regions of the
+program that tell phases apart, ``computing 60 %, MPI_Recv 39 %``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from desktop.core.landmarks import MOST, Stretches
+
+#: Kinds of regions: parts of the program, and calls in which nothing is computed.
+PROGRAM, WAITING = "program", "waiting"
+#: A region names a phase if so much of it lies inside, and so much more than of the rest of the run.
+_COVERS, _TELLS = 0.5, 0.15
+#: A call is worth mentioning from this part of the time on, and is all there is from this one on.
+_SPENT, _NOTHING_ELSE = 0.1, 0.9
+#: So many calls of each processor are worth mentioning.
+_AGAIN = 6
+_BINS = 2048
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Doings:
+    """Of regions (things,): name, kind; (things, bins + 1) processor time inside and calls of a processor
+    from `start` (s) up to each of equally spaced times to `end`, in shares of the processors and bins."""
+
+    names: tuple[str, ...]
+    kinds: tuple[str, ...]
+    inside: Floats
+    calls: Floats
+    start: float
+    end: float
+
+
+def doings(stretches: Stretches, start: float, end: float, about: Callable[[int], tuple[str, str]]) -> Doings:
+    """What the processors do from `start` to `end` (s). `about`: name and kind of a region."""
+    rows = stretches.taken((stretches.what >= 0) & (stretches.end > stretches.begin))
+    things, which = np.unique(rows.what, return_inverse=True)
+    width = (end - start) / _BINS
+    length = rows.end - rows.begin
+    found = []
+    for amount in (rows.inside / width, rows.calls.astype(float)):
+        # Spread evenly over a stretch: the sum up to an edge is a ramp.
+        slope = amount / (length / width) / max(stretches.processors, 1)
+        second = np.zeros((things.size, _BINS + 2))
+        for times, sign in ((rows.begin, 1.0), (rows.end, -1.0)):
+            at = (times - start) / width
+            inner = np.clip(at, 0, _BINS)
+            i = inner.astype(np.int64)
+            np.add.at(second, (which, i), sign * slope * (1 - (inner - i)))
+            np.add.at(second, (which, i + 1), sign * slope * (inner - i))
+        upto = np.cumsum(np.cumsum(second, axis=1), axis=1)[:, :_BINS]
+        found.append(np.concatenate([np.zeros((things.size, 1)), upto], axis=1))
+    told = [about(what) for what in things.tolist()]
+    names, kinds = (tuple(x) for x in zip(*told, strict=True)) if told else ((), ())
+    return Doings(names, kinds, found[0], found[1], start, end)
+
+
+def phase_names(
+    known: Doings | None,
+    breaks: Sequence[float] | Floats,
+    given: Sequence[tuple[float, str]] = (),
+    called: Mapping[str, str] | None = None,
+) -> tuple[str, ...]:
+    """Names of the phases between breaks (n + 1) in seconds; what the user has `given`, by a time inside (s),
+    comes first. `called`:
+    what regions are called instead."""
+    ends = np.asarray(breaks, float)
+    names = [""] * (ends.size - 1) if known is None else _found(known, ends, called or {})
+    for time, text in given:
+        k = int(np.searchsorted(ends, time, side="right")) - 1
+        if 0 <= k < len(names):
+            names[k] = text
+    return tuple(names)
+
+
+def _found(known: Doings, ends: Floats, called: Mapping[str, str]) -> list[str]:
+    if not known.names:
+        return [""] * (ends.size - 1)
+    at = np.clip((ends - known.start) / (known.end - known.start), 0, 1) * _BINS
+    inside, calls = (np.diff(_upto(x, at), axis=1) for x in (known.inside, known.calls))
+    width = np.diff(at).clip(min=1e-9)
+    shares = inside / width
+    outside = (known.inside[:, -1:] - inside) / (_BINS - width).clip(min=1e-9)
+    whole = known.inside[:, -1] / _BINS
+    program = np.array([kind == PROGRAM for kind in known.kinds])
+    names = []
+    for k in range(ends.size - 1):
+        share = shares[:, k]
+        tells = share - outside[:, k]
+        fits = program & (share >= _COVERS) & (whole < MOST) & ((tells >= _TELLS) | (ends.size == 2))
+        region = ""
+        if fits.any():
+            # Of regions inside one another, which cover as much, the one that is least elsewhere.
+            best = int(np.argmax(np.where(fits, tells - 1e-3 * whole, -np.inf)))
+            region = called.get(known.names[best], known.names[best])
+            times = round(float(calls[best, k]))
+            region += f" ×{times}" if times >= _AGAIN else ""
+        spent = np.where(program, 0.0, share)
+        most = int(np.argmax(spent))
+        call = called.get(known.names[most], known.names[most])
+        part = f"{call} {100 * spent[most]:.0f} %" if spent[most] >= _SPENT else ""
+        if region:
+            names.append(f"{region}: {part}" if part else region)
+        elif spent[most] >= _NOTHING_ELSE:
+            names.append(call)
+        else:
+            computing = f"computing {100 * max(0.0, 1 - float(spent.sum())):.0f} %"
+            names.append(f"{computing}, {part}" if part else computing)
+    return names
+
+
+def _upto(sums: Floats, at: Floats) -> Floats:
+    """Sums (things, bins + 1) between edges."""
+    i = np.minimum(at.astype(np.int64), sums.shape[1] - 2)
+    return sums[:, i] + (sums[:, i + 1] - sums[:, i]) * (at - i)

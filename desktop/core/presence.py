@@ -1,0 +1,147 @@
+"""When a processor is inside each region, in a few stretches however often it enters it.
+
+Calls that follow one another closely become one stretch. What is close is found as calls pass by: when a
+region has `STRETCHES` stretches, the shorter half of the gaps between them is closed, and from then on every
+gap that is as short. So each event costs the same, and memory is bounded.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from desktop.core.jit import kernel
+
+#: Stretches kept of each region.
+STRETCHES = 128
+#: Kinds of what `Presence.feed` takes, as those of events; `TOUCH` enters and leaves at one time.
+ENTER, LEAVE, TOUCH = 0, 1, 2
+
+Ints = NDArray[np.int64]
+
+
+class Presence:
+    """Stretches of one location at a time."""
+
+    def __init__(self) -> None:
+        self._slot = np.zeros(0, np.int32)  # of each number, or -1
+        self._make(16)
+        self._count = np.zeros(1, np.int64)
+
+    def _make(self, slots: int) -> None:
+        self._what = np.zeros(slots, np.int64)
+        self._times = np.zeros((slots, STRETCHES, 2), np.int64)
+        self._calls = np.zeros((slots, STRETCHES), np.int64)
+        self._inside = np.zeros((slots, STRETCHES), np.int64)
+        # stretches used, depth, gaps that are closed, since when it is inside
+        self._state = np.zeros((slots, 4), np.int64)
+
+    def feed(self, time: Ints, kind: NDArray[np.uint8], what: NDArray[np.int64], numbers: int) -> None:
+        """Events (n,) of the location in their order; `what`: below `numbers`."""
+        if numbers > self._slot.size:
+            more = np.full(max(numbers, 2 * self._slot.size) - self._slot.size, -1, np.int32)
+            self._slot = np.concatenate([self._slot, more])
+        at = 0
+        while True:
+            at = _feed(
+                time, kind, what, at, self._slot, self._count, self._what, self._times, self._calls,
+                self._inside, self._state,
+            )  # fmt: skip
+            if at == time.size:
+                return
+            old = self._what, self._times, self._calls, self._inside, self._state
+            self._make(2 * self._what.size)
+            now = self._what, self._times, self._calls, self._inside, self._state
+            for new, rows in zip(now, old, strict=True):
+                new[: rows.shape[0]] = rows
+
+    def take(self, last: int) -> tuple[Ints, Ints, Ints, Ints, Ints]:
+        """Begin, end, what, calls and ticks inside (n,) of all stretches of the location; those that are open
+        end at `last`. What is fed next is another location's."""
+        n = int(self._count[0])
+        used, open_ = self._state[:n, 0], self._state[:n, 1] > 0
+        rows = np.flatnonzero(open_)
+        self._times[rows, used[rows] - 1, 1] = last
+        self._inside[rows, used[rows] - 1] += last - self._state[rows, 3]
+        seen = np.arange(STRETCHES) < used[:, None]
+        found = (
+            self._times[:n, :, 0][seen],
+            self._times[:n, :, 1][seen],
+            np.repeat(self._what[:n], used),
+            self._calls[:n][seen],
+            self._inside[:n][seen],
+        )
+        self._slot[self._what[:n]] = -1
+        self._state[:n] = 0
+        self._count[0] = 0
+        return found
+
+
+@kernel
+def _feed(
+    time: Any, kind: Any, what: Any, at: int, slot: Any, count: Any, names: Any, times: Any, calls: Any,
+    inside: Any, state: Any,
+) -> int:  # fmt: skip
+    """From row `at` on; the row at which there is no slot left, or all rows."""
+    for i in range(at, time.size):
+        t, w = time[i], what[i]
+        s = slot[w]
+        if kind[i] == LEAVE:
+            if s >= 0 and state[s, 1] > 0:
+                state[s, 1] -= 1
+                if state[s, 1] == 0:
+                    times[s, state[s, 0] - 1, 1] = t
+                    inside[s, state[s, 0] - 1] += t - state[s, 3]
+            continue
+        if s < 0:
+            s = count[0]
+            if s == names.size:
+                return i
+            slot[w] = s
+            names[s] = w
+            state[s, 0] = state[s, 1] = 0
+            state[s, 2] = -1
+            count[0] += 1
+        if kind[i] == ENTER:
+            state[s, 1] += 1
+            if state[s, 1] > 1:
+                continue
+        used = state[s, 0]
+        if used > 0 and t - times[s, used - 1, 1] <= state[s, 2]:
+            calls[s, used - 1] += 1
+        else:
+            if used == STRETCHES:
+                used = _close_gaps(times[s], calls[s], inside[s], state[s])
+            times[s, used, 0] = t
+            calls[s, used] = 1
+            inside[s, used] = 0
+            state[s, 0] = used = used + 1
+        times[s, state[s, 0] - 1, 1] = t
+        state[s, 3] = t
+    return time.size
+
+
+@kernel
+def _close_gaps(times: Any, calls: Any, inside: Any, state: Any) -> int:
+    """The shorter half of the gaps between stretches; how many are left."""
+    used = state[0]
+    gaps = np.empty(used - 1, np.int64)
+    for i in range(used - 1):
+        gaps[i] = times[i + 1, 0] - times[i, 1]
+    limit = np.sort(gaps)[(used - 1) // 2]
+    state[2] = limit
+    kept = 0
+    for i in range(1, used):
+        if times[i, 0] - times[kept, 1] <= limit:
+            times[kept, 1] = times[i, 1]
+            calls[kept] += calls[i]
+            inside[kept] += inside[i]
+        else:
+            kept += 1
+            times[kept, 0], times[kept, 1] = times[i, 0], times[i, 1]
+            calls[kept] = calls[i]
+            inside[kept] = inside[i]
+    state[0] = kept + 1
+    return kept + 1

@@ -1,0 +1,57 @@
+"""The chart of a loop: one iteration that stands for all, with the band of the others and its phases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from desktop.core.pieces import polynomial
+from desktop.data.chart import Axis, Content, Series
+
+if TYPE_CHECKING:
+    from desktop.core.phases import PhaseFit
+    from desktop.data.iterations import Level
+
+#: Places in a phase at which its polynomial is drawn.
+_PLACES = 24
+
+
+def fold_chart(level: Level, phases: PhaseFit) -> Content:
+    """The median of the curve over the iterations, the band between two quantiles, the fitted phases.
+
+    `phases`: of ``level.fold.curve``, seconds from the begin of the iteration.
+    """
+    fold = level.fold
+    edges = np.linspace(0.0, fold.period, fold.middle.size + 1)
+    x = np.repeat(edges, 2)[1:-1]
+    low, middle, high = (np.repeat(v, 2) for v in (fold.low, fold.middle, fold.high))
+    numbers = np.arange(phases.n)
+    part = np.linspace(0.0, 1.0, _PLACES)
+    at = phases.breaks[:-1, None] + phases.duration[:, None] * part
+    fitted = np.stack([polynomial(phases, np.full(_PLACES, k), at[k])[0] for k in numbers])
+    ends = np.stack([at[:, :-1], at[:, 1:]], axis=2).reshape(-1)
+    levels = np.stack([fitted[:, :-1], fitted[:, 1:]], axis=2).reshape(-1)
+    percent = round(100 * (1 - 2 * fold.quantile))
+    series = (
+        Series("band", x, middle, f"{percent} % of {fold.folded} iterations", "curve", low=low, high=high),
+        Series("line", x, middle, "median", "curve"),
+        Series(
+            "segments", ends, levels, f"{phases.n} phases" if phases.n > 1 else "1 phase", "fit", width=2.2
+        ),
+    )
+
+    def data() -> Iterator[tuple[Any, ...]]:
+        yield "start_s", "end_s", "low_processors", "median_processors", "high_processors"
+        columns = (edges[:-1], edges[1:], fold.low, fold.middle, fold.high)
+        yield from zip(*(column.tolist() for column in columns), strict=True)
+
+    return Content(
+        Axis("Time in the iteration", time=True, tight=True),
+        Axis("Computing processors", zero=True),
+        series,
+        verticals=tuple((float(t), "") for t in phases.breaks[1:-1]),
+        title="One iteration that stands for all",
+        data=data,
+    )

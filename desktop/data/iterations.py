@@ -1,0 +1,346 @@
+"""The iterations of a run: read from its events and its curve, with what is odd about some of them.
+
+Only some locations are read, as a loop that counts is one that they go through together; of the others the
+import's own notes are enough to say which ranks an odd iteration was longer on.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from desktop.core import iterations as core
+from desktop.core.curve import StepCurve
+from desktop.core.phases import PhaseFit, fit, sweep
+from desktop.core.selection import suggest
+from desktop.core.units import si
+from desktop.data.classify import Activity
+from desktop.data.events import EventKind, MessageKind
+from desktop.data.statistics import RangeStats, Statistics
+from desktop.data.store import TraceStore
+from desktop.data.utilization import Utilization, region_classes
+from desktop.progress import Progress
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+#: Locations that are looked at, and rows that are read of all of them at most (but one is always read).
+_LOOKED, _ROWS = 8, 1 << 24
+#: Events that are compared at most, of all of them; those of what happens most often are left out first.
+_SYMBOLS = 1 << 20
+#: Regions of which all events are compared, even if these are up to four times as many.
+_AT_LEAST = 4
+#: Phases inside of an iteration that are suggested at most.
+PHASES = 6
+#: Odd iterations of a loop that are told.
+ODD = 10
+#: Names that say what they are.
+_NAMES = re.compile(
+    r"(?<![a-z])(iteration|iter|time_?step|step|epoch|cycle|timestep|profilerstep)s?(?![a-z])", re.IGNORECASE
+)
+_NUMBER = re.compile(r"\d+")
+
+By = Literal["events", "curve", "both"]
+
+
+@dataclass(frozen=True)
+class Odd:
+    """An iteration that lasted longer than its neighbours. `index` counts from 0; `ranks`: those that
+    computed longer than in a usual one, none if it is not computing that took longer; `region`: where most of
+    the time went, "" if the trace does not say."""
+
+    index: int
+    start_s: float
+    end_s: float
+    excess_s: float
+    ranks: tuple[int, ...]
+    region: str
+
+
+@dataclass(frozen=True, eq=False)
+class Level:
+    """A loop. `by`: what says so; `region`: with what its iterations begin; `fold`: one that stands for all;
+    `odd`: the longest excess first, of `odd_count` in all."""
+
+    loop: core.Repeat
+    by: By
+    region: str
+    fold: core.Fold
+    odd: tuple[Odd, ...]
+    odd_count: int
+
+    @property
+    def sentence(self) -> str:
+        loop, drift = self.loop, self.loop.drift
+        words = f"{loop.count} iterations of {si(loop.period)}s"
+        if self.region:
+            words += f", each begins with {self.region}"
+        if abs(drift) >= 0.05:
+            than = "longer" if drift > 0 else "shorter"
+            words += f"; the last ones are {100 * abs(drift):.0f} % {than} than the first ones"
+        if self.odd:
+            worst = self.odd[0]
+            words += (
+                f"; {self.odd_count} {'is' if self.odd_count == 1 else 'are'} odd, most of all number "
+                f"{worst.index + 1}, {si(worst.excess_s)}s longer than its neighbours"
+            )
+        return words + "."
+
+
+@dataclass(frozen=True, eq=False)
+class Iterations:
+    """`levels`: the loops of a run, outermost first; `reason`: why these, or why none."""
+
+    levels: tuple[Level, ...]
+    reason: str
+
+    @property
+    def found(self) -> bool:
+        return bool(self.levels)
+
+
+def find(
+    store: TraceStore, use: Utilization, progress: Progress | None = None, curve: StepCurve | None = None
+) -> Iterations:
+    """The iterations of a run, or of the part of it that `curve` is.
+
+    Raises
+    ------
+    StoreError : the store is damaged.
+    CurveError : there is no curve.
+    Cancelled : by `progress`.
+    """
+    progress = progress or Progress()
+    curve = curve or use.curve()
+    end = curve.start + curve.duration
+    places = _looked_at(store)
+    symbols = _Symbols(store, use, _SYMBOLS // max(len(places), 1))
+    found: list[list[core.Repeat]] = []
+    sequences = []
+    left = _ROWS
+    for number, place in enumerate(places):
+        progress.step(number, len(places) + 1, "iterations")
+        rows = store.rows("events", place)
+        if number and rows > left:
+            break
+        left -= rows
+        symbol, time = symbols.of(place)
+        inside = slice(*np.searchsorted(time, (curve.start, end)))
+        sequences.append((symbol[inside], time[inside]))
+        found.append(core.in_events(*sequences[-1], curve.start, end, symbols.preferred()))
+    verdict = core.judge(found, curve)
+    if not verdict.loops:
+        return Iterations((), _why_none(len(found), verdict))
+    kept = Statistics(store)
+    levels: list[Level] = []
+    for loop, place, by in verdict.loops:
+        structural = core.interrupted(loop, levels[-1].loop) if levels else None
+        strange = core.odd(loop, structural)
+        told = [
+            _odd(kept, store, use, loop, index, excess, progress)
+            if sequences
+            else _plain(loop, index, excess)
+            for index, excess in strange[:ODD]
+        ]
+        region = symbols.begins_with(loop, *sequences[place]) if sequences else ""
+        plain = loop if structural is None else replace(loop, usual=loop.usual & ~structural)
+        levels.append(Level(loop, by, region, core.fold(curve, plain), tuple(told), len(strange)))
+    return Iterations(tuple(levels), _why(len(found), verdict.loops[0]))
+
+
+def phases_in(level: Level, capacity: float, n: int | None, model: str) -> PhaseFit:
+    """Phases inside of the iteration that stands for all; n None: as many as are suggested of a few."""
+    folded = level.fold.curve(capacity)
+    if n is not None:
+        return fit(folded, n, model)
+    few = sweep(folded, model, PHASES)
+    return few.fit(suggest(few).n)
+
+
+def _why(looked: int, first: core.Loop) -> str:
+    loop = first.repeat
+    if not looked:
+        return (
+            f"The curve repeats itself: each period is like the next one (correlation {loop.likeness:.2f})."
+        )
+    said = "The one location that was looked at repeats the same events"
+    if looked > 1:
+        same = round(loop.agree * looked)
+        said = f"{same} of {looked} locations looked at repeat the same events at the same times"
+    shown = "the curve shows it too" if first.by == "both" else "the curve does not show it"
+    return f"{said}; {shown} (correlation of neighbours {loop.likeness:.2f})."
+
+
+def _why_none(looked: int, verdict: core.Verdict) -> str:
+    if not looked:
+        return "There are no events, and the curve does not repeat itself clearly enough."
+    if verdict.doubted:
+        return "Events repeat themselves, but in too different times, and the curve does not show it: unsure."
+    if verdict.single:
+        return "Single locations repeat events, but most of the others do not at the same times."
+    return "No sequence of events comes back often and evenly enough."
+
+
+def _looked_at(store: TraceStore) -> list[int]:
+    """Locations evenly spread over the processors that have events: one a rank where there are several."""
+    there = [i for i, at in enumerate(store.locations) if at.kind == "cpu" and store.rows("events", i)]
+    first: dict[int, int] = {}
+    for i in there:
+        first.setdefault(store.locations[i].rank, i)
+    if len(first) > 1:
+        there = list(first.values())
+    if len(there) <= _LOOKED:
+        return there
+    return [there[i] for i in np.linspace(0, len(there) - 1, _LOOKED).astype(int)]
+
+
+class _Symbols:
+    """What happens at locations as numbers: regions entered, messages by partner, collectives, marks."""
+
+    def __init__(self, store: TraceStore, use: Utilization, most: int = _SYMBOLS) -> None:
+        self._store, self._use, self._most = store, use, most
+        self._names: list[str] = []
+        self._number: dict[object, int] = {}
+        stems: dict[str, int] = {}
+        for region in store.regions:
+            stem = _NUMBER.sub("#", region.name)
+            stems[stem] = stems.get(stem, 0) + 1
+        self._of_region = np.array(
+            [
+                self._know(stem if stems[stem] >= core.LEAST else region.name)
+                for region in store.regions
+                for stem in (_NUMBER.sub("#", region.name),)
+            ],
+            np.int64,
+        )
+        self._regions = len(self._names)
+        self._of_text = np.array([self._know(_NUMBER.sub("#", text)) for text in store.texts], np.int64)
+
+    def _know(self, name: str) -> int:
+        if name not in self._number:
+            self._number[name] = len(self._names)
+            self._names.append(name)
+        return self._number[name]
+
+    def begins_with(self, loop: core.Repeat, symbol: Ints, time: Floats) -> str:
+        """What the iterations begin with: of a message the region in which it is."""
+        if loop.symbol < self._regions:
+            return self._names[loop.symbol]
+        rows = np.flatnonzero((symbol == loop.symbol) & (time <= loop.bounds[loop.count // 2]))
+        before = symbol[: rows[-1]] if rows.size else symbol[:0]
+        regions = before[before < self._regions]
+        return self._names[regions[-1]] if regions.size else self._names[loop.symbol]
+
+    def preferred(self) -> NDArray[np.bool_]:
+        return np.array([bool(_NAMES.search(name)) for name in self._names])
+
+    def of(self, location: int) -> tuple[Ints, Floats]:
+        """What happened there (n,) and when (s)."""
+        store = self._store
+        parts = [self._entered(location)]
+        if store.rows("messages", location) <= self._most:
+            parts += [self._messages(location), self._collectives(location), self._marks(location)]
+        symbol = np.concatenate([part[0] for part in parts])
+        time = np.concatenate([part[1] for part in parts])
+        order = np.argsort(time, kind="stable")
+        at = self._store.locations[location]
+        rules = self._use.rules
+        clock = at.clock(store.repair if rules.repaired is None else rules.repaired)
+        ticks = clock.common(np.ascontiguousarray(time[order])) - self._use.start
+        return symbol[order], ticks * self._use.unit
+
+    def _entered(self, location: int) -> tuple[Ints, Ints]:
+        """Regions entered, without those that are entered so often that there would be too many."""
+        store = self._store
+        counts = np.zeros(len(self._names), np.int64)
+        region, count = store.column("calls", "region", location), store.column("calls", "count", location)
+        np.add.at(counts, self._of_region[region], count)
+        order = np.argsort(counts, kind="stable")
+        wanted = np.zeros(counts.size, bool)
+        order = order[counts[order] > 0]
+        sums = np.cumsum(counts[order])
+        few = (np.arange(order.size) < _AT_LEAST) & (sums <= 4 * _SYMBOLS)
+        wanted[order[(sums <= self._most) | few]] = True
+        keep = wanted[self._of_region]
+        symbols, times = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+        for time, kind, region in store.blocks("events", location, "time", "kind", "region", rows=1 << 18):
+            rows = np.flatnonzero((kind == EventKind.ENTER) & keep[region])
+            symbols.append(self._of_region[region[rows]])
+            times.append(time[rows])
+        return np.concatenate(symbols), np.concatenate(times)
+
+    def _messages(self, location: int) -> tuple[Ints, Ints]:
+        """Sends and receives, by how far the partner's number is from the own one."""
+        store = self._store
+        if not store.rows("messages", location):
+            return np.empty(0, np.int64), np.empty(0, np.int64)
+        time, kind, peer = (store.column("messages", n, location) for n in ("time", "kind", "peer"))
+        sends = np.isin(kind, (MessageKind.SEND, MessageKind.ISEND))
+        receives = np.isin(kind, (MessageKind.RECV, MessageKind.IRECV))
+        rows = np.flatnonzero(sends | receives)
+        key = (peer[rows].astype(np.int64) - location) * 2 + sends[rows]
+        known, which = np.unique(key, return_inverse=True)
+        names = [
+            self._know(f"a message {'to' if one % 2 else 'from'} the location {one // 2:+d}")
+            for one in known.tolist()
+        ]
+        return np.array(names, np.int64)[which], time[rows]
+
+    def _collectives(self, location: int) -> tuple[Ints, Ints]:
+        store = self._store
+        if not store.rows("collectives", location):
+            return np.empty(0, np.int64), np.empty(0, np.int64)
+        begin = store.column("collectives", "begin", location)
+        operation = store.column("collectives", "operation", location)
+        return self._of_text[operation], begin
+
+    def _marks(self, location: int) -> tuple[Ints, Ints]:
+        store = self._store
+        if not store.rows("marks", location):
+            return np.empty(0, np.int64), np.empty(0, np.int64)
+        return self._of_text[store.column("marks", "text", location)], store.column("marks", "time", location)
+
+
+def _odd(
+    kept: Statistics,
+    store: TraceStore,
+    use: Utilization,
+    loop: core.Repeat,
+    index: int,
+    excess: float,
+    progress: Progress,
+) -> Odd:
+    """Which ranks and which region made an iteration longer, beside the usual one next to it."""
+    start, end = float(loop.bounds[index]), float(loop.bounds[index + 1])
+    others = [i for i in range(max(index - 3, 0), min(index + 4, loop.count)) if i != index]
+    other = min(others, key=lambda i: (abs(loop.durations[i] - loop.period), abs(i - index)))
+    before = (float(loop.bounds[other]), float(loop.bounds[other + 1]))
+    usual, strange = kept.ranges([before, (start, end)], use, progress)
+    more = strange.useful_s - usual.useful_s
+    most = float(more.max(initial=0.0))
+    longer = np.flatnonzero(more >= 0.5 * most) if most >= 0.5 * excess else np.empty(0, np.int64)
+    ranks = sorted({store.locations[i].rank for i in longer.tolist()})
+    return Odd(index, start, end, excess, tuple(ranks), _region(store, use, usual, strange, bool(ranks)))
+
+
+def _plain(loop: core.Repeat, index: int, excess: float) -> Odd:
+    return Odd(index, float(loop.bounds[index]), float(loop.bounds[index + 1]), excess, (), "")
+
+
+def _region(
+    store: TraceStore, use: Utilization, usual: RangeStats, strange: RangeStats, computing: bool
+) -> str:
+    """In which region more time was spent; of those that compute if that made it longer."""
+    more = strange.exclusive_s - usual.exclusive_s
+    outside = strange.outside_s - usual.outside_s
+    if computing:
+        classes = region_classes(store, use.rules)
+        more = np.where(np.isin(classes, [Activity.COMPUTING]), more, -np.inf)
+    at = int(np.argmax(more)) if more.size else -1
+    if at < 0 or more[at] <= max(outside if computing else 0.0, 0.0):
+        return ""
+    return store.regions[at].name

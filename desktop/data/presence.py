@@ -1,0 +1,217 @@
+"""Which region each processor is in when, and in which direction and size it sends: what structure events of
+a run are made of. Kept on import in two tables of stretches (`desktop.core.presence`)::
+
+    presence   begin, end, what, calls, inside   of events: what is a region
+    exchanges  begin, end, what, calls, inside   of sends: 0 to a higher location, 1 to a lower one, 2 + k of
+                                                 fewer than 2^k bytes
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from desktop.core.curve import StepCurve
+from desktop.core.landmarks import Landmarks, Stretches, landmarks
+from desktop.core.phase_names import PROGRAM, WAITING, Doings, doings
+from desktop.core.presence import TOUCH, Presence
+from desktop.data.classify import is_communication, mpi_call, region_activity
+from desktop.data.collectives import depends
+from desktop.data.events import Activity, EventSource, MessageKind, Region
+from desktop.data.store import DERIVED, TraceStore
+from desktop.data.utilization import Utilization
+from desktop.progress import Progress
+
+#: Numbers in ``exchanges``.
+UP, DOWN, SIZES = 0, 1, 2
+_CLASSES = SIZES + 64
+#: Locations looked at: what most processors do, so many of them say.
+LOOKED_AT = 256
+
+Ints = NDArray[np.int64]
+
+
+class Target(Protocol):
+    """Where stretches go; `desktop.data.store.StoreWriter`."""
+
+    @property
+    def regions(self) -> Sequence[Region]: ...
+
+    def derive(self, table: str, location: int, **columns: NDArray[Any]) -> None: ...
+
+
+class _Noted:
+    """One of the two tables, of one location after the other."""
+
+    def __init__(self, target: Target, table: str) -> None:
+        self._target, self._table = target, table
+        self._presence = Presence()
+        self._location, self._last = -1, 0
+
+    def feed(self, location: int, time: Ints, kind: NDArray[np.uint8], what: Ints, numbers: int) -> None:
+        if location != self._location:
+            self.close()
+            self._location = location
+        if time.size:
+            self._presence.feed(time, kind, what, numbers)
+            self._last = int(time[-1])
+
+    def close(self) -> None:
+        if self._location < 0:
+            return
+        columns = dict(zip(DERIVED[self._table], self._presence.take(self._last), strict=True))
+        columns["what"] = columns["what"].astype(np.uint32)
+        self._target.derive(self._table, self._location, **columns)
+        self._location = -1
+
+
+class PresenceDigest:
+    """A `desktop.data.store.Digest`. Memory: the stretches of one location."""
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self._events, self._sends = _Noted(target, "presence"), _Noted(target, "exchanges")
+
+    def take(self, table: str, location: int, block: Mapping[str, NDArray[Any]]) -> None:
+        if table == "events":
+            time, kind = (np.ascontiguousarray(block[name]) for name in ("time", "kind"))
+            region = block["region"].astype(np.int64)
+            numbers = max(len(self._target.regions), int(region.max(initial=-1)) + 1)
+            self._events.feed(location, time, kind, region, numbers)
+        elif table == "messages":
+            sent = (block["kind"] == MessageKind.SEND) | (block["kind"] == MessageKind.ISEND)
+            time, peer, size = (block[name][sent] for name in ("time", "peer", "bytes"))
+            what = np.stack([np.where(peer > location, UP, DOWN), SIZES + _bits(size)], axis=1)
+            touch = np.full(2 * time.size, TOUCH, np.uint8)
+            self._sends.feed(location, np.repeat(time, 2), touch, what.ravel().astype(np.int64), _CLASSES)
+
+    def finish(self) -> None:
+        self._events.close()
+        self._sends.close()
+
+    def release(self) -> None: ...
+
+
+def _bits(size: NDArray[np.int64]) -> Ints:
+    """How many bits a number of bytes has."""
+    return np.frexp(size.clip(min=0).astype(float))[1].clip(0, _CLASSES - SIZES - 1).astype(np.int64)
+
+
+class _InMemory:
+    """What a pass over a store without the tables leaves."""
+
+    def __init__(self, source: EventSource, chosen: Sequence[int], progress: Progress) -> None:
+        self.regions = source.regions
+        self.found: dict[tuple[str, int], dict[str, NDArray[Any]]] = {}
+        digest = PresenceDigest(self)
+        tables = {"events": ("time", "kind", "region"), "messages": ("time", "kind", "peer", "bytes")}
+        for done, location in enumerate(chosen):
+            for table, columns in tables.items():
+                for block in source.blocks(table, location, *columns):
+                    progress.step(done, len(chosen), "structure")
+                    digest.take(table, location, dict(zip(columns, block, strict=True)))
+        digest.finish()
+
+    def derive(self, table: str, location: int, **columns: NDArray[Any]) -> None:
+        self.found[table, location] = columns
+
+
+def structure(store: TraceStore, use: Utilization, progress: Progress | None = None) -> Structure:
+    """What a run's processors are in when, of so many of them as say it of all.
+
+    Raises
+    ------
+    StoreError : the store is damaged.
+    Cancelled : by `progress`.
+    """
+    progress = progress or Progress()
+    places = [i for i, location in enumerate(store.locations) if location.kind == "cpu"]
+    if len(places) > LOOKED_AT:
+        places = [places[i * len(places) // LOOKED_AT] for i in range(LOOKED_AT)]
+    wanted = [t for t, of in (("presence", "events"), ("exchanges", "messages")) if store.has(of)]
+    kept: dict[tuple[str, int], dict[str, NDArray[Any]]] = {}
+    if all(map(store.has, wanted)):
+        names = tuple(DERIVED["presence"])
+        for table in wanted:
+            for location in places:
+                columns = store.part(table, location, 0, store.rows(table, location), *names)
+                kept[table, location] = dict(zip(names, columns, strict=True))
+    else:
+        kept = _InMemory(store, places, progress).found
+    repaired = store.repair if use.rules.repaired is None else use.rules.repaired
+    parts: list[tuple[NDArray[Any], ...]] = [(np.zeros(0), np.zeros(0), *[np.zeros(0, np.int64)] * 4)]
+    for (table, location), held in kept.items():
+        clock = store.locations[location].clock(repaired)
+        begin, end = ((clock.common(held[name]) - use.start) * use.unit for name in ("begin", "end"))
+        what = held["what"].astype(np.int64)
+        # A damaged table may say anything.
+        good = (what < (len(store.regions) if table == "presence" else _CLASSES)) & (end >= begin)
+        good &= (held["calls"] > 0) & (held["inside"] >= 0)
+        what = what if table == "presence" else -1 - what
+        where = np.full(what.size, location)
+        parts.append(
+            tuple(x[good] for x in (begin, end, what, where, held["calls"], held["inside"] * use.unit))
+        )
+    begin, end, what, where, calls, inside = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return Structure(Stretches(begin, end, what, where, calls, inside, len(places)), tuple(store.regions))
+
+
+@dataclass(frozen=True, eq=False)
+class Structure:
+    """Stretches of a run, in seconds on the curve's axis, and its regions."""
+
+    stretches: Stretches
+    regions: tuple[Region, ...]
+
+    def known(self, curve: StepCurve, marks: Iterable[tuple[float, str]] = ()) -> Landmarks:
+        """The structure events of the part of the run that a curve is of. `marks`: times (s) and texts of
+        what the user marked."""
+        start, end = curve.start, curve.start + curve.duration
+        return landmarks(self.stretches, start, end, self._name, self._waits, marks=tuple(marks))
+
+    def doings(self, curve: StepCurve) -> Doings:
+        """What names of phases are made of, of the same part."""
+        return doings(
+            self.stretches,
+            curve.start,
+            curve.start + curve.duration,
+            lambda what: self._kind(self.regions[what]),
+        )
+
+    @staticmethod
+    def _kind(region: Region) -> tuple[str, str]:
+        activity = region_activity(region)
+        if mpi_call(region.name) or activity != Activity.COMPUTING:
+            return region.name, WAITING
+        return region.name, PROGRAM
+
+    def _name(self, what: int) -> str:
+        if what >= 0:
+            return self.regions[what].name
+        code = -1 - what
+        if code < SIZES:
+            return f"sending to {('higher', 'lower')[code]} ranks"
+        return f"sending of {_size(code - SIZES)}"
+
+    def _waits(self, what: int, happens: str) -> bool:
+        if what < 0:
+            return happens == "ends"
+        if not is_communication(self.regions[what]):
+            return False
+        together = depends(self.regions[what].name) is not None
+        return happens == ("begins" if together else "ends")
+
+
+def _size(bits: int) -> str:
+    """Messages whose bytes have so many bits, in words."""
+    if bits == 0:
+        return "empty messages"
+    low, unit = 1 << (bits - 1), "B"
+    for larger in ("KiB", "MiB", "GiB"):
+        if low >= 1024:
+            low, unit = low >> 10, larger
+    return f"messages of {low} to {2 * low} {unit}"

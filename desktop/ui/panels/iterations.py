@@ -1,0 +1,278 @@
+"""What repeats in the run: its loops, one iteration that stands for all, and those that are odd."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from PySide6.QtCore import QSize, Qt, QTimer, Signal
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QComboBox,
+    QLabel,
+    QPushButton,
+    QSpinBox,
+    QSplitter,
+    QVBoxLayout,
+    QWidget,
+)
+
+from desktop.core.units import quantity, time_scale
+from desktop.ui.flow import Flow
+from desktop.ui.guard import guarded
+from desktop.ui.panels import PanelSpec, why_empty
+from desktop.ui.theme import LIGHT, Theme
+from desktop.workbench.workbench import N_LIMIT, Snapshot, Workbench
+
+if TYPE_CHECKING:
+    from desktop.core.phases import PhaseFit
+    from desktop.data.iterations import Iterations, Level
+
+#: Phases that can be asked for in an iteration.
+_MOST = 20
+
+
+class IterationsPanel(QWidget):
+    """Which loop, its sentence, chart and odd iterations; what shows them is made when there are some."""
+
+    placeAsked = Signal(float, float)  # start and end (s) of what is to be seen
+
+    def __init__(self, workbench: Workbench) -> None:
+        super().__init__()
+        self._workbench = workbench
+        self._theme: Theme = LIGHT
+        self._found: Iterations | None = None
+        self._fit: PhaseFit | None = None
+        self._made = False
+        self.said = QLabel()
+        self.said.setWordWrap(True)
+        self.said.setTextFormat(Qt.TextFormat.PlainText)
+        self.said.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.said.setAccessibleName("Iterations found")
+        self.tools = QWidget()
+        self.tools.hide()
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(6, 4, 6, 4)
+        layout.setSpacing(4)
+        layout.addWidget(self.said)
+        layout.addWidget(self.tools)
+        layout.addStretch(0)
+
+    def _make(self) -> None:
+        from desktop.ui.plots.chart import Chart
+        from desktop.ui.tables import FrameView
+
+        self._made = True
+        self.level = QComboBox()
+        self.level.setAccessibleName("Loop")
+        self.level.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
+        self.level.activated.connect(lambda _: self._show_level())
+        self.phases = QSpinBox()
+        self.phases.setRange(0, _MOST)
+        self.phases.setSpecialValueText("as suggested")
+        self.phases.valueChanged.connect(lambda _: self._draw())
+        label = QLabel("Phases in it")
+        label.setBuddy(self.phases)
+        self.phases.setAccessibleName("Phases in an iteration")
+        self.drawn = QCheckBox("&Boundaries in the plots")
+        self.drawn.setToolTip("Lines in the curve and in the timeline where iterations begin and end")
+        self.drawn.toggled.connect(lambda _: self._draw_boundaries())
+        self.split = QPushButton("A phase for each")
+        self.split.clicked.connect(lambda: self._take(inner=False))
+        self.inner = QPushButton("Its phases &in the run")
+        self.inner.clicked.connect(lambda: self._take(inner=True))
+        flow = Flow()
+        flow.setSpacing(6)
+        self.tools.setLayout(flow)
+        policy = self.tools.sizePolicy()
+        policy.setHeightForWidth(True)
+        self.tools.setSizePolicy(policy)
+        for widget in (self.level, label, self.phases, self.drawn, self.split, self.inner):
+            flow.addWidget(widget)
+        self.chart = Chart("One iteration that stands for all")
+        self.odd = FrameView("Odd iterations")
+        self.odd.chosen.connect(self._show_odd)
+        self.parts = QSplitter(Qt.Orientation.Horizontal)
+        self.parts.setChildrenCollapsible(False)
+        self.parts.addWidget(self.chart)
+        self.parts.addWidget(self.odd)
+        self.parts.setStretchFactor(0, 3)
+        self.parts.setStretchFactor(1, 2)
+        layout = self.layout()
+        assert isinstance(layout, QVBoxLayout)
+        layout.insertWidget(2, self.parts, 1)
+        self.set_theme(self._theme)
+
+    # ---- showing
+
+    def set_theme(self, theme: Theme) -> None:
+        self._theme = theme
+        if self._made:
+            self.chart.set_theme(theme)
+            self.odd.set_theme(theme)
+
+    def room(self) -> int:
+        """The height in which the chart and some rows are seen."""
+        return 19 * self.fontMetrics().height()
+
+    @guarded(otherwise=QSize)
+    def minimumSizeHint(self) -> QSize:
+        em = self.fontMetrics().height()
+        return QSize(14 * em, 11 * em)
+
+    def heightForWidth(self, width: int) -> int:
+        """What a scroll area asks for: the least height for words, tools and chart."""
+        em = self.fontMetrics().height()
+        words = self.said.heightForWidth(width - 12)
+        tools = self.tools.heightForWidth(width - 12) if self._found is not None and self._made else 0
+        return max(words, 0) + max(tools, 0) + 9 * em
+
+    def show_snapshot(self, old: Snapshot, new: Snapshot) -> None:
+        if self._made and not new.boundaries and old.boundaries and self.drawn.isChecked():
+            self.drawn.setChecked(False)  # of a run that is no longer shown
+        found = new.explained.iterations if new.explained.run is new.run else None
+        if found is None:
+            self._found = None
+            self.said.setText(new.explained.problem or self._waiting(new))
+            self._arrange()
+            return
+        if found is not self._found:
+            self._found = found
+            if found.levels and not self._made:
+                self._make()
+            self._arrange()
+            if found.levels:
+                self._list_levels(found)
+            else:
+                self.said.setText(f"No iterations were found. {found.reason}")
+
+    @staticmethod
+    def _waiting(new: Snapshot) -> str:
+        if new.document is not None and not new.document.locations:
+            return "Being searched for in the curve."
+        return why_empty(new)
+
+    def _arrange(self) -> None:
+        """What shows loops is there while there are some."""
+        there = self._found is not None and self._found.found
+        self.tools.setVisible(there)
+        if self._made:
+            self.parts.setVisible(there)
+
+    def _list_levels(self, found: Iterations) -> None:
+        self.level.clear()
+        for level in found.levels:
+            loop = level.loop
+            self.level.addItem(f"{loop.count} × {quantity(loop.period, 's', 4)}")
+        self._show_level()
+
+    @property
+    def shown(self) -> Level | None:
+        """The loop that is chosen."""
+        place = self.level.currentIndex() if self._made else -1
+        levels = () if self._found is None else self._found.levels
+        return levels[place] if 0 <= place < len(levels) else None
+
+    def _show_level(self) -> None:
+        level = self.shown
+        if level is None or self._found is None:
+            return
+        self.said.setText(f"{level.sentence} {self._found.reason}")
+        few = level.loop.count < N_LIMIT
+        self.split.setEnabled(few)
+        self.split.setToolTip(
+            "Phases of the run between the iterations, so that table and statistics tell of each"
+            if few
+            else f"There may be {N_LIMIT} phases at most"
+        )
+        self._list_odd(level)
+        self._draw()
+        self._draw_boundaries()
+
+    def _list_odd(self, level: Level) -> None:
+        from desktop.data.naming import listed
+        from desktop.ui.tables import Column, Row
+
+        start = time_scale(max((one.start_s for one in level.odd), default=0.0))
+        longer = time_scale(max((one.excess_s for one in level.odd), default=0.0))
+        columns = (
+            Column("#", "Number of the iteration, from 1"),
+            Column("Start", "When it begins", start.symbol, significant=5),
+            Column("Longer", "By how much longer than its neighbours it lasts", longer.symbol),
+            Column("Ranks", "That computed longer than in a usual iteration"),
+            Column("Region", "Where most of that time was spent", stretch=True),
+        )
+        rows = [
+            Row(
+                (
+                    one.index + 1,
+                    one.start_s / start.factor,
+                    one.excess_s / longer.factor,
+                    listed(one.ranks),
+                    one.region,
+                ),
+                one.index,
+            )
+            for one in level.odd
+        ]
+        self.odd.setVisible(bool(rows))
+        self.odd.show_rows(columns, rows, "Iterations that last longer than their neighbours")
+
+    def _draw(self) -> None:
+        """The chart, with as many phases as are asked for."""
+        from desktop.data.iteration_charts import fold_chart
+        from desktop.data.iterations import phases_in
+
+        level, run = self.shown, self._workbench.snapshot.run
+        if level is None or run is None:
+            return
+        asked = self.phases.value() or None
+        model = self._workbench.snapshot.project.phases.model
+        # Of a budget the parameters would be asked for.
+        self._fit = phases_in(level, run.curve.capacity, asked, "mixed" if model == "budget" else model)
+        inner = ", ".join(quantity(t, "s", 4) for t in self._fit.breaks[1:-1].tolist())
+        told = f"{level.sentence} Phases in an iteration: {self._fit.n}"
+        self.chart.set_content(
+            fold_chart(level, self._fit), f"{told}, with breaks at {inner}." if inner else f"{told}."
+        )
+        few = level.loop.count * self._fit.n < N_LIMIT
+        self.inner.setEnabled(few)
+        self.inner.setToolTip(
+            "The phases of this iteration in every iteration of the run"
+            if few
+            else f"There may be {N_LIMIT} phases at most"
+        )
+
+    # ---- acting
+
+    def _draw_boundaries(self) -> None:
+        level = self.shown
+        shown = level is not None and self.drawn.isChecked()
+        times = tuple(level.loop.bounds.tolist()) if level is not None and shown else ()
+        QTimer.singleShot(0, self, lambda: self._workbench.draw_boundaries(times))
+
+    def _take(self, *, inner: bool) -> None:
+        from desktop.core.iterations import unfolded
+
+        level = self.shown
+        if level is None or self._fit is None:
+            return
+        times = level.loop.bounds.tolist()
+        if inner:
+            times += unfolded(level.loop, self._fit.breaks[1:-1]).ravel().tolist()
+        self._workbench.take_breaks(times)
+
+    def _show_odd(self, index: Any) -> None:
+        level = self.shown
+        if level is not None and isinstance(index, int):
+            bounds = level.loop.bounds
+            self.placeAsked.emit(float(bounds[index]), float(bounds[index + 1]))
+
+
+PANEL = PanelSpec(
+    "iterations",
+    "Iterations",
+    "bottom",
+    IterationsPanel,
+    "iterations.md",
+    frozenset({"iterations"}),
+)

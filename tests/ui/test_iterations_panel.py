@@ -1,0 +1,105 @@
+"""The panel of iterations in the real window: what it finds, shows, draws, and makes phases of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from desktop import resources
+from desktop.ui.frame import Frame
+
+TIMEOUT = 60_000
+
+
+@pytest.fixture(autouse=True, scope="module")
+def own_cache(tmp_path_factory):
+    """One import for all tests here."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+@pytest.fixture
+def window(qtbot, settings, no_thread_left):
+    made = Frame(settings).trace
+    qtbot.addWidget(made.frame)
+    made.frame.resize(1500, 950)
+    made.frame.show()
+    yield made
+    made.frame.close_unasked()
+
+
+def looked_at(qtbot, window, trace: Path):
+    window.open_path(trace)
+    qtbot.waitUntil(
+        lambda: window.workbench.snapshot.fit is not None and not window.workbench.busy, timeout=TIMEOUT
+    )
+    assert window.workbench.snapshot.explained.iterations is None  # nobody has asked
+    window.show_panel("iterations")
+    qtbot.waitUntil(
+        lambda: (
+            window.workbench.snapshot.explained.iterations is not None
+            and not window.workbench.snapshot.explained.outdated
+            and not window.workbench.busy
+        ),
+        timeout=TIMEOUT,
+    )
+    return window.panel("iterations")
+
+
+def test_the_loop_of_a_program_is_shown_drawn_and_taken_as_phases(qtbot, window):
+    sample = next(s.path for s in resources.samples() if "wave1d" in str(s.path))
+    panel = looked_at(qtbot, window, sample)
+    workbench = window.workbench
+    place = [level.loop.count for level in workbench.snapshot.explained.iterations.levels].index(100)
+    panel.level.setCurrentIndex(place)
+    panel.level.activated.emit(place)
+    level = panel.shown
+    assert panel.said.text().startswith("100 iterations of ")
+    band, median, fitted = panel.chart.content.series
+    assert band.kind == "band" and len(median.x) == 2 * level.fold.middle.size
+    assert fitted.label.endswith("phases")
+
+    panel.phases.setValue(2)  # fitted live
+    assert len(panel.chart.content.verticals) == 1
+
+    found = workbench.snapshot.explained.iterations
+    panel.drawn.setChecked(True)
+    qtbot.waitUntil(lambda: bool(workbench.snapshot.boundaries))
+    assert workbench.snapshot.boundaries == tuple(level.loop.bounds.tolist())
+    before = window.curve_view.picture(1.0)
+    panel.drawn.setChecked(False)
+    qtbot.waitUntil(lambda: not workbench.snapshot.boundaries)
+    assert window.curve_view.picture(1.0) != before
+
+    panel.split.click()
+    qtbot.waitUntil(lambda: not workbench.busy, timeout=TIMEOUT)
+    bounds = workbench.snapshot.fit.breaks
+    assert set(level.loop.bounds[1:-1].tolist()) <= set(bounds.tolist())
+    assert workbench.snapshot.fit.n in (101, 102)  # what comes before and after the loop
+    assert workbench.snapshot.explained.iterations is found  # not searched for again
+    workbench.history.undo()
+    assert workbench.snapshot.project.phases.breaks is None
+
+    panel.inner.click()
+    qtbot.waitUntil(lambda: not workbench.busy, timeout=TIMEOUT)
+    assert workbench.snapshot.fit.n in (201, 202)
+
+
+def test_an_odd_iteration_is_shown_in_the_plots(qtbot, window):
+    panel = looked_at(qtbot, window, Path("tests/data/otf2/mpt_jacobi2d_9_dilated.tar.gz"))
+    worst = panel.shown.odd[0]
+    assert panel.odd.frames.rowCount() == len(panel.shown.odd)
+    panel.odd.chosen.emit(worst.index)
+    assert window.workbench.snapshot.project.view.selection == (worst.start_s, worst.end_s)
+    a, b = window.curve_view.visible_range()
+    assert a < worst.start_s < worst.end_s < b < 3 * (worst.end_s - worst.start_s) + worst.end_s
+
+
+def test_none_is_an_answer_and_another_trace_has_its_own(qtbot, window):
+    panel = looked_at(qtbot, window, Path("tests/data/otf2/mpt_farm_6_dilated.tar.gz"))
+    assert panel.said.text().startswith("No iterations were found.")
+    assert not panel.tools.isVisible() and not panel._made
+    window.workbench.close_document()
+    assert "No trace is open" in panel.said.text()
