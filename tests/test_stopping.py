@@ -274,7 +274,8 @@ def test_a_store_that_is_interrupted_while_it_is_begun_leaves_nothing(
 HELD = """
 import sys, time
 from pathlib import Path
-from desktop import __main__, cli
+from desktop import __main__
+from desktop.printing import TerminalProgress
 from desktop.progress import ENDING
 made = Path(sys.argv[-1]).parent
 def show(progress, *_):
@@ -282,7 +283,7 @@ def show(progress, *_):
         print("ready", flush=True)
         while not ENDING[0]:
             time.sleep(0.001)
-cli.TerminalProgress.show = show
+TerminalProgress.show = show
 sys.exit(__main__.main())
 """
 

@@ -1,1 +1,1 @@
-"""Commands of the command line that are more than a page; each is loaded when it is asked for."""
+"""Commands of the command line: a module each, with `add_arguments` and `main`."""

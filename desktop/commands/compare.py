@@ -8,6 +8,9 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from desktop.commands.asked import add_formats, add_model, adder, check_budget
+from desktop.commands.terminal import outcome, picked, show, terminal_progress
+from desktop.core.units import si
 from desktop.progress import Progress, Share
 
 if TYPE_CHECKING:
@@ -32,22 +35,17 @@ _AREAS = {
 }
 
 
-def add_words(parser: argparse.ArgumentParser) -> None:
-    """The words of the command, but for those that all commands of phases share (-n, --model)."""
-    parser.add_argument(
-        "files", nargs="+", metavar="FILE", type=Path, help="traces; of a project all its runs, as it says"
-    )
-    parser.add_argument("--axis", choices=AXES, help="what the curves are subtracted on (default: start)")
-    parser.add_argument(
-        "--reference", type=int, metavar="K", help="the run that the others are compared with (default: 1)"
-    )
-    parser.add_argument(
-        "--match", action="append", default=[], type=_pair, metavar="K:P=Q",
-        help="phase P of run K is phase Q of the reference; - in place of P or Q: has no partner",
-    )  # fmt: skip
-    parser.add_argument(
-        "--share", action="store_true", help="subtract parts of each run's processors, not processors"
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of the command."""
+    add = adder(parser)
+    add("files FILE", "traces; of a project all its runs, as it says", nargs="+", type=Path)
+    add("--axis", "what the curves are subtracted on (default: start)", choices=AXES)
+    add("--reference K", "the run that the others are compared with (default: 1)", type=int)
+    pair = "phase P of run K is phase Q of the reference; - in place of P or Q: has no partner"
+    add("--match K:P=Q", pair, action="append", default=[], type=_pair)
+    add("--share", "subtract parts of each run's processors, not processors")
+    add_model(parser, "phases of every run (default: as suggested)")
+    add_formats(parser, csv=True)
 
 
 def _pair(text: str) -> tuple[int, int, int]:
@@ -111,8 +109,8 @@ def run(
 
 def _differences(alignment: Alignment, placement: Placement) -> list[dict[str, Any]]:
     return [
-        {"run": run.name, "area": found.signed, "more": found.more, "less": found.less,
-         "reference_area": found.reference, "relative": found.signed / (found.reference or float("nan"))}
+        {"run": run.name, **picked(found, "area=signed more less reference_area=reference"),
+         "relative": found.signed / (found.reference or float("nan"))}
         for run, found in zip(alignment.runs, placement.areas, strict=True)
         if found is not None
     ]  # fmt: skip
@@ -157,8 +155,8 @@ def _settled(options: argparse.Namespace) -> tuple[list[_Kept], tuple[Matched, .
     return kept, matched, options.axis or axis, reference, options.share or share
 
 
-def told(result: dict[str, Any], si: Any) -> list[str]:
-    """The comparison as lines for a person, within 100 columns; `si` writes a number with a prefix."""
+def told(result: dict[str, Any]) -> list[str]:
+    """The comparison as lines for a person, within 100 columns."""
     lines = []
     for k, one in enumerate(result["runs"], 1):
         mark = ", the reference" if one["run"] == result["reference"] else ""
@@ -197,3 +195,12 @@ def _wrapped(line: str) -> list[str]:
     import textwrap
 
     return [line] if len(line) <= 100 else textwrap.wrap(line, 98, subsequent_indent="  ")
+
+
+def main(options: argparse.Namespace) -> int:
+    check_budget(options.model, options.n)
+    codes: list[int] = []
+    with terminal_progress() as progress:
+        result = run(options, progress, lambda store: codes.append(outcome(store)))
+    show(options, result, lambda: result["cells"], lambda: told(result))
+    return max(codes)

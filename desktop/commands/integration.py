@@ -14,14 +14,15 @@ import sys
 import sysconfig
 from pathlib import Path
 
+from desktop.commands.terminal import DONE
 from desktop.errors import DesktopError
 
 #: The command of the window, which the menu starts.
 WINDOW = "phasewright-window"
 
 
-def add_words(parser: argparse.ArgumentParser) -> None:
-    """The words of the command."""
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of the command."""
     parser.add_argument("what", choices=("install", "remove"), help="for you alone; can be repeated")
 
 
@@ -142,3 +143,8 @@ def _refresh(home: Path) -> None:
     icons = home / "icons" / "hicolor"
     if icons.is_dir():
         os.utime(icons)  # icon caches are older than the folder, then
+
+
+def main(options: argparse.Namespace) -> int:
+    print("\n  ".join(run(options)))
+    return DONE

@@ -2,9 +2,24 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from desktop.commands.asked import (
+    add_formats,
+    add_model,
+    add_span,
+    adder,
+    check_budget,
+    open_as_asked,
+    settle,
+    utilization,
+    window_of,
+)
+from desktop.commands.terminal import outcome, print_csv, print_doubt, print_json, terminal_progress
+from desktop.core.labels import DEFAULT_MODEL
 from desktop.core.units import si
 from desktop.data.naming import listed
 from desktop.printing import printable
@@ -16,6 +31,37 @@ if TYPE_CHECKING:
 
 #: Columns of the CSV form, a row for each iteration.
 COLUMNS = ("level", "index", "start_s", "end_s", "duration_s", "usual")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of the command."""
+    adder(parser)("file FILE", type=Path)
+    add_model(parser, "phases inside an iteration (else: as suggested)")
+    add_span(parser)
+    adder(parser)("--as-recorded", "do not repair contradicting clocks")
+    add_formats(parser, csv=True)
+
+
+def main(options: argparse.Namespace) -> int:
+    """Print the iterations; the exit code."""
+    from desktop.data.iterations import find
+
+    n, model = options.n, options.model or DEFAULT_MODEL
+    check_budget(model, n)
+    settle(options)
+    with open_as_asked(options.trace) as store:
+        use = utilization(store, options)
+        curve = window_of(use.curve(), options)
+        with terminal_progress() as progress:
+            found = find(store, use, progress, curve)
+        if options.json:
+            print_json(result(found, curve, n, model))
+        elif options.csv:
+            print_csv(COLUMNS, rows(found))
+        else:
+            print("\n".join(told(found, curve, n, model)))
+            print_doubt(store)
+        return outcome(store)
 
 
 def result(found: Iterations, curve: StepCurve, n: int | None, model: str) -> dict[str, Any]:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import argparse
 import math
+import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from desktop.commands.asked import add_formats, adder, pairs
+from desktop.commands.terminal import DONE, LOSSY, picked, show, terminal_progress
 from desktop.progress import Progress
 
 if TYPE_CHECKING:
@@ -18,32 +21,24 @@ if TYPE_CHECKING:
 DEFAULT = ("1/p", "1/sqrt(p)")
 
 
-def add_words(parser: argparse.ArgumentParser) -> None:
-    """The words of the command."""
-    parser.add_argument(
-        "table", metavar="TABLE", type=Path, help="CSV, TSV, .xlsx, NPB listing or a folder of them"
-    )
-    parser.add_argument("--functions", metavar="F,F", help="functions of p, default 1/p,1/sqrt(p)")
-    kind = parser.add_mutually_exclusive_group()
-    kind.add_argument("--joint", action="store_true", help="work over speed, over all cells (default)")
-    kind.add_argument("--individual", action="store_true", help="every code on every system by itself")
-    parser.add_argument("--reference", metavar="NAME", help="system or code whose parameters are 1")
-    parser.add_argument("--response", choices=("t", "t'", "log"), default="t'")
-    parser.add_argument("--repeats", choices=("points", "median", "minimum"), default="points")
-    parser.add_argument("--positive", action="store_true", help="let no parameter fall below zero")
-    parser.add_argument(
-        "--all-pairs", action="store_true", help="rank all pairs of the characteristic functions"
-    )
-    parser.add_argument(
-        "--column",
-        action="append",
-        default=[],
-        metavar="ROLE=HEADING",
-        help="what a column means, e.g. time=elapsed",
-    )
-    parser.add_argument("--systems", type=Path, metavar="TABLE", help="peak rate of every system, in a table")
-    parser.add_argument("--codes", type=Path, metavar="TABLE", help="operations of every code, in a table")
-    parser.add_argument("--unit", action="append", default=[], metavar="ROLE=UNIT", help="e.g. time=ms")
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of the command."""
+    add = adder(parser)
+    add("table TABLE", "CSV, TSV, .xlsx, NPB listing or a folder of them", type=Path)
+    add("--functions F,F", "functions of p, default 1/p,1/sqrt(p)")
+    kind = adder(parser.add_mutually_exclusive_group())
+    kind("--joint", "work over speed, over all cells (default)")
+    kind("--individual", "every code on every system by itself")
+    add("--reference NAME", "system or code whose parameters are 1")
+    add("--response", choices=("t", "t'", "log"), default="t'")
+    add("--repeats", choices=("points", "median", "minimum"), default="points")
+    add("--positive", "let no parameter fall below zero")
+    add("--all-pairs", "rank all pairs of the characteristic functions")
+    add("--column ROLE=HEADING", "what a column means, e.g. time=elapsed", action="append", default=[])
+    add("--systems TABLE", "peak rate of every system, in a table", type=Path)
+    add("--codes TABLE", "operations of every code, in a table", type=Path)
+    add("--unit ROLE=UNIT", "e.g. time=ms", action="append", default=[])
+    add_formats(parser, csv=True)
 
 
 def run(
@@ -54,11 +49,11 @@ def run(
     from desktop.core.factor_model import fit_individual, fit_joint
     from desktop.data.tables import measurements, read_table, with_values
 
-    table = read_table(options.table, columns=_pairs(options.column), units=_pairs(options.unit))
+    table = read_table(options.table, columns=pairs(options.column), units=pairs(options.unit))
     if options.systems:
-        table = with_values(table, options.systems, "peak", _pairs(options.unit).get("peak"))
+        table = with_values(table, options.systems, "peak", pairs(options.unit).get("peak"))
     if options.codes:
-        table = with_values(table, options.codes, "work", _pairs(options.unit).get("work"))
+        table = with_values(table, options.codes, "work", pairs(options.unit).get("work"))
     chosen = measurements(table, options.repeats)
     functions = _functions(options.functions)
     if options.all_pairs:
@@ -88,13 +83,6 @@ def run(
     return described(joint, table, chosen, test), joint, chosen
 
 
-def _pairs(words: list[str]) -> dict[str, str]:
-    for word in words:
-        if "=" not in word:
-            raise ValueError(f"{word!r} should read NAME=VALUE")
-    return {name: value for name, _, value in (word.partition("=") for word in words)}
-
-
 def _functions(text: str | None) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",")) if text else DEFAULT
 
@@ -114,7 +102,7 @@ def described(fit: ModelFit, table: Table, chosen: Selection, test: FTest | None
         "starts": fit.starts,
         "starts_agreeing": fit.starts_agreeing,
         "condition": fit.condition,
-        "f_test": None if test is None else {"f": test.f, "df1": test.df1, "df2": test.df2, "p": test.p},
+        "f_test": None if test is None else picked(test, "f df1 df2 p"),
         "warnings": warnings(fit, table, chosen),
         "excluded": [{"line": row.line, "reason": row.reason} for row in chosen.excluded],
         "suspect_rows": suspects(fit, chosen),
@@ -254,3 +242,18 @@ def _told_fit(result: dict[str, Any], fit: ModelFit) -> list[str]:
             f"{row['studentized']:+.1f} standard deviations away"
         )
     return lines + [f"note: {warning}" for warning in result["warnings"]]
+
+
+def main(options: argparse.Namespace) -> int:
+    with terminal_progress() as progress:
+        result, found, chosen = run(options, progress)
+    found_rows = result["pairs" if options.all_pairs else "parameters"]
+    show(
+        options,
+        result,
+        lambda: [{k: " ".join(v) if k == "functions" else v for k, v in row.items()} for row in found_rows],
+        lambda: told(result, found, chosen),
+    )
+    for row in chosen.excluded:
+        print(f"phasewright: {options.table}: line {row.line} is left out: {row.reason}", file=sys.stderr)
+    return LOSSY if chosen.excluded else DONE

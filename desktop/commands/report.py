@@ -13,6 +13,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from desktop.commands.asked import add_model, add_span, adder, check_budget, span_of
+from desktop.commands.terminal import outcome, show, terminal_progress
+from desktop.core.labels import ACTIVITIES
 from desktop.progress import Progress, Share
 
 if TYPE_CHECKING:
@@ -24,60 +27,44 @@ if TYPE_CHECKING:
     from desktop.workbench.model import ReportChoices
 
 _Compare = Callable[["Sequence[Phased]"], "Contrast | None"]
-ACTIVITIES = ("computing", "overhead", "idle", "io", "unmeasured")
 STYLES = ("colour", "grey", "patterns")
 COLOURS = ("soft", "okabe-ito", "tol")
 
 
-def add_words(parser: argparse.ArgumentParser) -> None:
-    """The words of the command, but for those that all commands of phases share (-n, --model)."""
-    parser.add_argument("file", metavar="FILE", type=Path, help="a trace, an imported file or a project")
-    parser.add_argument(
-        "-o", "--output", type=Path, required=True, metavar="OUT", help="ends in .html, .pdf or .pptx"
-    )
-    parser.add_argument("--title", default="", help="default: what the run is called")
-    parser.add_argument(
-        "--plots", metavar="P,P", help="of curve, stack, residual, epsilon, timeline, phases, comparison"
-    )
-    parser.add_argument(
-        "--tables", metavar="T,T",
-        help="none, or of summary, phases, formulas, breaks, certificate, efficiencies, activities, loads, "
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of the command."""
+    add = adder(parser)
+    add("file FILE", "a trace, an imported file or a project", type=Path)
+    add("-o --output OUT", "ends in .html, .pdf or .pptx", type=Path, required=True)
+    add("--title TITLE", "default: what the run is called", default="")
+    add("--plots P,P", "of curve, stack, residual, epsilon, timeline, phases, comparison")
+    add(
+        "--tables T,T",
+        "none, or of summary, phases, formulas, breaks, certificate, efficiencies, activities, loads, "
         "regions, changes, comparison, file, import, options, origin",
-    )  # fmt: skip
-    parser.add_argument("--style", choices=STYLES, help="of the plots; default colour")
-    parser.add_argument("--colours", choices=COLOURS, default="soft", help="set of colours; default soft")
-    parser.add_argument("--theme", choices=("light", "dark"), help="ground of slides; default light")
-    parser.add_argument(
-        "--timeline", choices=("activity", "region"), help="what its colours stand for; default activity"
     )
-    parser.add_argument("--no-statistics", action="store_true", help="leave out what phases are made of")
-    appendix = parser.add_mutually_exclusive_group()
-    appendix.add_argument(
-        "--appendix", action="store_true", default=None,
-        help="slides: behind the story, all that is not told in it; also where --plots or --tables say what",
-    )  # fmt: skip
-    appendix.add_argument(
-        "--no-appendix", dest="appendix", action="store_false", help="slides: the story only; the default"
-    )
-    parser.add_argument(
-        "--lock", action="append", default=[], type=float, metavar="S", help="a break to keep"
-    )
-    parser.add_argument(
-        "--break", dest="breaks", action="append", default=[], type=float, metavar="S",
-        help="all inner breaks, by hand",
-    )  # fmt: skip
-    parser.add_argument(
-        "--degrees", metavar="D,D", type=_degrees,
-        help="of the phases between the breaks by hand, where the model mixes them (default: chosen)",
-    )  # fmt: skip
-    parser.add_argument("--computing", metavar="A,A", help=f"what counts, of {', '.join(ACTIVITIES)}")
-    parser.add_argument(
-        "--classify", action="append", default=[], metavar="REGION=ACTIVITY", help="e.g. MPI_Wait=idle"
-    )
-    clocks = parser.add_mutually_exclusive_group()
-    clocks.add_argument("--as-recorded", action="store_true", help="do not repair contradicting clocks")
-    clocks.add_argument("--repaired", action="store_true", help="repair them whatever the format")
-    parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
+    add("--style", "of the plots; default colour", choices=STYLES)
+    add("--colours", "set of colours; default soft", choices=COLOURS, default="soft")
+    add("--theme", "ground of slides; default light", choices=("light", "dark"))
+    add("--timeline", "what its colours stand for; default activity", choices=("activity", "region"))
+    add("--no-statistics", "leave out the statistics of phases")
+    appendix = adder(parser.add_mutually_exclusive_group())
+    behind = "slides: behind the story, all that is not told in it; also where --plots or --tables say what"
+    only = "slides: the story only; the default"
+    appendix("--appendix", behind, action="store_true", default=None)
+    appendix("--no-appendix", only, dest="appendix", action="store_false")
+    add("--lock S", "a break to keep", action="append", default=[], type=float)
+    add("--break S", "all inner breaks, by hand", dest="breaks", action="append", default=[], type=float)
+    by_hand = "of the phases between the breaks by hand, where the model mixes them (default: chosen)"
+    add("--degrees D,D", by_hand, type=_degrees)
+    add("--computing A,A", f"what counts, of {', '.join(ACTIVITIES)}")
+    add("--classify REGION=ACTIVITY", "e.g. MPI_Wait=idle", action="append", default=[])
+    clocks = adder(parser.add_mutually_exclusive_group())
+    clocks("--as-recorded", "do not repair contradicting clocks")
+    clocks("--repaired", "repair them whatever the format")
+    add("--json", "one JSON object on standard output")
+    add_model(parser, "phases (default: the suggested number)", "; a project says it itself")
+    add_span(parser)
 
 
 def _degrees(text: str) -> tuple[int, ...]:
@@ -112,7 +99,7 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[dict[str, Any]
     project = is_project(options.file)
     opening = Share(progress, 0, 0.3)
     compare, kept = None, ReportChoices()
-    span = _span(options)
+    span = span_of(options, (-math.inf, math.inf))
     if project:
         subjects, compare, kept = _of_project(options, span, opening)
     else:
@@ -184,14 +171,6 @@ def _prepare_qt() -> None:
     from desktop.ui.app import application
 
     application()
-
-
-def _span(options: argparse.Namespace) -> tuple[float, float] | None:
-    """The range of time that is asked for, open at an end that is not given; None: the whole."""
-    if options.start is None and options.end is None:
-        return None
-    start, end = options.start, options.end
-    return -math.inf if start is None else start, math.inf if end is None else end
 
 
 def _of_project(
@@ -287,3 +266,15 @@ def told(result: dict[str, Any]) -> list[str]:
     lines = [f"{result['title']}: {result['size']} bytes of {result['kind'].upper()} in {result['output']}"]
     lines += [f"Figure {f['number']}. {f['finding']}" for f in result["figures"]]
     return lines
+
+
+def main(options: argparse.Namespace) -> int:
+    check_budget(options.model, options.n)
+    with terminal_progress() as progress:
+        result, stores = run(options, progress)
+    show(options, result, list, lambda: told(result))
+    codes = []
+    for store in stores:
+        with store:
+            codes.append(outcome(store))
+    return max(codes)

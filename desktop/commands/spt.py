@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import secrets
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from desktop import stopping
+from desktop.commands.asked import adder, pairs
+from desktop.commands.terminal import DONE, LOSSY, picked, show, terminal_progress
 from desktop.errors import DesktopError
-from desktop.progress import Cancelled, Progress
+from desktop.progress import Cancelled
 
 if TYPE_CHECKING:
     from desktop.core.array_search import ArraySearch
@@ -26,89 +27,71 @@ TABLES = ("runs", "array", "delays")
 THRESHOLDS = ("t", "2", "3", "lenth", "lenth-simultaneous")
 
 
-def add_words(parser: argparse.ArgumentParser) -> None:
-    """The words of the command."""
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of the command."""
     parts = parser.add_subparsers(title="what to do", metavar="PART", required=True)
 
-    def part(name: str, function: Any, text: str) -> argparse.ArgumentParser:
+    def part(name: str, function: Any, text: str) -> Any:
         sub = parts.add_parser(name, help=text, description=text)
         sub.set_defaults(part=function)
-        sub.add_argument("--json", action="store_true", help="one JSON object on standard output")
-        return sub
+        add = adder(sub)
+        add("--json", "one JSON object on standard output")
+        return add
 
-    sub = part("design", design, "which treatments to run")
-    sub.add_argument(
-        "--factors", required=True, metavar="K|NAMES", help="how many, or their names with commas"
-    )
-    sub.add_argument("--runs", type=int, metavar="N", help="treatments")
-    sub.add_argument("--resolution", metavar="IV", help="at least; gives the smallest design")
-    sub.add_argument("--generators", metavar="E=ABC,F=-BCD", help="instead of those of minimum aberration")
-    sub.add_argument("--kind", choices=KINDS, default="regular")
-    sub.add_argument("--array", metavar="L25", help="which orthogonal array")
-    sub.add_argument(
-        "--fold", nargs="?", const="", metavar="FACTOR", help="mirror all signs, or one factor's"
-    )
-    sub.add_argument("--offers", action="store_true", help="list the designs that fit instead of making one")
-    sub.add_argument("--replicates", type=int, default=1, metavar="R")
-    sub.add_argument("--seed", type=int, help="of the random order (default: drawn, and shown)")
-    sub.add_argument("--sigma", type=float, help="standard deviation of one trial: says which effects show")
-    sub.add_argument("-o", "--output", type=Path, metavar="RUNS.csv", help="write the run sheet")
+    add = part("design", design, "which treatments to run")
+    add("--factors K|NAMES", "how many, or their names with commas", required=True)
+    add("--runs N", "treatments", type=int)
+    add("--resolution IV", "at least; gives the smallest design")
+    add("--generators E=ABC,F=-BCD", "instead of those of minimum aberration")
+    add("--kind", choices=KINDS, default="regular")
+    add("--array L25", "which orthogonal array")
+    add("--fold FACTOR", "mirror all signs, or one factor's", nargs="?", const="")
+    add("--offers", "list the designs that fit instead of making one")
+    add("--replicates R", type=int, default=1)
+    add("--seed SEED", "of the random order (default: drawn, and shown)", type=int)
+    add("--sigma SIGMA", "standard deviation of one trial: says which effects show", type=float)
+    add("-o --output RUNS.csv", "write the run sheet", type=Path)
 
-    sub = part("effects", effects, "what every delay does to the response")
-    sub.add_argument("runs", type=Path, metavar="RUNS.csv")
-    sub.add_argument(
-        "--table", choices=TABLES, help="at two levels, an array, sizes of the delay (default: as it says)"
-    )
-    sub.add_argument("--response", metavar="NAME")
-    sub.add_argument(
-        "--factors", metavar="NAMES", help="columns that are factors (default: those of two levels)"
-    )
-    sub.add_argument("--half", action="store_true", help="half effects, the coefficients of the model")
-    sub.add_argument("--error", choices=ERRORS, help="where the standard error comes from")
-    sub.add_argument("--terms", metavar="A,B,A:B", help="only these (default: all that can be told apart)")
-    sub.add_argument("--generators", metavar="E=ABC", help="checked against the runs")
-    sub.add_argument("--threshold", choices=THRESHOLDS, default="t", help="what marks an effect")
-    sub.add_argument("--no-blocks", action="store_true", help="replicates are no blocks")
-    sub.add_argument("--where", action="append", default=[], metavar="COLUMN=VALUE", help="only these rows")
-    sub.add_argument("--csv", action="store_true", help="comma-separated rows on standard output")
-    sub.set_defaults(rows=rows)
+    add = part("effects", effects, "what every delay does to the response")
+    add("runs RUNS.csv", type=Path)
+    add("--table", "at two levels, an array, sizes of the delay (default: as it says)", choices=TABLES)
+    add("--response NAME")
+    add("--factors NAMES", "columns that are factors (default: those of two levels)")
+    add("--half", "half effects, the coefficients of the model")
+    add("--error", "where the standard error comes from", choices=ERRORS)
+    add("--terms A,B,A:B", "only these (default: all that can be told apart)")
+    add("--generators E=ABC", "checked against the runs")
+    add("--threshold", "what marks an effect", choices=THRESHOLDS, default="t")
+    add("--no-blocks", "replicates are no blocks")
+    add("--where COLUMN=VALUE", "only these rows", action="append", default=[])
+    add("--csv", "comma-separated rows on standard output")
 
-    sub = part("places", places, "find places in sources that are prepared for a delay")
-    sub.add_argument("sources", nargs="+", type=Path, metavar="SOURCE")
-    sub.add_argument("--call", default="spt_delay", metavar="NAME", help="what a place calls")
+    add = part("places", places, "find places in sources that are prepared for a delay")
+    add("sources SOURCE", nargs="+", type=Path)
+    add("--call NAME", "what a place calls", default="spt_delay")
 
-    sub = part("run", run, "build and run an experiment; every trial is kept as it ends")
-    sub.add_argument("experiment", type=Path, metavar="EXPERIMENT.toml")
-    sub.add_argument("--resume", action="store_true", help="go on where it was left (it does so anyway)")
-    sub.add_argument("--yes", action="store_true", help="the commands have been read and may be run")
-    sub.add_argument("--check", action="store_true", help="check and estimate only")
-    sub.add_argument("--pilot", action="store_true", help="choose the size of the delay, or go on with that")
-    sub.add_argument("--exclude", type=int, metavar="ORDER", help="mark a trial as an outlier, with --reason")
-    sub.add_argument("--reason", default="", metavar="TEXT")
-    sub.add_argument("--job-script", type=Path, metavar="OUT.sh", help="write a job array instead of running")
-    sub.add_argument("--collect", action="store_true", help="add the results of a job array to the journal")
-    sub.add_argument("--trial", type=int, metavar="ORDER", help="one trial of a job array")
+    add = part("run", run, "build and run an experiment; every trial is kept as it ends")
+    add("experiment EXPERIMENT.toml", type=Path)
+    add("--resume", "go on where it was left (it does so anyway)")
+    add("--yes", "the commands have been read and may be run")
+    add("--check", "check and estimate only")
+    add("--pilot", "choose the size of the delay, or go on with that")
+    add("--exclude ORDER", "mark a trial as an outlier, with --reason", type=int)
+    add("--reason TEXT", default="")
+    add("--job-script OUT.sh", "write a job array instead of running", type=Path)
+    add("--collect", "add the results of a job array to the journal")
+    add("--trial ORDER", "one trial of a job array", type=int)
 
-    sub = part("scaling", scaling, "which effects shrink when processors are added")
-    sub.add_argument("runs", nargs="?", type=Path, metavar="RUNS.csv", help="one factor and the scale")
-    sub.add_argument("--factor", metavar="NAME")
-    sub.add_argument("--scale", metavar="NAME")
-    sub.add_argument("--response", metavar="NAME")
-    sub.add_argument("--where", action="append", default=[], metavar="COLUMN=VALUE")
-    sub.add_argument(
-        "--se", type=float, help="standard error of a half effect, where there are no replicates"
-    )
-    sub.add_argument("--small", type=Path, metavar="A.csv", help="runs or effects at the smaller number")
-    sub.add_argument("--small-p", type=float, metavar="P")
-    sub.add_argument("--large", type=Path, metavar="B.csv")
-    sub.add_argument("--large-p", type=float, metavar="P")
-
-
-def _pairs(words: list[str]) -> dict[str, str]:
-    for word in words:
-        if "=" not in word:
-            raise ValueError(f"{word!r} should read COLUMN=VALUE")
-    return {name: value for name, _, value in (word.partition("=") for word in words)}
+    add = part("scaling", scaling, "which effects shrink when processors are added")
+    add("runs RUNS.csv", "one factor and the scale", nargs="?", type=Path)
+    for words in ("--factor NAME", "--scale NAME", "--response NAME"):
+        add(words)
+    add("--where COLUMN=VALUE", action="append", default=[])
+    add("--se SE", "standard error of a half effect, where there are no replicates", type=float)
+    add("--small A.csv", "runs or effects at the smaller number", type=Path)
+    add("--small-p P", type=float)
+    add("--large B.csv", type=Path)
+    add("--large-p P", type=float)
 
 
 # --- running ---
@@ -119,10 +102,7 @@ def places(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
     from desktop.data.places import find_places
 
     found = find_places(Path(), [str(path) for path in options.sources], options.call)
-    rows = [
-        {"name": p.macro, "file": p.file, "line": p.line, "routine": p.routine, "construct": p.construct}
-        for p in found
-    ]
+    rows = [picked(p, "name=macro file line routine construct") for p in found]
     lines = [f"{'name':<16}{'place':<34}{'routine':<20}construct"]
     lines += [f"{p.macro:<16}{f'{p.file}:{p.line}':<34}{p.routine:<20}{p.construct}" for p in found]
     return {"factors": rows}, lines if rows else [f"no conditional block calls {options.call}"]
@@ -153,7 +133,7 @@ def run(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
         jobs.run_one(experiment, options.trial)
         return {"trial": options.trial}, [f"trial {options.trial} is done"]
     runner, stopped = Runner(experiment), False
-    with _shown() as progress:
+    with terminal_progress() as progress:
         try:
             done = experiments.state_of(experiment, experiments.read_journal(experiment))
             if done.finished and not options.check:
@@ -166,11 +146,9 @@ def run(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
                 unit = delay_unit_s()
                 result = {
                     "delay_unit_s": unit,
-                    "run_s": estimate.run_s,
-                    "sigma_s": estimate.sigma_s,
-                    "trials_left": estimate.left,
-                    "left_s": estimate.left_s,
-                    "replicates_for_a_tenth": estimate.replicates,
+                    **picked(
+                        estimate, "run_s sigma_s trials_left=left left_s replicates_for_a_tenth=replicates"
+                    ),
                 }
                 return result, [
                     f"one unperturbed run takes {estimate.run_s:.4g} s (standard deviation "
@@ -196,7 +174,7 @@ def _piloted(experiment: Experiment, options: argparse.Namespace) -> tuple[dict[
     _agree(options, experiment.folder, pilots.pilot_commands(experiment))
     runner = Runner(experiment)
     file = experiment.folder / pilots.PILOT
-    with _shown() as progress:
+    with terminal_progress() as progress:
         try:
             found = pilots.run_pilot(runner, progress)
         except Cancelled:
@@ -229,17 +207,6 @@ def _agree(options: argparse.Namespace, folder: Path, commands: Sequence[str]) -
         answer = input("Run them? [y/N] ")
     if answer.strip().lower() not in ("y", "yes"):
         raise ValueError("nothing was run")
-
-
-@contextlib.contextmanager
-def _shown() -> Iterator[Progress]:
-    from desktop.printing import TerminalProgress
-
-    progress = TerminalProgress()
-    try:
-        yield progress
-    finally:
-        progress.clear()
 
 
 def _stands(experiment: Experiment) -> tuple[dict[str, Any], list[str]]:
@@ -470,7 +437,9 @@ def effects(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
     if kind in ("places", "effects", "delays"):
         return _doses(options)
     names = tuple(n.strip() for n in options.factors.split(",")) if options.factors else None
-    table = read_runs(options.runs, response=options.response, factors=names, where=_pairs(options.where))
+    table = read_runs(
+        options.runs, response=options.response, factors=names, where=pairs(options.where, "COLUMN=VALUE")
+    )
     if options.generators:
         _check_generators(options.generators, table.data.factors, table.data.x)
     terms = None
@@ -496,7 +465,9 @@ def _ranking(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
     from desktop.data.runs import read_array
 
     names = [n.strip() for n in options.factors.split(",")] if options.factors else None
-    table = read_array(options.runs, response=options.response, factors=names, where=_pairs(options.where))
+    table = read_array(
+        options.runs, response=options.response, factors=names, where=pairs(options.where, "COLUMN=VALUE")
+    )
     found = array_search_of(table.data)
     result = searched(found) | {"response": table.response, "missing_runs": list(missing(table.data))}
     return result, _told_ranking(found, table.response)
@@ -518,9 +489,7 @@ def searched(found: ArraySearch) -> dict[str, Any]:
             }
             for place, name in enumerate(found.names)
         ],
-        "level_means": [
-            {"factor": m.factor, "level": m.level, "mean": m.mean, "trials": m.runs} for m in found.levels
-        ],
+        "level_means": [picked(m, "factor level mean trials=runs") for m in found.levels],
         "spread": dict(zip(found.factors, found.spread, strict=True)),
         "notes": _gaps(found),
     }
@@ -630,10 +599,7 @@ def analysed(found: Effects, half: bool) -> dict[str, Any]:
                 "aliases": list(e.aliases),
                 "value": scale * e.value,
                 "se": scale * e.se,
-                "df": e.df,
-                "t": e.t,
-                "p": e.p,
-                "significant": e.significant,
+                **picked(e, "df t p significant"),
                 "percent_of_unperturbed": scale * found.percent(e),
             }
             for e in found.effects
@@ -657,14 +623,10 @@ def analysed(found: Effects, half: bool) -> dict[str, Any]:
             {"term": e.term, "quantile": e.half_normal, "value": scale * abs(e.value)}
             for e in sorted(found.effects, key=lambda e: e.half_normal)
         ],
-        "suspect_runs": [
-            {"run": s.label, "response": s.value, "expected": s.expected, "t": s.t} for s in found.suspects
-        ],
+        "suspect_runs": [picked(s, "run=label response=value expected t") for s in found.suspects],
         "unperturbed": found.unperturbed,
         "unperturbed_measured": found.unperturbed_measured,
-        "anova": [
-            {"source": r.source, "ss": r.ss, "df": r.df, "ms": r.ms, "f": r.f, "p": r.p} for r in found.anova
-        ],
+        "anova": [picked(r, "source ss df ms f p") for r in found.anova],
         "r2": found.r2,
         "r2_adjusted": found.r2_adjusted,
         "threshold": found.threshold,
@@ -753,17 +715,7 @@ def _two_tables(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]
         "large_p": options.large_p,
         "ratio_if_shared": shared,
         "effects": [
-            {
-                "term": r.term,
-                "small": r.small,
-                "large": r.large,
-                "middle": r.middle,
-                "interaction": r.interaction,
-                "se": r.se,
-                "scaling_ratio": r.ratio,
-                "exponent": r.exponent,
-            }
-            for r in rows
+            picked(r, "term small large middle interaction se scaling_ratio=ratio exponent") for r in rows
         ],
     }
     lines = [
@@ -795,7 +747,9 @@ def _one_factor(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]
     from desktop.data.runs import read_runs
 
     names = [options.factor, options.scale]
-    table = read_runs(options.runs, response=options.response, factors=names, where=_pairs(options.where))
+    table = read_runs(
+        options.runs, response=options.response, factors=names, where=pairs(options.where, "COLUMN=VALUE")
+    )
     found = analyse(table.data, blocks=False)
     half = {e.members: e.half for e in found.effects}
     if not {(0,), (1,), (0, 1)} <= set(half):
@@ -811,16 +765,11 @@ def _one_factor(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]
         "scale": options.scale,
         "response": table.response,
         "convention": "half_effect",
-        "mu": test.mu,
-        "b_factor": test.factor,
-        "b_scale": test.scale,
-        "b_interaction": test.interaction,
-        "se": test.se,
-        "threshold": test.threshold,
-        "d": test.excess,
-        "d_se": test.excess_se,
-        "verdict": test.verdict,
-        "reason": test.reason,
+        **picked(
+            test,
+            "mu b_factor=factor b_scale=scale b_interaction=interaction se threshold d=excess "
+            "d_se=excess_se verdict reason",
+        ),
     }
     lines = [
         f"{options.factor} and {options.scale}, response {table.response}, half effects (se {test.se:.4g}): "
@@ -830,3 +779,11 @@ def _one_factor(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]
         f"verdict: {test.verdict}, {test.reason}",
     ]
     return result, lines
+
+
+def main(options: argparse.Namespace) -> int:
+    result, lines = options.part(options)
+    show(options, result, lambda: rows(result), lambda: lines)
+    if result.get("stopped"):
+        return stopping.code()
+    return LOSSY if result.get("missing_runs") or result.get("given_up") else DONE

@@ -10,10 +10,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from desktop.commands.terminal import DONE, terminal_progress
 from desktop.progress import Progress, Share
 
 
-def add_words(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--attached", action="store_true", help="end with the end of standard input, and tell how far it is"
     )
@@ -88,3 +89,10 @@ def _look_at(store: Any, snapshot: Any, picture: Path) -> None:
     use = build(store)
     curve = use.curve()
     Statistics(store).ranges([(curve.start, curve.start + curve.duration)], use, replay=True)
+
+
+def main(options: argparse.Namespace) -> int:
+    with terminal_progress() as progress:
+        said = run(options, progress)
+    print("\n".join(said))
+    return DONE

@@ -287,26 +287,26 @@ def scan(tree, sj, so, n, least, stop, degree, pj, po, error, count):
 
 
 @kernel
-def afford(tree, sj, so, n, e, degree, rj, ro, rq, bought, count):
+def cover_with_budget(tree, sj, so, n, e, degree, rj, ro, rq, degree_at, count):
     """Cover the curve with phases of degree d costing d+2 parameters, n in all, each with E_d <= e.
 
     A reach never falls when it starts further right, so the furthest position payable with b parameters is
     R[b] = max(R[b-1], max over d of reach_d(R[b-d-2])). Returns the number of phases, their degrees in
     `degree`, or 0 when n parameters do not suffice; of equal reaches the simplest is kept.
     """
-    rj[0], ro[0], rq[0], bought[0] = sj[0], so[0], 1, -1
+    rj[0], ro[0], rq[0], degree_at[0] = sj[0], so[0], 1, -1
     for b in range(1, n + 1):
-        rj[b], ro[b], rq[b], bought[b] = rj[b - 1], ro[b - 1], rq[b - 1], -1
+        rj[b], ro[b], rq[b], degree_at[b] = rj[b - 1], ro[b - 1], rq[b - 1], -1
         for d in range(3):
             p = b - d - 2
             # From a position that one parameter less affords too, the same reach was had before.
-            if p < 0 or (p > 0 and bought[p] < 0):
+            if p < 0 or (p > 0 and degree_at[p] < 0):
                 continue
             q = rq[p]
             j, o, _, _, _, _, _, more = reach(tree, d, 1, rj[p], ro[p], sj[q], so[q], e)
             count[1] += more
             if gap(tree.edges, rj[b], ro[b], j, o) > 0:
-                rj[b], ro[b], bought[b] = j, o, d
+                rj[b], ro[b], degree_at[b] = j, o, d
                 rq[b] = q + 1 if j == sj[q] and o == so[q] else q
         if rq[b] == sj.size:
             n = b
@@ -317,7 +317,7 @@ def afford(tree, sj, so, n, e, degree, rj, ro, rq, bought, count):
     m = 0
     b = n
     while b > 0:
-        d = bought[b]
+        d = degree_at[b]
         if d >= 0:
             degree[m] = d
             m += 1
@@ -327,7 +327,7 @@ def afford(tree, sj, so, n, e, degree, rj, ro, rq, bought, count):
 
 
 @kernel
-def spend(tree, sj, so, n, low, high, tries, stop, degree, rj, ro, rq, bought, count):
+def tolerance_for_budget(tree, sj, so, n, low, high, tries, stop, degree, rj, ro, rq, degree_at, count):
     """The least tolerance that n parameters afford, as a bracket (low, high] bisected to `_NARROW`."""
     shrink = 1.0 / n
     attempt = 0
@@ -342,7 +342,7 @@ def spend(tree, sj, so, n, low, high, tries, stop, degree, rj, ro, rq, bought, c
         else:
             e = low * np.sqrt(high / low)
         attempt += 1
-        if afford(tree, sj, so, n, e, degree, rj, ro, rq, bought, count) > 0:
+        if cover_with_budget(tree, sj, so, n, e, degree, rj, ro, rq, degree_at, count) > 0:
             high = e
         else:
             low = e
@@ -397,7 +397,7 @@ def solve(tree, sj, so, model, first, last, tries, stop, degree, j, o, count, br
     """
     size = last + 1
     pj, po, error = np.empty(size, np.int64), np.empty(size), np.empty(size)
-    rq, bought = np.empty(size, np.int64), np.empty(size, np.int64)
+    rq, degree_at = np.empty(size, np.int64), np.empty(size, np.int64)
     share = np.ones(3)
     tally = np.zeros(2, np.int64)
     pure = model if model < 3 else (2 if model == MIXED else 0)
@@ -413,7 +413,9 @@ def solve(tree, sj, so, model, first, last, tries, stop, degree, j, o, count, br
     for n in range(first, last + 1):
         row = n - first
         if model == BUDGET:
-            low, high = spend(tree, sj, so, n, 0.0, high, tries, stop, degree[row], pj, po, rq, bought, tally)
+            low, high = tolerance_for_budget(
+                tree, sj, so, n, 0.0, high, tries, stop, degree[row], pj, po, rq, degree_at, tally
+            )
         else:
             # Just below epsilon of n-1 where that is known, else far below epsilon of one phase.
             shrink = 1.0 / n if n == first else (1 - 1.0 / n) ** 2
@@ -432,7 +434,7 @@ def solve(tree, sj, so, model, first, last, tries, stop, degree, j, o, count, br
                 break
             covered = True
             if model == BUDGET:
-                m = afford(tree, sj, so, n, e, degree[row], pj, po, rq, bought, tally)
+                m = cover_with_budget(tree, sj, so, n, e, degree[row], pj, po, rq, degree_at, tally)
             else:
                 m = n
                 degree[row, :n] = pure

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from desktop.core import partition
+from desktop.core import labels, partition
 from desktop.core.curve import StepCurve
 from desktop.core.tree import MomentTree, moment_tree
 from desktop.progress import ENDING, Cancelled
@@ -36,7 +36,7 @@ from desktop.progress import ENDING, Cancelled
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-MODELS = ("constant", "linear", "quadratic", "mixed", "budget")
+MODELS = tuple(labels.MODELS)
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-#: Seconds in each unit of time.
-TIME_UNITS = {"s": 1.0, "ms": 1e-3, "µs": 1e-6, "ns": 1e-9}
+from desktop.core.units import TIME_UNITS, format_number
+
 _UNITS = tuple((seconds, name) for name, seconds in TIME_UNITS.items())
 
 
@@ -105,15 +105,3 @@ def name_ticks(names: Sequence[str], count: float) -> Ticks:
     """Names at 0, 1, 2, ..., every so many of them that no more than `count` are said."""
     step = max(1, math.ceil(len(names) / max(count, 1.0)))
     return Ticks([float(k) for k in range(0, len(names), step)], list(names[::step]))
-
-
-def format_number(value: float, digits: int = 4) -> str:
-    """`digits` significant digits without a needless exponent; whole numbers as such."""
-    if value == 0 or not math.isfinite(value):
-        return "0" if value == 0 else "–"
-    if value == round(value) and abs(value) < 1e7:
-        return f"{value:.0f}".replace("-", "−")
-    size = math.floor(math.log10(abs(value)))
-    if -4 <= size < digits + 3:
-        return f"{value:.{max(0, digits - 1 - size)}f}".replace("-", "−")
-    return f"{value:.{digits - 1}e}".replace("-", "−")

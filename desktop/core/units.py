@@ -1,8 +1,169 @@
-"""Numbers as people read them."""
+"""Numbers as people read them, on screen, in reports and on the command line: SI prefixes and the digits
+they deserve."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+#: Seconds in each unit of time.
+TIME_UNITS = {"s": 1.0, "ms": 1e-3, "µs": 1e-6, "ns": 1e-9}
+_PREFIXES = {-12: "p", -9: "n", -6: "µ", -3: "m", 0: "", 3: "k", 6: "M", 9: "G", 12: "T"}
+
+
+_time_unit = ""
+
+
+def set_time_unit(name: str) -> None:
+    """Say all times in one of `TIME_UNITS`; "": in what can be read best."""
+    global _time_unit
+    _time_unit = name
+
+
+def asked_unit() -> tuple[float, str] | None:
+    """Seconds and name of the unit of time that was asked for, if one was."""
+    return (TIME_UNITS[_time_unit], _time_unit) if _time_unit else None
+
+
+@dataclass(frozen=True)
+class Scale:
+    """A unit with its prefix: a value divided by `factor` is shown with `symbol`."""
+
+    factor: float
+    symbol: str
+
+
+def scale(span: float, unit: str) -> Scale:
+    """The prefix under which `span` lies between 1 and 1000."""
+    exponent = 0
+    if span and math.isfinite(span):
+        exponent = max(-12, min(12, 3 * math.floor(math.log10(abs(span)) / 3 + 1e-12)))
+    return Scale(10.0**exponent, _PREFIXES[exponent] + unit)
+
+
+def time_scale(span_s: float) -> Scale:
+    """Like `scale` for times, a unit being used from two of it on, as on the axis; none above seconds."""
+    asked = asked_unit()
+    if asked is not None:
+        return Scale(*asked)
+    return scale(min(abs(span_s) / 2, 1.0), "s")
+
+
+def digits(value: float, significant: int = 4) -> str:
+    """`value` rounded to so many significant digits, without an exponent where it can be read."""
+    if not math.isfinite(value):
+        return "–"
+    if value == 0:
+        return "0"
+    size = math.floor(math.log10(abs(value)))
+    if -4 <= size < 7:
+        return f"{value:.{max(0, significant - 1 - size)}f}".replace("-", "−")
+    return f"{value:.{significant - 1}e}".replace("e-0", "e-").replace("e+0", "e").replace("-", "−")
+
+
+def format_number(value: float, significant: int = 4) -> str:
+    """As `digits`; whole numbers as such."""
+    if abs(value) < 1e7 and value == round(value):
+        return f"{value:.0f}".replace("-", "−")
+    return digits(value, significant)
+
+
+def percent(part: float | None, places: int = 0) -> str:
+    """A part of a whole.
+
+    >>> percent(0.1234), percent(0.0004), percent(1.0), percent(0.0), percent(0.1234, 1), percent(None)
+    ('12 %', '0.04 %', '100 %', '0 %', '12.3 %', '–')
+    """
+    if part is None or not math.isfinite(part):
+        return "–"
+    return f"{100 * part:.2g} %" if part < 0.01 else f"{100 * part:.{places}f} %"
+
+
+def tenth(part: float | None) -> str:
+    """A part of a whole in a column: ``12.3 %``, always one decimal."""
+    return "–" if part is None or not math.isfinite(part) else f"{100 * part:.1f} %"
+
+
+def capital(text: str) -> str:
+    """With a capital letter first, as a sentence begins."""
+    return text[:1].upper() + text[1:]
+
+
+def signed(value: float, significant: int = 4) -> str:
+    """``+0.8``, ``−0.8``."""
+    return ("+" if value > 0 else "") + digits(value, significant)
+
+
+def quantity(value: float, unit: str, significant: int = 4) -> str:
+    """``12.34 ms``."""
+    if unit == "B" and abs(value) < 1000 and value == round(value):
+        return f"{value:.0f} B"  # counted, and a byte has no parts
+    chosen = time_scale(value) if unit == "s" else scale(value, unit)
+    if unit == "s" and asked_unit() is not None and abs(value) >= 1e7 * chosen.factor:
+        return f"{value / chosen.factor:,.0f} {chosen.symbol}".replace(",", "\u2009").replace("-", "−")
+    return f"{digits(value / chosen.factor, significant)} {chosen.symbol}".rstrip()
+
+
+def seconds(value: float) -> str:
+    """A time in a sentence of a report, whatever unit the window was asked for: ``6 s``, ``12.34 ms``."""
+    of = scale(min(abs(value), 1.0), "s")
+    return f"{format_number(value / of.factor)} {of.symbol}"
+
+
+def common(values: Iterable[float], unit: str) -> Scale:
+    """The one prefix of a column or axis: that of its largest value. ``"proc·s"``: processor-seconds."""
+    most = max((abs(value) for value in values if math.isfinite(value)), default=0.0)
+    if unit == "proc·s":
+        seconds = time_scale(most)
+        return Scale(seconds.factor, f"proc·{seconds.symbol}")
+    if unit == "B" and most < 1000:
+        return Scale(1.0, "B")
+    return time_scale(most) if unit == "s" else scale(most, unit)
+
+
+def scaled(value: float, of: Scale, significant: int = 4) -> str:
+    """``12.34 ms``, in a prefix that others have too; whole bytes as such."""
+    if not math.isfinite(value):
+        return "–"
+    if of.symbol == "B" and value == round(value):
+        return f"{value:.0f} B"
+    return f"{digits(value / of.factor, significant)} {of.symbol}".rstrip()
+
+
+def processor_seconds(value: float, significant: int = 4) -> str:
+    """``85.28 proc·s``: time of several processors together, which may be longer than the run."""
+    return scaled(value, common((value,), "proc·s"), significant)
+
+
+def instant(value_s: float, span_s: float, start_s: float = 0.0, axis_s: float | None = None) -> str:
+    """A point in time with the resolution that a range of `span_s` seconds allows, in the unit of the axis,
+    which is `axis_s` seconds long (None: as long as the range)."""
+    whole = time_scale(span_s if axis_s is None else axis_s)
+    if abs(value_s - start_s) >= 1e7 * whole.factor:  # the axis has an offset then
+        whole = time_scale(max(abs(value_s - start_s), span_s))
+    step = max(span_s / 2000, 1e-15) / whole.factor
+    places = max(0, min(12, math.ceil(-math.log10(step))))
+    return f"{value_s / whole.factor:.{places}f} {whole.symbol}".replace("-", "−")
+
+
+def grouped(number: float) -> str:
+    """``12 345``, a whole number."""
+    return f"{number:,.0f}".replace(",", " ").replace("-", "−")
+
+
+def count(number: int, noun: str) -> str:
+    """``1 phase``, ``12 345 phases``."""
+    return f"{grouped(number)} {noun}{'' if number == 1 else 's'}"
+
+
+def left(seconds: float) -> str:
+    """Time that remains, roughly."""
+    if seconds < 1:
+        return "less than 1 s left"
+    if seconds < 90:
+        return f"about {seconds:.0f} s left"
+    return f"about {seconds / 60:.0f} min left"
 
 
 def si(value: float, digits: int = 4, largest: float | None = None) -> str:
@@ -14,5 +175,5 @@ def si(value: float, digits: int = 4, largest: float | None = None) -> str:
     most = abs(value) if largest is None else largest
     if most == 0 or not math.isfinite(value):
         return f"{value:g} "
-    exponent = max(-4, min(2, math.floor(math.log10(most) / 3)))
-    return f"{value / 1000.0**exponent:.{digits}g} {('p', 'n', 'µ', 'm', '', 'k', 'M')[exponent + 4]}"
+    exponent = max(-12, min(12, 3 * math.floor(math.log10(most) / 3)))
+    return f"{value / 10.0**exponent:.{digits}g} {_PREFIXES[exponent]}"

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from desktop.core import ticks
 from desktop.core.ticks import Ticks
+from desktop.core.units import format_number
 
 Floats = NDArray[np.float64]
 Kind = Literal["band", "bars", "segments", "line", "whiskers", "points", "boxes"]
@@ -647,7 +648,7 @@ def _ticks(axis: Axis, span: tuple[float, float], count: float, unit: tuple[floa
     first = math.ceil(low)
     step = found.positions[1] - found.positions[0] if len(found.positions) > 1 else 1.0
     rest = [v for v in found.positions if v - first >= 0.8 * step and v <= high]
-    return Ticks([float(first), *rest], [ticks.format_number(v) for v in (first, *rest)])
+    return Ticks([float(first), *rest], [format_number(v) for v in (first, *rest)])
 
 
 def _legend(content: Content, width: float, line: float, measure: Measure) -> tuple[list[float], list[Entry]]:

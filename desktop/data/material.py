@@ -18,6 +18,7 @@ from desktop.core.contrast import Cell, Contrast, table
 from desktop.core.curve import StepCurve
 from desktop.core.density import DRAWN, apart, line_density
 from desktop.core.gantt import NO_REGION, NO_REGION_NAME, OTHER_REGION, region_classes, region_shares
+from desktop.core.labels import ACTIVITIES
 from desktop.core.phase_names import phase_names
 from desktop.core.phase_stats import PhaseRow, phase_table
 from desktop.core.phases import PhaseFit, Sweep, fit_breaks
@@ -32,14 +33,6 @@ from desktop.data.timeline import Timeline, open_timeline
 from desktop.data.utilization import Rules, Utilization, build
 from desktop.progress import Progress, Share
 
-#: The classes of a stack from its bottom, with their names.
-CLASSES = {
-    "computing": "Computing",
-    "overhead": "Overhead",
-    "io": "I/O",
-    "idle": "Idle",
-    "unmeasured": "Not measured",
-}
 #: Figures that can be drawn, in the order of a report.
 FIGURES = {
     "curve": "Utilization and its phases",
@@ -124,7 +117,7 @@ class Bars:
     edges (columns + 1,) : ticks of `unit` seconds since the curve's start. Every break is one of them.
     ticks (rows, columns, classes) : processor-ticks. A row that is not there throughout has fewer than it
         could have.
-    classes : activities by their keys in `CLASSES`, or names of regions, then `shades` are their colours
+    classes : activities by their keys in `ACTIVITIES`, or names of regions, then `shades` are their colours
         (numbers of `desktop.core.gantt`, regions that have none of their own in one class).
     labels (rows,) : what stands beside the rows.
     """
@@ -276,7 +269,7 @@ def stack(use: Utilization, limit: tuple[float, float] | None = None) -> dict[st
     """Processors by class over time, those that occur; what counts as computing is one class. Within `limit`
     (seconds), if one is given."""
     found = {"computing": use.curve()}
-    for name in list(CLASSES)[1:]:
+    for name in list(ACTIVITIES)[1:]:
         drawn_as = frozenset({Activity[name.upper()]}) - use.rules.computing
         level = replace(use, rules=replace(use.rules, computing=drawn_as)).curve()
         if level.level.any():
@@ -334,7 +327,7 @@ def bars(
         classes, shades, lut = _regions(store, timeline.weights(), names or {})
         order = np.arange(len(classes))
     else:
-        classes, shades, lut = tuple(CLASSES), (), None
+        classes, shades, lut = tuple(ACTIVITIES), (), None
         order = np.array([Activity[name.upper()] for name in classes])
     spent = timeline.spent(groups, edges, lut, Share(progress, 0.3, 1))[:, :, order]
     seen = np.flatnonzero(spent.any(axis=(0, 1))).tolist()

@@ -29,7 +29,11 @@ from numpy.typing import NDArray
 import desktop
 from desktop import resources
 from desktop.core.contrast import Cell, Contrast, Phased, table
+from desktop.core.labels import DEGREES
 from desktop.core.phase_stats import PhaseRow
+from desktop.core.ticks import time_unit
+from desktop.core.units import capital, percent, seconds, tenth
+from desktop.core.units import format_number as _number
 from desktop.data.consistency import doubt
 from desktop.data.events import Activity
 from desktop.data.material import FIGURES, Material, Subject, gather
@@ -39,7 +43,6 @@ from desktop.data.utilization import Rules, Utilization
 from desktop.printing import printable
 from desktop.progress import Progress, Share
 
-_KINDS = ("constant", "linear", "quadratic")
 # Rows of a table of regions, locations or changes: what is longer is for the window.
 _REGIONS, _CHANGES, _SHIFTS = 4, 5, 64
 #: What repairs of clocks are.
@@ -354,15 +357,15 @@ def _compared_story(sections: list[Section], contrast: Contrast) -> list[Slide]:
     finding = next(_run_finding(cell, reference) for cell in whole if cell.run != reference)
     every = (block for section in sections for block in section.blocks)
     found = [Slide(finding, block) for block in every if isinstance(block, Picture)]
-    factor, unit = _time_unit(max(run.curve.duration for run in alignment.runs))
-    heads = ("Run", f"Takes ({unit})", "× Length", "Mean", "of P", f"Work (proc·{unit})", "× Work")
+    factor, unit = time_unit(max(run.curve.duration for run in alignment.runs))
+    heads = ("Run", f"Takes ({unit})", "× Length", "Mean", "Efficiency", f"Work (proc·{unit})", "× Work")
     rows = tuple(
         (
             cell.run,
             _number(cell.duration_s / factor),
             _number(cell.duration_ratio),
             _number(cell.mean),
-            _part(cell.efficiency),
+            tenth(cell.efficiency),
             _number(cell.work_s / factor),
             _number(cell.work_ratio),
         )
@@ -381,9 +384,9 @@ def _comparison(contrast: Contrast, material: Material, contents: Contents, numb
     blocks: list[Block] = [Points(tuple(findings), "summary")]
     if "comparison" in contents.figures:
         blocks.append(Picture("comparison", number, findings[0], replace(material, contrast=contrast)))
-    factor, unit = _time_unit(max(run.curve.duration for run in alignment.runs))
+    factor, unit = time_unit(max(run.curve.duration for run in alignment.runs))
     heads = ("Row", "Run", "Phase", f"Start ({unit})", f"Length ({unit})", "× Length", "Mean", "× Mean",
-             "of P", f"Work (proc·{unit})", "× Work", "Alike")  # fmt: skip
+             "Efficiency", f"Work (proc·{unit})", "× Work", "Alike")  # fmt: skip
     rows = tuple(
         (
             cell.label,
@@ -394,10 +397,10 @@ def _comparison(contrast: Contrast, material: Material, contents: Contents, numb
             _number(cell.duration_ratio),
             _number(cell.mean),
             _number(cell.mean_ratio),
-            _part(cell.efficiency),
+            tenth(cell.efficiency),
             _number(cell.work_s / factor),
             _number(cell.work_ratio),
-            _part(cell.alike),
+            tenth(cell.alike),
         )
         for cell in cells
     )
@@ -415,8 +418,8 @@ def _run_finding(cell: Cell, reference: str) -> str:
     )
     more = "as much" if cell.work_ratio == 1 else f"{_number(cell.work_ratio, 3)} times as much"
     return (
-        f"{cell.run} takes {_time(cell.duration_s)}, {longer} {reference}, and computes {more} "
-        f"processor time, {_percent(cell.efficiency)} of what it has."
+        f"{cell.run} takes {seconds(cell.duration_s)}, {longer} {reference}, and computes {more} "
+        f"processor time, {percent(cell.efficiency)} of what it has."
     )
 
 
@@ -450,7 +453,7 @@ class _Run:
     @property
     def _scale(self) -> tuple[float, str]:
         """The unit of times in all tables of the run."""
-        return _time_unit(self.material.curve.duration)
+        return time_unit(self.material.curve.duration)
 
     def facts(self) -> dict[str, Any]:
         fit, store = self.material.fit, self._store
@@ -539,7 +542,7 @@ class _Run:
             "of the run",
             "Kind",
             "Mean",
-            "of P",
+            "Efficiency",
             "of all work",
         )
         cells = [
@@ -547,20 +550,20 @@ class _Run:
                 _called(k, row),
                 _number(row.start_s / factor),
                 _number((row.end_s - row.start_s) / factor),
-                _part((row.end_s - row.start_s) / curve.duration),
-                _KINDS[row.degree],
+                tenth((row.end_s - row.start_s) / curve.duration),
+                DEGREES[row.degree],
                 _number(row.mean),
-                _part(row.efficiency),
-                _part(row.work_s / work),
+                tenth(row.efficiency),
+                tenth(row.work_s / work),
             )
             for k, row in sorted(most, key=lambda found: found[0])
         ]
         if left:
             length, did = sum(r.end_s - r.start_s for r in left), sum(r.work_s for r in left)
             mean = did / length
-            of = _part(mean / curve.capacity) if curve.capacity else "–"
-            cells.append((f"{len(left)} more", "–", _number(length / factor), _part(length / curve.duration),
-                          "–", _number(mean), of, _part(did / work)))  # fmt: skip
+            of = tenth(mean / curve.capacity) if curve.capacity else "–"
+            cells.append((f"{len(left)} more", "–", _number(length / factor), tenth(length / curve.duration),
+                          "–", _number(mean), of, tenth(did / work)))  # fmt: skip
         return ReportTable("Phases", heads, tuple(cells))
 
     def _why(self, kept: Statistics) -> Iterator[tuple[str, ReportTable | Points]]:
@@ -585,16 +588,16 @@ class _Run:
         run = ranges[0][1]
         causes = _causes(run)
         cause, value = min(causes, key=lambda found: found[1])
-        text = f"{cause} limits the run: {_percent(value)}, of a parallel efficiency of "
-        text += _percent(run.parallel_efficiency)
+        text = f"{cause} limits the run: {percent(value)}, of a parallel efficiency of "
+        text += percent(run.parallel_efficiency)
         phases = [(name, s) for name, s in ranges[1:] if math.isfinite(s.parallel_efficiency)]
         if len(phases) < 2:
             return f"{text}."
         name, worst = min(phases, key=lambda found: found[1].parallel_efficiency)
         least, part = min(_causes(worst), key=lambda found: found[1])
         return (
-            f"{text}; {name.lower()} has the least, {_percent(worst.parallel_efficiency)} "
-            f"({least.lower()} {_percent(part)})."
+            f"{text}; {name.lower()} has the least, {percent(worst.parallel_efficiency)} "
+            f"({least.lower()} {percent(part)})."
         )
 
     def _limits_table(self, ranges: Sequence[tuple[str, RangeStats]]) -> ReportTable:
@@ -616,8 +619,8 @@ class _Run:
             values = [stats.parallel_efficiency, stats.load_balance, stats.communication_efficiency]
             more = [stats.serialisation_efficiency, stats.transfer_efficiency] if ideal else []
             rows.append(
-                (name, _number(stats.duration_s / factor), _number(stats.computing), *map(_part, values),
-                 *map(_part, more))
+                (name, _number(stats.duration_s / factor), _number(stats.computing), *map(tenth, values),
+                 *map(tenth, more))
             )  # fmt: skip
         note = "Parallel efficiency = load balance × communication"
         note += " = load balance × serialisation × transfer." if ideal else "."
@@ -636,7 +639,7 @@ class _Run:
         if not most:
             return None
         names = self.subject.names
-        at = {k: _time(self.material.rows[k].start_s) for _, k, _ in most}
+        at = {k: seconds(self.material.rows[k].start_s) for _, k, _ in most}
         _, first, largest = most[0]
         title = f"Most changes from phase {first} to {first + 1}, at {at[first]}: {largest.called(names)}"
         rows = tuple(
@@ -647,10 +650,10 @@ class _Run:
 
     def _regions_told(self, regions: Sequence[RegionRow]) -> str:
         name = self.subject.names.get(regions[0].name, regions[0].name)
-        text = f"{name} takes most of all processors' time, {_percent(regions[0].share)}"
+        text = f"{name} takes most of all processors' time, {percent(regions[0].share)}"
         if len(regions) > 1:
             second = self.subject.names.get(regions[1].name, regions[1].name)
-            text += f", then {second}, {_percent(regions[1].share)}"
+            text += f", then {second}, {percent(regions[1].share)}"
         return f"{text}."
 
     def _regions_table(self, regions: Sequence[RegionRow]) -> ReportTable:
@@ -665,7 +668,7 @@ class _Run:
 
     @property
     def _region_heads(self) -> tuple[str, ...]:
-        return "Range", "Region", "Counts as", "Share", f"Time of its own (proc·{self._scale[1]})", "Calls"
+        return "Range", "Region", "Activity", "Share", f"Exclusive time (proc·{self._scale[1]})", "Calls"
 
     def _region_rows(
         self, name: str, regions: Sequence[RegionRow], most: int
@@ -675,12 +678,19 @@ class _Run:
         for row in regions[:most]:
             counts = "–" if row.activity is None else row.activity.name.lower()
             called = self.subject.names.get(row.name, row.name)
-            yield name, called, counts, _percent(row.share), _number(row.exclusive_s / factor), f"{row.calls}"
+            yield (
+                name,
+                called,
+                counts,
+                percent(row.share),
+                _number(row.exclusive_s / factor),
+                f"{row.calls}",
+            )
         rest = regions[most:]
         if rest:
             share, own = sum(row.share for row in rest), sum(row.exclusive_s for row in rest)
             calls = sum(row.calls for row in rest)
-            yield name, f"({len(rest)} more)", "–", _percent(share), _number(own / factor), f"{calls}"
+            yield name, f"({len(rest)} more)", "–", percent(share), _number(own / factor), f"{calls}"
 
     def _ask(self, kept: Statistics, progress: Progress) -> list[RangeStats | None]:
         """Statistics of the run and of each phase; None of one shorter than a tick."""
@@ -714,13 +724,13 @@ class _Run:
         curve = self.material.curve
         on = f"on {_number(curve.capacity)} processors"
         if self.subject.limit is None:
-            return f"The run takes {_time(curve.duration)} {on}."
+            return f"The run takes {seconds(curve.duration)} {on}."
         whole = self.use.curve()
-        part = _percent(curve.duration / whole.duration)
+        part = percent(curve.duration / whole.duration)
         return (
-            f"The run takes {_time(whole.duration)} {on}. Only {_time(curve.duration)} of it ({part}) are "
-            f"analysed here, from {_time(curve.start)} to {_time(curve.start + curve.duration)}; all that "
-            f"is said of the run is said of this part."
+            f"The run takes {seconds(whole.duration)} {on}. Only {seconds(curve.duration)} of it ({part}) "
+            f"are analysed here, from {seconds(curve.start)} to {seconds(curve.start + curve.duration)}; all "
+            f"that is said of the run is said of this part."
         )
 
     def _lossy(self) -> str:
@@ -744,12 +754,12 @@ class _Run:
         overall = f"{_number(curve.mean)} of {_number(curve.capacity)} processors compute on average{share}"
         if figure == "curve":
             if fit.n == 1:
-                return f"{overall}; one {_KINDS[rows[0].degree]} phase describes the whole run."
+                return f"{overall}; one {DEGREES[rows[0].degree]} phase describes the whole run."
             low = min(range(fit.n), key=lambda k: rows[k].mean)
             part = (rows[low].end_s - rows[low].start_s) / curve.duration
             return (
                 f"{overall}; of {fit.n} phases, phase {low + 1} is the least busy: {_number(rows[low].mean)} "
-                f"for {_percent(part)} of the time."
+                f"for {percent(part)} of the time."
             )
         if figure == "stack":
             parts = {
@@ -761,7 +771,7 @@ class _Run:
             if not most:
                 return f"{overall}."
             names = {"io": "I/O", "unmeasured": "no measurement"}
-            share = f"{names.get(most, most)}: {_percent(parts[most])} of all time"
+            share = f"{names.get(most, most)}: {percent(parts[most])} of all time"
             return f"{overall}; most of the rest is {share}."
         if figure == "residual":
             worst = int(np.argmax([row.error for row in rows]))
@@ -783,8 +793,8 @@ class _Run:
         longest = max(range(len(rows)), key=lambda k: rows[k].end_s - rows[k].start_s)
         row = rows[longest]
         return (
-            f"Phase {longest + 1} is the longest: {_time(row.end_s - row.start_s)}, "
-            f"{_percent((row.end_s - row.start_s) / self.material.curve.duration)} of the run."
+            f"Phase {longest + 1} is the longest: {seconds(row.end_s - row.start_s)}, "
+            f"{percent((row.end_s - row.start_s) / self.material.curve.duration)} of the run."
         )
 
     def _loads(self, kept: Statistics) -> str:
@@ -792,12 +802,12 @@ class _Run:
         if stats is None or not stats.is_processor.any():
             return "Which processors compute when."
         most, least = int(stats.most_loaded(1)[0]), int(stats.idlest(1)[0])
-        high, low = (_percent(float(stats.utilization[i])) for i in (most, least))
+        high, low = (percent(float(stats.utilization[i])) for i in (most, least))
         if most == least:
-            return f"{_capital(kept.name(most))} computes {high} of the time."
+            return f"{capital(kept.name(most))} computes {high} of the time."
         return (
-            f"{_capital(kept.name(most))} computes most, {high} of the time, {kept.name(least)} least, {low}"
-            f"; the load balance is {_percent(stats.load_balance)}."
+            f"{capital(kept.name(most))} computes most, {high} of the time, {kept.name(least)} least, {low}"
+            f"; the load balance is {percent(stats.load_balance)}."
         )
 
     # ---- tables
@@ -805,8 +815,8 @@ class _Run:
     def _phases(self) -> Iterable[Block]:
         fit, rows = self.material.fit, self.material.rows
         factor, unit = self._scale
-        heads = ("Phase", f"Start ({unit})", f"End ({unit})", f"Length ({unit})", "Kind", "Mean", "Least",
-                 "Largest", "of P", f"Work (proc·{unit})", "RMS", "Error (proc·√s)")  # fmt: skip
+        heads = ("Phase", f"Start ({unit})", f"End ({unit})", f"Length ({unit})", "Kind", "Mean", "Min",
+                 "Max", "Efficiency", f"Work (proc·{unit})", "RMS", "Error (proc·√s)")  # fmt: skip
         yield ReportTable(
             "Phases",
             heads,
@@ -816,7 +826,7 @@ class _Run:
                     _number(row.start_s / factor, 6),
                     _number(row.end_s / factor, 6),
                     _number((row.end_s - row.start_s) / factor, 6),
-                    _KINDS[row.degree],
+                    DEGREES[row.degree],
                     _number(row.mean),
                     _number(row.min),
                     _number(row.max),
@@ -894,7 +904,7 @@ class _Run:
                     _number(stats.duration_s / factor),
                     _number(stats.computing),
                     *map(
-                        _part,
+                        tenth,
                         (
                             stats.parallel_efficiency,
                             stats.load_balance,
@@ -934,8 +944,8 @@ class _Run:
         rows = []
         for name, stats in ranges:
             whole = stats.seconds.sum() or math.nan
-            rows.append((name, *(_part(stats.by_activity[a] / whole) for a in seen)))
-        heads = ("Range", *(_capital(a.name.lower()) for a in seen))
+            rows.append((name, *(tenth(stats.by_activity[a] / whole) for a in seen)))
+        heads = ("Range", *(capital(a.name.lower()) for a in seen))
         return ReportTable(
             "Activities, as parts of all processors' time", heads, tuple(rows), part="activities"
         )
@@ -944,7 +954,7 @@ class _Run:
         rows = []
         for name, stats in ranges:
             ends = [int(v[0]) for v in (stats.most_loaded(1), stats.idlest(1)) if v.size]
-            cells = [cell for i in ends for cell in (kept.name(i), _part(float(stats.utilization[i])))]
+            cells = [cell for i in ends for cell in (kept.name(i), tenth(float(stats.utilization[i])))]
             rows.append((name, *(cells or ["–"] * 4)))
         heads = ("Range", "Computes most", "of the time", "Computes least", "of the time")
         return ReportTable("Most and least loaded processors", heads, tuple(rows), part="loads")
@@ -959,7 +969,8 @@ class _Run:
             if changes:
                 told = True
                 yield Paragraph(
-                    f"From phase {k} to phase {k + 1}, at {_time(self.material.rows[k].start_s)}:", "changes"
+                    f"From phase {k} to phase {k + 1}, at {seconds(self.material.rows[k].start_s)}:",
+                    "changes",
                 )
                 yield Points(tuple(change.called(self.subject.names) for change in changes), "changes")
         if not told:
@@ -1030,9 +1041,9 @@ class _Run:
         rows += [(f"Class of {region}", a.name.lower()) for region, a in rules.overrides.items()]
         rows += [(f"Region {region}", f"called {name}") for region, name in subject.names.items()]
         for mark in subject.marks:
-            until = "" if mark.end_s is None else f" to {_time(mark.end_s)}"
+            until = "" if mark.end_s is None else f" to {seconds(mark.end_s)}"
             on = f" on {mark.where}" if mark.where else ""
-            rows.append((f"Annotation at {_time(mark.start_s)}{until}{on}", mark.text))
+            rows.append((f"Annotation at {seconds(mark.start_s)}{until}{on}", mark.text))
         return ReportTable("Options", ("Option", "Value"), tuple(rows), 2, part="options")
 
 
@@ -1067,44 +1078,6 @@ def _formula(row: PhaseRow) -> str:
         factor = ("", f" (t − {row.start_s:.9g})", f" (t − {row.start_s:.9g})²")[power]
         words += f"{sign}{abs(value):.7g}{factor}"
     return words
-
-
-def _number(value: float, significant: int = 4) -> str:
-    """Rounded, without an exponent where it can be read.
-
-    >>> _number(1234.5678), _number(0.0123456), _number(16.0), _number(float("nan"))
-    ('1235', '0.01235', '16', '–')
-    """
-    if not math.isfinite(value):
-        return "–"
-    if value == round(value) and abs(value) < 1e9:
-        return f"{value:.0f}".replace("-", "−")
-    size = math.floor(math.log10(abs(value)))
-    if -4 <= size < 9:
-        return f"{value:.{max(0, significant - 1 - size)}f}".replace("-", "−")
-    return f"{value:.{significant - 1}e}".replace("-", "−")
-
-
-def _time_unit(span: float) -> tuple[float, str]:
-    units = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
-    return next((unit for unit in units if abs(span) >= unit[0]), units[-1])
-
-
-def _time(seconds: float) -> str:
-    factor, unit = _time_unit(seconds) if seconds else (1.0, "s")
-    return f"{_number(seconds / factor)} {unit}"
-
-
-def _percent(part: float) -> str:
-    return "–" if not math.isfinite(part) else f"{100 * part:.2g} %" if part < 0.01 else f"{100 * part:.0f} %"
-
-
-def _part(value: float | None) -> str:
-    return "–" if value is None or not math.isfinite(value) else f"{100 * value:.1f} %"
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 # ------------------------------------------------------------------ HTML

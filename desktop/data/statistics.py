@@ -38,6 +38,7 @@ from desktop.core.curve import StepCurve
 from desktop.core.frames import TABLES, frame
 from desktop.core.gantt import NO_REGION_NAME
 from desktop.core.open_regions import BEGIN, END, activities
+from desktop.core.units import capital, format_number, percent, si
 from desktop.data.classify import is_parallel
 from desktop.data.events import Activity, Location
 from desktop.data.matching import address_of
@@ -751,7 +752,7 @@ class Statistics:
             sentence = (
                 f"{self.name(i)} computes {_now(b, a, ' of the time')}; all processors together {together}."
             )
-            yield Change("location", (i,), a, b, b - a - usual, _capital(sentence))
+            yield Change("location", (i,), a, b, b - a - usual, capital(sentence))
 
     def _messages_changed(self, run: RangeStats, left: RangeStats, right: RangeStats) -> Iterator[Change]:
         if run.messages is None or left.messages is None or right.messages is None:
@@ -768,12 +769,14 @@ class Statistics:
         largest = max(rates[0][of], rates[1][of], usual[of])
         a, b = rates[0][of] / largest, rates[1][of] / largest
         was, now = (
-            (f"{_si(size)}B/s", f" ({_three(count)} messages per second)") if count else ("nothing", "")
+            (f"{si(size, 3)}B/s", f" ({format_number(count, 3)} messages per second)")
+            if count
+            else ("nothing", "")
             for count, size in rates
         )
         verb = " are sent" if rates[1][0] else " is sent"
         yield Change(
-            "messages", (), a, b, b - a, _capital(f"{now[0]}{verb}{now[1]}, {was[0]} before{was[1]}.")
+            "messages", (), a, b, b - a, capital(f"{now[0]}{verb}{now[1]}, {was[0]} before{was[1]}.")
         )
         if not (rates[0][of] and rates[1][of]):
             return  # of nothing there are no parts
@@ -790,7 +793,7 @@ class Statistics:
             pair = f"from {self.name(sender)} to {self.name(receiver) if receiver >= 0 else 'somebody'}"
             what = "bytes" if of else "messages"
             sentence = f"{_now(b, a, f' of all {what} go {pair}')}."
-            yield Change("pair", (sender, receiver), a, b, weight * (b - a), _capital(sentence))
+            yield Change("pair", (sender, receiver), a, b, weight * (b - a), capital(sentence))
 
     def name(self, location: int) -> str:
         """What people call a location: its rank and thread, or what the trace calls it."""
@@ -885,15 +888,6 @@ class _MergedTree:
         return found
 
 
-def _percent(part: float, places: int = 0) -> str:
-    """A part as people read it.
-
-    >>> _percent(0.1234), _percent(0.0004), _percent(1.0), _percent(0.0), _percent(0.1234, 1)
-    ('12 %', '0.04 %', '100 %', '0 %', '12.3 %')
-    """
-    return f"{100 * part:.2g} %" if part < 0.01 else f"{round(100 * part, places):g} %"
-
-
 def _now(after: float, before: float, of: str = "") -> str:
     """A part and what it was, with a decimal if it takes one to tell them apart.
 
@@ -901,33 +895,10 @@ def _now(after: float, before: float, of: str = "") -> str:
     ('12 % of the time, 85 % before', '99.9 %, 99.6 % before', '100 % of the time as before')
     """
     for places in (0, 1):
-        now, was = _percent(after, places), _percent(before, places)
+        now, was = percent(after, places), percent(before, places)
         if now != was:
             return f"{now}{of}, {was} before"
-    return f"{_percent(after)}{of} as before"
-
-
-def _three(value: float) -> str:
-    """Three significant digits, no exponent.
-
-    >>> _three(9658.0), _three(0.123456)
-    ('9660', '0.123')
-    """
-    return f"{float(f'{value:.3g}'):g}"
-
-
-def _capital(sentence: str) -> str:
-    return sentence[:1].upper() + sentence[1:]
-
-
-def _si(value: float) -> str:
-    """Three significant digits and a prefix, for a unit to follow.
-
-    >>> _si(12345.0) + "B/s", _si(0.0) + "B/s"
-    ('12.3 kB/s', '0 B/s')
-    """
-    step = min(4, max(0, int(np.log10(value) // 3))) if value >= 1 else 0
-    return f"{value / 1000.0**step:.3g} {('', 'k', 'M', 'G', 'T')[step]}"
+    return f"{percent(after)}{of} as before"
 
 
 class _Talk:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from desktop.core.ticks import format_number
+from desktop.core.units import format_number
 from desktop.data.chart import Axis, Chosen, Content, Series
 
 Floats = NDArray[np.float64]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
+from desktop.core.labels import ACTIVITIES, MODELS
 from desktop.ui import commands
 from desktop.ui.commands import When, with_common
 from desktop.workbench.model import VIEWS
@@ -14,21 +15,6 @@ if TYPE_CHECKING:
 
 Command: TypeAlias = commands.Command["TracePage", Snapshot]
 
-MODELS = {
-    "constant": "Constant",
-    "linear": "Linear",
-    "quadratic": "Quadratic",
-    "mixed": "Mixed",
-    "budget": "Budget",
-}
-#: classes of the stack, from the bottom
-CLASS_TITLES = {
-    "computing": "Computing",
-    "overhead": "Overhead",
-    "io": "I/O",
-    "idle": "Idle",
-    "unmeasured": "Not measured",
-}
 MODEL_TIPS = {
     "constant": "Each phase is a level",
     "linear": "Each phase is a straight line",
@@ -176,7 +162,7 @@ COMMANDS: tuple[Command, ...] = with_common((
             lambda w: w.zoom_to_selection(), ("Z", "F"), _selected, icon="fit"),
     Command("show_all", "Whole run", "View", "Show the run from beginning to end",
             lambda w: w.curve_view.show_all(), ("Home", "Ctrl+0"), _document, icon="all"),
-    Command("back", "Last view", "View", "Back to what was shown before",
+    Command("back", "Back", "View", "Back to what was shown before",
             lambda w: w.curve_view.back(), ("Alt+Left", "Backspace"), _document, icon="back"),
     Command("forward", "Next view", "View", "Forward again",
             lambda w: w.curve_view.forward(), ("Alt+Right",), _document, icon="forward"),
@@ -215,7 +201,7 @@ COMMANDS: tuple[Command, ...] = with_common((
             mark=lambda w: w.curve_view.levels.log, rule=True),
     Command("present", "Presentation", "View", "The curve over the whole screen, for a room",
             lambda w: w.present(), ("F11",), _fitted, mark=lambda w: w.presentation is not None),
-    *(_shown(name, title, f"Alt+{k}", k == 1) for k, (name, title) in enumerate(CLASS_TITLES.items(), 1)),
+    *(_shown(name, title, f"Alt+{k}", k == 1) for k, (name, title) in enumerate(ACTIVITIES.items(), 1)),
     *(_view(k) for k in range(1, VIEWS + 1)),
     *(_keep(k) for k in range(1, VIEWS + 1)),
     Command("next_trace", "Next trace", "View/Pages", "The next of the project's opened traces",
@@ -235,7 +221,7 @@ COMMANDS: tuple[Command, ...] = with_common((
             lambda w: w.workbench.step_phase(-1), (",",), _fitted, rule=True),
     Command("next_phase", "Next phase", "Analyse", "Select the phase after",
             lambda w: w.workbench.step_phase(1), (".",), _fitted),
-    Command("nothing", "Select nothing", "Analyse", "Let go of a break that is held, then of the selection",
+    Command("nothing", "Clear selection", "Analyse", "Let go of a break that is held, then of the selection",
             lambda w: w.escape(), ("Esc",), _document),
     Command("add_break", "Add break at cursor", "Analyse", "A new break where the pointer is",
             lambda w: w.add_break(), ("B",), _fitted, rule=True),

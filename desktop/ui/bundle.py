@@ -17,10 +17,10 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from desktop.core.units import quantity
 from desktop.printing import printable
 from desktop.ui.dialogs import Dialog
 from desktop.ui.pages import set_up
-from desktop.ui.units import quantity
 from desktop.workbench.bundling import Outside
 
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from PySide6.QtCore import QSize
 from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QToolButton, QWidget
 
+from desktop.core.units import count, instant
 from desktop.ui.guard import guarded
 from desktop.ui.pages import fill_layout
-from desktop.ui.units import count, instant
 from desktop.workbench.limiting import waiting
 from desktop.workbench.workbench import Snapshot, Workbench
 

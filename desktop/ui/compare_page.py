@@ -24,6 +24,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from desktop.core.units import digits
 from desktop.errors import reason
 from desktop.ui import theme as themes
 from desktop.ui.compare.actions import AXES, COMPARE_COMMANDS, COMPARE_MENUS, COMPARE_MOUSE
@@ -34,7 +35,6 @@ from desktop.ui.guard import guarded
 from desktop.ui.page import Page
 from desktop.ui.pages import fill_layout, first_page, quiet, set_up
 from desktop.ui.tables import tab_separated
-from desktop.ui.units import digits
 from desktop.workbench.contrasting import MOST, Contraster, ContrastSnapshot
 from desktop.workbench.jobs import Executor, at_once
 
@@ -142,7 +142,7 @@ class ComparePage(Page):
         space = set_up(QWidget(), sizePolicy=(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred))
         bar.addWidget(space)
         self._again = QPushButton("Match again")
-        self._again.setToolTip("Let go of all matches that were set by hand")
+        self._again.setToolTip("Discard manual matches")
         self._again.clicked.connect(self.bench.match_again)
         bar.addWidget(self._again)
         bar.addWidget(self.to_model_button)

@@ -31,6 +31,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from desktop.core.units import instant
 from desktop.data.message_filter import MessageFilter
 from desktop.data.naming import file_stem
 from desktop.errors import sentence
@@ -38,7 +39,6 @@ from desktop.ui.dialogs import Dialog
 from desktop.ui.guard import guarded
 from desktop.ui.pages import fill_layout, set_up
 from desktop.ui.theme import LIGHT
-from desktop.ui.units import instant
 from desktop.ui.workers import MainThread
 from desktop.workbench import presenting
 from desktop.workbench.jobs import Deliver, Job, Lane, Task

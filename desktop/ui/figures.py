@@ -24,12 +24,13 @@ from PySide6.QtGui import QColor, QImage, QImageWriter, QPageSize, QPainter, QPd
 from desktop.core.density import ink as density_ink
 from desktop.core.gantt import COLOURS as REGION_COLOURS
 from desktop.core.gantt import NO_REGION, OTHER_REGION
+from desktop.core.labels import ACTIVITIES
 from desktop.core.pieces import Breakpoints, pieces
 from desktop.core.selection import AS_SUGGESTED
 from desktop.core.ticks import Ticks
 from desktop.data.chart import Chosen, Content, with_words
 from desktop.data.chart import words as chart_words
-from desktop.data.material import CLASSES, FIGURES, Bars, Drawn, Mark, Material
+from desktop.data.material import FIGURES, Bars, Drawn, Mark, Material
 from desktop.data.sweep_charts import epsilon_chart, epsilon_words
 from desktop.ui import chart_sheet
 from desktop.ui.drawing import (
@@ -105,14 +106,14 @@ _HATCH: dict[str, Hatch] = {"computing": "", "overhead": "/", "io": "x", "idle":
 def ink(look: Look) -> Ink:
     """Grey and patterns are for paper: white ground and black text whatever the theme."""
     theme = coloured(DARK if look.dark and look.style == "colour" else LIGHT, look.colours)
-    areas = {name: Fill(getattr(theme, name)) for name in CLASSES}
+    areas = {name: Fill(getattr(theme, name)) for name in ACTIVITIES}
     regions = _region_fills(theme, look.style)
     if look.style == "grey":
-        areas = {name: Fill(_GREY[name]) for name in CLASSES}
+        areas = {name: Fill(_GREY[name]) for name in ACTIVITIES}
         return Ink("#ffffff", "#000000", "#404040", "#606060", "#d8d8d8", "#5a5a5a", "#000000", "#404040",
                    "#000000", areas, regions, True, _GREY_RUNS)  # fmt: skip
     if look.style == "patterns":
-        areas = {name: Fill(getattr(theme, name), 1.0, _HATCH[name], "#30363d") for name in CLASSES}
+        areas = {name: Fill(getattr(theme, name), 1.0, _HATCH[name], "#30363d") for name in ACTIVITIES}
     strong = "#ffffff" if theme.dark else "#000000"
     return Ink(theme.background, strong, theme.muted, theme.border, theme.grid, theme.curve, theme.fit,
                theme.residual, theme.selection, areas, regions, look.style == "patterns",

@@ -46,9 +46,9 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from desktop.core import units
 from desktop.data import memory
 from desktop.ui import theme as themes
-from desktop.ui import units
 from desktop.ui.commands import KINDS
 from desktop.ui.dialogs import end_dialogs
 from desktop.ui.guard import guarded

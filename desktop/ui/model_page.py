@@ -27,6 +27,7 @@ from PySide6.QtWidgets import (
 )
 
 from desktop import resources
+from desktop.core.units import count
 from desktop.ui import theme as themes
 from desktop.ui.guard import guarded
 from desktop.ui.model.actions import MODEL_COMMANDS, MODEL_MENUS, MODEL_MOUSE
@@ -38,7 +39,6 @@ from desktop.ui.model.table_pane import TablePane
 from desktop.ui.page import Page
 from desktop.ui.pages import fill_layout, first_page, quiet, scrolled, set_up
 from desktop.ui.tables import tab_separated
-from desktop.ui.units import count
 from desktop.ui.workers import program_thread
 from desktop.workbench import model_results as results
 from desktop.workbench.jobs import Executor, at_once
@@ -260,7 +260,7 @@ class ModelPage(Page):
         told = " and ".join(f"“{name}”" for name in names or ())
         self.tell(
             "alike", "notice", told and f"{told} differ by blanks or case only. Are they the same?",
-            action="Call them by one name", act=self._merge, dismissed=self._keep_apart,
+            action="Merge names", act=self._merge, dismissed=self._keep_apart,
         )  # fmt: skip
 
     def _merge(self) -> None:

@@ -67,7 +67,7 @@ class OpenDialog(Dialog):
 
         self.source = set_up(QLineEdit(), objectName="source", textChanged=lambda _: self._refresh())
         self.kind = set_up(QComboBox(), objectName="kind")
-        self.kind.addItem("Found from the content", None)
+        self.kind.addItem("Detect", None)
         for format_id in FORMATS:
             title = importer(format_id).title
             self.kind.addItem(title[:1].upper() + title[1:], format_id)

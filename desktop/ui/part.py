@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QDialogButtonBox, QFormLayout, QLabel, QLineEdit, QWidget
 
+from desktop.core.units import quantity
 from desktop.errors import DesktopError
 from desktop.ui.dialogs import Dialog
 from desktop.ui.pages import set_up
-from desktop.ui.units import quantity
 
 
 class PartDialog(Dialog):

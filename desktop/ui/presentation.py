@@ -28,7 +28,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QSlider, QWidget
 
-from desktop.core.ticks import format_number
+from desktop.core.units import digits, format_number, instant, quantity
 from desktop.printing import printable
 from desktop.ui import figures
 from desktop.ui.drawing import FAMILY, MM_PER_POINT, QtSheet
@@ -37,7 +37,6 @@ from desktop.ui.figures import Look
 from desktop.ui.guard import guarded
 from desktop.ui.pages import set_up
 from desktop.ui.theme import Theme
-from desktop.ui.units import digits, instant, quantity
 from desktop.workbench.workbench import Snapshot, Workbench
 
 if TYPE_CHECKING:

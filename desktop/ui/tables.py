@@ -63,13 +63,13 @@ from PySide6.QtWidgets import (
 )
 
 from desktop.core.frames import ArrayTable
+from desktop.core.units import Scale, common, digits, grouped, time_scale
 from desktop.errors import reason
 from desktop.printing import as_csv
 from desktop.printing import guarded as harmless
 from desktop.ui.guard import guarded
 from desktop.ui.pages import set_up
 from desktop.ui.theme import LIGHT, Theme
-from desktop.ui.units import Scale, common, digits, grouped, time_scale
 from desktop.ui.workers import MainThread
 
 if TYPE_CHECKING:

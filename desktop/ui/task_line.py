@@ -19,9 +19,9 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from desktop.core.units import left
 from desktop.ui.guard import guarded
 from desktop.ui.pages import fill_layout, set_up
-from desktop.ui.units import left
 from desktop.workbench.jobs import Task
 
 

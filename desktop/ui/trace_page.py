@@ -38,7 +38,7 @@ from PySide6.QtWidgets import (
 )
 
 from desktop import resources
-from desktop.core.ticks import format_number
+from desktop.core.units import digits, format_number, instant, quantity, scaled, signed, time_scale
 from desktop.data.naming import run_name
 from desktop.data.tables import holds_measurements
 from desktop.ui import theme as themes
@@ -61,7 +61,6 @@ from desktop.ui.plots.timeline_pane import TimelinePane
 from desktop.ui.project_desk import ProjectDesk, is_project_file
 from desktop.ui.settings import STATE_VERSION
 from desktop.ui.start_page import StartPage
-from desktop.ui.units import digits, instant, quantity, scaled, signed, time_scale
 from desktop.workbench.model import OpenOptions
 from desktop.workbench.workbench import Snapshot, Workbench
 

@@ -11,6 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from desktop.core.labels import ACTIVITIES, DEFAULT_MODEL, MODELS
 from desktop.data.message_filter import ALL_MESSAGES, MessageFilter
 from desktop.data.naming import run_name
 from desktop.workbench.levels import AT_FIRST, Levels
@@ -20,10 +21,6 @@ if TYPE_CHECKING:  # brings numba, which the window loads only after it is on sc
     from desktop.data.tables import Repeats, TableEdits
     from desktop.data.utilization import Rules
 
-#: Classes that can be drawn above each other, in drawing order.
-CLASSES = ("computing", "overhead", "io", "idle", "unmeasured")
-DEFAULT_MODEL = "mixed"
-MODELS = ("constant", "linear", "quadratic", "mixed", "budget")
 #: Those whose phases are of several degrees.
 MIXING = ("mixed", "budget")
 #: Units of time in a curve file.
@@ -144,15 +141,15 @@ class View:
 
     selection: tuple[float, float] | None = None
     phase: int | None = None
-    shown: frozenset[str] = frozenset(CLASSES)
+    shown: frozenset[str] = frozenset(ACTIVITIES)
     span: tuple[float, float] | None = None
     order: str = ""
     messages: MessageFilter = ALL_MESSAGES
     levels: Levels = AT_FIRST
 
     def problem(self) -> str:
-        if not self.shown <= set(CLASSES):
-            return f"shown has other classes than {', '.join(CLASSES)}"
+        if not self.shown <= set(ACTIVITIES):
+            return f"shown has other classes than {', '.join(ACTIVITIES)}"
         if any(ends is not None and ends[0] > ends[1] for ends in (self.selection, self.span)):
             return "a range ends before it begins"
         return "phase is negative" if self.phase is not None and self.phase < 0 else ""

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from desktop.core.units import digits
+
 if TYPE_CHECKING:
     from pandas import DataFrame
 
@@ -472,13 +474,13 @@ def summary(fit: ModelFit, individual: ModelFit | None, test: FTest | None, left
     lines = [
         f"{' + '.join(fit.functions)}, {how}: N = {fit.n}{out}, {fit.npar} parameters, {fit.status}"
         + (
-            f", {fit.starts_agreeing} of {fit.starts} starts agree, condition {_number(fit.condition)}"
+            f", {fit.starts_agreeing} of {fit.starts} starts agree, condition {digits(fit.condition)}"
             if fit.kind == "joint"
             else ""
         ),
-        f"SSE {_number(fit.sse, 6)} of SST {_number(fit.sst, 6)}; R² {fit.r2:.5f} "
-        f"{'of the logarithms' if log else 'against zero (uncentred)'}, {_number(fit.r2_centred, 5)} against "
-        f"the mean; s {_number(fit.s)}; AICc {_number(fit.aicc, 5)}; relative error mean "
+        f"SSE {digits(fit.sse, 6)} of SST {digits(fit.sst, 6)}; R² {fit.r2:.5f} "
+        f"{'of the logarithms' if log else 'against zero (uncentred)'}, {digits(fit.r2_centred, 5)} against "
+        f"the mean; s {digits(fit.s)}; AICc {digits(fit.aicc, 5)}; relative error mean "
         f"{100 * fit.mean_relative_error:.1f} %, largest {100 * fit.max_relative_error:.1f} %",
     ]
     if test is not None:
@@ -501,7 +503,7 @@ def f_test_words(test: FTest) -> str:
         else "nothing speaks against the product form"
     )
     return (
-        f"Against fits of every cell: F({test.df1}, {test.df2}) = {_number(test.f, 3)}, P {chance}: {verdict}"
+        f"Against fits of every cell: F({test.df1}, {test.df2}) = {digits(test.f, 3)}, P {chance}: {verdict}"
     )
 
 
@@ -542,14 +544,14 @@ def _time_answer(fit: ModelFit, c: int, s: int, p: float) -> str:
     value, low, high = (float(_shown(fit, c, s, at, part, "time")[0]) for part in interval(fit, c, s, at))
     unit = time_unit(fit)
     if value <= 0:
-        said = f"The model gives {_number(value)} {unit}, which is no time: its functions do not fit here."
+        said = f"The model gives {digits(value)} {unit}, which is no time: its functions do not fit here."
     elif np.isfinite(low):
         said = (
-            f"{_number(value)} {unit}; one new measurement lies between {_number(max(low, 0.0))} and "
-            f"{_number(high)} {unit} with 95 % probability, if the model holds."
+            f"{digits(value)} {unit}; one new measurement lies between {digits(max(low, 0.0))} and "
+            f"{digits(high)} {unit} with 95 % probability, if the model holds."
         )
     else:
-        said = f"{_number(value)} {unit}, without an interval: the cell has no points to spare."
+        said = f"{digits(value)} {unit}, without an interval: the cell has no points to spare."
     note = _range_note(fit, c, s, p)
     return f"{said} {note[:1].upper()}{note[1:]}." if note else said
 
@@ -609,7 +611,7 @@ def _falling_answer(fit: ModelFit, c: int, s: int) -> str:
             "these functions do not describe the cell there."
         )
     return (
-        f"Up to p = {_whole(best)}, where it is {_number(value)} {time_unit(fit)}; beyond, more processors "
+        f"Up to p = {_whole(best)}, where it is {digits(value)} {time_unit(fit)}; beyond, more processors "
         f"cost time.{tail}"
     )
 
@@ -651,13 +653,3 @@ def _at_large(text: str) -> float:
 
 def _whole(p: float) -> str:
     return f"{p:,.0f}".replace(",", " ") if p >= 10 else f"{p:.1f}"
-
-
-def _number(value: Any, significant: int = 4) -> str:
-    """Digits as they are worth; the minus sign as people write it."""
-    if not np.isfinite(value):
-        return "–"
-    if value and not 1e-4 <= abs(value) < 1e7:
-        return f"{value:.{significant - 1}e}".replace("-", "−")
-    places = max(0, significant - 1 - (int(np.floor(np.log10(abs(value)))) if value else 0))
-    return f"{value:.{places}f}".replace("-", "−")

@@ -17,9 +17,11 @@ from numpy.typing import NDArray
 from desktop.core import ticks
 from desktop.core.curve import StepCurve
 from desktop.core.envelope import Columns, envelope
+from desktop.core.labels import ACTIVITIES
 from desktop.core.matching import NONE
 from desktop.core.pieces import Breakpoints, breakpoints, residual, visible
-from desktop.core.ticks import Ticks, format_number
+from desktop.core.ticks import Ticks
+from desktop.core.units import format_number
 from desktop.workbench import levels as heights
 from desktop.workbench.levels import AT_FIRST, Heights, Levels, limits, line_heights, residual_reach, share
 
@@ -31,18 +33,12 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 Measure = Callable[[str], float]
 
-#: Activities from the bottom of a stack to its top.
-ACTIVITIES = ("computing", "overhead", "io", "idle", "unmeasured")
 #: Words of plots over time, by the keys under which they may be replaced.
 WORDS = {
     "time": "Time",
     "processors": "Processors",
     "utilization": "Utilization",
-    "computing": "Computing",
-    "overhead": "Overhead",
-    "io": "I/O",
-    "idle": "Idle",
-    "unmeasured": "Not measured",
+    **ACTIVITIES,
     "extremes": "Min to max",
     "fit": "Fit: {0} ({1})",
     "break": "Breakpoint and its range",

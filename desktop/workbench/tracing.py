@@ -9,11 +9,11 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from desktop.core.labels import ACTIVITIES
 from desktop.data.naming import location_name, run_name
 from desktop.workbench.jobs import Job
 from desktop.workbench.model import (
     AS_FOUND,
-    CLASSES,
     Annotation,
     OpenOptions,
     PhaseSettings,
@@ -61,7 +61,7 @@ class Document:
 
 @dataclass(frozen=True, eq=False)
 class TraceRun:
-    """Its utilization under one set of rules. `stack`: those of `CLASSES` that occur, `curve` first.
+    """Its utilization under one set of rules. `stack`: those of `ACTIVITIES` that occur, `curve` first.
 
     Where the analysis is limited, `curve` and `stack` are the part within `limit` (seconds), and `unlimited`
     is the same without. `structure`: what processors are in when;
@@ -198,7 +198,7 @@ def build_run(store: Any, rules: Rules | None, key: SweepKey, job: Job) -> tuple
     utilization = build(store, rules, job)
     curve = utilization.curve()
     stack = {"computing": curve}
-    for name in CLASSES[1:]:
+    for name in list(ACTIVITIES)[1:]:
         # What counts as computing is not drawn a second time.
         drawn_as = frozenset({Activity[name.upper()]}) - rules.computing
         level = replace(utilization, rules=replace(rules, computing=drawn_as)).curve()
@@ -287,9 +287,10 @@ def with_breaks(run: TraceRun, phases: PhaseSettings, like: PhaseFit | None = No
     from desktop.core.phases import fit_breaks
     from desktop.core.selection import AS_SUGGESTED
 
+    suggested, phases = phases.suggested, within(phases, run.curve)
     assert phases.breaks is not None
     found = fit_breaks(run.curve, phases.breaks, phases.model, degrees=phases.degrees, like=like)
-    return replace(found, note=AS_SUGGESTED) if phases.suggested else found
+    return replace(found, note=AS_SUGGESTED) if suggested else found
 
 
 def named(run: TraceRun, fit: PhaseFit, project: Project) -> PhaseFit:

@@ -19,6 +19,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from desktop.core.labels import ACTIVITIES, MODELS
 from desktop.data import project_file, structure
 from desktop.data.events import Activity
 from desktop.data.project_file import (
@@ -38,9 +39,7 @@ from desktop.progress import Progress
 from desktop.workbench.keeping import read_workspace
 from desktop.workbench.model import (
     AXES,
-    CLASSES,
     COLOURS,
-    MODELS,
     AnalysisSettings,
     Annotation,
     Comparison,
@@ -78,13 +77,13 @@ def asked_phases(draw: st.DrawFn) -> PhaseSettings:
     if breaks is not None and draw(st.booleans()):
         degrees = tuple(draw(st.integers(-1, 2)) for _ in breaks[1:])
     return PhaseSettings(
-        draw(st.sampled_from(MODELS)), draw(st.integers(1, 999)), draw(times), breaks, degrees
+        draw(st.sampled_from(list(MODELS))), draw(st.integers(1, 999)), draw(times), breaks, degrees
     )
 
 
 phases = asked_phases()
 views = st.builds(
-    View, spans, st.integers(0, 99) | st.none(), st.frozensets(st.sampled_from(CLASSES)), spans, text
+    View, spans, st.integers(0, 99) | st.none(), st.frozensets(st.sampled_from(list(ACTIVITIES))), spans, text
 )
 activities = st.sampled_from(list(Activity))
 rules = st.builds(

@@ -24,6 +24,7 @@ from PySide6.QtWidgets import (
 from pytestqt.qtbot import QtBot
 
 from desktop import resources
+from desktop.core.units import digits
 from desktop.data.experiment import (
     JOURNAL,
     Experiment,
@@ -45,7 +46,6 @@ from desktop.ui.plots.chart import Chart
 from desktop.ui.settings import Settings
 from desktop.ui.tables import FrameView, comma_separated, latex, markdown
 from desktop.ui.theme import DARK, LIGHT
-from desktop.ui.units import digits
 from tests.experiments import SCRIPT, needs_shell, small
 from tests.ui.scene import alone
 

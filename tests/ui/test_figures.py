@@ -21,10 +21,11 @@ from PySide6.QtWidgets import QApplication
 from desktop.core.contrast import Contrast, Phased, align, place
 from desktop.core.curve import StepCurve
 from desktop.core.gantt import NO_REGION, OTHER_REGION
+from desktop.core.labels import ACTIVITIES
 from desktop.core.phase_stats import phase_table
 from desktop.core.phases import PhaseFit, fit_breaks, sweep
 from desktop.core.selection import suggest
-from desktop.data.material import CLASSES, FIGURES, Bars, Mark, Material, tables
+from desktop.data.material import FIGURES, Bars, Mark, Material, tables
 from desktop.printing import printable
 from desktop.ui import figures
 from desktop.ui.app import load_font
@@ -67,15 +68,15 @@ def material(levels: list[float], n: int = 3, title: str = "run", names: tuple[s
 
 def timeline_of(rows: tuple[str, ...], end: float, columns: int = 40) -> Bars:
     """A timeline in which every row spends other parts of each column in each class."""
-    cells = np.arange(len(rows) * columns * len(CLASSES)).reshape(len(rows), columns, -1) * 7919 % 100
-    ticks = np.maximum(cells - 60, 0) * (1000 // cells.max(initial=1) // len(CLASSES))
+    cells = np.arange(len(rows) * columns * len(ACTIVITIES)).reshape(len(rows), columns, -1) * 7919 % 100
+    ticks = np.maximum(cells - 60, 0) * (1000 // cells.max(initial=1) // len(ACTIVITIES))
     return Bars(
         rows,
         (1,) * len(rows),
         np.arange(columns + 1, dtype=np.int64) * 1000,
         end / columns / 1000,
         ticks.astype(np.int64),
-        tuple(CLASSES),
+        tuple(ACTIVITIES),
     )
 
 
@@ -255,10 +256,10 @@ def luminance(colour: str) -> float:
 
 def test_styles_tell_areas_apart_without_colour() -> None:
     grey = figures.ink(Look(style="grey"))
-    for one, other in itertools.combinations((luminance(grey.areas[name].colour) for name in CLASSES), 2):
+    for one, other in itertools.combinations((luminance(grey.areas[name].colour) for name in ACTIVITIES), 2):
         assert (max(one, other) + 0.05) / (min(one, other) + 0.05) > 1.1
     hatched = figures.ink(Look(style="patterns"))
-    assert len({hatched.areas[name].hatch for name in CLASSES}) == len(CLASSES)
+    assert len({hatched.areas[name].hatch for name in ACTIVITIES}) == len(ACTIVITIES)
     for style in ("grey", "patterns"):
         svg = figures.svg("epsilon", material(WAVE, 2), Look(style=style))  # type: ignore[arg-type] # of two
         assert "stroke-dasharray" in svg
@@ -318,7 +319,7 @@ def test_the_chosen_colours_are_those_of_the_figure(dark: bool) -> None:
     for name in COLOUR_SETS:
         theme = coloured(DARK if dark else LIGHT, name)
         look = Look(dark=dark, colours=name)
-        for key in CLASSES:
+        for key in ACTIVITIES:
             assert figures.ink(look).areas[key].colour == getattr(theme, key)
             assert getattr(theme, key) in figures.svg("timeline", made, look)
         # Whatever a region is called, the figure's own texts stay.

@@ -236,7 +236,7 @@ def test_names_that_look_alike_are_offered_to_be_merged(window: ModelPage) -> No
     window.bench.open("code,system,p,time\n" + "\n".join(rows))
     assert window.frame.notice_bar.isVisible() and "“SP2” and “sp 2”" in window.frame.notice_bar.sentence
     assert fit_of(window).data.systems == ("SP2", "sp 2", "T3D")
-    press(window.frame.notice_bar, "Call them by one name")
+    press(window.frame.notice_bar, "Merge names")
     assert fit_of(window).data.systems == ("SP2", "T3D") and not window.frame.notice_bar.isVisible()
     trigger(window, "undo")
     assert window.frame.notice_bar.isVisible()

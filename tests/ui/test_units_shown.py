@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
-from desktop.cli import _column
+from desktop.commands.terminal import column
 from desktop.core.frames import TABLES, Field, frame
 from desktop.core.ticks import time_unit
+from desktop.core.units import instant, processor_seconds
 from desktop.resources import samples
 from desktop.ui.compare.cells import COLUMNS
 from desktop.ui.exporting import FigureDialog
@@ -25,7 +26,6 @@ from desktop.ui.panels.profile import FLAT, TREE
 from desktop.ui.plots.navigation import Navigation
 from desktop.ui.settings import Settings
 from desktop.ui.tables import Column, FrameModel
-from desktop.ui.units import instant, processor_seconds
 from desktop.workbench.workbench import Snapshot
 from tests.ui.scene import Scene
 
@@ -42,7 +42,7 @@ def test_a_column_has_one_prefix(values: list[float]) -> None:
     seconds = {"s": 1.0, "ms": 1e-3, "µs": 1e-6, "ns": 1e-9, "ps": 1e-12}[unit]
     for row, value in enumerate(values):
         assert float(model.text(row, 0).replace("−", "-")) * seconds == pytest.approx(value, rel=1e-3)
-    assert len({text[-1:] if text[-1:].isalpha() else "" for text in _column(values)}) == 1
+    assert len({text[-1:] if text[-1:].isalpha() else "" for text in column(values)}) == 1
 
 
 @given(st.floats(1e-6, 1e4), st.lists(st.tuples(st.floats(0, 1), st.floats(1e-3, 1.2)), max_size=12))
@@ -153,7 +153,7 @@ def test_processor_seconds(value: float, text: str) -> None:
     assert processor_seconds(value) == text
 
 
-def test_a_comparison_has_one_prefix_a_column() -> None:
+def test_a_comparison_has_one_prefix_acolumn() -> None:
     """Of a run of some microseconds: work is in the unit of its times, and differences in that of both."""
     given = {"duration_s": 4e-6, "work_s": 8e-6, "work_difference_s": -3e-9, "mean": 2.0}
     texts = {"label": "run", "run": "a", "phase": None}

@@ -15,7 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from desktop import cli
+from desktop.commands.phases import PHASE_COLUMNS
+from desktop.commands.terminal import plain_values
 from desktop.core import tree
+from desktop.core.labels import MODELS
 from desktop.core.phase_stats import phase_table
 from desktop.core.phases import fit
 from desktop.data.explain import explained
@@ -24,7 +27,7 @@ from desktop.data.statistics import Statistics
 from desktop.workbench.contrasting import Contraster
 from desktop.workbench.keeping import Keeper
 from desktop.workbench.limiting import limited, waiting
-from desktop.workbench.model import MODELS, KeptRun, PhaseSettings, Project, SetAside, TraceId, Workspace
+from desktop.workbench.model import KeptRun, PhaseSettings, Project, SetAside, TraceId, Workspace
 from desktop.workbench.workbench import Workbench
 from tests.data_layer import archives
 from tests.inline import Inline
@@ -42,7 +45,7 @@ spans = st.tuples(st.integers(0, 200), st.integers(1, 200)).map(
 
 @st.composite
 def projects(draw: st.DrawFn) -> Project:
-    model = draw(st.sampled_from(MODELS))
+    model = draw(st.sampled_from(list(MODELS)))
     locked = tuple(draw(inner))
     n = draw(st.integers(1, 9)) + 2 * len(locked) + 1
     found = PhaseSettings(model, n, locked)
@@ -123,7 +126,7 @@ def shown_stats(bench: Workbench) -> list[dict[str, Any]]:
     kept, run, found = Statistics(bench._store), bench.snapshot.run, bench.snapshot.explained
     assert run is not None
     plain = [explained(bench._store, kept, run.utilization, found.stats[0], one) for one in found.stats]
-    rows: list[dict[str, Any]] = cli._plain(plain)
+    rows: list[dict[str, Any]] = plain_values(plain)
     return rows
 
 
@@ -144,8 +147,8 @@ def test_the_numbers_are_those_of_start_and_end(
     assert found.fit is not None and found.run is not None and not found.refining
     alone = fit(found.run.curve, 6, model)
     assert phases["breaks_s"] == alone.breaks.tolist() and phases["epsilon"] == alone.epsilon
-    rows = [[getattr(row, name) for name in cli.PHASE_COLUMNS] for row in phase_table(found.run.curve, alone)]
-    assert [[row[name] for name in cli.PHASE_COLUMNS] for row in phases["phases"]] == cli._plain(rows)
+    rows = [[getattr(row, name) for name in PHASE_COLUMNS] for row in phase_table(found.run.curve, alone)]
+    assert [[row[name] for name in PHASE_COLUMNS] for row in phases["phases"]] == plain_values(rows)
     # The fit that is shown is from all n in one go: the same error, its breaks within their rounding.
     assert found.fit.epsilon == pytest.approx(alone.epsilon, rel=1e-9)
     assert found.fit.breaks.tolist() == pytest.approx(alone.breaks.tolist(), abs=1e-5 * length)

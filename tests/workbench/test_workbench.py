@@ -11,10 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from desktop.core.curve import StepCurve
+from desktop.core.labels import MODELS
 from desktop.core.phases import PhaseFit, fit_breaks
 from desktop.core.phases import fit as best_fit
 from desktop.workbench.keeping import Keeper
-from desktop.workbench.model import MODELS, View
+from desktop.workbench.model import View
 from desktop.workbench.workbench import N_LIMIT, Snapshot, Workbench
 from tests.inline import Inline, Later
 
@@ -199,7 +200,7 @@ def test_moving_one_break_leaves_all_other_phases_as_they_are(data: st.DataObjec
     edges = start + np.concatenate(([0], np.cumsum(rng.integers(1, 100, steps))))
     level = np.cumsum(rng.integers(-3, 4, steps)) + rng.integers(0, 5, steps)
     curve = StepCurve(edges, level, unit=data.draw(st.sampled_from([1.0, 1e-9, 1 / 3e9])))
-    model = data.draw(st.sampled_from(MODELS))
+    model = data.draw(st.sampled_from(list(MODELS)))
     n = data.draw(st.integers(3, 7)) * (3 if model == "budget" else 1)
     before = best_fit(curve, n, model)
     if before.n < 3 or not np.all(np.diff(before.breaks) > 0):

@@ -16,7 +16,7 @@ from desktop.core.contrast import Contrast
 from desktop.core.curve import StepCurve
 from desktop.core.envelope import envelope
 from desktop.core.matching import NONE
-from desktop.core.ticks import format_number
+from desktop.core.units import digits, format_number, quantity
 from desktop.data.chart import MARKS, AxisChoice
 from desktop.ui.guard import guarded
 from desktop.ui.plots import plot_menu, scales
@@ -27,7 +27,6 @@ from desktop.ui.plots.scene import Draw, DrawnAxis, PixelItem, blit, lane_plot, 
 from desktop.ui.plots.time_plot import Drag, TimePlot, margins, paint_box
 from desktop.ui.plots.words import words
 from desktop.ui.theme import SERIES
-from desktop.ui.units import digits, quantity
 from desktop.workbench.time_plots import AxisData as AxisOf
 from desktop.workbench.time_plots import Comparing, PlotData, comparison
 from desktop.workbench.time_plots import LaneData as LaneOf

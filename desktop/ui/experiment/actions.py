@@ -76,7 +76,7 @@ EXPERIMENT_COMMANDS: tuple[ExperimentCommand, ...] = with_common((
     ExperimentCommand("half", "Half effects", "View", "Show the model's coefficients instead of full effects",
                       lambda w: w.toggle_half(), ("H",), _something,
                       lambda w: w.bench.snapshot.project.analysis.half, rule=True),
-    ExperimentCommand("nothing", "Select nothing", "View", "Mark no effect",
+    ExperimentCommand("nothing", "Clear selection", "View", "Mark no effect",
                       lambda w: w.bench.select(""), ("Esc",), _something),
     ExperimentCommand("check", "Check and estimate", "Run", "Build and run the base and everything on",
                       lambda w: w.bench.check(), ("F7",), _ready),

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from desktop.core.effects import Dose, Effect, Effects
+from desktop.core.units import digits
 from desktop.data.chart import MARKS, Axis, Content, Series
-from desktop.ui.units import digits
 from desktop.workbench.comparing import Scaled
 
 Floats = NDArray[np.float64]

@@ -17,6 +17,7 @@ from PySide6.QtWidgets import (
 
 from desktop.core.array_search import LevelMean
 from desktop.core.effects import Dose
+from desktop.core.units import digits
 from desktop.data.chart import Axis, Content, Series
 from desktop.data.structure import LARGEST
 from desktop.ui.experiment import charts
@@ -25,7 +26,6 @@ from desktop.ui.pages import beside, group, row, set_up, stacked
 from desktop.ui.plots.chart import Chart
 from desktop.ui.tables import Column, FrameView, TableRow, Value
 from desktop.ui.theme import Theme
-from desktop.ui.units import digits
 from desktop.workbench import comparing
 from desktop.workbench.comparing import Compared, Scaled
 from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot

@@ -22,13 +22,13 @@ from PySide6.QtWidgets import (
 
 from desktop.core.design import ARRAYS, MOST_RUNS, Design, Offer, roman, smallest_runs
 from desktop.core.effects import detectable
+from desktop.core.units import count, digits, quantity
 from desktop.data.experiment import Experiment, Factor, Plan
 from desktop.ui.experiment.parts import Step, button, choice, fill, form, line, quiet
 from desktop.ui.experiment.sheet import sheet_html, write_pdf
 from desktop.ui.pages import beside, group, row, set_up, stacked
 from desktop.ui.tables import Column, FrameView, TableRow
 from desktop.ui.theme import Theme
-from desktop.ui.units import count, digits, quantity
 from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot
 
 _KINDS = (

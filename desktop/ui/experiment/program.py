@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
     QVBoxLayout,
 )
 
+from desktop.core.units import quantity
 from desktop.data.experiment import UNITS, Experiment, Factor, Program, Response, Switch
 from desktop.data.pilot import sized
 from desktop.ui.experiment.parts import Step, button, form, line, quiet, shown_words, typed_words
@@ -25,7 +26,6 @@ from desktop.ui.experiment.pilot import PilotDialog
 from desktop.ui.pages import beside, group, row, set_up, stacked
 from desktop.ui.tables import Column, FrameView, TableRow
 from desktop.ui.theme import Theme
-from desktop.ui.units import quantity
 from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot
 
 _DELAY = re.compile(r"-DSPT_DELAY=(\d+)")

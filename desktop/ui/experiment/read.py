@@ -21,6 +21,7 @@ from PySide6.QtWidgets import (
 )
 
 from desktop.core.effects import Effect, Effects
+from desktop.core.units import count, digits
 from desktop.data.chart import Axis, Content
 from desktop.ui.experiment import charts, effect_rows
 from desktop.ui.experiment.parts import Step, button, choice, fill, quiet
@@ -29,7 +30,6 @@ from desktop.ui.pages import beside, fill_layout, row, scrolled, set_up, stacked
 from desktop.ui.plots.chart import Chart
 from desktop.ui.tables import Column, FrameView, TableRow
 from desktop.ui.theme import Theme
-from desktop.ui.units import count, digits
 from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot
 
 _ERRORS = (

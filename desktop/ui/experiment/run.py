@@ -18,13 +18,13 @@ from PySide6.QtWidgets import (
     QVBoxLayout,
 )
 
+from desktop.core.units import count, digits, left, quantity
 from desktop.data.experiment import Experiment, Trial
 from desktop.ui.experiment.parts import Step, button, quiet
 from desktop.ui.mnemonics import rename
 from desktop.ui.pages import beside, group, row, scrolled, set_up, stacked
 from desktop.ui.tables import Column, FrameView, TableRow, Value
 from desktop.ui.theme import Theme
-from desktop.ui.units import count, digits, left, quantity
 from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot, Imported
 
 _TONES = {"failed": "warning", "disturbed": "warning", "excluded": "faint", "planned": "faint"}

@@ -70,7 +70,7 @@ MODEL_COMMANDS: tuple[ModelCommand, ...] = with_common((
     ModelCommand("suspects", "Select rows that stand out", "Edit",
                  "Rows whose residual is too large for so many rows",
                  lambda w: w.select_suspects(), ("Ctrl+D",), _fitted),
-    ModelCommand("nothing", "Select nothing", "Edit", "Let go of the selected rows",
+    ModelCommand("nothing", "Clear selection", "Edit", "Let go of the selected rows",
                  lambda w: w.bench.pick(()), ("Esc",), _selected),
     ModelCommand("joint", "All cells together", "Model", "One work per code, one speed per system",
                  lambda w: w.bench.set_joint(True), ("Ctrl+J",), _table,

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from desktop.core.units import digits
 from desktop.data.chart import MARKS, SERIES, Axis, Cells, Content, Series
-from desktop.ui.units import digits
 from desktop.workbench import model_results as results
 from desktop.workbench.model_results import CELL_MEASURES, CellScaling, Quantity, unit_of
 from desktop.workbench.modelling import ModelSnapshot

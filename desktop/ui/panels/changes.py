@@ -7,9 +7,9 @@ from typing import Any
 
 from PySide6.QtWidgets import QTextBrowser, QVBoxLayout, QWidget
 
+from desktop.core.units import quantity
 from desktop.ui.pages import fill_layout, set_up
 from desktop.ui.panels import PanelSpec, why_empty
-from desktop.ui.units import quantity
 from desktop.workbench.workbench import Snapshot, Workbench
 
 

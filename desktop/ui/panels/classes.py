@@ -17,19 +17,14 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from desktop.core.labels import ACTIVITIES
 from desktop.data.events import Activity, Region
 from desktop.ui.pages import fill_layout, set_up
 from desktop.ui.panels import PanelSpec, why_empty
 from desktop.ui.tables import ASCENDING, Column, FrameView, RowMarks, columnar
 from desktop.workbench.workbench import Snapshot, Workbench
 
-NAMES = {
-    Activity.COMPUTING: "Computing",
-    Activity.OVERHEAD: "Overhead",
-    Activity.IDLE: "Idle",
-    Activity.IO: "I/O",
-    Activity.UNMEASURED: "Not measured",
-}
+NAMES = {activity: ACTIVITIES[activity.name.lower()] for activity in Activity}
 _REGION = 0
 
 

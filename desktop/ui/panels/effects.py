@@ -7,6 +7,7 @@ from html import escape
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QComboBox, QLabel, QPushButton, QVBoxLayout, QWidget
 
+from desktop.core.units import common, scaled
 from desktop.ui.mnemonics import rename
 from desktop.ui.pages import fill_layout, set_up
 from desktop.ui.panels import PanelSpec, why_empty
@@ -14,7 +15,6 @@ from desktop.ui.plots.chart import Chart
 from desktop.ui.side_panel import SidePanel
 from desktop.ui.tables import FrameView
 from desktop.ui.theme import Theme
-from desktop.ui.units import common, scaled
 from desktop.workbench.experimenting import ExperimentSnapshot
 from desktop.workbench.pinning import PinnedFactor
 from desktop.workbench.side import EffectsSide, EffectsSnapshot

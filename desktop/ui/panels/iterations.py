@@ -16,11 +16,11 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from desktop.core.units import quantity, time_scale
 from desktop.ui.flow import Flow
 from desktop.ui.guard import guarded
 from desktop.ui.panels import PanelSpec, why_empty
 from desktop.ui.theme import LIGHT, Theme
-from desktop.ui.units import quantity, time_scale
 from desktop.workbench.workbench import N_LIMIT, Snapshot, Workbench
 
 if TYPE_CHECKING:

@@ -16,13 +16,13 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from desktop.core.units import grouped, quantity
 from desktop.data.chart import Axis, Cells, Content
 from desktop.ui.pages import fill_layout, set_up
 from desktop.ui.panels import PanelSpec, why_empty
 from desktop.ui.plots.chart import Chart
 from desktop.ui.tables import DESCENDING, Column, FrameView
 from desktop.ui.theme import Theme
-from desktop.ui.units import grouped, quantity
 from desktop.workbench.explaining import Explained
 from desktop.workbench.workbench import Snapshot, Workbench
 

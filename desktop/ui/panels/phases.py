@@ -23,13 +23,14 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from desktop.ui.actions import MODEL_TIPS, MODELS
+from desktop.core.labels import MODELS
+from desktop.core.units import digits
+from desktop.ui.actions import MODEL_TIPS
 from desktop.ui.guard import guarded
 from desktop.ui.mnemonics import rename
 from desktop.ui.pages import fill_layout, set_up
 from desktop.ui.panels import PanelSpec
 from desktop.ui.plots.sweep_plots import BreakPicture, EpsilonPlot
-from desktop.ui.units import digits
 from desktop.workbench.workbench import N_LIMIT, Snapshot, Workbench
 
 #: The slider goes to these, or as far as every n is known: phases, parameters.

@@ -8,10 +8,10 @@ from typing import Any
 from PySide6.QtCore import QModelIndex
 from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QLineEdit, QVBoxLayout, QWidget
 
+from desktop.core.units import quantity
 from desktop.ui.pages import fill_layout, set_up
 from desktop.ui.panels import PanelSpec, why_empty
 from desktop.ui.tables import DESCENDING, Column, FrameTree
-from desktop.ui.units import quantity
 from desktop.workbench.explaining import Explained
 from desktop.workbench.workbench import Snapshot, Workbench
 

@@ -8,10 +8,10 @@ from typing import Any
 from PySide6.QtCore import QSignalBlocker
 from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QTextBrowser, QVBoxLayout, QWidget
 
+from desktop.core.units import digits, grouped, quantity
 from desktop.data.events import ImportReport
 from desktop.ui.pages import fill_layout, set_up
 from desktop.ui.panels import PanelSpec
-from desktop.ui.units import digits, grouped, quantity
 from desktop.workbench.workbench import Snapshot, TraceRun, Workbench
 
 #: What is said of a repair, besides its numbers.

@@ -21,13 +21,13 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from desktop.core.units import Scale, scaled, time_scale
 from desktop.ui.dialogs import Dialog
 from desktop.ui.flow import Flow
 from desktop.ui.pages import fill_layout, set_up
 from desktop.ui.panels import PanelSpec
 from desktop.ui.plots.notes import COLOUR_NAMES, COLOURS
 from desktop.ui.tables import Column, FrameView, columnar
-from desktop.ui.units import Scale, scaled, time_scale
 from desktop.workbench.model import VIEWS, Annotation, NamedView
 from desktop.workbench.workbench import Snapshot, Workbench
 

@@ -34,6 +34,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QGraphicsItem, QToolTip, QWidget
 
+from desktop.core.units import asked_unit
 from desktop.data import chart
 from desktop.data.chart import MANY, AxisChoice, Content, Layout, Mark, Series, Way, Word
 from desktop.printing import printable
@@ -43,7 +44,6 @@ from desktop.ui.plots.raster import mix
 from desktop.ui.plots.scales import LaneBox
 from desktop.ui.plots.scene import DrawnAxis, PixelItem, PlotView, QuietBox, lane_plot, place_lane, saved
 from desktop.ui.theme import SERIES, Theme, paint_focus, paint_note
-from desktop.ui.units import asked_unit
 
 Floats = chart.Floats
 

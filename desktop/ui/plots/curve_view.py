@@ -15,7 +15,7 @@ from PySide6.QtWidgets import QMenu, QWidget
 from desktop.core.curve import StepCurve
 from desktop.core.envelope import Columns, envelope
 from desktop.core.pieces import breakpoints, polynomial, residual
-from desktop.core.ticks import format_number
+from desktop.core.units import format_number, signed
 from desktop.data.chart import AxisChoice
 from desktop.ui.guard import guarded
 from desktop.ui.plots import curve_lanes, fit_overlay, plot_menu, scales
@@ -28,7 +28,6 @@ from desktop.ui.plots.scene import DrawnAxis, PixelItem, blit, lane_plot, place_
 from desktop.ui.plots.time_plot import GRAB, Drag, TimePlot, box_of, margins, paint_box
 from desktop.ui.plots.words import words
 from desktop.ui.theme import Theme
-from desktop.ui.units import signed
 from desktop.workbench.levels import (
     AT_FIRST,
     Heights,

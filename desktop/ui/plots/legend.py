@@ -12,6 +12,7 @@ from PySide6.QtGui import QColor, QFontMetrics, QLinearGradient, QPainter, QPen
 
 from desktop.core.density import LEAST_INK, MOST_INK
 from desktop.core.gantt import NO_REGION, OTHER_REGION
+from desktop.core.labels import ACTIVITIES
 from desktop.ui.plots.raster import mix
 from desktop.ui.theme import Theme
 from desktop.workbench import time_plots
@@ -39,7 +40,7 @@ class LegendItem:
 def samples(theme: Theme) -> dict[str, LegendItem]:
     """What things of a description look like in the window, by their ink."""
     t, ground = theme, theme.background
-    found = {name: LegendItem("", QColor(getattr(t, name))) for name in time_plots.ACTIVITIES}
+    found = {name: LegendItem("", QColor(getattr(t, name))) for name in ACTIVITIES}
     share = 0.78 if t.dark else 0.85
     for k, colour in enumerate(t.regions):
         found[f"shade {k}"] = LegendItem("", mix(colour, ground, share))

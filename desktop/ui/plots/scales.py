@@ -11,9 +11,9 @@ from PySide6.QtGui import QColor, QPainter, QPen
 
 from desktop.core import ticks
 from desktop.core.ticks import Ticks
+from desktop.core.units import asked_unit
 from desktop.ui.guard import saved
 from desktop.ui.theme import Theme
-from desktop.ui.units import asked_unit
 from desktop.workbench.levels import at_share, share
 from desktop.workbench.time_plots import AxisData
 

@@ -12,7 +12,7 @@ from PySide6.QtCore import QPointF, QSize, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QMouseEvent
 from PySide6.QtWidgets import QWidget
 
-from desktop.core.ticks import format_number
+from desktop.core.units import format_number
 from desktop.data import sweep_charts
 from desktop.data.chart import Chosen, Content
 from desktop.data.sweep_charts import Beyond, Floats, Row

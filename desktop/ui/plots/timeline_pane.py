@@ -27,6 +27,7 @@ from PySide6.QtWidgets import (
     QWidgetAction,
 )
 
+from desktop.core.units import quantity
 from desktop.data.message_filter import MessageFilter
 from desktop.ui.elided import Elided
 from desktop.ui.guard import guarded
@@ -37,7 +38,6 @@ from desktop.ui.plots.timeline_rows import ORDERS, TimelineRows
 from desktop.ui.plots.timeline_tiles import Tiles
 from desktop.ui.plots.timeline_view import TimelineView
 from desktop.ui.theme import Theme
-from desktop.ui.units import quantity
 from desktop.workbench.jobs import Deliver, Job, Lane
 
 if TYPE_CHECKING:

@@ -17,6 +17,7 @@ from PySide6.QtWidgets import QMenu, QScrollBar
 from desktop.core import gantt
 from desktop.core.density import LEAST_INK, MOST_INK, ink
 from desktop.core.gantt import NO_REGION_NAME, region_classes, region_shares
+from desktop.core.labels import ACTIVITIES
 from desktop.core.pieces import breakpoints
 from desktop.data.events import Activity
 from desktop.data.message_filter import MessageFilter
@@ -36,8 +37,8 @@ from desktop.ui.plots.timeline_tiles import Placed, TileMarks, Tiles, TileView
 from desktop.ui.plots.words import words
 from desktop.ui.theme import REGIONS
 from desktop.workbench.model import Annotation
+from desktop.workbench.time_plots import AxisData as AxisOf
 from desktop.workbench.time_plots import (
-    ACTIVITIES,
     CellData,
     PlotData,
     Words,
@@ -49,7 +50,6 @@ from desktop.workbench.time_plots import (
     sparse,
     time_axis,
 )
-from desktop.workbench.time_plots import AxisData as AxisOf
 from desktop.workbench.time_plots import LaneData as LaneOf
 from desktop.workbench.time_plots import LegendData as EntryOf
 
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from desktop.core.phases import PhaseFit
     from desktop.data.timeline import Tile, Timeline
 
-_ACTIVITIES = tuple(a.name.lower() for a in Activity)
+_CODES = tuple(a.name.lower() for a in Activity)
 _MIDDLE = Qt.AlignmentFlag.AlignVCenter
 #: Highest row that is chosen unless asked for, logical pixels.
 _COMFORT = 22.0
@@ -515,7 +515,7 @@ class TimelineView(TimePlot):
             for k in (*range(REGIONS), gantt.NO_REGION):
                 table[k] = known[f"shade {k}"].colour
         else:
-            table[: len(_ACTIVITIES)] = [QColor(getattr(t, a)) for a in _ACTIVITIES]
+            table[: len(_CODES)] = [QColor(getattr(t, a)) for a in _CODES]
         return table
 
     def _order(self) -> NDArray[np.int64]:
@@ -646,7 +646,7 @@ class TimelineView(TimePlot):
         )
         x = np.clip(tile.a + placed.pixel * np.arange(cut[0], cut[1] + 1), a, b)
         most = tile.dominant[begin - placed.first : end - placed.first, cut[0] : cut[1]]
-        inks = _ACTIVITIES if not self._by_region else [f"shade {k}" for k in range(gantt.ABSENT)]
+        inks = _CODES if not self._by_region else [f"shade {k}" for k in range(gantt.ABSENT)]
         rows = [self._rows.rows[k * self._per].label for k in range(begin, end)]
         return CellData(rows, x, most.astype(np.int64), inks)
 
@@ -660,7 +660,7 @@ class TimelineView(TimePlot):
             most = region_shares(names, self._classes, self._weights)
             names, inks = [name for _, name, _ in most], [f"shade {shade}" for _, _, shade in most]
         else:
-            names = [a for a in ACTIVITIES if self._rarity[_ACTIVITIES.index(a)] > 0]
+            names = [a for a in ACTIVITIES if self._rarity[_CODES.index(a)] > 0]
             inks = names
         found = class_legend(names, inks, say, by_region=self._by_region)
         marks = self._tiles.marks

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from desktop.ui.units import asked_unit, quantity
+from desktop.core.units import asked_unit, quantity
 from desktop.workbench.time_plots import Words
 
 

@@ -1,0 +1,167 @@
+"""What the commands on one run have in common: their arguments, and the run, curve and phases asked for."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from desktop.commands.terminal import terminal_progress
+from desktop.core.labels import DEFAULT_MODEL, MODELS
+
+if TYPE_CHECKING:
+    from desktop.core.curve import StepCurve
+    from desktop.core.phases import PhaseFit
+    from desktop.data.store import TraceStore
+    from desktop.data.utilization import Utilization
+
+
+def adder(parser: Any) -> Callable[..., None]:
+    """Adds arguments to a parser, by words as ``"-o --output OUT.h5"``, ``"files FILE"``, ``"--force"``."""
+
+    def add(words: str, text: str | None = None, **more: Any) -> None:
+        *names, last = words.split()
+        if not names or last.startswith("-"):
+            names.append(last)
+        else:
+            more["metavar"] = last
+        if names[-1].startswith("-") and not more:
+            more["action"] = "store_true"
+        parser.add_argument(*names, help=text, **more)
+
+    return add
+
+
+def add_formats(parser: argparse.ArgumentParser, *, csv: bool) -> None:
+    add = adder(parser.add_mutually_exclusive_group())
+    add("--json", "one JSON object on standard output")
+    if csv:
+        add("--csv", "comma-separated rows on standard output")
+
+
+def add_model(parser: argparse.ArgumentParser, n: str = "", more: str = "") -> None:
+    """-n, if it is said what it is, and --model."""
+    if n:
+        adder(parser)("-n N", n, type=positive)
+    adder(parser)("--model", f"default {DEFAULT_MODEL}{more}", choices=MODELS)
+
+
+def add_span(parser: argparse.ArgumentParser) -> None:
+    add = adder(parser)
+    add("--start S", "analyse from this second on (else: as a project says)", type=float)
+    add("--end S", "analyse up to this second", type=float)
+
+
+def pairs(words: list[str], form: str = "NAME=VALUE") -> dict[str, str]:
+    for word in words:
+        if "=" not in word:
+            raise ValueError(f"{word!r} should read {form}")
+    return {name: value for name, _, value in (word.partition("=") for word in words)}
+
+
+def positive(text: str) -> int:
+    try:
+        value = int(text)
+    except ValueError:
+        value = 0
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 1 on")
+    return value
+
+
+def open_as_asked(path: Path, **options: Any) -> TraceStore:
+    from desktop.data.opening import open_trace
+
+    with terminal_progress() as progress:
+        return open_trace(path, progress, **options)
+
+
+def settle(options: argparse.Namespace) -> None:
+    """Where FILE is a project, take the run in it that was shown, and what the words leave open from there.
+
+    `options.trace` is then the trace, `options.phases` the `PhaseSettings`, `options.rules` the rules, and
+    `options.kept` what the project says of the run.
+    """
+    from desktop.data.project_file import is_project
+    from desktop.workbench.model import PhaseSettings, Project
+
+    n, model = getattr(options, "n", None), getattr(options, "model", None)
+    free = PhaseSettings(model or DEFAULT_MODEL, n or 1)
+    options.trace, options.rules, options.phases, options.project = options.file, None, free, False
+    options.kept = Project()
+    if not is_project(options.file):
+        return
+    from desktop.errors import ProjectError
+    from desktop.workbench.keeping import find_trace, read_workspace
+
+    workspace = read_workspace(options.file)
+    if not workspace.runs:
+        raise ProjectError("holds no trace", file=options.file)
+    run = workspace.runs[workspace.shown]
+    trace = find_trace(run.trace, options.file)
+    if trace is None:
+        raise ProjectError(
+            f"its trace {run.trace.name} is not at {run.trace.path}",
+            file=options.file,
+            hint="open the project in the window, say where the trace is, and save",
+        )
+    options.trace, options.rules, options.project = trace, run.project.rules, True
+    options.kept = run.project
+    if n is None and model is None:
+        options.phases = run.project.phases
+    elif n is None:
+        options.phases = PhaseSettings(free.model, run.project.phases.n)
+    elif model is None:
+        options.phases = PhaseSettings(run.project.phases.model, n)
+
+
+def utilization(store: TraceStore, options: argparse.Namespace) -> Utilization:
+    from desktop.data.utilization import Rules, build
+
+    rules = options.rules or Rules()
+    with terminal_progress() as progress:
+        return build(store, replace(rules, repaired=False) if options.as_recorded else rules, progress)
+
+
+def window_of(curve: StepCurve, options: argparse.Namespace) -> StepCurve:
+    """The part that was asked for, or else that a project limits the analysis to. Of breaks that the project
+    has by hand or locked, those inside of it are left in `options.phases`."""
+    from desktop.workbench.limiting import limited
+
+    kept, ends = options.kept, (curve.start, curve.start + curve.duration)
+    limit = span_of(options, ends) or kept.limit
+    if limit is None:
+        return curve
+    part = curve.window(*limit)
+    if limit != kept.limit and options.phases is kept.phases:
+        options.phases = limited(kept, (part.start, part.start + part.duration), ends).phases
+    return part
+
+
+def span_of(options: argparse.Namespace, ends: tuple[float, float]) -> tuple[float, float] | None:
+    """--start and --end, one of which may be left out; None where both are."""
+    if options.start is None and options.end is None:
+        return None
+    return (
+        ends[0] if options.start is None else options.start,
+        ends[1] if options.end is None else options.end,
+    )
+
+
+def fit_as_asked(curve: StepCurve, options: argparse.Namespace) -> PhaseFit:
+    """The phases asked for."""
+    from desktop.core.phases import fit, fit_breaks
+    from desktop.core.selection import AS_SUGGESTED
+
+    phases = options.phases
+    if phases.breaks is not None:
+        found = fit_breaks(curve, phases.breaks, phases.model, degrees=phases.degrees)
+        return replace(found, note=AS_SUGGESTED) if phases.suggested else found
+    return fit(curve, phases.n, phases.model, locked=phases.locked)
+
+
+def check_budget(model: str, n: int | None) -> None:
+    if model == "budget" and n is not None and n < 2:
+        raise ValueError("a budget of fewer than 2 parameters holds no phase, ask for -n 2 or more")

@@ -1,0 +1,125 @@
+"""``phasewright import``: traces into HDF5."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from pathlib import Path
+from typing import Any
+
+from desktop.commands.asked import add_formats, adder, open_as_asked
+from desktop.commands.terminal import DONE, FAILED, LOSSY, outcome, print_json, terminal_progress, told_error
+from desktop.progress import Cancelled
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of the command."""
+    from desktop.data.importers import FORMATS
+
+    add = adder(parser)
+    add("sources SOURCE", "a trace, an archive, or a folder of them", nargs="+", type=Path)
+    add("-o --output OUT.h5", "where to (default: the cache)", type=Path)
+    add("--format", "force this trace format (default: detect)", choices=FORMATS)
+    units = ("s", "ms", "us", "ns")
+    add("--time-unit", "of a curve file, or of a trace that says none", choices=units, default="s")
+    add("--force", "import anew and replace what is there")
+    add("--scheduler ADDRESS", "read on a dask.distributed cluster, such as tcp://host:8786", type=str)
+    add = adder(parser.add_argument_group("a part of one trace, as a trace of its own (needs -o)"))
+    add("--start S", "begin of the part, seconds", type=float)
+    add("--end S", "end of the part, seconds", type=float)
+    add("--ranks LIST", "of these ranks only, such as 0-3,8", type=str)
+    add_formats(parser, csv=False)
+
+
+def main(options: argparse.Namespace) -> int:
+    from desktop.data.info import info
+    from desktop.data.opening import import_all
+    from desktop.data.sources import expand
+    from desktop.data.store import open_store
+
+    how = {
+        "format_id": options.format,
+        "force": options.force,
+        "time_unit": options.time_unit,
+        "scheduler": options.scheduler,
+    }
+    if (options.start, options.end, options.ranks) != (None, None, None):
+        return _import_part(options, how)
+    with terminal_progress() as progress:
+        found = expand(options.sources, progress)
+        folder = options.output and options.output.is_dir()
+        if options.output and len(found.paths) > 1 and not folder:
+            raise ValueError("several sources need a folder after -o, which exists")
+        places = [options.output / f"{name}.h5" if folder else options.output for _, name in found.paths]
+        sources = [path for path, _ in found.paths]
+        outcomes = import_all(list(zip(sources, places, strict=True)), progress, **how)
+    codes, results = [], []
+    left = sum(isinstance(one, Cancelled) for one in outcomes)
+    for source, made in zip(sources, outcomes, strict=True):
+        if isinstance(made, Exception):
+            if len(sources) == 1:
+                raise made
+            stopped = isinstance(made, Cancelled)
+            error = "stopped" if stopped else told_error(made)
+            results.append({"source": {"name": source.name}, "error": error})
+            if not stopped:
+                print(f"phasewright: {error}", file=sys.stderr)
+                codes.append(FAILED)
+            continue
+        if left:
+            results.append({"source": {"name": source.name}, "store": str(made)})
+            if not options.json:
+                print(f"{source}: kept in {made}")
+            continue
+        with open_store(made) as store:
+            facts = info(store)
+            codes.append(outcome(store))
+        results.append({"store": str(made), **facts})
+        if not options.json:
+            print(
+                f"{source}: {facts['totals']['events']} events of {len(facts['locations'])} locations, "
+                f"kept in {made}"
+            )
+    if found.strange:
+        names = [str(path) for path in found.strange]
+        more = f" and {len(names) - 10} more" if len(names) > 10 else ""
+        print(f"phasewright: not recognised as traces: {', '.join(names[:10])}{more}", file=sys.stderr)
+    if options.json:
+        several = {"imports": results, "not_recognised": [str(path) for path in found.strange]}
+        print_json(results[0] if len(results) == 1 else several)
+    if left:
+        raise Cancelled(
+            f"{sum(isinstance(one, Path) for one in outcomes)} of {len(outcomes)} sources are imported"
+        )
+    # Of several sources, those that failed are input that was refused.
+    return FAILED if set(codes) == {FAILED} else LOSSY if any(codes) else DONE
+
+
+def _import_part(options: argparse.Namespace, how: dict[str, Any]) -> int:
+    from desktop.data.info import info
+    from desktop.data.store import open_store
+    from desktop.data.trim import of_ranks, trim
+
+    if len(options.sources) > 1 or options.output is None or options.output.is_dir():
+        raise ValueError("a part is made of one trace, and needs a file after -o")
+    source = options.sources[0]
+    start, end = (
+        given if given is not None else limit
+        for given, limit in ((options.start, -math.inf), (options.end, math.inf))
+    )
+    with open_as_asked(source, **how) as store:
+        named = options.ranks
+        locations = None if named is None else of_ranks([at.rank for at in store.locations], named)
+        with terminal_progress() as progress:
+            trim(store, options.output, start, end, locations, progress)
+    with open_store(options.output) as part:
+        facts = info(part)
+        if options.json:
+            print_json({"store": str(options.output), **facts})
+        else:
+            print(
+                f"{facts['source']['name']}: {facts['totals']['events']} events of "
+                f"{len(facts['locations'])} locations, kept in {options.output}"
+            )
+        return outcome(part)

@@ -1,0 +1,63 @@
+"""``phasewright info``: what a trace holds."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from desktop.commands.asked import add_formats, adder, open_as_asked, settle
+from desktop.commands.terminal import column, outcome, print_doubt, print_json
+from desktop.core.units import si
+from desktop.printing import printable
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of the command."""
+    adder(parser)("file FILE", type=Path)
+    add_formats(parser, csv=False)
+
+
+def main(options: argparse.Namespace) -> int:
+    from desktop.data.info import info
+
+    settle(options)
+    with open_as_asked(options.trace) as store:
+        facts = info(store)
+        if options.json:
+            print_json(facts)
+        else:
+            _print_info(facts)
+            print_doubt(store)
+        return outcome(store)
+
+
+def _print_info(facts: dict[str, Any]) -> None:
+    source, use, clock = facts["source"], facts["utilization"], facts["clock"]
+    name = printable(source["name"])
+    print(f"{name}  {facts['format']}, {source['size']} bytes, sha256 {source['sha256'][:16]}...")
+    print(f"duration        {si(facts['duration_s'])}s, {facts['ticks_per_second']:g} ticks per second")
+    totals = facts["totals"]
+    print("events          " + ", ".join(f"{value} {key.replace('_', ' ')}" for key, value in totals.items()))
+    print(
+        f"utilization     mean {use['mean']:.4g}, max {use['max']:g} of {use['processors']} processors, "
+        f"{use['segments']} segments, {use['integral_s']:.6g} processor-seconds"
+    )
+    print(
+        f"clocks          {clock['violations_before']} of {clock['checked']} checks contradict, "
+        f"{clock['violations_after']} after repair ({clock['repair']})"
+        + (f", by {si(clock['most_before_s'])}s at most as recorded" if clock["violations_before"] else "")
+    )
+    if facts["locations"]:
+        print(
+            f"{'location':>12} {'kind':<12}{'events':>10}{'computing':>12}{'overhead':>12}{'idle':>12}  name"
+        )
+    kinds = ("computing_s", "overhead_s", "idle_s")
+    shown = [column([place[kind] for place in facts["locations"]]) for kind in kinds]
+    for number, place in enumerate(facts["locations"]):
+        times = "".join(f"{column[number]:>11}s" for column in shown)
+        head = f"{place['id']:>12}{place['rank']:>6} {place['kind']:<12}{place['events']:>10}"
+        print(f"{head}{times}  {printable(place['name'])}")
+    for finding in facts["report"]:
+        said = f"{finding['severity']}: {finding['count']} x {finding['text']} {finding['where']}"
+        print(printable(said, 2000))

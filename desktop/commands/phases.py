@@ -1,0 +1,235 @@
+"""``phasewright phases``: phases fitted to the processor-utilization curve."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from desktop.commands.asked import (
+    add_formats,
+    add_model,
+    add_span,
+    adder,
+    check_budget,
+    fit_as_asked,
+    open_as_asked,
+    positive,
+    settle,
+    utilization,
+    window_of,
+)
+from desktop.commands.terminal import (
+    USAGE,
+    column,
+    outcome,
+    picked,
+    print_csv,
+    print_doubt,
+    print_json,
+    terminal_progress,
+)
+from desktop.core.labels import DEGREES
+
+if TYPE_CHECKING:
+    from desktop.core.curve import StepCurve
+    from desktop.core.landmarks import Landmarks
+    from desktop.core.phase_names import Doings
+    from desktop.core.phase_stats import PhaseRow
+    from desktop.core.phases import PhaseFit
+    from desktop.data.store import TraceStore
+    from desktop.data.utilization import Utilization
+
+#: Columns of a phase in JSON and CSV; attributes of `desktop.core.phase_stats.PhaseRow`.
+PHASE_COLUMNS = (
+    *(
+        "start_s",
+        "end_s",
+        "degree",
+        "coefficients",
+        "error",
+        "mean",
+        "min",
+        "max",
+        "efficiency",
+        "work_s",
+        "name",
+    ),
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of the command."""
+    adder(parser)("file FILE", type=Path)
+    add = adder(parser.add_mutually_exclusive_group())
+    add("-n N", "phases (with budget: parameters)", type=positive)
+    add("--max-n N", "all n up to N, and which to take", type=positive)
+    alone = "no structure events (regions entered or left), as in the published tables"
+    adder(parser)("--curve-only", alone)
+    add_model(parser)
+    add_span(parser)
+    adder(parser)("--as-recorded", "do not repair contradicting clocks")
+    add_formats(parser, csv=True)
+
+
+def main(options: argparse.Namespace) -> int:
+    from desktop.data.info import in_doubt
+    from desktop.data.presence import structure
+
+    settle(options)
+    if options.n is None and options.max_n is None and not options.project:
+        print("phasewright phases: say how many, -n N, or --max-n N for all up to N", file=sys.stderr)
+        return USAGE
+    check_budget(options.phases.model, options.max_n or options.phases.n)
+    with open_as_asked(options.trace) as store:
+        use = utilization(store, options)
+        curve = window_of(use.curve(), options)
+        known = _structure(store, use, curve, options)
+        if options.max_n:
+            _print_sweep(curve, options, known, in_doubt(store))
+        else:
+            _print_phases(curve, options, known, structure(store, use).doings(curve), in_doubt(store))
+        if not (options.json or options.csv):
+            print_doubt(store)
+        return outcome(store)
+
+
+def _structure(
+    store: TraceStore, use: Utilization, curve: StepCurve, options: argparse.Namespace
+) -> Landmarks | None:
+    """The structure events of a run, or of its part; None where the curve alone is asked for."""
+    from desktop.data.presence import structure
+    from desktop.workbench.model import marks_of
+
+    if options.curve_only or options.phases.pure:
+        return None
+    with terminal_progress() as progress:
+        return structure(store, use, progress).known(curve, marks_of(options.kept.annotations))
+
+
+def _print_sweep(
+    curve: StepCurve, options: argparse.Namespace, known: Landmarks | None, in_doubt_s: float | None
+) -> None:
+    from desktop.core.selection import search
+
+    model = options.phases.model
+    result, suggestion = search(curve, model, to=options.max_n, known=known)
+    rows = [
+        {"n": fit.requested, "epsilon": fit.epsilon, "breaks_s": fit.breaks.tolist()}
+        for fit in result.fits
+        if fit.requested <= options.max_n
+    ]
+    suggested = suggestion.fit(curve, result)
+    second = suggestion.runner_up
+    if options.json:
+        print_json(
+            {
+                "model": model,
+                "sweep": rows,
+                "suggested_n": suggestion.n,
+                "suggested_breaks_s": suggested.breaks.tolist(),
+                "reason": suggestion.reason,
+                "runner_up": None if second is None else {"n": second[0], "reason": second[1]},
+                "suggested_break_events": [
+                    None if one.event is None else one.event.text for one in suggestion.chosen or ()
+                ],
+                "limit_reached": suggestion.limit_reached,
+                "in_doubt_s": in_doubt_s,
+            }
+        )
+    elif options.csv:
+        print_csv(
+            ("n", "epsilon", "breaks_s"),
+            ((row["n"], row["epsilon"], " ".join(map(repr, row["breaks_s"]))) for row in rows),
+        )
+    else:
+        print(f"{'n':>4} {'epsilon':>14}  breaks (s)")
+        for row in rows:
+            mark = "*" if row["n"] == suggestion.n else " "
+            print(
+                f"{row['n']:>3}{mark} {row['epsilon']:>14.6g}  "
+                + " ".join(f"{x:.6g}" for x in row["breaks_s"][1:-1])
+            )
+        if suggestion.n > options.max_n:
+            print(f"{suggestion.n} would be suggested, more than asked for: {suggestion.reason}")
+        else:
+            print(f"* suggested: {suggestion.reason}")
+        if suggestion.chosen is not None:
+            print("  its breaks (s): " + " ".join(f"{x:.6g}" for x in suggested.breaks[1:-1]))
+        if second is not None:
+            print(f"  next best: n = {second[0]}: {second[1]}")
+
+
+def _print_phases(
+    curve: StepCurve,
+    options: argparse.Namespace,
+    known: Landmarks | None,
+    doings: Doings,
+    in_doubt_s: float | None,
+) -> None:
+    from desktop.core.phase_names import phase_names
+    from desktop.core.phase_stats import phase_table
+    from desktop.core.selection import at_events, events_at
+
+    model = fit_as_asked(curve, options)
+    if options.phases.breaks is None:
+        model = at_events(curve, model, known, options.phases.locked)
+    names = phase_names(doings, model.breaks, options.kept.given_names, options.kept.names)
+    model = replace(model, names=names)
+    phases = phase_table(curve, model)
+    rows = [{name: getattr(phase, name) for name in PHASE_COLUMNS} for phase in phases]
+    if options.json:
+        print_json(
+            {
+                **picked(model, "model n epsilon sse equidistribution evaluations"),
+                "breaks_s": model.breaks.tolist(),
+                "break_ranges_s": list(zip(model.break_low.tolist(), model.break_high.tolist(), strict=True)),
+                "note": model.note,
+                "in_doubt_s": in_doubt_s,
+                "break_events": [
+                    [{"time_s": e.time_s, "text": e.text} for e in found] for found in events_at(model, known)
+                ],
+                "phases": rows,
+            }
+        )
+    elif options.csv:
+        for row in rows:
+            powers = [float(value) for value in row.pop("coefficients")]
+            row.update(zip(("c0", "c1", "c2"), powers + [0.0] * (3 - len(powers)), strict=True))
+        print_csv(tuple(rows[0]), (row.values() for row in rows))
+    else:
+        print_phase_table(model, phases)
+
+
+def print_phase_table(model: PhaseFit, phases: Sequence[PhaseRow]) -> None:
+    """The phases as a person reads them."""
+    asked = f" of {model.requested} parameters" if model.model == "budget" else ""
+    print(
+        f"{model.model}{asked}, n = {model.n}: epsilon {model.epsilon:.6g} processors*sqrt(s), "
+        f"total squared error {model.sse:.6g} processors^2*s, "
+        f"smallest/largest local error {model.equidistribution:.4g}"
+    )
+    if model.note:
+        print(model.note)
+    if model.model == "mixed":
+        print("its epsilon weights the error of a constant by sqrt(2), of a line by sqrt(4/3) (section 5.1)")
+    heads = ("", "start", "end", "length", "degree", "mean", "efficiency", "work proc*s", "error", "name")
+    print("{:>3}{:>11}{:>11}{:>11}  {:<10}{:>8}{:>12}{:>13}{:>11}  {}".format(*heads))
+    columns = [
+        column(values)
+        for values in (
+            [row.start_s for row in phases],
+            [row.end_s for row in phases],
+            [row.end_s - row.start_s for row in phases],
+        )
+    ]
+    for index, row in enumerate(phases, 1):
+        times = "".join(f"{column[index - 1]:>10}s" for column in columns)
+        degree = DEGREES[row.degree]
+        print(
+            f"{index:>3}{times}  {degree:<10}{row.mean:>8.4g}{100 * row.efficiency:>11.1f}%"
+            f"{row.work_s:>13.4g}{row.error:>11.4g}  {row.name}".rstrip()
+        )

@@ -1,0 +1,55 @@
+"""``phasewright snapshot``: the window in a picture, without a display."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+from pathlib import Path
+
+from desktop.commands.asked import add_model, add_span, adder, open_as_asked, settle, span_of
+from desktop.commands.phases import print_phase_table
+from desktop.commands.terminal import outcome
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of the command."""
+    add = adder(parser)
+    add("file FILE", type=Path)
+    add("-o --output OUT.png", type=Path, required=True)
+    add_model(parser, "phases (default: the suggested number)")
+    add_span(parser)
+    add("--size WxH", type=_size, default=(1600, 1000))
+    add("--theme", choices=("light", "dark"), default="light")
+
+
+def _size(text: str) -> tuple[int, int]:
+    width, _, height = text.lower().partition("x")
+    if not (
+        width.isdigit() and height.isdigit() and 320 <= int(width) <= 16384 and 240 <= int(height) <= 16384
+    ):
+        raise argparse.ArgumentTypeError(f"{text!r} is no size such as 1600x1000 (320x240 to 16384x16384)")
+    return int(width), int(height)
+
+
+def main(options: argparse.Namespace) -> int:
+    os.environ["QT_QPA_PLATFORM"] = "offscreen"  # the same pixels as on a screen, and none is needed
+    from desktop.core.phase_stats import phase_table
+    from desktop.ui.snapshot import snapshot
+
+    settle(options)
+    with open_as_asked(options.trace) as store:
+        curve, model = snapshot(
+            options.file if options.project else store,
+            options.output,
+            n=options.n,
+            model=options.model,
+            span=span_of(options, (-math.inf, math.inf)),
+            size=options.size,
+            theme=options.theme,
+        )
+        print(
+            f"The window, {options.size[0]}x{options.size[1]}, is in {options.output}; the phases it shows:"
+        )
+        print_phase_table(model, phase_table(curve, model))
+        return outcome(store)

@@ -1,0 +1,138 @@
+"""``phasewright stats``: POP efficiencies, region profile and messages per phase."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import math
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from desktop.commands.asked import (
+    add_formats,
+    add_model,
+    add_span,
+    adder,
+    check_budget,
+    fit_as_asked,
+    open_as_asked,
+    settle,
+    utilization,
+    window_of,
+)
+from desktop.commands.terminal import column, outcome, print_csv, print_doubt, print_json, terminal_progress
+from desktop.printing import printable
+
+if TYPE_CHECKING:
+    from desktop.data.statistics import RangeStats, Statistics
+    from desktop.data.utilization import Utilization
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of the command."""
+    adder(parser)("file FILE", type=Path)
+    add_model(parser, "also of each phase (with budget: parameters)")
+    add_span(parser)
+    adder(parser)("--as-recorded", "do not repair contradicting clocks")
+    add_formats(parser, csv=True)
+
+
+def main(options: argparse.Namespace) -> int:
+    """JSON: ``source``, ``model``, ``n``, ``breaks_s``, ``in_doubt_s``, and ``ranges``, the whole (``name``
+    "run" or "window") before its phases (``name`` "phase 1", ...), each with ``level`` (mean of the fitted
+    polynomial) and the keys of `desktop.data.explain.explained`."""
+    from desktop.data.explain import explained, single
+    from desktop.data.info import in_doubt
+    from desktop.data.statistics import Statistics
+
+    settle(options)
+    by_phase = options.project or options.n is not None
+    check_budget(options.phases.model, options.phases.n if by_phase else None)
+    with open_as_asked(options.trace) as store:
+        use = utilization(store, options)
+        curve = window_of(use.curve(), options)
+        end = curve.start + curve.duration
+        names, ranges = ["run" if curve is use.curve() else "window"], [(curve.start, end)]
+        levels, breaks = [curve.mean], [curve.start, end]
+        if by_phase:
+            model = fit_as_asked(curve, options)
+            breaks = model.breaks.tolist()
+            ranges += itertools.pairwise(breaks)
+            names += [f"phase {i}" for i in range(1, model.n + 1)]
+            levels += model.coefficients[:, 0].tolist()
+        kept = Statistics(store)
+        with terminal_progress() as progress:
+            found = kept.ranges(ranges, use, progress, replay=True)
+        if options.json:
+            before = [None, None, *found[1:-1]]
+            told = [
+                {"name": name, "level": level, **explained(store, kept, use, found[0], stats, former)}
+                for name, level, stats, former in zip(names, levels, found, before, strict=False)
+            ]
+            model_id = options.phases.model if by_phase else None
+            how = {"model": model_id, "n": len(found) - 1, "breaks_s": breaks, "in_doubt_s": in_doubt(store)}
+            print_json({"source": store.source.name, **how, "ranges": told})
+        elif options.csv:
+            rows = [
+                {"name": name, "level": level, **single(stats)}
+                for name, level, stats in zip(names, levels, found, strict=True)
+            ]
+            print_csv(tuple(rows[0]), (row.values() for row in rows))
+        else:
+            _print_stats(kept, use, names, found)
+            print_doubt(store)
+        return outcome(store)
+
+
+def _print_stats(
+    kept: Statistics, use: Utilization, names: Sequence[str], found: Sequence[RangeStats]
+) -> None:
+    """The ranges as a person reads them, within 100 columns."""
+    heads = ("start", "length", "computing", "par.eff", "balance", "comm", "serial", "transfer", "messages")
+    print("{:<10}{:>11}{:>11}{:>10}{:>9}{:>9}{:>9}{:>9}{:>10}{:>10}".format("", *heads))
+    begins, lengths = column([one.start_s for one in found]), column([one.duration_s for one in found])
+    for name, stats, begin, long in zip(names, found, begins, lengths, strict=True):
+        parts = (
+            stats.parallel_efficiency,
+            stats.load_balance,
+            stats.communication_efficiency,
+            stats.serialisation_efficiency,
+            stats.transfer_efficiency,
+        )
+        told = ["-" if part is None or math.isnan(part) else f"{100 * part:.1f}%" for part in parts]
+        count = "-" if stats.messages is None else f"{stats.messages.sent.sum()}"
+        print(
+            f"{name:<10}{begin:>10}s{long:>10}s{stats.computing:>10.4g}"
+            f"{told[0]:>9}{told[1]:>9}{told[2]:>9}{told[3]:>9}{told[4]:>10}{count:>10}"
+        )
+    for name, stats in zip(names, found, strict=True):
+        print(f"\n{name}")
+        if stats.is_processor.any():
+            ends = [
+                f"{printable(kept.name(i))} ({100 * stats.utilization[i]:.1f}%)"
+                for i in (int(stats.most_loaded(1)[0]), int(stats.idlest(1)[0]))
+            ]
+            print(f"  computing most of the time {ends[0]}, least {ends[1]}")
+        rows = kept.flat(stats, use)[:5]
+        own, whole = column([row.exclusive_s for row in rows]), column([row.inclusive_s for row in rows])
+        for row, exclusive, inclusive in zip(rows, own, whole, strict=True):
+            name = printable(row.name, 32)
+            print(
+                f"  {name:<32}{100 * row.share:>7.1f}%{exclusive:>10}s exclusive"
+                f"{inclusive:>10}s inclusive{row.calls:>10} calls"
+            )
+        replayed = stats.replayed
+        if replayed is not None and replayed.waiting_s is not None and replayed.transfer_s is not None:
+            print(
+                f"  waiting for partners {replayed.waiting_s.sum():.4g} processor-seconds, "
+                f"other communication {replayed.transfer_s.sum():.4g} processor-seconds"
+            )
+        notes = [stats.note, *((replayed.ideal_note, replayed.waiting_note) if replayed else ())]
+        for note in filter(None, notes):
+            print(textwrap.fill(note, 98, initial_indent="  ", subsequent_indent="  "))
+    for number, (left, right) in enumerate(itertools.pairwise(found[1:]), 1):
+        print(f"\nwhat changed from phase {number} to phase {number + 1}")
+        for change in kept.changes(found[0], left, right, 5):
+            print(textwrap.fill(change.sentence, 98, initial_indent="  ", subsequent_indent="    "))

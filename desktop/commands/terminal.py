@@ -1,0 +1,127 @@
+"""What all commands print and how: progress, JSON, CSV, what was lost."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import math
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from desktop import stopping
+from desktop.core.units import si
+from desktop.errors import sentence
+from desktop.printing import TerminalProgress, as_csv
+from desktop.progress import Cancelled
+
+if TYPE_CHECKING:
+    from desktop.data.store import TraceStore
+
+DONE, FAILED, USAGE, LOSSY = 0, 1, 2, 3
+
+
+@contextlib.contextmanager
+def terminal_progress() -> Iterator[TerminalProgress]:
+    progress = TerminalProgress()
+    try:
+        yield progress
+    finally:
+        progress.clear()
+
+
+def written() -> str:
+    """What this command has written before it was stopped, in words; "" if nothing."""
+    there = [str(path) for path in stopping.complete if path.exists()]
+    more = f" and {len(there) - 5} more" if len(there) > 5 else ""
+    return f"complete {'is' if len(there) == 1 else 'are'} {', '.join(there[:5])}{more}" if there else ""
+
+
+def told_error(error: BaseException) -> str:
+    if isinstance(error, Cancelled | KeyboardInterrupt):
+        return f"stopped, {str(error) or written() or 'nothing was written'}"
+    said = sentence(error)
+    if said:
+        return said
+    return (
+        f"an error of the program itself ({type(error).__name__}: {' '.join(str(error).split())}), "
+        "repeat with --debug and report what it prints"
+    )
+
+
+def outcome(store: TraceStore) -> int:
+    """0 or 3, saying on standard error what was lost."""
+    for finding in store.report:
+        if finding.severity in ("loss", "error"):
+            where = f" ({finding.where})" if finding.where else ""
+            print(
+                f"phasewright: {store.source.name}: {finding.count} x {finding.text}{where}", file=sys.stderr
+            )
+    return LOSSY if store.report.lossy else DONE
+
+
+def print_doubt(store: TraceStore) -> None:
+    """Say at the numbers of a curve how much of them may be wrong."""
+    from desktop.data.consistency import doubt
+
+    found = doubt(store)
+    if found is not None:
+        print(found.sentence)
+
+
+def print_json(value: Any) -> None:
+    json.dump(plain_values(value), sys.stdout, indent=1, allow_nan=False)
+    print()
+
+
+def plain_values(value: Any) -> Any:
+    """Numbers of numpy become numbers of Python, what is not a number becomes null."""
+    if isinstance(value, dict):
+        return {key: plain_values(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain_values(item) for item in value]
+    if hasattr(value, "item"):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def show(
+    options: argparse.Namespace,
+    result: Any,
+    rows: Callable[[], Sequence[Mapping[str, Any]]],
+    lines: Callable[[], Iterable[str]],
+) -> None:
+    """Print the result in the form that was asked for: as it is, as rows with the same keys, or as lines."""
+    if options.json:
+        print_json(result)
+    elif getattr(options, "csv", False):
+        found = rows()
+        print_csv(tuple(found[0]), (row.values() for row in found))
+    else:
+        for line in lines():
+            print(line)
+
+
+def picked(one: Any, names: str) -> dict[str, Any]:
+    """Attributes by their names with blanks between; ``key=attribute`` where it is called something else."""
+    pairs = (name.partition("=") for name in names.split())
+    return {key: getattr(one, attribute or key) for key, _, attribute in pairs}
+
+
+def print_csv(header: tuple[str, ...], rows: Any) -> None:
+    def lines() -> Iterator[Any]:
+        yield header
+        for row in rows:
+            stopping.check()
+            yield plain_values(list(row))
+
+    sys.stdout.writelines(as_csv(lines()))
+
+
+def column(values: Sequence[float]) -> list[str]:
+    """As `si`, with one prefix for all: that of the largest."""
+    most = max((abs(value) for value in values if math.isfinite(value)), default=0.0)
+    return [si(value, largest=most) for value in values]

@@ -1,0 +1,23 @@
+"""Words that screen, reports and command line share: names of activities and of models of phases."""
+
+from __future__ import annotations
+
+#: Names of the activities, from the bottom of a stack to its top.
+ACTIVITIES = {
+    "computing": "Computing",
+    "overhead": "Overhead",
+    "io": "I/O",
+    "idle": "Idle",
+    "unmeasured": "Not measured",
+}
+#: Kinds of a phase, by the degree of its polynomial.
+DEGREES = ("constant", "linear", "quadratic")
+#: Names of the models of phases.
+MODELS = {
+    "constant": "Constant",
+    "linear": "Linear",
+    "quadratic": "Quadratic",
+    "mixed": "Mixed",
+    "budget": "Budget",
+}
+DEFAULT_MODEL = "mixed"
