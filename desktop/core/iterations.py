@@ -266,7 +266,7 @@ def _at(symbol: Ints, time: Floats, end: float, places: Ints, named: bool, group
         lasted = np.diff(begins)[inside]
         expected = float(np.median(lasted[-9:]))
         left = float(time[stop]) if stop < time.size else np.inf
-        ratio = np.log((left - float(begins[-1])) / expected)
+        ratio = np.log(max(left - float(begins[-1]), 1e-300) / expected)
         sure = abs(ratio) <= min(max(2 * _spread(lasted), 0.1), 0.5)
         last = left if sure else min(left, float(begins[-1]) + expected, end)
         if last > begins[-1]:
@@ -449,7 +449,7 @@ def agreed(found: Sequence[Sequence[Repeat]]) -> list[tuple[int, Repeat]]:
                 bounds = one.bounds
             spread = _spread(np.diff(bounds)[one.usual])
             whole = replace(one, bounds=bounds, spread=spread, agree=len(same) / many)
-            if _believed(whole):
+            if _believed(whole) and not any(_like(whole, other) for _, other in result):
                 result.append((place, whole))
     return sorted(result, key=lambda pair: -pair[1].period)
 
@@ -459,7 +459,7 @@ def _matching(one: Repeat, others: Sequence[Repeat]) -> Repeat | None:
     for other in others:
         if abs(one.count - other.count) > max(1, 0.02 * one.count):
             continue
-        if abs(other.period / one.period - 1.0) > 0.1:
+        if abs(other.period / one.period - 1.0) > 0.1 or _overlap(one, other) < 0.5:
             continue
         at = np.searchsorted(other.bounds, one.bounds)
         near = np.stack([np.clip(at - 1, 0, other.count), np.clip(at, 0, other.count)])

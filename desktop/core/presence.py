@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from desktop.core.jit import kernel
 
 #: Stretches kept of each region.
-STRETCHES = 32
+STRETCHES = 128
 #: Kinds of what `Presence.feed` takes, as those of events; `TOUCH` enters and leaves at one time.
 ENTER, LEAVE, TOUCH = 0, 1, 2
 

@@ -160,9 +160,10 @@ def at_events(
 ) -> PhaseFit:
     """A fit as good, with breakpoints moved to structure events inside their ranges where that costs nothing.
 
-    Those that take part in an event come first. The ranges stay those of the fit.
+    Of several events in a range, one that most processors share comes first. The ranges stay those of the
+    fit. Fits of more than `SWEEP` phases are left as they are.
     """
-    if known is None or best.n == 1:
+    if known is None or not 1 < best.n <= SWEEP:
         return best
     breaks, time = best.breaks.copy(), np.array([event.time_s for event in known.events])
     moved = best

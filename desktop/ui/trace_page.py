@@ -486,7 +486,8 @@ class TracePage(Page):
         if new.opening is not old.opening:
             self.show_task("opening", new.opening, self.workbench.cancel_opening)
         if not self._fits_timer.isActive():
-            if self.workbench.fits_under_way:
+            # What another number of phases asks for is asked after this.
+            if self.workbench.fits_under_way or new.refining or new.project.phases != old.project.phases:
                 self._fits_timer.start()
         elif not new.refining:
             self._show_fits()

@@ -31,9 +31,9 @@ class Bench(Generic[S]):
         self._listeners: list[Callable[[S, S], None]] = []
         self._users = 1
 
-    def _lane(self, name: str, *, latest: bool = True) -> Lane:
-        """One of its lanes, which ends with it."""
-        made = Lane(name, latest=latest, deliver=self._deliver, executor=self._executors.get(name))
+    def _lane(self, name: str, thread: str = "", *, latest: bool = True) -> Lane:
+        """One of its lanes, which ends with it; its `thread` is called like it unless said."""
+        made = Lane(thread or name, latest=latest, deliver=self._deliver, executor=self._executors.get(name))
         self._lanes.append(made)
         return made
 

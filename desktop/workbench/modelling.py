@@ -98,7 +98,7 @@ class ModelBench(EditBench[ModelSnapshot, ModelProject]):
         history: History | None = None,
     ) -> None:
         super().__init__(ModelSnapshot(), ModelProject(), deliver, executors, history)
-        self._fitting, self._more = self._lane("fit"), self._lane("more")
+        self._fitting, self._more = self._lane("fit", "model"), self._lane("more", "model-more")
         self._opening = False  # what the first lane does is not only a fit
         self._of_fit = False  # what the second lane does is worth nothing without the fit it began with
         #: the table as it was read, and what it takes to read it again

@@ -287,9 +287,10 @@ def with_breaks(run: TraceRun, phases: PhaseSettings, like: PhaseFit | None = No
     from desktop.core.phases import fit_breaks
     from desktop.core.selection import AS_SUGGESTED
 
+    suggested, phases = phases.suggested, within(phases, run.curve)
     assert phases.breaks is not None
     found = fit_breaks(run.curve, phases.breaks, phases.model, degrees=phases.degrees, like=like)
-    return replace(found, note=AS_SUGGESTED) if phases.suggested else found
+    return replace(found, note=AS_SUGGESTED) if suggested else found
 
 
 def named(run: TraceRun, fit: PhaseFit, project: Project) -> PhaseFit:

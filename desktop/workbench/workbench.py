@@ -84,6 +84,8 @@ INLINE = 0.008
 FIRST_START, KERNELS = 12, 200
 #: Traces that stay ready to be shown again, at most.
 PARKED = 4
+#: Fits with names that are kept, so that what is shown again is the same object.
+NAMED = 8
 #: Breaks come no closer by hand than this share of the run.
 CLOSEST = 1e-6
 
@@ -144,7 +146,7 @@ class Workbench(EditBench[Snapshot, Project]):
         self._asked_statistics: StatisticsRequest | None = None
         self._statistics: tuple[Any, Statistics] | None = None  # of a store
         self._fits = Fits()
-        self._last_named: tuple[PhaseFit, Any, PhaseFit] | None = None
+        self._named_fits: list[tuple[PhaseFit, Any, PhaseFit]] = []  # with and without names
         self._unlimited: tuple[TraceRun, Fits] | None = None  # of the whole run
         self._given_up: tuple[Fits, Any] | None = None  # the sweep that the user does not want
         self._widening: tuple[Fits, Any, int] | None = None  # the sweep that is being made, and up to which n
@@ -953,10 +955,15 @@ class Workbench(EditBench[Snapshot, Project]):
     def _named(self, run: TraceRun, fit: PhaseFit) -> PhaseFit:
         """The fit with what its phases are called; the same object as long as it is asked for again."""
         asked = self.asked.phase_names, self.asked.names
-        last = self._last_named
-        if last is None or last[0] is not fit or last[1] != asked:
-            self._last_named = last = fit, asked, named(run, fit, self.asked)
-        return last[2]
+        kept = self._named_fits
+        for k, (known, how, found) in enumerate(kept):
+            if known is fit and how == asked:
+                kept.append(kept.pop(k))
+                return found
+        found = named(run, fit, self.asked)
+        kept.append((fit, asked, found))
+        del kept[:-NAMED]
+        return found
 
     def _settled(self) -> PhaseFit | None:
         """The fit before a drag that may be going on; None while another part of the run is made ready."""

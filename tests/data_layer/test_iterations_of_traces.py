@@ -7,12 +7,16 @@ import io
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from desktop.cli import run
 from desktop.data.iterations import find
 from desktop.data.opening import open_trace
+from desktop.data.store import open_store
 from desktop.data.utilization import build
+from tests.programs import catalogue
+from tests.programs.simulated import Program, Steps, simulate, write
 
 SAMPLES = Path("resources/samples")
 OTF2 = Path("tests/data/otf2")
@@ -53,6 +57,42 @@ def test_a_run_without_iterations_has_none(cache: None, trace: Path) -> None:
     with open_trace(trace) as store:
         found = find(store, build(store))
     assert not found.found and found.reason.endswith(".")
+
+
+def marked(rank: int, ranks: int, rng: np.random.Generator) -> Steps:
+    """Iterations that the program names, each of another length, with calls of no order inside."""
+    lengths = 0.002 * 40 ** rng.random(30)
+    calls = rng.integers(0, 3, (30, 5))
+    yield ("work", 0.05)
+    for step in range(30):
+        yield ("in", f"iteration {step}")
+        for call in calls[step].tolist():
+            yield ("work", float(lengths[step] / 5))
+            yield ("all", ("Barrier", "Allreduce", "Bcast")[call], 8)
+        yield ("out", f"iteration {step}")
+    yield ("work", 0.05)
+
+
+@pytest.mark.parametrize(
+    ("program", "ranks", "counts"),
+    [
+        (marked, 4, [30]),
+        (catalogue.bodies, 4, [40]),
+        (catalogue.ocean, 4, [30, 300]),
+        (catalogue.farm, 8, []),
+        (catalogue.batches, 6, []),
+    ],
+    ids=["marked", "bodies", "ocean", "farm", "batches"],
+)
+def test_programs_of_others_are_counted_right(
+    tmp_path: Path, program: Program, ranks: int, counts: list[int]
+) -> None:
+    """Written for something else (but for the first), so that nothing was fitted to them."""
+    with open_store(write(simulate(program, ranks, 0.05, 3), tmp_path / "run.h5")) as store:
+        found = find(store, build(store))
+    assert [level.loop.count for level in found.levels] == counts
+    if program is marked:
+        assert found.levels[0].region == "iteration #"
 
 
 def test_an_odd_iteration_names_its_ranks(cache: None) -> None:

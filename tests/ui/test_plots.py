@@ -763,6 +763,19 @@ def test_plots_without_a_sweep_say_so(qtbot):
         assert p.accessibleName()
 
 
+def test_the_title_of_a_lane_does_not_ask_the_size_of_what_is_painted_on():
+    """A widget says its height in logical pixels, a picture in device pixels; at scale 2 titles were cut."""
+    image = QImage(100, 100, QImage.Format.Format_RGB32)
+    image.fill(QColor("white"))
+    with QPainter(image) as painter:
+        painter.setFont(QFont("DejaVu Sans", 9))
+        painter.translate(0, -450)
+        lane = scales.Lane(QRectF(80, 400, 20, 200), 0.0, 1.0)
+        scales.level_axis(painter, lane, level_ticks(0.0, 1.0, 2.0), theme.LIGHT, "WWWW", 1000)
+    dark = [y for y in range(100) for x in range(60) if image.pixelColor(x, y).lightness() < 128]
+    assert abs((min(dark) + max(dark)) / 2 - 50) < 3, "in the middle of its lane"
+
+
 @pytest.mark.parametrize("dpr", [1.0, 1.5, 2.0])
 def test_the_title_of_a_low_lane_stays_within_a_picture_of_any_scale(dpr):
     """The lane is at the lower end, its title longer than it: the title ends where the picture does."""
@@ -773,7 +786,7 @@ def test_the_title_of_a_low_lane_stays_within_a_picture_of_any_scale(dpr):
     with QPainter(image) as painter:
         painter.setFont(QFont("DejaVu Sans", 9))
         long = QFontMetricsF(painter.font()).horizontalAdvance("W" * 9)
-        scales.level_axis(painter, lane, level_ticks(0.0, 1.0, 2.0), theme.LIGHT, "W" * 9)
+        scales.level_axis(painter, lane, level_ticks(0.0, 1.0, 2.0), theme.LIGHT, "W" * 9, 160)
     inked = [
         y
         for y in range(image.height())

@@ -335,7 +335,7 @@ class RunsView(TimePlot):
     def _paint_upright(self, painter: QPainter, lane: Lane, axis: AxisOf, *, titled: bool = True) -> None:
         painter.setFont(self.font())
         ticks = axis.upright(lane.rect.height(), self.fontMetrics().height())
-        scales.level_axis(painter, lane, ticks, self._theme, axis.words if titled else "")
+        scales.level_axis(painter, lane, ticks, self._theme, axis.words if titled else "", self.height())
 
     def _draw_apart(self, painter: QPainter, rect: QRectF) -> None:
         blit(painter, self._apart.rect, self._sheets["difference"].image)

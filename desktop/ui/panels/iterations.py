@@ -70,12 +70,13 @@ class IterationsPanel(QWidget):
         self.phases.setRange(0, _MOST)
         self.phases.setSpecialValueText("as suggested")
         self.phases.valueChanged.connect(lambda _: self._draw())
-        label = QLabel("&Phases in it")
+        label = QLabel("Phases in it")
         label.setBuddy(self.phases)
+        self.phases.setAccessibleName("Phases in an iteration")
         self.drawn = QCheckBox("&Boundaries in the plots")
         self.drawn.setToolTip("Lines in the curve and in the timeline where iterations begin and end")
         self.drawn.toggled.connect(lambda _: self._draw_boundaries())
-        self.split = QPushButton("A phase for &each")
+        self.split = QPushButton("A phase for each")
         self.split.clicked.connect(lambda: self._take(inner=False))
         self.inner = QPushButton("Its phases &in the run")
         self.inner.clicked.connect(lambda: self._take(inner=True))
@@ -228,7 +229,11 @@ class IterationsPanel(QWidget):
         model = self._workbench.snapshot.project.phases.model
         # Of a budget the parameters would be asked for.
         self._fit = phases_in(level, run.curve.capacity, asked, "mixed" if model == "budget" else model)
-        self.chart.set_content(fold_chart(level, self._fit))
+        inner = ", ".join(quantity(t, "s", 4) for t in self._fit.breaks[1:-1].tolist())
+        told = f"{level.sentence} Phases in an iteration: {self._fit.n}"
+        self.chart.set_content(
+            fold_chart(level, self._fit), f"{told}, with breaks at {inner}." if inner else f"{told}."
+        )
         few = level.loop.count * self._fit.n < N_LIMIT
         self.inner.setEnabled(few)
         self.inner.setToolTip(

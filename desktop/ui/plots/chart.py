@@ -754,7 +754,7 @@ class Chart(PlotView):
             return
         ends = laid.y[::-1] if laid.content.y.down else laid.y
         lane = Lane(QRectF(laid.left, laid.top, laid.width, laid.height), *ends)
-        scales.level_axis(painter, lane, laid.y_ticks, self._theme, laid.y_title)
+        scales.level_axis(painter, lane, laid.y_ticks, self._theme, laid.y_title, self.height())
 
     def _paint_bottom(self, painter: QPainter, _rect: QRectF) -> None:
         laid, theme = self._laid, self._theme

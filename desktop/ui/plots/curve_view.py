@@ -679,7 +679,7 @@ class CurveView(TimePlot):
     def _paint_upright(self, painter: QPainter, rect: Lane, axis: AxisOf, *, right: bool = False) -> None:
         painter.setFont(self.font())
         ticks = axis.upright(rect.rect.height(), self.fontMetrics().height())
-        scales.level_axis(painter, rect, ticks, self._theme, axis.words, right=right)
+        scales.level_axis(painter, rect, ticks, self._theme, axis.words, self.height(), right=right)
 
     def _paint_levels(self, painter: QPainter, rect: QRectF) -> None:
         if self._plot is not None:

@@ -84,9 +84,17 @@ def across_axis(painter: QPainter, at: QRectF, m: TimeMap, theme: Theme, axis: A
 
 
 def level_axis(
-    painter: QPainter, lane: Lane, ticks: Ticks, theme: Theme, title: str, *, right: bool = False
+    painter: QPainter,
+    lane: Lane,
+    ticks: Ticks,
+    theme: Theme,
+    title: str,
+    height: float,
+    *,
+    right: bool = False,
 ) -> None:
-    """Ticks and labels beside `lane`, grid lines in it, and its name turned upright at the outer edge."""
+    """Ticks and labels beside `lane`, and its name turned upright at the outer edge of a plot so high (in
+    logical pixels; a painter's device says device pixels of a picture, logical ones of a widget)."""
     metrics = painter.fontMetrics()
     r = lane.rect
     edge, way = (r.right(), 1) if right else (r.left(), -1)
@@ -106,7 +114,6 @@ def level_axis(
     with saved(painter):
         # A title longer than its lane reaches over the lane's ends, as far as the picture does.
         length = max(r.height(), metrics.horizontalAdvance(title) + 2)
-        height = painter.device().height() / painter.device().devicePixelRatioF()
         middle = min(max(r.center().y(), length / 2), max(height - length / 2, length / 2))
         painter.translate(edge + way * (widest + 11 + metrics.height() / 2), middle)
         painter.rotate(90 * way)

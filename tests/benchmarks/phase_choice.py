@@ -1,0 +1,275 @@
+"""Breakpoints found by rules, against boundaries that are known: programs by construction, real traces by the
+regions around their phases.
+
+``python -m tests.benchmarks.phase_choice`` prints the table of ``resources/docs/phase-choice.md``;
+``--traces FOLDER`` adds the traces in a folder. Of the programs of `tests.programs.catalogue`, those held
+back were run when all constants of `desktop.core.choice` stood.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+
+from desktop.core.choice import BINS, choose
+from desktop.core.curve import StepCurve
+from desktop.core.landmarks import Landmarks
+from desktop.core.phases import Sweep
+from desktop.core.selection import search
+from desktop.data.presence import Structure, structure
+from desktop.data.store import TraceStore, open_store
+from desktop.data.utilization import build
+from tests.programs.catalogue import DEVELOPMENT, HELD_BACK
+from tests.programs.simulated import Program, simulate, write
+
+#: A boundary is hit by a breakpoint within this part of the run.
+TOLERANCE = 0.01
+NOISE = (0.02, 0.1, 0.3)
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """A run with known boundaries (seconds since its start)."""
+
+    name: str
+    curve: StepCurve
+    swept: Sweep
+    today: tuple[float, ...]
+    made: Structure
+    truth: tuple[float, ...]
+
+    def known(self) -> Landmarks:
+        return self.made.known(self.curve)
+
+
+def score(found: Iterable[float], truth: Sequence[float], span: float, tolerance: float = TOLERANCE):
+    """Boundaries hit, each by a breakpoint of its own, and breakpoints that hit none."""
+    left, hits = list(found), 0
+    for t in truth:
+        near = [f for f in left if abs(f - t) <= tolerance * span]
+        if near:
+            hits += 1
+            left.remove(min(near, key=lambda f: abs(f - t)))
+    return hits, len(left)
+
+
+def case(name: str, store: TraceStore, truth: Sequence[float]) -> Case:
+    use = build(store)
+    curve = use.curve()
+    swept, suggestion = search(curve, "mixed")
+    today = tuple(swept.fit(suggestion.n).breaks[1:-1].tolist())
+    return Case(name, curve, swept, today, structure(store, use), tuple(truth))
+
+
+def programs(which: dict[str, tuple[Program, int]], folder: Path, noise: Sequence[float] = NOISE):
+    """The programs, each once with each level of noise."""
+    for name, (program, ranks) in which.items():
+        for seed, level in enumerate(noise, 1):
+            run = simulate(program, ranks, level, seed, name)
+            with open_store(write(run, folder / f"{name}-{seed}.h5")) as store:
+                yield case(f"{name}, noise {level:g}", store, [t for _, t in run.truth])
+
+
+def marked(store: TraceStore) -> list[float]:
+    """Boundaries that a trace itself marks: begins and ends (medians) of regions of the program that all
+    processors enter equally often, at most eight times, and stay in for a fiftieth of the run or longer."""
+    use = build(store)
+    curve, made = use.curve(), structure(store, use)
+    rows, span = made.stretches, use.curve().duration
+    found: list[float] = []
+    for what in np.unique(rows.what[rows.what >= 0]).tolist():
+        if Structure._kind(made.regions[what])[1] != "program":
+            continue
+        own = rows.taken(rows.what == what).ordered()
+        places, count = np.unique(own.where, return_counts=True)
+        if places.size < rows.processors or (count != count[0]).any() or count[0] > 8:
+            continue
+        lasting = np.median(own.end - own.begin)
+        if not 0.02 * span <= lasting <= 0.95 * span:
+            continue
+        for times in (own.begin, own.end):
+            found += np.median(times.reshape(places.size, -1), axis=0).tolist()
+    inside = sorted(t for t in found if 0.01 * span < t - curve.start < 0.99 * span)
+    kept: list[float] = []
+    for t in inside:
+        if not kept or t - kept[-1] > TOLERANCE * span:
+            kept.append(t)
+    return kept
+
+
+# ---- rules
+
+
+def ours(one: Case) -> list[float]:
+    found = choose(one.curve, one.swept, one.known())
+    return [] if found is None else [b.time_s for b in found.breaks]
+
+
+def today(one: Case) -> list[float]:
+    return list(one.today)
+
+
+def bins(one: Case, count: int = BINS) -> np.ndarray:
+    edges = one.curve.edges - one.curve.edges[0]
+    total = np.concatenate([[0.0], np.cumsum(one.curve.level * np.diff(edges))])
+    return np.diff(np.interp(np.linspace(0, edges[-1], count + 1), edges, total)) * (count / edges[-1])
+
+
+def pelt(one: Case) -> list[float]:
+    """PELT of ruptures on 256 bin means, cost l2, penalty by BIC with the noise of the first differences."""
+    import ruptures
+
+    y = bins(one, 256)
+    noise = max(np.median(np.abs(np.diff(y))) / 0.6745 / np.sqrt(2), 1e-3)
+    found = ruptures.Pelt(model="l2", min_size=2, jump=1).fit(y).predict(pen=2 * np.log(y.size) * noise**2)
+    return [one.curve.start + k / y.size * one.curve.duration for k in found[:-1]]
+
+
+def binseg(one: Case) -> list[float]:
+    """Binary segmentation of ruptures, the same cost and penalty."""
+    import ruptures
+
+    y = bins(one, 256)
+    noise = max(np.median(np.abs(np.diff(y))) / 0.6745 / np.sqrt(2), 1e-3)
+    found = ruptures.Binseg(model="l2", min_size=2, jump=1).fit(y).predict(pen=2 * np.log(y.size) * noise**2)
+    return [one.curve.start + k / y.size * one.curve.duration for k in found[:-1]]
+
+
+def h3(one: Case) -> list[float]:
+    """Rule H3: median k-th begins and ends of what is entered at most 32 times, equally often, by at least
+    half of the processors, merged within 1 % of the run; eliminated backward by BIC on linear pieces with the
+    residual's autocorrelation; then breakpoints of today's fit, snapped within 5 % of the run to candidates,
+    while the criterion falls."""
+    rows, span, start = one.made.stretches.ordered(), one.curve.duration, one.curve.start
+    times: list[float] = []
+    for what in np.unique(rows.what).tolist():
+        own = rows.taken(rows.what == what)
+        places, count = np.unique(own.where, return_counts=True)
+        if 2 * places.size < rows.processors or (count != count[0]).any() or count[0] > 32:
+            continue
+        for x in (own.begin, own.end):
+            times += np.median(x.reshape(places.size, -1), axis=0).tolist()
+    candidates: list[float] = []
+    for t in sorted(times):
+        if 0.01 * span < t - start < 0.99 * span and (not candidates or t - candidates[-1] > 0.01 * span):
+            candidates.append(t)
+    y = bins(one)
+    x = np.arange(y.size) + 0.5
+
+    @cache
+    def piece(a: int, b: int) -> tuple[float, ...]:
+        """What is left of the curve between two bins."""
+        if b - a < 3:
+            return tuple((y[a:b] - y[a:b].mean()).tolist())
+        return tuple((y[a:b] - np.polyval(np.polyfit(x[a:b], y[a:b], 1), x[a:b])).tolist())
+
+    @cache
+    def cost(a: int, b: int) -> float:
+        return float(np.square(piece(a, b)).sum())
+
+    def edges(breaks: Sequence[float]) -> list[int]:
+        return sorted({0, y.size, *(round((t - start) / span * y.size) for t in breaks)})
+
+    rest = np.concatenate([piece(a, b) for a, b in pairwise(edges(candidates))])
+    power = np.abs(np.fft.rfft(rest, 2 * rest.size)) ** 2
+    rho = np.fft.irfft(power)[: rest.size // 4]
+    rho = rho / rho[0] if rho[0] > 0 else rho
+    below = np.flatnonzero(rho < 0.05)
+    together = max(1.0, 1 + 2 * rho[1 : below[0] if below.size else rho.size].sum())
+    observations = y.size / together
+
+    def criterion(breaks: Sequence[float]) -> float:
+        sse = max(sum(cost(a, b) for a, b in pairwise(edges(breaks))), 1e-12)
+        return observations * np.log(sse) + 2 * (len(breaks) + 1) * np.log(observations)
+
+    now = criterion(candidates)
+    chosen = list(candidates)
+    while chosen:
+        tried = [criterion(chosen[:k] + chosen[k + 1 :]) for k in range(len(chosen))]
+        k = int(np.argmin(tried))
+        if tried[k] >= now:
+            break
+        now = tried[k]
+        del chosen[k]
+    snapped = []
+    for t in one.today:
+        near = min(candidates, key=lambda c: abs(c - t), default=None)
+        snapped.append(near if near is not None and abs(near - t) <= 0.05 * span else t)
+    while more := [t for t in snapped if t not in chosen]:
+        best, t = min((criterion(sorted([*chosen, t])), t) for t in more)
+        if best >= now:
+            break
+        now = best
+        chosen = sorted([*chosen, t])
+    return chosen
+
+
+RULES: dict[str, Callable[[Case], list[float]]] = {
+    "with structure events (this program)": ours,
+    "H3": h3,
+    "the curve alone (this program before)": today,
+    "ruptures PELT, BIC": pelt,
+    "ruptures Binseg, BIC": binseg,
+}
+
+
+def table(cases: Sequence[Case], rules: Iterable[str] = RULES) -> dict[str, tuple[int, int, int]]:
+    """Of each rule: boundaries hit, boundaries, false breakpoints."""
+    found = {}
+    for rule in rules:
+        scores = [score(RULES[rule](one), one.truth, one.curve.duration) for one in cases]
+        boundaries = sum(len(one.truth) for one in cases)
+        found[rule] = sum(h for h, _ in scores), boundaries, sum(f for _, f in scores)
+    return found
+
+
+def _print(title: str, cases: Sequence[Case]) -> None:
+    print(f"\n{title}: {len(cases)} runs\n")
+    print("| rule | hits | | false | of all found |\n| --- | --- | --- | --- | --- |")
+    for rule, (hits, of, false) in table(cases).items():
+        every = max(hits + false, 1)
+        print(
+            f"| {rule} | {hits} of {of} | {100 * hits / of:.0f} % | {false} | {100 * false / every:.0f} % |"
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--traces", type=Path, help="a folder of traces whose regions mark phases")
+    parser.add_argument("--each", action="store_true", help="also every run")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        for title, which in (("Held back", HELD_BACK), ("Development", DEVELOPMENT)):
+            cases = list(programs(which, Path(folder)))
+            _print(title, cases)
+            if options.each:
+                for one in cases:
+                    hits, false = score(ours(one), one.truth, one.curve.duration)
+                    print(f"{one.name}: {hits} of {len(one.truth)}, {false} false")
+        if options.traces:
+            from desktop.data.opening import open_trace
+            from desktop.errors import DesktopError
+
+            cases = []
+            for path in sorted(options.traces.rglob("*")):
+                if path.is_file() and path.suffix in (".gz", ".prv") and "damaged" not in path.name:
+                    try:
+                        with open_trace(path) as store:
+                            truth = marked(store)
+                            if truth:
+                                cases.append(case(path.name, store, truth))
+                                print(f"{path.name}: {len(truth)} boundaries")
+                    except DesktopError as error:
+                        print(f"{path.name}: {error}")
+            _print("Traces whose regions mark phases", cases)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,160 @@
+"""Breakpoints of programs whose phases are known by construction, and what the choice must not depend on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from desktop.core.choice import choose
+from desktop.core.curve import StepCurve
+from desktop.core.landmarks import Landmark, Landmarks, Stretches, landmarks
+from desktop.core.phases import fit, fit_breaks
+from desktop.core.selection import AS_SUGGESTED, at_events, events_at, search
+from tests.benchmarks.phase_choice import Case, ours, programs, score, today
+from tests.programs.catalogue import HELD_BACK
+
+
+@pytest.fixture(scope="module")
+def held_back(tmp_path_factory: pytest.TempPathFactory) -> list[Case]:
+    return list(programs(HELD_BACK, tmp_path_factory.mktemp("programs"), noise=(0.1,)))
+
+
+def test_known_boundaries_are_hit(held_back: list[Case]) -> None:
+    """A short version of the table in ``resources/docs/phase-choice.md``."""
+    hits, false, before, of = 0, 0, 0, 0
+    for one in held_back:
+        found = score(ours(one), one.truth, one.curve.duration)
+        hits, false, of = hits + found[0], false + found[1], of + len(one.truth)
+        before += score(today(one), one.truth, one.curve.duration)[0]
+    assert of > 20
+    assert hits >= 0.85 * of and false <= 0.15 * (hits + false), (hits, false, of)
+    assert hits >= 2 * before
+
+
+def test_how_far_one_looks_does_not_count(held_back: list[Case]) -> None:
+    for one in held_back[:3]:
+        known = one.known()
+        said = {search(one.curve, "mixed", to=to, known=known)[1] for to in (10, 15, 20, 30)}
+        assert len(said) == 1
+
+
+@pytest.mark.parametrize("model", ["constant", "linear", "quadratic", "mixed", "budget"])
+def test_every_model_shows_the_chosen_breaks(held_back: list[Case], model: str) -> None:
+    one = held_back[0]
+    swept, suggestion = search(one.curve, model, known=one.known())
+    shown = suggestion.fit(one.curve, swept)
+    assert suggestion.chosen is not None and shown.n == len(suggestion.chosen) + 1
+    assert suggestion.n == shown.requested and shown.note == AS_SUGGESTED
+    assert shown.breaks[1:-1].tolist() == [b.time_s for b in suggestion.chosen]
+    assert suggestion.runner_up is not None and suggestion.runner_up[0] != suggestion.n
+    assert "misfit" in suggestion.runner_up[1]
+
+
+def test_locked_breaks_are_chosen(held_back: list[Case]) -> None:
+    one = held_back[0]
+    locked = (0.37 * one.curve.duration,)
+    _, suggestion = search(one.curve, "mixed", locked=locked, known=one.known())
+    assert suggestion.chosen is not None and locked[0] in [b.time_s for b in suggestion.chosen]
+    close = (0.5 * one.curve.duration, 0.501 * one.curve.duration)
+    found = choose(one.curve, one.swept, one.known(), close)
+    assert found is None, "phases so short are not looked for"
+    assert search(one.curve, "mixed", locked=close, known=one.known())[1].chosen is None
+
+
+def stretches(*rows: tuple[float, float, int, int], processors: int) -> Stretches:
+    begin, end, what, where = (np.array(column) for column in zip(*rows, strict=True))
+    return Stretches(
+        begin.astype(float), end.astype(float), what, where, np.ones(begin.size, np.int64),
+        (end - begin).astype(float), processors,
+    )  # fmt: skip
+
+
+def test_events_are_those_of_most_processors() -> None:
+    rows = [(0.0, 100.0, 0, p) for p in range(4)]
+    rows += [(30.0 + 0.1 * p, 60.0, 1, p) for p in range(4)]  # all processors
+    rows += [(45.0, 50.0, 2, 0)]  # one
+    known = landmarks(stretches(*rows, processors=4), 0.0, 100.0, "region {}".format)
+    assert [(round(e.time_s, 2), e.happens, e.share) for e in known.events] == [
+        (30.15, "begins", 1.0),
+        (60.0, "ends", 1.0),
+    ]
+    assert known.events[0].text == "region 1 begins on 4 of 4 processors"
+
+
+def test_processors_one_after_the_other_make_three_events() -> None:
+    rows = [(10.0 + 5 * p, 90.0, 1, p) for p in range(5)]
+    known = landmarks(stretches(*rows, processors=5), 0.0, 100.0, str)
+    begins = [(e.time_s, e.happens) for e in known.events if e.time_s < 50]
+    assert begins == [(10.0, "first"), (20.0, "begins"), (30.0, "last")]
+
+
+def test_iterations_are_one_stretch() -> None:
+    rows = [(20.0 + 3 * k, 21.0 + 3 * k, 7, p) for p in range(3) for k in range(20)]
+    known = landmarks(stretches(*rows, processors=3), 0.0, 100.0, str)
+    assert [e.time_s for e in known.events] == [20.0, 78.0]
+    assert known.beating == ((20.0, 78.0, 20),)
+
+
+def test_what_the_user_marks_is_an_event() -> None:
+    known = landmarks(stretches((0.0, 10.0, 0, 0), processors=1), 0.0, 10.0, str, marks=((4.0, "here"),))
+    assert [(e.time_s, e.what, e.text) for e in known.events] == [(4.0, None, "marked 'here'")]
+
+
+def event(t: float, share: float = 1.0) -> Landmark:
+    return Landmark(t, t, t, 1, "begins", share, 4, "a begins")
+
+
+def known(*events: Landmark) -> Landmarks:
+    return Landmarks(events, np.zeros((0, 1024)), np.zeros(0, np.int64), (), 0.0, 10.0)
+
+
+def test_of_equally_good_breaks_the_one_at_an_event_is_taken() -> None:
+    """Where the last phases leave slack, a break may lie anywhere in a range; other events change nothing."""
+    moved = 0
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        level = np.concatenate([rng.integers(0, 9, 12), rng.integers(4, 6, 12)]).astype(float)
+        curve = StepCurve(np.arange(25.0), level, 9.0)
+        for n in (7, 8, 9, 10, 11):
+            one = fit(curve, n, "constant")
+            i = int(np.argmax(one.break_high - one.break_low))
+            low, high = one.break_low[i], one.break_high[i]
+            if high - low < 0.05:
+                continue
+            place = low + 0.3 * (high - low)
+            found = at_events(curve, one, known(event(place)))
+            if found is one:  # the others would have to move with it
+                continue
+            moved += 1
+            assert found.breaks[i] == place and found.epsilon == one.epsilon
+            assert (found.break_low == one.break_low).all() and (found.break_high == one.break_high).all()
+            assert fit_breaks(curve, found.breaks, "constant").epsilon <= one.epsilon * (1 + 1e-9)
+            assert events_at(found, known(event(place)))[i - 1][0].time_s == place
+            assert at_events(curve, one, known(event(99.0))) is one
+            assert at_events(curve, one, None) is one
+            assert at_events(curve, one, known(event(place)), locked=(float(one.breaks[i]),)) is one
+    assert moved > 5
+
+
+def test_events_move_breaks_only_where_it_costs_nothing(held_back: list[Case]) -> None:
+    moved = 0
+    for one in held_back:
+        events = one.known()
+        for n in range(2, 13):
+            best = one.swept.fit(n)
+            found = at_events(one.curve, best, events)
+            moved += found is not best
+            assert found.epsilon == best.epsilon
+            assert found.error.max() <= best.error.max() * np.sqrt(2) * (1 + 1e-9)
+            inside = (found.breaks >= best.break_low - 1e-12) & (found.breaks <= best.break_high + 1e-12)
+            assert inside.all()
+    assert moved
+
+
+def test_a_curve_without_events_is_left_to_itself(tmp_path: Path) -> None:
+    curve = StepCurve(np.array([0.0, 4.0, 8.0, 10.0]), np.array([4.0, 1.0, 3.0]), 4.0)
+    pure = search(curve, "constant")
+    helped = search(curve, "constant", known=known())
+    assert helped[1] == pure[1] and helped[1].chosen is None
