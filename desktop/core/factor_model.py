@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -667,7 +667,9 @@ def _studentized(
     return np.where(used & np.isfinite(value), value, np.nan)
 
 
-def _goodness(answer: FactorResponse, used: NDArray[np.bool_], fitted: Array, residual: Array) -> dict:
+def _goodness(
+    answer: FactorResponse, used: NDArray[np.bool_], fitted: Array, residual: Array
+) -> dict[str, Any]:
     y, e = answer.y[used], residual[used]
     seen = np.log(y) if answer.kind == "log" else y
     relative = np.abs(fitted[used] - y) / y

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -112,7 +112,7 @@ class AxisData:
     top: float | None = None
     asked: tuple[float, str] | None = None
 
-    def share(self, value):
+    def share(self, value: Any) -> Any:
         """How far along the axis values lie, 0 to 1."""
         return share(value, self.low, self.high, self.log)
 
@@ -438,7 +438,7 @@ def run_legend(
     """Of the curve, or of what is stacked (`shown`: of the known activities, None: all); `exact`: there are
     no extremes to be seen."""
     known = [name for name in ACTIVITIES if name in run.stack]
-    alone = shown == {"computing"} or not known
+    alone = shown == frozenset({"computing"}) or not known
     entries = [LegendData(say(name), name, name, shown is None or name in shown) for name in known]
     if alone:
         entries[:1] = [LegendData(say("computing"), "computing", "computing" if known else "")]
@@ -467,7 +467,7 @@ class _Numbers(Sequence[str]):
     def __len__(self) -> int:
         return self._count
 
-    def __getitem__(self, k):
+    def __getitem__(self, k: Any) -> Any:
         found = range(self._count)[k]
         return [str(i + 1) for i in found] if isinstance(k, slice) else str(found + 1)
 

@@ -9,15 +9,14 @@ import numpy as np
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen
 
-from desktop.core import ticks
 from desktop.core.ticks import Ticks
-from desktop.core.units import asked_unit
+from desktop.core.units import TIME_UNITS, asked_unit
 from desktop.ui.guard import saved
 from desktop.ui.theme import Theme
 from desktop.workbench.levels import at_share, share
 from desktop.workbench.time_plots import AxisData
 
-_UNITS = tuple((seconds, name) for name, seconds in ticks.TIME_UNITS.items())
+_UNITS = tuple((seconds, name) for name, seconds in TIME_UNITS.items())
 
 
 def format_time(t: float, resolution: float) -> str:
