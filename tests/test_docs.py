@@ -162,7 +162,7 @@ def test_the_tour_prints_what_it_says(
     monkeypatch.chdir(ROOT)
     assert cli.run(line.split()[1:]) == cli.DONE
     printed = capsys.readouterr().out.rstrip().splitlines()
-    assert len(printed) == 7
+    assert len(printed) == 8
     told = {line.strip() for line, code in lines(tour) if code}
     assert not [line for line in printed if line.strip() not in told]
 

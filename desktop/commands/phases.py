@@ -33,6 +33,7 @@ from desktop.commands.terminal import (
     terminal_progress,
 )
 from desktop.core.labels import DEGREES
+from desktop.core.units import si
 
 if TYPE_CHECKING:
     from desktop.core.curve import StepCurve
@@ -179,7 +180,7 @@ def _print_phases(
         model = at_events(curve, model, known, options.phases.locked)
     names = phase_names(doings, model.breaks, options.kept.given_names, options.kept.names)
     model = replace(model, names=names)
-    phases = phase_table(curve, model)
+    phases, events = phase_table(curve, model), events_at(model, known)
     rows = [{name: getattr(phase, name) for name in PHASE_COLUMNS} for phase in phases]
     if options.json:
         print_json(
@@ -189,9 +190,7 @@ def _print_phases(
                 "break_ranges_s": list(zip(model.break_low.tolist(), model.break_high.tolist(), strict=True)),
                 "note": model.note,
                 "in_doubt_s": in_doubt_s,
-                "break_events": [
-                    [{"time_s": e.time_s, "text": e.text} for e in found] for found in events_at(model, known)
-                ],
+                "break_events": [[{"time_s": e.time_s, "text": e.text} for e in found] for found in events],
                 "phases": rows,
             }
         )
@@ -202,6 +201,9 @@ def _print_phases(
         print_csv(tuple(rows[0]), (row.values() for row in rows))
     else:
         print_phase_table(model, phases)
+        for k, found in enumerate(events, 1):
+            if found:
+                print(f"phase {k} ends where {found[0].text}, at {si(found[0].time_s)}s")
 
 
 def print_phase_table(model: PhaseFit, phases: Sequence[PhaseRow]) -> None:
