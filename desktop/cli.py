@@ -30,6 +30,7 @@ COMMANDS = {
     "compare": ("compare", "the phases of two or more runs beside each other"),
     "stats": ("stats", "POP efficiencies, region profile and messages per phase"),
     "report": ("report", "a report for others: HTML, PDF or slides"),
+    "record": ("record", "run an MPI program, record it, and open what was recorded"),
     "snapshot": ("snapshot", "render the window into a picture, without a display"),
     "model": ("model", "fit the factor model to a table of run times"),
     "spt": ("spt", "experiments with artificial delays"),

@@ -245,3 +245,13 @@ def test_figures_and_reports_need_no_plots():
     code = "import sys, desktop.ui.reporting, desktop.ui.figures; print(' '.join(sys.modules))"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "pyqtgraph" not in loaded.stdout.split()
+
+
+def test_a_class_has_a_name_of_its_own() -> None:
+    """In the whole package, so that a name says which one is meant."""
+    found: dict[str, list[str]] = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                found.setdefault(node.name, []).append(path.name)
+    assert not {name: places for name, places in found.items() if len(places) > 1}

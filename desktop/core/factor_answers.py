@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from desktop.core.characteristic import CHARACTERISTICS, characteristic
-from desktop.core.factor_fit import Array
-from desktop.core.factor_model import Kind, Measurements, ModelFit, exact, fit_individual, fit_joint
+from desktop.core.factor_fit import Array, Measurements
+from desktop.core.factor_model import Kind, ModelFit, exact, fit_individual, fit_joint
 from desktop.progress import Progress
 
 #: The characteristic functions of the paper.

@@ -66,7 +66,7 @@ def sums(number: Index, values: Array, size: int) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class Cells:
+class FactorCells:
     """K non-empty cells: code, system, points (K,); triangle (K, I, I), target (K, I), rest (K,) = the sum
     of squares that no delta can remove."""
 
@@ -87,7 +87,7 @@ class Cells:
         return sound & (self.points >= self.triangle.shape[1])
 
 
-def reduce(data: Measurements, columns: Array, y: Array) -> Cells:
+def reduce(data: Measurements, columns: Array, y: Array) -> FactorCells:
     """One batched QR over all cells, padded with zero rows to the largest."""
     count = columns.shape[1]
     key = data.code * len(data.systems) + data.system
@@ -99,7 +99,7 @@ def reduce(data: Measurements, columns: Array, y: Array) -> Cells:
     padded[number[order], place, :count] = columns[order]
     padded[number[order], place, count] = y[order]
     upper: Array = np.asarray(np.linalg.qr(padded, mode="r"), np.float64)
-    return Cells(
+    return FactorCells(
         keys // len(data.systems),
         keys % len(data.systems),
         points.astype(np.int64),
@@ -224,7 +224,7 @@ class Product:
 
 
 def alternate(
-    cells: Cells, shape: tuple[int, int], v: Array, total: float, positive: bool
+    cells: FactorCells, shape: tuple[int, int], v: Array, total: float, positive: bool
 ) -> tuple[Array, Array]:
     """Alternating least squares from speeds v (systems, I): w for fixed v, v for fixed w, again."""
     count = v.shape[1]
@@ -274,7 +274,7 @@ def _solve_positive(square: Array, mixed: Array) -> Array:
     return best
 
 
-def first_speeds(cells: Cells, shape: tuple[int, int], count: int, random: int) -> list[Array]:
+def first_speeds(cells: FactorCells, shape: tuple[int, int], count: int, random: int) -> list[Array]:
     """Speeds (as 1/r) to start from: all 1; the best rank-one fit of the individual deltas; random ones."""
     found = [np.ones((shape[1], count))]
     sound = cells.fitted_alone
@@ -297,7 +297,7 @@ def first_speeds(cells: Cells, shape: tuple[int, int], count: int, random: int) 
 
 
 def references(
-    data: Measurements, cells: Cells, reference: str | None, functions: list[str]
+    data: Measurements, cells: FactorCells, reference: str | None, functions: list[str]
 ) -> tuple[Array, list[str]]:
     """What is fixed: (parameters,) NaN for free ones. One reference for each function and each connected
     part of the table; parameters that no measurement touches are fixed at 0.
@@ -339,7 +339,7 @@ def references(
     return fixed.ravel(), warnings
 
 
-def parts_of(cells: Cells, shape: tuple[int, int], function: int) -> Index:
+def parts_of(cells: FactorCells, shape: tuple[int, int], function: int) -> Index:
     """(codes + systems,) which connected part of the table each belongs to, by the cells that hold anything
     of a function; a code or system by itself is a part of its own."""
     touched = np.linalg.norm(cells.triangle[:, :, function], axis=1) > 0
@@ -360,7 +360,7 @@ def _parts(a: Index, b: Index, nodes: int) -> Index:
 
 
 def normalised(
-    theta: Array, fixed: Array, shape: tuple[int, int], count: int, cells: Cells
+    theta: Array, fixed: Array, shape: tuple[int, int], count: int, cells: FactorCells
 ) -> tuple[Array, bool]:
     """The same products with the references at 1, function by function and part by part."""
     split = shape[0]

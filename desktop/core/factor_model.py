@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from desktop.core.characteristic import Characteristic, characteristic
 from desktop.core.factor_fit import (
     Array,
-    Cells,
+    FactorCells,
     Index,
     Measurements,
     Product,
@@ -50,7 +50,7 @@ _ROUNDS = 200
 
 
 @dataclass(frozen=True, eq=False)
-class Response:
+class FactorResponse:
     """y (N,) is fitted by sum_i delta_i columns_i with columns_i = scale u_i(p).
 
     factor : (codes, systems), y = time * p * factor (or time * factor where `scale` is 1).
@@ -67,7 +67,7 @@ class Response:
         return self.scale[:, None] * np.stack([f.u(p) for f in functions], axis=1)
 
 
-def respond(data: Measurements, kind: str = "t'") -> Response:
+def respond(data: Measurements, kind: str = "t'") -> FactorResponse:
     """The transformation of equation 11, as far as work and peak are known.
 
     A missing peak counts as 1. Missing work is replaced by the median of t p r_peak of the code, which
@@ -83,9 +83,9 @@ def respond(data: Measurements, kind: str = "t'") -> Response:
     if data.transformed:
         if kind == "t":
             raise ValueError("the table holds t', not times, so the response t cannot be had from it")
-        return Response(kind, data.time, data.p, np.ones(shape), "the table holds t' as it stands")
+        return FactorResponse(kind, data.time, data.p, np.ones(shape), "the table holds t' as it stands")
     if kind == "t":
-        return Response(kind, data.time, np.ones(len(data)), np.ones(shape))
+        return FactorResponse(kind, data.time, np.ones(len(data)), np.ones(shape))
     peak = np.ones(shape[1]) if data.peak is None else data.peak
     raw = data.time * data.p * peak[data.system]
     notes = [] if data.peak is not None else ["peak rates are not known and count as 1"]
@@ -95,7 +95,7 @@ def respond(data: Measurements, kind: str = "t'") -> Response:
     else:
         work = data.work
     factor = peak[None, :] / work[:, None]
-    return Response(kind, raw / work[data.code], data.p, factor, "; ".join(notes))
+    return FactorResponse(kind, raw / work[data.code], data.p, factor, "; ".join(notes))
 
 
 def _median(values: Array) -> float:
@@ -117,7 +117,7 @@ class ModelFit:
 
     kind: Kind
     functions: tuple[str, ...]
-    response: Response
+    response: FactorResponse
     data: Measurements
     used: NDArray[np.bool_]
     fitted: Array
@@ -468,7 +468,7 @@ def exact(fit: ModelFit) -> bool:
 
 def _prepared(
     data: Measurements, functions: Sequence[str], response: str
-) -> tuple[tuple[Characteristic, ...], Response]:
+) -> tuple[tuple[Characteristic, ...], FactorResponse]:
     found = tuple(characteristic(text) for text in functions)
     if not found or len({f.text for f in found}) < len(found):
         raise ValueError("name one or more different functions of p")
@@ -486,9 +486,9 @@ def _prepared(
 
 def _rows(
     data: Measurements,
-    cells: Cells,
+    cells: FactorCells,
     columns: Array,
-    answer: Response,
+    answer: FactorResponse,
     shape: tuple[int, int],
     free: NDArray[np.bool_],
     log: bool,
@@ -511,9 +511,9 @@ def _rows(
 def _joint_result(
     data: Measurements,
     functions: tuple[Characteristic, ...],
-    answer: Response,
+    answer: FactorResponse,
     columns: Array,
-    cells: Cells,
+    cells: FactorCells,
     product: Product,
     theta: Array,
     settled: bool,
@@ -667,7 +667,9 @@ def _studentized(
     return np.where(used & np.isfinite(value), value, np.nan)
 
 
-def _goodness(answer: Response, used: NDArray[np.bool_], fitted: Array, residual: Array) -> dict:
+def _goodness(
+    answer: FactorResponse, used: NDArray[np.bool_], fitted: Array, residual: Array
+) -> dict[str, Any]:
     y, e = answer.y[used], residual[used]
     seen = np.log(y) if answer.kind == "log" else y
     relative = np.abs(fitted[used] - y) / y
@@ -682,13 +684,13 @@ def _goodness(answer: Response, used: NDArray[np.bool_], fitted: Array, residual
     }
 
 
-def _points(cells: Cells, shape: tuple[int, int], kept: NDArray[np.bool_]) -> Index:
+def _points(cells: FactorCells, shape: tuple[int, int], kept: NDArray[np.bool_]) -> Index:
     points = np.zeros(shape, np.int64)
     points[cells.code[kept], cells.system[kept]] = cells.points[kept]
     return points
 
 
-def _left_out(data: Measurements, cells: Cells, sound: NDArray[np.bool_], count: int) -> list[str]:
+def _left_out(data: Measurements, cells: FactorCells, sound: NDArray[np.bool_], count: int) -> list[str]:
     if sound.all():
         return []
     names = [
@@ -729,7 +731,7 @@ def _relative_to_log(
     data: Measurements,
     columns: Array,
     y: Array,
-    cells: Cells,
+    cells: FactorCells,
     values: Array,
     sound: NDArray[np.bool_],
 ) -> Array:

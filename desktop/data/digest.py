@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from desktop.core.open_regions import NO_PATHS, OpenRegions
 from desktop.data.classify import is_parallel
 from desktop.data.events import Nesting, Region
-from desktop.data.steps import Replayed, Steps
+from desktop.data.steps import ReplayedSteps, Steps
 from desktop.data.utilization import Rules, classes_of, rule_of
 from desktop.errors import StoreError
 
@@ -32,7 +32,7 @@ class Defines(Protocol):
     def nesting(self) -> Nesting: ...
 
 
-class Strips(Protocol):
+class DigestStrips(Protocol):
     """The timeline's part, `desktop.data.timeline.Strips`."""
 
     def begin(self, location: int, first: int) -> None:
@@ -76,7 +76,7 @@ class EventDigest:
         self,
         source: Defines,
         rules: Rules | None = None,
-        strips: Strips | None = None,
+        strips: DigestStrips | None = None,
         notes: Notes | None = None,
         steps: Steps | None = None,
     ) -> None:
@@ -169,4 +169,4 @@ class EventDigest:
             self._notes.close(regions)
         if self.steps is not None:
             unclosed = regions.depth - regions.count_open(np.array(self._synthetic, np.int64))
-            self.steps.close(Replayed(regions.worked, regions.stray, unclosed))
+            self.steps.close(ReplayedSteps(regions.worked, regions.stray, unclosed))

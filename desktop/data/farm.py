@@ -376,10 +376,10 @@ def _work(version: str, function: Callable[..., Any], task: tuple[Any, ...], mar
             file=mark.parent,
             hint="say with -o a place for the imported file that all workers see",
         )
-    return function(*task, _Marked(mark))
+    return function(*task, _MarkedOutput(mark))
 
 
-class _Marked(Progress):
+class _MarkedOutput(Progress):
     """Progress by way of files: the share that is done is written, a stop is read."""
 
     def __init__(self, mark: Path) -> None:

@@ -98,7 +98,7 @@ class Points:
 
 
 @dataclass(frozen=True)
-class Command:
+class ReportCommand:
     """Words for a terminal."""
 
     text: str
@@ -106,7 +106,7 @@ class Command:
 
 
 @dataclass(frozen=True)
-class Table:
+class ReportTable:
     """Cells of text under headings; the first `left` columns are words, the others numbers."""
 
     title: str
@@ -131,7 +131,7 @@ class Picture:
         return self.figure
 
 
-Block = Paragraph | Points | Command | Table | Picture
+Block = Paragraph | Points | ReportCommand | ReportTable | Picture
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ class Slide:
     """A sentence, and the one thing that shows it."""
 
     title: str
-    block: Picture | Table | Points
+    block: Picture | ReportTable | Points
 
 
 @dataclass(frozen=True)
@@ -373,7 +373,7 @@ def _compared_story(sections: list[Section], contrast: Contrast) -> list[Slide]:
     )
     note = f"× is the run over {reference}."
     title = f"What the runs take, against {reference}"
-    return [*found, Slide(finding if not found else title, Table("Runs", heads, rows, note=note))]
+    return [*found, Slide(finding if not found else title, ReportTable("Runs", heads, rows, note=note))]
 
 
 def _comparison(contrast: Contrast, material: Material, contents: Contents, number: int) -> list[Section]:
@@ -405,7 +405,9 @@ def _comparison(contrast: Contrast, material: Material, contents: Contents, numb
         for cell in cells
     )
     note = f"× is the run over {reference}. Phases are matched by order and shape; alike says how well."
-    blocks.append(Table("Phases of the compared runs", heads, rows, left=2, note=note, part="comparison"))
+    blocks.append(
+        ReportTable("Phases of the compared runs", heads, rows, left=2, note=note, part="comparison")
+    )
     return [Section("Comparison", (), 1), Section(f"Runs compared with {reference}", tuple(blocks))]
 
 
@@ -426,8 +428,11 @@ def _made(command: str) -> Section:
     versions += [(name, metadata.version(name)) for name in ("numpy", "numba", "h5py", "scipy")]
     blocks: list[Block] = []
     if command:
-        blocks += [Paragraph("This command makes the report again:", "origin"), Command(command, "origin")]
-    blocks.append(Table("Versions", ("Program", "Version"), tuple(versions), 2, part="origin"))
+        blocks += [
+            Paragraph("This command makes the report again:", "origin"),
+            ReportCommand(command, "origin"),
+        ]
+    blocks.append(ReportTable("Versions", ("Program", "Version"), tuple(versions), 2, part="origin"))
     return Section("How to make this report again", tuple(blocks))
 
 
@@ -521,7 +526,7 @@ class _Run:
             *shown("epsilon"),
         ]
 
-    def _phases_short(self) -> Table:
+    def _phases_short(self) -> ReportTable:
         """What a room can read of the phases; of very many, those that last longest."""
         factor, unit = self._scale
         curve, rows = self.material.curve, list(enumerate(self.material.rows, 1))
@@ -559,9 +564,9 @@ class _Run:
             of = tenth(mean / curve.capacity) if curve.capacity else "–"
             cells.append((f"{len(left)} more", "–", _number(length / factor), tenth(length / curve.duration),
                           "–", _number(mean), of, tenth(did / work)))  # fmt: skip
-        return Table("Phases", heads, tuple(cells))
+        return ReportTable("Phases", heads, tuple(cells))
 
-    def _why(self, kept: Statistics) -> Iterator[tuple[str, Table | Points]]:
+    def _why(self, kept: Statistics) -> Iterator[tuple[str, ReportTable | Points]]:
         """What limits each phase, and what changes."""
         ranges = self._ranges()
         if not ranges or not ranges[0][1].is_processor.any():
@@ -571,7 +576,7 @@ class _Run:
         if changes is not None:
             yield changes
 
-    def _where(self, kept: Statistics) -> Iterator[tuple[str, Table]]:
+    def _where(self, kept: Statistics) -> Iterator[tuple[str, ReportTable]]:
         """Where the time goes."""
         run = self.statistics[0]
         regions = kept.flat(run, self.use) if run is not None and run.is_processor.any() else []
@@ -595,7 +600,7 @@ class _Run:
             f"({least.lower()} {percent(part)})."
         )
 
-    def _limits_table(self, ranges: Sequence[tuple[str, RangeStats]]) -> Table:
+    def _limits_table(self, ranges: Sequence[tuple[str, RangeStats]]) -> ReportTable:
         factor, unit = self._scale
         longest = sorted(range(1, len(ranges)), key=lambda k: -ranges[k][1].duration_s)[: _STORY_ROWS - 1]
         shown = [ranges[k] for k in (0, *sorted(longest))]
@@ -621,9 +626,9 @@ class _Run:
         note += " = load balance × serialisation × transfer." if ideal else "."
         if len(ranges) > len(shown):
             note += f" {len(ranges) - len(shown)} shorter phases are not shown."
-        return Table("Efficiencies", tuple(heads), tuple(rows), note=note)
+        return ReportTable("Efficiencies", tuple(heads), tuple(rows), note=note)
 
-    def _largest_changes(self, kept: Statistics) -> tuple[str, Table] | None:
+    def _largest_changes(self, kept: Statistics) -> tuple[str, ReportTable] | None:
         """The largest difference between neighbouring phases, and the largest ones in order of time; None
         where none is known."""
         run, found = self.statistics[0], []
@@ -641,7 +646,7 @@ class _Run:
             (f"{k} to {k + 1}", at[k], change.called(names))
             for _, k, change in sorted(most, key=lambda item: (item[1], -item[0]))
         )
-        return title, Table("Largest changes", ("Phases", "At", "What changes"), rows, 3)
+        return title, ReportTable("Largest changes", ("Phases", "At", "What changes"), rows, 3)
 
     def _regions_told(self, regions: Sequence[RegionRow]) -> str:
         name = self.subject.names.get(regions[0].name, regions[0].name)
@@ -651,8 +656,8 @@ class _Run:
             text += f", then {second}, {percent(regions[1].share)}"
         return f"{text}."
 
-    def _regions_table(self, regions: Sequence[RegionRow]) -> Table:
-        return Table(
+    def _regions_table(self, regions: Sequence[RegionRow]) -> ReportTable:
+        return ReportTable(
             "Regions of the run",
             self._region_heads[1:],
             tuple(row[1:] for row in self._region_rows("Run", regions, _STORY_REGIONS)),
@@ -812,7 +817,7 @@ class _Run:
         factor, unit = self._scale
         heads = ("Phase", f"Start ({unit})", f"End ({unit})", f"Length ({unit})", "Kind", "Mean", "Min",
                  "Max", "Efficiency", f"Work (proc·{unit})", "RMS", "Error (proc·√s)")  # fmt: skip
-        yield Table(
+        yield ReportTable(
             "Phases",
             heads,
             tuple(
@@ -836,7 +841,7 @@ class _Run:
             "curve minus fit; the error is RMS times the root of the length.",
             part="phases",
         )
-        yield Table(
+        yield ReportTable(
             "Formulas",
             ("Phase", "From (s)", "To (s)", "Processors computing at t (s)"),
             tuple(
@@ -847,7 +852,7 @@ class _Run:
             part="formulas",
         )
         if fit.n > 1:
-            yield Table(
+            yield ReportTable(
                 "Breaks",
                 ("Break", "Time (s)", "may lie from (s)", "to (s)"),
                 tuple(
@@ -913,7 +918,9 @@ class _Run:
                 )
             )
         notes = {note for _, s in ranges for note in _notes(s)}
-        yield Table("Efficiencies", heads, tuple(rows), note=" ".join(sorted(notes)), part="efficiencies")
+        yield ReportTable(
+            "Efficiencies", heads, tuple(rows), note=" ".join(sorted(notes)), part="efficiencies"
+        )
         if any(stats.seconds.any() for _, stats in ranges):
             yield self._activities(ranges)
             yield self._processors(kept, ranges)
@@ -923,7 +930,7 @@ class _Run:
             for row in self._region_rows(name, kept.flat(stats, self.use), _REGIONS)
         ]
         if regions:
-            yield Table(
+            yield ReportTable(
                 "Regions that take most time",
                 self._region_heads,
                 tuple(regions),
@@ -932,23 +939,25 @@ class _Run:
                 part="regions",
             )
 
-    def _activities(self, ranges: Sequence[tuple[str, RangeStats]]) -> Table:
+    def _activities(self, ranges: Sequence[tuple[str, RangeStats]]) -> ReportTable:
         seen = [a for a in Activity if any(stats.by_activity[a] for _, stats in ranges)]
         rows = []
         for name, stats in ranges:
             whole = stats.seconds.sum() or math.nan
             rows.append((name, *(tenth(stats.by_activity[a] / whole) for a in seen)))
         heads = ("Range", *(capital(a.name.lower()) for a in seen))
-        return Table("Activities, as parts of all processors' time", heads, tuple(rows), part="activities")
+        return ReportTable(
+            "Activities, as parts of all processors' time", heads, tuple(rows), part="activities"
+        )
 
-    def _processors(self, kept: Statistics, ranges: Sequence[tuple[str, RangeStats]]) -> Table:
+    def _processors(self, kept: Statistics, ranges: Sequence[tuple[str, RangeStats]]) -> ReportTable:
         rows = []
         for name, stats in ranges:
             ends = [int(v[0]) for v in (stats.most_loaded(1), stats.idlest(1)) if v.size]
             cells = [cell for i in ends for cell in (kept.name(i), tenth(float(stats.utilization[i])))]
             rows.append((name, *(cells or ["–"] * 4)))
         heads = ("Range", "Computes most", "of the time", "Computes least", "of the time")
-        return Table("Most and least loaded processors", heads, tuple(rows), part="loads")
+        return ReportTable("Most and least loaded processors", heads, tuple(rows), part="loads")
 
     def _changes(self, kept: Statistics) -> Iterable[Block]:
         told = False
@@ -984,7 +993,7 @@ class _Run:
             ("Events", f"{sum(location.records for location in store.locations)}"),
             ("Steps of the curve", f"{self.material.curve.segments}"),
         ]
-        yield Table("Identity", ("What", "Value"), tuple(facts), 2, part="file")
+        yield ReportTable("Identity", ("What", "Value"), tuple(facts), 2, part="file")
         rules = self.use.rules
         applied = store.repair if rules.repaired is None else rules.repaired
         yield Paragraph(
@@ -1002,10 +1011,10 @@ class _Run:
         if shifted and applied:
             more = f"{len(shifted) - _SHIFTS} more are not listed." if len(shifted) > _SHIFTS else ""
             heads = ("Location", "Shift (s)", "Rate (µs/s)", "May be off by (s)")
-            yield Table("Repair of clocks", heads, tuple(shifted[:_SHIFTS]), note=more, part="file")
+            yield ReportTable("Repair of clocks", heads, tuple(shifted[:_SHIFTS]), note=more, part="file")
         found = [(f.severity, f"{f.count}", f.text, f.where) for f in store.report]
         if found:
-            yield Table(
+            yield ReportTable(
                 "Import report", ("Severity", "Count", "What", "Where"), tuple(found), 4, part="import"
             )
         else:
@@ -1017,7 +1026,7 @@ class _Run:
             return "the whole run"
         return f"from {curve.start:.9g} to {curve.start + curve.duration:.9g}"
 
-    def _options(self) -> Table:
+    def _options(self) -> ReportTable:
         subject, fit, rules = self.subject, self.material.fit, self.use.rules
         number = "suggested" if subject.n is None and subject.breaks is None else "as asked"
         rows = [
@@ -1035,7 +1044,7 @@ class _Run:
             until = "" if mark.end_s is None else f" to {seconds(mark.end_s)}"
             on = f" on {mark.where}" if mark.where else ""
             rows.append((f"Annotation at {seconds(mark.start_s)}{until}{on}", mark.text))
-        return Table("Options", ("Option", "Value"), tuple(rows), 2, part="options")
+        return ReportTable("Options", ("Option", "Value"), tuple(rows), 2, part="options")
 
 
 def _causes(stats: RangeStats) -> list[tuple[str, float]]:
@@ -1101,7 +1110,7 @@ def _block(block: Block, draw: Callable[[Picture], str], above: str) -> str:
         return f"<p{lead}>{_h(block.text)}</p>\n"
     if isinstance(block, Points):
         return "<ul>" + "".join(f"<li>{_h(item)}</li>" for item in block.items) + "</ul>\n"
-    if isinstance(block, Command):
+    if isinstance(block, ReportCommand):
         return f"<pre>{_h(block.text)}</pre>\n"
     if isinstance(block, Picture):
         caption = f"<b>Figure {block.number}.</b> {_h(block.finding)}"
@@ -1122,7 +1131,7 @@ def _block(block: Block, draw: Callable[[Picture], str], above: str) -> str:
     )
 
 
-def _side(column: int, table: Table) -> str:
+def _side(column: int, table: ReportTable) -> str:
     """Words on the left, numbers on the right; as attributes, which Qt's documents understand too."""
     return ' align="left"' if column < table.left else ' align="right"'
 

@@ -17,7 +17,7 @@ from itertools import pairwise
 from typing import Any, Literal
 
 from desktop.data.material import FIGURES
-from desktop.data.report import Block, Command, Paragraph, Picture, Points, Report, Section, Table
+from desktop.data.report import Block, Paragraph, Picture, Points, Report, ReportCommand, ReportTable, Section
 from desktop.printing import printable
 from desktop.progress import Progress
 
@@ -165,7 +165,7 @@ class _Slides:
     def block(self, title: str, block: Block, draw: Callable[[Picture], bytes]) -> None:
         if isinstance(block, Picture):
             self._picture(title, block, draw(block))
-        elif isinstance(block, Table):
+        elif isinstance(block, ReportTable):
             self._table(title, block)
         else:
             self._text(title, [block])
@@ -174,14 +174,14 @@ class _Slides:
         """Its figures, then its tables, below each what is said of it; lists by themselves."""
         if section.level == 1:
             self.heading(section.title)
-        tables: list[tuple[Table, list[str]]] = []
+        tables: list[tuple[ReportTable, list[str]]] = []
         alone: list[Block] = []
         for block in section.blocks:
             if isinstance(block, Picture):
                 self._picture(block.finding, block, draw(block))
-            elif isinstance(block, Table):
+            elif isinstance(block, ReportTable):
                 tables.append((block, []))
-        said = [block for block in section.blocks if not isinstance(block, Picture | Table)]
+        said = [block for block in section.blocks if not isinstance(block, Picture | ReportTable)]
         for block in said:
             at = [texts for table, texts in tables if table.part == block.part]
             if isinstance(block, Points) or not tables or any(isinstance(b, Points) for b in said):
@@ -226,7 +226,7 @@ class _Slides:
             if not listed:
                 _without_bullet(paragraph)
 
-    def _table(self, title: str, table: Table, said: Sequence[str] = ()) -> None:
+    def _table(self, title: str, table: ReportTable, said: Sequence[str] = ()) -> None:
         """A table on as few slides as hold it, its rows shared out evenly."""
         notes = [printable(text, _MOST_TEXT) for text in (table.note, *said) if text]
         below = sum(_rows(text, 12.0, PICTURE[0]) for text in notes) * 12.0 * _MM_PER_POINT * _LINE
@@ -248,7 +248,7 @@ class _Slides:
     def _cells(
         self,
         slide: Any,
-        table: Table,
+        table: ReportTable,
         span: tuple[int, int],
         size: float,
         wide: Sequence[float],
@@ -332,7 +332,7 @@ class _Slides:
 
 def _lines(block: Block) -> Iterator[tuple[str, bool]]:
     """Lines of text, and whether each is one of a list."""
-    if isinstance(block, Paragraph | Command):
+    if isinstance(block, Paragraph | ReportCommand):
         yield printable(block.text, _MOST_TEXT), False
     elif isinstance(block, Points):
         yield from ((printable(item, _MOST_TEXT), True) for item in block.items)
@@ -352,7 +352,7 @@ def _rows(text: str, size: float, room: float) -> int:
     return lines
 
 
-def _measured(table: Table, room: float) -> tuple[float, list[float], list[float]]:
+def _measured(table: ReportTable, room: float) -> tuple[float, list[float], list[float]]:
     """The size of the text, the widths of columns and the heights of rows, headings first, mm.
 
     As large as lets all rows stand on one slide; of tables that need several, of a middle size.

@@ -24,7 +24,7 @@ from desktop.data.atomic import naming
 _ROWS = 1 << 16
 
 
-class Replayed(NamedTuple):
+class ReplayedSteps(NamedTuple):
     """Of a location: whether it has entered an active region, its leaves without enter, and the regions that
     were open at its end, made-up ones apart."""
 
@@ -41,7 +41,7 @@ class Steps:
         self._target = target
         self._file: IO[bytes] | None = None
         self._classes = np.zeros(0, np.uint8)
-        self._about: dict[int, Replayed] = {}
+        self._about: dict[int, ReplayedSteps] = {}
         self._pieces: dict[int, list[tuple[int, int]]] = {}  # of each location: place in the file, rows
         self._written = 0
         self._time, self._code = np.empty(0, np.int64), np.empty(0, np.uint8)
@@ -64,7 +64,7 @@ class Steps:
         a = self._filled
         self._filled += steps(np.ascontiguousarray(time), code, self._state, self._time[a:], self._code[a:])
 
-    def close(self, about: Replayed) -> None:
+    def close(self, about: ReplayedSteps) -> None:
         """The location's events are complete."""
         time, code, shown = self._state.tolist()
         if code != shown:
@@ -95,8 +95,8 @@ class Steps:
         """Whether the codes are those of these activities of regions (of which some may have no events)."""
         return np.array_equal(self._classes, classes[: self._classes.size])
 
-    def about(self, location: int) -> Replayed:
-        return self._about.get(location, Replayed(False, 0, 0))
+    def about(self, location: int) -> ReplayedSteps:
+        return self._about.get(location, ReplayedSteps(False, 0, 0))
 
     def rows(self, location: int) -> int:
         return sum(count for _, count in self._pieces.get(location, ()))

@@ -185,7 +185,7 @@ class Strips:
         self._emit("timeline", self._location, **cells)
 
 
-class _Kept:
+class _KeptRows:
     """Rows of derived tables in memory: what a pass over a store without them leaves."""
 
     def __init__(self, locations: int) -> None:
@@ -211,9 +211,9 @@ class _Kept:
         )
 
 
-def summarize(source: EventSource, rules: Rules | None, progress: Progress) -> _Kept:
+def summarize(source: EventSource, rules: Rules | None, progress: Progress) -> _KeptRows:
     """Strips and checkpoints of a source that has none, or by other rules, in a pass over its events."""
-    kept = _Kept(len(source.locations))
+    kept = _KeptRows(len(source.locations))
     digest = EventDigest(source, rules, Strips(source, kept.emit))
     total = sum(source.rows("events", i) for i in range(len(source.locations)))
     done = 0
@@ -252,7 +252,7 @@ class Tile:
 
 
 @dataclass(frozen=True)
-class Level:
+class SummaryLevel:
     """An open region of a call stack; `end_s` None: later than was looked for."""
 
     region: int
@@ -269,7 +269,7 @@ class Moment:
     location: int
     time_s: float
     activity: Activity
-    levels: tuple[Level, ...]
+    levels: tuple[SummaryLevel, ...]
     begin_s: float
     end_s: float
     present: bool = True
@@ -277,7 +277,7 @@ class Moment:
 
 
 @dataclass(frozen=True, eq=False)
-class Messages:
+class TimelineMessages:
     """Messages between locations, (n,) each; times in seconds, -1 for an unknown partner."""
 
     sender: Ints
@@ -287,9 +287,9 @@ class Messages:
     bytes: Ints
     tag: Ints
 
-    def only(self, which: NDArray[Any]) -> Messages:
+    def only(self, which: NDArray[Any]) -> TimelineMessages:
         """Some of them."""
-        return Messages(*(getattr(self, f.name)[which] for f in fields(self)))
+        return TimelineMessages(*(getattr(self, f.name)[which] for f in fields(self)))
 
 
 @dataclass(frozen=True)
@@ -372,7 +372,7 @@ class Timeline:
         self.end_s = float(self.seconds(int(ends.max()))) if ends.size else 0.0
         events = np.array([store.rows("events", i) for i in range(count)], np.int64)
         index, strips = store.whole("strips", *DERIVED["strips"])
-        source: TraceStore | _Kept = store
+        source: TraceStore | _KeptRows = store
         if rules.overrides or not np.array_equal(index[:, 1] > 0, events > 0):
             source = summarize(store, rules, progress or Progress())
             index, strips = source.whole("strips", *DERIVED["strips"])
@@ -383,12 +383,12 @@ class Timeline:
         self._workers = frozenset(x for r in parallel for x in self.entering(r).tolist())
         self._idle = np.array([self._resolved(i)[BASE] for i in range(count)], np.uint8)
         self._stretches: _Stretches | None = None
-        self._links: Messages | None = None
-        self._chosen: tuple[MessageFilter, Messages] | None = None
+        self._links: TimelineMessages | None = None
+        self._chosen: tuple[MessageFilter, TimelineMessages] | None = None
         self._communicators: Ints | None = None
         self._collectives: tuple[NDArray[Any], ...] | None = None
 
-    def _arrange(self, index: Ints, strips: tuple[NDArray[Any], ...], source: TraceStore | _Kept) -> None:
+    def _arrange(self, index: Ints, strips: tuple[NDArray[Any], ...], source: TraceStore | _KeptRows) -> None:
         """Where each strip begins, and that its cells are as many as they have to be."""
         has = index[:, 1] > 0
         rows = index[has, 0]
@@ -415,7 +415,7 @@ class Timeline:
         if outside.any() or not np.array_equal(size, places[:, 1]):
             raise self._damaged("its timeline does not cover its locations")
 
-    def _arrange_checkpoints(self, source: TraceStore | _Kept, events: Ints) -> None:
+    def _arrange_checkpoints(self, source: TraceStore | _KeptRows, events: Ints) -> None:
         places, columns = source.whole("checkpoints", "time", "row", "region", "since")
         self._mark_time, self._mark_row, self._mark_region, self._mark_since = columns
         self._mark_at = np.flatnonzero(self._mark_region < 0)
@@ -741,7 +741,7 @@ class Timeline:
         ends: list[int | None] = [None] * (told.size - asked.size)
         ends += self._leave_times(location, after, stack, asked)
         levels = tuple(
-            Level(
+            SummaryLevel(
                 int(r),
                 float(self.seconds(line.common(int(b)))),
                 None if e is None else float(self.seconds(line.common(e))),
@@ -927,7 +927,7 @@ class Timeline:
 
     # messages
 
-    def chosen_messages(self, wanted: MessageFilter) -> Messages | None:
+    def chosen_messages(self, wanted: MessageFilter) -> TimelineMessages | None:
         """Those that a filter leaves, as `messages`."""
         if self._chosen is None or self._chosen[0] != wanted:
             known = self.messages()
@@ -936,7 +936,7 @@ class Timeline:
             self._chosen = wanted, known.only(self._meets(known, wanted))
         return self._chosen[1]
 
-    def _meets(self, known: Messages, wanted: MessageFilter) -> NDArray[np.bool_]:
+    def _meets(self, known: TimelineMessages, wanted: MessageFilter) -> NDArray[np.bool_]:
         which = np.full(known.tag.size, wanted.shown)
         which &= known.bytes >= wanted.least_bytes
         if wanted.least_s > 0:
@@ -953,7 +953,7 @@ class Timeline:
             which &= self._communicators == wanted.communicator
         return which
 
-    def _look_up_communicators(self, known: Messages) -> Ints:
+    def _look_up_communicators(self, known: TimelineMessages) -> Ints:
         """Of each message the communicator in which it was sent, -1 where that is not found: the sender's
         record of the same time, tag and size, the first for the first."""
         found = np.full(known.tag.size, -1, np.int64)
@@ -988,7 +988,7 @@ class Timeline:
             found[mine[message]] = communicator[record]
         return found
 
-    def messages(self) -> Messages | None:
+    def messages(self) -> TimelineMessages | None:
         """All matched messages, sorted by when they were sent; None if they are too many to be kept."""
         if self._links is None:
             count = sum(self._store.rows("links", i) for i in range(len(self._store.locations)))
@@ -1003,7 +1003,7 @@ class Timeline:
             at = np.asarray(self.seconds(self._common(sender, sent)), np.float64)
             there = self._common(np.maximum(receiver, 0), arrived)
             order = np.argsort(at, kind="stable")
-            self._links = Messages(
+            self._links = TimelineMessages(
                 sender[order],
                 receiver[order],
                 at[order],
@@ -1050,7 +1050,7 @@ class Timeline:
             for i in found.tolist()
         ]
 
-    def messages_of(self, location: int, a_s: float, b_s: float) -> Messages | None:
+    def messages_of(self, location: int, a_s: float, b_s: float) -> TimelineMessages | None:
         """Those that a location sends or receives in a range of time."""
         known = self.messages()
         if known is None:

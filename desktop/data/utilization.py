@@ -27,7 +27,7 @@ from desktop.core.open_regions import BASE, Classes, OpenRegions, resolved
 from desktop.data.atomic import scratch_folder
 from desktop.data.classify import is_parallel, region_activity
 from desktop.data.events import Activity, EventSource, Location, Nesting, Region
-from desktop.data.steps import Replayed, Steps
+from desktop.data.steps import ReplayedSteps, Steps
 from desktop.data.store import StoreWriter, TraceStore
 from desktop.errors import CurveError, StoreError, TraceFormatError
 from desktop.progress import Progress, Share
@@ -658,9 +658,11 @@ class _Stored:
             states = self._regions.states(*block)
             yield block[0], np.empty(0, np.uint8) if states is None else states[1]
 
-    def about(self) -> Replayed:
+    def about(self) -> ReplayedSteps:
         regions = self._regions
-        return Replayed(regions.worked, regions.stray, regions.depth - regions.count_open(self._synthetic))
+        return ReplayedSteps(
+            regions.worked, regions.stray, regions.depth - regions.count_open(self._synthetic)
+        )
 
 
 class _Kept:

@@ -52,7 +52,7 @@ from desktop.ui.plots.raster import mix
 from desktop.ui.plots.words import words
 from desktop.ui.theme import DARK, LIGHT, Theme, coloured
 from desktop.workbench.levels import AT_FIRST, Levels, share
-from desktop.workbench.time_plots import Axis, Comparing, Lane, Plot, Series, figure_plot
+from desktop.workbench.time_plots import AxisData, Comparing, LaneData, PlotData, SeriesData, figure_plot
 
 Style = Literal["colour", "grey", "patterns"]
 #: The smallest sheet that holds every figure, mm.
@@ -290,7 +290,7 @@ def draw(sheet: Sheet, figure: str, material: Material, look: Look) -> None:
         {"epsilon": _epsilon, "phases": _phases}[figure](frame, material)
 
 
-def describe(figure: str, material: Material, look: Look) -> Plot:
+def describe(figure: str, material: Material, look: Look) -> PlotData:
     """What a figure over time states."""
     columns = int(min(max(look.width * _COLUMNS_PER_MM, _LEAST), _ALL_COLUMNS))
     say = words(look.words)
@@ -340,7 +340,7 @@ class Box:
     def y(self, value):
         return self.bottom - share(value, self.y0, self.y1, self.log) * self.height
 
-    def over(self, x: Axis, y: Axis) -> Box:
+    def over(self, x: AxisData, y: AxisData) -> Box:
         """The same rectangle with these axes."""
         return replace(self, x0=x.low, x1=x.high, y0=y.low, y1=y.high, log=y.log)
 
@@ -455,7 +455,7 @@ class _Frame:
 _RAIL, _STRIP, _APART, _NOTE_ROW, _GAP, _HEADING = 1.5, 1.3, 2.1, 1.6, 0.9, 2.3
 
 
-def _paint_plot(frame: _Frame, plot: Plot) -> None:
+def _paint_plot(frame: _Frame, plot: PlotData) -> None:
     """Everything a description says, in its order from back to front."""
     em, look = frame.em, frame.look
     marks = _marks(frame, plot)
@@ -484,7 +484,7 @@ def _paint_plot(frame: _Frame, plot: Plot) -> None:
         _paint_notes(frame, plot, notes, boxes, rail, rows)
 
 
-def _boxes(frame: _Frame, plot: Plot, whole: Box) -> list[tuple[Lane, Box]]:
+def _boxes(frame: _Frame, plot: PlotData, whole: Box) -> list[tuple[LaneData, Box]]:
     """The lanes with their rectangles, one below the other; the last one only where there is room for it."""
     lanes, em = list(plot.lanes), frame.em
     if len(lanes) > 1 and whole.height < 14 * em:
@@ -499,7 +499,7 @@ def _boxes(frame: _Frame, plot: Plot, whole: Box) -> list[tuple[Lane, Box]]:
     return boxes
 
 
-def _labels(frame: _Frame, plot: Plot, lane: Lane, height: float) -> list[str]:
+def _labels(frame: _Frame, plot: PlotData, lane: LaneData, height: float) -> list[str]:
     """What stands left of a lane so high."""
     if plot.rows:
         return [fitted(name, frame.em, 0.25 * frame.sheet.width) for name in plot.rows]
@@ -514,7 +514,7 @@ class _Mark:
     stroke: Stroke | None = None
 
 
-def _marks(frame: _Frame, plot: Plot) -> dict[str, _Mark]:
+def _marks(frame: _Frame, plot: PlotData) -> dict[str, _Mark]:
     """By their ink in the description."""
     ink, thin = frame.ink, Stroke(frame.ink.text, 0.4 * MM_PER_POINT)
     found = {name: _Mark(fill) for name, fill in ink.areas.items()}
@@ -539,7 +539,7 @@ def _marks(frame: _Frame, plot: Plot) -> dict[str, _Mark]:
     return found
 
 
-def _run_strokes(frame: _Frame, plot: Plot) -> list[Stroke]:
+def _run_strokes(frame: _Frame, plot: PlotData) -> list[Stroke]:
     """The reference is solid, the others in turn, whatever the style."""
     width, runs = 1.1 * MM_PER_POINT * frame.look.lines, frame.ink.runs
     places = (None if k == plot.reference else k - (k > plot.reference) for k in range(len(plot.strips)))
@@ -556,12 +556,14 @@ def _extremes(frame: _Frame, ink: str, marks: Mapping[str, _Mark]) -> Fill | Non
     return None if line is None else Fill(line.colour, 0.18)
 
 
-def _paint_legend(frame: _Frame, plot: Plot, marks: Mapping[str, _Mark]) -> None:
+def _paint_legend(frame: _Frame, plot: PlotData, marks: Mapping[str, _Mark]) -> None:
     entries = [(marks[e.ink].fill, marks[e.ink].stroke, e.words) for e in plot.legend if e.shown]
     frame.legend([*entries, *((None, None, text) for text in (*plot.remarks, plot.doubt) if text)])
 
 
-def _paint_values(frame: _Frame, plot: Plot, lane: Lane, box: Box, marks: Mapping[str, _Mark]) -> None:
+def _paint_values(
+    frame: _Frame, plot: PlotData, lane: LaneData, box: Box, marks: Mapping[str, _Mark]
+) -> None:
     with frame.sheet.clipped(box.left, box.top, box.width, box.height):
         below: NDArray[np.float64] | None = None
         for series in lane.series:
@@ -583,7 +585,7 @@ def _filled(mark: _Mark) -> Fill:
     return mark.fill or Fill("#ffffff", 0.0)
 
 
-def _paint_series(frame: _Frame, series: Series, box: Box, marks: Mapping[str, _Mark]) -> None:
+def _paint_series(frame: _Frame, series: SeriesData, box: Box, marks: Mapping[str, _Mark]) -> None:
     """A line with its extremes, and its area if it has one, in each stretch where there are values."""
     c, mark = series.columns, marks[series.ink]
     ends = np.flatnonzero(np.diff(series.seen_columns.astype(np.int8), prepend=0, append=0))
@@ -599,7 +601,9 @@ def _paint_series(frame: _Frame, series: Series, box: Box, marks: Mapping[str, _
             frame.sheet.steps(x, mean[a:b], mark.stroke)
 
 
-def _paint_axes(frame: _Frame, plot: Plot, lane: Lane, box: Box, across: Ticks, *, headed: bool) -> None:
+def _paint_axes(
+    frame: _Frame, plot: PlotData, lane: LaneData, box: Box, across: Ticks, *, headed: bool
+) -> None:
     em, sheet = frame.em, frame.sheet
     if plot.rows:
         _paint_rows(frame, plot, box)
@@ -613,7 +617,7 @@ def _paint_axes(frame: _Frame, plot: Plot, lane: Lane, box: Box, across: Ticks, 
         sheet.text(box.left, box.top - 0.6 * em, text, em, frame.ink.text)
 
 
-def _paint_over(frame: _Frame, plot: Plot, lane: Lane, box: Box) -> None:
+def _paint_over(frame: _Frame, plot: PlotData, lane: LaneData, box: Box) -> None:
     """What lies over the values of a lane: breakpoints, fit, ± r.m.s., zero, what is not analysed."""
     sheet, marks = frame.sheet, _marks(frame, plot)
     with sheet.clipped(box.left, box.top, box.width, box.height):
@@ -641,7 +645,7 @@ def _paint_over(frame: _Frame, plot: Plot, lane: Lane, box: Box) -> None:
     frame.border(box)
 
 
-def _paint_fit(frame: _Frame, plot: Plot, box: Box) -> None:
+def _paint_fit(frame: _Frame, plot: PlotData, box: Box) -> None:
     assert plot.fit is not None
     sheet = frame.sheet
     found = pieces(plot.fit, box.x0, box.x1, 0.5 * (box.x1 - box.x0) / box.width if box.log else None)
@@ -674,7 +678,7 @@ def _paint_breaks(frame: _Frame, breaks: Breakpoints, box: Box, mark: _Mark, *, 
         )
 
 
-def _paint_strips(frame: _Frame, plot: Plot, box: Box, rail: float, marks: Mapping[str, _Mark]) -> None:
+def _paint_strips(frame: _Frame, plot: PlotData, box: Box, rail: float, marks: Mapping[str, _Mark]) -> None:
     """The phases of each run with their numbers above the lanes, and lines between those that match."""
     sheet, em, ink = frame.sheet, frame.em, frame.ink
     several = bool(plot.links) or len(plot.strips) > 1
@@ -757,7 +761,12 @@ def _place_notes(frame: _Frame, marks: Sequence[Mark], box: Box, most: int) -> l
 
 
 def _paint_notes(
-    frame: _Frame, plot: Plot, notes: list[_Note], boxes: list[tuple[Lane, Box]], rail: float, rows: int
+    frame: _Frame,
+    plot: PlotData,
+    notes: list[_Note],
+    boxes: list[tuple[LaneData, Box]],
+    rail: float,
+    rows: int,
 ) -> None:
     """Annotations: a line or a band in the lanes, its text above the phases."""
     em, sheet, box = frame.em, frame.sheet, boxes[0][1]
@@ -790,7 +799,7 @@ def _note_colour(frame: _Frame, mark: Mark) -> str:
     return frame.ink.mark if frame.look.style == "grey" else COLOURS[mark.colour % len(COLOURS)]
 
 
-def _paint_rows(frame: _Frame, plot: Plot, box: Box) -> None:
+def _paint_rows(frame: _Frame, plot: PlotData, box: Box) -> None:
     """Rules between the rows of a timeline, and their names where there is room for them."""
     em, row = frame.em, box.height / len(plot.rows)
     if row > 0.8:

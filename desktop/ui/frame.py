@@ -100,7 +100,7 @@ def _bench_of(page: Page) -> Any:
     return getattr(page, "bench", None)
 
 
-class _Strip(QTabBar):
+class _TabStrip(QTabBar):
     """The tabs of the pages, at the right end of the menu bar where they cost no height: as wide as they
     need, as far as the menus leave room; then they scroll."""
 
@@ -175,7 +175,7 @@ class Frame(QMainWindow):
         for bar, kind in ((self.problem_bar, "problem"), (self.notice_bar, "notice")):
             bar.acted.connect(partial(self._act, kind))
             bar.dismissed.connect(partial(self._dismiss, kind))
-        self.strip = _Strip(self._room_for_tabs)
+        self.strip = _TabStrip(self._room_for_tabs)
         self.strip.currentChanged.connect(self._chosen)
         self.strip.customContextMenuRequested.connect(self._tab_menu)
         self._below = below = Floating(

@@ -54,7 +54,7 @@ _MARKS = re.compile(r"[*_`\\]|\]\([^)]*\)|\[")
 
 
 @dataclass(frozen=True)
-class Section:
+class HandbookSection:
     """What stands under a heading of a page; `heading` is the page's title before the first one."""
 
     page: str
@@ -83,7 +83,7 @@ def contents() -> list[tuple[str, str]]:
 
 
 @cache
-def sections() -> tuple[Section, ...]:
+def sections() -> tuple[HandbookSection, ...]:
     """All pages of the contents, cut at their headings."""
     found = []
     for title, page in contents():
@@ -96,12 +96,12 @@ def sections() -> tuple[Section, ...]:
                 continue
             text = _MARKS.sub("", " ".join(lines)).strip()
             if text:
-                found.append(Section(page, title, heading, " ".join(text.split())))
+                found.append(HandbookSection(page, title, heading, " ".join(text.split())))
             heading, lines = _MARKS.sub("", head[2]) if head else "", []
     return tuple(found)
 
 
-def search(words: str) -> list[tuple[Section, str]]:
+def search(words: str) -> list[tuple[HandbookSection, str]]:
     """Sections that hold all words, in any order, with a piece of text; first those whose heading does."""
     wanted = words.lower().split()
     found = []

@@ -53,7 +53,7 @@ _TITLE = "Factor model – Phasewright"
 _ACROSS, _DOWN = (42, 58), (58, 42)
 
 
-class _Summary(QScrollArea):
+class _FitSummary(QScrollArea):
     """As high as its text, but never more than a quarter of the window, so that plots have room."""
 
     def __init__(self, label: QLabel) -> None:
@@ -120,7 +120,7 @@ class ModelPage(Page):
 
         self.summary = set_up(QLabel(), objectName="summary", wordWrap=True, contentsMargins=(8, 4, 8, 2))
         self.summary.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self._summary_area = _Summary(self.summary)
+        self._summary_area = _FitSummary(self.summary)
         self.plots = PlotPane(self.bench)
         self.tables = TablePane(self.bench)
         self._down = QSplitter(Qt.Orientation.Vertical)

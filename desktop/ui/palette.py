@@ -36,7 +36,7 @@ MOST = 200
 
 
 @dataclass(frozen=True)
-class Entry:
+class PaletteEntry:
     """A command: its text, the menus that lead there, and the page that it acts on."""
 
     text: str
@@ -63,9 +63,9 @@ class Entry:
         return told if self.action.isEnabled() or command is None else f"{command.obstacle} {told}"
 
 
-def entries(page: Page) -> list[Entry]:
+def entries(page: Page) -> list[PaletteEntry]:
     """All that the menus of a page hold, as deep as they go."""
-    found: list[Entry] = []
+    found: list[PaletteEntry] = []
 
     def collect(above: QMenu, place: str) -> None:
         # Not by QAction.menu(), whose answer takes the menu with it when Python lets go of it (PySide 6.10).
@@ -77,7 +77,7 @@ def entries(page: Page) -> list[Entry]:
                 menu.aboutToShow.emit()  # some are filled only when they are opened
                 collect(menu, f"{place} › {text}" if place else text)
             elif text and not action.isSeparator() and all(action != entry.action for entry in found):
-                found.append(Entry(text, place, page, action))
+                found.append(PaletteEntry(text, place, page, action))
 
     for name in page.MENUS:
         page.menus[name].aboutToShow.emit()
@@ -121,7 +121,7 @@ class Palette(Dialog):
         self.setObjectName("palette")
         self.setWindowTitle("Command palette")
         self._frame = parent
-        found: dict[tuple[str, str], Entry] = {}
+        found: dict[tuple[str, str], PaletteEntry] = {}
         for page in self._pages(parent):
             for entry in entries(page):
                 found.setdefault(entry.same, entry)
@@ -185,7 +185,7 @@ class Palette(Dialog):
         else:
             self._tell()
 
-    def chosen(self) -> Entry | None:
+    def chosen(self) -> PaletteEntry | None:
         """What Return would run."""
         item = self.list.currentItem()
         return None if item is None else item.data(0, Qt.ItemDataRole.UserRole)

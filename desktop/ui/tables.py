@@ -1,7 +1,7 @@
 """The table of the program: a pandas DataFrame shown, sorted, filtered, copied, exported, and edited.
 
 A panel gives `FrameView.show_frame` a frame, the columns that it shows (`Column`), and what belongs to rows
-beside their values (`Marks`). `FrameTree` shows rows below their parents.
+beside their values (`RowMarks`). `FrameTree` shows rows below their parents.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ class Column:
 
 
 @dataclass(frozen=True, eq=False)
-class Marks:
+class RowMarks:
     """What belongs to rows of a frame (from 0) beside their values.
 
     tone : ``faint``, ``strong``, ``warning`` or ``error``. tip : shown at the pointer. fixed : columns that
@@ -153,14 +153,14 @@ class Marks:
     bold: Mapping[int, frozenset[str]] = field(default_factory=dict)
 
 
-NO_MARKS = Marks()
+NO_MARKS = RowMarks()
 
 
 Value = str | float | int | None
 
 
 @dataclass(frozen=True)
-class Row:
+class TableRow:
     """One row of `FrameView.show_rows`: its cells in the order of the columns, and its marks. `key`: the
     row's index; "" of what is never chosen."""
 
@@ -171,11 +171,11 @@ class Row:
     fixed: frozenset[str] = frozenset()
 
 
-def table(columns: Sequence[Column], rows: Sequence[Row]) -> tuple[ArrayTable, Marks]:
+def table(columns: Sequence[Column], rows: Sequence[TableRow]) -> tuple[ArrayTable, RowMarks]:
     """The table of rows that are put together cell by cell, for `FrameView.show_frame`."""
 
     made = {column.source: [row.cells[k] for row in rows] for k, column in enumerate(columns)}
-    return columnar(made, [row.key for row in rows]), Marks(
+    return columnar(made, [row.key for row in rows]), RowMarks(
         {k: row.tone for k, row in enumerate(rows) if row.tone},
         {k: row.tip for k, row in enumerate(rows) if row.tip},
         {k: row.fixed for k, row in enumerate(rows) if row.fixed},
@@ -408,7 +408,7 @@ class FrameModel(QAbstractItemModel):
         self,
         frame: Shown | None,
         columns: Sequence[Column] | None = None,
-        marks: Marks = NO_MARKS,
+        marks: RowMarks = NO_MARKS,
         parents: NDArray[np.int64] | None = None,
     ) -> None:
         """Another frame, under the same columns if none are given (at first: all of the frame).
@@ -826,7 +826,7 @@ class _Framed(_Base):
         self,
         frame: Shown | None,
         columns: Sequence[Column] | None = None,
-        marks: Marks = NO_MARKS,
+        marks: RowMarks = NO_MARKS,
         parents: NDArray[np.int64] | None = None,
         description: str = "",
     ) -> None:
@@ -847,7 +847,7 @@ class _Framed(_Base):
         if keys and keys != self.keys:
             self.select_keys(keys)
 
-    def show_rows(self, columns: Sequence[Column], rows: Sequence[Row], description: str = "") -> None:
+    def show_rows(self, columns: Sequence[Column], rows: Sequence[TableRow], description: str = "") -> None:
         """Show rows that are put together cell by cell; columns may be called alike."""
         titles = [column.title for column in columns]
         columns = [

@@ -41,7 +41,7 @@ MOST = 6
 
 
 @dataclass(frozen=True)
-class Entry:
+class ComparedRun:
     """A run of the project: its key (see `run_keys`), a name of its own, and whether it is compared."""
 
     key: str
@@ -56,7 +56,7 @@ class ContrastSnapshot:
     the question; `problem`: one sentence."""
 
     comparison: Comparison = field(default_factory=Comparison)
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[ComparedRun, ...] = ()
     keys: tuple[str, ...] = ()
     alignment: Alignment | None = None
     placement: Placement | None = None
@@ -161,7 +161,9 @@ class Contraster(Bench[ContrastSnapshot]):
         keys, comparison = run_keys(workspace.runs), workspace.comparison
         compared = [key for key in keys if key not in comparison.hidden][:MOST]
         names = names_of(workspace.runs)
-        entries = tuple(Entry(key, name, key in compared) for key, name in zip(keys, names, strict=True))
+        entries = tuple(
+            ComparedRun(key, name, key in compared) for key, name in zip(keys, names, strict=True)
+        )
         known = {"entries": entries, "comparison": comparison}
         if known != {"entries": self.snapshot.entries, "comparison": self.snapshot.comparison}:
             self._show(**known)

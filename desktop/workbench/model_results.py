@@ -33,7 +33,7 @@ _DRAWN, _CORRELATED = 161, 60
 
 
 @dataclass(frozen=True, eq=False)
-class Sheet:
+class ResultSheet:
     """A table to be shown: a frame whose index says what a row stands for (a line, a position), with units in
     ``attrs["units"]``. `kind` names its columns for the window; `alarming`, `muted`, `strong`: rows (from 0)
     to be marked as odd, as taking no part, as what is looked at."""
@@ -53,7 +53,7 @@ class Sheet:
         return 0 if self.frame is None else len(self.frame)
 
 
-EMPTY = Sheet("", None)
+EMPTY = ResultSheet("", None)
 
 
 def _sheet(
@@ -62,14 +62,14 @@ def _sheet(
     alarming: Iterable[int] = (),
     units: Mapping[str, str] | None = None,
     keys: NDArray[np.int64] | None = None,
-) -> Sheet:
+) -> ResultSheet:
     import pandas as pd
 
     made = pd.DataFrame(columns)
     if keys is not None:
         made.index = pd.Index(keys)
     made.attrs["units"] = dict(units or {})
-    return Sheet(kind, made, frozenset(alarming))
+    return ResultSheet(kind, made, frozenset(alarming))
 
 
 def unit_of(fit: ModelFit) -> str:
@@ -77,7 +77,7 @@ def unit_of(fit: ModelFit) -> str:
     return {"t": "s", "log": "ln"}.get(fit.response.kind, "t'")
 
 
-def measured_sheet(table: Table, selection: Selection | None, fit: ModelFit | None) -> Sheet:
+def measured_sheet(table: Table, selection: Selection | None, fit: ModelFit | None) -> ResultSheet:
     """Every row of the table, with what the fit makes of it. Keys are lines."""
     rows = table.rows
     lines = np.array([row.line for row in rows], np.int64)
@@ -119,7 +119,7 @@ def measured_sheet(table: Table, selection: Selection | None, fit: ModelFit | No
     return replace(made, muted=frozenset(k for k, row in enumerate(rows) if row.reason))
 
 
-def parameter_sheet(fit: ModelFit) -> Sheet:
+def parameter_sheet(fit: ModelFit) -> ResultSheet:
     """Work and speed, or delta, with standard errors; negative ones are alarming."""
     from desktop.core.factor_answers import quantile
     from desktop.core.factor_model import parameters
@@ -161,7 +161,7 @@ def parameter_sheet(fit: ModelFit) -> Sheet:
     return _sheet("parameters", columns, np.flatnonzero(value < 0).tolist())
 
 
-def ranking_sheet(ranking: Ranking) -> Sheet:
+def ranking_sheet(ranking: Ranking) -> ResultSheet:
     """All pairs and singles as in tables 2 to 4; keys are positions in ``ranking.fits``, -1 where there is
     no fit to take."""
     from desktop.core.factor_model import parameters
@@ -200,7 +200,7 @@ def dropped_pairs(ranking: Ranking) -> str:
     return "; ".join(f"{' + '.join(functions)}: {reason}" for functions, reason in ranking.dropped)
 
 
-def correlation_sheet(fit: ModelFit, code: int, system: int) -> Sheet:
+def correlation_sheet(fit: ModelFit, code: int, system: int) -> ResultSheet:
     """Of the free parameters; of those of one cell where there are too many to be read. Beyond ±0.95 they
     are alarming: what one gains the other loses."""
     chosen = list(range(len(fit.parameters)))
@@ -233,7 +233,7 @@ def _parameter_name(fit: ModelFit, k: int) -> str:
     return f"{kind} {name}, {fit.functions[i]}"
 
 
-def prediction_sheet(fit: ModelFit, p: float) -> Sheet:
+def prediction_sheet(fit: ModelFit, p: float) -> ResultSheet:
     """Every cell at p, measured or not. Keys are code * systems + system."""
     data = fit.data
     shape = len(data.codes), len(data.systems)
@@ -299,7 +299,7 @@ def interval(fit: ModelFit, code: int, system: int, p: Array) -> tuple[Array, Ar
 
 
 @dataclass(frozen=True, eq=False)
-class Scaling:
+class CellScaling:
     """A cell over p. p, value (K,): its measurements, `index` (K,) their places in the fit's data. grid,
     fitted, low, high (L,): the curve with its 95 % band; measured: p from .. to, or None."""
 
@@ -313,7 +313,7 @@ class Scaling:
     measured: tuple[float, float] | None
 
 
-def scaling(fit: ModelFit, code: int, system: int, quantity: Quantity, largest: float) -> Scaling:
+def scaling(fit: ModelFit, code: int, system: int, quantity: Quantity, largest: float) -> CellScaling:
     """Measurements and fitted curve of a cell from the table's least p to `largest`."""
     data = fit.data
     index = np.flatnonzero((data.code == code) & (data.system == system))
@@ -324,7 +324,7 @@ def scaling(fit: ModelFit, code: int, system: int, quantity: Quantity, largest: 
     value, low, high = (
         _shown(fit, code, system, grid, part, quantity, base) for part in interval(fit, code, system, grid)
     )
-    return Scaling(
+    return CellScaling(
         p,
         _shown(fit, code, system, p, fit.response.y[index], quantity, base),
         index,

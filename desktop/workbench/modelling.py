@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from desktop.core.factor_model import ModelFit
     from desktop.data.tables import Repeats, Row, Selection, Table
     from desktop.data.trace_rows import Quantity
-    from desktop.workbench.model_results import Sheet
+    from desktop.workbench.model_results import ResultSheet
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class ModelSnapshot:
     test: FTest | None = None
     ranking: Ranking | None = None
     checks: tuple[CellCheck, ...] = ()
-    sheet: Sheet | None = None
+    sheet: ResultSheet | None = None
     source: Path | str | None = None
     unassigned: Unassigned | None = None
     task: Task | None = None

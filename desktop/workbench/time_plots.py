@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -96,7 +96,7 @@ class Words:
 
 
 @dataclass(frozen=True)
-class Axis:
+class AxisData:
     """An axis from `low` to `high`: seconds (`time`), or levels, of which labels count `factor` times as much
     in `unit`. `top`: a level that always has a tick, of all processors. `asked`: seconds and name of the unit
     of time that was asked for."""
@@ -112,7 +112,7 @@ class Axis:
     top: float | None = None
     asked: tuple[float, str] | None = None
 
-    def share(self, value):
+    def share(self, value: Any) -> Any:
         """How far along the axis values lie, 0 to 1."""
         return share(value, self.low, self.high, self.log)
 
@@ -158,7 +158,7 @@ class Axis:
 
 
 @dataclass(frozen=True)
-class Entry:
+class LegendData:
     """A line of a legend: `words` for what is drawn as `ink`. `key`: what a click switches ("" nothing), and
     what is seen now if `shown`."""
 
@@ -169,7 +169,7 @@ class Entry:
 
 
 @dataclass(frozen=True, eq=False)
-class Series:
+class SeriesData:
     """Values in the W columns between the times `x` (W+1,), drawn as `ink`.
 
     `look`: "filled" down to the lower end, "stacked" upon the series before it, or a "line"; but for stacked
@@ -203,16 +203,16 @@ class Spread:
 
 
 @dataclass(frozen=True, eq=False)
-class Lane:
+class LaneData:
     """Curves over an upright axis. `fitted`: with the fit; `zero`: a line there. `part`: of the height that
     all lanes have. `entries` and `note`: of this lane alone, where several stand below each other."""
 
-    axis: Axis
-    series: tuple[Series, ...]
+    axis: AxisData
+    series: tuple[SeriesData, ...]
     fitted: bool = False
     zero: bool = False
     spread: Spread | None = None
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[LegendData, ...] = ()
     note: str = ""
     part: float = 1.0
 
@@ -234,7 +234,7 @@ class Strip:
     alone: NDArray[np.bool_] | None = None
     names: Sequence[str] = ()
 
-    def seen(self, axis: Axis) -> Iterator[tuple[int, float, float]]:
+    def seen(self, axis: AxisData) -> Iterator[tuple[int, float, float]]:
         """The phases within an axis: place, and from where to where along it, 0 to 1."""
         shown = np.flatnonzero((self.spans[:, 1] > axis.low) & (self.spans[:, 0] < axis.high))
         ends = np.clip(axis.share(self.spans[shown]), 0.0, 1.0)
@@ -242,7 +242,7 @@ class Strip:
             yield k, a, b
 
     def labelled(
-        self, axis: Axis, length: float, em: float, width: Measure
+        self, axis: AxisData, length: float, em: float, width: Measure
     ) -> Iterator[tuple[int, float, float, str]]:
         """The phases that are marked, or have room for their number along an axis so long: place, from where
         to where, and number and name as far as there is room."""
@@ -275,7 +275,7 @@ class Link:
 
 
 @dataclass(frozen=True, eq=False)
-class Cells:
+class CellData:
     """What the `rows` of a timeline do most between the times `x` (C + 1,): `most` (rows, C) are places in
     `inks`, -1 or beyond where a row is not there."""
 
@@ -294,7 +294,7 @@ class Cells:
 
 
 @dataclass(frozen=True, eq=False)
-class Plot:
+class PlotData:
     """One plot over time.
 
     `lanes` from top to bottom, all over `axis`, below `strips` of phases. `ranges`: where breakpoints may lie
@@ -306,9 +306,9 @@ class Plot:
 
     figure: str
     title: str
-    axis: Axis
-    lanes: tuple[Lane, ...] = ()
-    legend: tuple[Entry, ...] = ()
+    axis: AxisData
+    lanes: tuple[LaneData, ...] = ()
+    legend: tuple[LegendData, ...] = ()
     strips: tuple[Strip, ...] = ()
     links: tuple[Link, ...] = ()
     fit: PhaseFit | None = None
@@ -320,13 +320,13 @@ class Plot:
     remarks: tuple[str, ...] = ()
     doubt: str = ""
     bars: Bars | None = None
-    cells: Cells | None = None
+    cells: CellData | None = None
     rows: tuple[str, ...] = ()
     reference: int = 0
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class RunData:
     """What a plot of one run is made of. `shown`: the activities that are drawn, None: all that are known;
     computing alone is drawn with its extremes."""
 
@@ -359,38 +359,40 @@ def column_times(curve: StepCurve, a: float, b: float, count: int) -> Floats:
     return np.linspace(a, b, count + 1)
 
 
-def time_axis(a: float, b: float, say: Words) -> Axis:
-    return Axis(say("time"), a, b, time=True, asked=say.asked)
+def time_axis(a: float, b: float, say: Words) -> AxisData:
+    return AxisData(say("time"), a, b, time=True, asked=say.asked)
 
 
 # ------------------------------------------------------------------ one run
 
 
-def level_axis(run: Run, known: Heights, say: Words) -> Axis:
+def level_axis(run: RunData, known: Heights, say: Words) -> AxisData:
     low, high = limits(run.levels, known)
-    return Axis(say("processors"), low, high, log=run.levels.log, whole=True, top=run.curve.capacity)
+    return AxisData(say("processors"), low, high, log=run.levels.log, whole=True, top=run.curve.capacity)
 
 
-def percent_axis(axis: Axis, capacity: float, say: Words) -> Axis:
+def percent_axis(axis: AxisData, capacity: float, say: Words) -> AxisData:
     """The same in parts of all processors."""
     return replace(axis, title=say("utilization"), unit="%", factor=100 / capacity, top=None)
 
 
-def curve_lane(run: Run, x: Floats, known: Heights, say: Words) -> Lane:
+def curve_lane(run: RunData, x: Floats, known: Heights, say: Words) -> LaneData:
     """The curve with its extremes, and the fit."""
-    series = Series("computing", x, envelope(run.curve).columns(x), "filled")
-    return Lane(level_axis(run, known, say), (series,), fitted=run.fit is not None)
+    series = SeriesData("computing", x, envelope(run.curve).columns(x), "filled")
+    return LaneData(level_axis(run, known, say), (series,), fitted=run.fit is not None)
 
 
-def stack_lane(run: Run, x: Floats, known: Heights, shown: Iterable[str], say: Words) -> Lane:
+def stack_lane(run: RunData, x: Floats, known: Heights, shown: Iterable[str], say: Words) -> LaneData:
     """The activities upon each other, and the fit, which belongs to the first."""
     drawn = [name for name in ACTIVITIES if name in shown and name in run.stack]
-    series = (Series(name, x, envelope(run.stack[name]).columns(x), "stacked") for name in drawn)
+    series = (SeriesData(name, x, envelope(run.stack[name]).columns(x), "stacked") for name in drawn)
     fitted = run.fit is not None and "computing" in drawn
-    return Lane(level_axis(run, known, say), tuple(series), fitted=fitted)
+    return LaneData(level_axis(run, known, say), tuple(series), fitted=fitted)
 
 
-def residual_lane(run: Run, x: Floats, known: Heights, say: Words, columns: Columns | None = None) -> Lane:
+def residual_lane(
+    run: RunData, x: Floats, known: Heights, say: Words, columns: Columns | None = None
+) -> LaneData:
     """The curve less the fit, with the r.m.s. of every phase. `columns`: of the curve, if they are known."""
     curve, fit = run.curve, run.fit
     assert fit is not None
@@ -409,19 +411,19 @@ def residual_lane(run: Run, x: Floats, known: Heights, say: Words, columns: Colu
     steps = np.where(low < high, 9, 1)
     values = Columns(low, high, mean, mean, mean, steps)
     ends = np.clip([fit.breaks[show], fit.breaks[show + 1]], x[0], x[-1])
-    series = Series("residual", x, values)
+    series = SeriesData("residual", x, values)
     entries = [
-        Entry(say("residual"), "residual"),
-        Entry(say("extremes"), "residual extremes"),
-        Entry(say("rms"), "rms"),
+        LegendData(say("residual"), "residual"),
+        LegendData(say("extremes"), "residual extremes"),
+        LegendData(say("rms"), "rms"),
     ]
     if run.phase is not None and 0 <= run.phase < rms.size:
         error = fit.error[run.phase]
         note = say("phase error", run.phase + 1, *map(format_number, (float(rms[run.phase]), float(error))))
     else:
         note = say("epsilon", format_number(float(fit.epsilon)))
-    return Lane(
-        Axis(say("residual axis"), -top, top, "proc"),
+    return LaneData(
+        AxisData(say("residual axis"), -top, top, "proc"),
         (series,),
         zero=True,
         spread=Spread(ends[0], ends[1], rms[show]),
@@ -431,22 +433,22 @@ def residual_lane(run: Run, x: Floats, known: Heights, say: Words, columns: Colu
 
 
 def run_legend(
-    run: Run, say: Words, *, exact: bool = False, shown: frozenset[str] | None = None
-) -> tuple[Entry, ...]:
+    run: RunData, say: Words, *, exact: bool = False, shown: frozenset[str] | None = None
+) -> tuple[LegendData, ...]:
     """Of the curve, or of what is stacked (`shown`: of the known activities, None: all); `exact`: there are
     no extremes to be seen."""
     known = [name for name in ACTIVITIES if name in run.stack]
-    alone = shown == {"computing"} or not known
-    entries = [Entry(say(name), name, name, shown is None or name in shown) for name in known]
+    alone = shown == frozenset({"computing"}) or not known
+    entries = [LegendData(say(name), name, name, shown is None or name in shown) for name in known]
     if alone:
-        entries[:1] = [Entry(say("computing"), "computing", "computing" if known else "")]
+        entries[:1] = [LegendData(say("computing"), "computing", "computing" if known else "")]
         if not exact:
-            entries.insert(1, Entry(say("extremes"), "extremes"))
+            entries.insert(1, LegendData(say("extremes"), "extremes"))
     fit = run.fit
     if fit is not None:
         count = f"{fit.n} phase{'' if fit.n == 1 else 's'}"
-        entries.append(Entry(say("break"), "break"))
-        entries.append(Entry(say("fit", count, fit.model), "fit"))
+        entries.append(LegendData(say("break"), "break"))
+        entries.append(LegendData(say("fit", count, fit.model), "fit"))
     return tuple(entries)
 
 
@@ -465,26 +467,26 @@ class _Numbers(Sequence[str]):
     def __len__(self) -> int:
         return self._count
 
-    def __getitem__(self, k):
+    def __getitem__(self, k: Any) -> Any:
         found = range(self._count)[k]
         return [str(i + 1) for i in found] if isinstance(k, slice) else str(found + 1)
 
 
 def run_plot(
     figure: str,
-    run: Run,
-    axis: Axis,
-    lanes: Sequence[Lane],
-    legend: Sequence[Entry],
+    run: RunData,
+    axis: AxisData,
+    lanes: Sequence[LaneData],
+    legend: Sequence[LegendData],
     *,
     title: str = "",
     known: Heights | None = None,
     ranges: bool = True,
-) -> Plot:
+) -> PlotData:
     """Lanes of a run with all that stands in and above them."""
     shown = "" if known is None else heights.note(run.levels, known)
     fit = run.fit
-    return Plot(
+    return PlotData(
         figure,
         title,
         axis,
@@ -502,7 +504,7 @@ def run_plot(
     )
 
 
-def notes_in(notes: Iterable[Mark], axis: Axis) -> tuple[Mark, ...]:
+def notes_in(notes: Iterable[Mark], axis: AxisData) -> tuple[Mark, ...]:
     """Those of the visible range, in order of time."""
     seen = (
         note
@@ -524,7 +526,7 @@ def figure_plot(
     phase: int | None = None,
     how: Comparing | None = None,
     shown: frozenset[str] | None = None,
-) -> Plot:
+) -> PlotData:
     """A figure over time of `desktop.data.material.FIGURES`, with values in about so many columns. `span`:
     the time that is seen (seconds), None: all; `shown`: the activities of a stack, None: all."""
     from desktop.data.material import FIGURES
@@ -540,7 +542,7 @@ def figure_plot(
 
         return comparison(material.contrast, how or Comparing(), times, say)
     title = say.name("title", f"{FIGURES[figure]}: {material.title}")
-    run = Run(
+    run = RunData(
         material.curve, material.stack, material.fit, material.locked, phase, material.marks, material.limit,
         material.doubt, levels,
     )  # fmt: skip
@@ -576,7 +578,7 @@ def seen_span(curve: StepCurve, span: tuple[float, float] | None) -> tuple[float
 # ------------------------------------------------------------------ timeline
 
 
-def _timeline(run: Run, bars: Bars, axis: Axis, title: str, say: Words, columns: int) -> Plot:
+def _timeline(run: RunData, bars: Bars, axis: AxisData, title: str, say: Words, columns: int) -> PlotData:
     inks = [f"shade {k}" for k in bars.shades] if bars.shades else list(bars.classes)
     legend = class_legend(bars.classes, inks, say, by_region=bool(bars.shades))
     drawn = bars.messages
@@ -588,11 +590,11 @@ def _timeline(run: Run, bars: Bars, axis: Axis, title: str, say: Words, columns:
         legend += mark_legend(say, messages=len(drawn.lines), densest=densest, collectives=begun)
         bars = replace(bars, messages=drawn)
     shared = shared_rows(sum(bars.merged), len(bars.names), say)
-    rows = Axis(say(row_title(bars.names)), float(len(bars.names)), 0.0)
-    found = run_plot("timeline", run, axis, [Lane(rows, ())], legend, title=title, ranges=False)
+    rows = AxisData(say(row_title(bars.names)), float(len(bars.names)), 0.0)
+    found = run_plot("timeline", run, axis, [LaneData(rows, ())], legend, title=title, ranges=False)
     named = bars.labels or bars.names
     most = np.where(bars.ticks.any(axis=2), bars.ticks.argmax(axis=2), -1)
-    cells = Cells(named, bars.times, most, inks)
+    cells = CellData(named, bars.times, most, inks)
     return replace(found, bars=bars, cells=cells, rows=named, remarks=(shared,) if shared else ())
 
 
@@ -606,25 +608,29 @@ def row_title(names: Iterable[str]) -> str:
     return "rank" if all(name.startswith("rank ") for name in names) else "location"
 
 
-def class_legend(names: Sequence[str], inks: Sequence[str], say: Words, *, by_region: bool) -> list[Entry]:
+def class_legend(
+    names: Sequence[str], inks: Sequence[str], say: Words, *, by_region: bool
+) -> list[LegendData]:
     """Of the classes of a timeline: activities by their keys, or regions by their names."""
     if not by_region:
-        return [Entry(say(name), ink) for name, ink in zip(names, inks, strict=True)]
+        return [LegendData(say(name), ink) for name, ink in zip(names, inks, strict=True)]
     return [
-        Entry(say.name(f"region {k}", name), ink)
+        LegendData(say.name(f"region {k}", name), ink)
         for k, (name, ink) in enumerate(zip(names, inks, strict=True), 1)
     ]
 
 
-def mark_legend(say: Words, *, messages: int, densest: int = 0, collectives: bool = False) -> list[Entry]:
+def mark_legend(
+    say: Words, *, messages: int, densest: int = 0, collectives: bool = False
+) -> list[LegendData]:
     """Of what connects the rows: so many messages one by one, or `densest` at a point at most."""
     found = []
     if densest:
-        found.append(Entry(say("messages", f"{densest:,}".replace(",", " ")), "density"))
+        found.append(LegendData(say("messages", f"{densest:,}".replace(",", " ")), "density"))
     elif messages:
-        found.append(Entry(say("message"), "message"))
+        found.append(LegendData(say("message"), "message"))
     if collectives:
-        found.append(Entry(say("collective"), "collective"))
+        found.append(LegendData(say("collective"), "collective"))
     return found
 
 
@@ -657,8 +663,8 @@ def comparison(
     *,
     span: tuple[float, float] | None = None,
     difference: bool = True,
-    before: Plot | None = None,
-) -> Plot:
+    before: PlotData | None = None,
+) -> PlotData:
     """Runs over one axis with their differences to the reference. `times`: between the columns of a curve;
     without `difference` there is no room for those. `before`: the same, over another range."""
     alignment, placement = contrast.alignment, contrast.placement
@@ -669,7 +675,7 @@ def comparison(
     a, b = span or (placement.start, placement.end)
     words = say.name("time", WORDS[placement.axis].format(name))
     normalised = placement.axis == "normalised"
-    axis = Axis(
+    axis = AxisData(
         words, a, b, "%" if normalised else "", 100.0 if normalised else 1.0,
         time=not normalised, asked=None if normalised else say.asked,
     )  # fmt: skip
@@ -679,22 +685,22 @@ def comparison(
         text = WORDS["run"].format(
             called, format_number(run.curve.capacity), say.quantity(run.curve.duration, "s")
         )
-        legend.append(Entry(say.name(f"run {k + 1}", text), f"run {k}"))
+        legend.append(LegendData(say.name(f"run {k + 1}", text), f"run {k}"))
     series = []
     for k, curve in enumerate(placement.curves):
         x = times(curve)
         columns = envelope(curve).columns(x)
-        series.append(Series(f"run {k}", x, columns, seen=_in_phases(contrast, k, columns, x)))
+        series.append(SeriesData(f"run {k}", x, columns, seen=_in_phases(contrast, k, columns, x)))
     level = _level_axis(contrast, how, say)
     if how.side_by_side:
-        lanes = [Lane(level, (one,)) for one in series]
+        lanes = [LaneData(level, (one,)) for one in series]
     else:  # the reference lies over the others
-        lanes = [Lane(level, (*(series[k] for k in others), series[reference]))]
+        lanes = [LaneData(level, (*(series[k] for k in others), series[reference]))]
     if difference:
         part = 0.68 / len(lanes)
         lanes = [replace(lane, part=part) for lane in lanes]
         lanes.append(_difference_lane(contrast, how, times, say))
-    return Plot(
+    return PlotData(
         "comparison",
         title,
         axis,
@@ -706,15 +712,15 @@ def comparison(
     )
 
 
-def _level_axis(contrast: Contrast, how: Comparing, say: Words) -> Axis:
+def _level_axis(contrast: Contrast, how: Comparing, say: Words) -> AxisData:
     placement = contrast.placement
     if placement.share:
-        return Axis(say("utilization"), *(how.levels or (0.0, 1.05)), "%", 100.0, whole=True)
+        return AxisData(say("utilization"), *(how.levels or (0.0, 1.05)), "%", 100.0, whole=True)
     if how.levels is not None:
-        return Axis(say("processors"), *how.levels, whole=True)
+        return AxisData(say("processors"), *how.levels, whole=True)
     low = min(float(envelope(c).nodes[-1, 0]) for c in placement.curves)
     high = max(max(c.capacity, float(envelope(c).nodes[-1, 1])) for c in placement.curves)
-    return Axis(say("processors"), min(low, 0.0), (high if high > 0 else 1.0) * 1.05, whole=True)
+    return AxisData(say("processors"), min(low, 0.0), (high if high > 0 else 1.0) * 1.05, whole=True)
 
 
 def _in_phases(contrast: Contrast, run: int, c: Columns, x: Floats) -> NDArray[np.bool_]:
@@ -730,7 +736,7 @@ def _in_phases(contrast: Contrast, run: int, c: Columns, x: Floats) -> NDArray[n
 
 def _difference_lane(
     contrast: Contrast, how: Comparing, times: Callable[[StepCurve], Floats], say: Words
-) -> Lane:
+) -> LaneData:
     alignment, placement = contrast.alignment, contrast.placement
     reference = alignment.reference
     series = []
@@ -745,7 +751,7 @@ def _difference_lane(
             with np.errstate(divide="ignore", invalid="ignore"):
                 ratio = np.where(under > 0, mine / under - 1, np.nan)
             c = Columns(ratio, ratio, ratio, ratio, ratio, np.ones(ratio.size, np.int64))
-        series.append(Series(f"run {k}", x, c))
+        series.append(SeriesData(f"run {k}", x, c))
     every = np.abs(np.concatenate([one.columns.mean for one in series]))
     every = every[np.isfinite(every)]
     most = float(every.max(initial=0.0))
@@ -766,8 +772,8 @@ def _difference_lane(
                 value += f" ({100 * areas.signed / areas.reference:+.3g} %)".replace("-", "−")
             parts.append(f"{run.name}: {value}")
     note = say("integrated", alignment.runs[reference].name, "; ".join(parts))
-    axis = Axis(say("difference"), -top, top, unit, factor)
-    return Lane(axis, tuple(series), zero=True, note=note, part=0.32)
+    axis = AxisData(say("difference"), -top, top, unit, factor)
+    return LaneData(axis, tuple(series), zero=True, note=note, part=0.32)
 
 
 def _strips(contrast: Contrast, how: Comparing) -> Iterator[Strip]:

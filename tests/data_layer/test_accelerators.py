@@ -15,7 +15,7 @@ from desktop.data.statistics import statistics
 from desktop.data.store import TraceStore
 from desktop.data.timeline import Timeline
 from desktop.data.utilization import build
-from desktop.ui.plots.timeline_rows import Rows
+from desktop.ui.plots.timeline_rows import TimelineRows
 from tests.data_layer.otf2_writer import DOUBLE, Event, Place, write
 
 MS = 1_000_000
@@ -87,7 +87,7 @@ def test_the_timeline_has_the_stream_with_its_kernel_and_no_row_of_metrics(store
         for kind in ("cpu", "accelerator", "metric")
     )
     assert timeline.there[[host, stream, metrics]].tolist() == [True, True, False]
-    rows = Rows(store.locations, timeline.there.tolist(), [0.0] * 3, [0.0] * 3).rows
+    rows = TimelineRows(store.locations, timeline.there.tolist(), [0.0] * 3, [0.0] * 3).rows
     assert {i for row in rows for i in row.locations} == {host, stream}
     tile = timeline.refine(timeline.tile([[host], [stream]], 0.0, 0.1, 100))
     share = [(tile.dominant[0] == a).mean() for a in (Activity.COMPUTING, Activity.OVERHEAD, Activity.IDLE)]

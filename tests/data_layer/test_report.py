@@ -36,7 +36,7 @@ from desktop.data.report import (
     Contents,
     Picture,
     Report,
-    Table,
+    ReportTable,
     command_line,
     compose,
     to_html,
@@ -189,12 +189,12 @@ def test_no_text_of_a_trace_gets_out_of_its_place(regions: list[str], location: 
                 ElementTree.fromstring(archive.read(member))
 
 
-def cells(report: Report, title: str) -> Table:
+def cells(report: Report, title: str) -> ReportTable:
     return next(
         block
         for section in report.sections
         for block in section.blocks
-        if isinstance(block, Table) and block.title == title
+        if isinstance(block, ReportTable) and block.title == title
     )
 
 
@@ -511,7 +511,7 @@ def test_a_story_has_eight_slides_and_each_a_title_in_its_place(cholesky: TraceS
     pictures = sum(s.shape_type == 13 for slide in made.slides for s in slide.shapes)
     assert pictures == len([b for b in every if isinstance(b, Picture) and b.figure != "phases"])
     shown = {shape.name for slide in list(made.slides)[told:] for shape in slide.shapes if shape.has_table}
-    assert shown == {block.title for block in every if isinstance(block, Table)}
+    assert shown == {block.title for block in every if isinstance(block, ReportTable)}
 
 
 @pytest.mark.parametrize("n", [4, 20])
@@ -526,7 +526,7 @@ def test_rows_of_a_table_are_on_some_slide_and_none_alone(cholesky: TraceStore, 
                 rows = [tuple(" ".join(c.text.split()) for c in row.cells) for row in shape.table.rows]
                 found.setdefault(shape.name, []).append(rows)
     for section in report.sections:
-        for table in (block for block in section.blocks if isinstance(block, Table)):
+        for table in (block for block in section.blocks if isinstance(block, ReportTable)):
             heads = tuple(map(printable, table.heads))
             parts = found[table.title]
             assert all(part[0] == heads for part in parts), "headings are on every slide"

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from desktop.data.importers._otf2.definitions import Definitions
-from desktop.data.importers._otf2.engine import Anchor, Damage, Local, Mark, Marks
+from desktop.data.importers._otf2.engine import Anchor, Damage, EngineMark, Local, Marks
 from desktop.data.importers._otf2.records import FAULT, FAULTS, Block, Buffer
 from desktop.errors import TraceFormatError
 from tests.oracles.otf2_callbacks import GO_ON, compiled
@@ -288,7 +288,7 @@ class LibraryEngine:
 
         def mark(_data: Any, time: int, _duration: int, number: int, scope: int, of: int, said: bytes) -> int:
             words = (said or categories.get(number, b"")).decode("utf-8", "replace")
-            found.marks.append(Mark(time, words or f"mark {number}", of if scope == 1 else None))
+            found.marks.append(EngineMark(time, words or f"mark {number}", of if scope == 1 else None))
             return GO_ON
 
         callbacks = self._set(

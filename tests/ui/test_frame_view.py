@@ -23,8 +23,8 @@ from desktop.ui.tables import (
     FrameModel,
     FrameTree,
     FrameView,
-    Marks,
-    Row,
+    RowMarks,
+    TableRow,
     comma_separated,
     html,
     latex,
@@ -189,7 +189,7 @@ def test_any_frame_keeps_its_rows_in_any_order(
 ) -> None:
     model = FrameModel()
     columns = [Column("Mixed"), Column("Number")]
-    made, marks = table(columns, [Row(cells, k) for k, cells in enumerate(rows)])
+    made, marks = table(columns, [TableRow(cells, k) for k, cells in enumerate(rows)])
     model.show(made, columns, marks)
     for column in (0, 1):
         model.sort(column, DOWN if down else UP)
@@ -216,8 +216,8 @@ def test_cells_are_edited_checked_and_chosen(qtbot: QtBot) -> None:
         Column("Class", choices=lambda k: (("one", 1), ("two", 2)) if k else ()),
     ]
     rows = [
-        Row((True, "a", 1), "first", fixed=frozenset({"Note"})),
-        Row((False, "b", 1), "second", "warning"),
+        TableRow((True, "a", 1), "first", fixed=frozenset({"Note"})),
+        TableRow((False, "b", 1), "second", "warning"),
     ]
     view.show_rows(columns, rows)
     view.resize(400, 200)
@@ -248,7 +248,7 @@ def test_rows_below_their_parents_are_sorted_and_filtered_with_them(qtbot: QtBot
     qtbot.addWidget(tree)
     made = pd.DataFrame({"name": ["main", "b", "a", "deep", "other"], "t": [9.0, 1.0, 5.0, 4.0, 3.0]})
     tree.show_frame(
-        made, [Column("Name", name="name"), Column("T", name="t")], Marks(), np.array([-1, 0, 0, 2, -1])
+        made, [Column("Name", name="name"), Column("T", name="t")], RowMarks(), np.array([-1, 0, 0, 2, -1])
     )
 
     def walk(parent: object = None) -> list[object]:

@@ -17,7 +17,7 @@ from pytestqt.qtbot import QtBot
 
 from desktop.ui import theme
 from desktop.ui.plots.scene import (
-    Axis,
+    DrawnAxis,
     PixelItem,
     PlotView,
     QuietBox,
@@ -40,7 +40,7 @@ class Lanes(PlotView):
     def __init__(self) -> None:
         super().__init__()
         self.prepared: list[float] = []
-        self.plot = lane_plot(Axis("left", self._axis))
+        self.plot = lane_plot(DrawnAxis("left", self._axis))
         self.scene().addItem(self.plot)
         self.item = PixelItem(self._lane, self.plot.vb)
         self.resize(300, 150)

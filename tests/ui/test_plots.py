@@ -770,7 +770,7 @@ def test_the_title_of_a_lane_does_not_ask_the_size_of_what_is_painted_on():
     with QPainter(image) as painter:
         painter.setFont(QFont("DejaVu Sans", 9))
         painter.translate(0, -450)
-        lane = scales.Lane(QRectF(80, 400, 20, 200), 0.0, 1.0)
+        lane = scales.LaneBox(QRectF(80, 400, 20, 200), 0.0, 1.0)
         scales.level_axis(painter, lane, level_ticks(0.0, 1.0, 2.0), theme.LIGHT, "WWWW", 1000)
     dark = [y for y in range(100) for x in range(60) if image.pixelColor(x, y).lightness() < 128]
     assert abs((min(dark) + max(dark)) / 2 - 50) < 3, "in the middle of its lane"
@@ -782,7 +782,7 @@ def test_the_title_of_a_low_lane_stays_within_a_picture_of_any_scale(dpr):
     image = QImage(round(200 * dpr), round(160 * dpr), QImage.Format.Format_RGB32)
     image.setDevicePixelRatio(dpr)
     image.fill(QColor("white"))
-    lane = scales.Lane(QRectF(120, 130, 70, 20), 0.0, 1.0)
+    lane = scales.LaneBox(QRectF(120, 130, 70, 20), 0.0, 1.0)
     with QPainter(image) as painter:
         painter.setFont(QFont("DejaVu Sans", 9))
         long = QFontMetricsF(painter.font()).horizontalAdvance("W" * 9)

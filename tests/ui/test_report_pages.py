@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from PySide6.QtGui import QImage, QTextBlock, QTextTable
 from PySide6.QtWidgets import QApplication
 
-from desktop.data.report import Paragraph, Picture, Points, Report, Section, Table
+from desktop.data.report import Paragraph, Picture, Points, Report, ReportTable, Section
 from desktop.progress import Progress
 from desktop.ui import reporting
 from desktop.ui.app import load_font
@@ -48,7 +48,7 @@ def report(tables: list[int], lines: list[int], gaps: list[int]) -> Report:
             Points(tuple(f"point {i} " * 9 for i in range(items))),
             Picture("phases", k + 1, "What it shows. " * 5, made),
             Paragraph("What follows:"),
-            Table(f"Table {k}", ("A", "B", "C"), cells, note=note),
+            ReportTable(f"Table {k}", ("A", "B", "C"), cells, note=note),
         )
         sections.append(Section(f"Section {k}", blocks))
     return Report("Title", "subtitle", datetime(2026, 1, 1, tzinfo=UTC), tuple(sections), ())
@@ -67,7 +67,7 @@ def test_pages_end_where_nothing_stands_alone(data: st.DataObject) -> None:
 def test_a_table_at_the_end_of_a_page() -> None:
     """Wherever on a page it begins."""
     rows = tuple((f"row {i}", "word", "1") for i in range(9))
-    table = Table("Table", ("A", "B", "C"), rows)
+    table = ReportTable("Table", ("A", "B", "C"), rows)
     pages = set()
     for items in range(24, 48):
         blocks = (Points(tuple(f"point {i}" for i in range(items))), table)

@@ -35,14 +35,14 @@ from desktop.ui.panels.table import ON_PAPER, TablePanel, phase_sheet
 from desktop.ui.plots.curve_view import CurveView
 from desktop.ui.plots.navigation import Navigation
 from desktop.ui.plots.time_plot import TimePlot
-from desktop.ui.plots.timeline_rows import Rows
+from desktop.ui.plots.timeline_rows import TimelineRows
 from desktop.ui.plots.timeline_tiles import Tiles
 from desktop.ui.plots.timeline_view import TimelineView
 from desktop.ui.workers import program_thread
 from desktop.workbench.jobs import Lane
 from desktop.workbench.levels import AT_FIRST, Levels
 from desktop.workbench.model import Annotation
-from desktop.workbench.time_plots import Comparing, Plot
+from desktop.workbench.time_plots import Comparing, PlotData
 from desktop.workbench.workbench import Workbench
 from tests.ui.pdf_text import pdf_text
 from tests.ui.test_figures import SVG, WAVE, material
@@ -145,7 +145,7 @@ def paint(qtbot: QtBot, view: TimePlot, painted: list[str]) -> list[str]:
     return list(painted)
 
 
-def said(plot: Plot) -> set[str]:
+def said(plot: PlotData) -> set[str]:
     """What must be read of a plot, apart from its ticks and the numbers of its phases."""
     shown = [entry.words for entry in plot.legend if entry.shown]
     lanes = [text for lane in plot.lanes for text in (lane.axis.words, lane.note)]
@@ -153,17 +153,17 @@ def said(plot: Plot) -> set[str]:
     return {t for t in (*shown, *lanes, *notes, *plot.remarks, plot.doubt, plot.axis.words) if t}
 
 
-def phases_of(plot: Plot) -> list[tuple[list[str], list[list[float]], int | None]]:
+def phases_of(plot: PlotData) -> list[tuple[list[str], list[list[float]], int | None]]:
     return [(list(strip.labels), strip.spans.tolist(), strip.chosen) for strip in plot.strips]
 
 
-def breakpoints_of(plot: Plot) -> list[list[float]]:
+def breakpoints_of(plot: PlotData) -> list[list[float]]:
     assert plot.breaks is not None
     b = plot.breaks
     return [v.tolist() for v in (b.time, b.low, b.high, b.locked)]
 
 
-def same(one: Plot, other: Plot) -> None:
+def same(one: PlotData, other: PlotData) -> None:
     """Both state the same of time, phases, breakpoints, notes, limits and doubt, and in the same words."""
     assert one.axis == other.axis
     assert [lane.axis for lane in one.lanes] == [lane.axis for lane in other.lanes]
@@ -344,7 +344,7 @@ def test_the_timeline_states_what_its_figure_states(
         view = TimelineView(lambda changed: Tiles(lane, changed, lambda error: None), navigation)
         view.resize(1300, 420)
         first = [timeline.first_s(k) for k in range(len(store.locations))]
-        rows = Rows(store.locations, timeline.there.tolist(), use.seconds[:, 0].tolist(), first)
+        rows = TimelineRows(store.locations, timeline.there.tolist(), use.seconds[:, 0].tolist(), first)
         view.set_timeline(timeline, rows, timeline.weights(), use.seconds.sum(0))
         view.set_by_region(by_region)
         view.set_fit(made.fit)
@@ -371,7 +371,7 @@ def test_the_timeline_states_what_its_figure_states(
         lane.close()
 
 
-def same_cells(screen: Plot, sheet: Plot) -> None:
+def same_cells(screen: PlotData, sheet: PlotData) -> None:
     """Where one thing fills a column of the sheet, all columns of the screen within it show that; and what is
     exact on paper is what the screen's columns add up to."""
     here, there, bars = screen.cells, sheet.cells, sheet.bars

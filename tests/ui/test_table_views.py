@@ -10,7 +10,7 @@ import sys
 from PySide6.QtGui import QGuiApplication
 from pytestqt.qtbot import QtBot
 
-from desktop.ui.tables import Column, FrameView, Row, comma_separated, markdown, tab_separated
+from desktop.ui.tables import Column, FrameView, TableRow, comma_separated, markdown, tab_separated
 
 ODD = ["a\tb", "a|b", "a\nb", 'a,"b"', ""]
 
@@ -18,7 +18,7 @@ ODD = ["a\tb", "a|b", "a\nb", 'a,"b"', ""]
 def test_whatever_cells_hold_rows_and_columns_stay(qtbot: QtBot) -> None:
     table = FrameView("Odd names")
     qtbot.addWidget(table)
-    table.show_rows([Column("Name"), Column("t", unit="s")], [Row((odd, 0.1)) for odd in ODD])
+    table.show_rows([Column("Name"), Column("t", unit="s")], [TableRow((odd, 0.1)) for odd in ODD])
     table.copy(tab_separated, everything=True)
     lines = [line.split("\t") for line in QGuiApplication.clipboard().text().splitlines()]
     assert lines == [["Name", "t [s]"], *([" ".join(odd.split()), "0.1"] for odd in ODD)]

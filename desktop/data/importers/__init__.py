@@ -9,7 +9,7 @@ from desktop.data.events import Importer
 from desktop.data.reading import head
 from desktop.errors import TraceFormatError, reason
 
-FORMATS = ("otf2", "otf1", "paraver", "picl", "curve")
+FORMATS = ("otf2", "otf1", "paraver", "picl", "recorded", "curve")
 HEAD = 1 << 16
 
 

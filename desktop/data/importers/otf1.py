@@ -22,9 +22,9 @@ from desktop.data.atomic import scratch_folder
 from desktop.data.consistency import RARE, begins_round, nearly_round
 from desktop.data.events import EVERYTHING, UNITS, Importer, Location, Severity, Sink
 from desktop.data.importers._otf1 import lines as ln
-from desktop.data.importers._otf1.definitions import STREAM, Definitions, locations, read_master
+from desktop.data.importers._otf1.definitions import STREAM, Otf1Definitions, locations, read_master
 from desktop.data.importers._otf1.rows import FINDINGS as OF_ROWS
-from desktop.data.importers._otf1.rows import Rows
+from desktop.data.importers._otf1.rows import Otf1Rows
 from desktop.data.importers._otf1.stream import Stream
 from desktop.errors import TraceFormatError
 from desktop.progress import Progress
@@ -113,7 +113,7 @@ FINDINGS: dict[str, tuple[Severity, str]] = OF_ROWS | {
 }
 
 
-class Files:
+class Otf1Files:
     """The files of one trace: `parts` by kind and stream; `twice`: how many exist packed and unpacked."""
 
     def __init__(self, master: Path) -> None:
@@ -133,7 +133,7 @@ class Files:
         return {stream: file for (found, stream), file in self.parts.items() if found == kind}
 
 
-class Task:
+class ReadTask:
     """A stream to be read: its processes, groups of those that are wanted, and its reading, once begun.
 
     tells: this import is the one that says what is wrong with the stream, if several read it.
@@ -158,7 +158,7 @@ class Trace:
 
     def __init__(self, master: Path, sink: Sink, progress: Progress, unit: str) -> None:
         self.sink, self.progress, self.unit = sink, progress, unit
-        self.files = Files(master)
+        self.files = Otf1Files(master)
         self.events = self.files.of("events")
         self.streams = self.listed()
         self.definitions, self.local = self.defined()
@@ -203,17 +203,17 @@ class Trace:
         self.tell("packed twice", self.files.twice)
         return streams
 
-    def defined(self) -> tuple[Definitions, dict[int, Definitions]]:
+    def defined(self) -> tuple[Otf1Definitions, dict[int, Otf1Definitions]]:
         """The definitions that hold everywhere, and those of single streams."""
-        found: dict[int, Definitions] = {}
+        found: dict[int, Otf1Definitions] = {}
         for stream, file in sorted(self.files.of("def").items()):
             self.progress.step(0, 0, "reading definitions")
-            known = found[stream] = Definitions(file, found.get(0))
+            known = found[stream] = Otf1Definitions(file, found.get(0))
             self.tell("damaged definitions", bool(known.cut), f"{file.name}: {known.cut}")
             self.tell("bad definitions", known.damaged, file.name)
             self.tell("repeated definitions", known.repeated, file.name)
         self.tell("definitions", 0 not in found, f"{self.files.stem}.0.def")
-        return found.pop(0, None) or Definitions(), found
+        return found.pop(0, None) or Otf1Definitions(), found
 
     def describe(self) -> None:
         every = [self.definitions, *self.local.values()]
@@ -247,7 +247,7 @@ class Trace:
             notes=self.definitions.notes
             | ({} if resolutions else {"unit of time": f"ticks, taken as {self.unit}"}),
         )
-        self.rows = Rows(self.sink, self.definitions, self.index)
+        self.rows = Otf1Rows(self.sink, self.definitions, self.index)
 
     # ---- streams
 
@@ -261,16 +261,16 @@ class Trace:
                 self.tell("no stream", where=location.name)
         tasks = deque(
             task
-            for task in (Task(stream, listed, wanted) for stream, listed in self.streams.items())
+            for task in (ReadTask(stream, listed, wanted) for stream, listed in self.streams.items())
             if task.wanted
         )
         files = {task.number: self.events[task.number] for task in tasks if task.number in self.events}
         self.done, self.total = 0, sum(file.stat().st_size for file in files.values())
         stop = Event()
-        begun: deque[Task] = deque()
+        begun: deque[ReadTask] = deque()
         with ExitStack() as stack:
             folder = stack.enter_context(scratch_folder())
-            stack.callback(lambda: deque(map(Task.close, begun)))
+            stack.callback(lambda: deque(map(ReadTask.close, begun)))
             pool = stack.enter_context(ThreadPoolExecutor(READERS, "otf stream"))
             stack.callback(stop.set)
             while tasks or begun:
@@ -296,7 +296,7 @@ class Trace:
                 hint="copy the trace again, with all its files",
             )
 
-    def finish(self, task: Task) -> None:
+    def finish(self, task: ReadTask) -> None:
         """Wait for a stream, hand over its rows, and say what was wrong with it."""
         stream = task.stream
         if stream is None or task.reading is None:
@@ -314,7 +314,7 @@ class Trace:
         task.reading.result()
         rows = self.rows
         if task.number in self.local:
-            rows = Rows(self.sink, self.local[task.number], self.index)
+            rows = Otf1Rows(self.sink, self.local[task.number], self.index)
         for process in task.wanted:
             location, about = self.locations[process], stream.known[task.groups[process]]
             location.records = int(about[ln.RECORDS])
@@ -325,13 +325,13 @@ class Trace:
         self.judge(task, stream)
         self.done += stream.text.read
 
-    def doubt(self, task: Task) -> None:
+    def doubt(self, task: ReadTask) -> None:
         """Of all processes of a stream is not known what they did when."""
         for location in (self.locations[process] for process in task.wanted):
             if location.first is not None and location.last is not None:
                 location.doubt = max(location.doubt, location.last - location.first)
 
-    def judge(self, task: Task, stream: Stream) -> None:
+    def judge(self, task: ReadTask, stream: Stream) -> None:
         """Say what the reading of a stream has shown."""
         text, state = stream.text, stream.state
         name = text.path.name
@@ -397,7 +397,7 @@ def detect(path: Path, head: bytes) -> bool:
             with master.open("rb") as file:
                 head = file.read(1 << 16)
         named = master.suffix.lower() == ".otf"
-        return (named or any(map(STREAM.match, head.splitlines()))) and bool(Files(master).parts)
+        return (named or any(map(STREAM.match, head.splitlines()))) and bool(Otf1Files(master).parts)
     except OSError:
         return False
 
@@ -413,7 +413,7 @@ def read(path: Path, sink: Sink, progress: Progress, unit: str = "s") -> None:
 
 def files(path: Path) -> list[Path]:
     master = master_of(path)
-    return [] if master is None else [master, *Files(master).parts.values()]
+    return [] if master is None else [master, *Otf1Files(master).parts.values()]
 
 
 IMPORTER = Importer(

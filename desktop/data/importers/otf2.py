@@ -21,7 +21,7 @@ import numpy as np
 
 from desktop.data.consistency import nearly_round
 from desktop.data.events import EVERYTHING, Importer, Sink
-from desktop.data.importers._otf2.definitions import Place
+from desktop.data.importers._otf2.definitions import LocationPlace
 from desktop.data.importers._otf2.engine import Anchor, Damage, Engine, Local
 from desktop.data.importers._otf2.files import Files
 from desktop.data.importers._otf2.records import (
@@ -48,7 +48,7 @@ class Archive:
 
     def __init__(self, anchor: Anchor, engine: Engine, sink: Sink, progress: Progress) -> None:
         self.anchor, self.engine, self.sink, self.progress = anchor, engine, sink, progress
-        self.places: list[Place] = []
+        self.places: list[LocationPlace] = []
 
     def refuse(self, what: str, where: str) -> TraceFormatError:
         return TraceFormatError(what, file=self.anchor.file, where=where, hint="copy the archive again")
@@ -160,7 +160,7 @@ class Archive:
 
     # ---- one location after the other
 
-    def read_events(self, places: list[Place]) -> None:
+    def read_events(self, places: list[LocationPlace]) -> None:
         sizes = [file_size(self.anchor.events(place.location.id)) for place in places]
         total, done = sum(sizes), 0
         for place, size in zip(places, sizes, strict=True):
@@ -179,10 +179,10 @@ class Archive:
                 )
             done += size
 
-    def step(self, place: Place, before: int, total: int, at: int) -> None:
+    def step(self, place: LocationPlace, before: int, total: int, at: int) -> None:
         self.progress.step(before + at, total, f"reading {place.location.name}")
 
-    def read_location(self, place: Place, local: Local, step: Callable[[int], None]) -> None:
+    def read_location(self, place: LocationPlace, local: Local, step: Callable[[int], None]) -> None:
         location = place.location
         with closing(self.engine.events(location.id, local, self.span)) as blocks:
             for block in blocks:
@@ -193,7 +193,7 @@ class Archive:
             location.first, location.last = int(block.state[FIRST]), int(block.state[LAST])
         self.judge(place, block)
 
-    def judge_local(self, place: Place, local: Local) -> bool:
+    def judge_local(self, place: LocationPlace, local: Local) -> bool:
         """Say what is wrong with the local definitions; whether the location can be read all the same."""
         report = self.sink.report
         file = f"{self.anchor.folder.name}/{place.location.id}.def"
@@ -235,7 +235,7 @@ class Archive:
             )
         return True
 
-    def judge(self, place: Place, last: Block) -> None:
+    def judge(self, place: LocationPlace, last: Block) -> None:
         """Say what the reading of a location has shown."""
         location, report = place.location, self.sink.report
         where = f"{self.anchor.folder.name}/{location.id}.evt"

@@ -31,7 +31,7 @@ from desktop.errors import TraceFormatError, reason
 from desktop.progress import Progress
 
 
-def _places(intake: Intake) -> list[walk.Place]:
+def _places(intake: Intake) -> list[walk.RecordPlace]:
     """One for every processor that has records or is a partner; several if it has several processes."""
     processes: dict[int, dict[int, list[int]]] = {}
     for unit, value in enumerate(intake.units.values.tolist()):
@@ -46,17 +46,17 @@ def _places(intake: Intake) -> list[walk.Place]:
                 units = parts[process] + (parts.get(-1, []) if process == named[0] else [])
                 number = processor << 32 | process
                 location = Location(number, f"{word} {processor}.{process}", rank=processor)
-                places.append(walk.Place(processor, units, location))
+                places.append(walk.RecordPlace(processor, units, location))
         else:
             location = Location(processor, f"{word} {processor}", rank=processor)
             if processor == ln.HOST:
                 location = Location(processor, "host", kind="host")
             units = [unit for units in parts.values() for unit in units]
-            places.append(walk.Place(processor, units, location))
+            places.append(walk.RecordPlace(processor, units, location))
     return sorted(places, key=lambda place: place.processor == ln.HOST)
 
 
-def _names(intake: Intake, places: list[walk.Place], sink: Sink) -> walk.Names:
+def _names(intake: Intake, places: list[walk.RecordPlace], sink: Sink) -> walk.Names:
     """Define regions, operations and locations."""
     form = intake.form
     state = np.full(st.STATES, -1, np.int64)
@@ -135,7 +135,7 @@ def _deliver(intake: Intake, sink: Sink, progress: Progress, folder: Path) -> No
     marks = _Marks(intake, sink)
     total, done = max(intake.records, 1), 0
 
-    def ready(place: walk.Place) -> tuple[walk.Place, list[walk.Rows] | None]:
+    def ready(place: walk.RecordPlace) -> tuple[walk.RecordPlace, list[walk.Rows] | None]:
         rows = walk.Walk(place, intake, names, folder)
         return place, list(rows.rows()) if rows.size <= walk.CHUNK else None
 
@@ -155,7 +155,7 @@ def _deliver(intake: Intake, sink: Sink, progress: Progress, folder: Path) -> No
     _tell(intake, places, sink)
 
 
-def _tell(intake: Intake, places: list[walk.Place], sink: Sink) -> None:
+def _tell(intake: Intake, places: list[walk.RecordPlace], sink: Sink) -> None:
     """What was found, processors together: the sentence of the first, the smallest line."""
     report = sink.report
     intake.tell()

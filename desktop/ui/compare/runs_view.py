@@ -22,14 +22,14 @@ from desktop.ui.guard import guarded
 from desktop.ui.plots import plot_menu, scales
 from desktop.ui.plots.chart import draw_mark
 from desktop.ui.plots.raster import Raster, mix
-from desktop.ui.plots.scales import Lane, TimeMap
-from desktop.ui.plots.scene import Axis, Draw, PixelItem, blit, lane_plot, place_lane, saved
+from desktop.ui.plots.scales import LaneBox, TimeMap
+from desktop.ui.plots.scene import Draw, DrawnAxis, PixelItem, blit, lane_plot, place_lane, saved
 from desktop.ui.plots.time_plot import Drag, TimePlot, margins, paint_box
 from desktop.ui.plots.words import words
 from desktop.ui.theme import SERIES
-from desktop.workbench.time_plots import Axis as AxisOf
-from desktop.workbench.time_plots import Comparing, Plot, comparison
-from desktop.workbench.time_plots import Lane as LaneOf
+from desktop.workbench.time_plots import AxisData as AxisOf
+from desktop.workbench.time_plots import Comparing, PlotData, comparison
+from desktop.workbench.time_plots import LaneData as LaneOf
 
 if TYPE_CHECKING:
     from desktop.core.contrast import Alignment, Placement
@@ -65,13 +65,13 @@ class RunsView(TimePlot):
         self._asked: tuple[float, float] | None = None  # the levels from and to that were asked for
         self._held: tuple[int, int] | None = None  # a phase that is dragged: run, phase
         self._pulled = QPointF()
-        self._lanes: list[Lane] = []
+        self._lanes: list[LaneBox] = []
         self._strips: list[QRectF] = []
-        self._apart = Lane(QRectF())
+        self._apart = LaneBox(QRectF())
         self._legend = QRectF()
         self._row_of: list[dict[int, int]] = []
         self._sheets: dict[str, Raster] = {}
-        self._plot: Plot | None = None  # what the pictures show
+        self._plot: PlotData | None = None  # what the pictures show
         self._plot_of: tuple[object, ...] = ()
         self._build()
         self.setAccessibleName("Compared runs")
@@ -172,9 +172,9 @@ class RunsView(TimePlot):
         upper = room * (0.68 if shown else 1.0)
         gap = em * 0.5
         high = max((upper - gap * (lanes - 1)) / max(lanes, 1), 2.0)
-        self._lanes = [Lane(band(top + k * (high + gap), high)) for k in range(lanes)]
+        self._lanes = [LaneBox(band(top + k * (high + gap), high)) for k in range(lanes)]
         below = self._lanes[-1].rect.bottom() if self._lanes else top
-        self._apart = Lane(QRectF(left, below, width, 0.0))
+        self._apart = LaneBox(QRectF(left, below, width, 0.0))
         if shown:
             self._apart.rect = band(below + heading, max(bottom - below - heading, 2.0))
 
@@ -207,14 +207,14 @@ class RunsView(TimePlot):
         draws = (self._draw_legend, self._draw_strips, self._draw_heading, self._draw_frames)
         self._head, self._bands, self._heading, self._frames = strips = [PixelItem(draw) for draw in draws]
         self._frames.setZValue(40)
-        self._time_axis = Axis("bottom", self._draw_axis, reach=60)
+        self._time_axis = DrawnAxis("bottom", self._draw_axis, reach=60)
         self._parts: list[QGraphicsItem] = [*strips, self._time_axis]
         for item in self._parts:
             self.scene().addItem(item)
         self._add_lane("difference", self._draw_apart_axis, self._draw_apart)
 
     def _add_lane(self, name: str, axis: Draw, picture: Draw) -> None:
-        plot = self.lanes[name] = lane_plot(Axis("left", axis))
+        plot = self.lanes[name] = lane_plot(DrawnAxis("left", axis))
         PixelItem(picture, plot.vb)
         self.scene().addItem(plot)
         if name == "curve 1":
@@ -245,7 +245,7 @@ class RunsView(TimePlot):
         self._above.place(whole)
         self.set_opaque(*self._rects)
 
-    def _lane_of(self, name: str) -> Lane | None:
+    def _lane_of(self, name: str) -> LaneBox | None:
         """Where a plot lies; None if there is no room, or no such run."""
         if name == "difference":
             return self._apart if self._apart.rect.height() else None
@@ -296,12 +296,12 @@ class RunsView(TimePlot):
                 low, high = axis.low * axis.factor, axis.high * axis.factor
                 item.vb.show_range(self._nav.a, self._nav.b, low, high)
 
-    def description(self) -> Plot | None:
+    def description(self) -> PlotData | None:
         """What is shown now; None if nothing is compared."""
         self.prepare(self.viewport().devicePixelRatioF())
         return self._plot if self._ready else None
 
-    def _sheet(self, name: str, lane: Lane, dpr: float) -> Raster:
+    def _sheet(self, name: str, lane: LaneBox, dpr: float) -> Raster:
         """The reused pixels of a lane, without anything on them."""
         sheet = self._sheets[name] = Raster.of(lane.rect, dpr, self._sheets.get(name))
         sheet.clear(QColor(self._theme.background))
@@ -332,7 +332,7 @@ class RunsView(TimePlot):
         axis, em = self._plot.lanes[k].axis, self.fontMetrics().height()
         self._paint_upright(painter, self._lanes[k], axis, titled=self._lanes[k].rect.height() > 5 * em)
 
-    def _paint_upright(self, painter: QPainter, lane: Lane, axis: AxisOf, *, titled: bool = True) -> None:
+    def _paint_upright(self, painter: QPainter, lane: LaneBox, axis: AxisOf, *, titled: bool = True) -> None:
         painter.setFont(self.font())
         ticks = axis.upright(lane.rect.height(), self.fontMetrics().height())
         scales.level_axis(painter, lane, ticks, self._theme, axis.words if titled else "", self.height())
@@ -408,7 +408,7 @@ class RunsView(TimePlot):
             painter.drawText(QRectF(x + sample + 0.5 * em, row.top(), w + 2, row.height()), _MIDDLE, text)
             x += sample + w + 1.9 * em
 
-    def _paint_strips(self, painter: QPainter, alignment: Alignment, plot: Plot, m: TimeMap) -> None:
+    def _paint_strips(self, painter: QPainter, alignment: Alignment, plot: PlotData, m: TimeMap) -> None:
         t, metrics = self._theme, self.fontMetrics()
         em, left, right = metrics.height(), m.left, m.left + m.width
         self._paint_links(painter, plot, m)
@@ -446,7 +446,7 @@ class RunsView(TimePlot):
                     painter.setPen(QColor(t.text))
                     painter.drawText(inside, _CENTRE, label)
 
-    def _paint_links(self, painter: QPainter, plot: Plot, m: TimeMap) -> None:
+    def _paint_links(self, painter: QPainter, plot: PlotData, m: TimeMap) -> None:
         """A band between the strips of two runs wherever both have a phase in the same row."""
         with saved(painter):
             painter.setRenderHint(QPainter.RenderHint.Antialiasing)
@@ -497,7 +497,7 @@ class RunsView(TimePlot):
         self._asked = None if low is None or high is None else (low / factor, high / factor)
         self._anew()
 
-    def _make_curves(self, plot: Plot, dpr: float) -> None:
+    def _make_curves(self, plot: PlotData, dpr: float) -> None:
         metrics, thickness = self.fontMetrics(), max(1, round(1.6 * dpr))
         for i, (lane, described) in enumerate(zip(self._lanes, plot.lanes, strict=False)):
             raster, low, high = self._sheet(f"curve {i + 1}", lane, dpr), lane.low, lane.high
@@ -513,7 +513,7 @@ class RunsView(TimePlot):
                 leave = np.where(single, raster.scale(c.last, low, high), mean)
                 on, period = (round(v * dpr) for v in DASHES[self._dash(k)])
                 raster.trace(enter, leave, seen, thickness, self.colour(k), (on, max(period, 1)))
-            local = Lane(QRectF(0, 0, lane.rect.width(), lane.rect.height()), low, high)
+            local = LaneBox(QRectF(0, 0, lane.rect.width(), lane.rect.height()), low, high)
             with QPainter(raster.image) as painter:
                 for k, c, seen in runs:
                     self._paint_line_marks(painter, local, k, c.mean, seen, dpr)
@@ -540,7 +540,7 @@ class RunsView(TimePlot):
         painter.drawText(box.adjusted(3.2 * em, 0, 0, 0), _MIDDLE, name)
 
     def _paint_line_marks(
-        self, painter: QPainter, lane: Lane, run: int, mean: np.ndarray, seen: np.ndarray, dpr: float
+        self, painter: QPainter, lane: LaneBox, run: int, mean: np.ndarray, seen: np.ndarray, dpr: float
     ) -> None:
         assert self._alignment is not None
         apart = _APART * dpr
@@ -566,7 +566,7 @@ class RunsView(TimePlot):
             raster.veil(np.where(seen, high, zero), np.where(seen, low, zero), self.colour(k), 0.16)
             on, period = (round(v * dpr) for v in DASHES[self._dash(k)])
             raster.trace(rows, rows, seen, thickness, self.colour(k), (on, max(period, 1)))
-        local = Lane(QRectF(0, 0, lane.rect.width(), lane.rect.height()), lane.low, lane.high)
+        local = LaneBox(QRectF(0, 0, lane.rect.width(), lane.rect.height()), lane.low, lane.high)
         ticks = described.axis.upright(lane.rect.height(), self.fontMetrics().height())
         with QPainter(raster.image) as painter:
             if self._grid:

@@ -24,7 +24,7 @@ from desktop.ui.experiment import charts
 from desktop.ui.experiment.parts import Step, button, choice, fill, quiet
 from desktop.ui.pages import beside, group, row, set_up, stacked
 from desktop.ui.plots.chart import Chart
-from desktop.ui.tables import Column, FrameView, Row, Value
+from desktop.ui.tables import Column, FrameView, TableRow, Value
 from desktop.ui.theme import Theme
 from desktop.workbench import comparing
 from desktop.workbench.comparing import Compared, Scaled
@@ -223,7 +223,7 @@ class CompareStep(Step):
                 frozenset(("Processors", "Delay")) if key.startswith(_HERE) and key != _HERE else frozenset()
             )
             tone = "strong" if key == _HERE else ""
-            rows.append(Row(cells, key, tone, str(table.path), fixed=fixed))
+            rows.append(TableRow(cells, key, tone, str(table.path), fixed=fixed))
         self.tables.show_rows(_TABLES, rows)
         self._draw_barriers(here)
         self._draw_versions(here, others)
@@ -250,7 +250,7 @@ class CompareStep(Step):
             Column("Share", "Difference of FB2", "%", 3),
         )  # fmt: skip
         rows = [
-            Row(
+            TableRow(
                 (p.before, p.after, b.before, b.after, b.difference, b.se, b.t, 100 * b.share), p.after,
                 "strong" if abs(b.t) > 2 else "",
             )
@@ -281,7 +281,7 @@ class CompareStep(Step):
                 "Full effects as percent of each version's own unperturbed run (NISTIR 5131, table 2-C), so "
                 "that versions of different speed can be compared."
             )
-        rows = [Row((n.term, n.first, n.second, n.change), n.term) for n in found]
+        rows = [TableRow((n.term, n.first, n.second, n.change), n.term) for n in found]
         self.versions.show_rows(columns, rows)
 
     def _draw_scaling(self) -> None:
@@ -304,7 +304,7 @@ class CompareStep(Step):
             f"perfectly has ratio {digits((p - q) / (p + q), 3)} and exponent −1 (NISTIR 5417, table 3)."
         )
         rows = [
-            Row((s.term, s.small, s.large, s.middle, s.interaction, s.se, s.ratio, s.exponent), s.term)
+            TableRow((s.term, s.small, s.large, s.middle, s.interaction, s.se, s.ratio, s.exponent), s.term)
             for s in found
         ]
         self.scaling.show_rows(columns, rows)
@@ -350,7 +350,7 @@ class CompareStep(Step):
             ("threshold", t.threshold, None, "an interaction below this scales"),
             ("D", t.excess, t.excess_se, "interaction less threshold"),
         )
-        self.single.show_rows(columns, [Row(one, one[0]) for one in lines])
+        self.single.show_rows(columns, [TableRow(one, one[0]) for one in lines])
 
     def _draw_many(self) -> None:
         self._scaled: tuple[Scaled, ...] = ()
@@ -374,7 +374,7 @@ class CompareStep(Step):
                 Column("b", "Serial part"), Column("SE b", significant=2), Column("Slope", significant=3),
             ),
             [
-                Row((s.term, f.shared, f.shared_se, f.serial, f.serial_se, f.slope), s.term)
+                TableRow((s.term, f.shared, f.shared_se, f.serial, f.serial_se, f.slope), s.term)
                 for s in self._scaled
                 for f in [s.fit]
             ],
@@ -396,7 +396,7 @@ class CompareStep(Step):
             (Column("Effect"), Column("Linear"), Column("Per unit, smallest"), Column("Per unit, largest"),
              Column("Warning")),
             [
-                Row(
+                TableRow(
                     (
                         name, "yes" if d.linear else "no", float(d.per_unit[0]), float(d.per_unit[-1]),
                         d.warning,
@@ -460,7 +460,7 @@ class CompareStep(Step):
                 place + 1, run, found.mean[place], share_of, *map(_exact, setting), found.count[place]
             )  # fmt: skip
             tip = "The unperturbed program" if base else ""
-            rows.append(Row(cells, name, "strong" if base else "", tip))
+            rows.append(TableRow(cells, name, "strong" if base else "", tip))
         self.ranking.show_rows(columns, rows)
         self.level_chart.set_content(_level_means(found.levels, found.factors), self.search_said.text())
 

@@ -27,7 +27,7 @@ from desktop.data.experiment import Experiment, Factor, Plan
 from desktop.ui.experiment.parts import Step, button, choice, fill, form, line, quiet
 from desktop.ui.experiment.sheet import sheet_html, write_pdf
 from desktop.ui.pages import beside, group, row, set_up, stacked
-from desktop.ui.tables import Column, FrameView, Row
+from desktop.ui.tables import Column, FrameView, TableRow
 from desktop.ui.theme import Theme
 from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot
 
@@ -215,7 +215,7 @@ class DesignStep(Step):
             time = quantity(trials * new.run_s, "s", 3) if math.isfinite(new.run_s) else "measure first"
             words = " ".join(f"{k}:{n}" for k, n in enumerate(offer.word_lengths, 1) if n)
             rows.append(
-                Row(
+                TableRow(
                     (
                         offer.runs, _kind_name(offer), roman(offer.resolution), words or "–",
                         offer.clear_mains, offer.clear_pairs, trials, time,
@@ -243,7 +243,7 @@ class DesignStep(Step):
         rows = []
         for k, (replicate, treatment) in enumerate(zip(sheet.replicate, sheet.treatment, strict=True), 1):
             levels = [str(v) if array else "+" if v > 0 else "−" for v in design.levels[treatment]]
-            rows.append(Row((k, int(replicate) + 1, int(treatment) + 1, *levels), str(k)))
+            rows.append(TableRow((k, int(replicate) + 1, int(treatment) + 1, *levels), str(k)))
         self.sheet.show_rows(columns, rows)
 
     def _show_power(self, new: ExperimentSnapshot) -> None:

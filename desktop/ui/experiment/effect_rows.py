@@ -10,10 +10,10 @@ from PySide6.QtGui import QAction, QKeySequence
 
 from desktop.core.effects import Effects, ranked
 from desktop.ui.experiment.charts import effect_word
-from desktop.ui.tables import Column, FrameView, Row, Value
+from desktop.ui.tables import Column, FrameView, TableRow, Value
 from desktop.workbench.experimenting import ExperimentSnapshot
 
-Rows = tuple[tuple[Column, ...], list[Row]]
+Rows = tuple[tuple[Column, ...], list[TableRow]]
 
 METHODS = {
     "replicates": "replicates",
@@ -72,7 +72,7 @@ def effects(shown: ExperimentSnapshot) -> Rows:
             ", ".join(e.aliases),
         )  # fmt: skip
         tone = "strong" if e.significant and on else "" if on else "faint"
-        rows.append(Row(cells, e.term, tone, ", ".join((e.term, *e.aliases))))
+        rows.append(TableRow(cells, e.term, tone, ", ".join((e.term, *e.aliases))))
     return columns, rows
 
 
@@ -107,5 +107,5 @@ def rank(shown: ExperimentSnapshot) -> Rows:
             rank, e.term, e.value * scale, e.se * scale, e.t, line.percent, *where, ", ".join(e.aliases)
         )  # fmt: skip
         tip = "" if line.rank else "A delay here makes the program faster: look for contention it relieves"
-        rows.append(Row(cells, e.term, "strong" if e.significant else "", tip))
+        rows.append(TableRow(cells, e.term, "strong" if e.significant else "", tip))
     return columns, rows

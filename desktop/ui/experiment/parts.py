@@ -23,7 +23,7 @@ from desktop.ui.theme import Theme
 from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot
 
 
-class Content(QWidget):
+class StepContent(QWidget):
     """Scrolls only where it cannot be smaller; Qt would do so where it would like to be larger."""
 
     def heightForWidth(self, width: int) -> int:
@@ -39,7 +39,7 @@ class Step(QWidget):
     def __init__(self, bench: ExperimentBench) -> None:
         super().__init__()
         self.bench = bench
-        self.content = Content()
+        self.content = StepContent()
         self._why = quiet("")
         self._why.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self._why.setContentsMargins(40, 40, 40, 40)

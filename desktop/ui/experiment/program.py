@@ -24,7 +24,7 @@ from desktop.data.pilot import sized
 from desktop.ui.experiment.parts import Step, button, form, line, quiet, shown_words, typed_words
 from desktop.ui.experiment.pilot import PilotDialog
 from desktop.ui.pages import beside, group, row, set_up, stacked
-from desktop.ui.tables import Column, FrameView, Row
+from desktop.ui.tables import Column, FrameView, TableRow
 from desktop.ui.theme import Theme
 from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot
 
@@ -219,7 +219,7 @@ class ProgramStep(Step):
             low = factor.low
             tip = f"At −: {' '.join((*low.flags, *low.arguments))}".strip() if low != Switch() else ""
             rows.append(
-                Row(
+                TableRow(
                     (
                         name in used, name,
                         shown_words(high.flags, False), shown_words(high.arguments, False),
@@ -232,7 +232,7 @@ class ProgramStep(Step):
         self.factors.show_rows(_FACTORS, rows)
         self.responses.show_rows(
             _RESPONSES,
-            [Row((r.name, r.kind, r.pattern, r.unit or ""), r.name) for r in experiment.responses],
+            [TableRow((r.name, r.kind, r.pattern, r.unit or ""), r.name) for r in experiment.responses],
         )
 
     def _show_pilot(self, new: ExperimentSnapshot) -> None:

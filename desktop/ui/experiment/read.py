@@ -28,7 +28,7 @@ from desktop.ui.experiment.parts import Step, button, choice, fill, quiet
 from desktop.ui.guard import guarded
 from desktop.ui.pages import beside, fill_layout, row, scrolled, set_up, stacked
 from desktop.ui.plots.chart import Chart
-from desktop.ui.tables import Column, FrameView, Row
+from desktop.ui.tables import Column, FrameView, TableRow
 from desktop.ui.theme import Theme
 from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot
 
@@ -235,7 +235,7 @@ class ReadStep(Step):
             Column("F", significant=3), Column("p", significant=2),
         )  # fmt: skip
         self.anova.show_rows(
-            columns, [Row((a.source, a.ss, a.df, a.ms, a.f, a.p), a.source) for a in found.anova]
+            columns, [TableRow((a.source, a.ss, a.df, a.ms, a.f, a.p), a.source) for a in found.anova]
         )
 
     def _say(self, new: ExperimentSnapshot, found: Effects, word: str) -> None:
@@ -435,7 +435,7 @@ class PinPanel(QWidget):
             Column("Share", "Of all processors' time in the phase", "%", 3),
         )  # fmt: skip
         rows = [
-            Row(
+            TableRow(
                 (
                     p + 1, float(pinned.start_s[p]), float(pinned.end_s[p]), float(inclusive[p]),
                     float(exclusive[p]), int(pinned.calls[p, k]), float(100 * share[p]),

@@ -23,7 +23,7 @@ from desktop.data.experiment import Experiment, Trial
 from desktop.ui.experiment.parts import Step, button, quiet
 from desktop.ui.mnemonics import rename
 from desktop.ui.pages import beside, group, row, scrolled, set_up, stacked
-from desktop.ui.tables import Column, FrameView, Row, Value
+from desktop.ui.tables import Column, FrameView, TableRow, Value
 from desktop.ui.theme import Theme
 from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot, Imported
 
@@ -194,7 +194,7 @@ class RunStep(Step):
                 values = tuple(measured) or missing
                 busy = trial.other_busy_cores
                 rows.append(
-                    Row(
+                    TableRow(
                         (
                             order, status, *values, *place, trial.attempt,
                             busy if math.isfinite(busy) else None,
@@ -206,7 +206,9 @@ class RunStep(Step):
                 )  # fmt: skip
             if not by_order.get(order):
                 rows.append(
-                    Row((order, "planned", *missing, *place, None, None, None, ""), f"{order}.0", "faint")
+                    TableRow(
+                        (order, "planned", *missing, *place, None, None, None, ""), f"{order}.0", "faint"
+                    )
                 )
         self.trials.show_rows(columns, rows)
 
@@ -228,7 +230,7 @@ class RunStep(Step):
             status = "left out" if label in out else "ok" if math.isfinite(y) else "no response"
             trial: Value = int(label) if label.isdigit() else label
             cells = (trial, int(data.block[k]) + 1, *levels, y, status, out.get(label, ""))
-            rows.append(Row(cells, label, "" if status == "ok" else "faint"))
+            rows.append(TableRow(cells, label, "" if status == "ok" else "faint"))
         self.trials.show_rows(columns, rows)
 
     # ---- acting

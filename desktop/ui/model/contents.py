@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from desktop.core.units import digits
 from desktop.data.chart import MARKS, SERIES, Axis, Cells, Content, Series
 from desktop.workbench import model_results as results
-from desktop.workbench.model_results import CELL_MEASURES, Quantity, Scaling, unit_of
+from desktop.workbench.model_results import CELL_MEASURES, CellScaling, Quantity, unit_of
 from desktop.workbench.modelling import ModelSnapshot
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def scaling(
     )
 
 
-def _curve(found: Scaling, colour: int | str, alone: bool) -> list[Series]:
+def _curve(found: CellScaling, colour: int | str, alone: bool) -> list[Series]:
     made = []
     if alone and np.isfinite(found.low).any():
         made.append(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from desktop.ui.tables import Column, FrameView, Marks
-from desktop.workbench.model_results import Sheet
+from desktop.ui.tables import Column, FrameView, RowMarks
+from desktop.workbench.model_results import ResultSheet
 
 _NEW = "Of one new measurement"
 #: Columns of each kind of sheet; those that a sheet lacks are left out.
@@ -71,7 +71,7 @@ class SheetView(FrameView):
     def __init__(self, name: str) -> None:
         super().__init__(name, copies_one=True)
 
-    def show_sheet(self, sheet: Sheet) -> None:
+    def show_sheet(self, sheet: ResultSheet) -> None:
         """Another sheet; rows of the same keys stay selected."""
         if sheet.frame is None:
             self.show_frame(None, self.frames.columns)
@@ -89,7 +89,7 @@ class SheetView(FrameView):
                 for column in columns
                 if column.source in sheet.frame
             ],
-            Marks({k: tone for rows, tone in tones for k in rows}),
+            RowMarks({k: tone for rows, tone in tones for k in rows}),
         )
 
     def select(self, lines: frozenset[int]) -> None:

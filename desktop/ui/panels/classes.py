@@ -21,7 +21,7 @@ from desktop.core.labels import ACTIVITIES
 from desktop.data.events import Activity, Region
 from desktop.ui.pages import fill_layout, set_up
 from desktop.ui.panels import PanelSpec, why_empty
-from desktop.ui.tables import ASCENDING, Column, FrameView, Marks, columnar
+from desktop.ui.tables import ASCENDING, Column, FrameView, RowMarks, columnar
 from desktop.workbench.workbench import Snapshot, Workbench
 
 NAMES = {activity: ACTIVITIES[activity.name.lower()] for activity in Activity}
@@ -116,7 +116,7 @@ class ClassesPanel(QWidget):
             k: f"{one.name} ({one.paradigm})" if one.paradigm else one.name for k, one in enumerate(regions)
         }
         changed = {k: "strong" for k, mine in enumerate(own) if mine is not None}
-        self.table.show_frame(frame, self.columns, Marks(changed, tips))
+        self.table.show_frame(frame, self.columns, RowMarks(changed, tips))
 
     def _edited(self, region: str, column: int, value: Any) -> None:
         if column == _REGION:

@@ -190,7 +190,7 @@ class IterationsPanel(QWidget):
 
     def _list_odd(self, level: Level) -> None:
         from desktop.data.naming import listed
-        from desktop.ui.tables import Column, Row
+        from desktop.ui.tables import Column, TableRow
 
         start = time_scale(max((one.start_s for one in level.odd), default=0.0))
         longer = time_scale(max((one.excess_s for one in level.odd), default=0.0))
@@ -202,7 +202,7 @@ class IterationsPanel(QWidget):
             Column("Region", "Where most of that time was spent", stretch=True),
         )
         rows = [
-            Row(
+            TableRow(
                 (
                     one.index + 1,
                     one.start_s / start.factor,

@@ -18,7 +18,7 @@ from PySide6.QtWidgets import (
 
 from desktop.ui.pages import set_up
 from desktop.ui.panels import PanelSpec
-from desktop.ui.tables import Column, FrameView, Row
+from desktop.ui.tables import Column, FrameView, TableRow
 from desktop.workbench.keeping import Kind
 from desktop.workbench.model import Workspace
 from desktop.workbench.workbench import Snapshot, Workbench
@@ -27,7 +27,7 @@ _KINDS = {"runs": "Trace", "experiments": "Experiment", "tables": "Table of run 
 
 
 @dataclass(frozen=True)
-class Held:
+class HeldItem:
     """One row: the place `index` among those of a `kind`. `path` None: it is in the project itself."""
 
     kind: Kind
@@ -43,13 +43,18 @@ class Held:
         return "not found" if self.path is not None and not self.path.exists() else ""
 
 
-def held(workspace: Workspace, current: int | None) -> list[Held]:
+def held(workspace: Workspace, current: int | None) -> list[HeldItem]:
     """The rows of a project; the run at `current` is shown."""
     runs = [
-        Held("runs", k, run.trace.title, run.trace.path, k == current) for k, run in enumerate(workspace.runs)
+        HeldItem("runs", k, run.trace.title, run.trace.path, k == current)
+        for k, run in enumerate(workspace.runs)
     ]
-    ours = [Held("experiments", k, one.name, one.path) for k, one in enumerate(workspace.experiments)]
-    return [*runs, *ours, *(Held("tables", k, one.name, one.path) for k, one in enumerate(workspace.tables))]
+    ours = [HeldItem("experiments", k, one.name, one.path) for k, one in enumerate(workspace.experiments)]
+    return [
+        *runs,
+        *ours,
+        *(HeldItem("tables", k, one.name, one.path) for k, one in enumerate(workspace.tables)),
+    ]
 
 
 COLUMNS = (
@@ -71,7 +76,7 @@ class ProjectPanel(QWidget):
 
     def __init__(self, workbench: Workbench) -> None:
         super().__init__()
-        self._held: tuple[Held, ...] = ()
+        self._held: tuple[HeldItem, ...] = ()
         self._cells: list[tuple[str, str, str, str]] = []
         self.table = FrameView("Contents of the project")
         self.model = self.table.frames
@@ -113,7 +118,7 @@ class ProjectPanel(QWidget):
     def show_snapshot(self, old: Snapshot, new: Snapshot) -> None:
         """The project is the window's: see `show_contents`."""
 
-    def show_contents(self, rows: Sequence[Held]) -> None:
+    def show_contents(self, rows: Sequence[HeldItem]) -> None:
         before, self._held = self._held, tuple(rows)
         cells = [
             (one.name, _KINDS[one.kind], one.state, "" if one.path is None else str(one.path.parent))
@@ -126,10 +131,10 @@ class ProjectPanel(QWidget):
         if len(rows) != len(before):
             self.table.select_key("")  # places mean other rows now
         self._cells = cells
-        self.table.show_rows(COLUMNS, [Row(one, k) for k, one in enumerate(cells)])
+        self.table.show_rows(COLUMNS, [TableRow(one, k) for k, one in enumerate(cells)])
         self._refresh()
 
-    def _row(self) -> Held | None:
+    def _row(self) -> HeldItem | None:
         keys = self.table.keys
         return self._held[keys[0]] if keys else None
 

@@ -25,7 +25,7 @@ from desktop.ui.guard import guarded
 from desktop.ui.pages import set_up
 from desktop.ui.panels import PanelSpec, why_empty
 from desktop.ui.plots.chart import Chart
-from desktop.ui.tables import Column, FrameView, Marks
+from desktop.ui.tables import Column, FrameView, RowMarks
 from desktop.workbench.explaining import Explained
 from desktop.workbench.workbench import Snapshot, Workbench
 
@@ -233,7 +233,7 @@ class StatisticsPanel(QWidget):
             values[f"{i} text"] = [row[i] for row in texts]
         values["metric"] = [metric.title for metric in metrics]
         focus = frozenset({f"{found.focus}"})
-        marks = Marks(
+        marks = RowMarks(
             tone=dict.fromkeys(range(len(marked)), "strong"),
             tip={k: metric.tip for k, metric in enumerate(metrics)},
             bold=dict.fromkeys(range(len(metrics)), focus),

@@ -41,7 +41,7 @@ class AxisDialog(Dialog):
         self.setObjectName("axis_options")
         self.setWindowTitle("Axis options")
         self._plot = plot
-        self.forms = [_Form(option, self) for option in plot.axis_options()]
+        self.forms = [_AxisForm(option, self) for option in plot.axis_options()]
         self.said = QLabel()
         self.said.setWordWrap(True)
         buttons = QDialogButtonBox()
@@ -73,7 +73,7 @@ class AxisDialog(Dialog):
             super().accept()
 
 
-class _Form(QGroupBox):
+class _AxisForm(QGroupBox):
     """One axis."""
 
     def __init__(self, option: AxisOption, parent: Dialog) -> None:

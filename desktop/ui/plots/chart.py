@@ -41,8 +41,8 @@ from desktop.printing import printable
 from desktop.ui.guard import guarded
 from desktop.ui.plots import plot_menu, scales
 from desktop.ui.plots.raster import mix
-from desktop.ui.plots.scales import Lane
-from desktop.ui.plots.scene import Axis, PixelItem, PlotView, QuietBox, lane_plot, place_lane, saved
+from desktop.ui.plots.scales import LaneBox
+from desktop.ui.plots.scene import DrawnAxis, PixelItem, PlotView, QuietBox, lane_plot, place_lane, saved
 from desktop.ui.theme import SERIES, Theme, paint_focus, paint_note
 
 Floats = chart.Floats
@@ -97,7 +97,10 @@ class Chart(PlotView):
         if help_at:
             self.HELP = help_at
         # Titles and labels may be longer than their axes.
-        left, bottom = Axis("left", self._paint_left, 1000), Axis("bottom", self._paint_bottom, 1000)
+        left, bottom = (
+            DrawnAxis("left", self._paint_left, 1000),
+            DrawnAxis("bottom", self._paint_bottom, 1000),
+        )
         self.plot = lane_plot(left, bottom=bottom, box=_Box())
         self.scene().addItem(self.plot)
         box = self.plot.vb
@@ -753,7 +756,7 @@ class Chart(PlotView):
         if laid is None or not laid.content.shown:
             return
         ends = laid.y[::-1] if laid.content.y.down else laid.y
-        lane = Lane(QRectF(laid.left, laid.top, laid.width, laid.height), *ends)
+        lane = LaneBox(QRectF(laid.left, laid.top, laid.width, laid.height), *ends)
         scales.level_axis(painter, lane, laid.y_ticks, self._theme, laid.y_title, self.height())
 
     def _paint_bottom(self, painter: QPainter, _rect: QRectF) -> None:
@@ -788,7 +791,7 @@ class Chart(PlotView):
         if self._grid and content.cells is None:
             xs = [] if content.x.categories else laid.along_x(laid.x_ticks.positions).tolist()
             ys = laid.along_y(laid.y_ticks.positions).tolist()
-            lane = Lane(QRectF(laid.left, laid.top, laid.width, laid.height))
+            lane = LaneBox(QRectF(laid.left, laid.top, laid.width, laid.height))
             painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
             scales.grid(painter, lane, self._theme, xs, ys)
 

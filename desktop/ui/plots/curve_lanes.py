@@ -12,15 +12,15 @@ from desktop.core.envelope import Columns
 from desktop.ui.plots import scales
 from desktop.ui.plots.legend import FAINT, HALF, LEFT, Legend, entries
 from desktop.ui.plots.raster import Raster, mix
-from desktop.ui.plots.scales import Lane, TimeMap
+from desktop.ui.plots.scales import LaneBox, TimeMap
 from desktop.ui.theme import Theme
-from desktop.workbench.time_plots import Lane as Residual
-from desktop.workbench.time_plots import Series
+from desktop.workbench.time_plots import LaneData as Residual
+from desktop.workbench.time_plots import SeriesData
 
 _MIDDLE = Qt.AlignmentFlag.AlignVCenter
 
 
-def draw_curve(raster: Raster, lane: Lane, c: Columns, thickness: int, theme: Theme) -> None:
+def draw_curve(raster: Raster, lane: LaneBox, c: Columns, thickness: int, theme: Theme) -> None:
     """Solid up to the minimum, lighter to the mean, lightest to the maximum; a line along the mean."""
     axis = lane.low, lane.high, lane.log
     y = {name: raster.scale(getattr(c, name), *axis) for name in ("minimum", "maximum", "mean")}
@@ -35,7 +35,9 @@ def draw_curve(raster: Raster, lane: Lane, c: Columns, thickness: int, theme: Th
     raster.line(enter, leave, thickness, QColor(theme.curve))
 
 
-def draw_stack(raster: Raster, lane: Lane, stacked: Iterable[Series], thickness: int, theme: Theme) -> None:
+def draw_stack(
+    raster: Raster, lane: LaneBox, stacked: Iterable[SeriesData], thickness: int, theme: Theme
+) -> None:
     """Areas to their means, one upon the other; the dips of computing stay visible as a lighter part."""
     axis = lane.low, lane.high, lane.log
     total: np.ndarray | None = None
@@ -65,7 +67,7 @@ def draw_stack(raster: Raster, lane: Lane, stacked: Iterable[Series], thickness:
 
 
 def draw_residual(
-    raster: Raster, lane: Lane, left: Residual, m: TimeMap, theme: Theme, em: float, *, grid: bool = True
+    raster: Raster, lane: LaneBox, left: Residual, m: TimeMap, theme: Theme, em: float, *, grid: bool = True
 ) -> None:
     """Curve minus fit with its extremes and the r.m.s. of every phase; the lane lies at the origin."""
     (series,), spread, top = left.series, left.spread, left.axis.high

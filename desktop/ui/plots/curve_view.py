@@ -21,10 +21,10 @@ from desktop.ui.guard import guarded
 from desktop.ui.plots import curve_lanes, fit_overlay, plot_menu, scales
 from desktop.ui.plots.legend import Legend, entries, samples
 from desktop.ui.plots.navigation import Navigation
-from desktop.ui.plots.notes import Notes, plain
+from desktop.ui.plots.notes import NoteItems, plain
 from desktop.ui.plots.raster import Raster
-from desktop.ui.plots.scales import Lane, TimeMap
-from desktop.ui.plots.scene import Axis, PixelItem, blit, lane_plot, place_lane, saved, title_reach
+from desktop.ui.plots.scales import LaneBox, TimeMap
+from desktop.ui.plots.scene import DrawnAxis, PixelItem, blit, lane_plot, place_lane, saved, title_reach
 from desktop.ui.plots.time_plot import GRAB, Drag, TimePlot, box_of, margins, paint_box
 from desktop.ui.plots.words import words
 from desktop.ui.theme import Theme
@@ -40,11 +40,11 @@ from desktop.workbench.levels import (
     zoomed,
 )
 from desktop.workbench.model import Annotation
-from desktop.workbench.time_plots import Axis as AxisOf
-from desktop.workbench.time_plots import Lane as LaneOf
+from desktop.workbench.time_plots import AxisData as AxisOf
+from desktop.workbench.time_plots import LaneData as LaneOf
 from desktop.workbench.time_plots import (
-    Plot,
-    Run,
+    PlotData,
+    RunData,
     curve_lane,
     percent_axis,
     residual_lane,
@@ -114,16 +114,16 @@ class CurveView(TimePlot):
         self._overview: Raster | None = None
         self._rasters: dict[str, Raster] = {}
         self._columns: Columns | None = None
-        self._main = Lane(QRectF())
-        self._residual = Lane(QRectF())
+        self._main = LaneBox(QRectF())
+        self._residual = LaneBox(QRectF())
         self._residual_first = self._room_for_one = False
-        self._run = Lane(QRectF())
+        self._run = LaneBox(QRectF())
         self._rail = QRectF()
         self._axis = QRectF()
         self._legend = Legend()
-        self._notes = Notes()
+        self._notes = NoteItems()
         self._doubt = ""
-        self._plot: Plot | None = None  # what the pictures show
+        self._plot: PlotData | None = None  # what the pictures show
         self._described: LaneOf | None = None  # and the base of that of the curve
         self._build()
         self.setAccessibleName("Processor-utilization curve")
@@ -345,7 +345,7 @@ class CurveView(TimePlot):
             both or (one and self._residual_first),
         )
         self._room_for_one = one and not both
-        self._run = Lane(band(em * (0.5 if overview else -5), em * 2.4))
+        self._run = LaneBox(band(em * (0.5 if overview else -5), em * 2.4))
         rail_top = self._run.rect.bottom() + em * 3.0 if overview else em * 1.5
         self._rail = band(rail_top, em * 1.35)
         bottom = self.height() - (2 * em + 12)
@@ -374,15 +374,15 @@ class CurveView(TimePlot):
         """The items of the scene: a plot for each lane, and strips between them."""
         scene = self.scene()
         for name, axes in (
-            ("overview", (Axis("left", self._paint_name),)),
-            ("curve", (Axis("left", self._paint_levels), Axis("right", self._paint_shares))),
-            ("residual", (Axis("left", self._paint_residual_axis),)),
+            ("overview", (DrawnAxis("left", self._paint_name),)),
+            ("curve", (DrawnAxis("left", self._paint_levels), DrawnAxis("right", self._paint_shares))),
+            ("residual", (DrawnAxis("left", self._paint_residual_axis),)),
         ):
             self.lanes[name] = lane_plot(axes[0], right=axes[1] if len(axes) > 1 else None)
             scene.addItem(self.lanes[name])
         self._time_axes = []
         for name, draw in (("overview", self._paint_whole_time), ("curve", self._paint_time)):
-            axis = Axis("bottom", draw, reach=60)
+            axis = DrawnAxis("bottom", draw, reach=60)
             axis.linkToView(self.lanes[name].vb)
             self._time_axes.append(axis)
             scene.addItem(axis)
@@ -497,10 +497,12 @@ class CurveView(TimePlot):
         sheet = self._rasters[name] = Raster.of(rect, dpr, self._rasters.get(name))
         return sheet
 
-    def _local(self, lane: Lane) -> tuple[Lane, TimeMap]:
+    def _local(self, lane: LaneBox) -> tuple[LaneBox, TimeMap]:
         """A lane and the visible range with the lane at the origin, as in its picture."""
         rect = QRectF(0, 0, lane.rect.width(), lane.rect.height())
-        return Lane(rect, lane.low, lane.high, lane.log), TimeMap(self._nav.a, self._nav.b, 0.0, rect.width())
+        return LaneBox(rect, lane.low, lane.high, lane.log), TimeMap(
+            self._nav.a, self._nav.b, 0.0, rect.width()
+        )
 
     def _draw_curve(self, dpr: float) -> None:
         assert self._curve is not None
@@ -525,15 +527,15 @@ class CurveView(TimePlot):
             if self._grid:
                 scales.grid(painter, lane, self._theme, xs, ys)
 
-    def _run_shown(self) -> Run:
+    def _run_shown(self) -> RunData:
         """What is shown, in whole."""
         assert self._curve is not None
-        return Run(
+        return RunData(
             self._curve, self._stack, self._fit, self._locked, self._phase, self._notes.marks, self._limit,
             self._doubt, self._levels,
         )  # fmt: skip
 
-    def _state(self, residual: LaneOf | None) -> Plot:
+    def _state(self, residual: LaneOf | None) -> PlotData:
         """What the lanes state together."""
         run, say = self._run_shown(), words()
         assert self._described is not None and self._heights is not None
@@ -545,7 +547,7 @@ class CurveView(TimePlot):
         figure = "stack" if self._stacked else "curve"
         return run_plot(figure, run, axis, lanes, legend, known=self._heights)
 
-    def description(self) -> Plot | None:
+    def description(self) -> PlotData | None:
         """What is shown now; None without a curve."""
         self.prepare(self.viewport().devicePixelRatioF())
         return None if self._curve is None else self._plot
@@ -676,7 +678,7 @@ class CurveView(TimePlot):
             painter.setFont(self.font())
             curve_lanes.residual_heading(painter, rect, self._plot.lanes[1], self._theme)
 
-    def _paint_upright(self, painter: QPainter, rect: Lane, axis: AxisOf, *, right: bool = False) -> None:
+    def _paint_upright(self, painter: QPainter, rect: LaneBox, axis: AxisOf, *, right: bool = False) -> None:
         painter.setFont(self.font())
         ticks = axis.upright(rect.rect.height(), self.fontMetrics().height())
         scales.level_axis(painter, rect, ticks, self._theme, axis.words, self.height(), right=right)

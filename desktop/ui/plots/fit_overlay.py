@@ -11,7 +11,7 @@ from PySide6.QtGui import QColor, QImage
 
 from desktop.core.pieces import pieces
 from desktop.ui.plots.raster import Tint, stroke
-from desktop.ui.plots.scales import Lane, TimeMap
+from desktop.ui.plots.scales import LaneBox, TimeMap
 from desktop.ui.theme import Theme
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def draw_pieces(
-    image: QImage, fit: PhaseFit, m: TimeMap, lane: Lane, theme: Theme, selected: int | None
+    image: QImage, fit: PhaseFit, m: TimeMap, lane: LaneBox, theme: Theme, selected: int | None
 ) -> None:
     """One parabola per visible phase: exactly its constant, line or parabola."""
     step = 6 * (m.b - m.a) / m.width if lane.log else None  # at whole pixels, so without seams

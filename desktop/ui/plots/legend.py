@@ -22,7 +22,7 @@ FAINT, HALF, LEFT = 0.32, 0.6, 0.42
 
 
 @dataclass(frozen=True)
-class Entry:
+class LegendItem:
     """One sample. `key`: what a click switches ("" nothing); `shown`: else it is hollow; `sample` is
     "area", "line" (as the fit), "tick" (upright), "break" (a line in its tinted range), "many" (an area
     with a stripe) or "ramp" (from the colour to the second)."""
@@ -37,33 +37,33 @@ class Entry:
 
 @functools.lru_cache(4)
 @lru_cache(4)
-def samples(theme: Theme) -> dict[str, Entry]:
+def samples(theme: Theme) -> dict[str, LegendItem]:
     """What things of a description look like in the window, by their ink."""
     t, ground = theme, theme.background
-    found = {name: Entry("", QColor(getattr(t, name))) for name in ACTIVITIES}
+    found = {name: LegendItem("", QColor(getattr(t, name))) for name in ACTIVITIES}
     share = 0.78 if t.dark else 0.85
     for k, colour in enumerate(t.regions):
-        found[f"shade {k}"] = Entry("", mix(colour, ground, share))
-    found[f"shade {NO_REGION}"] = Entry("", mix(t.border, ground, 0.25))
-    found[f"shade {OTHER_REGION}"] = Entry("", QColor(t.muted))
+        found[f"shade {k}"] = LegendItem("", mix(colour, ground, share))
+    found[f"shade {NO_REGION}"] = LegendItem("", mix(t.border, ground, 0.25))
+    found[f"shade {OTHER_REGION}"] = LegendItem("", QColor(t.muted))
     return found | {
-        "extremes": Entry(
+        "extremes": LegendItem(
             "", mix(t.computing, ground, FAINT), sample="many", second=mix(t.computing, ground, HALF)
         ),
-        "fit": Entry("", QColor(t.fit), sample="line"),
-        "break": Entry("", QColor(t.break_line), sample="break", second=QColor(t.band)),
-        "residual": Entry("", QColor(t.residual), sample="line"),
-        "residual extremes": Entry("", mix(t.residual, ground, LEFT)),
-        "rms": Entry("", QColor(t.fit), sample="line"),
-        "message": Entry("", QColor(t.text), sample="line"),
-        "density": Entry(
+        "fit": LegendItem("", QColor(t.fit), sample="line"),
+        "break": LegendItem("", QColor(t.break_line), sample="break", second=QColor(t.band)),
+        "residual": LegendItem("", QColor(t.residual), sample="line"),
+        "residual extremes": LegendItem("", mix(t.residual, ground, LEFT)),
+        "rms": LegendItem("", QColor(t.fit), sample="line"),
+        "message": LegendItem("", QColor(t.text), sample="line"),
+        "density": LegendItem(
             "", mix(t.text, ground, LEAST_INK), sample="ramp", second=mix(t.text, ground, MOST_INK)
         ),
-        "collective": Entry("", QColor(t.selection), sample="tick"),
+        "collective": LegendItem("", QColor(t.selection), sample="tick"),
     }
 
 
-def entries(described: Iterable[time_plots.Entry], theme: Theme) -> list[Entry]:
+def entries(described: Iterable[time_plots.LegendData], theme: Theme) -> list[LegendItem]:
     """The lines of a described legend as the window draws them."""
     known = samples(theme)
     return [replace(known[e.ink], label=e.words, key=e.key, shown=e.shown) for e in described]
@@ -76,12 +76,12 @@ class Legend:
         self._places: list[tuple[QRectF, str]] = []
 
     @staticmethod
-    def width(metrics: QFontMetrics, entries: list[Entry]) -> float:
+    def width(metrics: QFontMetrics, entries: list[LegendItem]) -> float:
         """The logical pixels that all of them take."""
         em = metrics.height()
         return sum(_wide(e, em) + 5 + metrics.horizontalAdvance(e.label) + em for e in entries)
 
-    def paint(self, painter: QPainter, row: QRectF, entries: list[Entry], theme: Theme) -> float:
+    def paint(self, painter: QPainter, row: QRectF, entries: list[LegendItem], theme: Theme) -> float:
         """The logical x at which the row is free again."""
         self._places.clear()
         metrics = painter.fontMetrics()
@@ -104,7 +104,7 @@ class Legend:
         return next((key for place, key in self._places if place.contains(p)), "")
 
     @staticmethod
-    def _sample(painter: QPainter, entry: Entry, r: QRectF, theme: Theme) -> None:
+    def _sample(painter: QPainter, entry: LegendItem, r: QRectF, theme: Theme) -> None:
         y = r.center().y()
         if entry.sample == "line":
             painter.setPen(QPen(entry.colour, 2))
@@ -135,6 +135,6 @@ class Legend:
             painter.fillRect(stripe, entry.second)
 
 
-def _wide(entry: Entry, em: float) -> float:
+def _wide(entry: LegendItem, em: float) -> float:
     """Of its sample."""
     return em if entry.sample in ("line", "break") else em * (2 if entry.sample == "ramp" else 0.7)

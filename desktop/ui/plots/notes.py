@@ -48,7 +48,7 @@ class Flag:
     row: QRectF | None = None
 
 
-class Notes:
+class NoteItems:
     """The annotations of a plot; hidden ones are not drawn."""
 
     def __init__(self) -> None:

@@ -9,15 +9,14 @@ import numpy as np
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen
 
-from desktop.core import ticks
 from desktop.core.ticks import Ticks
-from desktop.core.units import asked_unit
+from desktop.core.units import TIME_UNITS, asked_unit
 from desktop.ui.guard import saved
 from desktop.ui.theme import Theme
 from desktop.workbench.levels import at_share, share
-from desktop.workbench.time_plots import Axis
+from desktop.workbench.time_plots import AxisData
 
-_UNITS = tuple((seconds, name) for name, seconds in ticks.TIME_UNITS.items())
+_UNITS = tuple((seconds, name) for name, seconds in TIME_UNITS.items())
 
 
 def format_time(t: float, resolution: float) -> str:
@@ -28,7 +27,7 @@ def format_time(t: float, resolution: float) -> str:
 
 
 @dataclass
-class Lane:
+class LaneBox:
     """A rectangle with a vertical axis; its edges fall on device pixels."""
 
     rect: QRectF
@@ -63,7 +62,7 @@ class TimeMap:
         return self.a + (x - self.left) / self.width * (self.b - self.a)
 
 
-def across_axis(painter: QPainter, at: QRectF, m: TimeMap, theme: Theme, axis: Axis) -> None:
+def across_axis(painter: QPainter, at: QRectF, m: TimeMap, theme: Theme, axis: AxisData) -> None:
     """Ticks and labels at the top of `at`; with a title, name and unit below and the offset on the left."""
     metrics, titled = painter.fontMetrics(), bool(axis.title)
     ticks = axis.across(m.width, metrics.horizontalAdvance)
@@ -86,7 +85,7 @@ def across_axis(painter: QPainter, at: QRectF, m: TimeMap, theme: Theme, axis: A
 
 def level_axis(
     painter: QPainter,
-    lane: Lane,
+    lane: LaneBox,
     ticks: Ticks,
     theme: Theme,
     title: str,
@@ -122,7 +121,7 @@ def level_axis(
         painter.drawText(box, Qt.AlignmentFlag.AlignCenter, title)
 
 
-def grid(painter: QPainter, lane: Lane, theme: Theme, xs: list[float], ys: list[float]) -> None:
+def grid(painter: QPainter, lane: LaneBox, theme: Theme, xs: list[float], ys: list[float]) -> None:
     """Hair lines across `lane`, faint enough to lie over filled areas."""
     colour = QColor(theme.text)
     colour.setAlpha(24)

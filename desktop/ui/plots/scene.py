@@ -22,7 +22,7 @@ from desktop.ui.guard import guarded, saved
 from desktop.ui.theme import LIGHT, Theme, paint_focus
 
 __all__ = [
-    "Axis",
+    "DrawnAxis",
     "PixelItem",
     "PlotView",
     "QuietBox",
@@ -116,7 +116,7 @@ class PixelItem(QGraphicsObject):
         _in_view(self, painter, self._rect, self._draw)
 
 
-class Axis(pg.AxisItem):
+class DrawnAxis(pg.AxisItem):
     """An axis that is painted by a function; pyqtgraph's own records a picture and sets its title's HTML with
     every range. `reach`: logical pixels that it paints beyond its ends, if these are not its title's.
     """
@@ -168,7 +168,11 @@ def _in_view(item: QGraphicsItem, painter: QPainter, rect: QRectF, draw: Draw) -
 
 
 def lane_plot(
-    left: Axis, *, bottom: Axis | None = None, right: Axis | None = None, box: QuietBox | None = None
+    left: DrawnAxis,
+    *,
+    bottom: DrawnAxis | None = None,
+    right: DrawnAxis | None = None,
+    box: QuietBox | None = None,
 ) -> pg.PlotItem:
     """A plot of a quiet box (`box`, else a new one) with these axes alone; it lies where `place_lane`
     puts it. Making one takes some milliseconds: make few, and once."""

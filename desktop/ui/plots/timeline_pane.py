@@ -34,14 +34,14 @@ from desktop.ui.guard import guarded
 from desktop.ui.plots import scales
 from desktop.ui.plots.message_form import MessageForm
 from desktop.ui.plots.navigation import Navigation
-from desktop.ui.plots.timeline_rows import ORDERS, Rows
+from desktop.ui.plots.timeline_rows import ORDERS, TimelineRows
 from desktop.ui.plots.timeline_tiles import Tiles
 from desktop.ui.plots.timeline_view import TimelineView
 from desktop.ui.theme import Theme
 from desktop.workbench.jobs import Deliver, Job, Lane
 
 if TYPE_CHECKING:
-    from desktop.data.timeline import Level, Messages, Timeline
+    from desktop.data.timeline import SummaryLevel, Timeline, TimelineMessages
     from desktop.data.utilization import Rules
 
 _ORDER_TITLES = {
@@ -61,7 +61,7 @@ _OR = " | "
 @dataclass(frozen=True, eq=False)
 class _Opened:
     timeline: Timeline
-    rows: Rows
+    rows: TimelineRows
     weights: NDArray[np.float64]
     rarity: NDArray[np.float64]
 
@@ -450,7 +450,7 @@ def _open(path: Path, rules: Rules | None, seconds: NDArray[np.float64], job: Jo
             store.close()
             return None
         first = [timeline.first_s(i) for i in range(len(store.locations))]
-        rows = Rows(store.locations, timeline.there.tolist(), seconds[:, 0].tolist(), first)
+        rows = TimelineRows(store.locations, timeline.there.tolist(), seconds[:, 0].tolist(), first)
         return _Opened(timeline, rows, timeline.weights(), seconds.sum(0))
     except BaseException:
         store.close()
@@ -530,7 +530,7 @@ def describe(timeline: Timeline, location: int, time_s: float, pixel: float, nam
     return rows
 
 
-def _message_rows(timeline: Timeline, location: int, found: Messages | None) -> list[str]:
+def _message_rows(timeline: Timeline, location: int, found: TimelineMessages | None) -> list[str]:
     if found is None:
         return []
     rows = []
@@ -570,7 +570,7 @@ def describe_stack(timeline: Timeline, location: int, time_s: float, pixel: floa
     return rows
 
 
-def _level(name: str, level: Level, pixel: float) -> str:
+def _level(name: str, level: SummaryLevel, pixel: float) -> str:
     begin = scales.format_time(level.begin_s, pixel)
     if level.end_s is None:
         return f"{name}: from {begin}, for long"

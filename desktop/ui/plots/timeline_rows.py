@@ -12,7 +12,7 @@ ORDERS = ("trace", "busy", "first", "hand")
 
 
 @dataclass(frozen=True)
-class Row:
+class TimelineRow:
     """One row: the locations it merges. `level` 1: a thread below its process; `process` names the group.
 
     `opened` is None where there is nothing to open, else whether the threads are shown below.
@@ -27,14 +27,14 @@ class Row:
 
 
 @dataclass
-class _Process:
+class _ProcessRows:
     title: str
     label: str
     locations: list[int] = field(default_factory=list)
     opened: bool = True
 
 
-class Rows:
+class TimelineRows:
     """The rows of a trace. Locations of one process stay together; a process of one location is one row.
 
     `busy` and `first`: of each location, seconds computing and when it is first there.
@@ -48,8 +48,8 @@ class Rows:
         first: Sequence[float],
     ) -> None:
         self._locations, self._busy, self._first = locations, busy, first
-        self._processes: list[_Process] = []
-        known: dict[tuple[int, str], _Process] = {}
+        self._processes: list[_ProcessRows] = []
+        known: dict[tuple[int, str], _ProcessRows] = {}
         for i, location in enumerate(locations):
             if not there[i]:
                 continue
@@ -58,7 +58,7 @@ class Rows:
                 key = (-1, f"location {location.id}")
             process = known.get(key)
             if process is None:
-                process = known[key] = _Process(location.process or location.name or key[1], "")
+                process = known[key] = _ProcessRows(location.process or location.name or key[1], "")
                 self._processes.append(process)
             process.locations.append(i)
         for process in self._processes:
@@ -78,7 +78,7 @@ class Rows:
         self.order = order
         self._arrange()
 
-    def take_over(self, former: Rows) -> None:
+    def take_over(self, former: TimelineRows) -> None:
         """Order, also by hand, and which processes are open, as in former rows of the same trace."""
         if len(former._processes) == len(self._processes):
             self._by_hand = list(former._by_hand)
@@ -132,7 +132,7 @@ class Rows:
             "busy": lambda i: -self._busy[i],
             "first": lambda i: self._first[i],
         }
-        self.rows: list[Row] = []
+        self.rows: list[TimelineRow] = []
         self._row_of: dict[int, int] = {}
         for p in self._sequence():
             process = self._processes[p]
@@ -143,11 +143,11 @@ class Rows:
             opened = None if alone else process.opened
             for i in members:
                 self._row_of[i] = len(self.rows)
-            self.rows.append(Row(tuple(members), process.label, process.title, p, 0, opened))
+            self.rows.append(TimelineRow(tuple(members), process.label, process.title, p, 0, opened))
             if opened:
                 for i in members:
                     location = self._locations[i]
                     self._row_of[i] = len(self.rows)
                     title = " – ".join(t for t in (process.title, location.name) if t)
                     label = f"{process.label}.{location.thread}" if location.rank >= 0 else location.name
-                    self.rows.append(Row((i,), label, title, p, 1))
+                    self.rows.append(TimelineRow((i,), label, title, p, 1))

@@ -16,7 +16,7 @@ from desktop.data.message_filter import MessageFilter
 from desktop.workbench.jobs import Job, Lane
 
 if TYPE_CHECKING:
-    from desktop.data.timeline import Collective, Messages, Tile, Timeline
+    from desktop.data.timeline import Collective, Tile, Timeline, TimelineMessages
 
 #: Cells (locations times columns) that are made while painting; more are made beside the window.
 INLINE = 60_000
@@ -47,7 +47,7 @@ class Placed:
 
 
 @dataclass(frozen=True)
-class View:
+class TileView:
     """What is in view: seconds, device columns, and the bands `first` .. `last - 1`.
 
     Of the rows in device pixels: the height of one, how far they are scrolled up, and the height of them all.
@@ -64,12 +64,12 @@ class View:
 
 
 @dataclass(frozen=True, eq=False)
-class Marks:
+class TileMarks:
     """Messages and collectives of a view: `messages` (also some beside it) where single lines can be told
     apart, else how many pass through each pixel; None where they are more than there is memory for."""
 
-    view: View
-    messages: Messages | None = None
+    view: TileView
+    messages: TimelineMessages | None = None
     collectives: tuple[Collective, ...] = ()
     count: int = 0
     density: NDArray[np.int32] | None = None
@@ -105,13 +105,13 @@ class Tiles(QObject):
     ) -> None:
         """Other rows, or another class for them; `row_of` (locations,): the row of each, -1 for none."""
         if timeline is None or timeline is not getattr(self, "_timeline", None):
-            self.marks: Marks | None = None
+            self.marks: TileMarks | None = None
         self._timeline, self._bands, self._by_region = timeline, bands, by_region
         self._row_of = np.zeros(0, np.int64) if row_of is None else row_of
         self._overview: Placed | None = None
         self._detail: Placed | None = None
-        self._view: View | None = None
-        self._rested: View | None = None
+        self._view: TileView | None = None
+        self._rested: TileView | None = None
         self._making = ""
         self._lane.cancel()
         self._rest.stop()
@@ -127,7 +127,7 @@ class Tiles(QObject):
     def busy(self) -> bool:
         return bool(self._making) or self._rest.isActive()
 
-    def get(self, view: View) -> list[Placed]:
+    def get(self, view: TileView) -> list[Placed]:
         """What there is to paint now, from back to front."""
         if self._timeline is None or view.last <= view.first or view.columns < 1:
             return []
@@ -141,21 +141,21 @@ class Tiles(QObject):
             return [found]
         return [p for p in (self._overview, found) if p is not None]
 
-    def known(self, view: View) -> list[Placed]:
+    def known(self, view: TileView) -> list[Placed]:
         """What there is of a view, without asking for more."""
         there = [p for p in (self._overview, self._detail) if p is not None]
         return [p for p in there if p.first <= view.first and view.last <= p.first + p.tile.dominant.shape[0]]
 
-    def _covers(self, placed: Placed, view: View) -> bool:
+    def _covers(self, placed: Placed, view: TileView) -> bool:
         tile = placed.tile
         rows = placed.first <= view.first and view.last <= placed.first + tile.dominant.shape[0]
         return rows and tile.a <= view.a and view.b <= tile.b
 
-    def _fits(self, placed: Placed, view: View) -> bool:
+    def _fits(self, placed: Placed, view: TileView) -> bool:
         pixel = (view.b - view.a) / view.columns
         return self._covers(placed, view) and abs(placed.pixel / pixel - 1) < 1e-6
 
-    def _make(self, view: View) -> None:
+    def _make(self, view: TileView) -> None:
         count = sum(len(group) for group in self._bands[view.first : view.last])
         cells = count * view.columns
         timeline, bands, by_region = self._timeline, self._bands, self._by_region
@@ -222,11 +222,11 @@ class Tiles(QObject):
         known = self.marks if self._rested == view else None
         wanted, row_of = self._wanted, self._row_of
 
-        def work(job: Job) -> tuple[Placed, Marks]:
+        def work(job: Job) -> tuple[Placed, TileMarks]:
             marks = known or _marks(timeline, placed.tile, view, locations, row_of, wanted)
             return (Placed(timeline.refine(placed.tile, job), placed.first) if pending else placed), marks
 
-        def done(result: tuple[Placed, Marks]) -> None:
+        def done(result: tuple[Placed, TileMarks]) -> None:
             self._making = ""
             refined, self.marks = result
             self._rested = view if wanted == self._wanted else None
@@ -250,11 +250,11 @@ class Tiles(QObject):
 def _marks(
     timeline: Timeline,
     tile: Tile,
-    view: View,
+    view: TileView,
     locations: set[int],
     row_of: NDArray[np.int64],
     wanted: MessageFilter,
-) -> Marks:
+) -> TileMarks:
     known = timeline.chosen_messages(wanted) if wanted.shown else None
     messages, count, density = None, 0, None
     if known is not None:
@@ -271,11 +271,11 @@ def _marks(
             messages, density = known.only(inside if inside.size <= 5 * DRAWN else near), None
     collectives = timeline.collectives(view.a, view.b, DRAWN) or []
     held = tuple(c for c in collectives if c.location in locations)
-    return Marks(view, messages, held, count, density)
+    return TileMarks(view, messages, held, count, density)
 
 
 def _density(
-    known: Messages, which: NDArray[np.int64], view: View, row_of: NDArray[np.int64]
+    known: TimelineMessages, which: NDArray[np.int64], view: TileView, row_of: NDArray[np.int64]
 ) -> NDArray[np.int32]:
     """(height, columns) how many messages pass through each pixel of a view."""
     middle = (row_of + 0.5) * view.step - view.scrolled

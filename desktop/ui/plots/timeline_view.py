@@ -25,22 +25,22 @@ from desktop.data.naming import location_name
 from desktop.ui.drawing import shaded
 from desktop.ui.guard import guarded
 from desktop.ui.plots import fit_overlay, plot_menu, scales
-from desktop.ui.plots.legend import Entry, Legend, entries, samples
+from desktop.ui.plots.legend import Legend, LegendItem, entries, samples
 from desktop.ui.plots.navigation import Navigation
-from desktop.ui.plots.notes import Notes, plain
+from desktop.ui.plots.notes import NoteItems, plain
 from desktop.ui.plots.raster import Raster
-from desktop.ui.plots.scales import Lane, TimeMap
-from desktop.ui.plots.scene import Axis, PixelItem, blit, lane_plot, place_lane, saved
+from desktop.ui.plots.scales import LaneBox, TimeMap
+from desktop.ui.plots.scene import DrawnAxis, PixelItem, blit, lane_plot, place_lane, saved
 from desktop.ui.plots.time_plot import Drag, TimePlot, box_of, margins, paint_box
-from desktop.ui.plots.timeline_rows import Row, Rows
-from desktop.ui.plots.timeline_tiles import Marks, Placed, Tiles, View
+from desktop.ui.plots.timeline_rows import TimelineRow, TimelineRows
+from desktop.ui.plots.timeline_tiles import Placed, TileMarks, Tiles, TileView
 from desktop.ui.plots.words import words
 from desktop.ui.theme import REGIONS
 from desktop.workbench.model import Annotation
-from desktop.workbench.time_plots import Axis as AxisOf
+from desktop.workbench.time_plots import AxisData as AxisOf
 from desktop.workbench.time_plots import (
-    Cells,
-    Plot,
+    CellData,
+    PlotData,
     Words,
     class_legend,
     mark_legend,
@@ -50,8 +50,8 @@ from desktop.workbench.time_plots import (
     sparse,
     time_axis,
 )
-from desktop.workbench.time_plots import Entry as EntryOf
-from desktop.workbench.time_plots import Lane as LaneOf
+from desktop.workbench.time_plots import LaneData as LaneOf
+from desktop.workbench.time_plots import LegendData as EntryOf
 
 if TYPE_CHECKING:
     from desktop.core.phases import PhaseFit
@@ -78,7 +78,7 @@ class TimelineView(TimePlot):
         self._grid = False  # rows are lines enough
         self._tiles = tiles(self._arrived)
         self._timeline: Timeline | None = None
-        self._rows: Rows | None = None
+        self._rows: TimelineRows | None = None
         self._fit: PhaseFit | None = None
         self._phase: int | None = None
         self._by_region = False
@@ -107,8 +107,8 @@ class TimelineView(TimePlot):
         self._marked_rows: frozenset[int] = frozenset()
         self._found: tuple[int, float, float] | None = None
         self._messages = MessageFilter()
-        self._inked: tuple[tuple[Marks, str], QImage] | None = None
-        self._notes = Notes()
+        self._inked: tuple[tuple[TileMarks, str], QImage] | None = None
+        self._notes = NoteItems()
         self._names: Mapping[str, str] = {}
         self._bar = QScrollBar(Qt.Orientation.Vertical, self)
         self._bar.setAccessibleName("Rows")
@@ -120,7 +120,7 @@ class TimelineView(TimePlot):
     # ---- what is shown -------------------------------------------------------------------------
 
     @property
-    def rows(self) -> Rows | None:
+    def rows(self) -> TimelineRows | None:
         return self._rows
 
     @property
@@ -134,7 +134,7 @@ class TimelineView(TimePlot):
     def set_timeline(
         self,
         timeline: Timeline | None,
-        rows: Rows | None,
+        rows: TimelineRows | None,
         weights: NDArray[np.float64],
         rarity: NDArray[np.float64],
     ) -> None:
@@ -387,7 +387,7 @@ class TimelineView(TimePlot):
 
     def _build(self) -> None:
         """The items of the scene. What is added to the plot counts rows downwards from 0."""
-        plot = self.lanes["rows"] = lane_plot(Axis("left", self._draw_labels))
+        plot = self.lanes["rows"] = lane_plot(DrawnAxis("left", self._draw_labels))
         plot.vb.invertY(True)
         PixelItem(self._draw_rows, plot.vb)
         self._head, self._frames = PixelItem(self._draw_legend), PixelItem(self._draw_frame, z=40)
@@ -470,7 +470,7 @@ class TimelineView(TimePlot):
             if self._grid:
                 m, width = self._map(), self.fontMetrics().horizontalAdvance
                 places = time_axis(m.a, m.b, words()).across(m.width, width).positions
-                scales.grid(painter, Lane(plot), t, [m.x(v) for v in places], [])
+                scales.grid(painter, LaneBox(plot), t, [m.x(v) for v in places], [])
             self._paint_links(painter)
             self._grey_outside(painter, [plot], self._map())
 
@@ -549,7 +549,7 @@ class TimelineView(TimePlot):
             bottoms = np.minimum(bottoms, max(end, 0))
             screen, ends = self._row_height * self._screen, (int(bands[0]), int(bands[-1]) + 1)
             height = round(plot.height() * self._screen)
-            wanted = View(
+            wanted = TileView(
                 self._nav.a, self._nav.b, self._device_columns, *ends, screen, self._scroll * screen, height
             )
             view = replace(wanted, columns=self._raster.image.width())
@@ -596,7 +596,7 @@ class TimelineView(TimePlot):
                 for k in places:
                     painter.fillRect(QRectF(plot.left() - 4, self._y(k), 3, max(h - 1, 1)), QColor(t.accent))
 
-    def _paint_legend(self, painter: QPainter, entries: list[Entry], note: str) -> None:
+    def _paint_legend(self, painter: QPainter, entries: list[LegendItem], note: str) -> None:
         plot, metrics = self._plot, self.fontMetrics()
         row = QRectF(plot.left(), 0, plot.width(), plot.top())
         painter.setPen(QColor(self._theme.muted))
@@ -604,7 +604,7 @@ class TimelineView(TimePlot):
         room = row.adjusted(0, 0, -metrics.horizontalAdvance(note) - metrics.height(), 0)
         self._legend.paint(painter, room, entries, self._theme)
 
-    def description(self) -> Plot | None:
+    def description(self) -> PlotData | None:
         """What is shown now; None without a timeline."""
         if self._timeline is None or self._rows is None:
             return None
@@ -614,7 +614,7 @@ class TimelineView(TimePlot):
         first, last = self._in_view()
         rows = [row.label for row in self._rows.rows[first:last]]
         lane = LaneOf(AxisOf(say(self._heading), float(last), float(first)), ())
-        return Plot(
+        return PlotData(
             "timeline",
             "",
             axis,
@@ -630,12 +630,12 @@ class TimelineView(TimePlot):
             rows=tuple(rows),
         )
 
-    def _cells(self) -> Cells | None:
+    def _cells(self) -> CellData | None:
         """What the rows in view do most in the columns that are drawn; None before any are known."""
         first, last = self._in_view()
         begin, end = first // self._per, min(-(-last // self._per), self._bands)
         a, b = self.visible_range()
-        known = self._tiles.known(View(a, b, self._device_columns, begin, end))
+        known = self._tiles.known(TileView(a, b, self._device_columns, begin, end))
         if self._rows is None or not known or begin == end:
             return None
         placed, tile = known[-1], known[-1].tile
@@ -648,9 +648,9 @@ class TimelineView(TimePlot):
         most = tile.dominant[begin - placed.first : end - placed.first, cut[0] : cut[1]]
         inks = _CODES if not self._by_region else [f"shade {k}" for k in range(gantt.ABSENT)]
         rows = [self._rows.rows[k * self._per].label for k in range(begin, end)]
-        return Cells(rows, x, most.astype(np.int64), inks)
+        return CellData(rows, x, most.astype(np.int64), inks)
 
-    def _entries(self) -> list[Entry]:
+    def _entries(self) -> list[LegendItem]:
         return entries(self._legend_of(words()), self._theme)
 
     def _legend_of(self, say: Words) -> list[EntryOf]:
@@ -721,7 +721,7 @@ class TimelineView(TimePlot):
                     ticks.append(QLineF(x, y, x, y + min(self._row_height, 5)))
             painter.drawLines(ticks)
 
-    def _paint_density(self, painter: QPainter, marks: Marks) -> None:
+    def _paint_density(self, painter: QPainter, marks: TileMarks) -> None:
         """How many messages pass through each pixel, drawn for the view in which they were counted; while
         time is moved, stretched until they are counted anew."""
         view, m = marks.view, self._map()
@@ -906,7 +906,7 @@ class TimelineView(TimePlot):
         self.looked.emit(*self._under_pointer)
         self._marks_moved()
 
-    def _roughly(self, here: Row, row: int, t: float) -> list[str]:
+    def _roughly(self, here: TimelineRow, row: int, t: float) -> list[str]:
         """What the column under the pointer holds, by the picture alone."""
         rows = [here.title]
         if self._per > 1 and self._rows is not None:
@@ -917,7 +917,7 @@ class TimelineView(TimePlot):
             rows = [f"{here.title}, {len(here.locations)} threads in one row"]
         rows.append(scales.format_time(t, (self._nav.b - self._nav.a) / max(self._plot.width(), 1)))
         band = row // self._per
-        view = View(self._nav.a, self._nav.b, self._device_columns, band, band + 1)
+        view = TileView(self._nav.a, self._nav.b, self._device_columns, band, band + 1)
         for placed in reversed(self._tiles.known(view)):
             column = int((t - placed.tile.a) / placed.pixel)
             if not 0 <= column < placed.tile.dominant.shape[1]:
@@ -1050,7 +1050,7 @@ def _uncovered(layers: list[_Layer]) -> list[_Layer]:
     return seen[::-1]
 
 
-def _columns(placed: Placed, view: View) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _columns(placed: Placed, view: TileView) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The columns of a tile (from, to) that each pixel column shows; the same where there are none."""
     tile, pixel = placed.tile, (view.b - view.a) / view.columns
     edges = (view.a + pixel * np.arange(view.columns + 1) - tile.a) / placed.pixel

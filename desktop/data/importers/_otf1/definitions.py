@@ -92,14 +92,14 @@ _FIELDS = {
 Fields = dict[str, str | int]
 
 
-class Definitions:
+class Otf1Definitions:
     """The definitions of one file, over those of another that hold wherever this one says nothing.
 
     notes: creator, comment and version. repeated: definitions of a number that had one, in this file.
     damaged: lines. cut: why the file could not be read to its end, or empty.
     """
 
-    def __init__(self, file: Path | None = None, beneath: Definitions | None = None) -> None:
+    def __init__(self, file: Path | None = None, beneath: Otf1Definitions | None = None) -> None:
         self.beneath = beneath
         self.by: dict[str, dict[int, Fields]] = {}
         self.notes: dict[str, str] = {}
@@ -214,7 +214,7 @@ def _string(raw: bytes) -> str:
     return raw[:LONGEST_NAME].decode("utf-8", "replace")
 
 
-def locations(definitions: list[Definitions], listed: Iterable[int]) -> tuple[list[Location], int]:
+def locations(definitions: list[Otf1Definitions], listed: Iterable[int]) -> tuple[list[Location], int]:
     """The processes that are defined or listed in the master file, by rank and thread, and how many name
     a parent that does not exist.
 

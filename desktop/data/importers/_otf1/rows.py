@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from desktop.core.jit import arithmetic
 from desktop.data.events import UNDEFINED, Region, Severity, Sink
 from desktop.data.importers._otf1 import lines as ln
-from desktop.data.importers._otf1.definitions import DOUBLE, FLOAT, SIGNED, Definitions
+from desktop.data.importers._otf1.definitions import DOUBLE, FLOAT, SIGNED, Otf1Definitions
 from desktop.data.importers._otf1.stream import Stream
 from desktop.data.spill import Interner, by_time
 
@@ -84,10 +84,10 @@ def _name_leaves(region: Any, kind: Any, stack: Any, depth: int) -> int:
     return depth
 
 
-class Rows:
+class Otf1Rows:
     """Puts the rows of locations into the sink, and names there what it meets for the first time."""
 
-    def __init__(self, sink: Sink, definitions: Definitions, index: dict[int, int]) -> None:
+    def __init__(self, sink: Sink, definitions: Otf1Definitions, index: dict[int, int]) -> None:
         """`index`: process -> location."""
         self._sink, self._definitions = sink, definitions
         self._nameless: dict[int, int] = {}

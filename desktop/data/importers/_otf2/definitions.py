@@ -83,7 +83,7 @@ class Space:
 
 
 @dataclass
-class Place:
+class LocationPlace:
     """A location, and what reading it needs; `first`: index of the first location of its process, by which
     messages name the process; `wrong_clock`: its clock offsets are not to be believed."""
 
@@ -164,7 +164,7 @@ class Definitions:
         otherwise = f"metric {metric}.{i}"
         return self.name(member[0], otherwise) if member else otherwise
 
-    def places(self) -> list[Place]:
+    def places(self) -> list[LocationPlace]:
         """All locations, in the order in which they are shown, and numbered within their process."""
         groups, named = self.by["LocationGroup"], self.name
         world = self.comm_locations(MPI).tolist()
@@ -175,7 +175,7 @@ class Definitions:
         ranks |= {
             group: rank for rank, group in enumerate(sorted(further), max(ranks.values(), default=-1) + 1)
         }
-        places: list[Place] = []
+        places: list[LocationPlace] = []
         for identity, (string, kind, declared, group) in locations.items():
             fields = groups.get(group)
             of_device = fields is not None and fields[1] == 2
@@ -189,7 +189,7 @@ class Definitions:
                 # A stream without a kernel does nothing.
                 base=Activity.COMPUTING if sort == "cpu" else Activity.IDLE,
             )
-            places.append(Place(location, group, declared))
+            places.append(LocationPlace(location, group, declared))
         # Ranks in order, within a rank its processors first, the one that speaks MPI before its threads.
         places.sort(
             key=lambda p: (

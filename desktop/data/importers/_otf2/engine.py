@@ -135,7 +135,7 @@ class Local:
 
 
 @dataclass
-class Mark:
+class EngineMark:
     """A user's mark: of one location (its number), or of the whole run (None)."""
 
     time: int
@@ -145,7 +145,7 @@ class Mark:
 
 @dataclass
 class Marks:
-    marks: list[Mark] = field(default_factory=list)
+    marks: list[EngineMark] = field(default_factory=list)
     damage: str = ""
 
 

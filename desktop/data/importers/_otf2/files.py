@@ -26,7 +26,7 @@ from desktop.data.importers._otf2.decoder import (
     EventFile,
 )
 from desktop.data.importers._otf2.definitions import Definitions
-from desktop.data.importers._otf2.engine import DENSE, SLOTS, SPARSE, Anchor, Damage, Local, Mark, Marks
+from desktop.data.importers._otf2.engine import DENSE, SLOTS, SPARSE, Anchor, Damage, EngineMark, Local, Marks
 from desktop.data.importers._otf2.records import CUT, FAULTS, HEADLESS, MALFORMED, UNDEFINED, Block
 from desktop.errors import reason
 
@@ -217,7 +217,9 @@ class Files:
                 elif kind == MARK:
                     time, _, number, scope, of, text = fields.read("NNnbNs")
                     words = (text or categories.get(number, b"")).decode("utf-8", "replace")
-                    found.marks.append(Mark(time, words or f"mark {number}", of if scope == 1 else None))
+                    found.marks.append(
+                        EngineMark(time, words or f"mark {number}", of if scope == 1 else None)
+                    )
         except Damage as damage:
             found.damage = str(damage)
         return found

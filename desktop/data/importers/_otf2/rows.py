@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from desktop.data import events
 from desktop.data.events import Region, Sink
-from desktop.data.importers._otf2.definitions import Communicators, Definitions, Place
+from desktop.data.importers._otf2.definitions import Communicators, Definitions, LocationPlace
 from desktop.data.importers._otf2.records import CONTEXTS, TABLE_NAMES, UNDEFINED
 from desktop.data.importers._otf2.tables import OPERATIONS
 
@@ -28,13 +28,13 @@ class Rows:
         self.operations: dict[int, int] = {}
         self.metric_names: dict[int, int] = {}
 
-    def deliver(self, place: Place, block: list[NDArray[np.int64]]) -> None:
+    def deliver(self, place: LocationPlace, block: list[NDArray[np.int64]]) -> None:
         for table, columns in enumerate(block):
             if columns.shape[1]:
                 rows = (self.events, self.messages, self.collectives, self.metrics)[table]
                 self.sink.append(TABLE_NAMES[table], place.index, **rows(place, columns))
 
-    def events(self, place: Place, columns: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+    def events(self, place: LocationPlace, columns: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
         time, packed = columns
         keys = packed & 0xFFFFFFFFFFFFFF
         region = self.regions(keys)
@@ -60,7 +60,7 @@ class Rows:
             region = self.regions(keys)
         return {"time": time, "kind": (packed >> 56).astype("u1"), "region": region.astype("u4")}
 
-    def messages(self, place: Place, columns: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+    def messages(self, place: LocationPlace, columns: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
         time, packed, comm, tag, size, request = columns
         kind, rank = packed >> 56, packed & UNDEFINED
         # Of its own communicator too the process is the only member, whichever of its threads calls.
@@ -84,7 +84,7 @@ class Rows:
             "request": request.view("u8"),
         }
 
-    def collectives(self, place: Place, columns: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+    def collectives(self, place: LocationPlace, columns: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
         begin, end, operation, comm, root, sent, received = columns
         root_index, own = self.communicators.peers(comm, root, place.index)
         root_index[root == ROOT_SELF] = place.index
@@ -103,7 +103,7 @@ class Rows:
             "received": received,
         }
 
-    def metrics(self, _place: Place, columns: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+    def metrics(self, _place: LocationPlace, columns: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
         time, key, value = columns
         known, which = np.unique(key, return_inverse=True)
         for number in known.tolist():

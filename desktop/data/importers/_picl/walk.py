@@ -47,7 +47,7 @@ Rows = tuple[str, dict[str, NDArray[Any]]]
 
 
 @dataclass
-class Place:
+class RecordPlace:
     """A location to be: its processor, its units in the intake, and what was found."""
 
     processor: int
@@ -96,7 +96,7 @@ class Names:
 class Walk:
     """One processor on its way to the sink."""
 
-    def __init__(self, place: Place, intake: Intake, names: Names, folder: Path) -> None:
+    def __init__(self, place: RecordPlace, intake: Intake, names: Names, folder: Path) -> None:
         self.place, self.intake, self.names, self.folder = place, intake, names, folder
         self.form = intake.form
         self.roles = tb.ROLES[self.form]
@@ -388,7 +388,7 @@ class _StatesA:
 
     def __init__(
         self,
-        place: Place,
+        place: RecordPlace,
         line: int,
         seen: NDArray[Any],
         facts: NDArray[Any],
@@ -497,7 +497,7 @@ class _StatesB:
     """Spans of a processor of format B of which nothing is known, as changes of state."""
 
     def __init__(
-        self, place: Place, line: int, told: bool, marked: NDArray[Any], events: NDArray[Any]
+        self, place: RecordPlace, line: int, told: bool, marked: NDArray[Any], events: NDArray[Any]
     ) -> None:
         """told: there are entries or exits. marked: records of the trace itself, flushes, lost buffers."""
         location, note = place.location, place.note

@@ -1,0 +1,106 @@
+"""``phasewright record``: run an MPI program, record it, and open what was recorded."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from desktop import stopping
+from desktop.commands.asked import adder, positive
+from desktop.commands.terminal import DONE, FAILED, print_json, terminal_progress
+from desktop.progress import Progress
+
+if TYPE_CHECKING:
+    from desktop.data.recording import Recorded
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of the command."""
+    parser.usage = (
+        "phasewright record [-o FOLDER] [--repeat K] [--no-open] [--json] -- COMMAND [ARGUMENT ...]"
+    )
+    add = adder(parser)
+    add("-o --output FOLDER", "where to (default: PROGRAM.recorded, made here)", type=Path)
+    add("--repeat K", "run it so often, each into a folder of its own", type=positive, default=1)
+    add("--no-open", "do not open the window on what was recorded")
+    add("--json", "one JSON object on standard output, no window")
+    parser.add_argument(
+        "program", nargs=argparse.REMAINDER, metavar="-- COMMAND", help="as in: -- mpirun -n 8 ./app"
+    )
+
+
+def main(options: argparse.Namespace) -> int:
+    with terminal_progress() as progress:
+        runs, facts = run(options, progress)
+    if options.json:
+        print_json(facts)
+    for line in () if options.json else lines(runs, facts):
+        print(line, flush=True)
+    codes = [str(one.code) for one in runs if one.code]
+    if codes:
+        print(f"phasewright: the program ended with exit code {', '.join(codes)}", file=sys.stderr)
+        return FAILED
+    if options.json or options.no_open or not can_show():
+        return DONE
+    from desktop.ui.app import run as run_window
+
+    stopping.check()
+    return run_window([str(one.folder) for one in runs])
+
+
+def run(options: argparse.Namespace, progress: Progress) -> tuple[list[Recorded], dict[str, Any]]:
+    """Record as the words say and import it; the runs, and what is told of them as JSON.
+
+    Raises
+    ------
+    ValueError : there is no command.
+    RunError : it cannot be recorded.
+    """
+    from desktop.data.info import info
+    from desktop.data.opening import open_trace
+    from desktop.data.recording import new_folder, record
+
+    program = options.program[1:] if options.program[:1] == ["--"] else options.program
+    if not program:
+        raise ValueError("there is no command to run, as in: phasewright record -- mpirun -n 8 ./app")
+    runs: list[Recorded] = []
+    told: list[dict[str, Any]] = []
+    for count in range(options.repeat):
+        if options.output is None:
+            folder = new_folder(program, Path.cwd())
+        else:
+            name = options.output.name
+            folder = (
+                options.output if options.repeat == 1 else options.output.with_name(f"{name}-{count + 1}")
+            )
+        runs.append(record(program, folder, progress))
+        with open_trace(folder, progress) as store:
+            told.append({"folder": str(folder), "exit_code": runs[-1].code, **info(store)})
+    return runs, told[0] if len(told) == 1 else {"runs": told}
+
+
+def lines(runs: list[Recorded], facts: dict[str, Any]) -> list[str]:
+    """What was recorded, as the user reads it."""
+    told = facts.get("runs", [facts])
+    result = []
+    for one, fact in zip(runs, told, strict=True):
+        use = fact["utilization"]
+        result.append(
+            f"{one.folder}: {fact['totals']['events']} events of {use['processors']} processors in "
+            f"{fact['duration_s']:.4g} s, of which {use['mean']:.3g} compute on average"
+        )
+    names = " ".join(str(one.folder) for one in runs)
+    if not can_show():
+        result.append(f"open it with: phasewright {names}")
+    if len(runs) > 1:
+        result.append(f"beside each other: phasewright compare {names}")
+    return result
+
+
+def can_show() -> bool:
+    """Whether a window can be opened here."""
+    from desktop.display import obstacle
+
+    return not obstacle()

@@ -1,0 +1,500 @@
+"""Runs recorded by Phasewright itself: a folder with a file of records for each thread (desktop/recorder).
+
+Every file stands for itself: a head of 64 KiB with the names of the calls, then records of 32 bytes in the
+order in which they were made. A reader may follow a run that goes on, and one that was killed is read up to
+its last record. Ticks of one machine are one clock; machines are brought together by their time of day, and
+then, as in any trace without offsets of its own, by their messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from desktop.data.events import Activity, Importer, Location, MessageKind, Region, Sink
+from desktop.errors import TraceFormatError
+from desktop.progress import Progress
+
+MAGIC = b"PHASEREC"
+VERSION = 1
+SUFFIX = ".pwr"
+RECORD = np.dtype(
+    [("begin", "u8"), ("duration", "u4"), ("call", "u2"), ("communicator", "u2"), ("peer", "i4"),
+     ("tag", "i4"), ("amount", "u8")]
+)  # fmt: skip
+HEAD = np.dtype(
+    [("magic", "S8"), ("version", "u4"), ("header", "u4"), ("rank", "u4"), ("size", "u4"), ("thread", "u4"),
+     ("process", "u4"), ("start", "u8"), ("tick0", "u8"), ("monotonic0", "u8"), ("real0", "u8"),
+     ("tick1", "u8"), ("monotonic1", "u8"), ("real1", "u8"), ("records", "u8"), ("stored", "u8"),
+     ("lost", "u8"), ("state", "u4"), ("library", "u4"), ("host", "S64"), ("boot", "S40"),
+     ("program", "S512"), ("tail", "u4"), ("names", "u4")]
+)  # fmt: skip
+FINISHED, ABORTED = 1, 2
+LIBRARIES = {1: "Open MPI", 2: "MPICH ABI", 3: "MPI-5 ABI"}
+COMMUNICATOR, MEMBERS, COMPLETED, STARTED, LONG, TEXT, ENTER, LEAVE = range(60000, 60008)
+SENT, RECEIVED, CANCELLED = 1, 2, 4
+NOBODY = -3
+SATURATED = 2**32 - 1
+BLOCK = 1 << 17  # records at a time
+LONGEST_NAME = 64  # parts of 24 bytes
+OFF = "MEASUREMENT OFF"
+UNDEFINED = 2**32 - 1
+
+_SENDS = ("Send", "Bsend", "Ssend", "Rsend", "Sendrecv", "Sendrecv_replace", "Isendrecv", "Isendrecv_replace")
+_POSTED_SENDS = ("Isend", "Ibsend", "Issend", "Irsend")
+_RECEIVES = ("Recv", "Mrecv")
+_POSTED_RECEIVES = ("Irecv", "Imrecv")
+#: Blocking collectives: role, and what a member sends and receives of the bytes b that are recorded of it in
+#: a communicator of n: at the root and elsewhere, as multiples of b and of b * n.
+_COLLECTIVES: dict[str, tuple[str, tuple[int, int], tuple[int, int], tuple[int, int], tuple[int, int]]] = {
+    # role, root sends, root receives, others send, others receive; each (of b, of b * n)
+    "Barrier": ("barrier", (0, 0), (0, 0), (0, 0), (0, 0)),
+    "Bcast": ("coll_one2all", (1, 0), (0, 0), (0, 0), (1, 0)),
+    "Scatter": ("coll_one2all", (0, 1), (1, 0), (0, 0), (1, 0)),
+    "Scatterv": ("coll_one2all", (0, 0), (1, 0), (0, 0), (1, 0)),
+    "Gather": ("coll_all2one", (1, 0), (0, 1), (1, 0), (0, 0)),
+    "Gatherv": ("coll_all2one", (1, 0), (0, 0), (1, 0), (0, 0)),
+    "Reduce": ("coll_all2one", (1, 0), (1, 0), (1, 0), (0, 0)),
+    **dict.fromkeys(
+        ("Allreduce", "Scan", "Exscan", "Alltoallv", "Alltoallw"),
+        ("coll_all2all", (1, 0), (1, 0), (1, 0), (1, 0)),
+    ),
+    **dict.fromkeys(("Allgather", "Allgatherv"), ("coll_all2all", (1, 0), (0, 1), (1, 0), (0, 1))),
+    "Alltoall": ("coll_all2all", (0, 1), (0, 1), (0, 1), (0, 1)),
+    "Reduce_scatter": ("coll_all2all", (1, 0), (0, 0), (1, 0), (0, 0)),
+    "Reduce_scatter_block": ("coll_all2all", (0, 1), (1, 0), (0, 1), (1, 0)),
+}
+_MAKING = ("Comm_dup", "Comm_split", "Comm_create", "Comm_split_type", "Comm_dup_with_info", "Cart_create")
+
+Columns = NDArray[Any]
+
+
+@dataclass
+class _File:
+    path: Path
+    head: Any
+    place: Location
+    location: int = -1
+
+    @property
+    def rank(self) -> int:
+        return int(self.head["rank"])
+
+    @property
+    def machine(self) -> bytes:
+        return bytes(self.head["host"]) + bytes(self.head["boot"])
+
+    @property
+    def process(self) -> tuple[bytes, int]:
+        return self.machine, int(self.head["process"])
+
+    def records(self) -> tuple[int, int]:
+        """How many are in the body and in the tail."""
+        body = (self.path.stat().st_size - self._body) // RECORD.itemsize
+        stored = max(0, min(int(self.head["stored"]), body))
+        tail = int(self.head["records"]) - int(self.head["stored"])
+        return stored, max(0, min(tail, int(self.head["tail"]) // RECORD.itemsize))
+
+    @property
+    def _body(self) -> int:
+        return int(self.head["header"]) + int(self.head["tail"])
+
+    def blocks(self) -> Iterator[Columns]:
+        """All records in their order; a long call and its end are in one block."""
+        stored, tail = self.records()
+        rest = np.empty(0, RECORD)
+        with self.path.open("rb") as stream:
+            for offset, left in ((self._body, stored), (int(self.head["header"]), tail)):
+                stream.seek(offset)
+                while left:
+                    block = np.fromfile(stream, RECORD, min(BLOCK, left))
+                    if not block.size:
+                        return
+                    left -= block.size
+                    if rest.size:
+                        block = np.concatenate((rest, block))
+                    rest = block[-1:] if block["duration"][-1] == SATURATED else block[:0]
+                    yield block[: block.size - rest.size]
+        if rest.size:
+            yield rest
+
+
+def detect(path: Path, _head: bytes) -> bool:
+    return path.is_dir() and any(_is_ours(file) for file in path.glob(f"*{SUFFIX}"))
+
+
+def _is_ours(file: Path) -> bool:
+    try:
+        with file.open("rb") as stream:
+            return stream.read(len(MAGIC)) == MAGIC
+    except OSError:
+        return False
+
+
+def files(path: Path) -> list[Path]:
+    """The files of the records, rank by rank."""
+
+    def place(file: Path) -> tuple[list[int], str]:
+        return [int(word) for word in file.stem.split(".") if word.isdecimal()], file.name
+
+    return sorted((file for file in path.glob(f"*{SUFFIX}") if file.is_file()), key=place)
+
+
+def read(path: Path, sink: Sink, progress: Progress) -> None:
+    """Deliver a recorded run; see `desktop.data.events.Importer`.
+
+    Raises
+    ------
+    TraceFormatError : no file of it can be read, or it is of a later version.
+    """
+    found = [_file(file, head) for file in files(path) if (head := _head(file, sink)) is not None]
+    if not found:
+        raise TraceFormatError("has no records", file=path, hint="did the program call MPI_Init?")
+    worlds = {file.head["size"] for file in found}
+    machines = {file.machine: [other for other in found if other.machine == file.machine] for file in found}
+    clocks = {machine: _Clock(members) for machine, members in machines.items()}
+    first = min(clocks[file.machine].of(np.array([file.head["start"]], "u8"))[0] for file in found)
+    for clock in clocks.values():
+        clock.zero = int(first)
+    for file in found:
+        file.location = sink.location(file.place)
+    reader = _Reader(found, sink)
+    sink.describe(
+        ticks_per_second=1e9,
+        repair=len(machines) > 1,
+        notes={
+            "program": Path(_text(found[0].head["program"])).name,
+            "library": LIBRARIES.get(int(found[0].head["library"]), ""),
+            "machines": len(machines),
+            "reordered": reader.reordered,
+        },
+    )
+    ranks = {file.rank for file in found}
+    missing = int(max(worlds)) - len(ranks) if len(worlds) == 1 else 0
+    if missing > 0:
+        sink.report.add("missing ranks", "loss", "ranks of the run left no file", count=missing)
+    total, done = sum(sum(file.records()) for file in found), 0
+    for file in found:
+        if not sink.wants(file.location):
+            continue
+        for block in reader.read(file, clocks[file.machine]):
+            done += block
+            progress.step(done, total, "reading records")
+
+
+def _file(path: Path, head: Any) -> _File:
+    rank, thread = int(head["rank"]), int(head["thread"])
+    name = f"rank {rank}" + (f" thread {thread}" if thread else "")
+    place = Location(thread << 32 | rank, name, rank=rank, thread=thread, process=_text(head["host"]))
+    return _File(path, head, place)
+
+
+def _text(raw: bytes) -> str:
+    return bytes(raw).decode("utf-8", "replace")
+
+
+def _head(file: Path, sink: Sink) -> Any:
+    head = np.fromfile(file, HEAD, 1)
+    if not head.size or head["magic"][0] != MAGIC:
+        sink.report.add("not begun", "loss", "files have no whole head", where=file.name)
+        return None
+    if head["version"][0] != VERSION:
+        raise TraceFormatError(
+            f"is of version {head['version'][0]}, known is {VERSION}", file=file, hint="use the later program"
+        )
+    size = file.stat().st_size
+    if not HEAD.itemsize + int(head["names"][0]) <= int(head["header"][0]) <= size - int(head["tail"][0]):
+        raise TraceFormatError("has a damaged head", file=file, where="bytes 12 to 16")
+    return head[0]
+
+
+class _Clock:
+    """Ticks of one machine in ns of its time of day; the line is through its first and its last reading."""
+
+    def __init__(self, found: list[_File]) -> None:
+        begin = min((file.head for file in found), key=lambda head: int(head["tick0"]))
+        end = max((file.head for file in found), key=lambda head: int(head["tick1"]))
+        self._tick = int(begin["tick0"])
+        self._ns = int(begin["real0"]) % 2**62
+        ticks = int(end["tick1"]) - self._tick
+        self._rate = (int(end["monotonic1"]) - int(begin["monotonic0"])) / ticks if ticks > 0 else 1.0
+        self.zero = 0
+
+    def of(self, ticks: Columns) -> NDArray[np.int64]:
+        since = (ticks - np.uint64(self._tick)).view("i8")
+        # Whole seconds and the rest apart would be exact; a float64 is to a nanosecond within 100 days.
+        scaled = np.clip(since * self._rate, -(2.0**62), 2.0**62).astype("i8")
+        result: NDArray[np.int64] = scaled + (self._ns - self.zero)
+        return result
+
+
+class _Process:
+    """What the threads of a process know together: its communicators."""
+
+    def __init__(self, names: list[str]) -> None:
+        self.names = names
+        self.number = np.full(1 << 16, UNDEFINED, "u4")  # of a communicator of the process: that of the trace
+        self.size = np.zeros(1 << 16, "i8")
+
+
+class _Reader:
+    def __init__(self, found: list[_File], sink: Sink) -> None:
+        self._sink = sink
+        self._processes: dict[tuple[bytes, int], _Process] = {}
+        self._numbers: dict[tuple[int, int], int] = {}  # hash and count of a communicator -> its number
+        self.reordered: list[int] = []
+        self._regions: dict[str, int] = {}
+        ranks = {file.rank: file.location for file in reversed(found)}
+        self._ranks = np.array(sorted(ranks), "i8")
+        self._locations = np.array([ranks[rank] for rank in self._ranks.tolist()], "i4")
+        for file in found:
+            process = self._process(file)
+            shared = int(file.head["thread"]) or sum(other.process == file.process for other in found) > 1
+            # Only where threads share them is a communicator used before the file that says what it is.
+            for block in file.blocks() if shared else ():
+                self._define(process, block, {})
+
+    def _process(self, file: _File) -> _Process:
+        if file.process not in self._processes:
+            with file.path.open("rb") as stream:
+                stream.seek(HEAD.itemsize)
+                raw = stream.read(int(file.head["names"]))
+            names = raw.decode("ascii", "replace").split("\n")[:-1]
+            if not 0 < len(names) <= COMMUNICATOR:
+                raise TraceFormatError("has a damaged head", file=file.path, where="names of calls")
+            self._processes[file.process] = _Process(names)
+        return self._processes[file.process]
+
+    def _region(self, name: str) -> int:
+        if name not in self._regions:
+            short = name.removeprefix("MPI_")
+            if name == OFF:
+                region = Region(name, "artificial", "", Activity.UNMEASURED)
+            elif short == name:
+                region = Region(name, "function", "user")
+            else:
+                region = Region(name, _role(short), "mpi")
+            self._regions[name] = self._sink.region(region)
+        return self._regions[name]
+
+    def _define(self, process: _Process, block: Columns, texts: dict[int, list[bytes]]) -> None:
+        """Take up communicators and names of regions."""
+        special = np.flatnonzero(np.isin(block["call"], (COMMUNICATOR, MEMBERS, TEXT)))
+        members: list[int] = []
+        number = -1
+        for record in block[special]:
+            own = int(record["communicator"])
+            if record["call"] == COMMUNICATOR:
+                key = int(record["begin"]), int(record["peer"])
+                number = self._numbers.setdefault(key, len(self._numbers))
+                process.number[own] = number
+                process.size[own] = int(record["duration"])
+                members = []
+            elif record["call"] == MEMBERS:
+                four = np.array([record["peer"], record["tag"]], "i4").tolist()
+                members += four + np.array([record["amount"]], "u8").view("i4").tolist()
+                there = [rank for rank in members if rank >= 0]
+                if there != sorted(there) and number not in self.reordered:
+                    self.reordered.append(number)
+                members = members[-1:]
+            elif own < LONGEST_NAME:
+                parts = texts.setdefault(int(record["duration"]), [])
+                parts.append(record["begin"].tobytes() + record["peer"].tobytes() + record["tag"].tobytes())
+                parts[-1] += record["amount"].tobytes()
+
+    def read(self, file: _File, clock: _Clock) -> Iterator[int]:
+        """Append what a file holds; yields how many records were read."""
+        sink, process = self._sink, self._process(file)
+        regions = np.full(len(process.names), UNDEFINED, "u4")  # of the calls that are used
+        kinds = _Kinds([name.removeprefix("MPI_") for name in process.names], sink)
+        texts: dict[int, list[bytes]] = {}
+        before = clock.of(np.array([file.head["start"]], "u8"))[0]
+        file.place.first = int(before)
+        for block in file.blocks():
+            self._define(process, block, texts)
+            count = block.size
+            begin, end = self._times(block, clock)
+            block, begin, end, broken = _sorted_part(block, begin, end, before)
+            timed = _is_timed(block)
+            if timed.any():
+                before = max(end[timed].max(), before)
+            self._events(file, block, begin, end, regions, texts)
+            self._messages(file, process, kinds, block, begin, end)
+            self._collectives(file, process, kinds, block, begin, end)
+            yield count
+            if broken:
+                sink.report.add(
+                    "damaged records", "loss", "records stand before those that they follow; the rest of "
+                    "their file was left out", where=file.path.name,
+                )  # fmt: skip
+                file.place.damage = "ends early"
+                break
+        file.place.last = int(before)
+        if file.head["state"] not in (FINISHED, ABORTED):
+            sink.report.add(
+                "not ended", "notice", "processes had not ended when they were read, or were killed: what "
+                "they had recorded is there", where=file.path.name,
+            )  # fmt: skip
+        if file.head["lost"]:
+            sink.report.add(
+                "not recorded", "loss", "records could not be written", count=int(file.head["lost"]),
+                where=file.path.name,
+            )  # fmt: skip
+
+    @staticmethod
+    def _times(block: Columns, clock: _Clock) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        last = block["begin"] + block["duration"] * (block["call"] < COMMUNICATOR)
+        long = np.flatnonzero((block["call"][:-1] < COMMUNICATOR) & (block["call"][1:] == LONG))
+        last[long] = block["begin"][long + 1]
+        return clock.of(block["begin"]), clock.of(last)
+
+    def _events(
+        self, file: _File, block: Columns, begin: NDArray[np.int64], end: NDArray[np.int64], regions: Columns,
+        texts: dict[int, list[bytes]],
+    ) -> None:  # fmt: skip
+        call = block["call"]
+        for number in np.unique(call[call < regions.size]).tolist():
+            if regions[number] == UNDEFINED:
+                regions[number] = self._region(self._process(file).names[number])
+        which = np.flatnonzero((call < regions.size) | (call == ENTER) | (call == LEAVE))
+        call = call[which]
+        whole = call < regions.size
+        region = np.zeros(which.size, "u4")
+        region[whole] = regions[call[whole]]
+        for number in np.unique(block["duration"][which[~whole]]).tolist():
+            name = b"".join(texts.get(number, [])).rstrip(b"\0").decode("utf-8", "replace")
+            own = ~whole & (block["duration"][which] == number)
+            region[own] = self._region(name or f"region {number}")
+        kind = np.where(call == LEAVE, 1, 0)
+        # MPI_Pcontrol(0) stops the recording, and another level goes on with it.
+        for i in np.flatnonzero(
+            whole & (regions[np.minimum(call, regions.size - 1)] == self._regions.get("MPI_Pcontrol", -1))
+        ):
+            region[i], kind[i], whole[i] = self._region(OFF), int(block["tag"][which[i]] != 0), False
+        times = np.stack((begin[which], end[which]), axis=1)
+        kinds = np.stack((kind, np.ones(which.size, "i8")), axis=1)
+        used = np.stack((np.ones(which.size, bool), whole), axis=1).ravel()
+        self._sink.append(
+            "events", file.location, time=times.ravel()[used], kind=kinds.ravel()[used].astype("u1"),
+            region=np.repeat(region, 2)[used],
+        )  # fmt: skip
+
+    def _peers(self, ranks: Columns) -> NDArray[np.int32]:
+        at = np.minimum(np.searchsorted(self._ranks, ranks), self._ranks.size - 1)
+        result: NDArray[np.int32] = np.where(self._ranks[at] == ranks, self._locations[at], -1).astype("i4")
+        return result
+
+    def _messages(
+        self, file: _File, process: _Process, kinds: _Kinds, block: Columns, begin: NDArray[np.int64],
+        end: NDArray[np.int64],
+    ) -> None:  # fmt: skip
+        call, part = block["call"], block["duration"]
+        request = block["amount"] >> np.uint64(40)
+        kind = kinds.message[np.minimum(call, len(kinds.message) - 1)]
+        kind = np.where(call >= COMMUNICATOR, -1, kind)
+        done = call == COMPLETED
+        kind = np.where(done & (part == SENT), MessageKind.ISEND_COMPLETE, kind)
+        kind = np.where(
+            done & (part == RECEIVED), np.where(request > 0, MessageKind.IRECV, MessageKind.RECV), kind
+        )
+        kind = np.where(done & (part == CANCELLED), MessageKind.CANCELLED, kind)
+        started = call == STARTED
+        kind = np.where(started & (part == SENT), MessageKind.ISEND, kind)
+        kind = np.where(started & (part == RECEIVED), MessageKind.IRECV_POST, kind)
+        # Persistent requests are posted by their start.
+        which = np.flatnonzero((kind >= 0) & (block["peer"] != NOBODY))
+        kind = kind[which]
+        own = block["communicator"][which]
+        self._sink.append(
+            "messages", file.location,
+            time=np.where(kind == MessageKind.RECV, end[which], begin[which]),
+            kind=kind.astype("u1"),
+            peer=self._peers(block["peer"][which].astype("i8")),
+            communicator=process.number[own],
+            tag=block["tag"][which].astype("i8"),
+            bytes=(block["amount"][which] & np.uint64((1 << 40) - 1)).astype("i8"),
+            request=request[which],
+        )  # fmt: skip
+
+    def _collectives(
+        self, file: _File, process: _Process, kinds: _Kinds, block: Columns, begin: NDArray[np.int64],
+        end: NDArray[np.int64],
+    ) -> None:  # fmt: skip
+        call = np.minimum(block["call"], len(kinds.operation) - 1)
+        which = np.flatnonzero((kinds.operation[call] >= 0) & (block["call"] < COMMUNICATOR))
+        block, call = block[which], call[which]
+        own = block["communicator"]
+        amount = (block["amount"] & np.uint64((1 << 40) - 1)).astype("i8")
+        at_root = (block["peer"] == file.rank).astype("i8")
+        sent, received = (
+            amount * kinds.share[call, at_root, side, 0]
+            + amount * process.size[own] * kinds.share[call, at_root, side, 1]
+            for side in (0, 1)
+        )
+        self._sink.append(
+            "collectives", file.location, begin=begin[which], end=end[which],
+            operation=kinds.operation[call].astype("u4"), communicator=process.number[own],
+            root=self._peers(block["peer"].astype("i8")), sent=sent, received=received,
+        )  # fmt: skip
+
+
+class _Kinds:
+    """What calls mean, by their number."""
+
+    def __init__(self, names: list[str], sink: Sink) -> None:
+        #: A `MessageKind`, or -1.
+        self.message = np.full(len(names), -1, "i8")
+        #: Number of the operation's text, or -1.
+        self.operation = np.full(len(names), -1, "i8")
+        #: (calls, elsewhere or at the root, sent or received, of b or of b * n)
+        self.share = np.zeros((len(names), 2, 2, 2), "i8")
+        groups = (_SENDS, _POSTED_SENDS, _RECEIVES, _POSTED_RECEIVES)
+        meanings = (MessageKind.SEND, MessageKind.ISEND, MessageKind.RECV, MessageKind.IRECV_POST)
+        for group, meaning in zip(groups, meanings, strict=True):
+            self.message[[i for i, name in enumerate(names) if name in group]] = meaning
+        for i, name in enumerate(names):
+            if name in _COLLECTIVES:
+                self.operation[i] = sink.text(name)
+                _, *shares = _COLLECTIVES[name]
+                self.share[i] = np.array((shares[2:], shares[:2]))
+
+
+def _role(call: str) -> str:
+    if call in _COLLECTIVES:
+        return _COLLECTIVES[call][0]
+    if call in _MAKING:
+        return "coll_all2all"
+    if call.startswith("File_"):
+        return "file_io"
+    return "point2point" if "end" in call or "ecv" in call else "function"
+
+
+def _is_timed(block: Columns) -> NDArray[np.bool_]:
+    """Which records have a time of their own, in the order of the records."""
+    timed: NDArray[np.bool_] = np.isin(block["call"], (ENTER, LEAVE, COMPLETED))
+    return timed | (block["call"] < COMMUNICATOR)
+
+
+def _sorted_part(
+    block: Columns, begin: NDArray[np.int64], end: NDArray[np.int64], before: np.int64
+) -> tuple[Columns, NDArray[np.int64], NDArray[np.int64], bool]:
+    """The records up to the first that is before the one that it follows, and whether there is one.
+
+    Calls follow each other on a thread; definitions have no time.
+    """
+    timed = _is_timed(block)
+    earlier = np.maximum.accumulate(np.where(timed, end, np.int64(-(2**62))))
+    earlier = np.maximum(np.concatenate((np.array([before]), earlier[:-1])), before)
+    wrong = np.flatnonzero(timed & ((begin < earlier) | (end < begin)))
+    if not wrong.size:
+        return block, begin, end, False
+    cut = int(wrong[0])
+    return block[:cut], begin[:cut], end[:cut], True
+
+
+IMPORTER = Importer("recorded", "recorded by Phasewright", "1", detect, read, files)

@@ -1,0 +1,351 @@
+"""Runs recorded by the program itself hold what the recorded programs counted."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from desktop.cli import run as phasewright
+from desktop.data import recording
+from desktop.data.events import MessageKind
+from desktop.data.importers.recorded import HEAD, LONG, RECORD
+from desktop.data.opening import open_trace
+from desktop.data.store import TraceStore
+from desktop.errors import DesktopError, RunError
+
+PROGRAMS = Path(__file__).parents[1] / "programs"
+PARTS = (
+    *("blocking", "completion", "persistent", "exchange", "probes", "types", "collective", "groups"),
+    *("windows", "files", "regions"),
+)
+
+
+@dataclass(frozen=True)
+class Mpi:
+    """An MPI library of this machine: its compiler and launcher."""
+
+    name: str
+    compiler: str
+    launcher: tuple[str, ...]
+
+
+def libraries() -> list[Mpi]:
+    """The package that the tests bring, and what the machine has."""
+    own = Path(sys.prefix) / "bin"
+    places = [("package", own / "mpicc", own / "mpirun")]
+    places += [
+        (kind, Path(f"/usr/bin/mpicc.{kind}"), Path(f"/usr/bin/mpirun.{kind}"))
+        for kind in ("mpich", "openmpi")
+    ]
+    more = {"openmpi": ("--oversubscribe",)}
+    return [
+        Mpi(name, str(compiler), (str(launcher), *more.get(name, ())))
+        for name, compiler, launcher in places
+        if compiler.exists() and launcher.exists() and shutil.which("cc")
+    ]
+
+
+@pytest.fixture(scope="module", params=libraries() or [None], ids=lambda mpi: mpi.name if mpi else "none")
+def mpi(request: pytest.FixtureRequest) -> Mpi:
+    if request.param is None:
+        pytest.skip("there is no MPI library or no C compiler on this machine")
+    found: Mpi = request.param
+    return found
+
+
+@pytest.fixture(autouse=True)
+def as_anybody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Open MPI refuses to run for root unless it is told twice."""
+    for name in ("OMPI", "PRTE"):
+        monkeypatch.setenv(f"{name}_ALLOW_RUN_AS_ROOT", "1")
+        monkeypatch.setenv(f"{name}_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
+
+
+Build = Callable[..., str]
+
+
+@pytest.fixture(scope="module")
+def build(mpi: Mpi, tmp_path_factory: pytest.TempPathFactory) -> Build:
+    made: dict[str, str] = {}
+
+    def make(name: str) -> str:
+        if name not in made:
+            target = tmp_path_factory.mktemp("programs") / Path(name).stem
+            subprocess.run([mpi.compiler, "-w", "-O1", "-o", str(target), str(PROGRAMS / name)], check=True)
+            made[name] = str(target)
+        return made[name]
+
+    return make
+
+
+def told(store: TraceStore, location: int, *kinds: MessageKind) -> tuple[int, int]:
+    """How many messages of these kinds a location has, and their bytes."""
+    columns = list(store.blocks("messages", location, "kind", "bytes"))
+    if not columns:
+        return 0, 0
+    kind, size = (np.concatenate(parts) for parts in zip(*columns, strict=True))
+    which = np.isin(kind, kinds)
+    return int(which.sum()), int(size[which].sum())
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_what_a_program_counts_is_recorded(
+    mpi: Mpi,
+    build: Build,
+    part: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "run"
+    done = recording.record([*mpi.launcher, "-n", "4", build("calls.c"), part], folder)
+    assert done.code == 0
+    said = capfd.readouterr().out
+    counts = {int(row[0]): [int(word) for word in row[1:]] for row in map(str.split, said.splitlines())}
+    assert sorted(counts) == [0, 1, 2, 3]
+    with open_trace(folder) as store:
+        assert [place.rank for place in store.locations] == [0, 1, 2, 3]
+        assert not store.report.lossy
+        for place, (sends, receives, out, into, collectives) in counts.items():
+            assert told(store, place, MessageKind.SEND, MessageKind.ISEND) == (sends, out)
+            assert told(store, place, MessageKind.RECV, MessageKind.IRECV) == (receives, into)
+            assert store.rows("collectives", place) == collectives
+            posted, _ = told(store, place, MessageKind.IRECV_POST)
+            ended, _ = told(store, place, MessageKind.IRECV, MessageKind.CANCELLED)
+            assert posted == ended
+        if part == "completion":
+            assert told(store, 0, MessageKind.CANCELLED)[0] == 6 * 25
+        if part == "regions":
+            names = [region.name for region in store.regions]
+            assert "solve the equations of the twenty-fourth day" in names and "inner" in names
+            assert "MEASUREMENT OFF" in names
+        if part == "windows":
+            assert {"MPI_Put", "MPI_Get", "MPI_Win_fence"} <= {region.name for region in store.regions}
+
+
+def test_what_was_recorded_before_a_kill_is_read(mpi: Mpi, build: Build, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    library = recording.recorder()
+    folder.mkdir()
+    environment = {**os.environ, "LD_PRELOAD": str(library), recording.FOLDER: str(folder)}
+    command = [*mpi.launcher, "-n", "2", build("endless.c")]
+    child = subprocess.Popen(
+        recording.with_environment(command, ("LD_PRELOAD", recording.FOLDER)), env=environment,
+        stdout=subprocess.PIPE, start_new_session=True,
+    )  # fmt: skip
+    with child:
+        assert child.stdout is not None
+        pids = [int(child.stdout.readline()) for _ in range(2)]
+        until = time.monotonic() + 60
+        while time.monotonic() < until and not all(
+            np.fromfile(folder / f"{k}.0.pwr", HEAD, 1)["stored"] for k in (0, 1)
+        ):
+            time.sleep(0.05)
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+        child.wait()
+    with open_trace(folder) as store:
+        assert "not ended" in store.report.findings
+        sent = [told(store, place, MessageKind.SEND)[0] for place in (0, 1)]
+        received = [told(store, place, MessageKind.RECV)[0] for place in (0, 1)]
+    # All but the last few records of each; more than a tail of them, so that the body was written too.
+    assert min(sent) > 1000 and abs(sent[0] - received[1]) < 2 + 65536 // RECORD.itemsize
+    raw = np.fromfile(folder / "0.0.pwr", HEAD, 1)[0]
+    assert raw["records"] > raw["stored"] > 0
+
+
+def test_a_program_gets_the_same_results(mpi: Mpi, build: Build, tmp_path: Path) -> None:
+    command = [*mpi.launcher, "-n", "3", build("results.c"), "17"]
+    bare = subprocess.run(command, capture_output=True, text=True)
+    environment = {**os.environ, "LD_PRELOAD": str(recording.recorder()), recording.FOLDER: str(tmp_path)}
+    beside = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert bare.returncode == beside.returncode == 0
+    assert sorted(bare.stdout.splitlines()) == sorted(beside.stdout.splitlines()) != []
+    assert any(tmp_path.glob("*.pwr"))
+
+
+def test_a_full_disk_ends_the_recording_only(mpi: Mpi, build: Build, tmp_path: Path) -> None:
+    environment = {**os.environ, "LD_PRELOAD": str(recording.recorder()), recording.FOLDER: str(tmp_path)}
+    command = [*mpi.launcher, "-n", "2", build("endless.c"), "20000", "500000"]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert done.returncode == 0
+    assert "is not recorded further" in done.stderr
+    with open_trace(tmp_path) as store:
+        assert store.report.findings["not recorded"].severity == "loss"
+        assert told(store, 0, MessageKind.SEND)[0] > 1000
+
+
+def test_the_command(
+    mpi: Mpi, build: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = [
+        "record",
+        "--no-open",
+        "--repeat",
+        "2",
+        "--",
+        *mpi.launcher,
+        "-n",
+        "2",
+        build("calls.c"),
+        "exchange",
+    ]
+    assert phasewright(words) == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["calls-2.recorded", "calls.recorded"]
+    said = capfd.readouterr().out
+    assert "2 processors" in said and "phasewright compare" in said
+    assert phasewright(["record", "--no-open", "--", *mpi.launcher, "-n", "2", build("endless.c"), "-3"]) == 1
+    assert "ended with exit code" in capfd.readouterr().err
+
+
+def test_what_is_no_mpi_program_is_said(tmp_path: Path) -> None:
+    if not shutil.which("cc"):
+        pytest.skip("there is no C compiler on this machine")
+    with pytest.raises(RunError, match="nothing was recorded"):
+        recording.record(["true"], tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+    with pytest.raises(RunError, match="there is no program"):
+        recording.record(["./nonsense"], tmp_path / "run")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "file").touch()
+    with pytest.raises(RunError, match="holds files already"):
+        recording.record(["true"], tmp_path / "full")
+
+
+def test_without_a_compiler_it_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with pytest.raises(RunError, match="no C compiler"):
+        recording.recorder()
+
+
+def test_a_program_with_a_library_of_its_own(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("there is no C compiler on this machine")
+    source, library, program = str(PROGRAMS / "alone.c"), tmp_path / "libmpi.so", tmp_path / "alone"
+    subprocess.run([compiler, "-DLIBRARY", "-shared", "-fPIC", "-o", str(library), source], check=True)
+    subprocess.run([compiler, "-o", str(program), source, str(library), f"-Wl,-rpath,{tmp_path}"], check=True)
+    assert recording.record([str(program), "3000"], tmp_path / "run").code == 0
+    assert capfd.readouterr().out == f"{sum(range(3000))}\n"
+    with open_trace(tmp_path / "run") as store:
+        assert told(store, 0, MessageKind.SEND) == told(store, 0, MessageKind.RECV) == (3000, 12000)
+        assert store.rows("collectives", 0) == 1  # neither the child's nor that while the recording was off
+        names = [region.name for region in store.regions]
+        (columns,) = [
+            np.concatenate(parts) for parts in zip(*store.blocks("events", 0, "region"), strict=True)
+        ]
+        assert np.bincount(columns)[names.index("a message to oneself")] == 6000
+        assert np.bincount(columns)[names.index("MEASUREMENT OFF")] == 2
+        assert not store.report.lossy
+    assert not any(path.name.startswith("1.") for path in (tmp_path / "run").iterdir())
+
+
+def test_regions_of_fortran_and_functions_of_c(
+    mpi: Mpi, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    compiler = Path(mpi.compiler.replace("mpicc", "mpif90"))
+    if not compiler.exists() or not shutil.which("gfortran"):
+        pytest.skip("there is no Fortran compiler of MPI on this machine")
+    module, program = recording.SOURCE / "phasewright.f90", tmp_path / "regions"
+    words = [str(compiler), "-w", "-o", str(program), str(module), str(PROGRAMS / "regions.f90")]
+    subprocess.run(words, check=True, cwd=tmp_path)
+    recording.record([*mpi.launcher, "-n", "3", str(program)], tmp_path / "run")
+    sent = {int(row.split()[0]): int(row.split()[2]) for row in capfd.readouterr().out.splitlines()}
+    with open_trace(tmp_path / "run") as store:
+        for place in (0, 1, 2):
+            assert told(store, place, MessageKind.ISEND) == (6, sent[place])
+            assert told(store, place, MessageKind.IRECV) == (6, sent[place])
+        assert "exchange" in [region.name for region in store.regions]
+    words = [
+        mpi.compiler,
+        "-w",
+        "-finstrument-functions",
+        "-rdynamic",
+        "-o",
+        str(program),
+        str(PROGRAMS / "calls.c"),
+    ]
+    subprocess.run(words, check=True)
+    recording.record([*mpi.launcher, "-n", "2", str(program), "exchange"], tmp_path / "run2")
+    with open_trace(tmp_path / "run2") as store:
+        assert any(region.name.startswith("regions+0x") for region in store.regions)  # it is static
+        assert not store.report.lossy
+
+
+# ---- files from strangers -------------------------------------------------------------------------------
+
+
+def written(folder: Path, records: list[tuple[int, ...]], **head: object) -> Path:
+    """A file of the calls MPI_Init, MPI_Send, MPI_Recv; one tick is 1 ns."""
+    folder.mkdir(exist_ok=True)
+    names = b"MPI_Init\nMPI_Send\nMPI_Recv\n"
+    first = np.zeros(1, HEAD)
+    rank = int(str(head.get("rank", 0)))
+    values = {
+        "magic": b"PHASEREC", "version": 1, "header": 4096, "size": 2, "tick1": 10**6, "monotonic1": 10**6,
+        "tail": 64, "stored": len(records), "records": len(records), "state": 1, "names": len(names), **head,
+    }  # fmt: skip
+    for name, value in values.items():
+        first[name] = value
+    body = np.array(records, RECORD) if records else np.empty(0, RECORD)
+    raw = (first.tobytes() + names).ljust(4096, b"\0") + bytes(64) + body.tobytes()
+    (folder / f"{rank}.0.pwr").write_bytes(raw)
+    return folder
+
+
+def test_a_call_of_any_length_is_whole(tmp_path: Path) -> None:
+    saturated = 2**32 - 1
+    records = [(10, 5, 0, 0, -1, 0, 0), (20, saturated, 1, 1, 1, 7, 8), (20 + 2**40, 0, LONG, 0, 0, 0, 0)]
+    with open_trace(written(tmp_path / "run", records)) as store:
+        times = np.concatenate([block[0] for block in store.blocks("events", 0, "time")])
+        assert times.tolist() == [10, 15, 20, 20 + 2**40]
+        assert told(store, 0, MessageKind.SEND) == (1, 8)
+
+
+@pytest.mark.parametrize(
+    ("head", "said"),
+    [({"version": 9}, "version 9"), ({"header": 2**31}, "damaged head"), ({"names": 2**31}, "damaged head")],
+)
+def test_damaged_heads_are_said(tmp_path: Path, head: dict[str, int], said: str) -> None:
+    with pytest.raises(DesktopError, match=said):
+        open_trace(written(tmp_path / "run", [(10, 5, 0, 0, -1, 0, 0)], **head))
+
+
+def test_records_out_of_order_end_a_file_and_are_told(tmp_path: Path) -> None:
+    records = [(10, 5, 0, 0, -1, 0, 0), (20, 5, 1, 1, 1, 7, 8), (3, 5, 1, 1, 1, 7, 8), (40, 5, 1, 1, 1, 7, 8)]
+    with open_trace(written(tmp_path / "run", records)) as store:
+        assert store.report.lossy and "damaged records" in store.report.findings
+        assert told(store, 0, MessageKind.SEND) == (1, 8)
+
+
+def test_any_bytes_end_in_a_trace_or_one_sentence(tmp_path: Path) -> None:
+    rng = np.random.default_rng(7)
+    records = [(10 * i, 5, i % 3, 1, 1, 7, 8) for i in range(1, 60)]
+    sound = (written(tmp_path / "run", records) / "0.0.pwr").read_bytes()
+    for trial in range(120):
+        raw = bytearray(sound)
+        for _ in range(rng.integers(1, 4)):
+            at = rng.integers(0, 736) if trial % 2 else rng.integers(4096, len(raw))
+            raw[at] = rng.integers(0, 256)
+        if trial % 5 == 0:
+            del raw[rng.integers(0, len(raw)) :]
+        folder = tmp_path / f"t{trial}"
+        folder.mkdir()
+        (folder / "0.0.pwr").write_bytes(bytes(raw))
+        try:
+            open_trace(folder).close()
+        except DesktopError as error:
+            assert str(error)

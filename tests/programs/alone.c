@@ -1,0 +1,84 @@
+/* An MPI library for one process (with -DLIBRARY) and a program that uses it, so that the recorder can be tried where
+ * there is no other: messages go to oneself and are kept until they are received. Layout and constants are MPICH's.
+ *
+ *     alone MESSAGES     sends and receives so many, in a region, forks once, and prints the sum of what it got
+ */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../../desktop/recorder/phasewright.h"
+
+typedef int MPI_Comm, MPI_Datatype, MPI_Group;
+typedef struct { int low, high, source, tag, error; } MPI_Status;
+enum { WORLD = 0x44000000, INT = 0x4c000405, BYTE = 0x4c00010d };
+
+#ifdef LIBRARY
+#define BOTH(name, parameters, arguments) \
+    int PMPI_##name parameters; \
+    int MPI_##name parameters __attribute__((weak)); \
+    int MPI_##name parameters { return PMPI_##name arguments; } \
+    int PMPI_##name parameters
+
+static int kept[16], count;
+
+BOTH(Init, (int *a, char ***b), (a, b)) { return (void)a, (void)b, 0; }
+BOTH(Finalize, (void), ()) { return 0; }
+BOTH(Comm_rank, (MPI_Comm c, int *r), (c, r)) { return (void)c, *r = 0; }
+BOTH(Comm_size, (MPI_Comm c, int *n), (c, n)) { return (void)c, *n = 1, 0; }
+BOTH(Comm_group, (MPI_Comm c, MPI_Group *g), (c, g)) { return (void)c, *g = 1, 0; }
+BOTH(Comm_test_inter, (MPI_Comm c, int *flag), (c, flag)) { return (void)c, *flag = 0; }
+BOTH(Group_free, (MPI_Group *g), (g)) { return *g = 0; }
+BOTH(Group_translate_ranks, (MPI_Group a, int n, int *from, MPI_Group b, int *to), (a, n, from, b, to))
+{
+    return (void)a, (void)b, memcpy(to, from, (size_t)n * sizeof *to), 0;
+}
+BOTH(Type_size, (MPI_Datatype t, int *size), (t, size)) { return *size = t >> 8 & 255, 0; }
+BOTH(Get_count, (MPI_Status *s, MPI_Datatype t, int *n), (s, t, n)) { return *n = s->low / (t >> 8 & 255), 0; }
+BOTH(Barrier, (MPI_Comm c), (c)) { return (void)c, 0; }
+BOTH(Pcontrol, (int level), (level)) { return (void)level, 0; }
+BOTH(Send, (void *a, int n, MPI_Datatype t, int to, int tag, MPI_Comm c), (a, n, t, to, tag, c))
+{
+    return (void)n, (void)t, (void)to, (void)c, (void)tag, kept[count++] = *(int *)a, 0;
+}
+BOTH(Recv, (void *a, int n, MPI_Datatype t, int from, int tag, MPI_Comm c, MPI_Status *s), (a, n, t, from, tag, c, s))
+{
+    if ((intptr_t)s > 1) *s = (MPI_Status){4, 0, 0, tag, 0};
+    return (void)n, (void)t, (void)from, (void)c, *(int *)a = kept[--count], 0;
+}
+#else
+int MPI_Init(int *, char ***), MPI_Finalize(void), MPI_Barrier(MPI_Comm), MPI_Pcontrol(int);
+int MPI_Send(void *, int, MPI_Datatype, int, int, MPI_Comm);
+int MPI_Recv(void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Status *);
+
+int main(int words, char **word)
+{
+    long sum = 0, messages = words > 1 ? atol(word[1]) : 10;
+    MPI_Init(&words, &word);
+    for (int i = 0; i < messages; i++) {
+        phasewright_region("a message to oneself");
+        int got;
+        MPI_Send(&i, 1, INT, 0, 7, WORLD);
+        if (i == messages / 2) { /* a child has its parent's memory, not its recording */
+            pid_t child = fork();
+            if (!child) {
+                MPI_Barrier(WORLD);
+                _exit(0);
+            }
+            waitpid(child, NULL, 0);
+        }
+        MPI_Recv(&got, 1, INT, -2, 7, WORLD, (MPI_Status *)1);
+        sum += got;
+    }
+    MPI_Pcontrol(0);
+    MPI_Barrier(WORLD);
+    MPI_Pcontrol(1);
+    MPI_Barrier(WORLD);
+    printf("%ld\n", sum);
+    MPI_Finalize();
+    return 0;
+}
+#endif

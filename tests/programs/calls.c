@@ -1,0 +1,280 @@
+/* Calls MPI in all the ways that the recorder knows, and counts itself what it does.
+ *
+ *     calls PART...     each rank prints: PART rank sends receives bytes-sent bytes-received collectives
+ *
+ * Parts are independent; without one: all of them.
+ */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../../desktop/recorder/phasewright.h"
+
+static long sends, receives, out, in, collectives;
+static int me, size, next, before;
+#define SENT(n) (sends++, out += (n))
+#define GOT(n) (receives++, in += (n))
+
+static void blocking(void)
+{
+    double a[8] = {0}, b[16];
+    void *buffer = malloc(4096);
+    MPI_Buffer_attach(buffer, 4096);
+    for (int mode = 0; mode < 3; mode++) {
+        MPI_Request r;
+        MPI_Irecv(b, 16, MPI_DOUBLE, before, mode, MPI_COMM_WORLD, &r);
+        MPI_Barrier(MPI_COMM_WORLD);
+        collectives++;
+        if (mode == 0) MPI_Send(a, 8, MPI_DOUBLE, next, mode, MPI_COMM_WORLD);
+        if (mode == 1) MPI_Bsend(a, 8, MPI_DOUBLE, next, mode, MPI_COMM_WORLD);
+        if (mode == 2) MPI_Rsend(a, 8, MPI_DOUBLE, next, mode, MPI_COMM_WORLD);
+        SENT(64);
+        MPI_Wait(&r, MPI_STATUS_IGNORE);
+        GOT(64);
+    }
+    if (me % 2 == 0 && me + 1 < size) MPI_Ssend(a, 3, MPI_DOUBLE, me + 1, 9, MPI_COMM_WORLD), SENT(24);
+    if (me % 2) MPI_Recv(b, 16, MPI_DOUBLE, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE), GOT(24);
+    MPI_Send(a, 1, MPI_INT, MPI_PROC_NULL, 1, MPI_COMM_WORLD);
+    MPI_Recv(b, 1, MPI_INT, MPI_PROC_NULL, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Buffer_detach(&buffer, &(int){0});
+    free(buffer);
+}
+
+static void completion(void)
+{
+    enum { N = 100 };
+    char a[N] = {0}, b[N];
+    for (int how = 0; how < 6; how++) {
+        MPI_Request r[2 * N];
+        MPI_Status s[2 * N];
+        for (int i = 0; i < N; i++) MPI_Irecv(b + i, 1, MPI_CHAR, how % 2 ? MPI_ANY_SOURCE : before, i, MPI_COMM_WORLD, r + i);
+        MPI_Barrier(MPI_COMM_WORLD);
+        for (int i = 0; i < N; i++) {
+            if (i % 4 == 0) MPI_Isend(a + i, 1, MPI_CHAR, next, i, MPI_COMM_WORLD, r + N + i);
+            if (i % 4 == 1) MPI_Issend(a + i, 1, MPI_CHAR, next, i, MPI_COMM_WORLD, r + N + i);
+            if (i % 4 == 2) MPI_Irsend(a + i, 0, MPI_CHAR, next, i, MPI_COMM_WORLD, r + N + i);
+            if (i % 4 == 3) MPI_Isend(a + i, 1, MPI_CHAR, MPI_PROC_NULL, i, MPI_COMM_WORLD, r + N + i);
+        }
+        for (int i = 0; i < N; i++)
+            if (i % 4 != 3) SENT(i % 4 != 2), GOT(i % 4 != 2);
+        int left = 2 * N, flag = 0, index, n, which[2 * N];
+        for (int i = 3; i < N; i += 4) { /* nobody sends these */
+            MPI_Cancel(r + i);
+            if (i % 8 == 3) MPI_Wait(r + i, s);
+            else MPI_Wait(r + i, MPI_STATUS_IGNORE);
+        }
+        left -= N / 4;
+        if (how == 0) MPI_Waitall(2 * N, r, MPI_STATUSES_IGNORE);
+        if (how == 1) while (!flag) MPI_Testall(2 * N, r, &flag, s);
+        if (how == 2) while (left--) MPI_Waitany(2 * N, r, &index, MPI_STATUS_IGNORE);
+        if (how == 3) while (left) MPI_Testany(2 * N, r, &index, &flag, s), left -= flag;
+        if (how == 4) while (left) MPI_Waitsome(2 * N, r, &n, which, MPI_STATUSES_IGNORE), left -= n;
+        if (how == 5) while (left) MPI_Testsome(2 * N, r, &n, which, s), left -= n;
+        MPI_Barrier(MPI_COMM_WORLD);
+        collectives += 2;
+    }
+}
+
+static void persistent(void)
+{
+    int a = me, b;
+    MPI_Request r[2], freed;
+    MPI_Send_init(&a, 1, MPI_INT, next, 3, MPI_COMM_WORLD, r);
+    MPI_Recv_init(&b, 1, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, r + 1);
+    for (int i = 0; i < 5; i++) {
+        if (i % 2) MPI_Startall(2, r);
+        else MPI_Start(r), MPI_Start(r + 1);
+        MPI_Waitall(2, r, MPI_STATUSES_IGNORE);
+        SENT(4), GOT(4);
+    }
+    MPI_Waitall(2, r, MPI_STATUSES_IGNORE); /* none is active */
+    MPI_Request_free(r), MPI_Request_free(r + 1);
+    MPI_Isend(&a, 1, MPI_INT, next, 4, MPI_COMM_WORLD, &freed), MPI_Request_free(&freed), SENT(4);
+    MPI_Recv(&b, 1, MPI_INT, before, 4, MPI_COMM_WORLD, MPI_STATUS_IGNORE), GOT(4);
+    MPI_Barrier(MPI_COMM_WORLD), collectives++;
+}
+
+static void exchange(void)
+{
+    double a[4] = {0}, b[8];
+    MPI_Status s;
+    MPI_Sendrecv(a, 4, MPI_DOUBLE, next, 1, b, 8, MPI_DOUBLE, before, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    SENT(32), GOT(32);
+    MPI_Sendrecv_replace(a, 4, MPI_DOUBLE, next, 2, before, MPI_ANY_TAG, MPI_COMM_WORLD, &s);
+    SENT(32), GOT(32);
+    MPI_Sendrecv(a, 2, MPI_DOUBLE, me ? me - 1 : MPI_PROC_NULL, 3, b, 8, MPI_DOUBLE, me + 1 < size ? me + 1 : MPI_PROC_NULL, 3,
+                 MPI_COMM_WORLD, &s);
+    if (me) SENT(16);
+    if (me + 1 < size) GOT(16);
+}
+
+static void probes(void)
+{
+    int a[5] = {0}, flag = 0, count;
+    MPI_Status s;
+    MPI_Message m;
+    MPI_Request r;
+    for (int how = 0; how < 4; how++) {
+        MPI_Isend(a, 5, MPI_INT, next, how, MPI_COMM_WORLD, &r), SENT(20);
+        if (how == 0) MPI_Probe(before, how, MPI_COMM_WORLD, &s), MPI_Get_count(&s, MPI_INT, &count);
+        for (flag = 0; how == 1 && !flag;) MPI_Iprobe(MPI_ANY_SOURCE, how, MPI_COMM_WORLD, &flag, &s);
+        if (how < 2) MPI_Recv(a, 5, MPI_INT, before, how, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        if (how == 2) MPI_Mprobe(MPI_ANY_SOURCE, how, MPI_COMM_WORLD, &m, &s), MPI_Mrecv(a, 5, MPI_INT, &m, &s);
+        if (how == 3) {
+            MPI_Request q;
+            for (flag = 0; !flag;) MPI_Improbe(before, how, MPI_COMM_WORLD, &flag, &m, &s);
+            MPI_Imrecv(a, 5, MPI_INT, &m, &q), MPI_Wait(&q, MPI_STATUS_IGNORE);
+        }
+        GOT(20);
+        MPI_Wait(&r, &s);
+    }
+}
+
+static void types(void)
+{
+    int a[64] = {0}, b[64];
+    for (int i = 1; i <= 20; i++) { /* handles are used again for types of another size */
+        MPI_Datatype t;
+        MPI_Type_vector(i, 1, 2, MPI_INT, &t);
+        MPI_Type_commit(&t);
+        MPI_Request r;
+        MPI_Irecv(b, 64, MPI_INT, before, i, MPI_COMM_WORLD, &r);
+        MPI_Send(a, 1, t, next, i, MPI_COMM_WORLD), SENT(4 * i);
+        MPI_Wait(&r, MPI_STATUS_IGNORE), GOT(4 * i);
+        MPI_Type_free(&t);
+    }
+}
+
+static void collective(void)
+{
+    int n = size, *a = calloc((size_t)n * 4, sizeof *a), *b = calloc((size_t)n * 4, sizeof *b);
+    int *counts = malloc(sizeof(int) * (size_t)n), *at = malloc(sizeof(int) * (size_t)n);
+    for (int i = 0; i < n; i++) counts[i] = 2, at[i] = 2 * i;
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Bcast(a, 3, MPI_INT, n - 1, MPI_COMM_WORLD);
+    MPI_Gather(me ? a : MPI_IN_PLACE, 1, MPI_INT, b, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    MPI_Gatherv(a, 2, MPI_INT, b, counts, at, MPI_INT, 0, MPI_COMM_WORLD);
+    MPI_Scatter(a, 1, MPI_INT, me ? b : MPI_IN_PLACE, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    MPI_Scatterv(a, counts, at, MPI_INT, b, 2, MPI_INT, 0, MPI_COMM_WORLD);
+    MPI_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, b, 2, MPI_INT, MPI_COMM_WORLD);
+    MPI_Allgatherv(a, 2, MPI_INT, b, counts, at, MPI_INT, MPI_COMM_WORLD);
+    MPI_Alltoall(a, 2, MPI_INT, b, 2, MPI_INT, MPI_COMM_WORLD);
+    MPI_Alltoallv(a, counts, at, MPI_INT, b, counts, at, MPI_INT, MPI_COMM_WORLD);
+    MPI_Reduce(a, b, 4, MPI_INT, MPI_SUM, n / 2, MPI_COMM_WORLD);
+    MPI_Allreduce(MPI_IN_PLACE, b, 4, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Reduce_scatter(a, b, counts, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Reduce_scatter_block(a, b, 2, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Scan(a, b, 2, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Exscan(a, b, 2, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    collectives += 16;
+    MPI_Request r[3];
+    MPI_Ibarrier(MPI_COMM_WORLD, r);
+    MPI_Ibcast(a, 3, MPI_INT, 0, MPI_COMM_WORLD, r + 1);
+    MPI_Iallreduce(a, b, 4, MPI_INT, MPI_SUM, MPI_COMM_WORLD, r + 2);
+    MPI_Waitall(3, r, MPI_STATUSES_IGNORE);
+    free(a), free(b), free(counts), free(at);
+}
+
+static void groups(void)
+{
+    MPI_Comm half, copy, grid, both;
+    int a = 0, b, rank, n;
+    for (int i = 0; i < 40; i++) { /* handles are used again for other members */
+        MPI_Comm_split(MPI_COMM_WORLD, (me + i) % 2, -me, &half);
+        MPI_Comm_rank(half, &rank), MPI_Comm_size(half, &n);
+        MPI_Sendrecv(&a, 1, MPI_INT, (rank + 1) % n, 7, &b, 1, MPI_INT, (rank + n - 1) % n, 7, half, MPI_STATUS_IGNORE);
+        SENT(4), GOT(4);
+        MPI_Allreduce(&a, &b, 1, MPI_INT, MPI_SUM, half), collectives++;
+        MPI_Comm_free(&half);
+    }
+    MPI_Comm_dup(MPI_COMM_WORLD, &copy);
+    MPI_Cart_create(copy, 1, &size, &(int){1}, 0, &grid);
+    MPI_Barrier(copy), MPI_Barrier(grid), collectives += 2;
+    MPI_Comm_free(&grid);
+    if (size > 1) { /* between the even and the odd ranks */
+        MPI_Comm_split(MPI_COMM_WORLD, me % 2, me, &half);
+        MPI_Intercomm_create(half, 0, copy, me % 2 ? 0 : 1, 5, &both);
+        MPI_Comm_rank(half, &rank);
+        int others;
+        MPI_Comm_remote_size(both, &others);
+        if (rank == 0) {
+            MPI_Request r;
+            MPI_Irecv(&b, 1, MPI_INT, 0, 1, both, &r);
+            MPI_Send(&a, 1, MPI_INT, 0, 1, both), SENT(4);
+            MPI_Wait(&r, MPI_STATUS_IGNORE), GOT(4);
+        }
+        MPI_Barrier(both), collectives++;
+        MPI_Intercomm_merge(both, me % 2, &grid);
+        MPI_Barrier(grid), collectives++;
+        MPI_Comm_free(&grid), MPI_Comm_free(&both), MPI_Comm_free(&half);
+    }
+    MPI_Comm_free(&copy);
+}
+
+static void windows(void)
+{
+    int *base, value = me;
+    MPI_Win w;
+    MPI_Win_allocate(16 * sizeof *base, sizeof *base, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &w);
+    MPI_Win_fence(0, w);
+    MPI_Put(&value, 1, MPI_INT, next, 1, 1, MPI_INT, w);
+    MPI_Win_fence(0, w);
+    MPI_Win_lock(MPI_LOCK_SHARED, next, 0, w);
+    MPI_Get(&value, 1, MPI_INT, next, 1, 1, MPI_INT, w);
+    MPI_Win_unlock(next, w);
+    MPI_Win_fence(0, w);
+    MPI_Win_free(&w);
+}
+
+static void files(void)
+{
+    char name[64];
+    snprintf(name, sizeof name, "calls-%d.tmp", (int)getppid());
+    MPI_Bcast(name, sizeof name, MPI_CHAR, 0, MPI_COMM_WORLD), collectives++;
+    MPI_File f;
+    int a[8] = {0};
+    MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE, MPI_INFO_NULL, &f);
+    MPI_File_write_at_all(f, me * 32, a, 8, MPI_INT, MPI_STATUS_IGNORE);
+    MPI_File_read_at(f, me * 32, a, 8, MPI_INT, MPI_STATUS_IGNORE);
+    MPI_File_close(&f);
+}
+
+static void regions(void)
+{
+    const char *name = "solve the equations of the twenty-fourth day";
+    for (int i = 0; i < 3; i++) {
+        phasewright_region(name);
+        phasewright_begin("inner");
+        MPI_Barrier(MPI_COMM_WORLD), collectives++;
+        phasewright_end("inner");
+    }
+    MPI_Pcontrol(0);
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Pcontrol(1);
+}
+
+static const struct { const char *name; void (*run)(void); } parts[] = {
+    {"blocking", blocking}, {"completion", completion}, {"persistent", persistent}, {"exchange", exchange},
+    {"probes", probes}, {"types", types}, {"collective", collective}, {"groups", groups}, {"windows", windows},
+    {"files", files}, {"regions", regions},
+};
+
+int main(int count, char **words)
+{
+    MPI_Init(&count, &words);
+    MPI_Comm_rank(MPI_COMM_WORLD, &me);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    next = (me + 1) % size, before = (me + size - 1) % size;
+    for (size_t k = 0; k < sizeof parts / sizeof *parts; k++)
+        for (int i = 1; i < count || count == 1; i++) {
+            if (count == 1 || !strcmp(words[i], parts[k].name)) parts[k].run();
+            if (count == 1) break;
+        }
+    char text[200];
+    int n = snprintf(text, sizeof text, "%d %ld %ld %ld %ld %ld\n", me, sends, receives, out, in, collectives);
+    if (write(1, text, (size_t)n) != n) return 1;
+    MPI_Finalize();
+    return 0;
+}
