@@ -22,7 +22,8 @@ INFO_KEYS = {
     "utilization", "clock", "report",
 }  # fmt: skip
 PHASE_KEYS = {
-    "start_s", "end_s", "degree", "coefficients", "error", "mean", "min", "max", "efficiency", "work_s", "name",
+    "start_s", "end_s", "degree", "coefficients", "error", "mean", "min", "max", "efficiency", "work_s",
+    "name",
 }  # fmt: skip
 
 
