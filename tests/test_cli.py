@@ -23,6 +23,7 @@ INFO_KEYS = {
 }  # fmt: skip
 PHASE_KEYS = {
     "start_s", "end_s", "degree", "coefficients", "error", "mean", "min", "max", "efficiency", "work_s",
+    "name",
 }  # fmt: skip
 
 

@@ -271,7 +271,8 @@ def test_an_effect_is_marked_with_its_seconds_in_every_phase(
         assert [one.phase for one in place.phases] == np.flatnonzero(seconds > 0).tolist()
         for one in place.phases:
             assert one.inclusive_s == pytest.approx(seconds[one.phase], rel=1e-9, abs=1e-9)
-    assert "forward_solve" in panel.where.text() and "phase 4</a>: 6.386 proc·s" in panel.where.text()
+    last = f"{stats[3].inclusive_s[names.index('forward_solve')]:.4g} proc·s"
+    assert "forward_solve" in panel.where.text() and f"phase 4</a>: {last}" in panel.where.text()
 
     # In the timeline as by finding it, in the statistics and in the profile.
     assert shown.marked == ("forward_solve", "factor")
@@ -283,7 +284,7 @@ def test_an_effect_is_marked_with_its_seconds_in_every_phase(
     settle(qtbot, window)
     table = window.panel("statistics").table.frames
     assert [table.index(row, 0).data() for row in (0, 1)] == ["forward_solve", "factor"]
-    assert table.index(0, 5).data() == "6.386 proc·s"
+    assert table.index(0, 5).data() == last
     window.show_panel("profile")
     settle(qtbot, window)
     qtbot.waitUntil(lambda: bool(window.panel("profile").view.selectedIndexes()), timeout=TIMEOUT)

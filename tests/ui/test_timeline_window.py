@@ -1005,6 +1005,7 @@ def test_a_remark_on_one_location_is_in_its_row_only(qtbot: QtBot, opened: Trace
         assert view._notes._flags == []
     # Of all locations again, as one step that can be undone.
     view.fit_rows()
+    opened.show_panel("views")
     panel.choose_note(0)
     panel.edit_note()
     dialog = note_dialog(opened)

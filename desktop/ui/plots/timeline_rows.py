@@ -27,7 +27,7 @@ class TimelineRow:
 
 
 @dataclass
-class _Process:
+class _ProcessRows:
     title: str
     label: str
     locations: list[int] = field(default_factory=list)
@@ -48,8 +48,8 @@ class TimelineRows:
         first: Sequence[float],
     ) -> None:
         self._locations, self._busy, self._first = locations, busy, first
-        self._processes: list[_Process] = []
-        known: dict[tuple[int, str], _Process] = {}
+        self._processes: list[_ProcessRows] = []
+        known: dict[tuple[int, str], _ProcessRows] = {}
         for i, location in enumerate(locations):
             if not there[i]:
                 continue
@@ -58,7 +58,7 @@ class TimelineRows:
                 key = (-1, f"location {location.id}")
             process = known.get(key)
             if process is None:
-                process = known[key] = _Process(location.process or location.name or key[1], "")
+                process = known[key] = _ProcessRows(location.process or location.name or key[1], "")
                 self._processes.append(process)
             process.locations.append(i)
         for process in self._processes:

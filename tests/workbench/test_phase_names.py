@@ -1,0 +1,60 @@
+"""What phases are called, and fits with and without structure events, as the window's door has them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from desktop.core.phases import fit
+from desktop.workbench.workbench import Workbench
+from tests.inline import Inline
+from tests.programs.catalogue import lu
+from tests.programs.simulated import simulate, write
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Workbench:
+    made = Workbench(executors={name: Inline() for name in ("store", "fit", "sweep", "statistics")})
+    made.open(write(simulate(lu, 8, 0.1, 1, "lu"), tmp_path / "lu.h5"))
+    yield made
+    made.close()
+
+
+def test_the_first_picture_is_the_suggested_one(bench: Workbench) -> None:
+    shown = bench.snapshot
+    assert shown.fit is not None and shown.suggestion is not None and shown.suggestion.chosen
+    assert shown.project.phases.suggested and shown.fit.note == "breaks as suggested"
+    assert shown.fit.breaks[1:-1].tolist() == [one.time_s for one in shown.suggestion.chosen]
+    bench.step_n(1)
+    assert not bench.snapshot.project.phases.suggested and bench.snapshot.fit.n == shown.fit.n + 1
+    bench.use_suggestion()
+    assert bench.snapshot.fit.breaks.tolist() == shown.fit.breaks.tolist()
+
+
+def test_the_curve_alone_is_one_switch_away(bench: Workbench) -> None:
+    bench.set_pure(True)
+    shown = bench.snapshot
+    assert shown.known is None and shown.suggestion is not None and shown.suggestion.chosen is None
+    for n in (2, 5, 9):
+        bench.set_n(n)
+        best = fit(shown.run.curve, n, "mixed")
+        assert bench.snapshot.fit.breaks == pytest.approx(best.breaks, rel=1e-12)
+    bench.set_pure(False)
+    assert bench.snapshot.known is not None and bench.snapshot.suggestion.chosen
+
+
+def test_a_phase_is_named_by_the_user_and_keeps_it(bench: Workbench) -> None:
+    found = bench.snapshot.fit.names
+    assert any(name.startswith("factor") for name in found)
+    bench.name_phase(1, "the heart of it")
+    assert bench.snapshot.fit.names[1] == bench.snapshot.rows[1].name == "the heart of it"
+    bench.drag_break(1, bench.snapshot.fit.breaks[1] * 1.01)
+    assert bench.snapshot.fit.names[1] == "the heart of it"
+    bench.cancel_drag()
+    bench.name_phase(1, "")
+    assert bench.snapshot.fit.names == found
+    bench.history.undo()
+    assert bench.snapshot.fit.names[1] == "the heart of it"
+    bench.history.undo()
+    assert bench.snapshot.fit.names == found
