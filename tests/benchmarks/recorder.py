@@ -23,9 +23,8 @@ def main() -> None:
         for more in ("", "_CONFIRM"):
             os.environ[f"{name}_ALLOW_RUN_AS_ROOT{more}"] = "1"
     library = str(recording.recorder())
-    print(
-        "| library | call | none ns | recorded | added | EZTrace added |\n| --- | --- | --- | --- | --- | --- |"
-    )
+    print("| library | call | none ns | recorded | added | EZTrace added |")
+    print("| --- | --- | --- | --- | --- | --- |")
     with tempfile.TemporaryDirectory() as scratch:
         for kind in ("openmpi", "mpich"):
             compiler, launcher = shutil.which(f"mpicc.{kind}"), shutil.which(f"mpirun.{kind}")
