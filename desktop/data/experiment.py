@@ -365,7 +365,7 @@ def _understood(said: dict[str, Any], folder: Path) -> Experiment:
             hint="use a newer Phasewright" if newer else "is it an experiment?",
         )
     said = {key: value for key, value in said.items() if key != "format"}
-    if "program" in said and not (isinstance(said.get("factors"), list) and said["factors"]):
+    if not isinstance(said.get("factors"), list) or not said["factors"]:
         raise ExperimentError("names no factors", hint="add a [[factors]] table for every place")
     program, design, responses = said.get("program"), said.get("design"), said.get("responses")
     if isinstance(program, dict) and program.get("shell") is True:  # one text, of which the shell makes words
