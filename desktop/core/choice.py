@@ -333,7 +333,7 @@ def _against(other: tuple[Break, ...], best: tuple[Break, ...], worse: float) ->
         for what, places in (("without", without), ("with", besides))
         if places
     ]
-    return f"{' but '.join(words)}: the misfit is {worse:.1f} higher"
+    return f"misfit {worse:.1f} higher, {' but '.join(words)}"
 
 
 def _together(left: Floats) -> float:
