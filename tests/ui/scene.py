@@ -94,7 +94,8 @@ class Scene:
             if not any(self._busy(page) for page in self.pages):
                 break
             QTest.qWait(10)
-        QApplication.processEvents()
+        for _ in range(5):  # a panel makes what shows results in one turn and fills it in the next
+            QTest.qWait(1)
 
     @staticmethod
     def _busy(window: QWidget) -> bool:

@@ -815,7 +815,5 @@ def test_what_cannot_be_opened_is_a_sentence(qtbot: QtBot, window: ExperimentPag
     (tmp_path / "experiment.toml").write_text("format = 1\n")
     window.open_path(tmp_path)
     settle(qtbot, window)
-    assert (
-        window.frame.problem_bar.isVisible() and "[program] is missing" in window.frame.problem_bar.sentence
-    )
+    assert window.frame.problem_bar.isVisible() and "names no factors" in window.frame.problem_bar.sentence
     assert "Traceback" not in window.frame.problem_bar.sentence

@@ -147,6 +147,7 @@ def test_the_numbers_are_those_of_start_and_end(
     assert found.fit is not None and found.run is not None and not found.refining
     alone = fit(found.run.curve, 6, model)
     assert phases["breaks_s"] == alone.breaks.tolist() and phases["epsilon"] == alone.epsilon
+    alone = replace(alone, names=found.fit.names)
     rows = [[getattr(row, name) for name in PHASE_COLUMNS] for row in phase_table(found.run.curve, alone)]
     assert [[row[name] for name in PHASE_COLUMNS] for row in phases["phases"]] == plain_values(rows)
     # The fit that is shown is from all n in one go: the same error, its breaks within their rounding.

@@ -233,7 +233,7 @@ class _Clock:
         return result
 
 
-class _Process:
+class _RecordedProcess:
     """What the threads of a process know together: its communicators."""
 
     def __init__(self, names: list[str]) -> None:
@@ -245,7 +245,7 @@ class _Process:
 class _Reader:
     def __init__(self, found: list[_File], sink: Sink) -> None:
         self._sink = sink
-        self._processes: dict[tuple[bytes, int], _Process] = {}
+        self._processes: dict[tuple[bytes, int], _RecordedProcess] = {}
         self._numbers: dict[tuple[int, int], int] = {}  # hash and count of a communicator -> its number
         self.reordered: list[int] = []
         self._regions: dict[str, int] = {}
@@ -259,7 +259,7 @@ class _Reader:
             for block in file.blocks() if shared else ():
                 self._define(process, block, {})
 
-    def _process(self, file: _File) -> _Process:
+    def _process(self, file: _File) -> _RecordedProcess:
         if file.process not in self._processes:
             with file.path.open("rb") as stream:
                 stream.seek(HEAD.itemsize)
@@ -267,7 +267,7 @@ class _Reader:
             names = raw.decode("ascii", "replace").split("\n")[:-1]
             if not 0 < len(names) <= COMMUNICATOR:
                 raise TraceFormatError("has a damaged head", file=file.path, where="names of calls")
-            self._processes[file.process] = _Process(names)
+            self._processes[file.process] = _RecordedProcess(names)
         return self._processes[file.process]
 
     def _region(self, name: str) -> int:
@@ -282,7 +282,7 @@ class _Reader:
             self._regions[name] = self._sink.region(region)
         return self._regions[name]
 
-    def _define(self, process: _Process, block: Columns, texts: dict[int, list[bytes]]) -> None:
+    def _define(self, process: _RecordedProcess, block: Columns, texts: dict[int, list[bytes]]) -> None:
         """Take up communicators and names of regions."""
         special = np.flatnonzero(np.isin(block["call"], (COMMUNICATOR, MEMBERS, TEXT)))
         members: list[int] = []
@@ -390,7 +390,7 @@ class _Reader:
         return result
 
     def _messages(
-        self, file: _File, process: _Process, kinds: _Kinds, block: Columns, begin: NDArray[np.int64],
+        self, file: _File, process: _RecordedProcess, kinds: _Kinds, block: Columns, begin: NDArray[np.int64],
         end: NDArray[np.int64],
     ) -> None:  # fmt: skip
         call, part = block["call"], block["duration"]
@@ -422,7 +422,7 @@ class _Reader:
         )  # fmt: skip
 
     def _collectives(
-        self, file: _File, process: _Process, kinds: _Kinds, block: Columns, begin: NDArray[np.int64],
+        self, file: _File, process: _RecordedProcess, kinds: _Kinds, block: Columns, begin: NDArray[np.int64],
         end: NDArray[np.int64],
     ) -> None:  # fmt: skip
         call = np.minimum(block["call"], len(kinds.operation) - 1)

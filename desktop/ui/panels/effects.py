@@ -154,7 +154,10 @@ class EffectsPanel(SidePanel):
             em = self.fontMetrics().height()
             rows = max(4, min(30, int((self.chart.height() - 6 * em) / (1.1 * em))))
             content = charts.pareto(shown.effects, shown.every, half, said, shown.selected, rows)
-        self.chart.set_content(content)
+        told = (
+            f"{self.picture.currentText()} of {len(shown.effects.effects)} effects, which stand in the table"
+        )
+        self.chart.set_content(content, content.empty or told)
 
     def _turn(self) -> None:
         """Show the table and the chart that are chosen."""
