@@ -58,7 +58,7 @@ class TablePanel(QWidget):
     def __init__(self, workbench: Workbench) -> None:
         super().__init__()
         self._workbench = workbench
-        self.view = set_up(FrameView("Phases", copies_one=True, row_height=1.4), objectName="phase_table")
+        self.view = set_up(FrameView("Phases", copies_one=True, row_height=1.25), objectName="phase_table")
         self.view.show_frame(None, COLUMNS)
         self.view.give_room(1)  # to the names
         self.model = self.view.frames
