@@ -769,7 +769,7 @@ class Statistics:
         largest = max(rates[0][of], rates[1][of], usual[of])
         a, b = rates[0][of] / largest, rates[1][of] / largest
         was, now = (
-            (f"{si(size, 3)}B/s", f" ({format_number(count, 3)} messages per second)")
+            (f"{si(size, 3, max(size, 1.0))}B/s", f" ({float(f'{count:.3g}'):g} messages per second)")
             if count
             else ("nothing", "")
             for count, size in rates
