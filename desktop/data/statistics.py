@@ -38,7 +38,7 @@ from desktop.core.curve import StepCurve
 from desktop.core.frames import TABLES, frame
 from desktop.core.gantt import NO_REGION_NAME
 from desktop.core.open_regions import BEGIN, END, activities
-from desktop.core.units import capital, format_number, percent, si
+from desktop.core.units import capital, percent, si
 from desktop.data.classify import is_parallel
 from desktop.data.events import Activity, Location
 from desktop.data.matching import address_of
