@@ -216,9 +216,19 @@ def main_job(files: list[str]) -> None:
 
 def tests(arguments: list[str]) -> None:
     set_up("test", "cluster")
-    run(PYTHON, "-m", "ruff", "format", "--check", "--quiet", ".")
-    run(PYTHON, "-m", "ruff", "check", "--quiet", ".")
-    run(PYTHON, "-m", "mypy")
+    # Kernels are compiled on the core that the types leave free, as processes that begin at once would each
+    # compile the same ones. What it cannot do, tests say.
+    offscreen = {"QT_QPA_PLATFORM": "offscreen"}
+    words = [str(PYTHON), "-m", "desktop", "warm-up", "--attached"]
+    quiet = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen(words, cwd=ROOT, env={**os.environ, **offscreen}, **quiet) as warm_up:
+        try:
+            run(PYTHON, "-m", "ruff", "format", "--check", "--quiet", ".")
+            run(PYTHON, "-m", "ruff", "check", "--quiet", ".")
+            run(PYTHON, "-m", "mypy")
+            warm_up.wait()
+        finally:
+            warm_up.terminate()
     # A file stays in one process: its tests share what is dear to make. One process more than cores, for
     # a quarter of their time tests wait for windows, disks and other processes.
     side_by_side = ("-n", str(min((os.cpu_count() or 1) + 1, 4)), "--dist", "loadfile")

@@ -183,12 +183,7 @@ class Structure:
 
     def doings(self, curve: StepCurve) -> Doings:
         """What names of phases are made of, of the same part."""
-        return doings(
-            self.stretches,
-            curve.start,
-            curve.start + curve.duration,
-            lambda what: self._kind(self.regions[what]),
-        )
+        return doings(self.stretches, curve, lambda what: self._kind(self.regions[what]))
 
     @staticmethod
     def _kind(region: Region) -> tuple[str, str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -113,46 +114,64 @@ def said(widget: QWidget) -> str:
     return "" if found is None else found.text(QAccessible.Text.Name).strip()
 
 
-def test_everything_that_can_be_used_has_a_name(scene: Scene) -> None:
-    nameless: set[str] = set()
-    undescribed: set[str] = set()
+@pytest.fixture(scope="module")
+def faults(scene: Scene) -> dict[str, set[str]]:
+    """What each of the checks below has found, in one walk through all looks of all windows."""
+    for window in scene.windows._open:
+        window.use_theme(themes.LIGHT)
+        window.resize(*LARGE)
+    found: dict[str, set[str]] = {check.__name__: set() for check in CHECKS}
     for name, root in scene.looks():
-        for widget in controls(root):
-            if not isinstance(widget, QTabBar) and not said(widget):
-                nameless.add(f"{name}: {told(widget)}")
-            if isinstance(widget, PLOTS) and not widget.accessibleDescription():
-                undescribed.add(f"{name}: {told(widget)}")
-    assert not nameless, listed(nameless)
-    assert not undescribed, listed(undescribed)
+        for check in CHECKS:
+            found[check.__name__] |= {f"{name}: {fault}" for fault in check(root)}
+    return found
 
 
-def test_everything_that_can_be_used_is_reached_by_tab(scene: Scene) -> None:
+def nameless(root: QWidget) -> Iterator[str]:
+    for widget in controls(root):
+        if not isinstance(widget, QTabBar) and not said(widget):
+            yield told(widget)
+
+
+def undescribed(root: QWidget) -> Iterator[str]:
+    for widget in controls(root):
+        if isinstance(widget, PLOTS) and not widget.accessibleDescription():
+            yield told(widget)
+
+
+def test_everything_that_can_be_used_has_a_name(faults: dict[str, set[str]]) -> None:
+    assert not faults["nameless"], listed(faults["nameless"])
+    assert not faults["undescribed"], listed(faults["undescribed"])
+
+
+def unreached(root: QWidget) -> Iterator[str]:
+    chain, widget = {root}, root.nextInFocusChain()
+    while widget not in chain:
+        chain.add(widget)
+        widget = widget.nextInFocusChain()
+    group = {id(b) for b in root.findChildren(QRadioButton)}
+    for widget in controls(root):
+        if not widget.isEnabled() or isinstance(widget.parentWidget(), QToolBar) or id(widget) in group:
+            continue
+        tab = Qt.FocusPolicy.TabFocus.value & widget.focusPolicy().value
+        if widget not in chain or not tab:
+            yield f"{told(widget)} {said(widget)!r}"
+
+
+def test_everything_that_can_be_used_is_reached_by_tab(faults: dict[str, set[str]]) -> None:
     """Buttons of toolbars are not, as their commands are in the menus and the palette; nor are the buttons
     of docks, which View > Panels stands for."""
-    unreached: set[str] = set()
-    for name, root in scene.looks():
-        chain, widget = {root}, root.nextInFocusChain()
-        while widget not in chain:
-            chain.add(widget)
-            widget = widget.nextInFocusChain()
-        group = {id(b) for b in root.findChildren(QRadioButton)}
-        for widget in controls(root):
-            if not widget.isEnabled() or isinstance(widget.parentWidget(), QToolBar) or id(widget) in group:
-                continue
-            tab = Qt.FocusPolicy.TabFocus.value & widget.focusPolicy().value
-            if widget not in chain or not tab:
-                unreached.add(f"{name}: {told(widget)} {said(widget)!r}")
-    assert not unreached, listed(unreached)
+    assert not faults["unreached"], listed(faults["unreached"])
 
 
-def test_labels_with_a_mnemonic_lead_somewhere(scene: Scene) -> None:
-    lost = {
-        f"{name}: {label.text()!r}"
-        for name, root in scene.looks()
-        for label in seen(root)
-        if isinstance(label, QLabel) and has_mnemonic(label) and label.buddy() is None
-    }
-    assert not lost, listed(lost)
+def lost(root: QWidget) -> Iterator[str]:
+    for label in seen(root):
+        if isinstance(label, QLabel) and has_mnemonic(label) and label.buddy() is None:
+            yield repr(label.text())
+
+
+def test_labels_with_a_mnemonic_lead_somewhere(faults: dict[str, set[str]]) -> None:
+    assert not faults["lost"], listed(faults["lost"])
 
 
 def has_mnemonic(label: QLabel) -> bool:
@@ -164,23 +183,25 @@ def has_mnemonic(label: QLabel) -> bool:
 KEYS = Qt.FocusReason.ShortcutFocusReason
 
 
-def test_what_has_the_focus_looks_otherwise(scene: Scene) -> None:
-    unseen: set[str] = set()
-    for name, root in scene.looks():
-        root.activateWindow()
+def unmarked(root: QWidget) -> Iterator[str]:
+    """Of what can have the focus: what looks with it as it does without."""
+    root.activateWindow()
+    QApplication.processEvents()
+    usable = [widget for widget in controls(root) if widget.isEnabled()]
+    for widget in usable:
+        if not widget.focusPolicy() & Qt.FocusPolicy.TabFocus or not widget.isEnabled():
+            continue
+        next((one for one in usable if one is not widget and one.isEnabled()), root).setFocus(KEYS)
         QApplication.processEvents()
-        for widget in controls(root):
-            if not widget.isEnabled() or not widget.focusPolicy() & Qt.FocusPolicy.TabFocus:
-                continue
-            others = (one for one in controls(root) if one is not widget and one.isEnabled())
-            next(others, root).setFocus(KEYS)
-            QApplication.processEvents()
-            without = around(widget)
-            widget.setFocus(KEYS)
-            QApplication.processEvents()
-            if widget.hasFocus() and around(widget) == without:
-                unseen.add(f"{name}: {told(widget)} {said(widget)!r}")
-    assert not unseen, listed(unseen)
+        without = around(widget)
+        widget.setFocus(KEYS)
+        QApplication.processEvents()
+        if widget.hasFocus() and around(widget) == without:
+            yield f"{told(widget)} {said(widget)!r}"
+
+
+def test_what_has_the_focus_looks_otherwise(faults: dict[str, set[str]]) -> None:
+    assert not faults["unmarked"], listed(faults["unmarked"])
 
 
 def around(widget: QWidget) -> QImage:
@@ -231,30 +252,33 @@ def test_the_matrix_is_read_by_arrow_keys(scene: Scene) -> None:
     assert matrix.accessibleDescription().split(" to ")[0] != beside.split(" to ")[0]
 
 
-@pytest.mark.parametrize("theme", [themes.LIGHT, themes.DARK], ids=lambda theme: theme.name)
-def test_texts_as_they_are_drawn_have_contrast(scene: Scene, theme: themes.Theme) -> None:
+def faint(root: QWidget) -> Iterator[str]:
     """From the picture: what differs most from the ground of a label, button, box, table or plot."""
+    root.ensurePolished()
+    for widget in seen(root):
+        text = widget.text() if isinstance(widget, TEXTS) else said(widget)
+        there = isinstance(widget, (*TEXTS, *PLOTS, QComboBox, QLineEdit, QAbstractItemView))
+        empty = isinstance(widget, QAbstractItemView) and not widget.model().rowCount()
+        empty |= isinstance(widget, QComboBox) and not widget.currentText()
+        empty |= isinstance(widget, QLineEdit) and not (widget.text() or widget.placeholderText())
+        if not there or empty or not text or min(widget.width(), widget.height()) < 8:
+            continue
+        found = strongest(widget.grab().toImage())
+        if found < (4.5 if widget.isEnabled() else 3.0):
+            yield f"{told(widget)} {text[:30]!r} {found:.2f}"
+
+
+def test_texts_as_they_are_drawn_have_contrast_when_light(faults: dict[str, set[str]]) -> None:
+    assert not faults["faint"], listed(faults["faint"])
+
+
+def test_texts_as_they_are_drawn_have_contrast_when_dark(scene: Scene) -> None:
     for window in scene.windows._open:
-        window.use_theme(theme)
-    faint: set[str] = set()
-    try:
-        for name, root in scene.looks():
-            root.ensurePolished()
-            for widget in seen(root):
-                text = widget.text() if isinstance(widget, TEXTS) else said(widget)
-                there = isinstance(widget, (*TEXTS, *PLOTS, QComboBox, QLineEdit, QAbstractItemView))
-                empty = isinstance(widget, QAbstractItemView) and not widget.model().rowCount()
-                empty |= isinstance(widget, QComboBox) and not widget.currentText()
-                empty |= isinstance(widget, QLineEdit) and not (widget.text() or widget.placeholderText())
-                if not there or empty or not text or min(widget.width(), widget.height()) < 8:
-                    continue
-                found = strongest(widget.grab().toImage())
-                if found < (4.5 if widget.isEnabled() else 3.0):
-                    faint.add(f"{name}: {told(widget)} {text[:30]!r} {found:.2f}")
-    finally:
-        for window in scene.windows._open:
-            window.apply_settings()
-    assert not faint, listed(faint)
+        window.use_theme(themes.DARK)
+    found = {f"{name}: {fault}" for name, root in scene.looks() for fault in faint(root)}
+    for window in scene.windows._open:
+        window.apply_settings()
+    assert not found, listed(found)
 
 
 def pixels(image: QImage) -> NDArray[np.uint32]:
@@ -271,9 +295,8 @@ def strongest(image: QImage) -> float:
     return max(contrast(f"#{colour:06x}", ground) for colour in colours.tolist())
 
 
-def cut(root: QWidget) -> set[str]:
+def cut(root: QWidget) -> Iterator[str]:
     """Texts that have less room than they need."""
-    found = set()
     for widget in seen(root):
         if (
             not isinstance(widget, TEXTS)
@@ -288,20 +311,38 @@ def cut(root: QWidget) -> set[str]:
             short = widget.minimumSizeHint().width() > widget.width() + 1
             short |= widget.minimumSizeHint().height() > widget.height() + 1
         if short:
-            found.add(f"{told(widget)} {widget.text()[:40]!r} {widget.size().toTuple()}")
-    return found
+            yield f"{told(widget)} {widget.text()[:40]!r} {widget.size().toTuple()}"
 
 
-@pytest.mark.parametrize("scale", ["1", "2"])
-def test_no_text_is_cut(scale: str, tmp_path: Path) -> None:
-    """In windows of 1280 x 720 and 800 x 500, also on a screen where all is drawn twice as large."""
+#: `unmarked` is the last, as it moves the focus.
+CHECKS = (nameless, undescribed, unreached, lost, faint, cut, unmarked)
+LARGE, SMALL = (1280, 720), (800, 500)
+
+
+def all_cut(scene: Scene, size: tuple[int, int]) -> set[str]:
+    for window in scene.windows._open:
+        window.resize(*size)
+    return {f"{name}: {text}" for name, root in scene.looks() for text in cut(root)}
+
+
+def test_no_text_is_cut_in_large_windows(scene: Scene, faults: dict[str, set[str]]) -> None:
+    assert scene.main.devicePixelRatioF() == 1
+    assert not faults["cut"], listed(faults["cut"])
+
+
+def test_no_text_is_cut_in_small_windows(scene: Scene) -> None:
+    found = all_cut(scene, SMALL)
+    assert not found, listed(found)
+
+
+def test_no_text_is_cut_where_all_is_drawn_twice_as_large(tmp_path: Path) -> None:
     environment = os.environ | {
         f"XDG_{name}_HOME": str(tmp_path / name) for name in ("CACHE", "STATE", "DATA")
     }
-    environment["QT_SCALE_FACTOR"] = scale
+    environment["QT_SCALE_FACTOR"] = "2"
     words = [sys.executable, "-m", "tests.ui.test_accessibility", str(tmp_path)]
     done = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (0, f"ratio {scale}\n"), done.stdout + done.stderr[-3000:]
+    assert (done.returncode, done.stdout) == (0, "ratio 2\n"), done.stdout + done.stderr[-3000:]
 
 
 def listed(problems: set[str]) -> str:
@@ -314,11 +355,7 @@ def main(place: Path) -> int:
     app.setQuitOnLastWindowClosed(False)
     scene = Scene(app, Settings(QSettings(str(place / "s.ini"), QSettings.Format.IniFormat)), place)
     print("ratio", f"{scene.main.devicePixelRatioF():g}")
-    problems = set()
-    for size in ((1280, 720), (800, 500)):
-        for window in scene.windows._open:
-            window.resize(*size)
-        problems |= {f"{name}: {text}" for name, root in scene.looks() for text in cut(root)}
+    problems = all_cut(scene, LARGE) | all_cut(scene, SMALL)
     for problem in sorted(problems):
         print(problem)
     scene.close()
