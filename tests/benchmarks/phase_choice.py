@@ -84,7 +84,7 @@ RECORDERS = {"Working", "EZTrace finalize"}
 def marked(store: TraceStore) -> list[float]:
     """Boundaries that a trace itself marks: begins and ends (medians) of regions of the program that all
     processors enter equally often, at most eight times, and stay in for a fiftieth of the run or longer. An
-    end followed by a begin within a fiftieth is one boundary, at the begin: the program does nothing there."""
+    end followed by a begin within a fiftieth is one boundary, at the begin."""
     use = build(store)
     curve, made = use.curve(), structure(store, use)
     rows, span = made.stretches, use.curve().duration
