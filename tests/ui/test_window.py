@@ -9,7 +9,8 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -30,7 +31,8 @@ from PySide6.QtWidgets import (
 from pytestqt.qtbot import QtBot
 
 from desktop.core import phases
-from desktop.core.units import quantity
+from desktop.core.curve import StepCurve
+from desktop.core.units import digits, quantity
 from desktop.data.events import Activity
 from desktop.resources import samples
 from desktop.ui.actions import COMMANDS
@@ -38,12 +40,14 @@ from desktop.ui.exporting import ReportDialog
 from desktop.ui.frame import Frame
 from desktop.ui.mnemonics import plain
 from desktop.ui.panels import panels
+from desktop.ui.panels.phases import PhasesPanel
 from desktop.ui.plots.chart import Chart
 from desktop.ui.plots.sweep_plots import BreakPicture, EpsilonPlot, SweepPlot
 from desktop.ui.settings import Settings
 from desktop.ui.snapshot import snapshot as take_snapshot
 from desktop.ui.tables import FrameView
 from desktop.ui.trace_page import TracePage
+from desktop.workbench.model import PhaseSettings, Project
 
 LEVELS = (2.0, 7.0, 4.0, 8.0)
 STEPS = 400  # of each level
@@ -808,6 +812,16 @@ def test_figures_beside_the_fit_keep_their_room_whatever_they_say(opened: TraceP
         figure.say("–")
     QApplication.processEvents()
     assert sizes() == before and "begins" not in value.toolTip()
+
+
+def test_the_best_possible_error_is_no_higher_than_the_sweep_found() -> None:
+    curve = StepCurve([0, 2, 3, 5, 7], [4, 1, 2, 5], 5)
+    swept, by_hand = phases.sweep(curve, 4, "constant"), phases.fit_breaks(curve, [0, 0.5, 7], "constant")
+    best = swept.fit(2)
+    assert best.upper < by_hand.upper
+    shown = SimpleNamespace(fit=by_hand, sweep=swept, project=Project(PhaseSettings("constant", 2)))
+    said = PhasesPanel._certificate_text(cast(Any, shown))
+    assert digits(float(best.upper)) in said and digits(float(by_hand.upper)) not in said
 
 
 def test_bytes_are_counted() -> None:

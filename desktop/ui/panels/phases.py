@@ -389,6 +389,11 @@ class PhasesPanel(QScrollArea):
         fit = new.fit
         assert fit is not None
         low, high = float(fit.lower), float(fit.upper)
+        n = new.project.phases.n if fit.model == "budget" else fit.n
+        if new.sweep is not None and new.sweep.model == fit.model and n in new.sweep.n:
+            # Breaks that are set or suggested prove less than those found for this n.
+            best = new.sweep.fit(n)
+            low, high = max(low, float(best.lower)), min(high, float(best.upper))
         if not (math.isfinite(low) and math.isfinite(high)):
             return "–"
         if digits(low) == digits(high):
