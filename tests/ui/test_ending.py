@@ -53,7 +53,8 @@ def ended_by(number: int, home: Path, *how: str, ignored: bool = False) -> tuple
     child = subprocess.Popen(
         [sys.executable, "-c", WINDOW, str(trace), *how],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT, env=environment,
-        preexec_fn=(lambda: signal.signal(number, signal.SIG_IGN)) if ignored else None,
+        # What runs the tests in the background (nohup, a shell's &) has it ignored, which children inherit.
+        preexec_fn=lambda: signal.signal(number, signal.SIG_IGN if ignored else signal.SIG_DFL),
     )  # fmt: skip
     with child:
         assert child.stdout is not None and child.stderr is not None
