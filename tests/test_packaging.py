@@ -84,6 +84,7 @@ def test_the_wheel_holds_the_program_its_resources_and_nothing_else(archives):
             for name in files_of(ROOT / "resources")
         }
     code = {f"desktop/{name}" for name in files_of(ROOT / "desktop", "*.py")} | {"desktop/py.typed"}
+    code |= {f"desktop/recorder/{name}" for name in files_of(ROOT / "desktop" / "recorder")}
     about = {"METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICENSE"}
     expected = (
         code

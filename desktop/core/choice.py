@@ -94,7 +94,7 @@ def choose(curve: StepCurve, swept: Sweep, known: Landmarks, locked: Sequence[fl
     """The breakpoints of a run, the `locked` ones (s) among them; None where those are closer together than
     phases are looked for. `swept`: fits of at least `SWEEP` phases."""
     start, span = curve.start, curve.duration
-    level = _means(curve, BINS) / max(curve.capacity, 1e-300)
+    level = curve.means(BINS) / max(curve.capacity, 1e-300)
     fits = [fit for fit in swept.fits if fit.requested <= SWEEP]
     candidates = _candidates(known, fits, start, span, locked)
     costs = _Costs(
@@ -105,14 +105,6 @@ def choose(curve: StepCurve, swept: Sweep, known: Landmarks, locked: Sequence[fl
     )
     found = costs.choose(candidates, len(fits))
     return found if set(locked) <= {one.time_s for one in found.breaks} else None
-
-
-def _means(curve: StepCurve, bins: int) -> Floats:
-    """Mean level in equal bins, exactly."""
-    edges = curve.edges - curve.edges[0]
-    total = np.concatenate([[0.0], np.cumsum(curve.level * np.diff(edges))])
-    at = np.linspace(0, edges[-1], bins + 1)
-    return np.diff(np.interp(at, edges, total)) * (bins / edges[-1])
 
 
 def _candidates(
@@ -175,9 +167,10 @@ def not_shared(event: Landmark) -> float:
 
 def _price(event: Landmark) -> float:
     """Of a breakpoint at a structure event: where waiting begins, what is before it goes on on the others;
-    and what one processor does is not what most do."""
+    what one processor does is not what most do, and sizes that pass a power of two are
+    no phase by themselves."""
     price = _PRICE_EVENT + 4 * (1 - event.share)
-    if event.happens in ("first", "last"):
+    if event.happens in ("first", "last") or event.drifting:
         price += _PRICE_ONE
     if event.waiting:
         price += _PRICE_WAIT
@@ -333,7 +326,7 @@ def _against(other: tuple[Break, ...], best: tuple[Break, ...], worse: float) ->
         for what, places in (("without", without), ("with", besides))
         if places
     ]
-    return f"{' but '.join(words)}: the misfit is {worse:.1f} higher"
+    return f"misfit {worse:.1f} higher, {' but '.join(words)}"
 
 
 def _together(left: Floats) -> float:

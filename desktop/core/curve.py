@@ -78,6 +78,13 @@ class StepCurve:
         """Mean level over time, in processors."""
         return float(np.diff(self.edges) @ self.level) / float(self.edges[-1] - self.edges[0])
 
+    def means(self, bins: int) -> NDArray[np.float64]:
+        """(bins,) mean level in each of so many equal parts of the duration, in processors, exactly."""
+        edges = self.edges - self.edges[0]
+        total = np.concatenate([[0.0], np.cumsum(self.level * np.diff(edges))])
+        at = np.linspace(0, edges[-1], bins + 1)
+        return np.diff(np.interp(at, edges, total)) * (bins / edges[-1])
+
     def at(self, seconds: ArrayLike) -> NDArray[np.float64]:
         """Level at each time (seconds); 0 outside ``[start, end)``."""
         t = np.asarray(seconds, float) / self.unit

@@ -10,7 +10,7 @@ other, the first and the last one are events too. What comes more often than `OF
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -73,6 +73,8 @@ class Landmark:
     share : part of all processors that take part.
     text : in words.
     waiting : processors may wait from here on.
+    drifting : a neighbouring thing takes over (messages of the next size), which sizes that change little by
+        little do as well.
     """
 
     time_s: float
@@ -84,6 +86,7 @@ class Landmark:
     processors: int
     text: str = ""
     waiting: bool = False
+    drifting: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,10 +117,11 @@ def landmarks(
     waits: Callable[[int, str], bool] = lambda what, happens: False,
     bins: int = 1024,
     marks: tuple[tuple[float, str], ...] = (),
+    next_to: Callable[[int, int], bool] = lambda what, other: False,
 ) -> Landmarks:
     """The structure events between two times (s). `name`: what a thing is called, and
     `waits`: whether processors may wait when it "begins" or after it "ends"; `marks`: times and texts
-    of what the user marked."""
+    of what the user marked; `next_to`: whether two things are neighbours of one scale."""
     span = end_s - start_s
     whole = stretches.ordered()
     closed, beating = _settled(whole.joined(GAP * span), span)
@@ -125,6 +129,7 @@ def landmarks(
     lasting = closed.taken(closed.end - closed.begin < MOST * span)
     events = _events(lasting, span, name, waits) + _firsts(whole, closed, span, name, waits)
     inside = [e for e in events if start_s + MARGIN * span < e.time_s < end_s - MARGIN * span]
+    inside = _drifting(inside, span, next_to)
     inside += [
         Landmark(t, t, t, None, "marked", 1.0, stretches.processors, f"marked {text!r}")
         for t, text in marks
@@ -266,6 +271,25 @@ def _at(
             text = f"{called} {way} on the {which} of {times.size} processors"
             made.append(Landmark(float(t), float(t), float(t), what, which, share, processors, text, waiting))
     return made
+
+
+def _drifting(events: list[Landmark], span: float, next_to: Callable[[int, int], bool]) -> list[Landmark]:
+    """With those noted at which one of two neighbours ends and the other one begins."""
+    of: dict[tuple[int, str], list[float]] = {}
+    for e in events:
+        if e.what is not None and e.happens in ("begins", "ends"):
+            of.setdefault((e.what, e.happens), []).append(e.time_s)
+
+    def taken_over(e: Landmark) -> bool:
+        return any(
+            way != e.happens
+            and e.what is not None
+            and next_to(e.what, what)
+            and any(abs(t - e.time_s) <= NEAR * span for t in times)
+            for (what, way), times in of.items()
+        )
+
+    return [replace(e, drifting=True) if taken_over(e) else e for e in events]
 
 
 def _state(rows: Stretches, start_s: float, end_s: float, bins: int) -> tuple[Floats, NDArray[np.int64]]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from desktop.core.curve import StepCurve
 from desktop.core.landmarks import MOST, Stretches
 
 #: Kinds of regions: parts of the program, and calls in which nothing is computed.
@@ -32,18 +33,22 @@ Floats = NDArray[np.float64]
 @dataclass(frozen=True, eq=False)
 class Doings:
     """Of regions (things,): name, kind; (things, bins + 1) processor time inside and calls of a processor
-    from `start` (s) up to each of equally spaced times to `end`, in shares of the processors and bins."""
+    from `start` (s) up to each of equally spaced times to `end`, in shares of the processors and bins;
+    `computing` (bins + 1,): likewise what all of them compute."""
 
     names: tuple[str, ...]
     kinds: tuple[str, ...]
     inside: Floats
     calls: Floats
+    computing: Floats
     start: float
     end: float
 
 
-def doings(stretches: Stretches, start: float, end: float, about: Callable[[int], tuple[str, str]]) -> Doings:
-    """What the processors do from `start` to `end` (s). `about`: name and kind of a region."""
+def doings(stretches: Stretches, curve: StepCurve, about: Callable[[int], tuple[str, str]]) -> Doings:
+    """What the processors do in the part of a run that `curve` is of. `about`: name and kind of a region."""
+    start, end = curve.start, curve.start + curve.duration
+    computing = curve.means(_BINS) / max(curve.capacity, 1e-300)
     rows = stretches.taken((stretches.what >= 0) & (stretches.end > stretches.begin))
     things, which = np.unique(rows.what, return_inverse=True)
     width = (end - start) / _BINS
@@ -63,7 +68,7 @@ def doings(stretches: Stretches, start: float, end: float, about: Callable[[int]
         found.append(np.concatenate([np.zeros((things.size, 1)), upto], axis=1))
     told = [about(what) for what in things.tolist()]
     names, kinds = (tuple(x) for x in zip(*told, strict=True)) if told else ((), ())
-    return Doings(names, kinds, found[0], found[1], start, end)
+    return Doings(names, kinds, found[0], found[1], np.concatenate([[0.0], np.cumsum(computing)]), start, end)
 
 
 def phase_names(
@@ -90,6 +95,7 @@ def _found(known: Doings, ends: Floats, called: Mapping[str, str]) -> list[str]:
     at = np.clip((ends - known.start) / (known.end - known.start), 0, 1) * _BINS
     inside, calls = (np.diff(_upto(x, at), axis=1) for x in (known.inside, known.calls))
     width = np.diff(at).clip(min=1e-9)
+    computing = np.diff(_upto(known.computing[None], at), axis=1)[0] / width
     shares = inside / width
     outside = (known.inside[:, -1:] - inside) / (_BINS - width).clip(min=1e-9)
     whole = known.inside[:, -1] / _BINS
@@ -115,8 +121,10 @@ def _found(known: Doings, ends: Floats, called: Mapping[str, str]) -> list[str]:
         elif spent[most] >= _NOTHING_ELSE:
             names.append(call)
         else:
-            computing = f"computing {100 * max(0.0, 1 - float(spent.sum())):.0f} %"
-            names.append(f"{computing}, {part}" if part else computing)
+            # Of the curve, not what calls leave: before a processor begins and after its end it does nothing.
+            busy = f"computing {100 * computing[k]:.0f} %"
+            told = [busy] if computing[k] >= 0.005 or not part else []
+            names.append(", ".join([*told, part] if part else told))
     return names
 
 

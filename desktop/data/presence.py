@@ -171,16 +171,19 @@ class Structure:
         """The structure events of the part of the run that a curve is of. `marks`: times (s) and texts of
         what the user marked."""
         start, end = curve.start, curve.start + curve.duration
-        return landmarks(self.stretches, start, end, self._name, self._waits, marks=tuple(marks))
+        return landmarks(
+            self.stretches,
+            start,
+            end,
+            self._name,
+            self._waits,
+            marks=tuple(marks),
+            next_to=lambda what, other: max(what, other) < -SIZES and abs(what - other) == 1,
+        )
 
     def doings(self, curve: StepCurve) -> Doings:
         """What names of phases are made of, of the same part."""
-        return doings(
-            self.stretches,
-            curve.start,
-            curve.start + curve.duration,
-            lambda what: self._kind(self.regions[what]),
-        )
+        return doings(self.stretches, curve, lambda what: self._kind(self.regions[what]))
 
     @staticmethod
     def _kind(region: Region) -> tuple[str, str]:

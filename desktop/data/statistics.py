@@ -38,7 +38,7 @@ from desktop.core.curve import StepCurve
 from desktop.core.frames import TABLES, frame
 from desktop.core.gantt import NO_REGION_NAME
 from desktop.core.open_regions import BEGIN, END, activities
-from desktop.core.units import capital, format_number, percent, si
+from desktop.core.units import capital, percent, si
 from desktop.data.classify import is_parallel
 from desktop.data.events import Activity, Location
 from desktop.data.matching import address_of
@@ -769,7 +769,7 @@ class Statistics:
         largest = max(rates[0][of], rates[1][of], usual[of])
         a, b = rates[0][of] / largest, rates[1][of] / largest
         was, now = (
-            (f"{si(size, 3)}B/s", f" ({format_number(count, 3)} messages per second)")
+            (f"{si(size, 3, max(size, 1.0))}B/s", f" ({float(f'{count:.3g}'):g} messages per second)")
             if count
             else ("nothing", "")
             for count, size in rates

@@ -179,7 +179,7 @@ class Frame(QMainWindow):
         self.strip.currentChanged.connect(self._chosen)
         self.strip.customContextMenuRequested.connect(self._tab_menu)
         self._below = below = Floating(
-            self.stack, self.problem_bar, self.notice_bar, area=self._room_for_bars
+            self.stack, self.notice_bar, self.problem_bar, area=self._room_for_bars
         )
         if self.menuBar().isNativeMenuBar():  # which is not in the window
             self.setCentralWidget(column(self.strip, below))
@@ -508,6 +508,10 @@ class Frame(QMainWindow):
             page, _, message = shown
             other = "" if page is None or page is self.current else f"{self.title_of(page)}: "
             bar.show_message(other + message.sentence, message.details, message.action)
+        notice = self._told.get("notice")
+        if self.current is not None and not self._ended:
+            settled = notice is not None and notice[2].settled
+            self._below.make_room(self.current.centralWidget(), int(settled))
 
     def _act(self, kind: str) -> None:
         shown = self._told.get(kind)

@@ -43,7 +43,8 @@ _NATIVE = QKeySequence.SequenceFormat.NativeText
 @dataclass(frozen=True)
 class Message:
     """A sentence for the bar of its `kind`; `act`: what the button named `action` does; `dismissed`: called
-    when the user has read it."""
+    when the user has read it. `settled`: it has room of its own above the page instead of covering its upper
+    edge; for what comes while the page is filled, when nothing moves away under the pointer."""
 
     kind: Literal["problem", "notice"]
     sentence: str
@@ -51,6 +52,7 @@ class Message:
     action: str = ""
     act: Callable[[], object] | None = None
     dismissed: Callable[[], object] | None = None
+    settled: bool = False
 
 
 @dataclass(frozen=True)

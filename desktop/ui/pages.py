@@ -135,13 +135,15 @@ def column(*widgets: QWidget) -> QWidget:
 class Floating(QWidget):
     """A page, and above its upper edge bars that come and go: the page stays where it is below them.
 
-    What is under the pointer would otherwise be somewhere else when the user clicks.
+    What is under the pointer would otherwise be somewhere else when the user clicks. Only the first bars get
+    room of their own where that is asked for (`make_room`).
     """
 
     def __init__(self, page: QWidget, *bars: QWidget, area: Callable[[], QRect] | None = None) -> None:
         """`area`: the part of it that the bars lie above; None: all of it."""
         super().__init__()
         self._area = area
+        self._roomy: tuple[QWidget | None, int] = (None, 0)
         fill_layout(QVBoxLayout(self), page, margins=0)
         self._over = column(*bars)
         self._over.setParent(self)
@@ -157,6 +159,20 @@ class Floating(QWidget):
         high = layout.heightForWidth(wide) if layout.hasHeightForWidth() else layout.sizeHint().height()
         self._over.setGeometry(area.x(), area.y(), wide, high)
         self._over.raise_()
+        page, bars = self._roomy
+        if page is not None:
+            above = self._over.children()[1:]  # without the layout
+            shown = [bar for bar in above[:bars] if isinstance(bar, QWidget) and not bar.isHidden()]
+            room = sum(
+                bar.heightForWidth(wide) if bar.hasHeightForWidth() else bar.sizeHint().height()
+                for bar in shown
+            )
+            page.setContentsMargins(0, room, 0, 0)
+
+    def make_room(self, page: QWidget, bars: int) -> None:
+        """`page` begins below so many of the first bars instead of under them."""
+        self._roomy = (page, bars)
+        self.place()
 
     @guarded
     def resizeEvent(self, event: QResizeEvent) -> None:

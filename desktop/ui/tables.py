@@ -43,6 +43,7 @@ from PySide6.QtGui import (
     QKeySequence,
     QPainter,
     QPixmap,
+    QResizeEvent,
 )
 from PySide6.QtWidgets import (
     QAbstractItemView,
@@ -860,21 +861,25 @@ class _Framed(_Base):
     def fit(self, *, fresh: bool = True) -> None:
         """Columns as wide as their headings and first rows need; those that are not `fresh` only grow, so
         that the user's widths stay."""
-        metrics, header = self.fontMetrics(), self._header()
-        em = metrics.averageCharWidth()
-        mark = 2 * em
+        header = self._header()
         for k, cells in enumerate(self.frames.cells):
-            column = cells.column
-            if header.sectionResizeMode(k) == QHeaderView.ResizeMode.Stretch:
+            if header.sectionResizeMode(k) in (QHeaderView.ResizeMode.Stretch, QHeaderView.ResizeMode.Fixed):
                 continue
-            texts = [] if column.check else [cells.text(r) for r in range(min(len(cells.values), _SAMPLED))]
-            # Bold is wider by about a tenth.
-            widest = int(1.1 * max(map(metrics.horizontalAdvance, texts), default=0))
-            widest += _SWATCH + em if cells.swatches is not None else 0
-            heading = max(map(metrics.horizontalAdvance, (column.title, cells.scale.symbol))) + mark
-            wide = min(max(widest, heading) + mark, 44 * em)
+            wide = self._width_of(cells)
             if fresh or wide > header.sectionSize(k):
                 header.resizeSection(k, wide)
+
+    def _width_of(self, cells: _Cells) -> int:
+        """What heading and first rows of a column need."""
+        metrics, column = self.fontMetrics(), cells.column
+        em = metrics.averageCharWidth()
+        mark = 2 * em
+        texts = [] if column.check else [cells.text(r) for r in range(min(len(cells.values), _SAMPLED))]
+        # Bold is wider by about a tenth.
+        widest = int(1.1 * max(map(metrics.horizontalAdvance, texts), default=0))
+        widest += _SWATCH + em if cells.swatches is not None else 0
+        heading = max(map(metrics.horizontalAdvance, (column.title, cells.scale.symbol))) + mark
+        return min(max(widest, heading) + mark, 44 * em)
 
     def set_theme(self, theme: Theme) -> None:
         self.frames.theme = theme
@@ -1145,6 +1150,8 @@ class FrameView(_Framed, QTableView):
     ) -> None:
         super().__init__(parent)
         self.row_height = row_height  # in heights of the text
+        self._roomy: int | None = None  # the column that takes the room that is left
+        self._texts_need = 0  # pixels
         self._begin(name, paste=paste, copies_one=copies_one, sortable=sortable)
         self.setShowGrid(False)
         self.setWordWrap(False)
@@ -1163,21 +1170,48 @@ class FrameView(_Framed, QTableView):
         metrics, rows = self.fontMetrics(), self.verticalHeader()
         rows.setMinimumSectionSize(0)  # or rows would never get lower than the style makes an empty heading
         rows.setDefaultSectionSize(int(self.row_height * metrics.height()))
-        least = 2 * metrics.averageCharWidth()
         header = self.horizontalHeader()
-        if header.count() and header.sectionResizeMode(0) == QHeaderView.ResizeMode.Stretch:
-            # Four digits after zeros, and a heading.
+        header.setMinimumSectionSize(2 * metrics.averageCharWidth())
+        if self._roomy is not None:
+            # Four digits after zeros, and a heading; what counts the rows stands before the roomy column.
             heading, number = (metrics.horizontalAdvance(text) for text in ("Efficiency", "−0.001234"))
-            least = max(heading + 13, number + 2 * self._margin())
-        header.setMinimumSectionSize(least)
+            wide = max(heading + 13, number + 2 * self._margin())
+            count = metrics.horizontalAdvance("00000") + 2 * self._margin()
+            for k in range(header.count()):
+                header.setSectionResizeMode(k, QHeaderView.ResizeMode.Fixed)
+                if k != self._roomy:
+                    header.resizeSection(k, count if k < self._roomy else wide)
 
-    def stretch_all(self) -> None:
-        """All columns share the width, and none is narrower than a number and its heading need."""
-        self.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
+    def give_room(self, column: int) -> None:
+        """That column takes the room that the others leave and is as wide as its texts at least; the others
+        are as wide as a number and its heading need, whatever they hold."""
+        self._roomy = column
         self._measure()
+        self.fit()
+
+    def _fill(self) -> None:
+        """Give the roomy column its room."""
+        if self._roomy is not None:
+            header = self.horizontalHeader()
+            left = self.viewport().width() - header.length() + header.sectionSize(self._roomy)
+            header.resizeSection(self._roomy, max(left, self._texts_need))
+
+    @guarded
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._fill()
+
+    def _hide(self) -> None:
+        super()._hide()
+        self._fill()
 
     def fit(self, *, fresh: bool = True) -> None:
         super().fit(fresh=fresh)
+        if self._roomy is not None and self.frames.cells:
+            wide = self._width_of(self.frames.cells[self._roomy])
+            self._texts_need = wide if fresh else max(wide, self._texts_need)
+            self._fill()
+            return
         header = self.horizontalHeader()
         mode = QHeaderView.ResizeMode
         stretched = [k for k, column in enumerate(self.frames.columns) if column.stretch]

@@ -232,6 +232,13 @@ def stylesheet(theme: Theme) -> str:
         QCommandLinkButton:focus {{ padding: 3px 12px; }}
         QCheckBox::indicator:unchecked {{ width: 11px; height: 11px; border: 1px solid {theme.muted};
             border-radius: 2px; background: {theme.background}; }}
+        QTabBar::tab {{ color: {theme.muted}; background: {theme.surface}; padding: 4px 9px;
+            border: 1px solid {theme.grid}; }}
+        QTabBar::tab:hover {{ color: {theme.text}; background: {theme.raised}; }}
+        QTabBar::tab:selected {{ color: {theme.text}; background: {theme.background}; }}
+        QTabBar::tab:top:selected {{ border-top: 3px solid {theme.accent}; padding-top: 2px; }}
+        QTabBar::tab:bottom:selected {{ border-bottom: 3px solid {theme.accent}; padding-bottom: 2px; }}
+        QTabBar::tab:focus:selected {{ color: {theme.accent}; text-decoration: underline; }}
         QToolBar {{ border: none; border-bottom: 1px solid {theme.grid}; spacing: 4px; padding: 0px 2px; }}
         QStatusBar {{ border-top: 1px solid {theme.grid}; }}
         QStatusBar::item {{ border: none; }}

@@ -544,7 +544,7 @@ class TracePage(Page):
             told = f"Import report: {found}. {first.text[:1].upper()}{first.text[1:].removesuffix('.')}"
             told += f". {document.doubt.sentence}" if document.doubt else ""
             show = partial(self.show_panel, "trace")
-            self.tell("report", "notice", told, action="Show report", act=show)
+            self.tell("report", "notice", told, action="Show report", act=show, settled=True)
         else:
             self.tell("report", "notice", "")
 

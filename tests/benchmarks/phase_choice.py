@@ -77,15 +77,21 @@ def programs(which: dict[str, tuple[Program, int]], folder: Path, noise: Sequenc
                 yield case(f"{name}, noise {level:g}", store, [t for _, t in run.truth])
 
 
+#: What EZTrace makes of the life of a process or thread, and of its own end: no phase of the program.
+RECORDERS = {"Working", "EZTrace finalize"}
+
+
 def marked(store: TraceStore) -> list[float]:
     """Boundaries that a trace itself marks: begins and ends (medians) of regions of the program that all
-    processors enter equally often, at most eight times, and stay in for a fiftieth of the run or longer."""
+    processors enter equally often, at most eight times, and stay in for a fiftieth of the run or longer. An
+    end followed by a begin within a fiftieth is one boundary, at the begin."""
     use = build(store)
     curve, made = use.curve(), structure(store, use)
     rows, span = made.stretches, use.curve().duration
-    found: list[float] = []
+    found: list[tuple[float, bool]] = []
     for what in np.unique(rows.what[rows.what >= 0]).tolist():
-        if Structure._kind(made.regions[what])[1] != "program":
+        region = made.regions[what]
+        if Structure._kind(region)[1] != "program" or region.name in RECORDERS:
             continue
         own = rows.taken(rows.what == what).ordered()
         places, count = np.unique(own.where, return_counts=True)
@@ -94,14 +100,16 @@ def marked(store: TraceStore) -> list[float]:
         lasting = np.median(own.end - own.begin)
         if not 0.02 * span <= lasting <= 0.95 * span:
             continue
-        for times in (own.begin, own.end):
-            found += np.median(times.reshape(places.size, -1), axis=0).tolist()
-    inside = sorted(t for t in found if 0.01 * span < t - curve.start < 0.99 * span)
-    kept: list[float] = []
-    for t in inside:
-        if not kept or t - kept[-1] > TOLERANCE * span:
-            kept.append(t)
-    return kept
+        for times, begins in ((own.begin, True), (own.end, False)):
+            found += [(t, begins) for t in np.median(times.reshape(places.size, -1), axis=0).tolist()]
+    inside = sorted((t, begins) for t, begins in found if 0.01 * span < t - curve.start < 0.99 * span)
+    kept: list[tuple[float, bool]] = []
+    for t, begins in inside:
+        if kept and begins and not kept[-1][1] and t - kept[-1][0] < 0.02 * span:
+            kept[-1] = t, True
+        elif not kept or t - kept[-1][0] > TOLERANCE * span:
+            kept.append((t, begins))
+    return [t for t, _ in kept]
 
 
 # ---- rules
@@ -240,6 +248,13 @@ def _print(title: str, cases: Sequence[Case]) -> None:
         )
 
 
+def _same_run(one: Case, other: Case) -> bool:
+    """The same run in another format."""
+    spans = one.curve.duration, other.curve.duration
+    same = one.made.stretches.processors == other.made.stretches.processors
+    return same and abs(spans[0] - spans[1]) < 1e-3 * spans[0]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--traces", type=Path, help="a folder of traces whose regions mark phases")
@@ -263,9 +278,14 @@ def main() -> None:
                     try:
                         with open_trace(path) as store:
                             truth = marked(store)
-                            if truth:
-                                cases.append(case(path.name, store, truth))
-                                print(f"{path.name}: {len(truth)} boundaries")
+                            if not truth:
+                                continue
+                            one = case(path.name, store, truth)
+                            if any(_same_run(one, other) for other in cases):
+                                print(f"{path.name}: a run that is here already")
+                                continue
+                            cases.append(one)
+                            print(f"{path.name}: {len(truth)} boundaries")
                     except DesktopError as error:
                         print(f"{path.name}: {error}")
             _print("Traces whose regions mark phases", cases)

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from desktop.core.choice import choose
+from desktop.core.choice import choose, not_shared
 from desktop.core.curve import StepCurve
 from desktop.core.landmarks import Landmark, Landmarks, Stretches, landmarks
 from desktop.core.phases import fit, fit_breaks
@@ -95,6 +95,19 @@ def test_iterations_are_one_stretch() -> None:
     known = landmarks(stretches(*rows, processors=3), 0.0, 100.0, str)
     assert [e.time_s for e in known.events] == [20.0, 78.0]
     assert known.beating == ((20.0, 78.0, 20),)
+
+
+def test_sizes_that_drift_are_noted_and_cost_more() -> None:
+    """Where one size of messages takes over from the next, and only there."""
+    rows = [(0.0, 30.0, -11, p) for p in range(4)] + [(30.1, 60.0, -10, p) for p in range(4)]
+    rows += [(60.1, 80.0, -5, p) for p in range(4)]
+    made = stretches(*rows, processors=4)
+    known = landmarks(made, 0.0, 100.0, str, next_to=lambda a, b: abs(a - b) == 1)
+    found = [(e.time_s, e.drifting) for e in known.events]
+    assert found == [(30.0, True), (30.1, True), (60.0, False), (60.1, False), (80.0, False)]
+    drifting, plain = known.events[1], known.events[3]
+    assert not_shared(drifting) > not_shared(plain)
+    assert not any(e.drifting for e in landmarks(made, 0.0, 100.0, str).events)
 
 
 def test_what_the_user_marks_is_an_event() -> None:

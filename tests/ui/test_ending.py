@@ -50,11 +50,12 @@ def ended_by(number: int, home: Path, *how: str, ignored: bool = False) -> tuple
     places = {f"XDG_{kind}_HOME": str(home / kind.lower()) for kind in ("STATE", "CONFIG", "DATA")}
     # The cache of compiled kernels is that of all tests.
     environment = {**os.environ, "HOME": str(home), "QT_QPA_PLATFORM": "offscreen", **places}
+    # Whoever runs the tests in the background has it ignored, and the child would inherit that.
+    taken = signal.SIG_IGN if ignored else signal.SIG_DFL
     child = subprocess.Popen(
         [sys.executable, "-c", WINDOW, str(trace), *how],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT, env=environment,
-        # What runs the tests in the background (nohup, a shell's &) has it ignored, which children inherit.
-        preexec_fn=lambda: signal.signal(number, signal.SIG_IGN if ignored else signal.SIG_DFL),
+        preexec_fn=lambda: signal.signal(number, taken),
     )  # fmt: skip
     with child:
         assert child.stdout is not None and child.stderr is not None

@@ -35,9 +35,9 @@ from PySide6.QtWidgets import (
 from pytestqt.qtbot import QtBot
 
 from desktop import resources
-from desktop.core import jit
+from desktop.core import jit, units
 from desktop.data import memory
-from desktop.ui import handbook, units
+from desktop.ui import handbook
 from desktop.ui.about import About, versions_text
 from desktop.ui.app import Windows
 from desktop.ui.commands import COMMON, STEPS, always

@@ -218,6 +218,27 @@ def test_notices_do_not_move_the_page(qtbot: QtBot, frame: Frame) -> None:
     assert trace.curve_view.mapTo(frame, trace.curve_view.rect().topLeft()) == before
 
 
+def test_the_import_report_has_room_of_its_own_and_gives_it_back(qtbot: QtBot, frame: Frame) -> None:
+    trace, bar = opened(qtbot, frame, samples()[0].path), frame.notice_bar
+    QApplication.processEvents()
+    edge = lambda: trace.curve_view.mapTo(frame, trace.curve_view.rect().topLeft()).y()  # noqa: E731 - twice
+    before = edge()
+    trace.tell("report", "notice", "Import report: 1 notice.", action="Show report", settled=True)
+    QApplication.processEvents()
+    assert bar.isVisible() and edge() >= bar.mapTo(frame, bar.rect().bottomLeft()).y()
+    trace.tell_problem("the file has gone", lambda: None)  # comes at any time, so that it moves nothing
+    QApplication.processEvents()
+    moved = edge()
+    assert frame.problem_bar.isVisible() and moved - before <= bar.height() + 2
+    page = frame.show_kind("model")
+    QApplication.processEvents()
+    assert page.centralWidget().contentsMargins().top() == 0, "notices of other pages wait"
+    frame.go_to(trace)
+    frame.notice_bar.dismissed.emit()
+    QApplication.processEvents()
+    assert edge() == before and not bar.isVisible()
+
+
 def test_closing_asks_once_for_all_pages(
     qtbot: QtBot, frame: Frame, traces: list[Path], tmp_path: Path
 ) -> None:

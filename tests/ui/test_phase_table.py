@@ -95,6 +95,23 @@ def test_columns_are_left_out_and_stay_so(qtbot: QtBot, window: TracePage) -> No
     assert not panel.view.isColumnHidden(MEAN) and window.settings.hidden_columns is None
 
 
+def test_names_are_seen_whole_and_take_the_room_that_is_left(window: TracePage) -> None:
+    view = window.panel("table").view
+    name = next(k for k, column in enumerate(COLUMNS) if column.title == "Name")
+    window.workbench.name_phase(0, "Factorization of the leading panel")
+    text = view.frames.text(0, name)
+    assert text.startswith("Factorization")
+    for width in (500, 2600):
+        view.resize(width, 200)
+        header = view.horizontalHeader()
+        assert header.sectionSize(name) > view.fontMetrics().horizontalAdvance(text)
+    assert header.length() == view.viewport().width()
+    numbers = {header.sectionSize(k) for k, column in enumerate(COLUMNS) if k > name and column.shown}
+    assert len(numbers) == 1 and numbers.pop() < header.sectionSize(name) / 2
+    view.set_hidden(["Mean"])
+    assert header.length() == view.viewport().width()
+
+
 def test_it_is_copied_in_all_forms_as_it_is_sorted(qtbot: QtBot, window: TracePage) -> None:
     panel: TablePanel = window.panel("table")
     panel.view.sortByColumn(MEAN, DOWN)

@@ -36,9 +36,9 @@ def test_a_process_that_has_copied_html_ends_in_peace() -> None:
     code = (
         "from PySide6.QtWidgets import QApplication\n"
         "app = QApplication(['x', '-platform', 'offscreen'])\n"
-        "from desktop.ui.tables import Column, FrameView, Row, html\n"
+        "from desktop.ui.tables import Column, FrameView, TableRow, html\n"
         "table = FrameView('Rows')\n"
-        "table.show_rows([Column('Name')], [Row(('a',))])\n"
+        "table.show_rows([Column('Name')], [TableRow(('a',))])\n"
         "table.copy(html, everything=True)\n"
         "assert '<td>a</td>' in app.clipboard().mimeData().html()\n"
     )

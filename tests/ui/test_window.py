@@ -794,6 +794,26 @@ def test_what_counts_most_and_the_table_follow_the_size_of_text(opened: TracePag
     assert sizes() == before
 
 
+def test_figures_beside_the_fit_keep_their_room_whatever_they_say(opened: TracePage) -> None:
+    panel = opened.panel("phases")
+    QApplication.processEvents()
+    sizes = lambda: [w.size() for w in (panel.break_picture, *panel._values.values())]  # noqa: E731 - thrice
+    before, value = sizes(), panel._values["suggestion"]
+    long = "n = 4: 3 of 3 breakpoints at structure events, such as 876.4 ms (<b>solve</b> begins); " * 4
+    for figure in panel._values.values():
+        figure.say(long)
+    QApplication.processEvents()
+    assert sizes() == before
+    assert (
+        value.text().count("\n") == 1 and value.text().endswith("…") and value.text().startswith("n = 4: 3")
+    )
+    assert "begins);" in value.toolTip() and "<b>" not in value.toolTip(), "all of it, and no markup"
+    for figure in panel._values.values():
+        figure.say("–")
+    QApplication.processEvents()
+    assert sizes() == before and "begins" not in value.toolTip()
+
+
 def test_bytes_are_counted() -> None:
     assert [quantity(v, "B") for v in (0.0, 1.0, 999.0, 1.5, 1000.0)] == [
         "0 B",

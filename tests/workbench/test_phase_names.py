@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from desktop.core.phases import fit
+from desktop.resources import samples
 from desktop.workbench.workbench import Workbench
 from tests.inline import Inline
 from tests.programs.catalogue import lu
@@ -58,3 +60,22 @@ def test_a_phase_is_named_by_the_user_and_keeps_it(bench: Workbench) -> None:
     assert bench.snapshot.fit.names[1] == "the heart of it"
     bench.history.undo()
     assert bench.snapshot.fit.names == found
+
+
+def test_names_state_no_other_computing_than_the_table() -> None:
+    """Every rank begins at another time: before, it is measured at nothing and computes nothing."""
+    made = Workbench(executors={name: Inline() for name in ("store", "fit", "sweep", "statistics")})
+    try:
+        made.open(next(one for one in samples() if "EZTrace" in one.title).path)
+        if made.snapshot.problem is not None and "otf2" in made.snapshot.problem.sentence.lower():
+            pytest.skip("the OTF2 library has no wheel for this Python")
+        rows = []
+        for n in (2, 3, 4, 6):
+            made.set_n(n)
+            rows += made.snapshot.rows
+        said = [(row, found) for row in rows if (found := re.match(r"computing (\d+) %", row.name))]
+        assert said and all(abs(float(found[1]) - 100 * row.efficiency) < 1 for row, found in said)
+        waiting = [row for row in rows if row.name.startswith("MPI_Barrier")]
+        assert waiting and all(row.efficiency < 0.005 for row in waiting)
+    finally:
+        made.close()

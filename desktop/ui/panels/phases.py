@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from PySide6.QtCore import QEvent, QObject, QSignalBlocker, QSize, Qt, QTimer
-from PySide6.QtGui import QKeyEvent, QResizeEvent
+from PySide6.QtGui import QFont, QFontMetrics, QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
@@ -30,6 +30,7 @@ from desktop.ui.guard import guarded
 from desktop.ui.mnemonics import rename
 from desktop.ui.pages import fill_layout, set_up
 from desktop.ui.panels import PanelSpec
+from desktop.ui.plots.notes import plain
 from desktop.ui.plots.sweep_plots import BreakPicture, EpsilonPlot
 from desktop.workbench.workbench import N_LIMIT, Snapshot, Workbench
 
@@ -43,6 +44,8 @@ _EDITING = {
 
 #: Characters of width below which figures stand below their names.
 _NARROW = 38
+#: Lines of those figures that are sentences.
+_ROOM = {"suggestion": 2, "second": 2}
 #: A fit that takes longer (ms) is announced; others would make the figures flicker.
 PATIENCE = 200
 
@@ -90,13 +93,73 @@ class NumberBox(QSpinBox):
 
 
 class Figure(QLabel):
-    """A text whose room grows with it and then stays, so that what lies below does not jump."""
+    """A text in the room of so many lines, whatever it says, so that what lies below it stays where it is.
+    What does not fit stands in the tip below what the figure is."""
+
+    def __init__(self, what: str, lines: int) -> None:
+        super().__init__()
+        self._what, self._lines, self._whole = what, lines, ""
+        self.setTextFormat(Qt.TextFormat.PlainText)  # names of regions are strangers'
+        self.setAlignment(Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft)
+        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+
+    @property
+    def whole(self) -> str:
+        return self._whole
+
+    def say(self, text: str) -> None:
+        if text != self._whole:
+            self._whole = text
+            self._fit()
+
+    def explain(self, what: str) -> None:
+        """What the figure is."""
+        self._what = what
+        self._tip()
+
+    def _fit(self) -> None:
+        text = "\n".join(_lines(self._whole, self.font(), self.width(), self._lines))
+        if text != self.text():
+            self.setText(text)
+        self._tip()
+
+    def _tip(self) -> None:
+        cut = self._whole if self.text().endswith("…") else ""
+        self.setToolTip(plain("\n".join(part for part in (cut, self._what) if part)))
+        self.setAccessibleDescription(self._whole)
+
+    @guarded(otherwise=QSize)
+    def sizeHint(self) -> QSize:
+        return QSize(0, self._lines * self.fontMetrics().lineSpacing() + 1)
+
+    @guarded(otherwise=QSize)
+    def minimumSizeHint(self) -> QSize:
+        return self.sizeHint()
 
     @guarded
     def resizeEvent(self, event: QResizeEvent) -> None:
-        same = event.size().width() == event.oldSize().width()
-        self.setMinimumHeight(self.height() if same else 0)
         super().resizeEvent(event)
+        self._fit()
+
+    @guarded
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.FontChange:
+            self._fit()
+
+
+def _lines(text: str, font: QFont, width: int, most: int) -> list[str]:
+    """At most so many lines of that width; the last ends in an ellipsis if it is not the end of the text."""
+    metrics = QFontMetrics(font)
+    if most == 1 or metrics.horizontalAdvance(text) <= width:
+        return [metrics.elidedText(text, Qt.TextElideMode.ElideRight, width)]
+    words, first = text.split(" "), 1
+    while first < len(words) and metrics.horizontalAdvance(" ".join(words[: first + 1])) <= width:
+        first += 1
+    return [
+        metrics.elidedText(" ".join(words[:first]), Qt.TextElideMode.ElideRight, width),
+        *_lines(" ".join(words[first:]), font, width, most - 1),
+    ]
 
 
 class PhasesPanel(QScrollArea):
@@ -184,7 +247,7 @@ class PhasesPanel(QScrollArea):
         grid.setHorizontalSpacing(12)
         grid.setVerticalSpacing(3)
         grid.setColumnStretch(1, 1)
-        self._values: dict[str, QLabel] = {}
+        self._values: dict[str, Figure] = {}
         rows = (
             ("epsilon", "Error ε", _EPSILON),
             (
@@ -205,13 +268,10 @@ class PhasesPanel(QScrollArea):
         self._titles: dict[str, QLabel] = {}
         for i, (name, title, tip) in enumerate(rows):
             label = set_up(QLabel(title), alignment=Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft)
-            value = Figure()
+            value = Figure(tip, _ROOM.get(name, 1))
             value.setObjectName(f"fact_{name}")
-            value.setWordWrap(True)
             value.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-            value.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Minimum)
-            for widget in (label, value):
-                widget.setToolTip(tip)
+            label.setToolTip(tip)
             grid.addWidget(label, 2 * i, 0)
             self._values[name], self._titles[name] = value, label
 
@@ -239,7 +299,6 @@ class PhasesPanel(QScrollArea):
         for column in (1, 2):
             self._controls.setColumnStretch(column, 0 if narrow and column == 2 else 1)
         for i, value in enumerate(self._values.values()):
-            value.setMinimumHeight(0)
             self._facts.addWidget(value, *((2 * i + 1, 0, 1, 2) if narrow else (2 * i, 1)))
 
     @guarded
@@ -293,8 +352,8 @@ class PhasesPanel(QScrollArea):
         rename(self._n_label, "Parameters" if budget else "Phases")
         weighted = phases.model == "mixed"
         self._titles["epsilon"].setText("Error ε, weighted" if weighted else "Error ε")
-        for label in (self._titles["epsilon"], self._values["epsilon"]):
-            label.setToolTip(_WEIGHTED if weighted else _EPSILON)
+        self._titles["epsilon"].setToolTip(_WEIGHTED if weighted else _EPSILON)
+        self._values["epsilon"].explain(_WEIGHTED if weighted else _EPSILON)
         self._refit.setVisible(phases.breaks is not None)
         self._refit.setToolTip(_AS_SUGGESTED if phases.suggested else _BY_HAND)
         for widget in (self.model, self.n, self.slider, self.events, self._suggested):
@@ -304,18 +363,18 @@ class PhasesPanel(QScrollArea):
         fit, run = new.fit, new.run
         if fit is None or run is None or not new.rows:
             for value in self._values.values():
-                value.setText("–")
+                value.say("–")
             return
         worst = max(range(len(new.rows)), key=lambda i: new.rows[i].error)
         rms = math.sqrt(max(0.0, fit.sse) / run.curve.duration)
         refining = "  (refining)" if new.refining else ""
-        self._values["epsilon"].setText(f"{digits(fit.epsilon)} proc·√s{refining}")
-        self._values["worst"].setText(
-            f"phase {worst + 1} of {len(new.rows)}, r.m.s. {digits(new.rows[worst].rms, 3)}"
+        self._values["epsilon"].say(f"{digits(fit.epsilon)} proc·√s{refining}")
+        self._values["worst"].say(
+            f"phase {worst + 1} of {len(new.rows)}, r.m.s. {digits(new.rows[worst].rms, 3)} proc"
         )
-        self._values["sse"].setText(f"{digits(fit.sse)} proc²·s, r.m.s. {digits(rms, 3)}")
-        self._values["equal"].setText(self._equal_text(new))
-        self._values["certificate"].setText(self._certificate_text(new))
+        self._values["sse"].say(f"{digits(fit.sse)} proc²·s, r.m.s. {digits(rms, 3)} proc")
+        self._values["equal"].say(self._equal_text(new))
+        self._values["certificate"].say(self._certificate_text(new))
 
     @staticmethod
     def _equal_text(new: Snapshot) -> str:
@@ -343,13 +402,13 @@ class PhasesPanel(QScrollArea):
         if suggestion is not None:
             self._suggested.setText(f"Use n = {suggestion.n}")
             self._suggested.setToolTip(suggestion.reason)
-            self._values["suggestion"].setText(f"n = {suggestion.n}: {suggestion.reason}")
+            self._values["suggestion"].say(f"n = {suggestion.n}: {suggestion.reason}")
             second = suggestion.runner_up
-            self._values["second"].setText("–" if second is None else f"n = {second[0]}: {second[1]}")
+            self._values["second"].say("–" if second is None else f"n = {second[0]}: {second[1]}")
         else:
             waiting = "none, fitting every n was given up" if new.given_up else "working it out…"
-            self._values["suggestion"].setText(waiting if new.run is not None else "–")
-            self._values["second"].setText("–")
+            self._values["suggestion"].say(waiting if new.run is not None else "–")
+            self._values["second"].say("–")
         first = int(sweep.n[0]) if sweep is not None else 1
         model = new.project.phases.model
         errors = sweep.epsilon if sweep is not None else ()

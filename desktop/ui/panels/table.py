@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtWidgets import QHeaderView, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from desktop.ui.pages import fill_layout, set_up
 from desktop.ui.panels import PanelSpec
@@ -58,12 +58,9 @@ class TablePanel(QWidget):
     def __init__(self, workbench: Workbench) -> None:
         super().__init__()
         self._workbench = workbench
-        self.view = set_up(FrameView("Phases", copies_one=True, row_height=1.4), objectName="phase_table")
+        self.view = set_up(FrameView("Phases", copies_one=True, row_height=1.25), objectName="phase_table")
         self.view.show_frame(None, COLUMNS)
-        self.view.stretch_all()
-        header = self.view.horizontalHeader()
-        header.setSectionResizeMode(1, QHeaderView.ResizeMode.Interactive)  # a name needs more than a number
-        header.resizeSection(1, 13 * self.fontMetrics().height())
+        self.view.give_room(1)  # to the names
         self.model = self.view.frames
         self.model.edited.connect(lambda row, _, text: workbench.name_phase(int(row), text))
         self.view.chosen.connect(workbench.select_phase)
