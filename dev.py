@@ -230,8 +230,10 @@ def tests(arguments: list[str]) -> None:
         finally:
             warm_up.terminate()
     # A file stays in one process: its tests share what is dear to make. One process more than cores, for
-    # a quarter of their time tests wait for windows, disks and other processes.
+    # a quarter of their time tests wait for windows, disks and other processes. The order of the files is
+    # that of tests/conftest.py, not that of how many tests are in them.
     side_by_side = ("-n", str(min((os.cpu_count() or 1) + 1, 4)), "--dist", "loadfile")
+    side_by_side += ("--no-loadscope-reorder",)
     run(PYTHON, "-m", "pytest", *side_by_side, *arguments, QT_QPA_PLATFORM="offscreen")
 
 

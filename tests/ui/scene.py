@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
@@ -88,12 +89,14 @@ class Scene:
         return [page for frame in self.windows._open for page in frame.all_pages]
 
     def settle(self) -> None:
-        """Until nothing is being computed, and a little longer."""
-        for _ in range(3000):
-            QApplication.processEvents()
-            if not any(self._busy(page) for page in self.pages):
-                break
+        """Until nothing is being computed, and a little longer. TimeoutError: it goes on for minutes."""
+        end = time.monotonic() + 300  # where much else runs, kernels are compiled for long
+        QApplication.processEvents()
+        while busy := [page for page in self.pages if self._busy(page)]:
+            if time.monotonic() > end:
+                raise TimeoutError(f"{busy} are still busy")
             QTest.qWait(10)
+            QApplication.processEvents()
         for _ in range(5):  # a panel makes what shows results in one turn and fills it in the next
             QTest.qWait(1)
 
