@@ -21,6 +21,7 @@ import sys
 import sysconfig
 import venv
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
@@ -226,7 +227,8 @@ def tests(arguments: list[str]) -> None:
             run(PYTHON, "-m", "ruff", "format", "--check", "--quiet", ".")
             run(PYTHON, "-m", "ruff", "check", "--quiet", ".")
             run(PYTHON, "-m", "mypy")
-            warm_up.wait()
+            with suppress(subprocess.TimeoutExpired):
+                warm_up.wait(300)
         finally:
             warm_up.terminate()
     # A file stays in one process: its tests share what is dear to make. One process more than cores, for

@@ -820,7 +820,7 @@ def test_figures_beside_the_fit_keep_their_room_whatever_they_say(opened: TraceP
 
 def test_the_best_possible_error_is_no_higher_than_the_sweep_found() -> None:
     curve = StepCurve([0, 2, 3, 5, 7], [4, 1, 2, 5], 5)
-    swept, by_hand = phases.sweep(curve, 4, "constant"), phases.fit_breaks(curve, [0, 0.5, 7], "constant")
+    swept, by_hand = phases.sweep(curve, "constant", 4), phases.fit_breaks(curve, [0, 0.5, 7], "constant")
     best = swept.fit(2)
     assert best.upper < by_hand.upper
     shown = SimpleNamespace(fit=by_hand, sweep=swept, project=Project(PhaseSettings("constant", 2)))
