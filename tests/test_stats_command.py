@@ -15,6 +15,7 @@ from desktop import cli
 from desktop.data.explain import SINGLE
 from desktop.data.opening import open_trace
 from desktop.data.statistics import statistics
+from desktop.resources import samples
 from tests.data_layer import archives
 
 KEYS = {
@@ -109,3 +110,10 @@ def test_wrong_words_are_said(trace, capsys) -> None:  # type: ignore[no-untyped
     code, _, err = run(capsys, "stats", trace, "--start", 9)
     assert code == 1 and "outside the curve" in err
     assert run(capsys, "stats", trace, "--json", "--csv")[0] == 2
+
+
+def test_phases_are_those_of_the_other_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    """Breakpoints of the sample may lie in ranges in which structure events are."""
+    file = samples()[0].path
+    shown = [json.loads(run(capsys, word, file, "-n", 4, "--json")[1]) for word in ("phases", "stats")]
+    assert any(shown[0]["break_events"]) and shown[0]["breaks_s"] == shown[1]["breaks_s"]

@@ -13,6 +13,7 @@ from desktop.core.labels import DEFAULT_MODEL, MODELS
 
 if TYPE_CHECKING:
     from desktop.core.curve import StepCurve
+    from desktop.core.landmarks import Landmarks
     from desktop.core.phases import PhaseFit
     from desktop.data.store import TraceStore
     from desktop.data.utilization import Utilization
@@ -150,16 +151,31 @@ def span_of(options: argparse.Namespace, ends: tuple[float, float]) -> tuple[flo
     )
 
 
-def fit_as_asked(curve: StepCurve, options: argparse.Namespace) -> PhaseFit:
-    """The phases asked for."""
+def structure_events(
+    store: TraceStore, use: Utilization, curve: StepCurve, options: argparse.Namespace
+) -> Landmarks | None:
+    """Those of a run, or of its part; None where the curve alone is asked for."""
+    from desktop.data.presence import structure
+    from desktop.workbench.model import marks_of
+
+    if options.phases.pure or getattr(options, "curve_only", False):
+        return None
+    with terminal_progress() as progress:
+        return structure(store, use, progress).known(curve, marks_of(options.kept.annotations))
+
+
+def fit_as_asked(curve: StepCurve, options: argparse.Namespace, known: Landmarks | None) -> PhaseFit:
+    """The phases asked for; of equally good breakpoints those at events that are `known`, as in the
+    window."""
     from desktop.core.phases import fit, fit_breaks
-    from desktop.core.selection import AS_SUGGESTED
+    from desktop.core.selection import AS_SUGGESTED, at_events
 
     phases = options.phases
     if phases.breaks is not None:
         found = fit_breaks(curve, phases.breaks, phases.model, degrees=phases.degrees)
         return replace(found, note=AS_SUGGESTED) if phases.suggested else found
-    return fit(curve, phases.n, phases.model, locked=phases.locked)
+    found = fit(curve, phases.n, phases.model, locked=phases.locked)
+    return at_events(curve, found, known, phases.locked)
 
 
 def check_budget(model: str, n: int | None) -> None:

@@ -19,6 +19,7 @@ from desktop.commands.asked import (
     open_as_asked,
     positive,
     settle,
+    structure_events,
     utilization,
     window_of,
 )
@@ -30,7 +31,6 @@ from desktop.commands.terminal import (
     print_csv,
     print_doubt,
     print_json,
-    terminal_progress,
 )
 from desktop.core.labels import DEGREES
 from desktop.core.units import si
@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from desktop.core.phase_names import Doings
     from desktop.core.phase_stats import PhaseRow
     from desktop.core.phases import PhaseFit
-    from desktop.data.store import TraceStore
-    from desktop.data.utilization import Utilization
 
 #: Columns of a phase in JSON and CSV; attributes of `desktop.core.phase_stats.PhaseRow`.
 PHASE_COLUMNS = (
@@ -88,7 +86,7 @@ def main(options: argparse.Namespace) -> int:
     with open_as_asked(options.trace) as store:
         use = utilization(store, options)
         curve = window_of(use.curve(), options)
-        known = _structure(store, use, curve, options)
+        known = structure_events(store, use, curve, options)
         if options.max_n:
             _print_sweep(curve, options, known, in_doubt(store))
         else:
@@ -96,19 +94,6 @@ def main(options: argparse.Namespace) -> int:
         if not (options.json or options.csv):
             print_doubt(store)
         return outcome(store)
-
-
-def _structure(
-    store: TraceStore, use: Utilization, curve: StepCurve, options: argparse.Namespace
-) -> Landmarks | None:
-    """The structure events of a run, or of its part; None where the curve alone is asked for."""
-    from desktop.data.presence import structure
-    from desktop.workbench.model import marks_of
-
-    if options.curve_only or options.phases.pure:
-        return None
-    with terminal_progress() as progress:
-        return structure(store, use, progress).known(curve, marks_of(options.kept.annotations))
 
 
 def _print_sweep(
@@ -173,11 +158,9 @@ def _print_phases(
 ) -> None:
     from desktop.core.phase_names import phase_names
     from desktop.core.phase_stats import phase_table
-    from desktop.core.selection import at_events, events_at
+    from desktop.core.selection import events_at
 
-    model = fit_as_asked(curve, options)
-    if options.phases.breaks is None:
-        model = at_events(curve, model, known, options.phases.locked)
+    model = fit_as_asked(curve, options, known)
     names = phase_names(doings, model.breaks, options.kept.given_names, options.kept.names)
     model = replace(model, names=names)
     phases, events = phase_table(curve, model), events_at(model, known)

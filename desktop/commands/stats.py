@@ -19,6 +19,7 @@ from desktop.commands.asked import (
     fit_as_asked,
     open_as_asked,
     settle,
+    structure_events,
     utilization,
     window_of,
 )
@@ -57,7 +58,7 @@ def main(options: argparse.Namespace) -> int:
         names, ranges = ["run" if curve is use.curve() else "window"], [(curve.start, end)]
         levels, breaks = [curve.mean], [curve.start, end]
         if by_phase:
-            model = fit_as_asked(curve, options)
+            model = fit_as_asked(curve, options, structure_events(store, use, curve, options))
             breaks = model.breaks.tolist()
             ranges += itertools.pairwise(breaks)
             names += [f"phase {i}" for i in range(1, model.n + 1)]
@@ -120,8 +121,8 @@ def _print_stats(
         for row, exclusive, inclusive in zip(rows, own, whole, strict=True):
             name = printable(row.name, 32)
             print(
-                f"  {name:<32}{100 * row.share:>7.1f}%{exclusive:>10}s exclusive"
-                f"{inclusive:>10}s inclusive{row.calls:>10} calls"
+                f"  {name:<32}{100 * row.share:>7.1f}%{exclusive:>11}s exclusive"
+                f"{inclusive:>11}s inclusive{row.calls:>8} calls"
             )
         replayed = stats.replayed
         if replayed is not None and replayed.waiting_s is not None and replayed.transfer_s is not None:

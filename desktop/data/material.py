@@ -22,7 +22,7 @@ from desktop.core.labels import ACTIVITIES
 from desktop.core.phase_names import phase_names
 from desktop.core.phase_stats import PhaseRow, phase_table
 from desktop.core.phases import PhaseFit, Sweep, fit_breaks
-from desktop.core.selection import Suggestion, search
+from desktop.core.selection import Suggestion, at_events, search
 from desktop.data.consistency import doubt
 from desktop.data.events import Activity
 from desktop.data.message_filter import MessageFilter
@@ -235,7 +235,10 @@ def gather(
         n = suggestion.n if subject.n is None else subject.n
         if n < int(swept.n[0]):
             raise ValueError(f"{n} is fewer than the {int(swept.n[0])} that model and locked breaks need")
-        fit = suggestion.fit(curve, swept) if subject.n is None else swept.fit(n)
+        if subject.n is None:
+            fit = suggestion.fit(curve, swept)
+        else:
+            fit = at_events(curve, swept.fit(n), known, subject.locked)
     names = phase_names(found.doings(curve), fit.breaks, subject.phase_names, subject.names)
     fit = replace(fit, names=names)
     progress.step(0.7, 1, "timeline")
