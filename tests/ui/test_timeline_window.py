@@ -882,7 +882,7 @@ def test_what_is_painted_while_panning_is_what_a_new_picture_shows(
     opened.workbench.set_n(4)
     view.rows_changed()
     view.zoom_to(0.2, 0.6)
-    settle(qtbot, opened)
+    settle_unseen(qtbot, opened)  # the tile of a view comes once it rests
     monkeypatch.setattr(view.tiles, "_make", lambda view: None)  # no sharper ones come
     whole = timeline_view._uncovered
     covered: list[int] = []

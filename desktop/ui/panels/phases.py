@@ -367,8 +367,8 @@ class PhasesPanel(QScrollArea):
             return
         worst = max(range(len(new.rows)), key=lambda i: new.rows[i].error)
         rms = math.sqrt(max(0.0, fit.sse) / run.curve.duration)
-        refining = "  (refining)" if new.refining else ""
-        self._values["epsilon"].say(f"{digits(fit.epsilon)} proc·√s{refining}")
+        unit = ", refining" if new.refining else " proc·√s"  # there is no room for both
+        self._values["epsilon"].say(digits(fit.epsilon) + unit)
         self._values["worst"].say(
             f"phase {worst + 1} of {len(new.rows)}, r.m.s. {digits(new.rows[worst].rms, 3)} proc"
         )
