@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import gc
 import threading
+import time
 import weakref
 
+from PySide6.QtCore import QEvent
+
+from desktop.resources import samples
 from desktop.ui.app import Garbage
+from desktop.ui.frame import Frame
 
 
 class Cycle:
@@ -34,3 +39,25 @@ def test_cycles_are_freed_in_the_window_s_thread(qtbot, qapp, monkeypatch):
         assert freed == [threading.main_thread()] and len(kept) == 5_000
     finally:
         keeper.deleteLater()
+
+
+def test_a_closed_window_is_freed(qapp) -> None:
+    """With all that it held, such as its trace; signals of what has no parent must not keep it."""
+    frame = Frame()
+    frame.show()
+    frame.trace.open_path(samples()[0].path)
+    until = time.monotonic() + 60
+    while time.monotonic() < until and (frame.trace.busy or frame.trace.workbench.snapshot.fit is None):
+        qapp.processEvents()
+    assert frame.trace.workbench.snapshot.fit is not None
+    frame.grab()
+    kept = [weakref.ref(frame), weakref.ref(frame.trace), weakref.ref(frame.trace.workbench)]
+    frame.close()
+    frame.deleteLater()
+    del frame
+    until = time.monotonic() + 10
+    while time.monotonic() < until and any(one() is not None for one in kept):
+        qapp.processEvents()
+        qapp.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+        gc.collect()
+    assert not any(one() is not None for one in kept)

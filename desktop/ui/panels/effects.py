@@ -45,7 +45,7 @@ class EffectsPanel(SidePanel):
         self.where.setTextInteractionFlags(
             Qt.TextInteractionFlag.LinksAccessibleByMouse | Qt.TextInteractionFlag.LinksAccessibleByKeyboard
         )
-        self.where.linkActivated.connect(lambda phase: workbench.select_phase(int(phase)))
+        self.where.linkActivated.connect(self._go_to_phase)
         self.region_label = QLabel("Region o&f factor")
         self.region = set_up(QComboBox(), accessibleName="Region of the factor")
         self.region.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
@@ -158,6 +158,9 @@ class EffectsPanel(SidePanel):
             f"{self.picture.currentText()} of {len(shown.effects.effects)} effects, which stand in the table"
         )
         self.chart.set_content(content, content.empty or told)
+
+    def _go_to_phase(self, phase: str) -> None:
+        self._workbench.select_phase(int(phase))
 
     def _turn(self) -> None:
         """Show the table and the chart that are chosen."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from PySide6.QtCore import QModelIndex
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from desktop.ui.pages import fill_layout, set_up
@@ -62,10 +63,17 @@ class TablePanel(QWidget):
         self.view.show_frame(None, COLUMNS)
         self.view.give_room(1)  # to the names
         self.model = self.view.frames
-        self.model.edited.connect(lambda row, _, text: workbench.name_phase(int(row), text))
+        self.model.edited.connect(self._rename)
         self.view.chosen.connect(workbench.select_phase)
-        self.view.clicked.connect(lambda index: workbench.select_phase(self.model.row_of(index)))
+        self.view.clicked.connect(self._select)
         fill_layout(QVBoxLayout(self), self.view, margins=0)
+
+    # Methods, as a function of its own would keep the workbench for as long as the table's model.
+    def _rename(self, row: Any, _column: int, text: Any) -> None:
+        self._workbench.name_phase(int(row), text)
+
+    def _select(self, index: QModelIndex) -> None:
+        self._workbench.select_phase(self.model.row_of(index))
 
     def show_snapshot(self, old: Snapshot, new: Snapshot) -> None:
         if new.rows is not old.rows:
