@@ -88,8 +88,8 @@ def lines(runs: list[Recorded], facts: dict[str, Any]) -> list[str]:
     for one, fact in zip(runs, told, strict=True):
         use = fact["utilization"]
         result.append(
-            f"{one.folder}: {fact['totals']['events']} events of {use['processors']} processors in "
-            f"{fact['duration_s']:.4g} s, of which {use['mean']:.3g} compute on average"
+            f"{one.folder}: {fact['totals']['events']} events in {fact['duration_s']:.4g} s, "
+            f"on average {use['mean']:.3g} of {use['processors']} processors computing"
         )
     names = " ".join(str(one.folder) for one in runs)
     if not can_show():
