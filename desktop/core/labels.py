@@ -10,8 +10,8 @@ ACTIVITIES = {
     "idle": "Idle",
     "unmeasured": "Not measured",
 }
-#: Kinds of a phase, by the degree of its polynomial.
-DEGREES = ("constant", "linear", "quadratic")
+#: Kinds of a phase, by the degree of its polynomial; the last two are no polynomials.
+DEGREES = ("constant", "linear", "quadratic", "periodic", "saturating")
 #: Names of the models of phases.
 MODELS = {
     "constant": "Constant",
@@ -19,5 +19,7 @@ MODELS = {
     "quadratic": "Quadratic",
     "mixed": "Mixed",
     "budget": "Budget",
+    "periodic": "Periodic",
+    "saturation": "Saturation",
 }
 DEFAULT_MODEL = "mixed"
