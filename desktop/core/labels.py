@@ -22,4 +22,6 @@ MODELS = {
     "periodic": "Periodic",
     "saturation": "Saturation",
 }
+#: Models that have a period or a time constant.
+OWN_BASIS = ("periodic", "saturation")
 DEFAULT_MODEL = "mixed"

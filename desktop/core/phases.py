@@ -51,8 +51,6 @@ _TIGHT = 1e-6
 _SNAP = 4
 #: Numbers of coefficients by degree; what a phase costs in the budget model is one more, for its start.
 TERMS = np.array([1, 2, 3, 4, 3])
-# Models that need a basis.
-_OWN = ("periodic", "saturation")
 # Share of the (squared) tolerance by degree: the paper's weights 2, 4/3, 1 for its mixed model.
 _SHARE = np.array([0.5, 0.75, 1.0])
 
@@ -603,14 +601,14 @@ def _least_n(model: str, stretches: int) -> int:
 
 def _degree_of(model: str) -> int:
     """Of all phases of a model with one degree."""
-    return 3 + _OWN.index(model) if model in _OWN else MODELS.index(model)
+    return 3 + labels.OWN_BASIS.index(model) if model in labels.OWN_BASIS else MODELS.index(model)
 
 
 def _checked(curve: StepCurve, model: str, basis: Basis | None) -> Basis | None:
     """The basis, as far as the model reads it; searched where the model needs one and none is given."""
     if model not in MODELS:
         raise ValueError(f"the model must be one of {', '.join(MODELS)}, got {model!r}")
-    if model not in _OWN:
+    if model not in labels.OWN_BASIS:
         return basis if model == "budget" else None
     if basis is None:
         return basis_of(curve, model)

@@ -86,6 +86,11 @@ class Basis(NamedTuple):
     model: str
     rate: float
 
+    @classmethod
+    def of(cls, model: str, seconds: float) -> Basis:
+        """With a period, or a time constant, of so many seconds."""
+        return cls(model, (2 * math.pi if model == "periodic" else 1) / seconds)
+
     @property
     def space(self) -> int:
         return PERIODIC if self.model == "periodic" else SATURATING

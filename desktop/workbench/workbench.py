@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from desktop.core.labels import OWN_BASIS
 from desktop.data import memory
 from desktop.data.naming import run_name
 from desktop.progress import Progress
@@ -377,9 +378,16 @@ class Workbench(EditBench[Snapshot, Project]):
             return
         n = phases.n
         if fit is not None and "budget" in (model, phases.model):
-            n = int((fit.degree + 2).sum()) if model == "budget" else fit.n
+            n = int((fit.degree.clip(max=2) + 2).sum()) if model == "budget" else fit.n
             n = max(n, least_n(model, phases.locked))
-        self._edit_phases(f"choose {model} phases", "model", replace(phases.free(), model=model, n=n))
+        chosen = replace(phases.free(), model=model, n=n, seconds=None)
+        self._edit_phases(f"choose {model} phases", "model", chosen)
+
+    def set_seconds(self, seconds: float | None) -> None:
+        """The period of periodic phases, the time constant of saturating ones; None: as searched."""
+        phases = self._phases
+        if seconds != phases.seconds and phases.model in OWN_BASIS:
+            self._edit_phases("set the period", None, replace(phases.free(), seconds=seconds))
 
     def use_suggestion(self) -> None:
         if self.snapshot.suggestion is not None:
@@ -924,7 +932,7 @@ class Workbench(EditBench[Snapshot, Project]):
         from desktop.core.selection import at_events
 
         begun = time.perf_counter()
-        found = fit(run.curve, phases.n, phases.model, locked=phases.locked, stop=stop)
+        found = fit(run.curve, phases.n, phases.model, locked=phases.locked, stop=stop, basis=phases.basis)
         fits.pace[phases.model] = (time.perf_counter() - begun) / phases.n
         return at_events(run.curve, found, None if phases.pure else known, phases.locked)
 
