@@ -33,7 +33,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from desktop.core import labels, partition
 from desktop.core.curve import StepCurve
-from desktop.core.spaces import Basis, natural, values, with_basis
+from desktop.core.spaces import Basis, at_start, natural, values, with_basis
 from desktop.core.tree import MomentTree
 from desktop.progress import ENDING, Cancelled
 
@@ -142,7 +142,9 @@ class PhaseFit:
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """The columns (n,) of `to_frame`."""
-        powers = np.where(np.arange(self.powers.shape[1]) <= self.degree[:, None], self.powers, 0.0)
+        powers = np.where(np.arange(3) <= self.degree[:, None], self.powers[:, :3], 0.0)
+        for k in np.flatnonzero(self.degree > 2).tolist():
+            powers[k] = at_start(int(self.degree[k]), self.rate, self.powers[k])
         return {
             "phase": np.arange(1, self.n + 1),
             "start_s": self.breaks[:-1],

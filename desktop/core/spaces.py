@@ -546,3 +546,11 @@ def natural(degree: int, rate: float, width: float, c: NDArray[np.float64]) -> N
     scale = 3 * c[2] / x**2
     line = c[1] - scale * a
     return np.array([c[0] - scale * ratio - line, line / h, scale * (1.0 if rate > 0 else e * e), 0.0])
+
+
+def at_start(degree: int, rate: float, powers: NDArray[np.float64]) -> tuple[float, float, float]:
+    """Value, slope and half the second derivative at the start of a phase, of its `natural` coefficients."""
+    level, slope, c, d = powers.tolist()
+    if degree == PERIODIC:
+        return level + c, slope + rate * d, -rate * rate * c / 2
+    return level + c, slope - rate * c, rate * rate * c / 2

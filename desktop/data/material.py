@@ -76,8 +76,8 @@ class Subject:
 
     `model`, `basis`, `n` (None: the suggested number), `locked` and `breaks` (all inner ones, set by hand;
     seconds) are the fit, with `degrees` of the phases between `breaks` as `fit_breaks` takes them; `marks`
-    are drawn on the curve; `names`: what regions are called instead. `limit`: the only range of time (seconds)
-    that is analysed, None for the whole run. `pure`: fits and suggestion by the curve alone;
+    are drawn on the curve; `names`: what regions are called instead. `limit`: the only range of time
+    (seconds) that is analysed, None for the whole run. `pure`: fits and suggestion by the curve alone;
     `phase_names`: what phases are called by the user, each by a time inside of it (s). `store` None: there is
     nothing to draw yet.
     """

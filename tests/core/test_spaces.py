@@ -140,6 +140,15 @@ def test_values_are_those_of_the_functions(model: str, degree: int, terms: int, 
     rows = phase_table(curve, found)
     assert [len(row.coefficients) for row in rows] == [terms] * 3
     assert found.degree.tolist() == [degree] * 3
+    start = found.columns()
+    h = 1e-4 * found.duration
+    after, far = found.value(found.breaks[:-1] + h), found.value(found.breaks[:-1] + 2 * h)
+    first = start["level"]
+    np.testing.assert_allclose(
+        first, found.value(found.breaks[:-1]), atol=1e-9 * (1 + np.abs(c[:, :3]).max())
+    )
+    bent = first + start["slope"] * h + start["curvature"] * h * h
+    np.testing.assert_allclose(bent, after, atol=1e-4 * np.abs(far - first).max() + 1e-9)
     ends = np.linspace(curve.start, curve.start + curve.duration, 41)
     fine = np.linspace(0, 1, 4001)
     columns = envelope(curve).columns(ends)
