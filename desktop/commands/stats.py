@@ -126,13 +126,10 @@ def _print_stats(
                 f"{inclusive:>11}s inclusive{row.calls:>8} calls"
             )
         replayed = stats.replayed
-        accounts = stats.account_parts()
-        if accounts:
-            print(f"  of {stats.duration_s * stats.processors:.4g} processor-seconds")
-        for account, part in accounts:
-            title, meaning = ACCOUNTS[account.name.lower()]
-            spent = part * stats.duration_s * stats.processors
-            print(f"  {title:<32}{100 * part:>7.1f}%{spent:>11.4g} proc·s  {meaning.lower()}"[:100])
+        whole = stats.duration_s * stats.processors
+        for account, part in stats.account_parts(0.0005):
+            title, _ = ACCOUNTS[account.name.lower()]
+            print(f"  {title:<32}{100 * part:>7.1f}%{part * whole:>11.4g} proc·s of {whole:.4g} proc·s")
         notes = [stats.note, *((replayed.ideal_note, replayed.waiting_note) if replayed else ())]
         for note in filter(None, notes):
             print(textwrap.fill(note, 98, initial_indent="  ", subsequent_indent="  "))
