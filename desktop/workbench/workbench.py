@@ -202,8 +202,9 @@ class Workbench(EditBench[Snapshot, Project]):
 
         def done(opened: Opened) -> None:
             self._release()
-            store, document, self._unlimited, (run, self._fits), self._stamp = opened
+            store, document, self._unlimited, (run, self._fits), self._stamp, waits = opened
             self._store = store
+            self._causality = None if waits is None else (store, waits)
             fits = self._fits
             if asked is not None and kept is not None:
                 fitting = kept
@@ -1042,11 +1043,14 @@ class Workbench(EditBench[Snapshot, Project]):
         if self._store is not None:
             self._counting.cancel()
             self._tracing_waits.cancel()
+            waits = None if self._causality is None else self._causality[1]
+            if waits is not None and waits.size > memory.limit() // 4:  # rather than drop the trace
+                waits = None
             self._asked_statistics = self._statistics = self._causality = None
             store, self._store = self._store, None
             document, run, whole = self.snapshot.document, self.snapshot.run, self._unlimited
             if document is not None and run is not None and whole is not None and run.whole is whole[0]:
-                self._parked.append(Opened(store, document, whole, (run, self._fits), self._stamp))
+                self._parked.append(Opened(store, document, whole, (run, self._fits), self._stamp, waits))
             else:
                 store.close()
         most = PARKED if park else 0
