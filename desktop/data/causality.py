@@ -41,6 +41,7 @@ Memory: some 130 bytes for each message, 60 for each member of a collective oper
 from __future__ import annotations
 
 import re
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -73,7 +74,7 @@ from desktop.data.events import Activity, MessageKind
 from desktop.data.matching import address_of, match_collectives, match_messages, process_of
 from desktop.data.store import ClockSummary, TraceStore
 from desktop.data.utilization import Rules, accounts_of_classes, class_states, region_classes
-from desktop.progress import Progress
+from desktop.progress import Cancelled, Progress
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -83,6 +84,8 @@ Ints = NDArray[np.int64]
 DOUBTED = 0.05
 #: Intervals between two sums of those before.
 _EVERY = 256
+#: Locations that are gone through at a time.
+_THREADS = 2
 #: Blocking sends and receives among the calls of MPI, and calls that ask whether a message has come.
 _SENDS = re.compile(r"[sr]?send|sendrecv(_replace)?|")
 _RECEIVES = re.compile(r"m?recv|sendrecv(_replace)?|")
@@ -227,7 +230,7 @@ class Causality:
         """Bytes that it holds, about."""
         tables = (self.calls, self.operations, self.messages, self.waits)
         held = sum(column.nbytes for table in tables for column in table)
-        held += sum(column.nbytes for part in self._moving for column in part)
+        held += sum(column.nbytes for part in self._moving if part for column in part)
         return held + sum(column.nbytes for part in self.exact.values() for column in part)
 
     # ---- what belongs together
@@ -298,39 +301,46 @@ class Causality:
         store, operations = self._store, self.operations
         places = len(store.locations)
         speaks = np.array([is_communication(region) for region in store.regions], np.uint8)
-        self._accounts = accounts_of_classes(self.rules)
-        useful = self._accounts == Account.COMPUTING
-        moving = self._accounts == Account.MOVING
+        accounts = accounts_of_classes(self.rules)
         #: classes of locations whose clocks run at another rate, of which rounded lengths would not add up
         self.exact: dict[int, Intervals] = {}
-        calls: list[tuple[Ints, Ints, Ints]] = []
-        #: when each location is in communication as its class says, of which waits are a part
-        self._moving: list[tuple[Ints, Ints]] = []
-        call_of = np.full(operations.time.size, -1, np.int64)
-        rows = 0
-        for i in range(places):
-            progress.step(i, places, "waiting")
+        #: when each location is in communication as its class says; None: in its calls
+        self._moving: list[tuple[Ints, Ints] | None] = []
+
+        def walk(i: int) -> tuple[tuple[Ints, Ints, Ints], tuple[Ints, Ints] | None]:
+            if progress.cancelled:
+                raise Cancelled
             beside = _OuterCalls(speaks)
             begin, end, doing = class_states(store, i, self.rules, beside.take)
-            here = beside.calls(self._clocks[i], store.locations[i].last)
-            part = slice(operations.start[i], operations.start[i + 1])
-            time = operations.time[part]
-            is_processor = store.locations[i].kind == "cpu"
-            if is_processor and self._clocks[i].drift:
+            calls = beside.calls(self._clocks[i], store.locations[i].last)
+            if store.locations[i].kind != "cpu":
+                return calls, (begin[:0], end[:0])
+            if self._clocks[i].drift:
                 self.exact[i] = Intervals.of(begin, end, doing, CLASS_NUMBERS)
-            if is_processor:
-                counted = np.where(useful[doing], end - begin, 0)
-                operations.done[part] = _time_until(time, begin, counted)
-            chosen = np.flatnonzero(moving[doing]) if is_processor else np.zeros(0, np.int64)
-            self._moving.append((begin[chosen], end[chosen]))
-            call_of[part] = call_at(time, here[0], here[1], rows)
-            calls.append(here)
-            rows += here[0].size
+            part = slice(operations.start[i], operations.start[i + 1])
+            counted = np.where(accounts[doing] == Account.COMPUTING, end - begin, 0)
+            operations.done[part] = _time_until(operations.time[part], begin, counted)
+            chosen = np.flatnonzero(accounts[doing] == Account.MOVING)
+            moving = begin[chosen], end[chosen]
+            same = all(np.array_equal(a, b) for a, b in zip(moving, calls, strict=False))
+            return calls, None if same else moving
+
+        calls: list[tuple[Ints, Ints, Ints]] = []
+        with ThreadPoolExecutor(_THREADS) as threads:
+            try:
+                for i, (here, moving) in enumerate(threads.map(walk, range(places))):
+                    progress.step(i, places, "waiting")
+                    calls.append(here)
+                    self._moving.append(moving)
+            finally:
+                threads.shutdown(cancel_futures=True)
         start = np.concatenate([[0], np.cumsum([one[0].size for one in calls])]).astype(np.int64)
         empty = (np.zeros(0, np.int64),) * 3
         begin, end, region = (np.concatenate(column) for column in zip(empty, *calls, strict=True))
         self.calls = Calls(start, begin, end, region.astype(np.int32))
-        self.operations = operations._replace(call=call_of)
+        for i, (a, b) in enumerate(zip(start[:-1].tolist(), start[1:].tolist(), strict=True)):
+            part = slice(operations.start[i], operations.start[i + 1])
+            operations.call[part] = call_at(operations.time[part], begin[a:b], end[a:b], a)
 
     # ---- late receivers
 
@@ -482,7 +492,7 @@ class Causality:
         idle = region_classes(self._store, self.rules) == Activity.IDLE
         found = []
         unknown = np.flatnonzero((self._held == 0) & idle[calls.region])
-        for i, (since, until) in enumerate(self._moving):
+        for i, moving in enumerate(self._moving):
             w = slice(waits.start[i], waits.start[i + 1])
             at = unknown[
                 np.searchsorted(unknown, calls.start[i]) : np.searchsorted(unknown, calls.start[i + 1])
@@ -492,6 +502,10 @@ class Causality:
             what = np.concatenate([waits.account[w], np.full(at.size, Account.UNKNOWN, np.uint8)])
             order = np.argsort(begin, kind="stable")
             begin, end, what = begin[order], end[order], what[order]
+            if moving is None:
+                found.append(Intervals.of(begin, end, what, len(Account)))
+                continue
+            since, until = moving
             out = np.empty((3, begin.size + since.size), np.int64)
             n = clipped(begin, end, since, until, out)
             found.append(Intervals.of(out[0, :n].copy(), out[1, :n].copy(), what[out[2, :n]], len(Account)))
