@@ -41,7 +41,8 @@ def programs(draw: st.DrawFn, costs: bool = True) -> Made:
         for rank in range(ranks):
             for _ in range(draw(st.integers(0 if costs else 1, 2))):
                 steps[rank].append(("work", draw(st.sampled_from("abc")), draw(st.integers(1, 30))))
-        what = draw(st.sampled_from(("message", "message", "ssend", "ring", "all", "all")))
+        kinds = ("message", "message", "ring", "all", "all", "ssend")  # a late receiver is known by what it costs
+        what = draw(st.sampled_from(kinds if costs else kinds[:5]))
         if what in ("message", "ssend"):
             a, b = draw(two)
             steps[a].append(("send" if what == "message" else "ssend", b, tag))
@@ -167,11 +168,11 @@ def _region_of(made: Made, rank: int, time: int) -> str:
 @given(programs())
 def test_costs_are_those_of_the_definition_and_add_up_to_all_waiting(made: Made) -> None:
     with found(made) as causes:
-        waits = sorted(zip(*(column.tolist() for column in causes.waits[:4]), strict=True))
-        assert [(r, a, b) for r, _, a, b in waits] == sorted((r, a, b) for r, a, b, _ in made.waits)
+        waits = sorted((r, a, b) for r, _, a, b, _, _ in np.transpose(causes.waits).tolist())
+        assert waits == sorted(wait[:3] for wait in made.waits)
         costs, direct = by_definition(made, causes)
         whole = causes.between(causes.start, max(made.ends))
-        waited = sum(b - a for _, _, a, b in waits)
+        waited = sum(b - a for _, a, b in waits)
         assert causes.costs.unexplained == 0
         assert whole.costs_s.sum() * 1e9 == pytest.approx(waited, rel=1e-12)
         assert whole.waits_s.sum() * 1e9 == pytest.approx(waited, rel=1e-12)
@@ -200,7 +201,7 @@ def test_the_critical_path_is_a_longest_one(made: Made) -> None:
     assert path[-1][2] == longest and path[-1][0] in [r for r, end in enumerate(made.ends) if end == longest]
     for (_, _, before), (_, begin, _) in zip(path, path[1:], strict=False):
         assert before == begin
-    assert all(a < b for _, a, b in path[:-1])
+    assert all(a < b for _, a, b in path[1:])
     waits = {(r, b): p for r, _, b, p in made.waits}
     on_path = 0
     for rank, begin, end in path:

@@ -34,7 +34,7 @@ N_TO_N, ONE_TO_ALL, ALL_TO_ONE, PREFIX = (
 Steps = list[tuple[Any, ...]]
 
 
-@dataclass
+@dataclass(repr=False)
 class Made:
     """What happened, in ticks. `pieces`: (rank, region, begin, end, node, node) of all computing. `edges`:
     (node, node, ticks) of what depends on what; node 0 is the start of the run; `ends` of each rank. `waits`:
@@ -49,6 +49,9 @@ class Made:
     ends: list[int] = field(default_factory=list)
     times: list[int] = field(default_factory=lambda: [0])
     waits: list[tuple[int, int, int, int]] = field(default_factory=list)
+
+    def __repr__(self) -> str:
+        return f"Made of {self.ranks} ranks that waits {self.waits}"
 
     def longest(self) -> tuple[int, list[int], list[int]]:
         """How long the run must last; the longest way to each node, and from it to the end of the run."""
