@@ -24,6 +24,7 @@ from desktop.commands.asked import (
     window_of,
 )
 from desktop.commands.terminal import column, outcome, print_csv, print_doubt, print_json, terminal_progress
+from desktop.core.labels import ACCOUNTS
 from desktop.printing import printable
 
 if TYPE_CHECKING:
@@ -125,11 +126,13 @@ def _print_stats(
                 f"{inclusive:>11}s inclusive{row.calls:>8} calls"
             )
         replayed = stats.replayed
-        if replayed is not None and replayed.waiting_s is not None and replayed.moving_s is not None:
-            print(
-                f"  waiting for partners {replayed.waiting_s.sum():.4g} processor-seconds, "
-                f"other communication {replayed.moving_s.sum():.4g} processor-seconds"
-            )
+        accounts = stats.account_parts()
+        if accounts:
+            print(f"  of {stats.duration_s * stats.processors:.4g} processor-seconds")
+        for account, part in accounts:
+            title, meaning = ACCOUNTS[account.name.lower()]
+            spent = part * stats.duration_s * stats.processors
+            print(f"  {title:<32}{100 * part:>7.1f}%{spent:>11.4g} proc·s  {meaning.lower()}"[:100])
         notes = [stats.note, *((replayed.ideal_note, replayed.waiting_note) if replayed else ())]
         for note in filter(None, notes):
             print(textwrap.fill(note, 98, initial_indent="  ", subsequent_indent="  "))

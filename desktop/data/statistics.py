@@ -150,6 +150,15 @@ class RangeStats:
     accounts: Ints | None = None
     unit_s: float = 1.0
 
+    def account_parts(self, least: float = 0.0) -> list[tuple[Account, float]]:
+        """Accounts and the part (0 to 1) of length x processors that each is, the largest first; only those
+        above `least`. Nothing where they are not known."""
+        total = 0 if self.accounts is None else int(self.accounts.sum())
+        if self.accounts is None or not total:
+            return []
+        parts = [(one, float(self.accounts[:, one].sum() / total)) for one in Account]
+        return sorted(((one, part) for one, part in parts if part > least), key=lambda pair: -pair[1])
+
     @property
     def account_s(self) -> dict[Account, float] | None:
         """Processor-seconds in each account."""
@@ -471,6 +480,7 @@ class Statistics:
         progress: Progress | None = None,
         *,
         replay: bool = False,
+        causality: Causality | None = None,
     ) -> tuple[RangeStats, ...]:
         """Statistics of time ranges, which may overlap.
 
@@ -478,8 +488,9 @@ class Statistics:
         ----------
         ranges_s : start and end in seconds on the axis of the curve; what lies outside of it is cut off.
         use : the utilization of the store, with the rules that count; None: with the default rules.
-        replay : also what needs a pass over the events (`RangeStats.replayed`); it is made once for all
-            ranges, and kept until the rules change.
+        replay : also what needs a pass over the events (`RangeStats.replayed` and `accounts`); it is made
+            once for all ranges, and kept until the rules change.
+        causality : the same, where that pass has been made with the same rules.
 
         Raises
         ------
@@ -489,6 +500,8 @@ class Statistics:
         """
         progress = progress or Progress()
         use = self._known(use, progress)
+        if causality is not None and causality.rules == use.rules:
+            self._causality, replay = causality, True
         wanted = [(float(a), float(b)) for a, b in ranges_s]
         if not wanted:
             return ()
