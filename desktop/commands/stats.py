@@ -133,6 +133,12 @@ def _print_stats(
             title, meaning = ACCOUNTS[account.name.lower()]
             spent = part * stats.duration_s * stats.processors
             print(f"  {title:<32}{100 * part:>7.1f}%{spent:>11.4g} proc·s  {meaning.lower()}"[:100])
+        for delay in stats.caused.delays[:3] if stats.caused else ():
+            who = printable(f"{kept.name(delay.location)} in {delay.name}", 44)
+            print(
+                f"  {who} made others wait {delay.seconds:.4g} proc·s, "
+                f"{delay.long_s:.4g} of it through others"
+            )
         notes = [stats.note, *((replayed.ideal_note, replayed.waiting_note) if replayed else ())]
         for note in filter(None, notes):
             print(textwrap.fill(note, 98, initial_indent="  ", subsequent_indent="  "))

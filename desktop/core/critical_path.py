@@ -3,7 +3,7 @@
 Source: D. Böhme, F. Wolf, B. R. de Supinski, M. Schulz, M. Geimer, "Scalable critical-path based performance
 analysis", IPDPS 2012, section III: from the end of the process that ended last backward in time; where the
 process has waited, the path goes on at whom it waited for, at the instant at which that one came. So it holds
-no waiting, and it is as long as the run (from where its first process began). Its profile, and the imbalance
+no waiting, and it is as long as the run. Its profile, and the imbalance
 of a region, what the path spends in it beyond the mean of all processes, are of section IV there.
 
 Slack is how much longer something could have taken without making the run longer, all else as it was: the
@@ -20,14 +20,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from desktop.core.delay_costs import Waits, backward
+from desktop.core.delay_costs import WaitStates, backward
 from desktop.core.jit import kernel
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-class Path(NamedTuple):
+class CriticalPath(NamedTuple):
     """The pieces of a critical path in order of time, (n,) each: location, begin and end in ticks. Each
     begins when the one before ends; where the location is another one, that one was waited for."""
 
@@ -36,20 +36,20 @@ class Path(NamedTuple):
     end: Ints
 
 
-def critical_path(waits: Waits, starts: Ints, ends: Ints) -> Path:
-    """Of a run whose locations are there from `starts` to `ends` (p,) ticks. Linear in the waits on it."""
+def critical_path(waits: WaitStates, start: int, ends: Ints) -> CriticalPath:
+    """Of a run from tick `start` on whose locations end at `ends` (p,). Linear in the waits."""
     if not ends.size:
-        return Path(*np.zeros((3, 0), np.int64))
+        return CriticalPath(*np.zeros((3, 0), np.int64))
     _, rank = backward(waits, ends.size)
     first = np.searchsorted(waits.location, np.arange(ends.size + 1))
     out = np.empty((3, waits.location.size + 1), np.int64)
-    n = walk_back(first, waits.partner, waits.end, rank, starts, int(ends.argmax()), int(ends.max()), out)
-    return Path(*out[:, :n][:, ::-1])
+    n = walk_back(first, waits.partner, waits.end, rank, start, int(ends.argmax()), int(ends.max()), out)
+    return CriticalPath(*out[:, :n][:, ::-1])
 
 
 @kernel
 def walk_back(
-    first: Any, partner: Any, end: Any, rank: Any, starts: Any, location: int, time: int, out: Any
+    first: Any, partner: Any, end: Any, rank: Any, start: int, location: int, time: int, out: Any
 ) -> int:
     """Pieces (3, n) from the last to the first; how many."""
     n = 0
@@ -59,7 +59,7 @@ def walk_back(
         j = a + np.searchsorted(end[a : first[location + 1]], time, side="right") - 1
         while j >= a and (partner[j] < 0 or rank[j] <= now):
             j -= 1
-        begin = end[j] if j >= a else min(starts[location], time)
+        begin = end[j] if j >= a else min(start, time)
         if begin < time or j < a:
             out[0, n], out[1, n], out[2, n] = location, begin, time
             n += 1

@@ -29,7 +29,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-class Waits(NamedTuple):
+class WaitStates(NamedTuple):
     """Who waited, for whom: (m,) each, by location and time; those of one location do not overlap.
 
     location, partner : who waits, and for whom (-1: nobody knows).
@@ -91,7 +91,7 @@ class Costs(NamedTuple):
     unexplained: float
 
 
-def delay_costs(segments: Segments, waits: Waits, meetings: Meetings, regions: int, start: int) -> Costs:
+def delay_costs(segments: Segments, waits: WaitStates, meetings: Meetings, regions: int, start: int) -> Costs:
     """Delay costs of a run that began at tick `start`; `regions`: how many there are, with those that stand
     for none. Time: linear in segments and waits, times the number of partners that a location has."""
     since = np.empty(waits.location.size, np.int64)
@@ -107,7 +107,7 @@ def delay_costs(segments: Segments, waits: Waits, meetings: Meetings, regions: i
     return Costs(short, long, direct, float(unexplained))
 
 
-def backward(waits: Waits, locations: int) -> tuple[Ints, Ints]:
+def backward(waits: WaitStates, locations: int) -> tuple[Ints, Ints]:
     """Waits (m,) in an order in which each comes after all that it may have caused, and the place of each."""
     order = np.argsort(-waits.end, kind="stable")
     untie(order, waits.location, waits.partner, waits.end, locations)
@@ -273,7 +273,7 @@ def trace_back(
 
 @kernel
 def passes(wait: int, j: int, until: Any, rank: Any, b: int) -> bool:
-    """Whether a piece of a partner is waiting that was over when it came, and is gone through after wait j."""
+    """Whether a piece of a partner is waiting that was over when it came, and comes after wait j."""
     return wait >= 0 and until[wait] <= b and rank[wait] > rank[j]
 
 

@@ -16,12 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from desktop.core import ideal
-from desktop.core.critical_path import Path, along, critical_path
-from desktop.core.delay_costs import Costs, Meetings, Segments, Waits, cut, delay_costs, tally
+from desktop.core.critical_path import CriticalPath, along, critical_path
+from desktop.core.delay_costs import Costs, Meetings, Segments, WaitStates, cut, delay_costs, tally
 from desktop.core.gantt import NO_REGION_NAME
 from desktop.core.open_regions import OpenRegions, no_classes
 from desktop.data.causality import Causality
 from desktop.data.store import TraceStore
+from desktop.data.utilization import Utilization
 from desktop.errors import StoreError
 from desktop.progress import Progress
 
@@ -84,7 +85,7 @@ class Causes:
     """
 
     def __init__(self, store: TraceStore, causality: Causality, progress: Progress) -> None:
-        self._store, self._causality = store, causality
+        self._store, self.causality = store, causality
         self.outside = len(store.regions)
         self.before = self.outside + 1
         calls, found = causality.calls, causality.waits
@@ -92,25 +93,18 @@ class Causes:
         met = np.where(
             found.partner_call >= 0, calls.end[found.partner_call], found.released
         ) if calls.begin.size else found.released  # fmt: skip
-        self.waits = Waits(
+        self.waits = WaitStates(
             np.repeat(places, np.diff(found.start)), found.partner.astype(np.int64),
             calls.begin[found.call], found.until, calls.end[found.call], np.maximum(met, found.until),
         )  # fmt: skip
         repaired = store.repair if causality.rules.repaired is None else causality.rules.repaired
         self._clocks = [at.clock(repaired) for at in store.locations]
-        there = [at.first is not None and at.last is not None for at in store.locations]
-        none = np.iinfo(np.int64).min
-        self.starts, self.ends = (
-            np.array(
-                [
-                    clock.common(getattr(at, name)) if here else none
-                    for at, clock, here in zip(store.locations, self._clocks, there, strict=True)
-                ],
-                np.int64,
-            )
-            for name in ("first", "last")
-        )
-        self.start = int(self.starts[there].min()) if any(there) else 0
+        there = np.array([at.first is not None and at.last is not None for at in store.locations], bool)
+        first, self.ends = np.full((2, there.size), np.iinfo(np.int64).min)
+        for i in np.flatnonzero(there).tolist():
+            clock, at = self._clocks[i], store.locations[i]
+            first[i], self.ends[i] = clock.common(at.first), clock.common(at.last)
+        self.start = int(first[there].min()) if there.any() else 0
         self.segments = self._segments(progress)
         progress.step(0, 0, "delay costs")
         self.costs: Costs = delay_costs(
@@ -119,8 +113,7 @@ class Causes:
         lasting = np.maximum(self.waits.end - self.waits.begin, 1)
         self._passed_on = 1.0 - self.costs.direct / lasting
         self._passed_on[self.waits.partner < 0] = 0.0
-        some = any(there)
-        self.path: Path = critical_path(self.waits, self.starts, self.ends) if some else Path(*[places[:0]] * 3)
+        self.path: CriticalPath = critical_path(self.waits, self.start, self.ends[: there.size * there.any()])
 
     def name(self, region: int) -> str:
         """What a region is called, also what is none."""
@@ -163,7 +156,7 @@ class Causes:
 
     def _meetings(self) -> Meetings:
         """The n-to-n collectives."""
-        operations, calls = self._causality.operations, self._causality.calls
+        operations, calls = self.causality.operations, self.causality.calls
         places = len(self._store.locations)
         row = np.flatnonzero(operations.kind == ideal.N_TO_N)
         location = np.searchsorted(operations.start, row, side="right") - 1
@@ -179,6 +172,20 @@ class Causes:
             np.searchsorted(location, np.arange(places + 1)), time[which], leave, which.astype(np.int64),
             np.searchsorted(which[order], np.arange(number.size + 1)), location[order], leave[order],
         )  # fmt: skip
+
+    def path_between(
+        self, start_s: float, end_s: float, use: Utilization, most: int
+    ) -> list[tuple[int, float, float]]:
+        """Location, start and end of the earliest segments of the critical path in a range; seconds on the
+        axis of the curve of `use`."""
+        a, b = round(start_s / use.unit) + use.start, round(end_s / use.unit) + use.start
+        first = int(np.searchsorted(self.path.end, a, side="right"))
+        last = min(int(np.searchsorted(self.path.begin, b)), first + most)
+        rows = np.transpose(self.path)[first:last].tolist()
+        return [
+            (int(i), float(max(begin, a) - use.start) * use.unit, float(min(end, b) - use.start) * use.unit)
+            for i, begin, end in rows
+        ]
 
     def between(self, begin: int, end: int) -> Caused:
         """Of the ticks from `begin` to `end` of the common clock."""

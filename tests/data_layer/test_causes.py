@@ -1,7 +1,8 @@
-"""Delay costs, critical path and slack, on programs in whole ticks of which the truth is known by definition."""
+"""Delay costs, critical path and slack, on programs in whole ticks whose truth is known by definition."""
 
 from __future__ import annotations
 
+import itertools
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterator
@@ -24,9 +25,11 @@ from tests.programs.exact import Made, Steps
 
 @contextmanager
 def found(made: Made) -> Iterator[Causes]:
-    with tempfile.TemporaryDirectory() as folder:
-        with open_store(exact.write(made, Path(folder) / "made.h5")) as store:
-            yield Causes(store, Causality(store, Rules(), Progress()), Progress())
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        open_store(exact.write(made, Path(folder) / "made.h5")) as store,
+    ):
+        yield Causes(store, Causality(store, Rules(), Progress()), Progress())
 
 
 @st.composite
@@ -41,7 +44,14 @@ def programs(draw: st.DrawFn, costs: bool = True) -> Made:
         for rank in range(ranks):
             for _ in range(draw(st.integers(0 if costs else 1, 2))):
                 steps[rank].append(("work", draw(st.sampled_from("abc")), draw(st.integers(1, 30))))
-        kinds = ("message", "message", "ring", "all", "all", "ssend")  # a late receiver is known by what it costs
+        kinds = (
+            "message",
+            "message",
+            "ring",
+            "all",
+            "all",
+            "ssend",
+        )  # a late receiver is known by what it costs
         what = draw(st.sampled_from(kinds if costs else kinds[:5]))
         if what in ("message", "ssend"):
             a, b = draw(two)
@@ -77,7 +87,9 @@ def by_definition(made: Made, causes: Causes) -> tuple[dict[tuple[int, str], lis
     for r, rows in enumerate(made.events):
         line: list[str | int] = ["(not begun)"] * (end - start)
         open_: list[str] = []
-        for (time, leaves, region), (until, _, _) in zip(rows, [*rows[1:], (made.ends[r], 0, "")], strict=True):
+        for (time, leaves, region), (until, _, _) in zip(
+            rows, [*rows[1:], (made.ends[r], 0, "")], strict=True
+        ):
             if leaves:
                 open_.remove(region)
             else:
@@ -96,7 +108,7 @@ def by_definition(made: Made, causes: Causes) -> tuple[dict[tuple[int, str], lis
         return found
 
     calls: list[list[tuple[int, int]]] = [
-        [(a, b) for (a, k, name), (b, _, _) in zip(rows, rows[1:], strict=False) if name[:4] == "MPI_" and not k]
+        [(a, b) for (a, k, name), (b, _, _) in itertools.pairwise(rows) if name[:4] == "MPI_" and not k]
         for rows in made.events
     ]
     together: dict[tuple[int, int], dict[int, int]] = defaultdict(dict)
@@ -150,7 +162,7 @@ def by_definition(made: Made, causes: Causes) -> tuple[dict[tuple[int, str], lis
 
 
 def _depth(j: int, waits: list[tuple[int, ...]]) -> int:
-    """How many waits that end in the same tick come behind this one: who waits for it is gone through first."""
+    """How many waits that end in the same tick come behind this one, one behind the other."""
     depth = 0
     now = [j]
     while now := [
@@ -199,9 +211,9 @@ def test_the_critical_path_is_a_longest_one(made: Made) -> None:
     with found(made) as causes:
         path = list(zip(*(column.tolist() for column in causes.path), strict=True))
     assert path[-1][2] == longest and path[-1][0] in [r for r, end in enumerate(made.ends) if end == longest]
-    for (_, _, before), (_, begin, _) in zip(path, path[1:], strict=False):
+    for (_, _, before), (_, begin, _) in itertools.pairwise(path):
         assert before == begin
-    assert all(a < b for _, a, b in path[1:])
+    assert all(a <= b for _, a, b in path)
     waits = {(r, b): p for r, _, b, p in made.waits}
     on_path = 0
     for rank, begin, end in path:
@@ -210,8 +222,8 @@ def test_the_critical_path_is_a_longest_one(made: Made) -> None:
             if r == rank and a >= begin and b <= end:
                 assert head[before] + (b - a) + tail[after] == longest
                 on_path += b - a
-    assert path[0][1] == made.events[path[0][0]][0][0]
-    for (rank, _, end), (other, begin, _) in zip(path, path[1:], strict=False):
+    assert path[0][1] == min(rows[0][0] for rows in made.events)
+    for (rank, _, end), (other, begin, _) in itertools.pairwise(path):
         assert (other, begin) in waits and rank != other and end == begin
 
 
@@ -245,7 +257,9 @@ def test_a_delay_costs_as_often_as_it_is_waited_for() -> None:
             steps[r].append(("all", "Barrier", -1, (0, 1, 2, 3), 1))
             if r:
                 steps[r].append(("recv", r - 1, k))
-            steps[r].append(("work", "late" if r == 0 and k == 2 else "usual", 5000 if r == 0 and k == 2 else 10))
+            steps[r].append(
+                ("work", "late" if r == 0 and k == 2 else "usual", 5000 if r == 0 and k == 2 else 10)
+            )
             if r < 3:
                 steps[r].append(("send", r + 1, k))
     with found(exact.run(steps, [0] * 4)) as causes:
