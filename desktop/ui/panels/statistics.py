@@ -74,18 +74,18 @@ METRICS: tuple[Metric, ...] = (
            "serialisation_efficiency", "%"),
     Metric("Transfer efficiency", "Duration on an ideal network over duration (POP)",
            "transfer_efficiency", "%"),
-    Metric("Computing", "Part of the processors' time", "computing_part", "%"),
-    Metric("Overhead", "Moving data, starting operations", "overhead_part", "%"),
-    Metric("Idle", "Waiting for somebody", "idle_part", "%"),
-    Metric("I/O", "Reading and writing files", "io_part", "%"),
-    Metric("Not measured", "Tracing was off or busy with itself", "unmeasured_part", "%"),
+    Metric("Activity: computing", "Part of the processors' time", "computing_part", "%"),
+    Metric("Activity: overhead", "Moving data, starting operations", "overhead_part", "%"),
+    Metric("Activity: idle", "Waiting for somebody", "idle_part", "%"),
+    Metric("Activity: I/O", "Reading and writing files", "io_part", "%"),
+    Metric("Activity: not measured", "Tracing was off or busy with itself", "unmeasured_part", "%"),
     Metric("Waiting", "Time of all processors together in communication in which a partner was late",
            "waiting", "unit"),
     *(
         Metric(title, f"{tip}: part of length × processors, of which all accounts are 100 %",
                f"{name}_account_part", "%")
         for name, (title, tip) in ACCOUNTS.items()
-        if name not in ("computing", "overhead", "idle", "io", "unmeasured")
+        if name != "computing"  # which is the parallel efficiency
     ),
     Metric("Messages sent", "Whose send is recorded in the range", "messages", "count"),
     Metric("Bytes sent", "In these messages", "bytes", "unit"),
@@ -112,7 +112,7 @@ class StatisticsPanel(QWidget):
         self.picture = set_up(QComboBox(), accessibleName="Picture")
         self.picture.addItem("Concurrency", "concurrency")
         self.picture.addItem("Utilization of locations", "utilization")
-        self.picture.addItem("Accounts of processor time", "accounts")
+        self.picture.addItem("Accounts of time", "accounts")
         self.picture.activated.connect(lambda _: self._arrange())
         self.picture.activated.connect(lambda _: self._draw())
         self.scope = set_up(QComboBox(), accessibleName="Details of")
