@@ -112,6 +112,7 @@ class Causes:
         )
         lasting = np.maximum(self.waits.end - self.waits.begin, 1)
         self._passed_on = 1.0 - self.costs.direct / lasting
+        self._passed_on[self._passed_on < 1e-9] = 0.0  # of rounding
         self._passed_on[self.waits.partner < 0] = 0.0
         self.path: CriticalPath = critical_path(self.waits, self.start, self.ends[: there.size * there.any()])
 
