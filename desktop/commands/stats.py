@@ -126,13 +126,10 @@ def _print_stats(
                 f"{inclusive:>11}s inclusive{row.calls:>8} calls"
             )
         replayed = stats.replayed
-        accounts = stats.account_parts()
-        if accounts:
-            print(f"  of {stats.duration_s * stats.processors:.4g} processor-seconds")
-        for account, part in accounts:
-            title, meaning = ACCOUNTS[account.name.lower()]
-            spent = part * stats.duration_s * stats.processors
-            print(f"  {title:<32}{100 * part:>7.1f}%{spent:>11.4g} proc·s  {meaning.lower()}"[:100])
+        total = stats.duration_s * stats.processors
+        for account, part in stats.account_parts(0.0005):
+            title, _ = ACCOUNTS[account.name.lower()]
+            print(f"  {title:<32}{100 * part:>7.1f}%{part * total:>11.4g} proc·s of {total:.4g} proc·s")
         for delay in stats.caused.delays[:3] if stats.caused else ():
             who = printable(f"{kept.name(delay.location)} in {delay.name}", 44)
             print(

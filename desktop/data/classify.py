@@ -229,8 +229,8 @@ _MPI_MANAGING = re.compile(
       | comm_(rank|size|compare|get_\w+|set_\w+|test_inter|remote_\w+|group|\w*keyval|\w*attr|\w*errhandler)
       | (cart|graph|dist_graph)_(get|coords|rank|shift|map|neighbors\w*) | (cartdim|graphdims)_get | topo_test
       | dims_create | win_(get|set)_\w+ | get_\w+ | address | aint_\w+ | wtime | wtick | initialized
-      | finalized | query_thread | is_thread_main | alloc_mem | free_mem | buffer_\w+ | (un)?pack\w* | pcontrol | abort
-      | register_datarep | [bsr]?(send|recv)_init""",
+      | finalized | query_thread | is_thread_main | alloc_mem | free_mem | buffer_\w+ | (un)?pack\w*
+      | pcontrol | abort | register_datarep | [bsr]?(send|recv)_init""",
     re.VERBOSE,
 )
 _MPI_ENDS = re.compile(r"init(_thread)?|finalize")

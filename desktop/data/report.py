@@ -987,8 +987,8 @@ class _Run:
                 tuple(rows),
                 left=3,
                 note="Waiting, at any time, that delays of the range caused, in processor-seconds (delay "
-                "costs as Scalasca defines them), and the part of the range in which the critical path of the "
-                "run is on that processor.",
+                "costs as Scalasca defines them), and the part of the range in which the critical path of "
+                "the run is on that processor.",
                 part="delays",
             )
 
