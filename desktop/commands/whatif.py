@@ -66,7 +66,7 @@ def main(options: argparse.Namespace) -> int:
     ``name``, ``start_s``, ``end_s``, ``predicted_start_s``, ``predicted_end_s``, ``predicted_s``), and
     ``would_help``, ranked: ``change``, ``saved_s``, ``share``, ``predicted_s``, ``assumption``."""
     from desktop.core import machine
-    from desktop.data.whatif import Changes, Program, helps, largest_regions
+    from desktop.data.whatif import Changes, Rerun, helps, largest_regions
 
     settle(options)
     check_budget(options.phases.model, options.n)
@@ -79,7 +79,7 @@ def main(options: argparse.Namespace) -> int:
         span = curve.start, curve.start + curve.duration
         limit = None if curve is use.curve() else span
         with terminal_progress() as progress:
-            program = Program(store, use, progress, limit=limit, breaks=fit.breaks[1:-1].tolist())
+            program = Rerun(store, use, progress, limit=limit, breaks=fit.breaks[1:-1].tolist())
             found = program.predict(changes, progress)
             ideal = program.predict(Changes(network=machine.IDEAL), progress)
             names = [f"phase {k}" for k in range(1, fit.n + 1)]
@@ -170,7 +170,7 @@ def _fit(curve: StepCurve, options: argparse.Namespace, known: Landmarks | None)
 
 
 def _phases(fit: PhaseFit, found: Prediction, start_s: float) -> list[dict[str, Any]]:
-    moved = [0.0, *found.breaks_s.tolist(), found.duration_s]
+    moved = [start_s, *found.breaks_s.tolist(), start_s + found.duration_s]
     ends = fit.breaks.tolist()
     if found.note:
         moved = [math.nan] * len(ends)
@@ -180,8 +180,8 @@ def _phases(fit: PhaseFit, found: Prediction, start_s: float) -> list[dict[str, 
             "name": fit.names[k] if fit.names else "",
             "start_s": ends[k],
             "end_s": ends[k + 1],
-            "predicted_start_s": start_s + moved[k],
-            "predicted_end_s": start_s + moved[k + 1],
+            "predicted_start_s": moved[k],
+            "predicted_end_s": moved[k + 1],
             "predicted_s": moved[k + 1] - moved[k],
         }
         for k in range(fit.n)

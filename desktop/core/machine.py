@@ -1,6 +1,6 @@
 """A run replayed on a machine: how long it lasts, and when each of its operations happens there.
 
-Between its operations every location does what it did, for as long as it is told (`Operations.gap`); at an
+Between its operations every location does what it did, for as long as it is told (`Schedule.gap`); at an
 operation it waits for what that needs: a receive for its message, an n-to-n collective for all arrivals, a
 one-to-all for its root, the root of an all-to-one for all others, a scan for those before it in order.
 
@@ -46,7 +46,7 @@ EAGER, BLOCKING, DEFERRED = range(3)
 #: What `replay` gives where nobody can go on.
 STUCK = -1.0
 
-#: Operations between two steps of progress.
+#: Schedule between two steps of progress.
 STRIDE = 1 << 20
 
 _ELSEWHERE = -np.inf  # not part of the replay: what it sent is there, what it receives is posted
@@ -85,7 +85,7 @@ class Machine:
 IDEAL = Machine()
 
 
-class Operations(NamedTuple):
+class Schedule(NamedTuple):
     """What the locations do, each in its order.
 
     first, last : (p,) the operations of each location; those of different ones do not overlap.
@@ -135,7 +135,7 @@ def collective_cost(steps: Any, size: Any, latency: float, per_byte: float) -> A
     return steps * (latency + size * per_byte)
 
 
-def replay(operations: Operations, network: Network, progress: Progress | None = None) -> Replay:
+def replay(operations: Schedule, network: Network, progress: Progress | None = None) -> Replay:
     """Replay operations on a network. Time grows with their number (with buses: times log p).
 
     Raises

@@ -1,6 +1,6 @@
 """What a run would last if something were different: another network, faster or slower computing, balance.
 
-`Program(store, use, progress, ...)` is the run as operations that a `desktop.core.machine.Machine` replays;
+`Rerun(store, use, progress, ...)` is the run as operations that a `desktop.core.machine.Machine` replays;
 `predict(program, changes)` replays it with changes, `helps(program)` is what would help most.
 
 Each location is divided into *stretches* between its operations. What happens in a stretch is one of
@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from desktop.core import machine
 from desktop.core.curve import StepCurve
-from desktop.core.machine import Machine, Network, Operations
+from desktop.core.machine import Machine, Network, Schedule
 from desktop.core.open_regions import BEGIN
 from desktop.core.stretches import block, in_regions, lay_out, meet, reach, release
 from desktop.core.units import quantity
@@ -109,7 +109,7 @@ class Prediction:
     recorded_s: float
     note: str = ""
     ends_s: Floats = field(default_factory=lambda: np.zeros(0))
-    _of: tuple[Program, Floats, Floats, Floats] | None = None
+    _of: tuple[Rerun, Floats, Floats, Floats] | None = None
 
     @property
     def saved_s(self) -> float:
@@ -118,7 +118,7 @@ class Prediction:
 
     @cached_property
     def curve(self) -> StepCurve | None:
-        """Processors that compute over time, from the begin of what was replayed; None without prediction."""
+        """Processors that compute over time, from the begin of the curve; None without prediction."""
         if self._of is None or not self.duration_s > 0:
             return None
         program, came, went, mid = self._of
@@ -126,14 +126,15 @@ class Prediction:
 
     @cached_property
     def breaks_s(self) -> Floats:
-        """(breaks,) where the inner breaks of the phases come to lie, in the mean of all locations."""
+        """(breaks,) where the inner breaks of the phases come to lie (s on the curve's axis), in the mean of
+        all locations."""
         if self._of is None:
             return np.zeros(0)
         program, came, went, mid = self._of
         return program.moved(came, went, mid)
 
 
-class Estimate(NamedTuple):
+class NetworkEstimate(NamedTuple):
     """The network of a run, from messages whose receivers waited for them: seconds, bytes per second, and the
     number of those messages."""
 
@@ -142,7 +143,7 @@ class Estimate(NamedTuple):
     messages: int
 
 
-class Program:
+class Rerun:
     """A run as operations with what lies between them. See the module.
 
     Memory: some 150 bytes for each operation (a message has two or three), 24 for each stretch of computing.
@@ -411,7 +412,7 @@ class Program:
             cost = machine.collective_cost(self._steps, known.collectives.size, latency, per_byte)
             manner = np.where(known.messages.bytes > on.eager, self._may, machine.EAGER)
         ops, n = self._ops, self.operations
-        operations = Operations(
+        operations = Schedule(
             ops.first, ops.last, ops.kind, ops.key, gap[:n], extra, self._free(changes.no_wait),
             (self._born - self._begin).astype(float), gap[n:],
         )  # fmt: skip
@@ -471,7 +472,7 @@ class Program:
         return tuple(dict.fromkeys(self._store.texts[k] for k in which.tolist()))
 
     @cached_property
-    def estimate(self) -> Estimate | None:
+    def estimate(self) -> NetworkEstimate | None:
         """Its network, from messages that their receivers waited for, which then took the latency and their
         bytes over the bandwidth: the latency is the median of the smallest quarter, the bandwidth follows
         from the medians of the smallest and the largest quarter (infinite, if those take no longer). None if
@@ -491,7 +492,7 @@ class Program:
         wide = more / (slow - latency) if more > 0 and slow > latency else math.inf
         if math.isfinite(wide):
             latency = max(0.0, latency - float(np.median(size[small])) / wide)
-        return Estimate(latency, wide, int(took.size))
+        return NetworkEstimate(latency, wide, int(took.size))
 
     @cached_property
     def _decides(self) -> NDArray[np.bool_]:
@@ -585,7 +586,7 @@ class Program:
     # ---- what was moved
 
     def curve(self, came: Floats, went: Floats, spent: Floats, duration_s: float) -> StepCurve | None:
-        """Processors that compute, from 0 to the predicted end (ticks)."""
+        """Processors that compute, from the begin of the curve to the predicted end."""
         busy, mid, tail = spent
         n, ops = self.operations, self._ops
         begin = np.empty(mid.size)
@@ -617,7 +618,10 @@ class Program:
         edges[0], edges[-1] = 0.0, end
         keep = np.flatnonzero(np.concatenate([[True], np.diff(level) != 0]))
         return StepCurve(
-            np.append(edges[keep], end), level[keep].astype(float), float(self.is_processor.sum()), self.unit
+            np.append(edges[keep], end) + round(self.start_s / self.unit),
+            level[keep].astype(float),
+            float(self.is_processor.sum()),
+            self.unit,
         )
 
     def moved(self, came: Floats, went: Floats, spent: Floats) -> Floats:
@@ -628,7 +632,7 @@ class Program:
             there = np.flatnonzero((self._born < cut) & (cut < self._died) & self.is_processor)
             at = [self._moved(i, cut, came, went, spent[1:, n + i].sum()) for i in there.tolist()]
             found[k] = np.mean(at) if at else cut - self._begin
-        return np.maximum.accumulate(found) * self.unit if found.size else found
+        return self.start_s + np.maximum.accumulate(found) * self.unit if found.size else found
 
     def _moved(self, i: int, cut: int, came: Floats, went: Floats, rest: float) -> float:
         """A moment of a location, between what is known of the operations around it."""
@@ -707,7 +711,7 @@ class Help:
 
 
 def helps(
-    program: Program,
+    program: Rerun,
     phases: Sequence[str] = (),
     regions: Sequence[str] = (),
     progress: Progress | None = None,
@@ -746,7 +750,7 @@ LEAST = 0.0005
 
 
 def _single(
-    program: Program, phases: Sequence[str], regions: Sequence[str]
+    program: Rerun, phases: Sequence[str], regions: Sequence[str]
 ) -> Iterator[tuple[str, str, str, Changes, Changes]]:
     """Kind, title, assumption, changes, and the changes that it is compared with."""
     spent = program.computing_s()[program.is_processor]

@@ -17,7 +17,7 @@ ALL_PHASES = 60
 #: Sentences for every break.
 CHANGES = 8
 
-Part = Literal["ranges", "calls", "replay", "iterations"]
+Part = Literal["ranges", "calls", "replay", "iterations", "whatif"]
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The replay of a run on a machine: against a simulator of events, its properties, and Dimemas' definitions."""
+"""The replay of a run on a machine: against a simulator of events, its properties, its definitions."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from desktop.core.machine import (
     STUCK,
     Machine,
     Network,
-    Operations,
     Replay,
+    Schedule,
     replay,
 )
 from desktop.progress import Cancelled, Progress
@@ -56,7 +56,7 @@ class Program:
         for step in every:
             if step.what in ("send", "isend") and self.sizes[step.to] > eager:
                 manner[step.to] = BLOCKING if step.what == "send" else DEFERRED
-        operations = Operations(
+        operations = Schedule(
             ends[:-1].astype(np.int64),
             ends[1:].astype(np.int64),
             np.array([_KINDS[step.what] for step in every], np.int64),
@@ -213,7 +213,7 @@ def test_two_that_both_send_first_come_to_a_halt_only_above_the_limit() -> None:
 def test_what_is_free_waits_for_nobody_but_others_for_it() -> None:
     program = Program(((Step("all", 0, 10.0),), (Step("all", 0, 50.0),)), (), (), (-1,))
     assert program.on(0, 0, math.inf, 0).ends.tolist() == [50.0, 50.0]
-    operations = Operations(
+    operations = Schedule(
         np.array([0, 1]), np.array([1, 2]), np.array([N_TO_N] * 2), np.array([0, 0]), np.array([10.0, 50.0]),
         np.zeros(2), np.array([True, False]), np.zeros(2), np.zeros(2),
     )  # fmt: skip
@@ -231,7 +231,7 @@ def test_long_replays_tell_how_far_they_are_and_can_be_stopped(monkeypatch: pyte
             told.append((done, total))
 
     ends = np.cumsum([0, 50, 50, 50])
-    operations = Operations(
+    operations = Schedule(
         ends[:-1], ends[1:], np.full(150, N_TO_N), np.tile(np.arange(50), 3), np.ones(150), np.zeros(150),
         np.zeros(150, bool), np.zeros(3), np.zeros(3),
     )  # fmt: skip

@@ -1,20 +1,16 @@
-"""What a run would last if something were different: identity, the ideal network of POP, changes of known effect."""
+"""What a run would last if something were different: identity, and changes of known effect."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from desktop.core import machine
-from desktop.core.machine import IDEAL, Machine
 from desktop.data.opening import open_trace
 from desktop.data.store import TraceStore
 from desktop.data.utilization import Utilization, build
-from desktop.data.whatif import MESSAGES, NONE, Changes, Prediction, Program, helps, largest_regions
+from desktop.data.whatif import Rerun
 
 DATA = Path(__file__).parents[1] / "data"
 TRACES = (
@@ -48,7 +44,7 @@ def test_without_changes_the_run_is_as_recorded(name: str) -> None:
     with store:
         curve = use.curve()
         quarters = [curve.start + curve.duration * k / 4 for k in (1, 2, 3)]
-        program = Program(store, use, breaks=quarters)
+        program = Rerun(store, use, breaks=quarters)
         found = program.predict()
         assert found.duration_s == pytest.approx(program.recorded_s, rel=1e-12)
         assert program.recorded_s == pytest.approx(curve.duration, rel=1e-12)

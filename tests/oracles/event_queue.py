@@ -1,7 +1,7 @@
 """A network of messages and collective operations, simulated the slow and obvious way: an event at a time.
 
-Written from the words of `desktop.core.machine`, with nothing of its code: every state is asked again and again
-what can happen next, and the earliest of it happens.
+Written from the words of `desktop.core.machine`, with nothing of its code: every state is asked again what
+can happen next, and the earliest of it happens.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 @dataclass
 class Step:
     """`what`: send, isend, receive, post, wait, all, from_root, to_root, scan. `to`: number of the message or
-    collective; `gap`, `extra`: as in `Operations`."""
+    collective; `gap`, `extra`: as in `Schedule`."""
 
     what: str
     to: int
