@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from desktop.workbench.jobs import Job, Lane, Task
 
 if TYPE_CHECKING:
+    from desktop.data.causality import Causality
     from desktop.data.whatif import Changes, Help, Prediction, Rerun
     from desktop.workbench.tracing import TraceRun
 
@@ -80,15 +81,21 @@ class Imagining:
         if self.state is not NOTHING_IMAGINED:
             self._tell(NOTHING_IMAGINED)
 
-    def look(self, store: Any, run: TraceRun, breaks: tuple[float, ...]) -> None:
-        """Somebody looks at a run with phases between inner `breaks` (s): make its program ready."""
+    def look(
+        self, store: Any, run: TraceRun, breaks: tuple[float, ...], causality: Causality | None = None
+    ) -> None:
+        """Somebody looks at a run with phases between inner `breaks` (s): make its replay ready.
+        `causality`: of the run, if that is known."""
         basis = _Basis(store, run, breaks)
         if basis.same(self._basis):
             return
-        known = self._program if self._basis is not None and self._basis.run is run else None
+        if self._program is not None and self._basis is not None and self._basis.run is run:
+            causality = self._program.causality
         self._basis, self._program = basis, None
         self._helping.cancel()
-        self._ask(replace(self.state, helps=None, outdated=True, problem="", phases=len(breaks) + 1), known)
+        self._ask(
+            replace(self.state, helps=None, outdated=True, problem="", phases=len(breaks) + 1), causality
+        )
 
     def ask(self, changes: Changes | None) -> None:
         """Predict the run with changes; None: as it was."""
@@ -99,7 +106,7 @@ class Imagining:
         if self._program is not None and job is not None and job.elapsed < PATIENCE:
             self._tell(state)  # what is under way is shown first, or nothing would be while a hand moves
         else:
-            self._ask(state, None)
+            self._ask(state)
 
     def cancel(self) -> None:
         """Give up what is being predicted."""
@@ -107,7 +114,7 @@ class Imagining:
         self._helping.cancel()
         self._tell(replace(self.state, task=None, changes=None, prediction=None, outdated=False))
 
-    def _ask(self, state: Imagined, before: Rerun | None) -> None:
+    def _ask(self, state: Imagined, causality: Causality | None = None) -> None:
         basis, program = self._basis, self._program
         assert basis is not None
         changes = state.changes
@@ -119,7 +126,6 @@ class Imagining:
             made, regions = program, state.regions
             if made is None:
                 use, limit = basis.run.utilization, basis.run.limit
-                causality = None if before is None else before.causality
                 made = Rerun(basis.store, use, job, causality=causality, limit=limit, breaks=basis.breaks)
                 curve = basis.run.curve
                 span = curve.start, curve.start + curve.duration
@@ -154,7 +160,7 @@ class Imagining:
                 )
             )
             if more:
-                self._ask(self.state, None)
+                self._ask(self.state)
             if self.state.helps is None and not self._helping.busy:
                 self._help(self._program, regions)
 
