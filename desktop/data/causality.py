@@ -13,7 +13,9 @@ operations and waits stand by location and in order of time, those of location i
                 call: the row of the call it is in, -1 outside of all
     messages    sender, receiver, sent, arrived, posted, bytes, send, receive (messages,)
                 posted: when the receive was posted, `BEGIN` if nothing tells; send, receive: operations
-    collectives root (instances,), -1 none; barrier (instances,) bool
+    collectives root (instances,), -1 none; barrier (instances,) bool; operation: index into the store's
+                texts; size: most bytes that a member sends or receives
+    sends       call, message (sends,): the call in which the sender of a message could wait for its receiver
     waits       start (locations + 1,); call, until, account, partner, released, partner_call, key (waits,)
                 within `call`, from its begin to `until`, the location waits for `partner`, whose operation
                 was at `released` (beyond `until` only where clocks contradict each other) in the row
@@ -130,6 +132,8 @@ class Collectives(NamedTuple):
 
     root: Ints
     barrier: NDArray[np.bool_]
+    operation: Ints
+    size: Ints
 
 
 class Waits(NamedTuple):
@@ -256,10 +260,11 @@ class Causality:
         is_barrier = np.array([_is_barrier(text) for text in store.texts], bool)
         process = process_of(store)
         roots, barriers = [np.zeros(0, np.int64)], [np.zeros(0, bool)]
+        names, sizes = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
         needed, partner = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-        self._disagreeing = instances = 0
+        self.disagreeing = instances = 0
         for found in match_collectives(store, depends):
-            self._disagreeing += found.disagreeing
+            self.disagreeing += found.disagreeing
             members = np.diff(found.start)
             if not members.size:
                 continue
@@ -278,8 +283,10 @@ class Causality:
             partner.append(who)
             roots.append(root)
             barriers.append(is_barrier[found.operation])
+            names.append(found.operation)
+            sizes.append(np.maximum.reduceat(np.maximum(found.sent, found.received), found.start[:-1]))
             instances += members.size
-        self.collectives = Collectives(np.concatenate(roots), np.concatenate(barriers))
+        self.collectives = Collectives(*map(np.concatenate, (roots, barriers, names, sizes)))
         order, start = in_places(np.concatenate(where), np.concatenate(time), places)
         self.operations = Operations(
             start, np.concatenate(time)[order], np.concatenate(kind)[order], np.concatenate(key)[order],
@@ -379,7 +386,7 @@ class Causality:
         buffered = (posted > BEGIN) & (ends < posted)
         most = int(messages.bytes[buffered].max(initial=-1))
         good = (in_call >= 0) & (messages.bytes[later] > most)
-        self._sends = (
+        self.sends = (
             np.concatenate([call[direct], in_call[good]]),
             np.concatenate([direct, later[good]]),
         )
@@ -437,14 +444,14 @@ class Causality:
         kinds = np.full(call.size, Account.LATE_SENDER, np.uint8)
         numbers = np.arange(call.size)
         offer(call, messages.sent, kinds, messages.sender, numbers, calls.end, *state)
-        which, message = self._sends
+        which, message = self.sends
         posted = messages.posted[message]
         met = (posted > calls.begin[which]) & (posted < calls.end[which])
         which, message, posted = which[met], message[met], posted[met]
         kinds = np.full(which.size, Account.LATE_RECEIVER, np.uint8)
         offer(which, posted, kinds, messages.receiver[message], message, calls.end, *state)
         hold(operations.call[messages.send], held)
-        hold(self._sends[0], held)
+        hold(self.sends[0], held)
         kinds = np.array(
             [0, 0, Account.N_TO_N, Account.LATE_ROOT, Account.EARLY_ROOT, Account.PREFIX], np.uint8
         )
@@ -568,10 +575,10 @@ class Causality:
         kinds = count_kinds(first, last, operations.kind)
         lost = int(sent - kinds[ideal.SEND]), int(received - kinds[ideal.RECEIVE])
         ticks = ideal.STUCK
-        if self._disagreeing:
+        if self.disagreeing:
             note = "Members of a communicator name different collective operations."
         elif any(lost):
-            note = _unmatched(*lost)
+            note = unmatched(*lost)
         elif not kinds.sum():
             note = "No messages and no collective operations are recorded here."
         else:
@@ -675,7 +682,7 @@ def _contradictions(clock: ClockSummary, repaired: bool) -> tuple[int, float]:
     return clock.violations_before, float(known.get("most_before_s", np.inf))
 
 
-def _unmatched(sends: int, receives: int) -> str:
+def unmatched(sends: int, receives: int) -> str:
     """Why there is no replay."""
     if not sends:
         return f"{_messages(receives)} received here {_are(receives)} not known to be sent."

@@ -70,6 +70,17 @@ class Mark:
         return f"{self.where}: {self.text}" if self.where else self.text
 
 
+@dataclass(frozen=True, eq=False)
+class Predicted:
+    """A run as it would go with changes, which `words` say: its `curve`, the inner breaks of its phases and
+    how long it lasts (s)."""
+
+    curve: StepCurve
+    breaks_s: NDArray[np.float64]
+    duration_s: float
+    words: str
+
+
 @dataclass(frozen=True)
 class Subject:
     """A run to be shown, as a command line, a window or a project asks for it.
@@ -152,7 +163,8 @@ class Material:
 
     `sweep`, `suggestion` and `bars` are None where they are not known (a source that is a curve has no
     timeline); `contrast` where the run is not compared with others. `locked`: breakpoints that are held, and
-    `limit`: what alone is analysed (seconds); `doubt`: how much of the curve may be wrong, in words.
+    `limit`: what alone is analysed (seconds); `doubt`: how much of the curve may be wrong, in words;
+    `predicted`: the run with changes.
     """
 
     title: str
@@ -168,6 +180,7 @@ class Material:
     locked: tuple[float, ...] = ()
     limit: tuple[float, float] | None = None
     doubt: str = ""
+    predicted: Predicted | None = None
 
     @property
     def by_hand(self) -> PhaseFit | None:
@@ -425,6 +438,8 @@ def tables(
         found = {"curve": _steps(_within(material, material.curve, span)), "fit": _fit(material.fit)}
     if figure in ("curve", "phases"):
         found["phases"] = _phases(material)
+    if figure in ("curve", "stack") and material.predicted is not None:
+        found["predicted"] = _steps(_within(material, material.predicted.curve, span))
     if figure == "stack":
         found = {name: _steps(_within(material, curve, span)) for name, curve in material.stack.items()}
     if figure == "epsilon" and material.sweep is not None:

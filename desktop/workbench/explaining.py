@@ -21,7 +21,7 @@ ALL_PHASES = 60
 #: Sentences for every break.
 CHANGES = 8
 
-Part = Literal["ranges", "calls", "accounts", "iterations"]
+Part = Literal["ranges", "calls", "accounts", "iterations", "whatif"]
 #: With more messages and members of collective operations, numbers that need none of them are shown first,
 #: then accounts of what is looked at, then all.
 AT_ONCE = 200_000

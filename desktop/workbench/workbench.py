@@ -21,6 +21,7 @@ from desktop.progress import Progress
 from desktop.workbench.bench import EditBench
 from desktop.workbench.explaining import NOTHING, Explained, Part, StatisticsRequest
 from desktop.workbench.history import Branch, History
+from desktop.workbench.imagining import NOTHING_IMAGINED, Imagined, Imagining
 from desktop.workbench.jobs import Deliver, Executor, Job, Task, at_once
 from desktop.workbench.limiting import limited
 from desktop.workbench.model import (
@@ -75,6 +76,7 @@ if TYPE_CHECKING:  # the heavy modules are loaded by the first job, beside the w
     from desktop.data.events import Activity
     from desktop.data.statistics import Statistics
     from desktop.data.utilization import Rules
+    from desktop.data.whatif import Changes
 
 #: Seconds that a request for statistics must last before it is answered.
 SETTLE = 0.12
@@ -100,7 +102,7 @@ class Snapshot:
     curve alone counts;
     `preparing`: kernels are being compiled, as at the first start. `marked`: regions, by their names in the
     trace, that are to be seen wherever regions are shown. `boundaries`: of iterations, in seconds, that
-    are to be drawn over time."""
+    are to be drawn over time. `imagined`: the run with changes."""
 
     project: Project = field(default_factory=Project)
     document: Document | None = None
@@ -119,6 +121,7 @@ class Snapshot:
     explained: Explained = NOTHING
     marked: tuple[str, ...] = ()
     boundaries: tuple[float, ...] = ()
+    imagined: Imagined = NOTHING_IMAGINED
 
 
 class Workbench(EditBench[Snapshot, Project]):
@@ -140,6 +143,9 @@ class Workbench(EditBench[Snapshot, Project]):
         super().__init__(Snapshot(), Project(), deliver, executors, history)
         self._files, self._fitting = self._lane("store"), self._lane("fit")
         self._sweeping, self._counting = self._lane("sweep"), self._lane("statistics")
+        self._imagining = Imagining(
+            self._lane("whatif"), self._lane("helps"), lambda found: self._show(imagined=found)
+        )
         self._tracing_waits = self._lane("waiting")
         #: seconds that a request for statistics must last before it is answered
         self.settle = SETTLE
@@ -615,6 +621,7 @@ class Workbench(EditBench[Snapshot, Project]):
             self._watched[who] = parts
         else:
             self._watched.pop(who, None)
+        self._imagine()
         if self._watched:
             self._ask_statistics()
         elif self._counting.busy:
@@ -709,7 +716,9 @@ class Workbench(EditBench[Snapshot, Project]):
             return None
         if snapshot.preview or snapshot.refining:
             return None
-        view, parts = snapshot.project.view, frozenset[Part]().union(*self._watched.values())
+        view, parts = snapshot.project.view, frozenset[Part]().union(*self._watched.values()) - {"whatif"}
+        if not parts:
+            return None
         explained = snapshot.explained
         known = explained.iterations if explained.run is snapshot.run else None
         request = StatisticsRequest(
@@ -747,6 +756,24 @@ class Workbench(EditBench[Snapshot, Project]):
             self._show(explained=Explained(request.fit, problem=str(error)))
 
         self._counting.submit("Statistics", work, done, failed)
+
+    def ask_what_if(self, changes: Changes | None) -> None:
+        """Predict the run with changes, of which the last win; None: as it was."""
+        self._imagining.ask(changes)
+
+    def cancel_what_if(self) -> None:
+        """Give up what is being predicted, and all changes."""
+        self._imagining.cancel()
+
+    def _imagine(self) -> None:
+        """Make ready what a panel that is looked at, or a prediction that is drawn, needs."""
+        shown, imagined = self.snapshot, self.snapshot.imagined
+        wanted = any("whatif" in parts for parts in self._watched.values()) or imagined.changes is not None
+        if not wanted or shown.preview or shown.refining or self._store is None:
+            return
+        if shown.run is not None and shown.fit is not None:
+            breaks = tuple(shown.fit.breaks[1:-1].tolist())
+            self._imagining.look(self._store, shown.run, breaks, self._known_causality(shown.run))
 
     # ---- looking
 
@@ -818,6 +845,7 @@ class Workbench(EditBench[Snapshot, Project]):
         super()._tell(snapshot)
         if request is not None and request is self._asked_statistics:
             self._request_statistics(request)
+        self._imagine()
 
     def _look(self, **changes: Any) -> None:
         project = self.snapshot.project
@@ -1087,6 +1115,7 @@ class Workbench(EditBench[Snapshot, Project]):
         those of all before."""
         if self._store is not None:
             self._counting.cancel()
+            self._imagining.forget()
             self._tracing_waits.cancel()
             waits = None if self._causality is None else self._causality[1]
             if waits is not None and waits.size > memory.limit() // 4:  # rather than drop the trace

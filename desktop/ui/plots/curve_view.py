@@ -56,6 +56,7 @@ from desktop.workbench.time_plots import (
 
 if TYPE_CHECKING:
     from desktop.core.phases import PhaseFit
+    from desktop.data.material import Predicted
 
 _MIDDLE = Qt.AlignmentFlag.AlignVCenter
 #: Heights, in lines of text, from which on the overview and the residual are shown.
@@ -123,6 +124,7 @@ class CurveView(TimePlot):
         self._legend = Legend()
         self._notes = NoteItems()
         self._doubt = ""
+        self._predicted: Predicted | None = None
         self._plot: PlotData | None = None  # what the pictures show
         self._described: LaneOf | None = None  # and the base of that of the curve
         self._build()
@@ -155,6 +157,11 @@ class CurveView(TimePlot):
         self._describe()
         self._redraw()
         self.dirty()
+
+    def set_predicted(self, predicted: Predicted | None) -> None:
+        """Draw the run with changes over it."""
+        self._predicted = predicted
+        self._redraw()
 
     def set_doubt(self, sentence: str) -> None:
         """Say at the curve how much of it may be wrong; "" if nothing of it is known to be."""
@@ -517,7 +524,11 @@ class CurveView(TimePlot):
             curve_lanes.draw_curve(sheet, lane, described.series[0].columns, thickness, self._theme)
         else:
             described = stack_lane(run, x, self._heights, self._shown, say)
-            curve_lanes.draw_stack(sheet, lane, described.series, thickness, self._theme)
+            stacked = [one for one in described.series if one.look == "stacked"]
+            curve_lanes.draw_stack(sheet, lane, stacked, thickness, self._theme)
+        for series in described.series:
+            if series.ink == "predicted":
+                curve_lanes.draw_predicted(sheet, lane, series, 2 * thickness, self._theme)
         self._described = described
         with QPainter(sheet.image) as painter:
             metrics = self.fontMetrics()
@@ -532,7 +543,7 @@ class CurveView(TimePlot):
         assert self._curve is not None
         return RunData(
             self._curve, self._stack, self._fit, self._locked, self._phase, self._notes.marks, self._limit,
-            self._doubt, self._levels,
+            self._doubt, self._levels, self._predicted,
         )  # fmt: skip
 
     def _state(self, residual: LaneOf | None) -> PlotData:
@@ -570,7 +581,11 @@ class CurveView(TimePlot):
         sheet = self._sheet("curve", self._main.rect, fine)
         sheet.take(self._rasters["base"])
         lane, m = self._local(self._main)
-        fit_overlay.draw_boundaries(sheet.image, self._boundaries, m, [lane.rect], t)
+        fit_overlay.draw_boundaries(sheet.image, self._boundaries, m, [lane.rect], QColor(t.accent))
+        if self._described is not None:
+            fit_overlay.draw_boundaries(
+                sheet.image, self._described.moved, m, [lane.rect], QColor(t.selection)
+            )
         if fit is not None:
             # Breaks and fit go at the pixels themselves, so between painters.
             fit_overlay.draw_breaks(sheet.image, fit, m, [lane.rect], t, ranges=True)
