@@ -125,10 +125,10 @@ def _print_stats(
                 f"{inclusive:>11}s inclusive{row.calls:>8} calls"
             )
         replayed = stats.replayed
-        if replayed is not None and replayed.waiting_s is not None and replayed.transfer_s is not None:
+        if replayed is not None and replayed.waiting_s is not None and replayed.moving_s is not None:
             print(
                 f"  waiting for partners {replayed.waiting_s.sum():.4g} processor-seconds, "
-                f"other communication {replayed.transfer_s.sum():.4g} processor-seconds"
+                f"other communication {replayed.moving_s.sum():.4g} processor-seconds"
             )
         notes = [stats.note, *((replayed.ideal_note, replayed.waiting_note) if replayed else ())]
         for note in filter(None, notes):

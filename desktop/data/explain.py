@@ -116,7 +116,7 @@ def _location(store: TraceStore, kept: Statistics, stats: RangeStats, i: int) ->
     talk, replayed = stats.messages, stats.replayed
     waiting: Sequence[Any] = (None, None, None)
     if replayed is not None:
-        waiting = (replayed.communication_s, replayed.waiting_s, replayed.transfer_s)
+        waiting = (replayed.communication_s, replayed.waiting_s, replayed.moving_s)
     return {
         "id": store.locations[i].id,
         "name": kept.name(i),

@@ -32,6 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from desktop.core import callpaths
+from desktop.core.accounts import ACTIVITY_OF_CLASS, CLASS_NUMBERS, Account
 from desktop.core.clock_line import Clock
 from desktop.core.concurrency import concurrency
 from desktop.core.curve import StepCurve
@@ -39,21 +40,21 @@ from desktop.core.frames import TABLES, frame
 from desktop.core.gantt import NO_REGION_NAME
 from desktop.core.open_regions import BEGIN, END, activities
 from desktop.core.units import capital, percent, si
-from desktop.data.classify import is_parallel
+from desktop.data.causality import Causality, Intervals, Replayed
 from desktop.data.events import Activity, Location
 from desktop.data.matching import address_of
 from desktop.data.naming import location_name
 from desktop.data.profile import Profile
-from desktop.data.replay import Replayed, Replays
 from desktop.data.store import TraceStore
 from desktop.data.utilization import (
     Utilization,
+    accounts_of_classes,
     build,
+    class_resolve,
+    class_rule,
+    class_states,
     is_worker,
     region_classes,
-    resolve_of,
-    rule_of,
-    states,
 )
 from desktop.progress import Progress
 
@@ -114,6 +115,9 @@ class RangeStats:
     computing : mean number of processors in an activity that the curve counts: the curve's mean level.
     is_processor : (locations,) which locations are processors and have events.
     seconds : (locations, len(Activity)) of every processor in each activity; 0 of what is no processor.
+    accounts : (locations, len(Account)) ticks of every processor in each account (`desktop.core.accounts`),
+        which add up to the duration of each; None until asked for (`replayed`), or where no locations are
+        known. `account_s`: the same in seconds, over all.
     useful_s : (locations,) seconds in the activities that the curve counts.
     exclusive_s, inclusive_s, calls : (regions,) over all processors. Inclusive counts nested occurrences of
         a region once. Calls are enters inside the range.
@@ -143,6 +147,15 @@ class RangeStats:
     shares: Floats
     replayed: Replayed | None = None
     note: str = ""
+    accounts: Ints | None = None
+    unit_s: float = 1.0
+
+    @property
+    def account_s(self) -> dict[Account, float] | None:
+        """Processor-seconds in each account."""
+        if self.accounts is None:
+            return None
+        return {one: float(self.accounts[:, one].sum() * self.unit_s) for one in Account}
 
     @property
     def parallel_efficiency(self) -> float:
@@ -256,16 +269,21 @@ def statistics_frame(names: Sequence[str], ranges: Sequence[RangeStats]) -> Data
         found = getattr(stats.replayed, name) if stats.replayed else None
         return np.nan if found is None else float(found.sum())
 
+    def account(stats: RangeStats, one: Account) -> float:
+        return np.nan if stats.account_s is None else stats.account_s[one]
+
     columns: dict[str, Any] = {"range": list(names)}
     for field in TABLES["statistics"][1:12]:
         columns[field.name] = [number(getattr(stats, field.name)) for stats in ranges]
     for activity in Activity:
         columns[f"{activity.name.lower()}_part"] = [part(stats, activity) for stats in ranges]
-    for name in ("waiting", "transfer"):
-        columns[name] = [replayed(stats, f"{name}_s") for stats in ranges]
+    for name, attribute in (("waiting", "waiting_s"), ("transfer", "moving_s")):
+        columns[name] = [replayed(stats, attribute) for stats in ranges]
     sent = [stats.messages for stats in ranges]
     columns["messages"] = [np.nan if one is None else float(one.sent.sum()) for one in sent]
     columns["bytes"] = [np.nan if one is None else float(one.bytes_sent.sum()) for one in sent]
+    for one in Account:
+        columns[f"{one.name.lower()}_account"] = [account(stats, one) for stats in ranges]
     return frame(TABLES["statistics"], columns)
 
 
@@ -366,10 +384,11 @@ def _lasting(ticks: Ints, clock: Clock) -> Ints:
 
 @dataclass(frozen=True, eq=False)
 class _Counted:
-    """Ticks and calls of some ranges: `time` (locations, ranges, activities), `own`, `within` and `calls`
-    (regions, ranges), `outside` (ranges,); which locations are processors; whether paths were folded."""
+    """Ticks and calls of some ranges: `classes` (locations, ranges, classes of `desktop.core.accounts`),
+    `own`, `within` and `calls` (regions, ranges), `outside` (ranges,); which locations are processors;
+    whether paths were folded."""
 
-    time: Ints
+    classes: Ints
     own: Ints
     within: Ints
     calls: Ints
@@ -377,6 +396,23 @@ class _Counted:
     there: NDArray[np.bool_]
     talk: _Talk | None
     folding: bool
+
+    @cached_property
+    def time(self) -> Ints:
+        """(locations, ranges, activities) ticks."""
+        found = np.zeros((*self.classes.shape[:2], len(Activity)), np.int64)
+        for number, activity in enumerate(ACTIVITY_OF_CLASS.tolist()):
+            found[:, :, activity] += self.classes[:, :, number]
+        return found
+
+    def accounts(self, cuts: _Cuts, use: Utilization) -> Ints:
+        """(locations, ranges, accounts) ticks, all of communication being `Account.MOVING`."""
+        found = np.zeros((*self.classes.shape[:2], len(Account)), np.int64)
+        for number, account in enumerate(accounts_of_classes(use.rules).tolist()):
+            found[:, :, account] += self.classes[:, :, number]
+        length = np.where(self.there[:, None], cuts.end - cuts.begin, 0)
+        found[:, :, Account.ABSENT] = length - found.sum(axis=2)
+        return found
 
     def useful(self, use: Utilization) -> Ints:
         """(ranges, locations) ticks in the activities that the curve counts."""
@@ -405,6 +441,7 @@ class _Counted:
             levels=levels,
             shares=shares,
             note=_FOLDED if self.folding else "",
+            unit_s=float(unit),
         )
 
 
@@ -424,8 +461,8 @@ class Statistics:
         self._store = store
         self._profile: Profile | None = None
         self._use: Utilization | None = None
-        self._replays: Replays | None = None
-        self._folded: tuple[object, dict[int, tuple[Ints, Ints, NDArray[np.uint8]]]] = (None, {})
+        self._causality: Causality | None = None
+        self._folded: tuple[object, dict[int, Intervals]] = (None, {})
 
     def ranges(
         self,
@@ -473,18 +510,37 @@ class Statistics:
             counted = self._count(cuts, use, progress)
             found = [counted.stats(j, cuts, use, *level) for j, level in enumerate(levels.result())]
         if replay:
-            if self._replays is None or self._replays.rules != use.rules:
-                self._replays = Replays(self._store, use.rules, progress)
-            found = [self._replayed(j, stats, cuts, counted, use) for j, stats in enumerate(found)]
+            causality, n = self.causality(use, progress), len(wanted)
+            accounts = causality.split(
+                counted.accounts(cuts, use)[:, :n], cuts.begin[:n] + use.start, cuts.end[:n] + use.start
+            )
+            found = [
+                self._replayed(j, replace(stats, accounts=accounts[:, j]), cuts, counted, use)
+                for j, stats in enumerate(found)
+            ]
         return tuple(found)
+
+    def causality(self, use: Utilization | None = None, progress: Progress | None = None) -> Causality:
+        """Who waited for whom; made once, and kept until the rules change.
+
+        Raises
+        ------
+        StoreError : the store is damaged.
+        Cancelled : by `progress`.
+        """
+        progress = progress or Progress()
+        rules = self._known(use, progress).rules
+        if self._causality is None or self._causality.rules != rules:
+            self._causality = Causality(self._store, rules, progress)
+        return self._causality
 
     def _replayed(
         self, j: int, stats: RangeStats, cuts: _Cuts, counted: _Counted, use: Utilization
     ) -> RangeStats:
-        assert self._replays is not None
+        assert self._causality is not None
         useful = counted.useful(use)
         talk = stats.messages
-        replayed = self._replays.between(
+        replayed = self._causality.between(
             int(cuts.begin[j]) + use.start,
             int(cuts.end[j]) + use.start,
             useful[cuts.begin.size // 2 + j],
@@ -553,9 +609,8 @@ class Statistics:
     def _count(self, cuts: _Cuts, use: Utilization, progress: Progress) -> _Counted:
         store, notes = self._store, self._notes(progress)
         places, regions, k = len(store.locations), len(store.regions), cuts.begin.size
-        classes = region_classes(store, use.rules)
-        active = np.array([is_parallel(region) for region in store.regions], np.uint8)
-        time = np.zeros((places, k, len(Activity)), np.int64)
+        rule = class_rule(store, use.rules)
+        time = np.zeros((places, k, CLASS_NUMBERS), np.int64)
         own, within, calls = (np.zeros((regions, k), np.int64) for _ in range(3))
         outside = np.zeros(k, np.int64)
         there = np.zeros(places, bool)
@@ -591,11 +646,12 @@ class Statistics:
             there[i] = True
             spent, came = passed
             tree, folds = notes.tree(i)
-            if folds:
-                folding = True
+            folding |= folds
+            if folds or self._clock(location, use).drift:  # rounded lengths do not add up
                 time[i] = self._by_states(i, cuts, use)
             else:
-                doing = self._doing(i, location, tree, classes, active)
+                resolve = class_resolve(location, is_worker(store, i, location, rule.active))
+                doing = activities(tree, *rule, resolve)
                 callpaths.add_by_class(doing, spent, time[i])
             outside += spent[0]
             callpaths.add_by_region(
@@ -638,26 +694,15 @@ class Statistics:
                     np.add.at(counts[1, j], at, change * size[some])
         return peers, counts
 
-    def _doing(
-        self, index: int, location: Location, tree: Ints, classes: NDArray[Any], active: NDArray[np.uint8]
-    ) -> Ints:
-        """(nodes,) the activity of each call path."""
-        resolve = resolve_of(location, is_worker(self._store, index, location, active))
-        return activities(tree, *rule_of(classes, active, self._store.nesting), resolve)
-
     def _by_states(self, location: int, cuts: _Cuts, use: Utilization) -> Ints:
-        """(ranges, activities) ticks of a location of which call paths are folded, from its states."""
+        """(ranges, classes) ticks of a location of which call paths say too little, from its states."""
         if self._folded[0] != use.rules:
             self._folded = use.rules, {}
         known = self._folded[1]
         if location not in known:
-            known[location] = states(self._store, location, use.rules)
-        since, until, doing = known[location]
-        found = np.zeros((cuts.begin.size, len(Activity)), np.int64)
-        for j, (a, b) in enumerate(zip(cuts.begin.tolist(), cuts.end.tolist(), strict=True)):
-            inside = np.minimum(until, b + use.start) - np.maximum(since, a + use.start)
-            np.add.at(found[j], doing, np.maximum(inside, 0))
-        return found
+            since, until, doing = class_states(self._store, location, use.rules)
+            known[location] = Intervals.of(since, until, doing, CLASS_NUMBERS)
+        return known[location].between(cuts.begin + use.start, cuts.end + use.start)
 
     def flat(self, stats: RangeStats, use: Utilization | None = None) -> list[RegionRow]:
         """The regions of a range that were entered or open in it, the one with most time of its own first;

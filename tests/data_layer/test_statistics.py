@@ -386,7 +386,7 @@ def test_late_sender() -> None:
         assert whole.ideal_s == 95  # 1: 10, waits until 50, then 40 more; 0: 50 and 45 more
         assert whole.communication_s.tolist() == [5, 50]
         assert whole.waiting_s.tolist() == [0, 40]
-        assert whole.transfer_s.tolist() == [5, 10]
+        assert whole.moving_s.tolist() == [5, 10]
         kept = Statistics(store)
         early, late = kept.ranges([(0, 30), (30, 100)], replay=True)
         assert early.replayed.waiting_s.tolist() == [0, 20]
