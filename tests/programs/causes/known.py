@@ -40,7 +40,7 @@ class Known:
     grain_ms: float
     noise: float = 0.02
     seed: int = 1
-    cut: bool = False
+    cut: bool = True
     options: tuple[str, ...] = ()
 
 
@@ -62,22 +62,22 @@ SINGLE = (
     Known("serial_pipeline", (PIPELINE,), 8, 40, 20),
     Known("late_sender", (LATE,), 8, 80, 20),
     Known("late_root", (ROOT,), 8, 60, 30),
-    Known("small_messages", (SMALL,), 4, 40, 1, cut=True, options=_TCP),
-    Known("bandwidth", (LARGE,), 4, 40, 10, cut=True),
+    Known("small_messages", (SMALL,), 4, 40, 3, options=_TCP),
+    Known("bandwidth", (LARGE,), 4, 40, 10),
     Known("barrier_noise", (NOISE,), 8, 80, 20),
     Known("io_rank_0", (WRITING,), 8, 60, 30),
-    Known("lock", (LOCK,), 2, 60, 20),
+    Known("lock", (LOCK,), 2, 60, 20, cut=False),
     Known("master", (MASTER,), 8, 80, 10),
-    Known("start_up", (START,), 8, 10, 20),
+    Known("start_up", (START,), 8, 10, 20, cut=False),
     Known("slow_rank", (("slow rank", "relax", 2),), 8, 60, 30),
 )
 DOUBLE = (
     Known("imbalance_and_io", (IMBALANCE, WRITING), 8, 60, 20),
     Known("pipeline_and_root", (PIPELINE, ROOT), 8, 20, 15),
     Known("slow_and_noise", (("slow rank", "relax", 1), NOISE), 8, 60, 20),
-    Known("master_and_start_up", (START, MASTER), 8, 10, 20),
-    Known("bandwidth_and_imbalance", (LARGE, IMBALANCE), 4, 20, 150, cut=True),
-    Known("small_and_late", (SMALL, LATE), 4, 30, 1, cut=True, options=_TCP),
+    Known("master_and_start_up", (START, MASTER), 8, 10, 20, cut=False),
+    Known("bandwidth_and_imbalance", (LARGE, IMBALANCE), 4, 20, 150),
+    Known("small_and_late", (SMALL, LATE), 4, 30, 3, options=_TCP),
     Known("lock_and_slow", (LOCK, ("slow rank", "relax", 1)), 8, 50, 20),
 )
 PROGRAMS = SINGLE + DOUBLE
