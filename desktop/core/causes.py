@@ -11,6 +11,7 @@ A rank is named if it holds over `NAMED` of a group. How strong the evidence is,
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -402,14 +403,15 @@ def _moved(group: Group) -> tuple[int, int]:
 
 def _says_small(cause: Cause, words: Naming) -> str:
     times, size = _moved(cause.group)
-    each = f"{_short(cause.group.total_s / times)} of processor time each"
-    if cause.group.total_s > LATENCY_S * times:
-        each += ", far more than the latency of a network (do processes share cores?)"
+    each = f"each taking {_short(cause.group.total_s / times)} of processor time"
     of = f"of {quantity(size / times, 'B', 3)} on average"
+    far = ""
+    if cause.group.total_s > LATENCY_S * times:
+        far = ", far more than the latency of a network (do processes share cores?)"
     if cause.group.family == TOGETHER:
         call = words.region(cause.group.region)
-        return f"Latency of collective operations: {grouped(times)} calls of {call} {of} take {each}"
-    return f"Messages are many and small: {grouped(times)} {of} take{_call(cause, words)} {each}"
+        return f"Latency of collective operations: {grouped(times)} calls of {call} {of}, {each}{far}"
+    return f"Messages are many and small: {grouped(times)} {of}, {each}{_call(cause, words)}{far}"
 
 
 def _says_bandwidth(cause: Cause, words: Naming) -> str:
@@ -728,7 +730,9 @@ def phase_sentence(
     of: Charges, found: Sequence[Cause], words: Naming, number: int, name: str, run_s: float
 ) -> str:
     """Of a phase (from 1): its cause first, then its numbers."""
-    head = f"Phase {number}{', ' + name if name else ''}, {percent(of.duration_s / run_s)} of the run"
+    # What phases are called by themselves also says how much of their time goes where: not here.
+    name = re.sub(r"(: |, )\S[^:]* \d+ %$", "", name)
+    head = f"Phase {number}{', ' + name if name and not name.endswith('%') else ''}, {percent(of.duration_s / run_s)} of the run"
     level = f"on average {of.computing:.2g} of {of.processors:.0f} processors compute"
     told = [level]
     if of.serialisation is not None and of.serialisation < BALANCED:
