@@ -732,7 +732,8 @@ def phase_sentence(
     """Of a phase (from 1): its cause first, then its numbers."""
     # What phases are called by themselves also says how much of their time goes where: not here.
     name = re.sub(r"(: |, )\S[^:]* \d+ %$", "", name)
-    head = f"Phase {number}{', ' + name if name and not name.endswith('%') else ''}, {percent(of.duration_s / run_s)} of the run"
+    called = f", {name}" if name and not name.endswith("%") else ""
+    head = f"Phase {number}{called}, {percent(of.duration_s / run_s)} of the run"
     level = f"on average {of.computing:.2g} of {of.processors:.0f} processors compute"
     told = [level]
     if of.serialisation is not None and of.serialisation < BALANCED:
