@@ -19,7 +19,18 @@ from desktop.resources import samples
 from tests.data_layer import archives
 
 KEYS = {
-    *("name", "level", *SINGLE, "ideal_s", "ideal_note", "activities", "concurrency", "roles", "regions"),
+    *(
+        "name",
+        "level",
+        *SINGLE,
+        "ideal_s",
+        "ideal_note",
+        "activities",
+        "accounts",
+        "concurrency",
+        "roles",
+        "regions",
+    ),
     *("locations", "most_loaded", "idlest", "messages", "waiting_note", "note", "changes"),
 }
 
@@ -74,6 +85,11 @@ def test_json_says_what_the_statistics_say(trace, capsys, tmp_path) -> None:  # 
         assert sum(step["share"] for step in part["concurrency"]) == pytest.approx(1)
         for place in part["locations"]:
             assert place["waiting_s"] + place["transfer_s"] == pytest.approx(place["communication_s"])
+            assert sum(place["accounts"].values()) == pytest.approx(part["duration_s"], rel=1e-12)
+            assert place["accounts"]["computing_s"] == pytest.approx(place["computing_s"])
+        for name, seconds in part["accounts"].items():
+            assert sum(place["accounts"][name] for place in part["locations"]) == pytest.approx(seconds)
+        assert sum(part["accounts"].values()) == pytest.approx(part["duration_s"] * 6)
 
 
 def test_rows_and_table_agree_with_json(trace, capsys) -> None:  # type: ignore[no-untyped-def]
@@ -85,11 +101,12 @@ def test_rows_and_table_agree_with_json(trace, capsys) -> None:  # type: ignore[
     for row, part in zip(rows, told["ranges"], strict=True):
         assert float(row["parallel_efficiency"]) == part["parallel_efficiency"]
         assert float(row["idle_s"]) == part["activities"]["idle_s"]
+        assert float(row["account_late_sender_s"]) == part["accounts"]["late_sender_s"] > 0
         assert int(row["messages_sent"]) == part["messages"]["sent"]
     assert rows[0]["start_s"] == "0.05"
     code, out, _ = run(capsys, "stats", *words)
     assert code == 0 and max(map(len, out.splitlines())) <= 100
-    assert "what changed from phase 1 to phase 2" in out
+    assert "what changed from phase 1 to phase 2" in out and "Late receiver" in out
     for part in told["ranges"]:
         assert f"{100 * part['parallel_efficiency']:.1f}%" in out
 

@@ -24,6 +24,7 @@ from desktop.commands.asked import (
     window_of,
 )
 from desktop.commands.terminal import column, outcome, print_csv, print_doubt, print_json, terminal_progress
+from desktop.core.labels import ACCOUNTS
 from desktop.printing import printable
 
 if TYPE_CHECKING:
@@ -125,11 +126,10 @@ def _print_stats(
                 f"{inclusive:>11}s inclusive{row.calls:>8} calls"
             )
         replayed = stats.replayed
-        if replayed is not None and replayed.waiting_s is not None and replayed.moving_s is not None:
-            print(
-                f"  waiting for partners {replayed.waiting_s.sum():.4g} processor-seconds, "
-                f"other communication {replayed.moving_s.sum():.4g} processor-seconds"
-            )
+        available = stats.duration_s * stats.processors
+        for account, part in stats.account_parts(0.0005):
+            title, _ = ACCOUNTS[account.name.lower()]
+            print(f"  {title:<32}{100 * part:>7.1f}%{part * available:>11.4g} proc·s of {available:.4g} proc·s")
         notes = [stats.note, *((replayed.ideal_note, replayed.waiting_note) if replayed else ())]
         for note in filter(None, notes):
             print(textwrap.fill(note, 98, initial_indent="  ", subsequent_indent="  "))

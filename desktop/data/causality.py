@@ -49,7 +49,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from desktop.core import ideal
-from desktop.core.accounts import WAITING, Account
+from desktop.core.accounts import CLASS_NUMBERS, WAITING, Account
 from desktop.core.clock_kernels import corrected
 from desktop.core.clock_line import Clock
 from desktop.core.open_regions import BEGIN, END
@@ -222,6 +222,14 @@ class Causality:
         self._post(progress)
         self._wait(progress)
 
+    @property
+    def size(self) -> int:
+        """Bytes that it holds, about."""
+        tables = (self.calls, self.operations, self.messages, self.waits)
+        held = sum(column.nbytes for table in tables for column in table)
+        held += sum(column.nbytes for part in self._moving for column in part)
+        return held + sum(column.nbytes for part in self.exact.values() for column in part)
+
     # ---- what belongs together
 
     def _match(self, progress: Progress) -> None:
@@ -293,6 +301,8 @@ class Causality:
         self._accounts = accounts_of_classes(self.rules)
         useful = self._accounts == Account.COMPUTING
         moving = self._accounts == Account.MOVING
+        #: classes of locations whose clocks run at another rate, of which rounded lengths would not add up
+        self.exact: dict[int, Intervals] = {}
         calls: list[tuple[Ints, Ints, Ints]] = []
         #: when each location is in communication as its class says, of which waits are a part
         self._moving: list[tuple[Ints, Ints]] = []
@@ -306,6 +316,8 @@ class Causality:
             part = slice(operations.start[i], operations.start[i + 1])
             time = operations.time[part]
             is_processor = store.locations[i].kind == "cpu"
+            if is_processor and self._clocks[i].drift:
+                self.exact[i] = Intervals.of(begin, end, doing, CLASS_NUMBERS)
             if is_processor:
                 counted = np.where(useful[doing], end - begin, 0)
                 operations.done[part] = _time_until(time, begin, counted)

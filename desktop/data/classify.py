@@ -225,12 +225,12 @@ def region_activity(region: Region) -> Activity:
 
 #: MPI calls (without prefix, in lower case) that neither communicate nor wait: they ask or manage.
 _MPI_MANAGING = re.compile(
-    r"""(type|op|info|group|errhandler|error|attr|keyval|status|request|cart|graph|dist_graph|topo|dims|file
-      |t|session)_\w+ | comm_(rank|size|compare|get_\w+|set_\w+|test_inter|remote_\w+|group|\w*keyval
-      |\w*attr|\w*errhandler|call_errhandler) | win_(get|set)_\w+ | get_\w+ | address | aint_\w+
-      | wtime | wtick
-      | initialized | finalized | query_thread | is_thread_main | alloc_mem | free_mem | buffer_\w+
-      | (un)?pack\w* | pcontrol | abort | register_datarep | (send|recv|bsend|ssend|rsend)_init""",
+    r"""(type|op|info|group|errhandler|error|attr|keyval|status|request|session|t)_\w+
+      | comm_(rank|size|compare|get_\w+|set_\w+|test_inter|remote_\w+|group|\w*keyval|\w*attr|\w*errhandler)
+      | (cart|graph|dist_graph)_(get|coords|rank|shift|map|neighbors\w*) | (cartdim|graphdims)_get | topo_test
+      | dims_create | win_(get|set)_\w+ | get_\w+ | address | aint_\w+ | wtime | wtick | initialized
+      | finalized | query_thread | is_thread_main | alloc_mem | free_mem | buffer_\w+ | (un)?pack\w*
+      | pcontrol | abort | register_datarep | [bsr]?(send|recv)_init""",
     re.VERBOSE,
 )
 _MPI_ENDS = re.compile(r"init(_thread)?|finalize")

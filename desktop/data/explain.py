@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from desktop.core.accounts import Account
 from desktop.data.events import Activity
 from desktop.data.statistics import Change, RangeStats, Statistics
 from desktop.data.store import TraceStore
@@ -26,6 +27,8 @@ SINGLE = (
 )
 #: How many of the most loaded and of the idlest processors are named.
 NAMED = 5
+#: Seconds by account where they are not known.
+NO_ACCOUNTS: dict[str, float | None] = {f"{one.name.lower()}_s": None for one in Account}
 
 
 def explained(
@@ -40,10 +43,13 @@ def explained(
 
     Keys: those of `SINGLE` (see `desktop.data.statistics.RangeStats`); ``ideal_s`` (duration on an ideal
     network) and ``ideal_note`` (why it is not known); ``activities``: processor-seconds by name with ``_s``;
+    ``accounts``: the same by the accounts of `desktop.core.accounts`, which add up to length x processors
+    (also of each location);
     ``concurrency``: ``level`` and ``share`` of the time; ``roles``: processor-seconds; ``regions``: ``name``,
     ``role``, ``activity``, ``exclusive_s``, ``inclusive_s``, ``calls``, ``share`` (of all processors' time);
     ``locations``: ``id``, ``name``, ``utilization``, seconds by activity, ``sent``, ``received``,
-    ``bytes_sent``, ``bytes_received``, ``communication_s``, ``waiting_s``, ``transfer_s``;
+    ``bytes_sent``, ``bytes_received``, ``communication_s``, ``waiting_s``, ``transfer_s`` (communication
+    that is not waiting);
     ``most_loaded``, ``idlest``: names; ``messages``: totals and ``matrix``: ``sender``, ``receiver`` (ids of
     locations), ``count``, ``bytes``; ``waiting_note``; ``note``; ``changes``: what differs from the range
     before: ``kind``, ``left``, ``right``, ``sentence``.
@@ -62,6 +68,7 @@ def explained(
         "ideal_s": replayed.ideal_s if replayed else None,
         "ideal_note": replayed.ideal_note if replayed else "",
         "activities": _by_activity(stats.by_activity),
+        "accounts": _by_account(stats.account_s),
         "concurrency": [
             {"level": level, "share": share}
             for level, share in zip(stats.levels.tolist(), stats.shares.tolist(), strict=True)
@@ -98,11 +105,12 @@ def explained(
 
 
 def single(stats: RangeStats) -> dict[str, Any]:
-    """A range in one row: the values of `SINGLE`, seconds by activity, messages and bytes sent."""
+    """A range in one row: the values of `SINGLE`, seconds by activity and account, messages and bytes."""
     talk = stats.messages
     return {
         **{name: getattr(stats, name) for name in SINGLE},
         **_by_activity(stats.by_activity),
+        **{f"account_{name}": value for name, value in (_by_account(stats.account_s) or NO_ACCOUNTS).items()},
         "messages_sent": None if talk is None else int(talk.sent.sum()),
         "bytes_sent": None if talk is None else int(talk.bytes_sent.sum()),
     }
@@ -112,16 +120,24 @@ def _by_activity(seconds: dict[Activity, float]) -> dict[str, float]:
     return {f"{activity.name.lower()}_s": value for activity, value in seconds.items()}
 
 
+def _by_account(seconds: Mapping[Account, float] | None) -> dict[str, float | None] | None:
+    return None if seconds is None else {f"{one.name.lower()}_s": value for one, value in seconds.items()}
+
+
 def _location(store: TraceStore, kept: Statistics, stats: RangeStats, i: int) -> dict[str, Any]:
     talk, replayed = stats.messages, stats.replayed
     waiting: Sequence[Any] = (None, None, None)
     if replayed is not None:
         waiting = (replayed.communication_s, replayed.waiting_s, replayed.moving_s)
+    accounts = None
+    if stats.accounts is not None:
+        accounts = {one: float(stats.accounts[i, one] * stats.unit_s) for one in Account}
     return {
         "id": store.locations[i].id,
         "name": kept.name(i),
         "utilization": stats.utilization[i],
         **_by_activity({activity: float(stats.seconds[i, activity]) for activity in Activity}),
+        "accounts": _by_account(accounts),
         **{
             name: None if talk is None else int(getattr(talk, name)[i])
             for name in ("sent", "received", "bytes_sent", "bytes_received")

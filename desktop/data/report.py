@@ -28,8 +28,9 @@ from numpy.typing import NDArray
 
 import desktop
 from desktop import resources
+from desktop.core.accounts import Account
 from desktop.core.contrast import Cell, Contrast, Phased, table
-from desktop.core.labels import DEGREES
+from desktop.core.labels import ACCOUNTS, DEGREES
 from desktop.core.phase_stats import PhaseRow
 from desktop.core.ticks import time_unit
 from desktop.core.units import capital, percent, seconds, tenth
@@ -44,7 +45,7 @@ from desktop.printing import printable
 from desktop.progress import Progress, Share
 
 # Rows of a table of regions, locations or changes: what is longer is for the window.
-_REGIONS, _CHANGES, _SHIFTS = 4, 5, 64
+_REGIONS, _CHANGES, _SHIFTS, _ACCOUNTS = 4, 5, 64, 7
 #: What repairs of clocks are.
 _REPAIRS = {
     "none": "none",
@@ -70,6 +71,7 @@ TABLES = {
     "certificate": "Error and its bounds",
     "efficiencies": "Efficiencies",
     "activities": "Activities",
+    "accounts": "Accounts",
     "loads": "Most and least loaded processors",
     "regions": "Regions that take most time",
     "changes": "What changed at each break",
@@ -923,6 +925,7 @@ class _Run:
         )
         if any(stats.seconds.any() for _, stats in ranges):
             yield self._activities(ranges)
+            yield self._accounts(ranges)
             yield self._processors(kept, ranges)
         regions = [
             row
@@ -949,6 +952,23 @@ class _Run:
         return ReportTable(
             "Activities, as parts of all processors' time", heads, tuple(rows), part="activities"
         )
+
+    def _accounts(self, ranges: Sequence[tuple[str, RangeStats]]) -> ReportTable:
+        parts = [(name, dict(stats.account_parts())) for name, stats in ranges]
+        most = {one: max(found.get(one, 0.0) for _, found in parts) for one in Account}
+        seen = sorted(sorted(filter(most.get, Account), key=lambda one: -most[one])[:_ACCOUNTS])
+        heads = ["Range", *(ACCOUNTS[one.name.lower()][0] for one in seen)]
+        rows = [[name, *(tenth(found.get(one, 0.0)) for one in seen)] for name, found in parts]
+        if len(seen) < sum(part > 0 for part in most.values()):
+            heads.append("Others")
+            for row, (_, found) in zip(rows, parts, strict=True):
+                row.append(tenth(sum(part for one, part in found.items() if one not in seen)))
+        return ReportTable(
+            "Accounts: what length × processors was spent on", tuple(heads), tuple(map(tuple, rows)),
+            note=" ".join(f"{title}: {what[0].lower()}{what[1:]}." for title, what in
+                          (ACCOUNTS[one.name.lower()] for one in seen)),
+            part="accounts",
+        )  # fmt: skip
 
     def _processors(self, kept: Statistics, ranges: Sequence[tuple[str, RangeStats]]) -> ReportTable:
         rows = []

@@ -150,6 +150,15 @@ class RangeStats:
     accounts: Ints | None = None
     unit_s: float = 1.0
 
+    def account_parts(self, least: float = 0.0) -> list[tuple[Account, float]]:
+        """Accounts and the part (0 to 1) of length x processors that each is, the largest first; only those
+        above `least`. Nothing where they are not known."""
+        total = 0 if self.accounts is None else int(self.accounts.sum())
+        if self.accounts is None or not total:
+            return []
+        parts = [(one, float(self.accounts[:, one].sum() / total)) for one in Account]
+        return sorted(((one, part) for one, part in parts if part > least), key=lambda pair: -pair[1])
+
     @property
     def account_s(self) -> dict[Account, float] | None:
         """Processor-seconds in each account."""
@@ -471,6 +480,7 @@ class Statistics:
         progress: Progress | None = None,
         *,
         replay: bool = False,
+        causality: Causality | None = None,
     ) -> tuple[RangeStats, ...]:
         """Statistics of time ranges, which may overlap.
 
@@ -478,8 +488,9 @@ class Statistics:
         ----------
         ranges_s : start and end in seconds on the axis of the curve; what lies outside of it is cut off.
         use : the utilization of the store, with the rules that count; None: with the default rules.
-        replay : also what needs a pass over the events (`RangeStats.replayed`); it is made once for all
-            ranges, and kept until the rules change.
+        replay : also what needs a pass over the events (`RangeStats.replayed` and `accounts`); it is made
+            once for all ranges, and kept until the rules change.
+        causality : the same, where that pass has been made with the same rules.
 
         Raises
         ------
@@ -489,6 +500,8 @@ class Statistics:
         """
         progress = progress or Progress()
         use = self._known(use, progress)
+        if causality is not None and causality.rules == use.rules:
+            self._causality, replay = causality, True
         wanted = [(float(a), float(b)) for a, b in ranges_s]
         if not wanted:
             return ()
@@ -500,6 +513,7 @@ class Statistics:
             nothing = np.zeros_like(cuts.begin)
             begin, end = np.concatenate([cuts.begin, nothing]), np.concatenate([cuts.end, cuts.begin])
             cuts = _Cuts(begin, end, cuts.length)
+        exact = self.causality(use, progress).exact if replay else {}
         with ThreadPoolExecutor(1) as beside:
             levels = beside.submit(
                 lambda: [
@@ -507,7 +521,7 @@ class Statistics:
                     for a, b in zip(cuts.begin[: len(wanted)].tolist(), cuts.end.tolist(), strict=False)
                 ]
             )
-            counted = self._count(cuts, use, progress)
+            counted = self._count(cuts, use, progress, exact)
             found = [counted.stats(j, cuts, use, *level) for j, level in enumerate(levels.result())]
         if replay:
             causality, n = self.causality(use, progress), len(wanted)
@@ -612,7 +626,9 @@ class Statistics:
             note="The source is a curve: of its processors nothing else is known.",
         )
 
-    def _count(self, cuts: _Cuts, use: Utilization, progress: Progress) -> _Counted:
+    def _count(
+        self, cuts: _Cuts, use: Utilization, progress: Progress, exact: Mapping[int, Intervals]
+    ) -> _Counted:
         store, notes = self._store, self._notes(progress)
         places, regions, k = len(store.locations), len(store.regions), cuts.begin.size
         rule = class_rule(store, use.rules)
@@ -653,7 +669,9 @@ class Statistics:
             spent, came = passed
             tree, folds = notes.tree(i)
             folding |= folds
-            if folds or self._clock(location, use).drift:  # rounded lengths do not add up
+            if i in exact:
+                time[i] = exact[i].between(cuts.begin + use.start, cuts.end + use.start)
+            elif folds:
                 time[i] = self._by_states(i, cuts, use)
             else:
                 resolve = class_resolve(location, is_worker(store, i, location, rule.active))

@@ -129,21 +129,25 @@ class Fits:
 
 class Opened(NamedTuple):
     """A trace that is ready to be shown: open store, facts, and curve with fits, of the whole run and of
-    the part that is analysed. `stamp`: of the source, see `_stamp`."""
+    the part that is analysed. `stamp`: of the source, see `_stamp`; `causality`: who waited for whom, if that
+    was found."""
 
     store: Any
     document: Document
     whole: tuple[TraceRun, Fits]
     shown: tuple[TraceRun, Fits]
     stamp: tuple[int, int] | None = None
+    causality: Any = None
 
     @property
     def size(self) -> int:
-        """Bytes of its curves, about: what is kept beside an array to draw and fit it is as large again."""
+        """Bytes of its curves and waits, about: what is kept beside an array to draw and fit it is as large
+        again."""
         utilization, stack = self.whole[0].utilization, self.whole[0].stack.values()
         arrays = [utilization.edges, utilization.counts]
         arrays += [array for curve in stack for array in (curve.edges, curve.level)]
-        return 2 * sum(array.nbytes for array in arrays)
+        waits = 0 if self.causality is None else self.causality.size
+        return 2 * sum(array.nbytes for array in arrays) + int(waits)
 
 
 def load_and_compile() -> None:

@@ -69,6 +69,7 @@ if TYPE_CHECKING:  # the heavy modules are loaded by the first job, beside the w
     from desktop.core.phase_stats import PhaseRow
     from desktop.core.phases import PhaseFit, Sweep
     from desktop.core.selection import Suggestion
+    from desktop.data.causality import Causality
     from desktop.data.events import Activity
     from desktop.data.statistics import Statistics
     from desktop.data.utilization import Rules
@@ -124,8 +125,8 @@ class Workbench(EditBench[Snapshot, Project]):
     Parameters
     ----------
     deliver : calls a function in the owner's thread.
-    executors : of the lanes "store" (files), "fit", "sweep" and "statistics"; threads of their own if not
-        given.
+    executors : of the lanes "store" (files), "fit", "sweep", "statistics" and "waiting"; threads of their
+        own if not given.
     """
 
     def __init__(
@@ -137,12 +138,14 @@ class Workbench(EditBench[Snapshot, Project]):
         super().__init__(Snapshot(), Project(), deliver, executors, history)
         self._files, self._fitting = self._lane("store"), self._lane("fit")
         self._sweeping, self._counting = self._lane("sweep"), self._lane("statistics")
+        self._tracing_waits = self._lane("waiting")
         #: seconds that a request for statistics must last before it is answered
         self.settle = SETTLE
         #: of what there are details: ``auto`` (selection, else phase, else run), ``run`` or ``selection``
         self.scope = "auto"
         self._watched: dict[str, frozenset[Part]] = {}
-        self._replay = False
+        self._causality: tuple[Any, Causality | None] | None = None  # of a store; None: given up
+        self._rules_of_waits: Rules | None = None
         self._asked_statistics: StatisticsRequest | None = None
         self._statistics: tuple[Any, Statistics] | None = None  # of a store
         self._fits = Fits()
@@ -199,8 +202,9 @@ class Workbench(EditBench[Snapshot, Project]):
 
         def done(opened: Opened) -> None:
             self._release()
-            store, document, self._unlimited, (run, self._fits), self._stamp = opened
+            store, document, self._unlimited, (run, self._fits), self._stamp, waits = opened
             self._store = store
+            self._causality = None if waits is None else (store, waits)
             fits = self._fits
             if asked is not None and kept is not None:
                 fitting = kept
@@ -292,9 +296,10 @@ class Workbench(EditBench[Snapshot, Project]):
         for name, lane, give_up in (
             ("fit", self._fitting, self.cancel_fit),
             ("sweep", self._sweeping, self.cancel_sweep),
+            ("waiting", self._tracing_waits, self.cancel_waiting),
         ):
             job = lane.current
-            if job is not None and (lane is self._fitting or self._widening is not None):
+            if job is not None and (lane is not self._sweeping or self._widening is not None):
                 found[name] = Task(job.title, elapsed=job.elapsed), give_up
         return found
 
@@ -610,10 +615,46 @@ class Workbench(EditBench[Snapshot, Project]):
         self.scope = scope
         self._ask_statistics()
 
-    def want_replay(self) -> None:
-        """Also what takes a pass over the events: transfer, serialisation, waiting."""
-        self._replay = True
-        self._ask_statistics()
+    def _known_causality(self, run: TraceRun) -> Causality | None:
+        """Who waited for whom, if that is known with the rules of a run."""
+        found = self._causality
+        if found is None or found[0] is not self._store or found[1] is None:
+            return None
+        return found[1] if found[1].rules == run.utilization.rules else None
+
+    def _find_causality(self, request: StatisticsRequest) -> None:
+        """Go through all calls and messages, once for a run and its rules, when what takes no such pass has
+        been shown."""
+        known, rules = self._causality, request.run.utilization.rules
+        given_up = known is not None and known[1] is None
+        if "accounts" not in request.parts or request.causality is not None or given_up:
+            return
+        if self._tracing_waits.busy and self._rules_of_waits == rules:
+            return
+        self._rules_of_waits = rules
+
+        def work(job: Job) -> Causality:
+            from desktop.data.causality import Causality
+
+            return Causality(request.store, rules, job)
+
+        def done(found: Causality) -> None:
+            self._causality = request.store, found
+            self._ask_statistics()
+
+        def failed(error: BaseException) -> None:
+            self._causality = request.store, None
+            explained = self.snapshot.explained
+            self._show(explained=replace(explained, problem=str(error)))
+
+        self._tracing_waits.submit("Waiting", work, done, failed)
+
+    def cancel_waiting(self) -> None:
+        """Give up finding out who waited for whom, until another trace is opened."""
+        if self._tracing_waits.busy:
+            self._tracing_waits.cancel()
+            self._causality = self._store, None
+            self._show()
 
     def _ask_statistics(self) -> None:
         if self._wanted_statistics(self.snapshot) is not None:
@@ -626,13 +667,12 @@ class Workbench(EditBench[Snapshot, Project]):
         if snapshot.preview or snapshot.refining:
             return None
         view, parts = snapshot.project.view, frozenset[Part]().union(*self._watched.values())
-        if self._replay:
-            parts |= {"replay"}
         explained = snapshot.explained
         known = explained.iterations if explained.run is snapshot.run else None
         request = StatisticsRequest(
-            self._store, snapshot.run, snapshot.fit, view.selection, view.phase, self.scope, parts, known
-        )
+            self._store, snapshot.run, snapshot.fit, view.selection, view.phase, self.scope, parts,
+            self._known_causality(snapshot.run) if "accounts" in parts else None, known,
+        )  # fmt: skip
         return None if request.same(self._asked_statistics) else request
 
     def _request_statistics(self, request: StatisticsRequest) -> None:
@@ -648,13 +688,20 @@ class Workbench(EditBench[Snapshot, Project]):
             kept = self._statistics
             if kept is None or kept[0] is not request.store:
                 kept = self._statistics = request.store, Statistics(request.store)
-            return request.answer(kept[1], job)
+            return request.answer(kept[1], job, lambda early: self._counting.tell(job, show, early))
+
+        def show(found: Explained) -> None:
+            self._show(explained=found)
+
+        def done(found: Explained) -> None:
+            show(found)
+            self._find_causality(request)
 
         def failed(error: BaseException) -> None:
             self._asked_statistics = None
             self._show(explained=Explained(request.fit, problem=str(error)))
 
-        self._counting.submit("Statistics", work, lambda found: self._show(explained=found), failed)
+        self._counting.submit("Statistics", work, done, failed)
 
     # ---- looking
 
@@ -995,12 +1042,15 @@ class Workbench(EditBench[Snapshot, Project]):
         those of all before."""
         if self._store is not None:
             self._counting.cancel()
-            self._asked_statistics = self._statistics = None
-            self._replay = False
+            self._tracing_waits.cancel()
+            waits = None if self._causality is None else self._causality[1]
+            if waits is not None and waits.size > memory.limit() // 4:  # rather than drop the trace
+                waits = None
+            self._asked_statistics = self._statistics = self._causality = None
             store, self._store = self._store, None
             document, run, whole = self.snapshot.document, self.snapshot.run, self._unlimited
             if document is not None and run is not None and whole is not None and run.whole is whole[0]:
-                self._parked.append(Opened(store, document, whole, (run, self._fits), self._stamp))
+                self._parked.append(Opened(store, document, whole, (run, self._fits), self._stamp, waits))
             else:
                 store.close()
         most = PARKED if park else 0
