@@ -25,7 +25,7 @@ from desktop.commands.terminal import outcome, print_doubt, print_json, terminal
 from desktop.printing import printable
 
 if TYPE_CHECKING:
-    from desktop.core.causes import Explanation, Told
+    from desktop.core.root_causes import Explanation, Told
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -45,9 +45,9 @@ def main(options: argparse.Namespace) -> int:
     ``names``, ``phase`` (from 1; null: none), ``start_s``, ``end_s``."""
     from desktop.core.phase_names import phase_names
     from desktop.core.selection import search
-    from desktop.data.causes import explain
     from desktop.data.info import in_doubt
     from desktop.data.presence import structure
+    from desktop.data.root_causes import explain
     from desktop.data.statistics import Statistics
 
     settle(options)
@@ -107,7 +107,7 @@ def _print(found: Explanation) -> None:
     for text in (found.paragraph, *(phase.sentence for phase in found.phases)):
         print(textwrap.fill(printable(text, 4000), 98))
         print()
-    from desktop.core.causes import STRENGTH
+    from desktop.core.root_causes import STRENGTH
 
     said = {cause.strength for cause in found.causes}
     for strength, meaning in STRENGTH.items():

@@ -129,7 +129,9 @@ def _print_stats(
         available = stats.duration_s * stats.processors
         for account, part in stats.account_parts(0.0005):
             title, _ = ACCOUNTS[account.name.lower()]
-            print(f"  {title:<32}{100 * part:>7.1f}%{part * available:>11.4g} proc·s of {available:.4g} proc·s")
+            print(
+                f"  {title:<32}{100 * part:>7.1f}%{part * available:>11.4g} proc·s of {available:.4g} proc·s"
+            )
         notes = [stats.note, *((replayed.ideal_note, replayed.waiting_note) if replayed else ())]
         for note in filter(None, notes):
             print(textwrap.fill(note, 98, initial_indent="  ", subsequent_indent="  "))

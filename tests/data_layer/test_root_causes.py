@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from desktop.core.accounts import Account
-from desktop.core.causes import KINDS, STRENGTH, causes
-from desktop.data.causes import charges, explain
+from desktop.core.root_causes import KINDS, STRENGTH, causes
 from desktop.data.opening import open_trace
+from desktop.data.root_causes import charges, explain
 from desktop.data.statistics import Statistics
 from desktop.data.store import TraceStore
 from desktop.data.utilization import build
