@@ -93,6 +93,8 @@ TABLES: dict[str, tuple[Field, ...]] = {
         transfer | float64 | proc·s | communication that is not waiting: account "moving data"
         messages | float64 | | messages whose send is recorded in the range
         bytes | float64 | B | bytes in these messages
+        costs | float64 | proc·s | waiting, at any time, that delays of the range caused
+        path | float64 | s | length of the critical path in the range
         computing_account | float64 | proc·s | activities that the curve counts
         serial_account | float64 | proc·s | threads that are idle while only the master works
         late_sender_account | float64 | proc·s | in a receive until the message is sent
@@ -122,6 +124,18 @@ TABLES: dict[str, tuple[Field, ...]] = {
         inclusive | float64 | proc·s | time with what it calls, over all processors
         calls | int64 | | enters in the range
         share | float64 | 1 | exclusive time of all the processors' time
+        waits | float64 | proc·s | waiting for others in it
+        costs | float64 | proc·s | waiting of others that it caused, short-term and long-term
+        path | float64 | s | part of the critical path in it
+    """),
+    "locations": _fields("""
+        location | text | | name of the processor
+        computing | float64 | s | in activities that the curve counts
+        waits | float64 | s | waiting for others
+        waits_passed_on | float64 | s | of that, what whom it waited for had only passed on
+        costs | float64 | s | waiting of others that it caused
+        costs_through_others | float64 | s | of that, of those who waited for others that waited for it
+        path | float64 | s | part of the critical path on it
     """),
     "calls": _fields("""
         path | int64 | | number of the call path: the index of the frame

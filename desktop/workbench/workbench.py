@@ -70,6 +70,7 @@ if TYPE_CHECKING:  # the heavy modules are loaded by the first job, beside the w
     from desktop.core.phases import PhaseFit, Sweep
     from desktop.core.selection import Suggestion
     from desktop.data.causality import Causality
+    from desktop.data.causes import Causes
     from desktop.data.events import Activity
     from desktop.data.statistics import Statistics
     from desktop.data.utilization import Rules
@@ -145,6 +146,7 @@ class Workbench(EditBench[Snapshot, Project]):
         self.scope = "auto"
         self._watched: dict[str, frozenset[Part]] = {}
         self._causality: tuple[Any, Causality | None] | None = None  # of a store; None: given up
+        self._causes: tuple[Causality, Causes | None] | None = None  # None: given up
         self._rules_of_waits: Rules | None = None
         self._asked_statistics: StatisticsRequest | None = None
         self._statistics: tuple[Any, Statistics] | None = None  # of a store
@@ -622,6 +624,35 @@ class Workbench(EditBench[Snapshot, Project]):
             return None
         return found[1] if found[1].rules == run.utilization.rules else None
 
+    def _known_causes(self, run: TraceRun) -> Causes | None:
+        """What caused the waiting, if that is known."""
+        found, causality = self._causes, self._known_causality(run)
+        return found[1] if found is not None and found[0] is causality else None
+
+    def _find_causes(self, request: StatisticsRequest) -> None:
+        """What caused the waiting, when accounts have been shown."""
+        causality = request.causality
+        if causality is None or self._tracing_waits.busy:
+            return
+        if self._causes is not None and self._causes[0] is causality:
+            return
+
+        def work(job: Job) -> Causes:
+            from desktop.data.causes import Causes
+
+            return Causes(request.store, causality, job)
+
+        def done(found: Causes) -> None:
+            self._causes = causality, found
+            self._ask_statistics()
+
+        def failed(error: BaseException) -> None:
+            self._causes = causality, None
+            explained = self.snapshot.explained
+            self._show(explained=replace(explained, problem=str(error)))
+
+        self._tracing_waits.submit("Causes of waiting", work, done, failed)
+
     def _find_causality(self, request: StatisticsRequest) -> None:
         """Go through all calls and messages, once for a run and its rules, when what takes no such pass has
         been shown."""
@@ -653,7 +684,11 @@ class Workbench(EditBench[Snapshot, Project]):
         """Give up finding out who waited for whom, until another trace is opened."""
         if self._tracing_waits.busy:
             self._tracing_waits.cancel()
-            self._causality = self._store, None
+            known = self._causality
+            if known is not None and known[1] is not None and known[1].rules == self._rules_of_waits:
+                self._causes = known[1], None
+            else:
+                self._causality = self._store, None
             self._show()
 
     def _ask_statistics(self) -> None:
@@ -671,7 +706,8 @@ class Workbench(EditBench[Snapshot, Project]):
         known = explained.iterations if explained.run is snapshot.run else None
         request = StatisticsRequest(
             self._store, snapshot.run, snapshot.fit, view.selection, view.phase, self.scope, parts,
-            self._known_causality(snapshot.run) if "accounts" in parts else None, known,
+            self._known_causality(snapshot.run) if "accounts" in parts else None,
+            self._known_causes(snapshot.run) if "accounts" in parts else None, known,
         )  # fmt: skip
         return None if request.same(self._asked_statistics) else request
 
@@ -696,6 +732,7 @@ class Workbench(EditBench[Snapshot, Project]):
         def done(found: Explained) -> None:
             show(found)
             self._find_causality(request)
+            self._find_causes(request)
 
         def failed(error: BaseException) -> None:
             self._asked_statistics = None
@@ -1046,7 +1083,7 @@ class Workbench(EditBench[Snapshot, Project]):
             waits = None if self._causality is None else self._causality[1]
             if waits is not None and waits.size > memory.limit() // 4:  # rather than drop the trace
                 waits = None
-            self._asked_statistics = self._statistics = self._causality = None
+            self._asked_statistics = self._statistics = self._causality = self._causes = None
             store, self._store = self._store, None
             document, run, whole = self.snapshot.document, self.snapshot.run, self._unlimited
             if document is not None and run is not None and whole is not None and run.whole is whole[0]:
