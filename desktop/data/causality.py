@@ -518,6 +518,24 @@ class Causality:
             found.append(Intervals.of(out[0, :n].copy(), out[1, :n].copy(), what[out[2, :n]], len(Account)))
         return found
 
+    def waits_of(self, location: int) -> tuple[Ints, Ints, Ints]:
+        """When a location waits for another one: begin, end, and the row of `waits`; of that only what its
+        class says to be communication. Nothing where nothing tells waiting from moving data."""
+        calls, waits = self.calls, self.waits
+        a, b = waits.start[location : location + 2]
+        since, until = self._moving[location]
+        out = np.empty((3, b - a + since.size), np.int64)
+        n = (
+            0
+            if self._why_none()
+            else clipped(calls.begin[waits.call[a:b]], waits.until[a:b], since, until, out)
+        )
+        return out[0, :n].copy(), out[1, :n].copy(), a + out[2, :n]
+
+    def common(self, location: int, ticks: Ints) -> Ints:
+        """Ticks that a location recorded, on the common clock."""
+        return self._clocks[location].common(ticks)
+
     @cached_property
     def _spoken(self) -> list[tuple[Intervals, Intervals, Intervals]]:
         """Of each location its calls, its waits, and what contradicting clocks may change of these."""
@@ -652,7 +670,7 @@ class _OuterCalls:
         self._depth, self._since, self._outer = 0, 0, -1
         self._found = [np.zeros((3, 0), np.int64)]
 
-    def take(self, time: Ints, kind: NDArray[np.uint8], region: NDArray[np.uint32]) -> None:
+    def take(self, time: Ints, kind: NDArray[np.uint8], region: NDArray[np.uint32], _innermost: Any) -> None:
         out = np.empty((3, time.size), np.int64)
         n, self._depth, self._since, self._outer = outer_calls(
             time, kind, region, self._speaks, self._opened, self._depth, self._since, self._outer, out

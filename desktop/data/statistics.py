@@ -546,7 +546,7 @@ class Statistics:
         if not wanted:
             return ()
         curve = use.curve()
-        if self._is_curve():
+        if self.of_curve:
             return tuple(self._of_curve(curve, a, b) for a, b in wanted)
         cuts = self._cuts(wanted, use, curve)
         if replay:  # also what was computed before each range
@@ -624,7 +624,13 @@ class Statistics:
             return self._use
         return use
 
-    def _is_curve(self) -> bool:
+    @property
+    def store(self) -> TraceStore:
+        return self._store
+
+    @property
+    def of_curve(self) -> bool:
+        """Whether the source knows nothing but its curve."""
         return self._store.has("curve")
 
     def _notes(self, progress: Progress | None = None) -> Profile:
@@ -831,7 +837,7 @@ class Statistics:
         """
         progress = progress or Progress()
         use = self._known(use, progress)
-        if self._is_curve():
+        if self.of_curve:
             return []
         cuts = self._cuts([range_s], use, use.curve())
         tree = _MergedTree()
