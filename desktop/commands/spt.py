@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from desktop import stopping
+from desktop.commands import spt_new
 from desktop.commands.asked import adder, pairs
 from desktop.commands.terminal import DONE, LOSSY, picked, show, terminal_progress
 from desktop.errors import DesktopError
@@ -38,6 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         add("--json", "one JSON object on standard output")
         return add
 
+    spt_new.add_parts(part)
     add = part("design", design, "which treatments to run")
     add("--factors K|NAMES", "how many, or their names with commas", required=True)
     add("--runs N", "treatments", type=int)
@@ -66,10 +68,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--where COLUMN=VALUE", "only these rows", action="append", default=[])
     add("--csv", "comma-separated rows on standard output")
 
-    add = part("places", places, "find places in sources that are prepared for a delay")
-    add("sources SOURCE", nargs="+", type=Path)
-    add("--call NAME", "what a place calls", default="spt_delay")
-
     add = part("run", run, "build and run an experiment; every trial is kept as it ends")
     add("experiment EXPERIMENT.toml", type=Path)
     add("--resume", "go on where it was left (it does so anyway)")
@@ -95,17 +93,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 # --- running ---
-
-
-def places(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
-    """Factors that sources offer."""
-    from desktop.data.places import find_places
-
-    found = find_places(Path(), [str(path) for path in options.sources], options.call)
-    rows = [picked(p, "name=macro file line routine construct") for p in found]
-    lines = [f"{'name':<16}{'place':<34}{'routine':<20}construct"]
-    lines += [f"{p.macro:<16}{f'{p.file}:{p.line}':<34}{p.routine:<20}{p.construct}" for p in found]
-    return {"factors": rows}, lines if rows else [f"no conditional block calls {options.call}"]
 
 
 def run(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:

@@ -104,6 +104,28 @@ def in_phases(
     )
 
 
+def region_seconds(path: Path, job: Progress | None = None) -> dict[str, float]:
+    """Seconds of the regions of a trace over all processors, without what they call.
+
+    Raises
+    ------
+    DesktopError : it cannot be opened. ValueError : it names no regions. Cancelled : by `job`.
+    """
+    from desktop.data.opening import open_trace
+    from desktop.data.statistics import Statistics
+    from desktop.data.utilization import build
+
+    with open_trace(path, job) as store:
+        use = build(store, None, job)
+        (whole,) = Statistics(store).ranges([(0.0, use.curve().duration)], use, job)
+        found: dict[str, float] = {}
+        for region, seconds in zip(store.regions, whole.exclusive_s.tolist(), strict=True):
+            found[region.name] = found.get(region.name, 0.0) + seconds
+    if not any(found.values()):
+        raise ValueError(f"{path.name} holds no regions, so it has no profile to choose places by")
+    return found
+
+
 def pin(path: Path, job: Job) -> Pinned:
     """Open a trace (importing it if need be), fit the suggested number of phases, and share out regions.
 
