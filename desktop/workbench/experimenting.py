@@ -719,7 +719,7 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
             self._trace = path
             self._show(pinned=pinned, task=None)
 
-        self._begin_work(self._tracing, f"Opening {path.name}", lambda job: pin(path, job), done)
+        self._begin_work(self._tracing, f"Opening {path.name}", lambda job: pin(path, job, job.stop), done)
 
     def pin_kept(self) -> None:
         """Open the trace that the project has for it, unless that is open or there is none."""

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from desktop.data.statistics import RangeStats
     from desktop.progress import Progress
-    from desktop.workbench.jobs import Job
 
 _MODEL = "mixed"
 
@@ -126,8 +125,9 @@ def region_seconds(path: Path, job: Progress | None = None) -> dict[str, float]:
     return found
 
 
-def pin(path: Path, job: Job) -> Pinned:
+def pin(path: Path, job: Progress, stop: NDArray[np.uint8] | None = None) -> Pinned:
     """Open a trace (importing it if need be), fit the suggested number of phases, and share out regions.
+    `stop`: 1 ends the fit.
 
     Raises
     ------
@@ -144,7 +144,7 @@ def pin(path: Path, job: Job) -> Pinned:
             raise ValueError(f"{path.name} holds no regions, so no effect can be pinned to one")
         use = build(store, None, Share(job, 0.7, 0.8))
         curve = use.curve()
-        found, suggestion = search(curve, _MODEL, stop=job.stop)
+        found, suggestion = search(curve, _MODEL, stop=stop)
         breaks = found.fit(suggestion.n).breaks.tolist()
         ranges = list(pairwise(breaks))
         stats = Statistics(store).ranges(ranges, use, Share(job, 0.8, 1.0))
