@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 KINDS = ("regular", "plackett-burman", "orthogonal-array")
 ERRORS = ("replicates", "interactions", "lenth")
 TABLES = ("runs", "array", "delays")
-THRESHOLDS = ("t", "2", "3", "lenth", "lenth-simultaneous")
+THRESHOLDS = ("t", "2", "3", "lenth", "lenth-simultaneous", "familywise", "fdr")
+INNER = ("each", "mean", "median", "minimum")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -68,6 +69,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--terms A,B,A:B", "only these (default: all that can be told apart)")
     add("--generators E=ABC", "checked against the runs")
     add("--threshold", "what marks an effect", choices=THRESHOLDS, default="t")
+    add("--planned", "--terms were chosen before the effects were seen")
+    add("--transform POWER", "of the response; log for its logarithm", default="1")
+    add("--inner", "repeats of a treatment in one replicate", choices=INNER, default="each")
     add("--no-blocks", "replicates are no blocks")
     add("--where COLUMN=VALUE", "only these rows", action="append", default=[])
     add("--csv", "comma-separated rows on standard output")
@@ -339,7 +343,7 @@ def described(made: Design) -> dict[str, Any]:
 
 
 def _detectable(options: argparse.Namespace, made: Design) -> float | None:
-    from desktop.core.effects import detectable
+    from desktop.core.power import detectable
 
     if options.sigma is None:
         return None
@@ -455,7 +459,7 @@ def effects(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
     """Effects of the runs of a file; of an array the ranking of its runs; of sizes of the delay, the effects
     for each unit of delay."""
     from desktop.core.design import members_of
-    from desktop.core.effects import analyse, missing
+    from desktop.core.effects import analyse, condensed, missing
     from desktop.data.runs import kind_of, read_runs
 
     kind = options.table or kind_of(options.runs)
@@ -473,11 +477,13 @@ def effects(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
     if options.terms:
         terms = [members_of(word.strip(), table.data.factors) for word in options.terms.split(",")]
     found = analyse(
-        table.data,
+        condensed(table.data, options.inner),
         error=options.error,
         terms=terms,
         threshold=options.threshold,
         blocks=not options.no_blocks,
+        planned=options.planned,
+        transform=_power(options.transform),
     )
     result = analysed(found, options.half)
     result |= {"response": table.response, "missing_runs": list(missing(table.data))}
@@ -506,6 +512,16 @@ def _answered(found: Effects, experiment: Experiment | None, response: str) -> A
     plain = response.split(" ")[0]
     unit = "s" if plain.endswith("_s") or "_s_" in plain or plain in ("wall", "cpu", "seconds") else ""
     return answer(found, unit, response=plain)
+
+
+def _power(text: str) -> float:
+    try:
+        power = 0.0 if text == "log" else float(text)
+    except ValueError:
+        power = float("nan")
+    if not -2 <= power <= 2:
+        raise ValueError(f"--transform takes log or a power from -2 to 2, not {text!r}")
+    return power
 
 
 def _ranking(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
@@ -604,6 +620,7 @@ def _doses(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
                 "per_unit": one.per_unit.tolist(),
                 "per_unit_se": one.per_unit_se.tolist(),
                 "linear": one.linear,
+                "p": one.p,
                 "warning": one.warning,
             }
             for name, one in found
@@ -651,6 +668,8 @@ def analysed(found: Effects, half: bool) -> dict[str, Any]:
                 "se": scale * e.se,
                 **picked(e, "df t p significant"),
                 "percent_of_unperturbed": scale * found.percent(e),
+                "percent_interval": [scale * e.share_low, scale * e.share_high],
+                "interval": [scale * e.low, scale * e.high],
             }
             for e in found.effects
         ],
@@ -668,25 +687,41 @@ def analysed(found: Effects, half: bool) -> dict[str, Any]:
             "df": lenth.df,
             "me": scale * lenth.me,
             "sme": scale * lenth.sme,
+            "simulated_me": scale * lenth.margin,
+            "simulated_sme": scale * lenth.simultaneous,
         },
         "half_normal": [
             {"term": e.term, "quantile": e.half_normal, "value": scale * abs(e.value)}
             for e in sorted(found.effects, key=lambda e: e.half_normal)
         ],
-        "suspect_runs": [picked(s, "run=label response=value expected t") for s in found.suspects],
+        "suspect_runs": [picked(s, "run=label response=value expected t limit") for s in found.suspects],
         "unperturbed": found.unperturbed,
         "unperturbed_measured": found.unperturbed_measured,
         "anova": [picked(r, "source ss df ms f p") for r in found.anova],
         "r2": found.r2,
         "r2_adjusted": found.r2_adjusted,
         "threshold": found.threshold,
+        "limit": picked(found.limit, "kind value level df count some"),
+        "transform": found.transform,
+        "response_power": _powers(found),
         "notes": list(found.notes),
     }
 
 
+def _powers(found: Effects) -> dict[str, Any] | None:
+    """Which power of the response fits; None where nothing tells."""
+    from desktop.core.response_power import powers
+
+    try:
+        return picked(powers(found.trials, found.error == "replicates"), "power low high suggested text")
+    except ValueError:
+        return None
+
+
 def ranks(found: Effects, half: bool, factors: Sequence[Factor] = ()) -> list[dict[str, Any]]:
     """Main effects from the largest down (NISTIR 5139, table 3), as step 4 of the window has them: those
-    within one standard error share a rank, and those below zero have none. `factors`: where they are."""
+    within one standard error share a rank, and those that are not above zero have none. `factors`: where they
+    are."""
     from desktop.core.effects import ranked
 
     places = {factor.name: factor for factor in factors}
@@ -697,6 +732,7 @@ def ranks(found: Effects, half: bool, factors: Sequence[Factor] = ()) -> list[di
         scale = 0.5 if half else 1.0
         row: dict[str, Any] = {
             "rank": line.rank or None,
+            "verdict": line.verdict,
             "term": e.term,
             "value": scale * e.value,
             "se": scale * e.se,
@@ -707,6 +743,14 @@ def ranks(found: Effects, half: bool, factors: Sequence[Factor] = ()) -> list[di
             row |= dict(zip(("minus", "plus"), place.levels, strict=True))
         rows.append(row)
     return rows
+
+
+#: Why a main effect has no rank.
+_RANKLESS = {
+    "helps": "the delay makes the program faster",
+    "not distinguishable from zero": "not distinguishable from zero, so without a rank",
+    "no error estimate": "no error estimate, so without a rank",
+}
 
 
 def _told_effects(found: Effects, half: bool, response: str, factors: Sequence[Factor] = ()) -> list[str]:
@@ -732,10 +776,16 @@ def _told_effects(found: Effects, half: bool, response: str, factors: Sequence[F
         where = "; ".join(filter(None, (place, meaning)))
         number = f"{row['value']:>13.5g} ± {row['se']:<9.3g}{row['percent_of_unperturbed']:>7.1f}%"
         lines.append(f"{rank}  {row['term']:<20}{number}   {where}".rstrip())
-    if any(not row["rank"] for row in mains):
-        lines.append("      - has a negative effect: the delay makes the program faster")
+    for verdict, text in _RANKLESS.items():
+        without = [row["term"] for row in mains if row["verdict"] == verdict]
+        if without:
+            lines.append(f"      {', '.join(without)}: {text}")
     for s in found.suspects:
         lines.append(f"suspect: run {s.label} gave {s.value:.5g}, expected {s.expected:.5g} (t = {s.t:.1f})")
+    power = _powers(found)
+    if power is not None and power["suggested"] not in (None, found.transform):
+        word = "log" if power["suggested"] == 0 else f"{power['suggested']:g}"
+        lines.append(f"note: {power['text']} (--transform {word})")
     return lines + [f"note: {note}" for note in found.notes]
 
 
@@ -758,40 +808,46 @@ def _two_tables(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]
 
     if not (options.small and options.large and options.small_p and options.large_p):
         raise ValueError("two tables need --small, --small-p, --large and --large-p")
-    small = _effects_of(options.small, options.small_p, options)
-    large = _effects_of(options.large, options.large_p, options)
-    rows = combined(small, options.small_p, large, options.large_p)
+    small, small_df = _effects_of(options.small, options.small_p, options)
+    large, large_df = _effects_of(options.large, options.large_p, options)
+    rows = combined(small, options.small_p, large, options.large_p, (small_df, large_df))
     shared = (options.small_p - options.large_p) / (options.small_p + options.large_p)
     result = {
         "small_p": options.small_p,
         "large_p": options.large_p,
         "ratio_if_shared": shared,
         "effects": [
-            picked(r, "term small large middle interaction se scaling_ratio=ratio exponent") for r in rows
+            picked(r, "term small large middle interaction se scaling_ratio=ratio exponent")
+            | {"exponent_interval": [r.exponent_low, r.exponent_high]}
+            for r in rows
         ],
     }
     lines = [
         f"ratio (B-A)/(A+B): {shared:.3f} for work that is shared perfectly, 0 for serial work; "
         "exponent: -1 and 0",
-        f"{'term':<16}{'A':>10}{'B':>10}{'middle':>10}{'(B-A)/2':>10}{'se':>9}{'ratio':>9}{'exponent':>10}",
+        f"{'term':<16}{'A':>10}{'B':>10}{'middle':>10}{'(B-A)/2':>10}{'se':>9}{'ratio':>9}{'exponent':>10}"
+        "   95 % interval",
     ]
     for r in rows:
         lines.append(
             f"{r.term[:15]:<16}{r.small:>10.4g}{r.large:>10.4g}{r.middle:>10.4g}{r.interaction:>10.4g}"
-            f"{r.se:>9.3g}{r.ratio:>9.3f}{r.exponent:>10.3f}"
+            f"{r.se:>9.3g}{r.ratio:>9.3f}{r.exponent:>10.3f}   {r.exponent_low:.3f} to {r.exponent_high:.3f}"
         )
     return result, lines
 
 
-def _effects_of(path: Path, p: float, options: argparse.Namespace) -> dict[str, tuple[float, float]]:
-    """Those at `p` processors, where the table tells them apart."""
+def _effects_of(
+    path: Path, p: float, options: argparse.Namespace
+) -> tuple[dict[str, tuple[float, float]], float]:
+    """Those at `p` processors, where the table tells them apart, and the df of their errors."""
     from desktop.workbench.comparing import tables_in
 
     tables = tables_in(path, options.response)
     at = [t for t in tables if t.processors == p] or [t for t in tables if not t.processors]
     if len(at) != 1:
         raise ValueError(f"{path.name} holds {len(at)} tables of effects at {p:g} processors, one is needed")
-    return {term: effect for term, effect in at[0].effects.items() if ":" not in term}
+    own = {term: effect for term, effect in at[0].effects.items() if ":" not in term}
+    return own, min(at[0].df.values(), default=float("inf"))
 
 
 def _one_factor(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
@@ -808,10 +864,10 @@ def _one_factor(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]
         raise ValueError(
             f"the runs do not hold all four combinations of {options.factor} and {options.scale}"
         )
-    se = options.se
-    if se is None:
-        se = found.effects[0].se / 2 if found.error == "replicates" else float("nan")
-    test = scale_test(found.mean, half[0,], half[1,], half[0, 1], se)
+    se, df = options.se, float("inf")
+    if se is None and found.error == "replicates":
+        se, df = found.effects[0].se / 2, found.effects[0].df
+    test = scale_test(found.mean, half[0,], half[1,], half[0, 1], float("nan") if se is None else se, df)
     result = {
         "factor": options.factor,
         "scale": options.scale,
@@ -820,7 +876,7 @@ def _one_factor(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]
         **picked(
             test,
             "mu b_factor=factor b_scale=scale b_interaction=interaction se threshold d=excess "
-            "d_se=excess_se verdict reason",
+            "d_se=excess_se limit verdict reason",
         ),
     }
     lines = [

@@ -150,23 +150,30 @@ def selected_ratios(count: int, kept: int, pure_df: int = 0) -> Simulated:
 def largest_of(size: Array, count: int, df: float) -> Array:
     """Chance that the largest |t| of `count` independent effects with one common error is as large
     (studentized maximum modulus)."""
-    from scipy.special import chdtri, ndtr
+    from scipy.special import ndtr
 
     size = np.abs(np.asarray(size, np.float64))
     if not np.isfinite(df):
         return np.asarray(-np.expm1(count * np.log1p(-2 * ndtr(-size))), np.float64)
-    node, weight = np.polynomial.legendre.leggauss(200)
-    scale = np.sqrt(chdtri(df, 0.5 * (1 + node)) / df)
+    scale, weight = _errors(df)
     with np.errstate(invalid="ignore", divide="ignore"):
         below = np.exp(count * np.log1p(-2 * ndtr(-np.multiply.outer(size, scale))))
-    return np.asarray(np.clip(1 - below @ (0.5 * weight), 0.0, 1.0), np.float64)
+    return np.asarray(np.clip(1 - below @ weight, 0.0, 1.0), np.float64)
 
 
+@lru_cache(maxsize=64)
+def _errors(df: float) -> tuple[Array, Array]:
+    """Values of an estimated standard error in units of the true one, and the chance of each."""
+    from scipy.special import chdtri
+
+    node, weight = np.polynomial.legendre.leggauss(200)
+    return np.sqrt(chdtri(df, 0.5 * (1 + node)) / df), 0.5 * weight
+
+
+@lru_cache(maxsize=256)
 def familywise_limit(count: int, df: float, level: float = LEVEL) -> float:
     """|t| that the largest of `count` effects without any real one passes with that chance."""
-    from scipy.special import stdtrit
-
-    low, high = (-float(stdtrit(df, share / 2)) for share in (level, level / count))
+    low, high = t_limit(df, level), t_limit(df, level / count)
     for _ in range(60):
         middle = (low + high) / 2
         low, high = (middle, high) if largest_of(np.array(middle), count, df) > level else (low, middle)

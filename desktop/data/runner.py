@@ -31,7 +31,7 @@ from typing import IO
 import psutil
 
 from desktop import stopping
-from desktop.core.effects import replicates_for
+from desktop.core.power import replicates_for
 from desktop.data.experiment import (
     ATTEMPTS,
     BUILDS,
@@ -73,13 +73,15 @@ class Outcome:
 @dataclass(frozen=True)
 class Estimate:
     """From a few runs of the unperturbed program: seconds of one trial, their standard deviation, trials left
-    and seconds they take, and replicates that make three standard errors smaller than a tenth of the run."""
+    and seconds they take, and replicates that make three standard errors smaller than a tenth of the run,
+    with 90 % confidence: the standard deviation of `runs` runs is uncertain, and its upper bound is taken."""
 
     run_s: float
     sigma_s: float
     left: int
     left_s: float
     replicates: int
+    runs: int
 
 
 def shown_commands(experiment: Experiment) -> tuple[str, ...]:
@@ -341,8 +343,8 @@ class Runner:
         sigma = math.sqrt(sum((t - mean) ** 2 for t in times) / max(runs - 1, 1))
         left = state.planned - len(state.good)
         treatments = self.experiment.design().runs
-        wanted = replicates_for(sigma, effect * mean, treatments) if mean > 0 else 1
-        return Estimate(mean, sigma, left, left * mean, wanted)
+        wanted = replicates_for(sigma, effect * mean, treatments, runs - 1) if mean > 0 else 1
+        return Estimate(mean, sigma, left, left * mean, wanted, runs)
 
     # --- the trials ---
 

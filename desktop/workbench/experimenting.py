@@ -22,7 +22,8 @@ from desktop.workbench.pinning import Pinned, PinnedFactor, pin
 if TYPE_CHECKING:
     from desktop.core.array_search import ArraySearch
     from desktop.core.design import Design, Offer
-    from desktop.core.effects import Effects, Members
+    from desktop.core.effects import Effects, Error, Members
+    from desktop.core.response_power import Powers
     from desktop.data.experiment import Experiment, Factor, State, Trial
     from desktop.data.pilot import Pilot
     from desktop.data.places import Place
@@ -74,8 +75,8 @@ class ExperimentSnapshot:
     """What is to be shown. `saved`: the description on the disk is the one shown. `selected`: a term.
     `effects`: of the chosen terms; `every`: of all that can be told apart. `parts`: effects at every size of
     the delay, or number of processors, that the open table says. `hierarchy`: what a model of chosen terms
-    lacks. `unread`: why there are no effects. `unit_s`: what one unit of delay takes here. `pilot`: what the
-    last one found."""
+    lacks. `powers`: which power of the response fits. `unread`: why there are no effects. `unit_s`: what one
+    unit of delay takes here. `pilot`: what the last one found."""
 
     project: ExperimentProject = ExperimentProject()
     name: str = ""
@@ -89,6 +90,7 @@ class ExperimentSnapshot:
     search: ArraySearch | None = None
     parts: tuple[Compared, ...] = ()
     hierarchy: str = ""
+    powers: Powers | None = None
     unread: str = ""
     estimate: Estimate | None = None
     pilot: Pilot | None = None
@@ -337,8 +339,8 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
         name = name if experiment is None else experiment.title or experiment.folder.name
         self._show(
             project=project, name=name, saved=saved, design=design, offers=(), trials=(), state=None,
-            effects=None, every=None, search=None, parts=(), hierarchy="", unread="", estimate=None,
-            pilot=None, running="idle",
+            effects=None, every=None, search=None, parts=(), hierarchy="", powers=None, unread="",
+            estimate=None, pilot=None, running="idle",
             consented=False, commands=(), selected="", pinned=None, task=None, problem="", note="",
         )  # fmt: skip
         self._refresh()
@@ -872,13 +874,15 @@ def _opened(kept: KeptExperiment) -> tuple[ExperimentProject, str, str]:
 
 
 #: Nothing was read from the trials.
-_UNREAD: dict[str, Any] = {"effects": None, "every": None, "search": None, "parts": (), "hierarchy": ""}
+_UNREAD: dict[str, Any] = {
+    "effects": None, "every": None, "search": None, "parts": (), "hierarchy": "", "powers": None,
+}  # fmt: skip
 
 
 def _analysed(project: ExperimentProject) -> dict[str, Any]:
     """Fields of the snapshot: effects as the settings say (of an array: its ranking); {} without trials."""
     from desktop.core.array_search import array_search_of
-    from desktop.core.effects import analyse
+    from desktop.core.effects import analyse, condensed
     from desktop.data.experiment import search, to_trials
     from desktop.workbench.comparing import by_delay, tables_in
 
@@ -901,20 +905,38 @@ def _analysed(project: ExperimentProject) -> dict[str, Any]:
     if not len(trials.y):
         return {}
 
-    def read(terms: Sequence[Members] | None) -> Effects:
+    trials = condensed(trials, settings.inner)
+
+    def read(terms: Sequence[Members] | None, error: Error | None) -> Effects:
         return analyse(
-            trials, error=settings.error, terms=terms, threshold=settings.threshold, blocks=settings.blocks
+            trials,
+            error=error,
+            terms=terms,
+            threshold=settings.threshold,
+            blocks=settings.blocks,
+            transform=settings.transform,
         )
 
     if settings.terms is None:
-        every = read(None)
-        return {"effects": every, "every": every, "parts": parts}
-    found = read(settings.terms)
+        every = read(None, settings.error)
+        return {"effects": every, "every": every, "parts": parts, "powers": _powers(every)}
+    found = read(settings.terms, settings.error)
     try:
-        every = read(None)
+        every = read(None, settings.error)
     except ValueError:  # the chosen error needs terms to be left out
-        every = analyse(trials, threshold=settings.threshold, blocks=settings.blocks)
-    return {"effects": found, "every": every, "parts": parts, "hierarchy": _hierarchy(found)}
+        every = read(None, None)
+    told = {"hierarchy": _hierarchy(found), "powers": _powers(found)}
+    return {"effects": found, "every": every, "parts": parts, **told}
+
+
+def _powers(found: Effects) -> Powers | None:
+    """Which power of the response fits; None where nothing tells."""
+    from desktop.core.response_power import powers
+
+    try:
+        return powers(found.trials, found.error == "replicates")
+    except ValueError:
+        return None
 
 
 def _hierarchy(found: Effects) -> str:

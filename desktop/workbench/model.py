@@ -17,7 +17,8 @@ from desktop.data.naming import run_name
 from desktop.workbench.levels import AT_FIRST, Levels
 
 if TYPE_CHECKING:  # brings numba, which the window loads only after it is on screen
-    from desktop.core.effects import Error, Members, Threshold
+    from desktop.core.effect_limits import Threshold
+    from desktop.core.effects import Error, Inner, Members
     from desktop.data.tables import Repeats, TableEdits
     from desktop.data.utilization import Rules
 
@@ -319,7 +320,9 @@ class KeptRun:
 
 @dataclass(frozen=True)
 class AnalysisSettings:
-    """How the trials are read. `terms` None: all that can be told apart. `half`: show half effects."""
+    """How the trials are read. `terms` None: all that can be told apart. `half`: show half effects.
+    `transform`: power of the response, 0 its logarithm. `inner`: what counts of repeats of a treatment in one
+    replicate."""
 
     response: str | None = None
     error: Error | None = None
@@ -327,10 +330,14 @@ class AnalysisSettings:
     blocks: bool = True
     half: bool = False
     terms: tuple[Members, ...] | None = None
+    transform: float = 1.0
+    inner: Inner = "each"
 
     def problem(self) -> str:
         terms = self.terms or ()
         good = all(term and term[0] >= 0 and all(a < b for a, b in pairwise(term)) for term in terms)
+        if not -2 <= self.transform <= 2:
+            return f"a power of the response lies from -2 to 2, not at {self.transform:g}"
         return "" if good and self.terms != () else "terms are not sets of factors, counted from 0"
 
 
@@ -502,9 +509,10 @@ class Recovery:
 
 def names() -> dict[str, Any]:
     """The classes that the annotations here name but this module does not load."""
-    from desktop.core.effects import Error, Members, Threshold
+    from desktop.core.effect_limits import Threshold
+    from desktop.core.effects import Error, Inner, Members
     from desktop.data.tables import Repeats, Row, TableEdits
     from desktop.data.utilization import Rules
 
     every = (("Error", Error), ("Members", Members), ("Threshold", Threshold), ("Repeats", Repeats))
-    return {**dict(every), "Row": Row, "TableEdits": TableEdits, "Rules": Rules}
+    return {**dict(every), "Inner": Inner, "Row": Row, "TableEdits": TableEdits, "Rules": Rules}
