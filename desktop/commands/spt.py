@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from desktop import stopping
 from desktop.commands import spt_compare, spt_confirm, spt_new
-from desktop.commands.asked import adder, pairs
+from desktop.commands.asked import adder, agree, pairs
 from desktop.commands.terminal import DONE, LOSSY, picked, show, terminal_progress
 from desktop.errors import DesktopError
 from desktop.progress import Cancelled
@@ -187,23 +187,6 @@ def _piloted(experiment: Experiment, options: argparse.Namespace) -> tuple[dict[
         lines.append(f"{place.factor[:15]:<16}{at:>10}{numbers if place.delay else ''}")
     suggested = f"suggested: {found.size} units, because " if found.size else ""
     return result, [*lines, suggested + found.reason]
-
-
-def agree(options: argparse.Namespace, folder: Path, commands: Sequence[str]) -> None:
-    """Nothing is run before its commands were shown and agreed to."""
-    if options.yes:
-        return
-    print(f"This experiment runs, in {folder}:", file=sys.stderr)
-    for command in commands[:20]:
-        print(f"  {command}", file=sys.stderr)
-    if len(commands) > 20:
-        print(f"  ... and {len(commands) - 20} more of the kind", file=sys.stderr)
-    if not sys.stdin.isatty():
-        raise ValueError("nothing was run: read the commands above and say --yes")
-    with stopping.prompting():
-        answer = input("Run them? [y/N] ")
-    if answer.strip().lower() not in ("y", "yes"):
-        raise ValueError("nothing was run")
 
 
 def _stands(experiment: Experiment) -> tuple[dict[str, Any], list[str]]:

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from desktop.commands.asked import agree
 from desktop.commands.terminal import picked, terminal_progress
 
 if TYPE_CHECKING:
@@ -33,7 +34,6 @@ def add_parts(part: Any) -> None:
 
 def confirm(options: argparse.Namespace) -> Said:
     """Make the runs and judge them."""
-    from desktop.commands.spt import agree
     from desktop.core.effects import analyse
     from desktop.data.confirm import CONFIRMATION, confirm_commands, run_confirmation, setting_of, told
     from desktop.data.experiment import read_experiment, to_trials

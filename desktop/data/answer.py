@@ -137,10 +137,12 @@ def _subject(response: str) -> str:
 def _limit(found: Effects, effect: Effect) -> float:
     """|effect| beyond which one or more of all are in 5 % where none is real; NaN without an error."""
     if found.error == "lenth":
-        return found.lenth.sme if found.lenth is not None else math.nan
+        return found.lenth.simultaneous if found.lenth is not None else math.nan
     if found.error == "none" or not effect.se > 0 or not effect.df > 0:
         return math.nan
-    return _beyond(len(found.effects), effect.df) * effect.se
+    # A choice of terms that was made with a look at them has a limit of its own.
+    chosen = found.limit.value if found.limit.kind == "selected" else 0.0
+    return max(_beyond(len(found.effects), effect.df), chosen) * effect.se
 
 
 def _is_delay(name: str, factors: Mapping[str, Factor]) -> bool:
@@ -189,7 +191,7 @@ def _cost(
 
 def _plain(found: Effects) -> bool:
     """Whether effects are in the unit of the response."""
-    return float(getattr(found, "transform", 1.0)) == 1.0
+    return found.transform == 1.0
 
 
 def _amount(found: Effects, effect: Effect, unit: str) -> str:
@@ -202,8 +204,7 @@ def _amount(found: Effects, effect: Effect, unit: str) -> str:
 
 def _number(found: Effects, value: float, unit: str) -> str:
     if not _plain(found):
-        power = float(getattr(found, "transform", 1.0))
-        return f"{digits(100 * math.expm1(value), 2)} %" if power == 0 else digits(value, 2)
+        return f"{digits(100 * math.expm1(value), 2)} %" if found.transform == 0 else digits(value, 2)
     return quantity(value, unit, 2) if unit else digits(value, 2)
 
 
