@@ -523,7 +523,8 @@ class Causality:
         class says to be communication. Nothing where nothing tells waiting from moving data."""
         calls, waits = self.calls, self.waits
         a, b = waits.start[location : location + 2]
-        since, until = self._moving[location]
+        own = slice(calls.start[location], calls.start[location + 1])
+        since, until = self._moving[location] or (calls.begin[own], calls.end[own])
         out = np.empty((3, b - a + since.size), np.int64)
         n = (
             0
