@@ -638,6 +638,20 @@ class Causality:
         return spoken, waited, f"{said}, which may change waiting by {si(off * unit, 3)}s.", off
 
 
+def memory_needed(store: TraceStore) -> int:
+    """Bytes that `Causality` takes at most while it is made, about."""
+    places = range(len(store.locations))
+    speaks = np.array([is_communication(region) for region in store.regions], bool)
+    calls = most = 0
+    for i in places:
+        most = max(most, store.rows("events", i))
+        for region, count in store.blocks("calls", i, "region", "count"):
+            calls += int(count[speaks[region]].sum())
+    messages = sum(store.rows("messages", i) for i in places) // 2
+    members = sum(store.rows("collectives", i) for i in places)
+    return 300 * messages + 150 * members + 100 * calls + _THREADS * 60 * most
+
+
 class _OuterCalls:
     """Gathers the calls of a location while its events go by."""
 
