@@ -347,7 +347,8 @@ class Causality:
         self.calls = Calls(start, begin, end, region.astype(np.int32))
         for i, (a, b) in enumerate(zip(start[:-1].tolist(), start[1:].tolist(), strict=True)):
             part = slice(operations.start[i], operations.start[i + 1])
-            operations.call[part] = call_at(operations.time[part], begin[a:b], end[a:b], a)
+            over = operations.kind[part] == ideal.RECEIVE
+            operations.call[part] = call_at(operations.time[part], over, begin[a:b], end[a:b], a)
 
     # ---- late receivers
 
@@ -377,7 +378,8 @@ class Causality:
         for i in np.unique(messages.sender[later]).tolist():
             mine = np.flatnonzero(messages.sender[later] == i)
             a, b = calls.start[i : i + 2]
-            in_call[mine] = call_at(completed[later[mine]], calls.begin[a:b], calls.end[a:b], a)
+            over = np.ones(mine.size, bool)
+            in_call[mine] = call_at(completed[later[mine]], over, calls.begin[a:b], calls.end[a:b], a)
         # A size that was sent before anybody had posted the receive is buffered by the library.
         posted = messages.posted
         ends = np.full(messages.sent.size, END)
@@ -662,6 +664,20 @@ class Causality:
         return spoken, waited, f"{said}, which may change waiting by {si(off * unit, 3)}s.", off
 
 
+def memory_needed(store: TraceStore) -> int:
+    """Bytes that `Causality` takes at most while it is made, about."""
+    places = range(len(store.locations))
+    speaks = np.array([is_communication(region) for region in store.regions], bool)
+    calls = most = 0
+    for i in places:
+        most = max(most, store.rows("events", i))
+        for region, count in store.blocks("calls", i, "region", "count"):
+            calls += int(count[speaks[region]].sum())
+    messages = sum(store.rows("messages", i) for i in places) // 2
+    members = sum(store.rows("collectives", i) for i in places)
+    return 300 * messages + 150 * members + 100 * calls + _THREADS * 60 * most
+
+
 class _OuterCalls:
     """Gathers the calls of a location while its events go by."""
 
@@ -744,11 +760,14 @@ def in_places(where: NDArray[np.int32], time: Ints, places: int) -> tuple[Ints, 
     return order, start
 
 
-def call_at(time: Ints, begin: Ints, end: Ints, first: int) -> Ints:
-    """The call in which each time (n,) is, -1 for none; `first` is the number of the first one of `begin`."""
+def call_at(time: Ints, over: NDArray[np.bool_], begin: Ints, end: Ints, first: int) -> Ints:
+    """The call in which each time (n,) is, -1 for none; `first` is the number of the first one of `begin`.
+    Where one ends as another begins, what is `over` then belongs to the former."""
     if not begin.size:
         return np.full(time.size, -1, np.int64)
     at = np.searchsorted(begin, time, side="right") - 1
+    former = np.maximum(at - 1, 0)
+    at = np.where(over & (at > 0) & (begin[at] == time) & (end[former] == time), former, at)
     return np.where((at >= 0) & (time <= end[np.maximum(at, 0)]), at + first, -1)
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from desktop.core.labels import OWN_BASIS
 from desktop.data import memory
 from desktop.data.naming import run_name
+from desktop.errors import DesktopError
 from desktop.progress import Progress
 from desktop.workbench.bench import EditBench
 from desktop.workbench.explaining import NOTHING, Explained, Part, StatisticsRequest
@@ -78,6 +79,9 @@ if TYPE_CHECKING:  # the heavy modules are loaded by the first job, beside the w
     from desktop.data.utilization import Rules
     from desktop.data.whatif import Changes
 
+#: Why there are no accounts.
+WAITS_ON_THE_WAY = "Who waited for whom is being found out."
+WAITS_GIVEN_UP = "Finding out who waited for whom was given up; open the trace again to do it."
 #: Seconds that a request for statistics must last before it is answered.
 SETTLE = 0.12
 #: Phases that can be asked for.
@@ -155,6 +159,7 @@ class Workbench(EditBench[Snapshot, Project]):
         self._causality: tuple[Any, Causality | None] | None = None  # of a store; None: given up
         self._causes: tuple[Causality, Causes | None] | None = None  # None: given up
         self._rules_of_waits: Rules | None = None
+        self._why_no_waits = ""
         self._asked_statistics: StatisticsRequest | None = None
         self._statistics: tuple[Any, Statistics] | None = None  # of a store
         self._fits = Fits()
@@ -680,8 +685,15 @@ class Workbench(EditBench[Snapshot, Project]):
         self._rules_of_waits = rules
 
         def work(job: Job) -> Causality:
-            from desktop.data.causality import Causality
+            from desktop.data.causality import Causality, memory_needed
 
+            needed, free = memory_needed(request.store), memory.available()
+            if free is not None and needed > free:
+                raise DesktopError(
+                    f"Who waited for whom is not found out: it takes {needed / 2**30:.1f} GiB of memory, "
+                    f"{free / 2**30:.1f} GiB are free",
+                    hint="free some, or open a shorter trace",
+                )
             return Causality(request.store, rules, job)
 
         def done(found: Causality) -> None:
@@ -689,9 +701,8 @@ class Workbench(EditBench[Snapshot, Project]):
             self._ask_statistics()
 
         def failed(error: BaseException) -> None:
-            self._causality = request.store, None
-            explained = self.snapshot.explained
-            self._show(explained=replace(explained, problem=str(error)))
+            self._causality, self._why_no_waits = (request.store, None), str(error)
+            self._show(explained=replace(self.snapshot.explained, waits=str(error)))
 
         self._tracing_waits.submit("Waiting", work, done, failed)
 
@@ -702,9 +713,10 @@ class Workbench(EditBench[Snapshot, Project]):
             known = self._causality
             if known is not None and known[1] is not None and known[1].rules == self._rules_of_waits:
                 self._causes = known[1], None
+                self._show()
             else:
-                self._causality = self._store, None
-            self._show()
+                self._causality, self._why_no_waits = (self._store, None), WAITS_GIVEN_UP
+                self._show(explained=replace(self.snapshot.explained, waits=WAITS_GIVEN_UP))
 
     def _ask_statistics(self) -> None:
         if self._wanted_statistics(self.snapshot) is not None:
@@ -744,6 +756,9 @@ class Workbench(EditBench[Snapshot, Project]):
             return request.answer(kept[1], job, lambda early: self._counting.tell(job, show, early))
 
         def show(found: Explained) -> None:
+            if found.causality is None and "accounts" in request.parts:
+                given_up = self._causality is not None and self._causality[1] is None
+                found = replace(found, waits=self._why_no_waits if given_up else WAITS_ON_THE_WAY)
             self._show(explained=found)
 
         def done(found: Explained) -> None:
