@@ -149,7 +149,8 @@ class View:
     """What is looked at: of the project, but no step of undo. Times in seconds, `phase` from 0.
 
     `span` is the range of time that was in sight when the project was saved, `order` that of the timeline's
-    rows; None and "" as they are at first. `messages`: which of them the timeline shows.
+    rows; None and "" as they are at first. `messages`: which of them the timeline shows; `critical_path`:
+    whether it shows that.
     `levels`: which processors the curve shows upright.
     """
 
@@ -160,6 +161,7 @@ class View:
     order: str = ""
     messages: MessageFilter = ALL_MESSAGES
     levels: Levels = AT_FIRST
+    critical_path: bool = False
 
     def problem(self) -> str:
         if not self.shown <= set(ACTIVITIES):
