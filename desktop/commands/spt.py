@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from desktop import stopping
-from desktop.commands.asked import adder, pairs
+from desktop.commands import spt_compare, spt_confirm, spt_new
+from desktop.commands.asked import adder, agree, pairs
 from desktop.commands.terminal import DONE, LOSSY, picked, show, terminal_progress
 from desktop.errors import DesktopError
 from desktop.progress import Cancelled
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from desktop.core.array_search import ArraySearch
     from desktop.core.design import Design
     from desktop.core.effects import Effects
+    from desktop.data.answer import Answer
     from desktop.data.experiment import Experiment, Factor
 
 KINDS = ("regular", "plackett-burman", "orthogonal-array")
@@ -39,6 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         add("--json", "one JSON object on standard output")
         return add
 
+    spt_new.add_parts(part)
     add = part("design", design, "which treatments to run")
     add("--factors K|NAMES", "how many, or their names with commas", required=True)
     add("--runs N", "treatments", type=int)
@@ -48,11 +51,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--array L25", "which orthogonal array")
     add("--fold FACTOR", "mirror all signs, or one factor's", nargs="?", const="")
     add("--offers", "list the designs that fit instead of making one")
+    add("--recommend", "the fewest trials that show an effect of --effect, and why")
+    add("--effect X", "to be seen, in the unit of SIGMA; else a share of the run (default 2 %)", type=float)
+    add("--run-s S", "seconds of one run: says how long it all takes", type=float)
     add("--replicates R", type=int, default=1)
     add("--seed SEED", "of the random order (default: drawn, and shown)", type=int)
     add("--sigma SIGMA", "standard deviation of one trial: says which effects show", type=float)
     add("--sigma-df DF", "degrees of freedom of SIGMA: its upper bound counts", type=float)
-    add("--effect EFFECT", "to be found with SIGMA: says how many replicates do", type=float)
     add("-o --output RUNS.csv", "write the run sheet", type=Path)
 
     add = part("effects", effects, "what every delay does to the response")
@@ -72,10 +77,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--where COLUMN=VALUE", "only these rows", action="append", default=[])
     add("--csv", "comma-separated rows on standard output")
 
-    add = part("places", places, "find places in sources that are prepared for a delay")
-    add("sources SOURCE", nargs="+", type=Path)
-    add("--call NAME", "what a place calls", default="spt_delay")
-
     add = part("run", run, "build and run an experiment; every trial is kept as it ends")
     add("experiment EXPERIMENT.toml", type=Path)
     add("--resume", "go on where it was left (it does so anyway)")
@@ -88,6 +89,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--collect", "add the results of a job array to the journal")
     add("--trial ORDER", "one trial of a job array", type=int)
 
+    spt_confirm.add_parts(part)
+    spt_compare.add_parts(part)
     add = part("scaling", scaling, "which effects shrink when processors are added")
     add("runs RUNS.csv", "one factor and the scale", nargs="?", type=Path)
     for words in ("--factor NAME", "--scale NAME", "--response NAME"):
@@ -101,17 +104,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 # --- running ---
-
-
-def places(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
-    """Factors that sources offer."""
-    from desktop.data.places import find_places
-
-    found = find_places(Path(), [str(path) for path in options.sources], options.call)
-    rows = [picked(p, "name=macro file line routine construct") for p in found]
-    lines = [f"{'name':<16}{'place':<34}{'routine':<20}construct"]
-    lines += [f"{p.macro:<16}{f'{p.file}:{p.line}':<34}{p.routine:<20}{p.construct}" for p in found]
-    return {"factors": rows}, lines if rows else [f"no conditional block calls {options.call}"]
 
 
 def run(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
@@ -134,7 +126,7 @@ def run(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
         return _stands(experiment)
     if options.pilot:
         return _piloted(experiment, options)
-    _agree(options, experiment.folder, shown_commands(experiment))
+    agree(options, experiment.folder, shown_commands(experiment))
     if options.trial is not None:
         jobs.run_one(experiment, options.trial)
         return {"trial": options.trial}, [f"trial {options.trial} is done"]
@@ -177,7 +169,7 @@ def _piloted(experiment: Experiment, options: argparse.Namespace) -> tuple[dict[
     from desktop.data import pilot as pilots
     from desktop.data.runner import Runner
 
-    _agree(options, experiment.folder, pilots.pilot_commands(experiment))
+    agree(options, experiment.folder, pilots.pilot_commands(experiment))
     runner = Runner(experiment)
     file = experiment.folder / pilots.PILOT
     with terminal_progress() as progress:
@@ -196,23 +188,6 @@ def _piloted(experiment: Experiment, options: argparse.Namespace) -> tuple[dict[
         lines.append(f"{place.factor[:15]:<16}{at:>10}{numbers if place.delay else ''}")
     suggested = f"suggested: {found.size} units, because " if found.size else ""
     return result, [*lines, suggested + found.reason]
-
-
-def _agree(options: argparse.Namespace, folder: Path, commands: Sequence[str]) -> None:
-    """Nothing is run before its commands were shown and agreed to."""
-    if options.yes:
-        return
-    print(f"This experiment runs, in {folder}:", file=sys.stderr)
-    for command in commands[:20]:
-        print(f"  {command}", file=sys.stderr)
-    if len(commands) > 20:
-        print(f"  ... and {len(commands) - 20} more of the kind", file=sys.stderr)
-    if not sys.stdin.isatty():
-        raise ValueError("nothing was run: read the commands above and say --yes")
-    with stopping.prompting():
-        answer = input("Run them? [y/N] ")
-    if answer.strip().lower() not in ("y", "yes"):
-        raise ValueError("nothing was run")
 
 
 def _stands(experiment: Experiment) -> tuple[dict[str, Any], list[str]]:
@@ -254,8 +229,10 @@ def _stands(experiment: Experiment) -> tuple[dict[str, Any], list[str]]:
     except (ValueError, DesktopError) as error:
         return result, [*lines, f"no effects yet: {error}"]
     ranking = ranks(found, False, experiment.factors)
+    said = spt_confirm.answered(found, experiment, waiting=state.planned - len(state.good) - len(lost))
     result["effects"] = analysed(found, False) | {"response": response, "ranks": ranking}
-    return result, lines + _told_effects(found, False, response, experiment.factors)
+    result["answer"] = spt_confirm.plain_answer(said)
+    return result, [said.text, *lines, *_told_effects(found, False, response, experiment.factors)]
 
 
 # --- design ---
@@ -273,8 +250,10 @@ def design(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
     wanted = designs.resolution_of(options.resolution) if options.resolution else 3
     if options.replicates < 1:
         raise ValueError("at least one replicate has to be run")
+    if options.recommend:
+        return _recommended(names, wanted if options.resolution else 4, options)
     if options.offers:
-        return _offers(names, options.runs, wanted)
+        return _offers(names, options.runs, wanted, options)
     made = _made(options, names, wanted)
     if options.fold is not None:
         made = designs.foldover(made, options.fold or None)
@@ -380,8 +359,26 @@ def _power_of(options: argparse.Namespace, made: Design) -> dict[str, Any] | Non
     }
 
 
-def _offers(names: tuple[str, ...], budget: int | None, wanted: int) -> tuple[dict[str, Any], list[str]]:
+def _recommended(
+    names: tuple[str, ...], wanted: int, options: argparse.Namespace
+) -> tuple[dict[str, Any], list[str]]:
+    from desktop.core.recommend import EFFECT, NOISE, recommend
+
+    # Without a time of the run, sizes are shares of it.
+    sigma, run_s = options.sigma or NOISE, options.run_s or float("nan")
+    base = run_s if options.sigma and options.run_s else 1.0
+    found = recommend(len(names), sigma, options.effect or EFFECT * base, wanted)
+    text = found.text(base, run_s)
+    return picked(found, "runs replicates resolution sees noise effect enough trials") | {
+        "factors": list(names), "text": text, "seconds": found.trials * run_s,
+    }, [text]  # fmt: skip
+
+
+def _offers(
+    names: tuple[str, ...], budget: int | None, wanted: int, options: argparse.Namespace
+) -> tuple[dict[str, Any], list[str]]:
     from desktop.core import design as designs
+    from desktop.core.recommend import meaning
 
     found = designs.offers(names, budget, wanted)
     if not found:
@@ -399,24 +396,36 @@ def _offers(names: tuple[str, ...], budget: int | None, wanted: int) -> tuple[di
             "clear_two_factor_interactions": offer.clear_pairs,
             "generators": list(offer.generators),
             "minimum_aberration": offer.minimum_aberration,
+            "seconds": offer.runs * options.replicates * options.run_s if options.run_s else None,
+            "meaning": meaning(offer.resolution)
+            if offer.resolution or offer.kind != "plackett-burman"
+            else "",
         }
         for offer in found
     ]
+    time = f"{'time':>10}" if options.run_s else ""
     lines = [
-        f"{'runs':>5}  {'kind':<16}{'resolution':<12}{'clear mains':>12}{'clear pairs':>12}  A3, A4, ..."
+        f"{'runs':>5}  {'kind':<16}{'resolution':<12}{'clear mains':>12}{'clear pairs':>12}{time}  A3, A4"
     ]
     for row in rows:
         pattern = ", ".join(map(str, row["word_length_pattern"][:4])) or "-"
+        took = f"{row['seconds'] / 60:>6.1f} min" if options.run_s else ""
         lines.append(
             f"{row['runs']:>5}  {row['kind']:<16}{row['resolution']:<12}{row['clear_main_effects']:>12}"
-            f"{row['clear_two_factor_interactions']:>12}  {pattern}"
+            f"{row['clear_two_factor_interactions']:>12}{took}  {pattern}"
         )
+    words = {row["resolution"]: row["meaning"] for row in rows if row["meaning"]}
+    lines += [f"{word:<5}{text}" for word, text in words.items()]
     return {"factors": list(names), "designs": rows}, lines
 
 
 def _told_design(made: Design, result: dict[str, Any], options: argparse.Namespace) -> list[str]:
+    from desktop.core.recommend import meaning
+
     lines = [f"{made.kind} design of {len(made.factors)} factors in {made.runs} runs, "
              f"resolution {result['resolution']}, seed {result['seed']}"]  # fmt: skip
+    if made.regular:
+        lines.append(meaning(made.resolution))
     if made.regular and made.generators:
         lines.append("generators        " + " ".join(made.generators))
         words = result["defining_relation"]
@@ -494,8 +503,31 @@ def effects(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
     )
     result = analysed(found, options.half)
     result |= {"response": table.response, "missing_runs": list(missing(table.data))}
-    result["ranks"] = ranks(found, options.half)
-    return result, _told_effects(found, options.half, table.response)
+    described_as = _description_of(options.runs)
+    factors = described_as.factors if described_as is not None else ()
+    result["ranks"] = ranks(found, options.half, factors)
+    said = _answered(found, described_as, table.response)
+    result["answer"] = spt_confirm.plain_answer(said)
+    return result, [said.text, *_told_effects(found, options.half, table.response, factors)]
+
+
+def _description_of(runs: Path) -> Experiment | None:
+    """The experiment of which this is the journal."""
+    from desktop.data.experiment import DESCRIPTION, JOURNAL, read_experiment
+
+    if runs.name == JOURNAL and (runs.parent / DESCRIPTION).is_file():
+        return read_experiment(runs.parent)
+    return None
+
+
+def _answered(found: Effects, experiment: Experiment | None, response: str) -> Answer:
+    from desktop.data.answer import answer
+
+    if experiment is not None and response in [r.name for r in experiment.responses]:
+        return spt_confirm.answered(found, experiment, response)
+    plain = response.split(" ")[0]
+    unit = "s" if plain.endswith("_s") or "_s_" in plain or plain in ("wall", "cpu", "seconds") else ""
+    return answer(found, unit, response=plain)
 
 
 def _power(text: str) -> float:
@@ -724,6 +756,7 @@ def ranks(found: Effects, half: bool, factors: Sequence[Factor] = ()) -> list[di
         }
         if place is not None:
             row |= {k: getattr(place, k) for k in ("file", "line", "routine", "construct")}
+            row |= dict(zip(("minus", "plus"), place.levels, strict=True))
         rows.append(row)
     return rows
 
@@ -743,7 +776,8 @@ def _told_effects(found: Effects, half: bool, response: str, factors: Sequence[F
         f"* marks more than {found.threshold}"
     ]
     lines.append(f"{'term':<24}{word:>14}{'std. error':>12}{'t':>9}{'percent':>9}   aliases")
-    for e in found.effects:
+    # The largest first; what cannot be told comes last.
+    for e in sorted(found.effects, key=lambda e: -abs(e.value) if e.estimable else 1.0):
         mark = "*" if e.significant else " "
         lines.append(
             f"{e.term[:23]:<24}{scale * e.value:>13.5g}{mark}{scale * e.se:>12.4g}{e.t:>9.2f}"
@@ -753,9 +787,9 @@ def _told_effects(found: Effects, half: bool, response: str, factors: Sequence[F
     mains = ranks(found, half, factors)
     for row in mains:
         rank = f"{row['rank']:>4}" if row["rank"] else "   -"
-        where = (
-            f"{row['file']}:{row['line']}  {row['routine']}  {row['construct']}" if row.get("file") else ""
-        )
+        place = "{file}:{line}  {routine}  {construct}".format(**row) if row.get("file") else ""
+        meaning = "- {minus}, + {plus}".format(**row) if row.get("plus") else ""
+        where = "; ".join(filter(None, (place, meaning)))
         number = f"{row['value']:>13.5g} ± {row['se']:<9.3g}{row['percent_of_unperturbed']:>7.1f}%"
         lines.append(f"{rank}  {row['term']:<20}{number}   {where}".rstrip())
     for verdict, text in _RANKLESS.items():

@@ -39,7 +39,8 @@ from desktop.errors import TableError
 _KEPT = frozenset(
     (
         "run", "run_order", "order", "trial", "replicate", "block", "treatment", "attempt", "status", "start",
-        "seed", "line", "note", "delay", "loadavg_1min", "other_busy_cores", "involuntary_switches",
+        "seed", "line", "note", "delay", "loadavg_1min", "other_busy_cores",
+        "other_busy_limit", "clock_mhz", "involuntary_switches",
     )
 )  # fmt: skip
 #: How responses are usually called, the first that is there is taken.

@@ -298,12 +298,13 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
 
     def create_in(self, folder: Path) -> None:
         """A new experiment of the sources in a folder; their prepared places become its factors."""
-        self._begin_work(
-            self._files,
-            f"Reading the sources in {folder.name}",
-            lambda _: _new_experiment(folder),
-            self.create,
-        )
+
+        def work(job: Job) -> Experiment:
+            from desktop.data.templates import of_prepared
+
+            return of_prepared(folder)
+
+        self._begin_work(self._files, f"Reading the sources in {folder.name}", work, self.create)
 
     def open_example(self, folder: Path) -> None:
         """Copy the bundled quicksort into a folder of the user's and open it there."""
@@ -725,7 +726,7 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
             self._trace = path
             self._show(pinned=pinned, task=None)
 
-        self._begin_work(self._tracing, f"Opening {path.name}", lambda job: pin(path, job), done)
+        self._begin_work(self._tracing, f"Opening {path.name}", lambda job: pin(path, job, job.stop), done)
 
     def pin_kept(self) -> None:
         """Open the trace that the project has for it, unless that is open or there is none."""
@@ -953,46 +954,6 @@ def _hierarchy(found: Effects) -> str:
             if len(e.members) > 1 and (j,) not in kept and names[j] not in told:
                 return f"the model keeps {e.term} without {names[j]}, so it depends on how levels are coded"
     return ""
-
-
-#: Suffix -> words of a build command.
-_COMPILERS = {
-    ".c": ("cc", "-O2"), ".cc": ("c++", "-O2"), ".cpp": ("c++", "-O2"), ".cxx": ("c++", "-O2"),
-    ".F90": ("gfortran", "-O2"), ".f90": ("gfortran", "-O2", "-cpp"), ".F": ("gfortran", "-O2"),
-    ".f": ("gfortran", "-O2", "-cpp"),
-}  # fmt: skip
-
-
-def _new_experiment(folder: Path) -> Experiment:
-    """Sources of one language in the folder, their prepared places, and the usual words to build and run."""
-    from desktop.core.design import smallest_runs
-    from desktop.data.experiment import DESCRIPTION, Experiment, Factor, Plan, Program, Response, Switch
-    from desktop.data.places import find_places
-    from desktop.errors import ExperimentError
-
-    if (folder / DESCRIPTION).exists():
-        raise ExperimentError("holds an experiment already", file=folder, hint="open it instead")
-    ours = {"spt_delay_c.c", "spt_delay.f90", "spt_delay.py"}
-    files = sorted(p.name for p in folder.iterdir() if p.suffix in _COMPILERS and p.name not in ours)
-    kinds = [Path(name).suffix for name in files]
-    kind = max(sorted(set(kinds)), key=kinds.count) if kinds else ""
-    sources = tuple(name for name in files if Path(name).suffix == kind)
-    first = Factor("F1", Switch(("-DF1",)) if kind else Switch(arguments=("--f1",)))
-    factors = tuple(place.factor() for place in find_places(folder, sources)) or (first,)
-    build = (*_COMPILERS[kind], "{flags}", "-o", "{out}", *sources) if kind else ()
-    return Experiment(
-        folder,
-        folder.name,
-        Program(
-            run=("{out}",) if kind else ("./program", "{args}"),
-            build=build,
-            sources=sources,
-            flags=("-DSPT_DELAY=100",) if kind else (),
-        ),
-        factors,
-        (Response("wall"), Response("cpu", "cpu")),
-        Plan(runs=smallest_runs(len(factors), 4), replicates=2, seed=secrets.randbelow(1 << 31)),
-    )
 
 
 __all__ = ["AnalysisSettings", "ExperimentBench", "ExperimentProject", "ExperimentSnapshot", "Imported"]
