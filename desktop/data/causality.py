@@ -13,7 +13,9 @@ operations and waits stand by location and in order of time, those of location i
                 call: the row of the call it is in, -1 outside of all
     messages    sender, receiver, sent, arrived, posted, bytes, send, receive (messages,)
                 posted: when the receive was posted, `BEGIN` if nothing tells; send, receive: operations
-    collectives root (instances,), -1 none; barrier (instances,) bool
+    collectives root (instances,), -1 none; barrier (instances,) bool; operation: index into the store's
+                texts; size: most bytes that a member sends or receives
+    sends       call, message (sends,): the call in which the sender of a message could wait for its receiver
     waits       start (locations + 1,); call, until, account, partner, released, partner_call, key (waits,)
                 within `call`, from its begin to `until`, the location waits for `partner`, whose operation
                 was at `released` (beyond `until` only where clocks contradict each other) in the row
@@ -130,6 +132,8 @@ class Collectives(NamedTuple):
 
     root: Ints
     barrier: NDArray[np.bool_]
+    operation: Ints
+    size: Ints
 
 
 class Waits(NamedTuple):
@@ -256,10 +260,11 @@ class Causality:
         is_barrier = np.array([_is_barrier(text) for text in store.texts], bool)
         process = process_of(store)
         roots, barriers = [np.zeros(0, np.int64)], [np.zeros(0, bool)]
+        names, sizes = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
         needed, partner = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-        self._disagreeing = instances = 0
+        self.disagreeing = instances = 0
         for found in match_collectives(store, depends):
-            self._disagreeing += found.disagreeing
+            self.disagreeing += found.disagreeing
             members = np.diff(found.start)
             if not members.size:
                 continue
@@ -278,8 +283,10 @@ class Causality:
             partner.append(who)
             roots.append(root)
             barriers.append(is_barrier[found.operation])
+            names.append(found.operation)
+            sizes.append(np.maximum.reduceat(np.maximum(found.sent, found.received), found.start[:-1]))
             instances += members.size
-        self.collectives = Collectives(np.concatenate(roots), np.concatenate(barriers))
+        self.collectives = Collectives(*map(np.concatenate, (roots, barriers, names, sizes)))
         order, start = in_places(np.concatenate(where), np.concatenate(time), places)
         self.operations = Operations(
             start, np.concatenate(time)[order], np.concatenate(kind)[order], np.concatenate(key)[order],
@@ -381,7 +388,7 @@ class Causality:
         buffered = (posted > BEGIN) & (ends < posted)
         most = int(messages.bytes[buffered].max(initial=-1))
         good = (in_call >= 0) & (messages.bytes[later] > most)
-        self._sends = (
+        self.sends = (
             np.concatenate([call[direct], in_call[good]]),
             np.concatenate([direct, later[good]]),
         )
@@ -439,14 +446,14 @@ class Causality:
         kinds = np.full(call.size, Account.LATE_SENDER, np.uint8)
         numbers = np.arange(call.size)
         offer(call, messages.sent, kinds, messages.sender, numbers, calls.end, *state)
-        which, message = self._sends
+        which, message = self.sends
         posted = messages.posted[message]
         met = (posted > calls.begin[which]) & (posted < calls.end[which])
         which, message, posted = which[met], message[met], posted[met]
         kinds = np.full(which.size, Account.LATE_RECEIVER, np.uint8)
         offer(which, posted, kinds, messages.receiver[message], message, calls.end, *state)
         hold(operations.call[messages.send], held)
-        hold(self._sends[0], held)
+        hold(self.sends[0], held)
         kinds = np.array(
             [0, 0, Account.N_TO_N, Account.LATE_ROOT, Account.EARLY_ROOT, Account.PREFIX], np.uint8
         )
@@ -494,7 +501,7 @@ class Causality:
         idle = region_classes(self._store, self.rules) == Activity.IDLE
         found = []
         unknown = np.flatnonzero((self._held == 0) & idle[calls.region])
-        for i, moving in enumerate(self._moving):
+        for i in range(len(self._store.locations)):
             w = slice(waits.start[i], waits.start[i + 1])
             at = unknown[
                 np.searchsorted(unknown, calls.start[i]) : np.searchsorted(unknown, calls.start[i + 1])
@@ -504,14 +511,33 @@ class Causality:
             what = np.concatenate([waits.account[w], np.full(at.size, Account.UNKNOWN, np.uint8)])
             order = np.argsort(begin, kind="stable")
             begin, end, what = begin[order], end[order], what[order]
-            if moving is None:
-                found.append(Intervals.of(begin, end, what, len(Account)))
-                continue
-            since, until = moving
-            out = np.empty((3, begin.size + since.size), np.int64)
-            n = clipped(begin, end, since, until, out)
-            found.append(Intervals.of(out[0, :n].copy(), out[1, :n].copy(), what[out[2, :n]], len(Account)))
+            begin, end, of = self._in_communication(i, begin, end)
+            found.append(Intervals.of(begin, end, what[of], len(Account)))
         return found
+
+    def waits_of(self, location: int) -> tuple[Ints, Ints, Ints]:
+        """When a location waits for another one: begin, end, and the row of `waits`; of that only what its
+        class says to be communication. Nothing where nothing tells waiting from moving data."""
+        calls, waits = self.calls, self.waits
+        a, b = waits.start[location : location + 2]
+        if self._why_none():
+            a = b
+        begin, end, of = self._in_communication(location, calls.begin[waits.call[a:b]], waits.until[a:b])
+        return begin, end, a + of
+
+    def _in_communication(self, location: int, begin: Ints, end: Ints) -> tuple[Ints, Ints, Ints]:
+        """What of parts (n,) of calls is communication as its class says: begin, end, and of which part."""
+        moving = self._moving[location]
+        if moving is None:
+            return begin, end, np.arange(begin.size)
+        since, until = moving
+        out = np.empty((3, begin.size + since.size), np.int64)
+        n = clipped(begin, end, since, until, out)
+        return out[0, :n].copy(), out[1, :n].copy(), out[2, :n].copy()
+
+    def common(self, location: int, ticks: Ints) -> Ints:
+        """Ticks that a location recorded, on the common clock."""
+        return self._clocks[location].common(ticks)
 
     @cached_property
     def _spoken(self) -> list[tuple[Intervals, Intervals, Intervals]]:
@@ -570,10 +596,10 @@ class Causality:
         kinds = count_kinds(first, last, operations.kind)
         lost = int(sent - kinds[ideal.SEND]), int(received - kinds[ideal.RECEIVE])
         ticks = ideal.STUCK
-        if self._disagreeing:
+        if self.disagreeing:
             note = "Members of a communicator name different collective operations."
         elif any(lost):
-            note = _unmatched(*lost)
+            note = unmatched(*lost)
         elif not kinds.sum():
             note = "No messages and no collective operations are recorded here."
         else:
@@ -661,7 +687,7 @@ class _OuterCalls:
         self._depth, self._since, self._outer = 0, 0, -1
         self._found = [np.zeros((3, 0), np.int64)]
 
-    def take(self, time: Ints, kind: NDArray[np.uint8], region: NDArray[np.uint32]) -> None:
+    def take(self, time: Ints, kind: NDArray[np.uint8], region: NDArray[np.uint32], _innermost: Any) -> None:
         out = np.empty((3, time.size), np.int64)
         n, self._depth, self._since, self._outer = outer_calls(
             time, kind, region, self._speaks, self._opened, self._depth, self._since, self._outer, out
@@ -691,7 +717,7 @@ def _contradictions(clock: ClockSummary, repaired: bool) -> tuple[int, float]:
     return clock.violations_before, float(known.get("most_before_s", np.inf))
 
 
-def _unmatched(sends: int, receives: int) -> str:
+def unmatched(sends: int, receives: int) -> str:
     """Why there is no replay."""
     if not sends:
         return f"{_messages(receives)} received here {_are(receives)} not known to be sent."
@@ -736,13 +762,18 @@ def in_places(where: NDArray[np.int32], time: Ints, places: int) -> tuple[Ints, 
 
 def call_at(time: Ints, over: NDArray[np.bool_], begin: Ints, end: Ints, first: int) -> Ints:
     """The call in which each time (n,) is, -1 for none; `first` is the number of the first one of `begin`.
-    Where one ends as another begins, what is `over` then belongs to the former."""
+    Where one ends as another begins, what is `over` then belongs to the former, if nothing else does."""
     if not begin.size:
         return np.full(time.size, -1, np.int64)
     at = np.searchsorted(begin, time, side="right") - 1
-    former = np.maximum(at - 1, 0)
-    at = np.where(over & (at > 0) & (begin[at] == time) & (end[former] == time), former, at)
-    return np.where((at >= 0) & (time <= end[np.maximum(at, 0)]), at + first, -1)
+    inside = (at >= 0) & (time <= end[np.maximum(at, 0)])
+    between = np.flatnonzero(over & inside & (at > 0))
+    between = between[begin[at[between]] == time[between]]
+    between = between[end[at[between] - 1] == time[between]]
+    if between.size:
+        between = between[~np.isin(at[between] - 1, at[inside])]
+        at[between] -= 1
+    return np.where(inside, at + first, -1)
 
 
 def request_times(kind: NDArray[np.uint8], request: NDArray[np.uint64], time: Ints) -> Ints:

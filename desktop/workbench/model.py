@@ -5,19 +5,21 @@ Each class says by `problem` what would be wrong with its values in a file, or n
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from desktop.core.labels import ACTIVITIES, DEFAULT_MODEL, MODELS
+from desktop.core.labels import ACTIVITIES, DEFAULT_MODEL, MODELS, OWN_BASIS
 from desktop.data.message_filter import ALL_MESSAGES, MessageFilter
 from desktop.data.naming import run_name
 from desktop.workbench.levels import AT_FIRST, Levels
 
 if TYPE_CHECKING:  # brings numba, which the window loads only after it is on screen
     from desktop.core.effects import Error, Members, Threshold
+    from desktop.core.spaces import Basis
     from desktop.data.tables import Repeats, TableEdits
     from desktop.data.utilization import Rules
 
@@ -77,7 +79,8 @@ class PhaseSettings:
     None lets the algorithm find them. `degrees` (n,) are those of the phases between `breaks` where the model
     has phases of several, so that a phase keeps its own while others are changed; None, or -1 for one: by the
     rule of `desktop.core.phases.fit_breaks`. `suggested`: the breaks are those that were suggested, not set
-    by hand. `pure`: fits and suggestion by the curve alone, without the run's structure events.
+    by hand. `pure`: fits and suggestion by the curve alone, without the run's structure events. `seconds`:
+    the period or time constant of the models that have one, None: as searched.
     """
 
     model: str = DEFAULT_MODEL
@@ -87,6 +90,14 @@ class PhaseSettings:
     degrees: tuple[int, ...] | None = None
     suggested: bool = False
     pure: bool = False
+    seconds: float | None = None
+
+    @property
+    def basis(self) -> Basis | None:
+        """Functions beside polynomials, where their period or time constant is given."""
+        from desktop.core.spaces import Basis
+
+        return None if self.seconds is None else Basis.of(self.model, self.seconds)
 
     def free(self) -> PhaseSettings:
         """The same without breaks set by hand; locked ones stay."""
@@ -115,6 +126,8 @@ class PhaseSettings:
     def problem(self) -> str:
         if self.model not in MODELS:
             return f"model is {self.model}, allowed are {', '.join(MODELS)}"
+        if self.seconds is not None and not (self.model in OWN_BASIS and 0 < self.seconds < math.inf):
+            return f"seconds is {self.seconds}, allowed are times above 0 for {' and '.join(OWN_BASIS)}"
         if not 1 <= self.n <= 999:
             return f"n is {self.n}, allowed are 1 to 999"
         if self.breaks is not None and len(self.breaks) < 2:

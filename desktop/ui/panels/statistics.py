@@ -81,6 +81,8 @@ METRICS: tuple[Metric, ...] = (
     Metric("Activity: not measured", "Tracing was off or busy with itself", "unmeasured_part", "%"),
     Metric("Waiting", "Time of all processors together in communication in which a partner was late",
            "waiting", "unit"),
+    Metric("Makes others wait", "Waiting of all processors, at any time, that delays in the range caused",
+           "costs", "unit"),
     *(
         Metric(title, f"{tip}: part of length × processors, of which all accounts are 100 %",
                f"{name}_account_part", "%")
@@ -95,7 +97,7 @@ METRICS: tuple[Metric, ...] = (
 def _shown_metrics(ranges: DataFrame) -> Iterator[Metric]:
     """Those of `METRICS` that say something: no accounts in which no range spends any time."""
     for metric in METRICS:
-        if not metric.name.endswith("_account_part") or (ranges[metric.name] > 0).any():
+        if not metric.name.endswith(("_account_part", "costs")) or (ranges[metric.name] > 0).any():
             yield metric
 
 
