@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from desktop import stopping
 from desktop.commands.terminal import terminal_progress
 from desktop.core.labels import DEFAULT_MODEL, MODELS
 
@@ -186,3 +188,20 @@ def fit_as_asked(curve: StepCurve, options: argparse.Namespace, known: Landmarks
 def check_budget(model: str, n: int | None) -> None:
     if model == "budget" and n is not None and n < 2:
         raise ValueError("a budget of fewer than 2 parameters holds no phase, ask for -n 2 or more")
+
+
+def agree(options: argparse.Namespace, folder: Path, commands: Sequence[str]) -> None:
+    """Nothing is run before its commands were shown and agreed to."""
+    if options.yes:
+        return
+    print(f"This experiment runs, in {folder}:", file=sys.stderr)
+    for command in commands[:20]:
+        print(f"  {command}", file=sys.stderr)
+    if len(commands) > 20:
+        print(f"  ... and {len(commands) - 20} more of the kind", file=sys.stderr)
+    if not sys.stdin.isatty():
+        raise ValueError("nothing was run: read the commands above and say --yes")
+    with stopping.prompting():
+        answer = input("Run them? [y/N] ")
+    if answer.strip().lower() not in ("y", "yes"):
+        raise ValueError("nothing was run")

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from desktop.core.contrast import Cell, Contrast, table
+from desktop.core.critical_path import PathLine
 from desktop.core.curve import StepCurve
 from desktop.core.density import DRAWN, apart, line_density
 from desktop.core.gantt import NO_REGION, NO_REGION_NAME, OTHER_REGION, region_classes, region_shares
@@ -133,6 +134,7 @@ class Bars:
     classes : activities by their keys in `ACTIVITIES`, or names of regions, then `shades` are their colours
         (numbers of `desktop.core.gantt`, regions that have none of their own in one class).
     labels (rows,) : what stands beside the rows.
+    path (k, 4) : lines of the critical path, times (s) and rows by their middle from the top; None: none.
     """
 
     names: tuple[str, ...]
@@ -144,6 +146,7 @@ class Bars:
     shades: tuple[int, ...] = ()
     messages: Drawn | None = None
     labels: tuple[str, ...] = ()
+    path: NDArray[np.float64] | None = None
 
     @property
     def times(self) -> NDArray[np.float64]:
@@ -321,6 +324,7 @@ def bars(
     by_region: bool = False,
     names: Mapping[str, str] | None = None,
     messages: MessageFilter | None = None,
+    path: PathLine | None = None,
 ) -> Bars | None:
     """The timeline of a store, from all its events; None of a curve.
 
@@ -329,6 +333,7 @@ def bars(
     span : seconds of what is drawn; None: the whole curve.
     breaks : times (s) that have to be ends of columns, so that each phase is some whole columns.
     messages : which of them are drawn; None: none.
+    path : the critical path, if it is drawn.
     by_region : by the innermost region instead of the activity, called by `names` where those know it.
 
     Raises
@@ -371,7 +376,22 @@ def bars(
         tuple(shades[k] for k in seen if shades),
         None if messages is None else _messages(timeline, messages, groups, edges * np.float64(curve.unit)),
         labels,
+        None
+        if path is None
+        else _path(path, _middles(store, groups), edges[[0, -1]] * np.float64(curve.unit)),
     )
+
+
+def _path(path: PathLine, row: NDArray[np.float64], ends: NDArray[np.float64]) -> NDArray[np.float64]:
+    return path.lines(row, float(ends[0]), float(ends[1]), _POINTS)[0]
+
+
+def _middles(store: TraceStore, groups: list[list[int]]) -> NDArray[np.float64]:
+    """(locations,) the middle of the row in which each is drawn; NaN of those in none."""
+    row = np.full(len(store.locations), np.nan)
+    for k, group in enumerate(groups):
+        row[group] = k + 0.5
+    return row
 
 
 def _messages(
@@ -380,9 +400,7 @@ def _messages(
     """The messages between the rows of a figure, one by one or by how many there are, and the collectives."""
     known = timeline.chosen_messages(wanted) if wanted.shown else None
     a, b = float(times[0]), float(times[-1])
-    row = np.full(len(timeline.store.locations), np.nan)
-    for k, group in enumerate(groups):
-        row[group] = k + 0.5
+    row = _middles(timeline.store, groups)
     begun = [(c.begin_s, row[c.location] - 0.5) for c in timeline.collectives(a, b, DRAWN) or ()]
     collectives = np.array([(at, top) for at, top in begun if a <= at <= b and top >= 0]).reshape(-1, 2)
     if known is None:

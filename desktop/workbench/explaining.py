@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from desktop.core.critical_path import PathLine
     from desktop.core.phases import PhaseFit
     from desktop.data.causality import Causality
     from desktop.data.causes import Causes
@@ -59,8 +60,8 @@ class Explained:
     names: tuple[str, ...] = ()
     replayed: bool = False
     causality: Causality | None = None
-    waits: str = ""
     causes: Causes | None = None
+    waits: str = ""
     run: TraceRun | None = None
     iterations: Iterations | None = None
     outdated: bool = False

@@ -18,7 +18,8 @@ from desktop.data.naming import run_name
 from desktop.workbench.levels import AT_FIRST, Levels
 
 if TYPE_CHECKING:  # brings numba, which the window loads only after it is on screen
-    from desktop.core.effects import Error, Members, Threshold
+    from desktop.core.effect_limits import Threshold
+    from desktop.core.effects import Error, Inner, Members
     from desktop.core.spaces import Basis
     from desktop.data.tables import Repeats, TableEdits
     from desktop.data.utilization import Rules
@@ -148,7 +149,8 @@ class View:
     """What is looked at: of the project, but no step of undo. Times in seconds, `phase` from 0.
 
     `span` is the range of time that was in sight when the project was saved, `order` that of the timeline's
-    rows; None and "" as they are at first. `messages`: which of them the timeline shows.
+    rows; None and "" as they are at first. `messages`: which of them the timeline shows; `critical_path`:
+    whether it shows that.
     `levels`: which processors the curve shows upright.
     """
 
@@ -159,6 +161,7 @@ class View:
     order: str = ""
     messages: MessageFilter = ALL_MESSAGES
     levels: Levels = AT_FIRST
+    critical_path: bool = False
 
     def problem(self) -> str:
         if not self.shown <= set(ACTIVITIES):
@@ -332,7 +335,9 @@ class KeptRun:
 
 @dataclass(frozen=True)
 class AnalysisSettings:
-    """How the trials are read. `terms` None: all that can be told apart. `half`: show half effects."""
+    """How the trials are read. `terms` None: all that can be told apart. `half`: show half effects.
+    `transform`: power of the response, 0 its logarithm. `inner`: what counts of repeats of a treatment in one
+    replicate."""
 
     response: str | None = None
     error: Error | None = None
@@ -340,10 +345,14 @@ class AnalysisSettings:
     blocks: bool = True
     half: bool = False
     terms: tuple[Members, ...] | None = None
+    transform: float = 1.0
+    inner: Inner = "each"
 
     def problem(self) -> str:
         terms = self.terms or ()
         good = all(term and term[0] >= 0 and all(a < b for a, b in pairwise(term)) for term in terms)
+        if not -2 <= self.transform <= 2:
+            return f"a power of the response lies from -2 to 2, not at {self.transform:g}"
         return "" if good and self.terms != () else "terms are not sets of factors, counted from 0"
 
 
@@ -515,9 +524,10 @@ class Recovery:
 
 def names() -> dict[str, Any]:
     """The classes that the annotations here name but this module does not load."""
-    from desktop.core.effects import Error, Members, Threshold
+    from desktop.core.effect_limits import Threshold
+    from desktop.core.effects import Error, Inner, Members
     from desktop.data.tables import Repeats, Row, TableEdits
     from desktop.data.utilization import Rules
 
     every = (("Error", Error), ("Members", Members), ("Threshold", Threshold), ("Repeats", Repeats))
-    return {**dict(every), "Row": Row, "TableEdits": TableEdits, "Rules": Rules}
+    return {**dict(every), "Inner": Inner, "Row": Row, "TableEdits": TableEdits, "Rules": Rules}

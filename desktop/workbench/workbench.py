@@ -714,9 +714,9 @@ class Workbench(EditBench[Snapshot, Project]):
             if known is not None and known[1] is not None and known[1].rules == self._rules_of_waits:
                 self._causes = known[1], None
                 self._show()
-                return
-            self._causality, self._why_no_waits = (self._store, None), WAITS_GIVEN_UP
-            self._show(explained=replace(self.snapshot.explained, waits=WAITS_GIVEN_UP))
+            else:
+                self._causality, self._why_no_waits = (self._store, None), WAITS_GIVEN_UP
+                self._show(explained=replace(self.snapshot.explained, waits=WAITS_GIVEN_UP))
 
     def _ask_statistics(self) -> None:
         if self._wanted_statistics(self.snapshot) is not None:
