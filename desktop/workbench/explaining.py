@@ -128,7 +128,7 @@ class StatisticsRequest:
 
             loops = find(self.store, use, job, self.run.curve)
         found = Explained(
-            self.fit, scopes, stats, focus, flat, calls, changes, names, at_once, causality, causes=causes,
+            self.fit, scopes, stats, focus, flat, calls, changes, names, at_once, causality, causes,
             run=self.run, iterations=loops,
         )  # fmt: skip
         if causality is None or at_once:
