@@ -46,8 +46,8 @@ class Explained:
     `changes`: for every pair of neighbouring phases by the earlier one, most different first. `calls`,
     `flat`: call tree and flat profile of the focus. `names`: of locations. `replayed`: whether all `stats`
     have accounts, and all efficiencies that can be known; they come of `causality`, `waits` says why they are
-    not there. `causes`: of the whole run, where they have been found, `path`: the critical path. `outdated`: a
-    newer answer is on its way. `iterations`: of `run`. `problem`: why there is nothing.
+    not there. `causes`: of the whole run, where they have been found, `path`: the critical path. `outdated`:
+    a newer answer is on its way. `iterations`: of `run`. `problem`: why there is nothing.
     """
 
     fit: PhaseFit | None = None
