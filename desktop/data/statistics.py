@@ -550,13 +550,14 @@ class Statistics:
         if not wanted:
             return ()
         curve = use.curve()
-        if self._is_curve():
+        if self.of_curve:
             return tuple(self._of_curve(curve, a, b) for a, b in wanted)
         cuts = self._cuts(wanted, use, curve)
         if replay:  # also what was computed before each range
             nothing = np.zeros_like(cuts.begin)
             begin, end = np.concatenate([cuts.begin, nothing]), np.concatenate([cuts.end, cuts.begin])
             cuts = _Cuts(begin, end, cuts.length)
+        exact = self.causality(use, progress).exact if replay else {}
         with ThreadPoolExecutor(1) as beside:
             levels = beside.submit(
                 lambda: [
@@ -564,7 +565,7 @@ class Statistics:
                     for a, b in zip(cuts.begin[: len(wanted)].tolist(), cuts.end.tolist(), strict=False)
                 ]
             )
-            counted = self._count(cuts, use, progress)
+            counted = self._count(cuts, use, progress, exact)
             found = [counted.stats(j, cuts, use, *level) for j, level in enumerate(levels.result())]
         if replay:
             causality, n = self.causality(use, progress), len(wanted)
@@ -627,7 +628,13 @@ class Statistics:
             return self._use
         return use
 
-    def _is_curve(self) -> bool:
+    @property
+    def store(self) -> TraceStore:
+        return self._store
+
+    @property
+    def of_curve(self) -> bool:
+        """Whether the source knows nothing but its curve."""
         return self._store.has("curve")
 
     def _notes(self, progress: Progress | None = None) -> Profile:
@@ -676,7 +683,9 @@ class Statistics:
             note="The source is a curve: of its processors nothing else is known.",
         )
 
-    def _count(self, cuts: _Cuts, use: Utilization, progress: Progress) -> _Counted:
+    def _count(
+        self, cuts: _Cuts, use: Utilization, progress: Progress, exact: Mapping[int, Intervals]
+    ) -> _Counted:
         store, notes = self._store, self._notes(progress)
         places, regions, k = len(store.locations), len(store.regions), cuts.begin.size
         rule = class_rule(store, use.rules)
@@ -717,7 +726,9 @@ class Statistics:
             spent, came = passed
             tree, folds = notes.tree(i)
             folding |= folds
-            if folds or self._clock(location, use).drift:  # rounded lengths do not add up
+            if i in exact:
+                time[i] = exact[i].between(cuts.begin + use.start, cuts.end + use.start)
+            elif folds:
                 time[i] = self._by_states(i, cuts, use)
             else:
                 resolve = class_resolve(location, is_worker(store, i, location, rule.active))
@@ -830,7 +841,7 @@ class Statistics:
         """
         progress = progress or Progress()
         use = self._known(use, progress)
-        if self._is_curve():
+        if self.of_curve:
             return []
         cuts = self._cuts([range_s], use, use.curve())
         tree = _MergedTree()

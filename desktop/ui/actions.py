@@ -21,6 +21,8 @@ MODEL_TIPS = {
     "quadratic": "Each phase is a parabola",
     "mixed": "Each phase is as simple as it can be; n counts phases",
     "budget": "As mixed, with one best answer; n counts parameters: 2, 3, 4 per level, line, parabola",
+    "periodic": "Each phase is a line and one period, the same in all: what swings",
+    "saturation": "Each phase is a line and an exponential, with one time constant: what settles",
 }
 
 

@@ -530,6 +530,7 @@ def _marks(frame: _Frame, plot: PlotData) -> dict[str, _Mark]:
         "residual": _Mark(None, frame.stroke(ink.residual, 0.9)),
         "residual extremes": _Mark(Fill(ink.residual, 0.3)),
         "rms": _Mark(None, frame.stroke(ink.text, 0.9, (5.0, 2.5))),
+        "predicted": _Mark(None, frame.stroke(ink.mark, 1.1, (1.5, 1.0))),
         "message": _Mark(None, thin),
         "density": _Mark(None, thin),
         "collective": _Mark(None, Stroke(ink.mark, 0.8 * MM_PER_POINT)),
@@ -635,6 +636,9 @@ def _paint_over(frame: _Frame, plot: PlotData, lane: LaneData, box: Box) -> None
             sheet.rects([[a, box.top, b - a, box.height]] if a < b else [], Fill(frame.ink.fit, 0.12))
         if plot.breaks is not None:
             _paint_breaks(frame, plot.breaks, box, marks["break"], ranges=plot.ranges)
+        if lane.moved.size and (line := marks["predicted"].stroke) is not None:
+            places = box.x(lane.moved[(lane.moved > box.x0) & (lane.moved < box.x1)])
+            sheet.lines([[x, box.top, x, box.bottom] for x in places.tolist()], line)
         if lane.fitted and plot.fit is not None:
             _paint_fit(frame, plot, box)
         if lane.zero:

@@ -61,6 +61,7 @@ from desktop.ui.plots.timeline_pane import TimelinePane
 from desktop.ui.project_desk import ProjectDesk, is_project_file
 from desktop.ui.settings import STATE_VERSION
 from desktop.ui.start_page import StartPage
+from desktop.workbench import presenting
 from desktop.workbench.model import OpenOptions
 from desktop.workbench.workbench import Snapshot, Workbench
 
@@ -471,6 +472,8 @@ class TracePage(Page):
             self.timeline.view.set_path(found.path if found.run is new.run else None)
         if new.project.names != old.project.names:
             self.timeline.set_names(new.project.names)
+        if new.imagined.drawn is not old.imagined.drawn:
+            self.curve_view.set_predicted(presenting.predicted(new.imagined))
         if new.boundaries != old.boundaries:
             for plot in (self.curve_view, self.timeline.view):
                 plot.set_boundaries(new.boundaries)

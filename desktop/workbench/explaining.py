@@ -22,7 +22,7 @@ ALL_PHASES = 60
 #: Sentences for every break.
 CHANGES = 8
 
-Part = Literal["ranges", "calls", "accounts", "iterations"]
+Part = Literal["ranges", "calls", "accounts", "iterations", "whatif"]
 #: With more messages and members of collective operations, numbers that need none of them are shown first,
 #: then accounts of what is looked at, then all.
 AT_ONCE = 200_000
@@ -45,9 +45,9 @@ class Explained:
 
     `changes`: for every pair of neighbouring phases by the earlier one, most different first. `calls`,
     `flat`: call tree and flat profile of the focus. `names`: of locations. `replayed`: whether all `stats`
-    have accounts, and all efficiencies that can be known; they come of `causality`. `causes`: of the whole
-    run, where they have been found, `path`: the critical path. `outdated`: a newer answer is on its way.
-    `iterations`: of `run`. `problem`: why there is nothing.
+    have accounts, and all efficiencies that can be known; they come of `causality`, `waits` says why they are
+    not there. `causes`: of the whole run, where they have been found, `path`: the critical path. `outdated`:
+    a newer answer is on its way. `iterations`: of `run`. `problem`: why there is nothing.
     """
 
     fit: PhaseFit | None = None
@@ -62,6 +62,7 @@ class Explained:
     causality: Causality | None = None
     causes: Causes | None = None
     path: PathLine | None = None
+    waits: str = ""
     run: TraceRun | None = None
     iterations: Iterations | None = None
     outdated: bool = False
@@ -122,7 +123,7 @@ class StatisticsRequest:
             loops = find(self.store, use, job, self.run.curve)
         found = Explained(
             self.fit, scopes, stats, focus, flat, calls, changes, names, at_once, causality, causes,
-            None if causes is None else causes.path_line(use), self.run, loops,
+            None if causes is None else causes.path_line(use), run=self.run, iterations=loops,
         )  # fmt: skip
         if causality is None or at_once:
             return found

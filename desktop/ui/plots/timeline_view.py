@@ -480,7 +480,7 @@ class TimelineView(TimePlot):
         self._sheet = sheet
         m = TimeMap(self._nav.a, self._nav.b, 0.0, plot.width())
         lanes = [QRectF(0, 0, plot.width(), plot.height())]
-        fit_overlay.draw_boundaries(sheet.image, self._boundaries, m, lanes, t)
+        fit_overlay.draw_boundaries(sheet.image, self._boundaries, m, lanes, QColor(t.accent))
         if fit is not None:
             if self._phase is not None and self._phase < fit.n:
                 span = float(fit.breaks[self._phase]), float(fit.breaks[self._phase + 1])
