@@ -26,6 +26,7 @@ COMMANDS = {
     "import": ("importing", "import traces into HDF5"),
     "info": ("info", "what a trace holds"),
     "phases": ("phases", "fit phases to the processor-utilization curve"),
+    "explain": ("explain", "why the run is slow, in words: its causes and those of each phase"),
     "iterations": ("iterations", "what repeats in the run, and which repeats are odd"),
     "compare": ("compare", "the phases of two or more runs beside each other"),
     "stats": ("stats", "POP efficiencies, region profile and messages per phase"),

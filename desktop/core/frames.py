@@ -46,10 +46,10 @@ TABLES: dict[str, tuple[Field, ...]] = {
         start_s | float64 | s | time of its first breakpoint
         end_s | float64 | s | time of its last breakpoint
         duration_s | float64 | s | its length
-        degree | int64 | | degree of its polynomial
+        degree | int64 | | degree of its polynomial; 3: periodic, 4: saturating
         level | float64 | proc | fitted processors at its start
         slope | float64 | proc/s | change of the fit at its start
-        curvature | float64 | proc/s² | quadratic coefficient of the fit
+        curvature | float64 | proc/s² | quadratic coefficient of the fit at its start
         error | float64 | proc·√s | local error: the L2 norm of curve minus fit
         end_low_s | float64 | s | earliest place of its end without a larger error
         end_high_s | float64 | s | latest place of its end without a larger error
@@ -93,6 +93,8 @@ TABLES: dict[str, tuple[Field, ...]] = {
         transfer | float64 | proc·s | communication that is not waiting: account "moving data"
         messages | float64 | | messages whose send is recorded in the range
         bytes | float64 | B | bytes in these messages
+        costs | float64 | proc·s | waiting, at any time, that delays of the range caused
+        path | float64 | s | length of the critical path in the range
         computing_account | float64 | proc·s | activities that the curve counts
         serial_account | float64 | proc·s | threads that are idle while only the master works
         late_sender_account | float64 | proc·s | in a receive until the message is sent
@@ -122,6 +124,18 @@ TABLES: dict[str, tuple[Field, ...]] = {
         inclusive | float64 | proc·s | time with what it calls, over all processors
         calls | int64 | | enters in the range
         share | float64 | 1 | exclusive time of all the processors' time
+        waits | float64 | proc·s | waiting for others in it
+        costs | float64 | proc·s | waiting of others that it caused, short-term and long-term
+        path | float64 | s | part of the critical path in it
+    """),
+    "locations": _fields("""
+        location | text | | name of the processor
+        computing | float64 | s | in activities that the curve counts
+        waits | float64 | s | waiting for others
+        waits_passed_on | float64 | s | of that, what whom it waited for had only passed on
+        costs | float64 | s | waiting of others that it caused
+        costs_through_others | float64 | s | of that, of those who waited for others that waited for it
+        path | float64 | s | part of the critical path on it
     """),
     "calls": _fields("""
         path | int64 | | number of the call path: the index of the frame

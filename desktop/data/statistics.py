@@ -41,6 +41,7 @@ from desktop.core.gantt import NO_REGION_NAME
 from desktop.core.open_regions import BEGIN, END, activities
 from desktop.core.units import capital, percent, si
 from desktop.data.causality import Causality, Intervals, Replayed
+from desktop.data.causes import Caused, Causes
 from desktop.data.events import Activity, Location
 from desktop.data.matching import address_of
 from desktop.data.naming import location_name
@@ -126,6 +127,7 @@ class RangeStats:
     levels, shares : (k,) the concurrency profile: the part of the time in which exactly so many processors
         compute, by rising level; parts add up to 1.
     replayed : None until asked for.
+    caused : who made others wait, and the critical path; None until asked for, or where waiting is not known.
     note : what should be said with these numbers, or nothing.
     """
 
@@ -149,6 +151,7 @@ class RangeStats:
     note: str = ""
     accounts: Ints | None = None
     unit_s: float = 1.0
+    caused: Caused | None = None
 
     def account_parts(self, least: float = 0.0) -> list[tuple[Account, float]]:
         """Accounts and the part (0 to 1) of length x processors that each is, the largest first; only those
@@ -224,7 +227,8 @@ class RangeStats:
 @dataclass(frozen=True)
 class RegionRow:
     """A line of the flat profile: seconds over all processors, and the part that the exclusive ones are of
-    all their time. `activity` None: no region at all."""
+    all their time. `activity` None: no region at all. Waiting in it, waiting of others that it caused and the
+    part of the critical path in it (`desktop.data.causes`): NaN where they are not known."""
 
     region: int
     name: str
@@ -234,6 +238,9 @@ class RegionRow:
     inclusive_s: float
     calls: int
     share: float
+    waits_s: float = np.nan
+    costs_s: float = np.nan
+    path_s: float = np.nan
 
 
 @dataclass(frozen=True)
@@ -291,6 +298,9 @@ def statistics_frame(names: Sequence[str], ranges: Sequence[RangeStats]) -> Data
     sent = [stats.messages for stats in ranges]
     columns["messages"] = [np.nan if one is None else float(one.sent.sum()) for one in sent]
     columns["bytes"] = [np.nan if one is None else float(one.bytes_sent.sum()) for one in sent]
+    caused = [stats.caused for stats in ranges]
+    columns["costs"] = [np.nan if one is None else float(one.costs_s.sum()) for one in caused]
+    columns["path"] = [np.nan if one is None else float(one.path_s.sum()) for one in caused]
     for one in Account:
         columns[f"{one.name.lower()}_account"] = [account(stats, one) for stats in ranges]
     return frame(TABLES["statistics"], columns)
@@ -299,7 +309,8 @@ def statistics_frame(names: Sequence[str], ranges: Sequence[RangeStats]) -> Data
 def profile_frame(rows: Sequence[RegionRow]) -> DataFrame:
     """The flat profile, one row a region. Columns, dtypes, units: ``TABLES["profile"]`` of
     `desktop.core.frames`: region, role, activity (text), exclusive, inclusive (float64, proc·s), calls
-    (int64), share (float64, a part of 1); units also in ``attrs["units"]``.
+    (int64), share (float64, a part of 1), waits, costs (float64, proc·s), path (float64, s); units also in
+    ``attrs["units"]``.
     """
     columns = {
         "region": [row.name for row in rows],
@@ -309,8 +320,32 @@ def profile_frame(rows: Sequence[RegionRow]) -> DataFrame:
         "inclusive": [row.inclusive_s for row in rows],
         "calls": [row.calls for row in rows],
         "share": [row.share for row in rows],
+        "waits": [row.waits_s for row in rows],
+        "costs": [row.costs_s for row in rows],
+        "path": [row.path_s for row in rows],
     }
     return frame(TABLES["profile"], columns)
+
+
+def locations_frame(names: Sequence[str], stats: RangeStats) -> DataFrame:
+    """The processors of a range, one row each, with the `names` of all locations; the index is their number.
+    Columns, dtypes, units: ``TABLES["locations"]`` of `desktop.core.frames`: location (text), computing,
+    waits, waits_passed_on, costs, costs_through_others, path (float64, s; NaN where they are not known);
+    units also in ``attrs["units"]``.
+    """
+    there = np.flatnonzero(stats.is_processor)
+    caused = stats.caused
+    unknown = np.full(there.size, np.nan)
+    columns = {
+        "location": [names[i] for i in there.tolist()],
+        "computing": stats.useful_s[there],
+        "waits": unknown if caused is None else caused.waits_s[there].sum(axis=1),
+        "waits_passed_on": unknown if caused is None else caused.waits_s[there, 1],
+        "costs": unknown if caused is None else caused.costs_s[there].sum(axis=1),
+        "costs_through_others": unknown if caused is None else caused.costs_s[there, 1],
+        "path": unknown if caused is None else caused.path_s[there],
+    }
+    return frame(TABLES["locations"], columns, index=there)
 
 
 def calls_frame(rows: Sequence[CallRow]) -> DataFrame:
@@ -471,6 +506,7 @@ class Statistics:
         self._profile: Profile | None = None
         self._use: Utilization | None = None
         self._causality: Causality | None = None
+        self._causes: Causes | None = None
         self._folded: tuple[object, dict[int, Intervals]] = (None, {})
 
     def ranges(
@@ -481,6 +517,7 @@ class Statistics:
         *,
         replay: bool = False,
         causality: Causality | None = None,
+        causes: Causes | None = None,
     ) -> tuple[RangeStats, ...]:
         """Statistics of time ranges, which may overlap.
 
@@ -488,9 +525,10 @@ class Statistics:
         ----------
         ranges_s : start and end in seconds on the axis of the curve; what lies outside of it is cut off.
         use : the utilization of the store, with the rules that count; None: with the default rules.
-        replay : also what needs a pass over the events (`RangeStats.replayed` and `accounts`); it is made
-            once for all ranges, and kept until the rules change.
-        causality : the same, where that pass has been made with the same rules.
+        replay : also what needs a pass over the events (`RangeStats.replayed`, `accounts` and `caused`); it
+            is made once for all ranges, and kept until the rules change.
+        causality, causes : what of that has been made already with the same rules; of what is not given
+            there are no numbers.
 
         Raises
         ------
@@ -500,13 +538,15 @@ class Statistics:
         """
         progress = progress or Progress()
         use = self._known(use, progress)
-        if causality is not None and causality.rules == use.rules:
+        if replay:
+            causality, causes = self.causality(use, progress), self.causes(use, progress)
+        elif causality is not None and causality.rules == use.rules:
             self._causality, replay = causality, True
         wanted = [(float(a), float(b)) for a, b in ranges_s]
         if not wanted:
             return ()
         curve = use.curve()
-        if self._is_curve():
+        if self.of_curve:
             return tuple(self._of_curve(curve, a, b) for a, b in wanted)
         cuts = self._cuts(wanted, use, curve)
         if replay:  # also what was computed before each range
@@ -525,11 +565,13 @@ class Statistics:
             found = [counted.stats(j, cuts, use, *level) for j, level in enumerate(levels.result())]
         if replay:
             causality, n = self.causality(use, progress), len(wanted)
+            if causes is not None and causes.causality is not causality:
+                causes = None
             accounts = causality.split(
                 counted.accounts(cuts, use)[:, :n], cuts.begin[:n] + use.start, cuts.end[:n] + use.start
             )
             found = [
-                self._replayed(j, replace(stats, accounts=accounts[:, j]), cuts, counted, use)
+                self._replayed(j, replace(stats, accounts=accounts[:, j]), cuts, counted, use, causes)
                 for j, stats in enumerate(found)
             ]
         return tuple(found)
@@ -548,9 +590,18 @@ class Statistics:
             self._causality = Causality(self._store, rules, progress)
         return self._causality
 
+    def causes(self, use: Utilization | None = None, progress: Progress | None = None) -> Causes:
+        """Delay costs and critical path; made once, and kept as `causality`, and raises as it."""
+        progress = progress or Progress()
+        causality = self.causality(use, progress)
+        if self._causes is None or self._causes.causality is not causality:
+            self._causes = Causes(self._store, causality, progress)
+        return self._causes
+
     def _replayed(
-        self, j: int, stats: RangeStats, cuts: _Cuts, counted: _Counted, use: Utilization
-    ) -> RangeStats:
+        self, j: int, stats: RangeStats, cuts: _Cuts, counted: _Counted, use: Utilization,
+        causes: Causes | None,
+    ) -> RangeStats:  # fmt: skip
         assert self._causality is not None
         useful = counted.useful(use)
         talk = stats.messages
@@ -562,7 +613,9 @@ class Statistics:
             int(talk.sent.sum()) if talk else 0,
             int(talk.received.sum()) if talk else 0,
         )
-        return replace(stats, replayed=replayed)
+        known = causes is not None and replayed.waiting_s is not None
+        ends = int(cuts.begin[j]) + use.start, int(cuts.end[j]) + use.start
+        return replace(stats, replayed=replayed, caused=causes.between(*ends) if known and causes else None)
 
     def _known(self, use: Utilization | None, progress: Progress) -> Utilization:
         if use is None:
@@ -571,7 +624,13 @@ class Statistics:
             return self._use
         return use
 
-    def _is_curve(self) -> bool:
+    @property
+    def store(self) -> TraceStore:
+        return self._store
+
+    @property
+    def of_curve(self) -> bool:
+        """Whether the source knows nothing but its curve."""
         return self._store.has("curve")
 
     def _notes(self, progress: Progress | None = None) -> Profile:
@@ -727,10 +786,19 @@ class Statistics:
         `region` -1 is the time in no region."""
         classes = region_classes(self._store, self._known(use, Progress()).rules)
         total = stats.seconds.sum() or np.nan
+        outside_of_all = len(self._store.regions)
+
+        def caused(i: int) -> tuple[float, float, float]:
+            found = stats.caused
+            if found is None:
+                return (np.nan,) * 3
+            waits, costs = found.region_waits_s[i].sum(), found.region_costs_s[i].sum()
+            return float(waits), float(costs), float(found.region_path_s[i])
+
         rows = [
             RegionRow(
                 i, region.name, region.role, Activity(int(classes[i])), float(own), float(within), int(calls),
-                float(own / total),
+                float(own / total), *caused(i),
             )
             for i, (region, own, within, calls) in enumerate(
                 zip(self._store.regions, stats.exclusive_s, stats.inclusive_s, stats.calls, strict=False)
@@ -739,7 +807,9 @@ class Statistics:
         ]  # fmt: skip
         if stats.outside_s > 0:
             outside = stats.outside_s
-            rows.append(RegionRow(-1, NO_REGION, "", None, outside, outside, 0, float(outside / total)))
+            part = float(outside / total)
+            row = RegionRow(-1, NO_REGION, "", None, outside, outside, 0, part, *caused(outside_of_all))
+            rows.append(row)
         return sorted(rows, key=lambda row: (-row.exclusive_s, row.name))
 
     def by_role(self, stats: RangeStats) -> dict[str, float]:
@@ -767,7 +837,7 @@ class Statistics:
         """
         progress = progress or Progress()
         use = self._known(use, progress)
-        if self._is_curve():
+        if self.of_curve:
             return []
         cuts = self._cuts([range_s], use, use.curve())
         tree = _MergedTree()

@@ -665,8 +665,8 @@ class _Stored:
         """Times and codes; of a damaged file there are fewer codes."""
         for block in self._blocks:
             states = self._regions.states(*block)
-            if self._beside is not None:
-                self._beside(*block)
+            if self._beside is not None and states is not None:
+                self._beside(*block, states[0])
             yield block[0], np.empty(0, np.uint8) if states is None else states[1]
 
     def about(self) -> ReplayedSteps:
@@ -906,10 +906,10 @@ def class_states(
     source: EventSource,
     location: int,
     rules: Rules,
-    beside: Callable[[NDArray[np.int64], NDArray[np.uint8], NDArray[np.uint32]], None] | None = None,
+    beside: Callable[..., None] | None = None,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint8]]:
     """The same in classes of `desktop.core.accounts`. `beside` gets each block of events: time as recorded,
-    kind, region."""
+    kind, region, and the innermost region (-1: none) after it."""
     known = source.locations[location]
     if known.first is None or known.last is None:
         return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.uint8)

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from desktop.core.critical_path import PathLine
     from desktop.core.phases import PhaseFit
     from desktop.data.causality import Causality
+    from desktop.data.causes import Causes
     from desktop.data.iterations import Iterations
     from desktop.data.statistics import CallRow, Change, RangeStats, RegionRow, Statistics
     from desktop.workbench.jobs import Job
@@ -43,8 +45,9 @@ class Explained:
 
     `changes`: for every pair of neighbouring phases by the earlier one, most different first. `calls`,
     `flat`: call tree and flat profile of the focus. `names`: of locations. `replayed`: whether all `stats`
-    have accounts, and all efficiencies that can be known; they come of `causality`. `outdated`: a newer
-    answer is on its way. `iterations`: of `run`. `problem`: why there is nothing.
+    have accounts, and all efficiencies that can be known; they come of `causality`, `waits` says why they are
+    not there. `causes`: of the whole run, where they have been found. `outdated`: a newer answer is on its
+    way. `iterations`: of `run`. `problem`: why there is nothing.
     """
 
     fit: PhaseFit | None = None
@@ -57,6 +60,8 @@ class Explained:
     names: tuple[str, ...] = ()
     replayed: bool = False
     causality: Causality | None = None
+    causes: Causes | None = None
+    waits: str = ""
     run: TraceRun | None = None
     iterations: Iterations | None = None
     outdated: bool = False
@@ -70,7 +75,7 @@ NOTHING = Explained()
 @dataclass(frozen=True, eq=False)
 class StatisticsRequest:
     """Everything that an answer depends on. `known`: the iterations of the run, if they have been found;
-    `causality`: who waited for whom, if that has been found."""
+    `causality`, `causes`: who waited for whom, and what caused it, if that has been found."""
 
     store: Any
     run: TraceRun
@@ -80,6 +85,7 @@ class StatisticsRequest:
     scope: str
     parts: frozenset[Part]
     causality: Causality | None = None
+    causes: Causes | None = None
     known: Iterations | None = field(default=None, compare=False)
 
     def same(self, other: StatisticsRequest | None) -> bool:
@@ -94,11 +100,12 @@ class StatisticsRequest:
         """All that was asked; `kept`: of the store. `early` gets what is known sooner."""
         import pandas  # noqa: F401 - here, as the window's thread would wait for it with the first table
 
-        use, scopes, causality = self.run.utilization, _scopes(self), self.causality
+        use, scopes = self.run.utilization, _scopes(self)
+        causality, causes = self.causality, self.causes
         spans = [(s.start_s, s.end_s) for s in scopes]
         focus = _focus(self, scopes)
         at_once = causality is not None and causality.operations.time.size <= AT_ONCE
-        stats = kept.ranges(spans, use, job, causality=causality if at_once else None)
+        stats = kept.ranges(spans, use, job, causality=causality if at_once else None, causes=causes)
         by_phase = {scope.phase: one for scope, one in zip(scopes, stats, strict=True) if scope.phase >= 0}
         changes = {
             k: tuple(kept.changes(stats[0], by_phase[k], by_phase[k + 1], CHANGES))
@@ -114,14 +121,17 @@ class StatisticsRequest:
 
             loops = find(self.store, use, job, self.run.curve)
         found = Explained(
-            self.fit, scopes, stats, focus, flat, calls, changes, names, at_once, causality, self.run, loops
-        )
+            self.fit, scopes, stats, focus, flat, calls, changes, names, at_once, causality, causes,
+            run=self.run, iterations=loops,
+        )  # fmt: skip
         if causality is None or at_once:
             return found
         early(found)
-        (looked_at,) = kept.ranges([spans[focus]], use, job, causality=causality)
+        (looked_at,) = kept.ranges([spans[focus]], use, job, causality=causality, causes=causes)
         early(replace(found, stats=(*stats[:focus], looked_at, *stats[focus + 1 :])))
-        return replace(found, stats=kept.ranges(spans, use, job, causality=causality), replayed=True)
+        stats = kept.ranges(spans, use, job, causality=causality, causes=causes)
+        flat = tuple(kept.flat(stats[focus], use))
+        return replace(found, stats=stats, flat=flat, replayed=True)
 
 
 def _scopes(request: StatisticsRequest) -> tuple[Scope, ...]:

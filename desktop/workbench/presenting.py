@@ -64,6 +64,7 @@ def subject(project: Project, store: TraceStore | None, title: str) -> Subject:
         title=title,
         rules=project.rules or Rules(),
         model=phases.model,
+        basis=phases.basis,
         n=phases.n,
         locked=phases.locked,
         breaks=None if phases.breaks is None else phases.breaks[1:-1],

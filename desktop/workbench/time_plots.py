@@ -53,6 +53,7 @@ WORDS = {
     "message": "Message",
     "messages": "Messages, 1 to {0} at a point",
     "collective": "Collective begins",
+    "path": "Critical path",
     "shared rows": "{0} locations in {1} rows: neighbours share a row",
     "absolute": "Time",
     "start": "Time from each run's start",
@@ -614,6 +615,8 @@ def _timeline(run: RunData, bars: Bars, axis: AxisData, title: str, say: Words, 
             drawn = replace(drawn, collectives=drawn.collectives[:0])
         legend += mark_legend(say, messages=len(drawn.lines), densest=densest, collectives=begun)
         bars = replace(bars, messages=drawn)
+    if bars.path is not None:
+        legend += path_legend(say)
     shared = shared_rows(sum(bars.merged), len(bars.names), say)
     rows = AxisData(say(row_title(bars.names)), float(len(bars.names)), 0.0)
     found = run_plot("timeline", run, axis, [LaneData(rows, ())], legend, title=title, ranges=False)
@@ -657,6 +660,11 @@ def mark_legend(
     if collectives:
         found.append(LegendData(say("collective"), "collective"))
     return found
+
+
+def path_legend(say: Words) -> list[LegendData]:
+    """Of the critical path."""
+    return [LegendData(say("path"), "path")]
 
 
 def shared_rows(locations: int, rows: int, say: Words) -> str:

@@ -14,8 +14,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from desktop.core.labels import OWN_BASIS
 from desktop.data import memory
 from desktop.data.naming import run_name
+from desktop.errors import DesktopError
 from desktop.progress import Progress
 from desktop.workbench.bench import EditBench
 from desktop.workbench.explaining import NOTHING, Explained, Part, StatisticsRequest
@@ -71,11 +73,15 @@ if TYPE_CHECKING:  # the heavy modules are loaded by the first job, beside the w
     from desktop.core.phases import PhaseFit, Sweep
     from desktop.core.selection import Suggestion
     from desktop.data.causality import Causality
+    from desktop.data.causes import Causes
     from desktop.data.events import Activity
     from desktop.data.statistics import Statistics
     from desktop.data.utilization import Rules
     from desktop.data.whatif import Changes
 
+#: Why there are no accounts.
+WAITS_ON_THE_WAY = "Who waited for whom is being found out."
+WAITS_GIVEN_UP = "Finding out who waited for whom was given up; open the trace again to do it."
 #: Seconds that a request for statistics must last before it is answered.
 SETTLE = 0.12
 #: Phases that can be asked for.
@@ -151,7 +157,9 @@ class Workbench(EditBench[Snapshot, Project]):
         self.scope = "auto"
         self._watched: dict[str, frozenset[Part]] = {}
         self._causality: tuple[Any, Causality | None] | None = None  # of a store; None: given up
+        self._causes: tuple[Causality, Causes | None] | None = None  # None: given up
         self._rules_of_waits: Rules | None = None
+        self._why_no_waits = ""
         self._asked_statistics: StatisticsRequest | None = None
         self._statistics: tuple[Any, Statistics] | None = None  # of a store
         self._fits = Fits()
@@ -388,9 +396,16 @@ class Workbench(EditBench[Snapshot, Project]):
             return
         n = phases.n
         if fit is not None and "budget" in (model, phases.model):
-            n = int((fit.degree + 2).sum()) if model == "budget" else fit.n
+            n = int((fit.degree.clip(max=2) + 2).sum()) if model == "budget" else fit.n
             n = max(n, least_n(model, phases.locked))
-        self._edit_phases(f"choose {model} phases", "model", replace(phases.free(), model=model, n=n))
+        chosen = replace(phases.free(), model=model, n=n, seconds=None)
+        self._edit_phases(f"choose {model} phases", "model", chosen)
+
+    def set_seconds(self, seconds: float | None) -> None:
+        """The period of periodic phases, the time constant of saturating ones; None: as searched."""
+        phases = self._phases
+        if seconds != phases.seconds and phases.model in OWN_BASIS:
+            self._edit_phases("set the period", None, replace(phases.free(), seconds=seconds))
 
     def use_suggestion(self) -> None:
         if self.snapshot.suggestion is not None:
@@ -629,6 +644,35 @@ class Workbench(EditBench[Snapshot, Project]):
             return None
         return found[1] if found[1].rules == run.utilization.rules else None
 
+    def _known_causes(self, run: TraceRun) -> Causes | None:
+        """What caused the waiting, if that is known."""
+        found, causality = self._causes, self._known_causality(run)
+        return found[1] if found is not None and found[0] is causality else None
+
+    def _find_causes(self, request: StatisticsRequest) -> None:
+        """What caused the waiting, when accounts have been shown."""
+        causality = request.causality
+        if causality is None or self._tracing_waits.busy:
+            return
+        if self._causes is not None and self._causes[0] is causality:
+            return
+
+        def work(job: Job) -> Causes:
+            from desktop.data.causes import Causes
+
+            return Causes(request.store, causality, job)
+
+        def done(found: Causes) -> None:
+            self._causes = causality, found
+            self._ask_statistics()
+
+        def failed(error: BaseException) -> None:
+            self._causes = causality, None
+            explained = self.snapshot.explained
+            self._show(explained=replace(explained, problem=str(error)))
+
+        self._tracing_waits.submit("Causes of waiting", work, done, failed)
+
     def _find_causality(self, request: StatisticsRequest) -> None:
         """Go through all calls and messages, once for a run and its rules, when what takes no such pass has
         been shown."""
@@ -641,8 +685,15 @@ class Workbench(EditBench[Snapshot, Project]):
         self._rules_of_waits = rules
 
         def work(job: Job) -> Causality:
-            from desktop.data.causality import Causality
+            from desktop.data.causality import Causality, memory_needed
 
+            needed, free = memory_needed(request.store), memory.available()
+            if free is not None and needed > free:
+                raise DesktopError(
+                    f"Who waited for whom is not found out: it takes {needed / 2**30:.1f} GiB of memory, "
+                    f"{free / 2**30:.1f} GiB are free",
+                    hint="free some, or open a shorter trace",
+                )
             return Causality(request.store, rules, job)
 
         def done(found: Causality) -> None:
@@ -650,9 +701,8 @@ class Workbench(EditBench[Snapshot, Project]):
             self._ask_statistics()
 
         def failed(error: BaseException) -> None:
-            self._causality = request.store, None
-            explained = self.snapshot.explained
-            self._show(explained=replace(explained, problem=str(error)))
+            self._causality, self._why_no_waits = (request.store, None), str(error)
+            self._show(explained=replace(self.snapshot.explained, waits=str(error)))
 
         self._tracing_waits.submit("Waiting", work, done, failed)
 
@@ -660,8 +710,13 @@ class Workbench(EditBench[Snapshot, Project]):
         """Give up finding out who waited for whom, until another trace is opened."""
         if self._tracing_waits.busy:
             self._tracing_waits.cancel()
-            self._causality = self._store, None
-            self._show()
+            known = self._causality
+            if known is not None and known[1] is not None and known[1].rules == self._rules_of_waits:
+                self._causes = known[1], None
+                self._show()
+            else:
+                self._causality, self._why_no_waits = (self._store, None), WAITS_GIVEN_UP
+                self._show(explained=replace(self.snapshot.explained, waits=WAITS_GIVEN_UP))
 
     def _ask_statistics(self) -> None:
         if self._wanted_statistics(self.snapshot) is not None:
@@ -680,7 +735,8 @@ class Workbench(EditBench[Snapshot, Project]):
         known = explained.iterations if explained.run is snapshot.run else None
         request = StatisticsRequest(
             self._store, snapshot.run, snapshot.fit, view.selection, view.phase, self.scope, parts,
-            self._known_causality(snapshot.run) if "accounts" in parts else None, known,
+            self._known_causality(snapshot.run) if "accounts" in parts else None,
+            self._known_causes(snapshot.run) if "accounts" in parts else None, known,
         )  # fmt: skip
         return None if request.same(self._asked_statistics) else request
 
@@ -700,11 +756,15 @@ class Workbench(EditBench[Snapshot, Project]):
             return request.answer(kept[1], job, lambda early: self._counting.tell(job, show, early))
 
         def show(found: Explained) -> None:
+            if found.causality is None and "accounts" in request.parts:
+                given_up = self._causality is not None and self._causality[1] is None
+                found = replace(found, waits=self._why_no_waits if given_up else WAITS_ON_THE_WAY)
             self._show(explained=found)
 
         def done(found: Explained) -> None:
             show(found)
             self._find_causality(request)
+            self._find_causes(request)
 
         def failed(error: BaseException) -> None:
             self._asked_statistics = None
@@ -999,7 +1059,7 @@ class Workbench(EditBench[Snapshot, Project]):
         from desktop.core.selection import at_events
 
         begun = time.perf_counter()
-        found = fit(run.curve, phases.n, phases.model, locked=phases.locked, stop=stop)
+        found = fit(run.curve, phases.n, phases.model, locked=phases.locked, stop=stop, basis=phases.basis)
         fits.pace[phases.model] = (time.perf_counter() - begun) / phases.n
         return at_events(run.curve, found, None if phases.pure else known, phases.locked)
 
@@ -1075,7 +1135,7 @@ class Workbench(EditBench[Snapshot, Project]):
             waits = None if self._causality is None else self._causality[1]
             if waits is not None and waits.size > memory.limit() // 4:  # rather than drop the trace
                 waits = None
-            self._asked_statistics = self._statistics = self._causality = None
+            self._asked_statistics = self._statistics = self._causality = self._causes = None
             store, self._store = self._store, None
             document, run, whole = self.snapshot.document, self.snapshot.run, self._unlimited
             if document is not None and run is not None and whole is not None and run.whole is whole[0]:

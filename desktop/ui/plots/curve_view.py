@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QMenu, QWidget
 
 from desktop.core.curve import StepCurve
 from desktop.core.envelope import Columns, envelope
-from desktop.core.pieces import breakpoints, polynomial, residual
+from desktop.core.pieces import breakpoints, fitted, residual
 from desktop.core.units import format_number, signed
 from desktop.data.chart import AxisChoice
 from desktop.ui.guard import guarded
@@ -550,8 +550,8 @@ class CurveView(TimePlot):
         """What the lanes state together."""
         run, say = self._run_shown(), words()
         assert self._described is not None and self._heights is not None
-        fitted = self._fit is not None and "computing" in self._shown
-        lane = replace(self._described, fitted=fitted)
+        fitting = self._fit is not None and "computing" in self._shown
+        lane = replace(self._described, fitted=fitting)
         legend = run_legend(run, say, exact=lane.exact, shown=self._shown)
         lanes = [lane] if residual is None else [lane, residual]
         axis = time_axis(self._nav.a, self._nav.b, say)
@@ -893,7 +893,7 @@ class CurveView(TimePlot):
         phase, value = None, math.nan
         if self._fit is not None and self._fit.breaks[0] <= t <= self._fit.breaks[-1]:
             phase = self._phase_at(t)
-            value = float(polynomial(self._fit, np.array([phase]), np.array([t]))[0][0])
+            value = float(fitted(self._fit, np.array([phase]), np.array([t]))[0][0])
         return Reading(
             float(c.first[0]), float(c.mean[0]), float(c.minimum[0]), float(c.maximum[0]), phase, value
         )
@@ -1206,8 +1206,8 @@ class CurveView(TimePlot):
         if fit is not None:
             inside = np.searchsorted(fit.breaks[1:-1], (x[:-1] + x[1:]) / 2, side="right")
             ends = (
-                polynomial(fit, inside, x[:-1])[0],
-                polynomial(fit, inside, x[1:])[0],
+                fitted(fit, inside, x[:-1])[0],
+                fitted(fit, inside, x[1:])[0],
             )
             left = residual(env, fit, x, c).mean
             beyond = (x[:-1] >= fit.breaks[-1]) | (x[1:] <= fit.breaks[0])  # of a limited analysis

@@ -61,6 +61,7 @@ def samples(theme: Theme) -> dict[str, LegendItem]:
             "", mix(t.text, ground, LEAST_INK), sample="ramp", second=mix(t.text, ground, MOST_INK)
         ),
         "collective": LegendItem("", QColor(t.selection), sample="tick"),
+        "path": LegendItem("", QColor(t.fit), sample="line"),
     }
 
 
