@@ -126,8 +126,8 @@ def quicksort(folder: Path, repeat: int) -> None:
 
 def sleeping(folder: Path, repeat: int) -> None:
     cases = (
-        ("pipeline", "stage", ("40", "3000"), (500, 2000)),
-        ("slack", "light", ("60", "2000", "5000"), (1000, 2000, 4000, 6000)),
+        ("pipeline", "stage", ("40", "10000"), (5000, 20000)),
+        ("slack", "light", ("40", "10000", "40000"), (10000, 20000, 40000, 60000)),
     )
     for name, region, words, delays in cases:
         program = folder / name
