@@ -46,8 +46,8 @@ class Explained:
     `changes`: for every pair of neighbouring phases by the earlier one, most different first. `calls`,
     `flat`: call tree and flat profile of the focus. `names`: of locations. `replayed`: whether all `stats`
     have accounts, and all efficiencies that can be known; they come of `causality`, `waits` says why they are
-    not there. `causes`: of the whole run, where they have been found. `outdated`: a newer answer is on its
-    way. `iterations`: of `run`. `problem`: why there is nothing.
+    not there. `causes`: of the whole run, where they have been found, `path`: the critical path. `outdated`:
+    a newer answer is on its way. `iterations`: of `run`. `problem`: why there is nothing.
     """
 
     fit: PhaseFit | None = None
@@ -61,6 +61,7 @@ class Explained:
     replayed: bool = False
     causality: Causality | None = None
     causes: Causes | None = None
+    path: PathLine | None = None
     waits: str = ""
     run: TraceRun | None = None
     iterations: Iterations | None = None
@@ -122,7 +123,7 @@ class StatisticsRequest:
             loops = find(self.store, use, job, self.run.curve)
         found = Explained(
             self.fit, scopes, stats, focus, flat, calls, changes, names, at_once, causality, causes,
-            run=self.run, iterations=loops,
+            None if causes is None else causes.path_line(use), run=self.run, iterations=loops,
         )  # fmt: skip
         if causality is None or at_once:
             return found
