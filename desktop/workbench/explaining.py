@@ -45,8 +45,8 @@ class Explained:
     `changes`: for every pair of neighbouring phases by the earlier one, most different first. `calls`,
     `flat`: call tree and flat profile of the focus. `names`: of locations. `replayed`: whether all `stats`
     have accounts, and all efficiencies that can be known; they come of `causality`, `waits` says why they are
-    not there. `causes`: of the whole run, where they have been found. `outdated`: a newer answer is on its
-    way. `iterations`: of `run`. `problem`: why there is nothing.
+    not there. `causes`: of the whole run, where they have been found, `path`: the critical path. `outdated`:
+    a newer answer is on its way. `iterations`: of `run`. `problem`: why there is nothing.
     """
 
     fit: PhaseFit | None = None
@@ -60,6 +60,7 @@ class Explained:
     replayed: bool = False
     causality: Causality | None = None
     causes: Causes | None = None
+    path: PathLine | None = None
     waits: str = ""
     run: TraceRun | None = None
     iterations: Iterations | None = None
@@ -74,7 +75,8 @@ NOTHING = Explained()
 @dataclass(frozen=True, eq=False)
 class StatisticsRequest:
     """Everything that an answer depends on. `known`: the iterations of the run, if they have been found;
-    `causality`, `causes`: who waited for whom, and what caused it, if that has been found."""
+    `causality`, `causes`: who waited for whom, and what caused it, if that has been found; `before`: the last
+    answer, whose statistics are taken where they are of the same ranges."""
 
     store: Any
     run: TraceRun
@@ -86,6 +88,7 @@ class StatisticsRequest:
     causality: Causality | None = None
     causes: Causes | None = None
     known: Iterations | None = field(default=None, compare=False)
+    before: Explained = field(default=NOTHING, compare=False)
 
     def same(self, other: StatisticsRequest | None) -> bool:
         return other is not None and all(
@@ -104,7 +107,12 @@ class StatisticsRequest:
         spans = [(s.start_s, s.end_s) for s in scopes]
         focus = _focus(self, scopes)
         at_once = causality is not None and causality.operations.time.size <= AT_ONCE
-        stats = kept.ranges(spans, use, job, causality=causality if at_once else None, causes=causes)
+        before = self.before if self.before.replayed and self.before.scopes == scopes else NOTHING
+        known = causality is not None and before.causality is causality and before.run is self.run
+        if known and (before.causes is causes or not at_once):
+            stats, at_once = before.stats, before.causes is causes
+        else:
+            stats = kept.ranges(spans, use, job, causality=causality if at_once else None, causes=causes)
         by_phase = {scope.phase: one for scope, one in zip(scopes, stats, strict=True) if scope.phase >= 0}
         changes = {
             k: tuple(kept.changes(stats[0], by_phase[k], by_phase[k + 1], CHANGES))
@@ -121,13 +129,13 @@ class StatisticsRequest:
             loops = find(self.store, use, job, self.run.curve)
         found = Explained(
             self.fit, scopes, stats, focus, flat, calls, changes, names, at_once, causality, causes,
-            run=self.run, iterations=loops,
+            None if causes is None else causes.path_line(use), run=self.run, iterations=loops,
         )  # fmt: skip
         if causality is None or at_once:
             return found
-        early(found)
+        early(replace(found, replayed=known))
         (looked_at,) = kept.ranges([spans[focus]], use, job, causality=causality, causes=causes)
-        early(replace(found, stats=(*stats[:focus], looked_at, *stats[focus + 1 :])))
+        early(replace(found, stats=(*stats[:focus], looked_at, *stats[focus + 1 :]), replayed=known))
         stats = kept.ranges(spans, use, job, causality=causality, causes=causes)
         flat = tuple(kept.flat(stats[focus], use))
         return replace(found, stats=stats, flat=flat, replayed=True)

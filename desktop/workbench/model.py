@@ -34,7 +34,7 @@ VIEWS = 9
 COLOURS = 8
 #: Axes on which runs are compared, see `desktop.core.contrast.AXES`.
 AXES = ("absolute", "start", "normalised", "phases")
-#: What a factor model is made of at first.
+#: What a factor model was made of before the functions were chosen by AICc; projects may not name it.
 DEFAULT_FUNCTIONS = ("1/p", "1/sqrt(p)")
 
 
@@ -390,8 +390,9 @@ class KeptExperiment:
 
 @dataclass(frozen=True)
 class ModelSettings:
-    """What is asked. `joint`: work over speed over all cells; else every cell by itself. `reference`: system
-    or code whose parameters are 1, None the first system."""
+    """What is asked. `functions` none, `response` "auto": the best by AICc. `joint`: work over speed over all
+    cells; else every cell by itself. `reference`: system or code whose parameters are 1, None the first
+    system."""
 
     functions: tuple[str, ...] = DEFAULT_FUNCTIONS
     joint: bool = True
@@ -408,7 +409,7 @@ class ModelSettings:
                 characteristic(text)
         except ValueError as error:
             return str(error)
-        return "" if self.functions else "functions are none"
+        return ""
 
 
 @dataclass(frozen=True)
