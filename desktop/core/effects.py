@@ -42,6 +42,9 @@ Inner = Literal["each", "mean", "median", "minimum"]
 
 #: Columns whose product with the others explains all but this share are linearly dependent.
 _DEPENDENT = 1e-9
+#: Level of the effects that a trial is judged beside: few that are none, whose size would be missing in the
+#: noise.
+_ACTIVE = 0.01
 
 
 @dataclass(frozen=True, eq=False)
@@ -288,37 +291,31 @@ class Effects:
         errors = np.array([self.mean_se] + [e.se for e in terms])
         value = float(row @ values)
         parts = (row * errors) ** 2
-        df = self.df if self.error != "lenth" else next((e.df for e in terms), 0)
-        rest = float(parts[1:].sum())
-        drift, own = 0.0, self.variance
+        df = float(self.df if self.error != "lenth" else next((e.df for e in terms), 0))
+        level, rest, own = float(parts[0]), float(parts[1:].sum()), self.variance
+        of_blocks, drift = df, 0.0
         if self.block_df and np.isfinite(self.block_variance):
-            # The mean of the replicates varies as they do; a new one has that of its own once more.
-            size = len(self.trials.y) / (self.block_df + 1)
-            drift = max(self.block_variance - self.variance, 0.0) / size
-            variances = np.array([self.block_variance / len(self.trials.y), rest])
-            dfs = np.array([self.block_df, df], float)
-        else:
-            variances, dfs = np.array([float(parts[0]), rest]), np.array([df, df], float)
-        known = bool(np.isfinite(variances).all()) and df > 0
-        se = float(np.sqrt(variances.sum())) if known else float("nan")
-        free = pooled_df(variances, dfs) if known and len(set(dfs.tolist())) > 1 else float(df)
-        margin = t_limit(free) * se
-        new = np.array([*variances, drift, own])
-        free_new = pooled_df(new, np.array([*dfs, max(self.block_df, 1), df])) if known else float("nan")
-        wide = t_limit(free_new) * float(np.sqrt(new.sum())) if known else float("nan")
+            # The mean of the replicates varies as they do; a new one does so once more.
+            of_blocks, level = float(self.block_df), self.block_variance / len(self.trials.y)
+            drift = max(self.block_variance - own, 0.0) * (self.block_df + 1) / len(self.trials.y)
+        known = bool(np.isfinite(level + rest)) and df > 0
+        se = float(np.sqrt(level + rest)) if known else float("nan")
+        # Two errors of different degrees of freedom: their half widths add as squares (Zou and Donner 2008).
+        of_level, of_rest = (t_limit(of_blocks), t_limit(df)) if known else (np.nan, np.nan)
+        margin = float(np.hypot(of_level * np.sqrt(level), of_rest * np.sqrt(rest)))
+        wide = float(np.hypot(of_level * np.sqrt(level + drift), of_rest * np.sqrt(rest + own)))
         ends = [back(value + d, self.transform, self.gm) for d in (0.0, -margin, margin, -wide, wide)]
-        return Prediction(ends[0], se, free, *ends[1:])
+        return Prediction(ends[0], se, *ends[1:])
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """A response at a setting (in its own unit), with the standard error (of what was analysed) of its mean
-    and its degrees of freedom; between `low` and `high` lies the mean, between `new_low` and `new_high` one
+    """A response at a setting (in its own unit), with the standard error (of what was analysed) of its mean;
+    between `low` and `high` lies the mean, between `new_low` and `new_high` one
     new trial, each with 95 %. NaN without an error estimate."""
 
     value: float
     se: float
-    df: float
     low: float
     high: float
     new_low: float
@@ -390,8 +387,8 @@ def analyse(
     blocks : replicates (what `Trials.block` says) are blocks, whether or not every treatment ran in each; so
         are the halves of a foldover, and the term that is + in the one and - in the other is taken as the
         change between them.
-    planned : `terms` were chosen before the effects were seen. Otherwise, where what they leave is the only
-        error and they are not all terms up to some order, the look at the effects is paid for.
+    planned : `terms` were chosen before the effects were seen. Otherwise, where what they leave is the error,
+        the look at the effects is paid for.
     transform : power of the response, 0 for its logarithm.
 
     Raises
@@ -453,9 +450,9 @@ def analyse(
         notes += _told_of_halves(data, treatments, side, float(shift[0]), halves)
     values[np.abs(values) <= 1e-13 * np.abs(data.y).max()] = 0.0  # rounding
     pure, pure_df, block_ss, block_df = _pure_error(data.y, number, len(treatments), group)
-    every, words, word_sets = model, chosen, sets
+    every = model
     if terms is not None:
-        words, word_sets, _ = _terms(rows, len(data.factors), None, aliases_up_to, columns)
+        words = _terms(rows, len(data.factors), None, aliases_up_to, columns)[0]
         every = _least_squares(data, words, np.concatenate([shifts, group], axis=1))
     # Of effects that are not known equally well, a common scale.
     lenth = lenth_of(every.values * np.sqrt(np.median(every.unit[1:]) / every.unit[1:]))
@@ -481,13 +478,8 @@ def analyse(
         if not tested.all():
             notes.append("terms of two or more factors are the error, so they are not tested themselves")
     looked = None
-    if method == "interactions" and not planned and len(chosen) < every.values.size:
-        shortest = [min(len(w) for w in (m, *same)) for m, same in zip(words, word_sets, strict=True)]
-        kept = {_mark(treatments, m) for m in chosen}
-        left = [n for n, m in zip(shortest, words, strict=True) if _mark(treatments, m) not in kept]
-        # All terms up to some order are a choice that needs no look.
-        if left and min(left) <= max(len(m) for m in chosen):
-            looked = selected_ratios(every.values.size, len(chosen), max(pure_df, 0))
+    if method == "interactions" and terms is not None and not planned and len(chosen) < every.values.size:
+        looked = selected_ratios(every.values.size, len(chosen), max(pure_df, 0))
     zero = (data.x == -1).all(axis=1)
     base = _Base(model, chosen, zero, asked.y, transform, gm) if not added else None
     found = _effects(data, chosen, sets, values, se, df, method, threshold, lenth, tested, looked, notes)
@@ -1008,14 +1000,15 @@ def _suspects(
     so many trials.
 
     One wrong run gives all effects that are not active about the same size, so the test is made with the
-    active ones only. A trial is named if it stands out whether noise is the same for all or grows with the
-    response, as either is usual: with the wrong one, long runs would be named for being long.
+    active ones only. Noise is taken as the same for all trials or as growing with the response, whichever is
+    more likely without the trial that fits worst: with the wrong one, long runs are named for being long.
     """
     # Of replicated treatments every trial is judged against its fellows, too.
     if method == "lenth" and lenth is not None:
-        active = [e.members for e in found if abs(e.value) > lenth.margin]
+        limit = lenth_ratios(lenth.count)[0].quantile(_ACTIVE) * lenth.pse
+        active = [e.members for e in found if abs(e.value) > limit]
     else:
-        active = [e.members for e in found if e.low > 0 or e.high < 0]
+        active = [e.members for e in found if abs(e.t) > t_limit(e.df, _ACTIVE)]
     n = len(data.y)
     kept = _Independent(n)
     columns = [np.ones(n), *(_column(data.x, m) for m in active), *shifts.T]
@@ -1024,11 +1017,16 @@ def _suspects(
     if df < 3:
         return ()
     limit = t_limit(df, LEVEL / n)
-    t, expected = _studentized(x, data.y, df)
+    t, expected, likelihood = _studentized(x, data.y, df)
     fitted = x @ np.linalg.lstsq(x, data.y, rcond=None)[0]
+    for _ in range(4):  # what is small is fitted well only where it counts for more
+        if (fitted > 0).all():
+            weight = 1 / fitted
+            fitted = x @ np.linalg.lstsq(x * weight[:, None], data.y * weight, rcond=None)[0]
     if (fitted > 0).all():
-        grown = _studentized(x / fitted[:, None], data.y / fitted, df)[0]
-        t = np.where(np.abs(grown) < np.abs(t), grown, t)
+        grown, also, other = _studentized(x / fitted[:, None], data.y / fitted, df)
+        if other - float(np.log(fitted).sum()) > likelihood + 2:  # not by chance
+            t, expected = grown, also * fitted
     return tuple(
         Suspect(data.label[i], float(data.y[i]), float(expected[i]), float(t[i]), limit)
         for i in np.argsort(-np.abs(t))
@@ -1036,8 +1034,9 @@ def _suspects(
     )
 
 
-def _studentized(x: Array, y: Array, df: int) -> tuple[Array, Array]:
-    """Externally studentized residuals (N,), and what each trial would be by all others."""
+def _studentized(x: Array, y: Array, df: int) -> tuple[Array, Array, float]:
+    """Externally studentized residuals (N,), what each trial would be by all others, and the logarithm of the
+    likelihood without the one that fits worst."""
     q = np.linalg.qr(x)[0]
     hat = (q**2).sum(1)
     rest = y - q @ (q.T @ y)
@@ -1046,7 +1045,9 @@ def _studentized(x: Array, y: Array, df: int) -> tuple[Array, Array]:
         others = (s2 - rest**2 / (1 - hat)) / df
         usable = (others > 1e-12 * max(s2, 1e-300)) & (hat < 1 - 1e-9)
         t = np.where(usable, rest / np.sqrt(others * (1 - hat)), 0.0)
-        return t, np.where(usable, y - rest / (1 - hat), y)
+        least = others[int(np.argmax(np.abs(t)))]
+        likelihood = float(-len(y) / 2 * np.log(least)) if least > 0 else np.inf
+        return t, np.where(usable, y - rest / (1 - hat), y), likelihood
 
 
 def _anova(
@@ -1331,14 +1332,13 @@ def dose(
     df : degrees of freedom of every standard error. shared : variance that all effects have in common, as
     they are differences to the same runs; it is part of se^2.
 
-    One test of all sizes together (Welch, Biometrika 38, 1951).
+    One test of all sizes together; of standard errors with few degrees of freedom by simulation with these
+    (Krishnamoorthy, Lu and Mathew, Computational Statistics and Data Analysis 51, 2007).
 
     Raises
     ------
     ValueError : fewer than two sizes, or one that is not positive.
     """
-    from scipy.special import chdtrc, fdtrc
-
     order = np.argsort(delay)
     delay, effect, se = (np.asarray(v, np.float64)[order] for v in (delay, effect, se))
     free = np.broadcast_to(np.asarray(df, np.float64), delay.shape)[order]
@@ -1350,15 +1350,7 @@ def dose(
         p = 1.0 if close else 0.0
     else:
         own = np.maximum(se**2 - shared, 1e-6 * se**2)
-        weight = delay**2 / own  # of each effect per unit by itself
-        q = _out_of_line(delay, effect, own, shared)
-        more = delay.size - 1
-        off = float(((1 - weight / weight.sum()) ** 2 / free).sum())
-        if off > 0:
-            scale = 1 + 2 * (more - 1) / (delay.size**2 - 1) * off
-            p = float(fdtrc(more, (delay.size**2 - 1) / (3 * off), q / more / scale))
-        else:
-            p = float(chdtrc(more, q))
+        p = _chance_of_bend(delay, _out_of_line(delay, effect, own, shared), own, shared, free)
     linear = p >= LEVEL
     limit = np.array([t_limit(v) for v in free])
     sure = np.abs(effect) > limit * np.nan_to_num(se)
@@ -1373,20 +1365,42 @@ def dose(
     return Dose(delay, effect, se, unit, unit_se, linear, warning, p)
 
 
-def _out_of_line(delay: Array, effect: Array, own: Array, shared: float) -> float:
-    """Sum of squares of what a line through the origin leaves, in units of its variance: each has its own,
-    and all have one in common."""
+def _out_of_line(delay: Array, effect: Array, own: Array, shared: float | Array) -> Array:
+    """(...,) sum of squares of what a line through the origin leaves of effects (..., K), in units of its
+    variance: each has its own (..., K), and all have one in common."""
+    ones = (1 / own).sum(-1)
 
-    def product(a: Array, b: Array) -> float:
+    def product(a: Array, b: Array) -> Array:
         # The inverse of diag(own) + shared (Sherman and Morrison 1950).
-        both = float((a * b / own).sum())
-        ones = float((1 / own).sum())
-        return both - shared * float((a / own).sum()) * float((b / own).sum()) / (1 + shared * ones)
+        sums = (a / own).sum(-1) * (b / own).sum(-1)
+        return np.asarray((a * b / own).sum(-1) - shared * sums / (1 + shared * ones))
 
-    return max(
-        product(effect, effect) - product(delay, effect) ** 2 / product(delay, delay),
-        0.0,
-    )
+    bend = product(effect, effect) - product(delay, effect) ** 2 / product(delay, delay)
+    return np.maximum(bend, 0.0)
+
+
+#: Draws of the simulations that stand in for formulas where errors have few degrees of freedom.
+_DRAWS = 20_000
+
+
+def _chance_of_bend(delay: Array, bend: Array, own: Array, shared: float, df: Array) -> float:
+    """Chance of as large a bend of effects in proportion to the delay, whose variances have df (K,)."""
+    from scipy.special import chdtrc
+
+    if not np.isfinite(df).any():
+        return float(chdtrc(delay.size - 1, bend))
+    generator = np.random.default_rng(2007)
+    effects = np.sqrt(own) * generator.standard_normal((_DRAWS, delay.size))
+    effects += np.sqrt(shared) * generator.standard_normal((_DRAWS, 1))
+    seen = own * _estimated(generator, df)
+    return float((1 + np.sum(_out_of_line(delay, effects, seen, shared) >= bend)) / (_DRAWS + 1))
+
+
+def _estimated(generator: np.random.Generator, df: Array) -> Array:
+    """(_DRAWS, K) estimates of variances that are 1."""
+    known = np.where(np.isfinite(df), df, 1.0)
+    drawn = generator.chisquare(known, (_DRAWS, df.size)) / known
+    return np.where(np.isfinite(df), drawn, 1.0)
 
 
 @dataclass(frozen=True)
@@ -1420,24 +1434,39 @@ def over_processors(
         raise ValueError("three or more numbers of processors are needed")
     if se is not None and not (np.asarray(se) > 0).all():
         se = None
-    weight = np.ones(p.size) if se is None else 1 / np.asarray(se, np.float64)
-    x = np.stack([1 / p, np.ones(p.size)], axis=1) * weight[:, None]
-    q, r = np.linalg.qr(x)
-    inverse = np.linalg.inv(r)
-    from_each = inverse @ q.T  # (2, K): what every weighted effect adds
-    value = from_each @ (effect * weight)
-    rest = effect * weight - x @ value
-    s2 = 1.0 if se is not None else float(rest @ rest) / max(p.size - 2, 1)
-    errors = np.sqrt((inverse**2).sum(1) * s2)
-    free = np.full(2, float(p.size - 2))
-    if se is not None:
+    x = np.stack([1 / p, np.ones(p.size)], axis=1)
+    own = np.ones(p.size) if se is None else np.asarray(se, np.float64) ** 2
+    value, errors = _line(x, effect, own)
+    free, limits = float("inf"), np.full(2, t_limit(float("inf")))
+    if se is None:
+        free = float(p.size - 2)
+        errors = errors * float(np.sqrt(((effect - x @ value) ** 2).sum() / free))
+        limits = np.full(2, t_limit(free))
+    else:
         each = np.broadcast_to(np.asarray(df, np.float64), p.shape)
-        free = np.array([pooled_df(row**2, each) for row in from_each])
-    margins = [t_limit(float(v)) * float(e) for v, e in zip(free, errors, strict=True)]
+        if np.isfinite(each).any():
+            # Weights that are uncertain themselves have no t distribution: it is simulated.
+            free = float(each.min())
+            generator = np.random.default_rng(5139)
+            drawn = np.sqrt(own) * generator.standard_normal((_DRAWS, p.size))
+            values, their = _line(x, drawn, own * _estimated(generator, each))
+            limits = np.quantile(np.abs(values / their), 1 - LEVEL, axis=0)
+    margins = [float(limit * error) for limit, error in zip(limits, errors, strict=True)]
     positive = effect > 0
     slope = float("nan")
     if np.unique(p[positive]).size >= 2:
         slope = float(np.polyfit(np.log(p[positive]), np.log(effect[positive]), 1)[0])
     return OverProcessors(
-        float(value[0]), float(errors[0]), float(value[1]), float(errors[1]), slope, float(free[1]), *margins
+        float(value[0]), float(errors[0]), float(value[1]), float(errors[1]), slope, free, *margins
     )
+
+
+def _line(x: Array, y: Array, own: Array) -> tuple[Array, Array]:
+    """Least squares of y (..., K) on two columns x (K, 2), weighted by one over the variances (..., K):
+    coefficients (..., 2) and their standard errors."""
+    a, b = x.T
+    aa, ab, bb = (a * a / own).sum(-1), (a * b / own).sum(-1), (b * b / own).sum(-1)
+    ay, by = (a * y / own).sum(-1), (b * y / own).sum(-1)
+    size = aa * bb - ab**2
+    value = np.stack([bb * ay - ab * by, aa * by - ab * ay], axis=-1) / size[..., None]
+    return value, np.sqrt(np.stack([bb, aa], axis=-1) / size[..., None])
