@@ -137,6 +137,9 @@ class ReadStep(Step):
         self._setting_grid = QGridLayout(self._settings)
         self.predicted = quiet("")
         self.pinning = PinPanel(bench)
+        self._lay_out()
+
+    def _lay_out(self) -> None:
         tables = set_up(QTabWidget(), documentMode=True)
         tables.addTab(self.effects, "Effects")
         tables.addTab(self.rank, "SPT rank")
