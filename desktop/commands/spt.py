@@ -52,16 +52,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--fold FACTOR", "mirror all signs, or one factor's", nargs="?", const="")
     add("--offers", "list the designs that fit instead of making one")
     add("--recommend", "the fewest trials that show an effect of --effect, and why")
+    add("--effect X", "to be seen, in the unit of SIGMA; else a share of the run (default 2 %)", type=float)
     add("--run-s S", "seconds of one run: says how long it all takes", type=float)
     add("--replicates R", type=int, default=1)
     add("--seed SEED", "of the random order (default: drawn, and shown)", type=int)
     add("--sigma SIGMA", "standard deviation of one trial: says which effects show", type=float)
     add("--sigma-df DF", "degrees of freedom of SIGMA: its upper bound counts", type=float)
-    add(
-        "--effect EFFECT",
-        "to be found, as SIGMA (without --run-s both are shares of a run for --recommend)",
-        type=float,
-    )
     add("-o --output RUNS.csv", "write the run sheet", type=Path)
 
     add = part("effects", effects, "what every delay does to the response")
@@ -341,21 +337,6 @@ def _detectable(options: argparse.Namespace, made: Design) -> float | None:
     return size if size == size else None
 
 
-def _recommended(
-    names: tuple[str, ...], wanted: int, options: argparse.Namespace
-) -> tuple[dict[str, Any], list[str]]:
-    from desktop.core.recommend import EFFECT, NOISE, recommend
-
-    # Without a time of the run, sizes are shares of it.
-    sigma, run_s = options.sigma or NOISE, options.run_s or float("nan")
-    base = run_s if options.sigma and options.run_s else 1.0
-    found = recommend(len(names), sigma, options.effect or EFFECT * base, wanted)
-    text = found.text(base, run_s)
-    return picked(found, "runs replicates resolution sees noise effect enough trials") | {
-        "factors": list(names), "text": text, "seconds": found.trials * run_s,
-    }, [text]  # fmt: skip
-
-
 def _power_of(options: argparse.Namespace, made: Design) -> dict[str, Any] | None:
     """Replicates that find an effect, and the chance with fewer and more."""
     from desktop.core.power import power_curve, replicates_to_find, sigma_bound
@@ -377,6 +358,21 @@ def _power_of(options: argparse.Namespace, made: Design) -> dict[str, Any] | Non
             for r, a, b in zip(counts, found, bound, strict=True)
         ],
     }
+
+
+def _recommended(
+    names: tuple[str, ...], wanted: int, options: argparse.Namespace
+) -> tuple[dict[str, Any], list[str]]:
+    from desktop.core.recommend import EFFECT, NOISE, recommend
+
+    # Without a time of the run, sizes are shares of it.
+    sigma, run_s = options.sigma or NOISE, options.run_s or float("nan")
+    base = run_s if options.sigma and options.run_s else 1.0
+    found = recommend(len(names), sigma, options.effect or EFFECT * base, wanted)
+    text = found.text(base, run_s)
+    return picked(found, "runs replicates resolution sees noise effect enough trials") | {
+        "factors": list(names), "text": text, "seconds": found.trials * run_s,
+    }, [text]  # fmt: skip
 
 
 def _offers(
