@@ -35,6 +35,7 @@ from desktop.core.phase_stats import PhaseRow
 from desktop.core.ticks import time_unit
 from desktop.core.units import capital, percent, seconds, tenth
 from desktop.core.units import format_number as _number
+from desktop.data.chart import Content
 from desktop.data.consistency import doubt
 from desktop.data.events import Activity
 from desktop.data.material import FIGURES, Material, Subject, gather
@@ -122,12 +123,13 @@ class ReportTable:
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure (a key of `FIGURES`) with what it shows in one sentence. `number` counts from 1."""
+    """A figure (a key of `FIGURES`, or the name of a chart) with what it shows in one sentence. `number`
+    counts from 1."""
 
     figure: str
     number: int
     finding: str
-    material: Material
+    material: Material | Content
 
     @property
     def part(self) -> str:
