@@ -276,7 +276,7 @@ def _widths(fit: ModelFit) -> Widths:
     z2 = left.error**2 / (fit.s**2 * (1.0 + left.spread) * (1.0 + rise * far))
     weight = 1.0 / sizes[left.group]
     cell, cell_df = max(1.0, float((z2 * weight).sum() / cells)), float(max(cells - sum(shape) + 1, 1))
-    times = _conformal(np.sqrt(z2 / cell) / quantile(cell_df), weight, cells)
+    times = conformal(np.sqrt(z2 / cell) / quantile(cell_df), weight, cells)
     return replace(lacking, cell=cell, cell_df=cell_df, cell_times=times)
 
 
@@ -329,10 +329,10 @@ def _beyond(fit: ModelFit, common: tuple[float, float]) -> tuple[float, float, i
     # The variance of Student's t is more than 1.
     rise = max(0.0, float((z2 * np.maximum(df - 2.0, 1.0) / df - 1.0).sum() / distance.sum()))
     score = np.sqrt(z2 / (1.0 + rise * distance)) / quantile(df)
-    return rise, _conformal(score, np.ones(score.size), ends), ends
+    return rise, conformal(score, np.ones(score.size), ends), ends
 
 
-def _conformal(score: Array, weight: Array, count: int) -> float:
+def conformal(score: Array, weight: Array, count: int) -> float:
     """What a further one of `count` exchangeable groups stays below as often as is stated, at least 1; the
     largest score where they are too few to say."""
     order = np.argsort(score)
