@@ -26,6 +26,8 @@ CONFIDENCE = 0.95
 #: Chance that a row of a sound table is called suspect, over all its rows; that the product form is rejected
 #: where it holds.
 SUSPECT, REJECT = 0.05, 0.05
+#: What is beyond the measured p has its whole width from so many factors e on, so that bands have no step.
+AT_ONCE = 0.4
 
 
 def quantile(df: float | Array, confidence: float = CONFIDENCE) -> float | Array:
@@ -421,11 +423,11 @@ def interval(fit: ModelFit, code: int, system: int, p: Array) -> tuple[Array, Ar
         hat = np.einsum("ki,ij,kj->k", steep, _units(fit, at[0][:1], at[1][:1])[0], steep) if p.size else p
         if exact(fit):
             hat = np.zeros_like(p)
-        times, df = np.ones_like(p), np.full(p.shape, float(found.df[code, system]))
+        df = np.full(p.shape, float(found.df[code, system]))
         far = _distance(found.reach, code, system, p)
         variance = (1.0 + hat) * (1.0 + found.rise * far)
         df[far > 0] = np.minimum(df[far > 0], max(found.ends, 1) if found.rise > 0 else np.inf)
-        times[far > 0] = found.far_times
+        times = 1.0 + (found.far_times - 1.0) * np.minimum(far / AT_ONCE, 1.0)
         if not fit.points[code, system]:
             variance = variance * found.cell
             df, times = np.minimum(df, found.cell_df), np.maximum(times, found.cell_times)

@@ -16,7 +16,7 @@ from itertools import combinations
 import numpy as np
 
 from desktop.core.factor_fit import Array, Measurements
-from desktop.core.factor_intervals import CONFIDENCE, FARTHEST, conformal, quantile
+from desktop.core.factor_intervals import AT_ONCE, CONFIDENCE, FARTHEST, conformal, quantile
 from desktop.progress import Progress
 
 _POWERS = [
@@ -99,9 +99,8 @@ class NormalForms:
         value = form.value(p)
         far = np.maximum(np.maximum(np.log(p / form.largest), np.log(form.least / p)), 0.0)
         df = np.where(far > 0, max(self.ends, 1), max(sum(one.points for one in self.forms), 1))
-        half = (
-            quantile(df) * self.spread * np.sqrt(1.0 + self.rise * far) * np.where(far > 0, self.times, 1.0)
-        )
+        times = quantile(df) * (1.0 + (self.times - 1.0) * np.minimum(far / AT_ONCE, 1.0))
+        half = times * self.spread * np.sqrt(1.0 + self.rise * far)
         with np.errstate(invalid="ignore"):
             time = np.where(value > 0, value, np.nan)
         return value, time * np.exp(-half), time * np.exp(half)
