@@ -24,6 +24,7 @@ from desktop.commands.asked import (
     window_of,
 )
 from desktop.commands.terminal import column, outcome, print_csv, print_doubt, print_json, terminal_progress
+from desktop.core.labels import ACCOUNTS
 from desktop.printing import printable
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of the command."""
     adder(parser)("file FILE", type=Path)
-    add_model(parser, "also of each phase (with budget: parameters)")
+    add_model(parser, "also of each phase (with budget: parameters)", seconds=True)
     add_span(parser)
     adder(parser)("--as-recorded", "do not repair contradicting clocks")
     add_formats(parser, csv=True)
@@ -125,10 +126,15 @@ def _print_stats(
                 f"{inclusive:>11}s inclusive{row.calls:>8} calls"
             )
         replayed = stats.replayed
-        if replayed is not None and replayed.waiting_s is not None and replayed.transfer_s is not None:
+        total = stats.duration_s * stats.processors
+        for account, part in stats.account_parts(0.0005):
+            title, _ = ACCOUNTS[account.name.lower()]
+            print(f"  {title:<32}{100 * part:>7.1f}%{part * total:>11.4g} proc·s of {total:.4g} proc·s")
+        for delay in stats.caused.delays[:3] if stats.caused else ():
+            who = printable(f"{kept.name(delay.location)} in {delay.name}", 44)
             print(
-                f"  waiting for partners {replayed.waiting_s.sum():.4g} processor-seconds, "
-                f"other communication {replayed.transfer_s.sum():.4g} processor-seconds"
+                f"  {who} made others wait {delay.seconds:.4g} proc·s, "
+                f"{delay.long_s:.4g} of it through others"
             )
         notes = [stats.note, *((replayed.ideal_note, replayed.waiting_note) if replayed else ())]
         for note in filter(None, notes):
