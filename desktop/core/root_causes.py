@@ -752,11 +752,12 @@ class Told:
     """A cause in words, and where it is.
 
     location : that is charged most. phase : in which it costs most (from 0), -1: none. start_s, end_s : of
-    that. region : its name, or nothing.
+    that. region : its name, or nothing. short : the sentence without its numbers.
     """
 
     key: str
     title: str
+    short: str
     sentence: str
     lost_s: float
     part: float
@@ -840,6 +841,7 @@ def _told(cause: Cause, words: Naming, phase: int, place: Charges) -> Told:
     return Told(
         key=cause.kind.key,
         title=cause.kind.title,
+        short=f"{capital(cause.kind.says(cause, words))}.",
         sentence=told(cause, words),
         lost_s=cause.lost_s,
         part=cause.part,
