@@ -30,6 +30,7 @@ COMMANDS = {
     "iterations": ("iterations", "what repeats in the run, and which repeats are odd"),
     "compare": ("compare", "the phases of two or more runs beside each other"),
     "stats": ("stats", "POP efficiencies, region profile and messages per phase"),
+    "whatif": ("whatif", "how long the run would last if something were different"),
     "report": ("report", "a report for others: HTML, PDF or slides"),
     "record": ("record", "run an MPI program, record it, and open what was recorded"),
     "snapshot": ("snapshot", "render the window into a picture, without a display"),

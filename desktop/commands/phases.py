@@ -68,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--max-n N", "all n up to N, and which to take", type=positive)
     alone = "no structure events (regions entered or left), as in the published tables"
     adder(parser)("--curve-only", alone)
-    add_model(parser)
+    add_model(parser, seconds=True)
     add_span(parser)
     adder(parser)("--as-recorded", "do not repair contradicting clocks")
     add_formats(parser, csv=True)
@@ -102,7 +102,7 @@ def _print_sweep(
     from desktop.core.selection import search
 
     model = options.phases.model
-    result, suggestion = search(curve, model, to=options.max_n, known=known)
+    result, suggestion = search(curve, model, to=options.max_n, known=known, basis=options.phases.basis)
     rows = [
         {"n": fit.requested, "epsilon": fit.epsilon, "breaks_s": fit.breaks.tolist()}
         for fit in result.fits
@@ -172,6 +172,7 @@ def _print_phases(
                 "breaks_s": model.breaks.tolist(),
                 "break_ranges_s": list(zip(model.break_low.tolist(), model.break_high.tolist(), strict=True)),
                 "note": model.note,
+                **basis_in_words(model),
                 "in_doubt_s": in_doubt_s,
                 "break_events": [[{"time_s": e.time_s, "text": e.text} for e in found] for found in events],
                 "phases": rows,
@@ -180,13 +181,21 @@ def _print_phases(
     elif options.csv:
         for row in rows:
             powers = [float(value) for value in row.pop("coefficients")]
-            row.update(zip(("c0", "c1", "c2"), powers + [0.0] * (3 - len(powers)), strict=True))
+            names = ("c0", "c1", "c2", "c3")[: model.powers.shape[1]]
+            row.update(zip(names, powers + [0.0] * (len(names) - len(powers)), strict=True))
         print_csv(tuple(rows[0]), (row.values() for row in rows))
     else:
         print_phase_table(model, phases)
         for k, found in enumerate(events, 1):
             if found:
                 print(f"phase {k} ends where {found[0].text}, at {si(found[0].time_s)}s")
+
+
+def basis_in_words(model: PhaseFit) -> dict[str, float]:
+    """``period_s`` or ``time_constant_s`` of a fit that has one."""
+    if model.basis is None:
+        return {}
+    return {"period_s" if model.basis.model == "periodic" else "time_constant_s": model.basis.seconds}
 
 
 def print_phase_table(model: PhaseFit, phases: Sequence[PhaseRow]) -> None:
@@ -199,6 +208,8 @@ def print_phase_table(model: PhaseFit, phases: Sequence[PhaseRow]) -> None:
     )
     if model.note:
         print(model.note)
+    for name, seconds in basis_in_words(model).items():
+        print(f"{name[:-2].replace('_', ' ')} {si(seconds, 5)}s")
     if model.model == "mixed":
         print("its epsilon weights the error of a constant by sqrt(2), of a line by sqrt(4/3) (section 5.1)")
     heads = ("", "start", "end", "length", "degree", "mean", "efficiency", "work proc*s", "error", "name")

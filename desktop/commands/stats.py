@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of the command."""
     adder(parser)("file FILE", type=Path)
-    add_model(parser, "also of each phase (with budget: parameters)")
+    add_model(parser, "also of each phase (with budget: parameters)", seconds=True)
     add_span(parser)
     adder(parser)("--as-recorded", "do not repair contradicting clocks")
     add_formats(parser, csv=True)

@@ -47,6 +47,47 @@ def critical_path(waits: WaitStates, start: int, ends: Ints) -> CriticalPath:
     return CriticalPath(*out[:, :n][:, ::-1])
 
 
+class PathLine(NamedTuple):
+    """A critical path to be drawn: location (n,), begin and end (n,) in seconds, in order of time."""
+
+    location: Ints
+    begin: Floats
+    end: Floats
+
+    def lines(self, row: Floats, a: float, b: float, columns: int) -> tuple[Floats, bool]:
+        """What is seen of it between the times `a` and `b` in so many columns of pixels.
+
+        row : (p,) where each location is drawn, NaN where it is not.
+
+        Returns
+        -------
+        Lines (k, 4): from time and row to time and row. With more pieces than two a column: in each column
+        from the highest to the lowest row in which the path is there. And whether that is so.
+        """
+        first = int(np.searchsorted(self.end, a, side="right"))
+        last = int(np.searchsorted(self.begin, b))
+        if last <= first:
+            return np.empty((0, 4)), False
+        begin, end, rows = self.begin[first:last], self.end[first:last], row[self.location[first:last]]
+        if last - first <= 2 * columns:
+            along = np.stack([np.maximum(begin, a), rows, np.minimum(end, b), rows], axis=1)
+            over = np.stack([begin[1:], rows[:-1], begin[1:], rows[1:]], axis=1)
+            found = np.concatenate([along, over])
+            return found[np.isfinite(found).all(axis=1)], False
+        edges = np.linspace(a, b, columns + 1)
+        low = np.searchsorted(end, edges[:-1], side="right")
+        high = np.searchsorted(begin, edges[1:])
+        there = low < high
+        ends = np.stack([low[there], high[there]], axis=1).ravel()
+        top, bottom = (
+            least(np.append(np.where(np.isfinite(rows), rows, none), none), ends)[::2]
+            for least, none in ((np.minimum.reduceat, np.inf), (np.maximum.reduceat, -np.inf))
+        )
+        middle = 0.5 * (edges[:-1] + edges[1:])[there]
+        found = np.stack([middle, top, middle, bottom], axis=1)
+        return found[top <= bottom], True
+
+
 @kernel
 def walk_back(
     first: Any, partner: Any, end: Any, rank: Any, start: int, location: int, time: int, out: Any

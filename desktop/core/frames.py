@@ -46,10 +46,10 @@ TABLES: dict[str, tuple[Field, ...]] = {
         start_s | float64 | s | time of its first breakpoint
         end_s | float64 | s | time of its last breakpoint
         duration_s | float64 | s | its length
-        degree | int64 | | degree of its polynomial
+        degree | int64 | | degree of its polynomial; 3: periodic, 4: saturating
         level | float64 | proc | fitted processors at its start
         slope | float64 | proc/s | change of the fit at its start
-        curvature | float64 | proc/s² | quadratic coefficient of the fit
+        curvature | float64 | proc/s² | quadratic coefficient of the fit at its start
         error | float64 | proc·√s | local error: the L2 norm of curve minus fit
         end_low_s | float64 | s | earliest place of its end without a larger error
         end_high_s | float64 | s | latest place of its end without a larger error

@@ -10,8 +10,8 @@ ACTIVITIES = {
     "idle": "Idle",
     "unmeasured": "Not measured",
 }
-#: Kinds of a phase, by the degree of its polynomial.
-DEGREES = ("constant", "linear", "quadratic")
+#: Kinds of a phase, by the degree of its polynomial; the last two are no polynomials.
+DEGREES = ("constant", "linear", "quadratic", "periodic", "saturating")
 #: Names of the models of phases.
 MODELS = {
     "constant": "Constant",
@@ -19,7 +19,11 @@ MODELS = {
     "quadratic": "Quadratic",
     "mixed": "Mixed",
     "budget": "Budget",
+    "periodic": "Periodic",
+    "saturation": "Saturation",
 }
+#: Models that have a period or a time constant.
+OWN_BASIS = ("periodic", "saturation")
 #: Accounts of processor time (`desktop.core.accounts.Account`, by lower-case name): title, and what it is.
 ACCOUNTS = {
     "computing": ("Computing", "Activities that the curve counts"),

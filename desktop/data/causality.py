@@ -13,7 +13,9 @@ operations and waits stand by location and in order of time, those of location i
                 call: the row of the call it is in, -1 outside of all
     messages    sender, receiver, sent, arrived, posted, bytes, send, receive (messages,)
                 posted: when the receive was posted, `BEGIN` if nothing tells; send, receive: operations
-    collectives root (instances,), -1 none; barrier (instances,) bool
+    collectives root (instances,), -1 none; barrier (instances,) bool; operation: index into the store's
+                texts; size: most bytes that a member sends or receives
+    sends       call, message (sends,): the call in which the sender of a message could wait for its receiver
     waits       start (locations + 1,); call, until, account, partner, released, partner_call, key (waits,)
                 within `call`, from its begin to `until`, the location waits for `partner`, whose operation
                 was at `released` (beyond `until` only where clocks contradict each other) in the row
@@ -41,6 +43,7 @@ Memory: some 130 bytes for each message, 60 for each member of a collective oper
 from __future__ import annotations
 
 import re
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -73,7 +76,7 @@ from desktop.data.events import Activity, MessageKind
 from desktop.data.matching import address_of, match_collectives, match_messages, process_of
 from desktop.data.store import ClockSummary, TraceStore
 from desktop.data.utilization import Rules, accounts_of_classes, class_states, region_classes
-from desktop.progress import Progress
+from desktop.progress import Cancelled, Progress
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -83,6 +86,8 @@ Ints = NDArray[np.int64]
 DOUBTED = 0.05
 #: Intervals between two sums of those before.
 _EVERY = 256
+#: Locations that are gone through at a time.
+_THREADS = 2
 #: Blocking sends and receives among the calls of MPI, and calls that ask whether a message has come.
 _SENDS = re.compile(r"[sr]?send|sendrecv(_replace)?|")
 _RECEIVES = re.compile(r"m?recv|sendrecv(_replace)?|")
@@ -127,6 +132,8 @@ class Collectives(NamedTuple):
 
     root: Ints
     barrier: NDArray[np.bool_]
+    operation: Ints
+    size: Ints
 
 
 class Waits(NamedTuple):
@@ -227,7 +234,7 @@ class Causality:
         """Bytes that it holds, about."""
         tables = (self.calls, self.operations, self.messages, self.waits)
         held = sum(column.nbytes for table in tables for column in table)
-        held += sum(column.nbytes for part in self._moving for column in part)
+        held += sum(column.nbytes for part in self._moving if part for column in part)
         return held + sum(column.nbytes for part in self.exact.values() for column in part)
 
     # ---- what belongs together
@@ -253,10 +260,11 @@ class Causality:
         is_barrier = np.array([_is_barrier(text) for text in store.texts], bool)
         process = process_of(store)
         roots, barriers = [np.zeros(0, np.int64)], [np.zeros(0, bool)]
+        names, sizes = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
         needed, partner = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-        self._disagreeing = instances = 0
+        self.disagreeing = instances = 0
         for found in match_collectives(store, depends):
-            self._disagreeing += found.disagreeing
+            self.disagreeing += found.disagreeing
             members = np.diff(found.start)
             if not members.size:
                 continue
@@ -275,8 +283,10 @@ class Causality:
             partner.append(who)
             roots.append(root)
             barriers.append(is_barrier[found.operation])
+            names.append(found.operation)
+            sizes.append(np.maximum.reduceat(np.maximum(found.sent, found.received), found.start[:-1]))
             instances += members.size
-        self.collectives = Collectives(np.concatenate(roots), np.concatenate(barriers))
+        self.collectives = Collectives(*map(np.concatenate, (roots, barriers, names, sizes)))
         order, start = in_places(np.concatenate(where), np.concatenate(time), places)
         self.operations = Operations(
             start, np.concatenate(time)[order], np.concatenate(kind)[order], np.concatenate(key)[order],
@@ -298,39 +308,47 @@ class Causality:
         store, operations = self._store, self.operations
         places = len(store.locations)
         speaks = np.array([is_communication(region) for region in store.regions], np.uint8)
-        self._accounts = accounts_of_classes(self.rules)
-        useful = self._accounts == Account.COMPUTING
-        moving = self._accounts == Account.MOVING
+        accounts = accounts_of_classes(self.rules)
         #: classes of locations whose clocks run at another rate, of which rounded lengths would not add up
         self.exact: dict[int, Intervals] = {}
-        calls: list[tuple[Ints, Ints, Ints]] = []
-        #: when each location is in communication as its class says, of which waits are a part
-        self._moving: list[tuple[Ints, Ints]] = []
-        call_of = np.full(operations.time.size, -1, np.int64)
-        rows = 0
-        for i in range(places):
-            progress.step(i, places, "waiting")
+        #: when each location is in communication as its class says; None: in its calls
+        self._moving: list[tuple[Ints, Ints] | None] = []
+
+        def walk(i: int) -> tuple[tuple[Ints, Ints, Ints], tuple[Ints, Ints] | None]:
+            if progress.cancelled:
+                raise Cancelled
             beside = _OuterCalls(speaks)
             begin, end, doing = class_states(store, i, self.rules, beside.take)
-            here = beside.calls(self._clocks[i], store.locations[i].last)
-            part = slice(operations.start[i], operations.start[i + 1])
-            time = operations.time[part]
-            is_processor = store.locations[i].kind == "cpu"
-            if is_processor and self._clocks[i].drift:
+            calls = beside.calls(self._clocks[i], store.locations[i].last)
+            if store.locations[i].kind != "cpu":
+                return calls, (begin[:0], end[:0])
+            if self._clocks[i].drift:
                 self.exact[i] = Intervals.of(begin, end, doing, CLASS_NUMBERS)
-            if is_processor:
-                counted = np.where(useful[doing], end - begin, 0)
-                operations.done[part] = _time_until(time, begin, counted)
-            chosen = np.flatnonzero(moving[doing]) if is_processor else np.zeros(0, np.int64)
-            self._moving.append((begin[chosen], end[chosen]))
-            call_of[part] = call_at(time, here[0], here[1], rows)
-            calls.append(here)
-            rows += here[0].size
+            part = slice(operations.start[i], operations.start[i + 1])
+            counted = np.where(accounts[doing] == Account.COMPUTING, end - begin, 0)
+            operations.done[part] = _time_until(operations.time[part], begin, counted)
+            chosen = np.flatnonzero(accounts[doing] == Account.MOVING)
+            moving = begin[chosen], end[chosen]
+            same = all(np.array_equal(a, b) for a, b in zip(moving, calls, strict=False))
+            return calls, None if same else moving
+
+        calls: list[tuple[Ints, Ints, Ints]] = []
+        with ThreadPoolExecutor(_THREADS) as threads:
+            try:
+                for i, (here, moving) in enumerate(threads.map(walk, range(places))):
+                    progress.step(i, places, "waiting")
+                    calls.append(here)
+                    self._moving.append(moving)
+            finally:
+                threads.shutdown(cancel_futures=True)
         start = np.concatenate([[0], np.cumsum([one[0].size for one in calls])]).astype(np.int64)
         empty = (np.zeros(0, np.int64),) * 3
         begin, end, region = (np.concatenate(column) for column in zip(empty, *calls, strict=True))
         self.calls = Calls(start, begin, end, region.astype(np.int32))
-        self.operations = operations._replace(call=call_of)
+        for i, (a, b) in enumerate(zip(start[:-1].tolist(), start[1:].tolist(), strict=True)):
+            part = slice(operations.start[i], operations.start[i + 1])
+            over = operations.kind[part] == ideal.RECEIVE
+            operations.call[part] = call_at(operations.time[part], over, begin[a:b], end[a:b], a)
 
     # ---- late receivers
 
@@ -360,7 +378,8 @@ class Causality:
         for i in np.unique(messages.sender[later]).tolist():
             mine = np.flatnonzero(messages.sender[later] == i)
             a, b = calls.start[i : i + 2]
-            in_call[mine] = call_at(completed[later[mine]], calls.begin[a:b], calls.end[a:b], a)
+            over = np.ones(mine.size, bool)
+            in_call[mine] = call_at(completed[later[mine]], over, calls.begin[a:b], calls.end[a:b], a)
         # A size that was sent before anybody had posted the receive is buffered by the library.
         posted = messages.posted
         ends = np.full(messages.sent.size, END)
@@ -369,7 +388,7 @@ class Causality:
         buffered = (posted > BEGIN) & (ends < posted)
         most = int(messages.bytes[buffered].max(initial=-1))
         good = (in_call >= 0) & (messages.bytes[later] > most)
-        self._sends = (
+        self.sends = (
             np.concatenate([call[direct], in_call[good]]),
             np.concatenate([direct, later[good]]),
         )
@@ -427,14 +446,14 @@ class Causality:
         kinds = np.full(call.size, Account.LATE_SENDER, np.uint8)
         numbers = np.arange(call.size)
         offer(call, messages.sent, kinds, messages.sender, numbers, calls.end, *state)
-        which, message = self._sends
+        which, message = self.sends
         posted = messages.posted[message]
         met = (posted > calls.begin[which]) & (posted < calls.end[which])
         which, message, posted = which[met], message[met], posted[met]
         kinds = np.full(which.size, Account.LATE_RECEIVER, np.uint8)
         offer(which, posted, kinds, messages.receiver[message], message, calls.end, *state)
         hold(operations.call[messages.send], held)
-        hold(self._sends[0], held)
+        hold(self.sends[0], held)
         kinds = np.array(
             [0, 0, Account.N_TO_N, Account.LATE_ROOT, Account.EARLY_ROOT, Account.PREFIX], np.uint8
         )
@@ -482,7 +501,7 @@ class Causality:
         idle = region_classes(self._store, self.rules) == Activity.IDLE
         found = []
         unknown = np.flatnonzero((self._held == 0) & idle[calls.region])
-        for i, (since, until) in enumerate(self._moving):
+        for i, moving in enumerate(self._moving):
             w = slice(waits.start[i], waits.start[i + 1])
             at = unknown[
                 np.searchsorted(unknown, calls.start[i]) : np.searchsorted(unknown, calls.start[i + 1])
@@ -492,6 +511,10 @@ class Causality:
             what = np.concatenate([waits.account[w], np.full(at.size, Account.UNKNOWN, np.uint8)])
             order = np.argsort(begin, kind="stable")
             begin, end, what = begin[order], end[order], what[order]
+            if moving is None:
+                found.append(Intervals.of(begin, end, what, len(Account)))
+                continue
+            since, until = moving
             out = np.empty((3, begin.size + since.size), np.int64)
             n = clipped(begin, end, since, until, out)
             found.append(Intervals.of(out[0, :n].copy(), out[1, :n].copy(), what[out[2, :n]], len(Account)))
@@ -502,7 +525,8 @@ class Causality:
         class says to be communication. Nothing where nothing tells waiting from moving data."""
         calls, waits = self.calls, self.waits
         a, b = waits.start[location : location + 2]
-        since, until = self._moving[location]
+        own = slice(calls.start[location], calls.start[location + 1])
+        since, until = self._moving[location] or (calls.begin[own], calls.end[own])
         out = np.empty((3, b - a + since.size), np.int64)
         n = (
             0
@@ -572,10 +596,10 @@ class Causality:
         kinds = count_kinds(first, last, operations.kind)
         lost = int(sent - kinds[ideal.SEND]), int(received - kinds[ideal.RECEIVE])
         ticks = ideal.STUCK
-        if self._disagreeing:
+        if self.disagreeing:
             note = "Members of a communicator name different collective operations."
         elif any(lost):
-            note = _unmatched(*lost)
+            note = unmatched(*lost)
         elif not kinds.sum():
             note = "No messages and no collective operations are recorded here."
         else:
@@ -640,6 +664,20 @@ class Causality:
         return spoken, waited, f"{said}, which may change waiting by {si(off * unit, 3)}s.", off
 
 
+def memory_needed(store: TraceStore) -> int:
+    """Bytes that `Causality` takes at most while it is made, about."""
+    places = range(len(store.locations))
+    speaks = np.array([is_communication(region) for region in store.regions], bool)
+    calls = most = 0
+    for i in places:
+        most = max(most, store.rows("events", i))
+        for region, count in store.blocks("calls", i, "region", "count"):
+            calls += int(count[speaks[region]].sum())
+    messages = sum(store.rows("messages", i) for i in places) // 2
+    members = sum(store.rows("collectives", i) for i in places)
+    return 300 * messages + 150 * members + 100 * calls + _THREADS * 60 * most
+
+
 class _OuterCalls:
     """Gathers the calls of a location while its events go by."""
 
@@ -679,7 +717,7 @@ def _contradictions(clock: ClockSummary, repaired: bool) -> tuple[int, float]:
     return clock.violations_before, float(known.get("most_before_s", np.inf))
 
 
-def _unmatched(sends: int, receives: int) -> str:
+def unmatched(sends: int, receives: int) -> str:
     """Why there is no replay."""
     if not sends:
         return f"{_messages(receives)} received here {_are(receives)} not known to be sent."
@@ -722,11 +760,14 @@ def in_places(where: NDArray[np.int32], time: Ints, places: int) -> tuple[Ints, 
     return order, start
 
 
-def call_at(time: Ints, begin: Ints, end: Ints, first: int) -> Ints:
-    """The call in which each time (n,) is, -1 for none; `first` is the number of the first one of `begin`."""
+def call_at(time: Ints, over: NDArray[np.bool_], begin: Ints, end: Ints, first: int) -> Ints:
+    """The call in which each time (n,) is, -1 for none; `first` is the number of the first one of `begin`.
+    Where one ends as another begins, what is `over` then belongs to the former."""
     if not begin.size:
         return np.full(time.size, -1, np.int64)
     at = np.searchsorted(begin, time, side="right") - 1
+    former = np.maximum(at - 1, 0)
+    at = np.where(over & (at > 0) & (begin[at] == time) & (end[former] == time), former, at)
     return np.where((at >= 0) & (time <= end[np.maximum(at, 0)]), at + first, -1)
 
 

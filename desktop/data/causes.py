@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from desktop.core import ideal
-from desktop.core.critical_path import CriticalPath, along, critical_path
+from desktop.core.critical_path import CriticalPath, PathLine, along, critical_path
 from desktop.core.delay_costs import Costs, Meetings, Segments, WaitStates, cut, delay_costs, tally
 from desktop.core.gantt import NO_REGION_NAME
 from desktop.core.open_regions import OpenRegions, no_classes
@@ -173,6 +173,11 @@ class Causes:
             np.searchsorted(location, np.arange(places + 1)), time[which], leave, which.astype(np.int64),
             np.searchsorted(which[order], np.arange(number.size + 1)), location[order], leave[order],
         )  # fmt: skip
+
+    def path_line(self, use: Utilization) -> PathLine:
+        """The critical path in seconds on the axis of the curve of `use`."""
+        path, unit = self.path, np.float64(use.unit)
+        return PathLine(path.location, (path.begin - use.start) * unit, (path.end - use.start) * unit)
 
     def path_between(
         self, start_s: float, end_s: float, use: Utilization, most: int

@@ -1151,13 +1151,15 @@ def _called(k: int, row: PhaseRow) -> str:
 
 
 def _formula(row: PhaseRow) -> str:
-    """A phase as a polynomial, in the paper's powers of the time since its start."""
-    words = ""
+    """A phase as a polynomial, in the paper's powers of the time since its start, or in its own functions."""
+    words, since = "", f"(t − {row.start_s:.9g})"
+    factors = {3: ("", since, f"cos ω{since}", f"sin ω{since}"), 4: ("", since, f"exp(−r{since})")}
     for power, value in enumerate(row.coefficients):
         sign = " − " if value < 0 else " + "
         if power == 0:
             sign = "−" if value < 0 else ""
-        factor = ("", f" (t − {row.start_s:.9g})", f" (t − {row.start_s:.9g})²")[power]
+        factor = factors.get(row.degree, ("", since, f"{since}²"))[power]
+        factor = f" {factor}" if factor else ""
         words += f"{sign}{abs(value):.7g}{factor}"
     return words
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from desktop.core.critical_path import PathLine
     from desktop.core.phases import PhaseFit
     from desktop.core.root_causes import Explanation
     from desktop.data.causality import Causality
@@ -22,7 +23,7 @@ ALL_PHASES = 60
 #: Sentences for every break.
 CHANGES = 8
 
-Part = Literal["ranges", "calls", "accounts", "iterations", "words"]
+Part = Literal["ranges", "calls", "accounts", "iterations", "whatif", "words"]
 #: With more messages and members of collective operations, numbers that need none of them are shown first,
 #: then accounts of what is looked at, then all.
 AT_ONCE = 200_000
@@ -45,9 +46,10 @@ class Explained:
 
     `changes`: for every pair of neighbouring phases by the earlier one, most different first. `calls`,
     `flat`: call tree and flat profile of the focus. `names`: of locations. `replayed`: whether all `stats`
-    have accounts, and all efficiencies that can be known; they come of `causality`. `causes`: of the whole
-    run, where they have been found. `words`: why time is lost, of `fit`. `outdated`: a newer answer is on
-    its way. `iterations`: of `run`. `problem`: why there is nothing.
+    have accounts, and all efficiencies that can be known; they come of `causality`, `waits` says why they are
+    not there. `causes`: of the whole run, where they have been found, `path`: the critical path. `words`: why
+    time is lost, of `fit`. `outdated`: a newer answer is on its way. `iterations`: of `run`. `problem`: why
+    there is nothing.
     """
 
     fit: PhaseFit | None = None
@@ -62,6 +64,8 @@ class Explained:
     causality: Causality | None = None
     causes: Causes | None = None
     words: Explanation | None = None
+    path: PathLine | None = None
+    waits: str = ""
     run: TraceRun | None = None
     iterations: Iterations | None = None
     outdated: bool = False
@@ -125,7 +129,7 @@ class StatisticsRequest:
             loops = find(self.store, use, job, self.run.curve)
         found = Explained(
             self.fit, scopes, stats, focus, flat, calls, changes, names, at_once, causality, causes,
-            self.words, self.run, loops,
+            self.words, None if causes is None else causes.path_line(use), run=self.run, iterations=loops,
         )  # fmt: skip
         if causality is None:
             return found

@@ -28,6 +28,7 @@ if TYPE_CHECKING:  # the heavy modules are loaded by the first job, beside the w
     from desktop.core.phase_stats import PhaseRow
     from desktop.core.phases import PhaseFit, Sweep
     from desktop.core.selection import Suggestion
+    from desktop.core.spaces import Basis
     from desktop.data.consistency import Doubt
     from desktop.data.events import ImportReport, Region
     from desktop.data.presence import Structure
@@ -100,6 +101,7 @@ class SweepKey(NamedTuple):
     model: str
     locked: tuple[float, ...] = ()
     marks: tuple[tuple[float, str], ...] | None = ()
+    basis: Basis | None = None
 
 
 class Swept(NamedTuple):
@@ -112,9 +114,8 @@ class Swept(NamedTuple):
 
 def key_of(phases: PhaseSettings, annotations: Iterable[Annotation]) -> SweepKey:
     """Of the sweep that belongs to settings; annotations count where they are about all locations."""
-    if phases.pure:
-        return SweepKey(phases.model, phases.locked, None)
-    return SweepKey(phases.model, phases.locked, marks_of(annotations))
+    marks = None if phases.pure else marks_of(annotations)
+    return SweepKey(phases.model, phases.locked, marks, phases.basis)
 
 
 @dataclass
@@ -277,7 +278,8 @@ def sweep_of(
         known = None
         if run.structure is not None and key.marks is not None:
             known = run.structure.known(run.curve, key.marks)
-        found = Swept(*search(run.curve, key.model, locked=key.locked, stop=job.stop, known=known), known)
+        swept = search(run.curve, key.model, locked=key.locked, stop=job.stop, known=known, basis=key.basis)
+        found = Swept(*swept, known)
     job.step(0, 0)
     return found
 
@@ -293,7 +295,9 @@ def with_breaks(run: TraceRun, phases: PhaseSettings, like: PhaseFit | None = No
 
     suggested, phases = phases.suggested, within(phases, run.curve)
     assert phases.breaks is not None
-    found = fit_breaks(run.curve, phases.breaks, phases.model, degrees=phases.degrees, like=like)
+    found = fit_breaks(
+        run.curve, phases.breaks, phases.model, degrees=phases.degrees, like=like, basis=phases.basis
+    )
     return replace(found, note=AS_SUGGESTED) if suggested else found
 
 

@@ -14,12 +14,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from desktop.core.labels import OWN_BASIS
 from desktop.data import memory
 from desktop.data.naming import run_name
+from desktop.errors import DesktopError
 from desktop.progress import Progress
 from desktop.workbench.bench import EditBench
 from desktop.workbench.explaining import NOTHING, Explained, Part, StatisticsRequest
 from desktop.workbench.history import Branch, History
+from desktop.workbench.imagining import NOTHING_IMAGINED, Imagined, Imagining
 from desktop.workbench.jobs import Deliver, Executor, Job, Task, at_once
 from desktop.workbench.limiting import limited
 from desktop.workbench.model import (
@@ -74,7 +77,11 @@ if TYPE_CHECKING:  # the heavy modules are loaded by the first job, beside the w
     from desktop.data.events import Activity
     from desktop.data.statistics import Statistics
     from desktop.data.utilization import Rules
+    from desktop.data.whatif import Changes
 
+#: Why there are no accounts.
+WAITS_ON_THE_WAY = "Who waited for whom is being found out."
+WAITS_GIVEN_UP = "Finding out who waited for whom was given up; open the trace again to do it."
 #: Seconds that a request for statistics must last before it is answered.
 SETTLE = 0.12
 #: Phases that can be asked for.
@@ -99,7 +106,7 @@ class Snapshot:
     curve alone counts;
     `preparing`: kernels are being compiled, as at the first start. `marked`: regions, by their names in the
     trace, that are to be seen wherever regions are shown. `boundaries`: of iterations, in seconds, that
-    are to be drawn over time."""
+    are to be drawn over time. `imagined`: the run with changes."""
 
     project: Project = field(default_factory=Project)
     document: Document | None = None
@@ -118,6 +125,7 @@ class Snapshot:
     explained: Explained = NOTHING
     marked: tuple[str, ...] = ()
     boundaries: tuple[float, ...] = ()
+    imagined: Imagined = NOTHING_IMAGINED
 
 
 class Workbench(EditBench[Snapshot, Project]):
@@ -139,6 +147,9 @@ class Workbench(EditBench[Snapshot, Project]):
         super().__init__(Snapshot(), Project(), deliver, executors, history)
         self._files, self._fitting = self._lane("store"), self._lane("fit")
         self._sweeping, self._counting = self._lane("sweep"), self._lane("statistics")
+        self._imagining = Imagining(
+            self._lane("whatif"), self._lane("helps"), lambda found: self._show(imagined=found)
+        )
         self._tracing_waits = self._lane("waiting")
         #: seconds that a request for statistics must last before it is answered
         self.settle = SETTLE
@@ -148,6 +159,7 @@ class Workbench(EditBench[Snapshot, Project]):
         self._causality: tuple[Any, Causality | None] | None = None  # of a store; None: given up
         self._causes: tuple[Causality, Causes | None] | None = None  # None: given up
         self._rules_of_waits: Rules | None = None
+        self._why_no_waits = ""
         self._asked_statistics: StatisticsRequest | None = None
         self._statistics: tuple[Any, Statistics] | None = None  # of a store
         self._fits = Fits()
@@ -384,9 +396,16 @@ class Workbench(EditBench[Snapshot, Project]):
             return
         n = phases.n
         if fit is not None and "budget" in (model, phases.model):
-            n = int((fit.degree + 2).sum()) if model == "budget" else fit.n
+            n = int((fit.degree.clip(max=2) + 2).sum()) if model == "budget" else fit.n
             n = max(n, least_n(model, phases.locked))
-        self._edit_phases(f"choose {model} phases", "model", replace(phases.free(), model=model, n=n))
+        chosen = replace(phases.free(), model=model, n=n, seconds=None)
+        self._edit_phases(f"choose {model} phases", "model", chosen)
+
+    def set_seconds(self, seconds: float | None) -> None:
+        """The period of periodic phases, the time constant of saturating ones; None: as searched."""
+        phases = self._phases
+        if seconds != phases.seconds and phases.model in OWN_BASIS:
+            self._edit_phases("set the period", None, replace(phases.free(), seconds=seconds))
 
     def use_suggestion(self) -> None:
         if self.snapshot.suggestion is not None:
@@ -607,6 +626,7 @@ class Workbench(EditBench[Snapshot, Project]):
             self._watched[who] = parts
         else:
             self._watched.pop(who, None)
+        self._imagine()
         if self._watched:
             self._ask_statistics()
         elif self._counting.busy:
@@ -665,8 +685,15 @@ class Workbench(EditBench[Snapshot, Project]):
         self._rules_of_waits = rules
 
         def work(job: Job) -> Causality:
-            from desktop.data.causality import Causality
+            from desktop.data.causality import Causality, memory_needed
 
+            needed, free = memory_needed(request.store), memory.available()
+            if free is not None and needed > free:
+                raise DesktopError(
+                    f"Who waited for whom is not found out: it takes {needed / 2**30:.1f} GiB of memory, "
+                    f"{free / 2**30:.1f} GiB are free",
+                    hint="free some, or open a shorter trace",
+                )
             return Causality(request.store, rules, job)
 
         def done(found: Causality) -> None:
@@ -674,9 +701,8 @@ class Workbench(EditBench[Snapshot, Project]):
             self._ask_statistics()
 
         def failed(error: BaseException) -> None:
-            self._causality = request.store, None
-            explained = self.snapshot.explained
-            self._show(explained=replace(explained, problem=str(error)))
+            self._causality, self._why_no_waits = (request.store, None), str(error)
+            self._show(explained=replace(self.snapshot.explained, waits=str(error)))
 
         self._tracing_waits.submit("Waiting", work, done, failed)
 
@@ -687,9 +713,10 @@ class Workbench(EditBench[Snapshot, Project]):
             known = self._causality
             if known is not None and known[1] is not None and known[1].rules == self._rules_of_waits:
                 self._causes = known[1], None
+                self._show()
             else:
-                self._causality = self._store, None
-            self._show()
+                self._causality, self._why_no_waits = (self._store, None), WAITS_GIVEN_UP
+                self._show(explained=replace(self.snapshot.explained, waits=WAITS_GIVEN_UP))
 
     def _ask_statistics(self) -> None:
         if self._wanted_statistics(self.snapshot) is not None:
@@ -701,7 +728,9 @@ class Workbench(EditBench[Snapshot, Project]):
             return None
         if snapshot.preview or snapshot.refining:
             return None
-        view, parts = snapshot.project.view, frozenset[Part]().union(*self._watched.values())
+        view, parts = snapshot.project.view, frozenset[Part]().union(*self._watched.values()) - {"whatif"}
+        if not parts:
+            return None
         explained = snapshot.explained
         known = explained.iterations if explained.run is snapshot.run else None
         waits = bool(parts & {"accounts", "words"})
@@ -732,6 +761,9 @@ class Workbench(EditBench[Snapshot, Project]):
             return request.answer(kept[1], job, lambda early: self._counting.tell(job, show, early))
 
         def show(found: Explained) -> None:
+            if found.causality is None and request.parts & {"accounts", "words"}:
+                given_up = self._causality is not None and self._causality[1] is None
+                found = replace(found, waits=self._why_no_waits if given_up else WAITS_ON_THE_WAY)
             self._show(explained=found)
 
         def done(found: Explained) -> None:
@@ -744,6 +776,24 @@ class Workbench(EditBench[Snapshot, Project]):
             self._show(explained=Explained(request.fit, problem=str(error)))
 
         self._counting.submit("Statistics", work, done, failed)
+
+    def ask_what_if(self, changes: Changes | None) -> None:
+        """Predict the run with changes, of which the last win; None: as it was."""
+        self._imagining.ask(changes)
+
+    def cancel_what_if(self) -> None:
+        """Give up what is being predicted, and all changes."""
+        self._imagining.cancel()
+
+    def _imagine(self) -> None:
+        """Make ready what a panel that is looked at, or a prediction that is drawn, needs."""
+        shown, imagined = self.snapshot, self.snapshot.imagined
+        wanted = any("whatif" in parts for parts in self._watched.values()) or imagined.changes is not None
+        if not wanted or shown.preview or shown.refining or self._store is None:
+            return
+        if shown.run is not None and shown.fit is not None:
+            breaks = tuple(shown.fit.breaks[1:-1].tolist())
+            self._imagining.look(self._store, shown.run, breaks, self._known_causality(shown.run))
 
     # ---- looking
 
@@ -815,6 +865,7 @@ class Workbench(EditBench[Snapshot, Project]):
         super()._tell(snapshot)
         if request is not None and request is self._asked_statistics:
             self._request_statistics(request)
+        self._imagine()
 
     def _look(self, **changes: Any) -> None:
         project = self.snapshot.project
@@ -1013,7 +1064,7 @@ class Workbench(EditBench[Snapshot, Project]):
         from desktop.core.selection import at_events
 
         begun = time.perf_counter()
-        found = fit(run.curve, phases.n, phases.model, locked=phases.locked, stop=stop)
+        found = fit(run.curve, phases.n, phases.model, locked=phases.locked, stop=stop, basis=phases.basis)
         fits.pace[phases.model] = (time.perf_counter() - begun) / phases.n
         return at_events(run.curve, found, None if phases.pure else known, phases.locked)
 
@@ -1084,6 +1135,7 @@ class Workbench(EditBench[Snapshot, Project]):
         those of all before."""
         if self._store is not None:
             self._counting.cancel()
+            self._imagining.forget()
             self._tracing_waits.cancel()
             waits = None if self._causality is None else self._causality[1]
             if waits is not None and waits.size > memory.limit() // 4:  # rather than drop the trace

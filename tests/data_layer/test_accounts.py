@@ -237,6 +237,13 @@ def test_asking_for_a_message_waits_for_the_next_one() -> None:
         assert whole(store)["LATE_SENDER"] == [0, 40]
 
 
+def test_what_is_received_as_the_next_call_begins_was_received_in_the_former() -> None:
+    many = [busy_but((50, 55, ISEND)), busy_but((10, 52, RECV), (52, 60, ALLREDUCE))]
+    with calling(many, {0: [send(50, 1)], 1: [receive(52, 0)]}) as store:
+        found = whole(store)
+        assert (found["LATE_SENDER"], found["UNKNOWN"]) == ([0, 40], [0, 8])
+
+
 def test_waits_name_the_partner_that_came_last() -> None:
     """0, 1, 2 come to a barrier at 10, 40 and 25; a broadcast of 1 follows."""
     many = [busy_but((begin, 45, ALLREDUCE), (50 + i, 70, ALLREDUCE)) for i, begin in enumerate((10, 40, 25))]

@@ -74,6 +74,18 @@ def test_it_can_be_given_up(bench: Workbench, held: Later, traces: list[Path]) -
     assert not bench.snapshot.explained.replayed and not held.waiting and not bench.fits_under_way
 
 
+def test_too_little_memory_is_said(
+    bench: Workbench, held: Later, traces: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("desktop.data.memory.available", lambda: 1000)
+    bench.open(traces[0])
+    assert "being found out" in bench.snapshot.explained.waits
+    held.run()
+    assert "GiB" in bench.snapshot.explained.waits and bench.snapshot.explained.stats
+    bench.set_n(2)
+    assert "GiB" in bench.snapshot.explained.waits and not held.waiting
+
+
 def test_of_large_runs_what_is_looked_at_comes_first(
     bench: Workbench, held: Later, traces: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:

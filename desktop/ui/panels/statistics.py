@@ -274,8 +274,8 @@ class StatisticsPanel(QWidget):
             return why_empty(self._workbench.snapshot)
         stats = found.stats[found.focus]
         said = [stats.note]
-        if stats.replayed is None and stats.is_processor.any():
-            said.append("Who waited for whom is being found out.")
+        if stats.replayed is None:
+            said.append(found.waits)
         if stats.replayed is not None:
             said += [stats.replayed.ideal_note, stats.replayed.waiting_note]
         if stats.is_processor.any():
@@ -307,7 +307,7 @@ class StatisticsPanel(QWidget):
             return
         scope, stats = found.scopes[found.focus], found.stats[found.focus]
         if self.picture.currentData() == "accounts":
-            self.chart.set_content(*_accounts(scope.label, stats))
+            self.chart.set_content(*_accounts(scope.label, stats, found.waits))
         elif self.picture.currentData() != "utilization":
             self.chart.set_content(*_concurrency(scope.label, stats))
         elif stats.is_processor.any():
@@ -354,11 +354,10 @@ def _utilization(label: str, stats: Any, names: tuple[str, ...]) -> tuple[Conten
     return content, f"{label}: locations compute {values.min():.1f} to {values.max():.1f} % of the time."
 
 
-def _accounts(label: str, stats: Any) -> tuple[Content, str]:
+def _accounts(label: str, stats: Any, waits: str) -> tuple[Content, str]:
     parts = stats.account_parts()
     if not parts:
-        why = "No locations are known." if stats.replayed else "Who waited for whom is being found out."
-        return Content(Axis(""), Axis(""), empty=why), ""
+        return Content(Axis(""), Axis(""), empty=waits or "This source knows its curve only."), ""
     shown = [(ACCOUNTS[account.name.lower()], 100 * part) for account, part in reversed(parts)]
     values = np.array([part for _, part in shown])
     total = stats.duration_s * stats.processors
