@@ -741,7 +741,7 @@ class Workbench(EditBench[Snapshot, Project]):
             self._store, snapshot.run, snapshot.fit, view.selection, view.phase, self.scope, parts,
             self._known_causality(snapshot.run) if waits else None,
             self._known_causes(snapshot.run) if waits else None, called,
-            explained.words if same and explained.run is snapshot.run else None, known,
+            explained.words if same and explained.run is snapshot.run else None, known, explained,
         )  # fmt: skip
         return None if request.same(self._asked_statistics) else request
 
