@@ -503,7 +503,7 @@ def _master(group: Group) -> float:
 
 
 def _idle_master(group: Group) -> float:
-    hub, waits = group.of.hub, group.of.waiting_s[:, SENDER]
+    hub, waits = group.of.hub, group.waits_s
     return float(waits[hub] / waits.sum()) if hub >= 0 and waits.sum() > 0 else 0.0
 
 

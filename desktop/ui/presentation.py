@@ -28,7 +28,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QSlider, QWidget
 
-from desktop.core.units import digits, format_number, instant, quantity
+from desktop.core.units import digits, format_number, instant, percent, quantity
 from desktop.printing import printable
 from desktop.ui import figures
 from desktop.ui.drawing import FAMILY, MM_PER_POINT, QtSheet
@@ -235,7 +235,11 @@ class Presentation(QWidget):
         if told is None or shown.explained.fit is not shown.fit:
             return ""
         of = told.phases[phase] if phase is not None and phase < len(told.phases) else told
-        return of.causes[0].short if of.causes else ""
+        if not of.causes:
+            return ""
+        first = of.causes[0]
+        where = f" in {first.region}" if first.region else ""
+        return f"{first.title}{where}: {percent(first.part)} of what is lost"
 
     def _line(self, painter: QPainter, box: QRectF, text: str, *, bold: bool = False) -> None:
         font = self._font(bold=bold)
