@@ -14,7 +14,7 @@ operations and waits stand by location and in order of time, those of location i
     messages    sender, receiver, sent, arrived, posted, bytes, send, receive (messages,)
                 posted: when the receive was posted, `BEGIN` if nothing tells; send, receive: operations
     collectives root (instances,), -1 none; barrier (instances,) bool; operation: index into the store's
-                texts; size: most bytes that a member sends or receives
+                texts; sent, received: most bytes of a member
     sends       call, message (sends,): the call in which the sender of a message could wait for its receiver
     waits       start (locations + 1,); call, until, account, partner, released, partner_call, key (waits,)
                 within `call`, from its begin to `until`, the location waits for `partner`, whose operation
@@ -133,7 +133,8 @@ class Collectives(NamedTuple):
     root: Ints
     barrier: NDArray[np.bool_]
     operation: Ints
-    size: Ints
+    sent: Ints
+    received: Ints
 
 
 class Waits(NamedTuple):
@@ -260,7 +261,7 @@ class Causality:
         is_barrier = np.array([_is_barrier(text) for text in store.texts], bool)
         process = process_of(store)
         roots, barriers = [np.zeros(0, np.int64)], [np.zeros(0, bool)]
-        names, sizes = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+        names, sent_most, got_most = ([np.zeros(0, np.int64)] for _ in range(3))
         needed, partner = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
         self.disagreeing = instances = 0
         for found in match_collectives(store, depends):
@@ -284,9 +285,10 @@ class Causality:
             roots.append(root)
             barriers.append(is_barrier[found.operation])
             names.append(found.operation)
-            sizes.append(np.maximum.reduceat(np.maximum(found.sent, found.received), found.start[:-1]))
+            sent_most.append(np.maximum.reduceat(found.sent, found.start[:-1]))
+            got_most.append(np.maximum.reduceat(found.received, found.start[:-1]))
             instances += members.size
-        self.collectives = Collectives(*map(np.concatenate, (roots, barriers, names, sizes)))
+        self.collectives = Collectives(*map(np.concatenate, (roots, barriers, names, sent_most, got_most)))
         order, start = in_places(np.concatenate(where), np.concatenate(time), places)
         self.operations = Operations(
             start, np.concatenate(time)[order], np.concatenate(kind)[order], np.concatenate(key)[order],
