@@ -178,7 +178,7 @@ def _region_of(made: Made, rank: int, time: int) -> str:
     return [name for when, leaves, name in made.events[rank] if when <= time and not leaves][-1]
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(programs())
 def test_costs_are_those_of_the_definition_and_add_up_to_all_waiting(made: Made) -> None:
     with found(made) as causes:
@@ -205,7 +205,7 @@ def test_costs_are_those_of_the_definition_and_add_up_to_all_waiting(made: Made)
 # ---------------------------------------------------------------- the critical path
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(programs())
 def test_the_critical_path_is_a_longest_one(made: Made) -> None:
     longest, head, tail = made.longest()
@@ -229,7 +229,7 @@ def test_the_critical_path_is_a_longest_one(made: Made) -> None:
         assert (other, begin) in waits and rank != other and end == begin
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(programs(costs=False))
 def test_without_network_it_is_as_long_as_the_critical_path_of_computing(made: Made) -> None:
     """OTF-CPT (Protze and others, Euro-Par 2022): each rank counts what it has computed; a message and a
@@ -302,7 +302,7 @@ def test_a_delay_costs_as_often_as_it_is_waited_for() -> None:
 # ---------------------------------------------------------------- slack
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(programs(ssend=False))  # a send that did not wait is taken to need no receive
 def test_slack_is_the_float_of_the_graph(made: Made) -> None:
     longest, head, tail = made.longest()
