@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from desktop.core.curve import StepCurve
     from desktop.core.landmarks import Landmarks
     from desktop.core.phases import PhaseFit
-    from desktop.data.whatif import Changes, Help, Prediction
+    from desktop.data.whatif import Changes, Help, RunPrediction
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -169,7 +169,7 @@ def _fit(curve: StepCurve, options: argparse.Namespace, known: Landmarks | None)
     return suggestion.fit(curve, swept)
 
 
-def _phases(fit: PhaseFit, found: Prediction, start_s: float) -> list[dict[str, Any]]:
+def _phases(fit: PhaseFit, found: RunPrediction, start_s: float) -> list[dict[str, Any]]:
     moved = [start_s, *found.breaks_s.tolist(), start_s + found.duration_s]
     ends = fit.breaks.tolist()
     if found.note:
@@ -188,7 +188,7 @@ def _phases(fit: PhaseFit, found: Prediction, start_s: float) -> list[dict[str, 
     ]
 
 
-def _lines(found: Prediction, rows: list[dict[str, Any]], ranked: tuple[Help, ...]) -> Iterator[str]:
+def _lines(found: RunPrediction, rows: list[dict[str, Any]], ranked: tuple[Help, ...]) -> Iterator[str]:
     told = printable(found.changes.sentence) or "no change"
     if found.note:
         yield f"{told}: no prediction. {found.note}"

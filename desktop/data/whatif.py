@@ -99,7 +99,7 @@ NONE = Changes()
 
 
 @dataclass(frozen=True, eq=False)
-class Prediction:
+class RunPrediction:
     """How a run would go. `duration_s`: seconds; `ends_s` : (locations,) when each is over. `note`: why there
     is no prediction (`duration_s` is NaN then), or "".
     """
@@ -382,7 +382,7 @@ class Rerun:
         for k, name in enumerate(names):
             self._known_regions[name] = ticks[k], entered[k]
 
-    def predict(self, changes: Changes = NONE, progress: Progress | None = None) -> Prediction:
+    def predict(self, changes: Changes = NONE, progress: Progress | None = None) -> RunPrediction:
         """How the run would go.
 
         Raises
@@ -392,7 +392,7 @@ class Rerun:
         """
         progress = progress or Progress()
         if self.note:
-            return Prediction(changes, math.nan, self.recorded_s, self.note)
+            return RunPrediction(changes, math.nan, self.recorded_s, self.note)
         busy = self._changed(changes, progress)
         on = changes.network
         ticks = 1.0 / self.unit
@@ -428,9 +428,9 @@ class Rerun:
         )
         found = machine.replay(operations, network, progress)
         if found.duration == machine.STUCK:
-            return Prediction(changes, math.nan, self.recorded_s, _STUCK)
+            return RunPrediction(changes, math.nan, self.recorded_s, _STUCK)
         ends = np.where(self._decides, found.ends, 0.0)
-        return Prediction(
+        return RunPrediction(
             changes, float(ends.max(initial=0.0)) * self.unit, self.recorded_s, "", ends * self.unit,
             (self, found.came, found.went, np.stack([busy, mid, tail])),
         )  # fmt: skip
