@@ -41,7 +41,7 @@ from desktop.data.material import FIGURES, Material, Subject, gather
 from desktop.data.statistics import RangeStats, RegionRow, Statistics
 from desktop.data.store import TraceStore
 from desktop.data.utilization import Rules, Utilization
-from desktop.data.whatif import Help, Rerun, helps, largest_regions
+from desktop.data.whatif import Help, would_help
 from desktop.printing import printable
 from desktop.progress import Progress, Share
 
@@ -706,14 +706,7 @@ class _Run:
         whole = [np.rint(b / unit) > np.rint(a / unit) or self._store.has("curve") for a, b in ranges]
         asked = [r for r, there in zip(ranges, whole, strict=True) if there]
         answers = iter(kept.ranges(asked, self.use, progress, replay=True))
-        rerun = Rerun(
-            self._store, self.use, progress, causality=kept.causality(self.use, progress),
-            limit=self.subject.limit, breaks=fit.breaks[1:-1].tolist(),
-        )  # fmt: skip
-        names = [f"phase {k + 1}" for k in range(fit.n)]
-        self.helps[:] = helps(
-            rerun, names, largest_regions(self._store, self.use, ranges[0], progress), progress
-        )
+        self.helps.extend(would_help(kept, self.use, fit.breaks.tolist(), self.subject.limit, progress))
         return [next(answers) if there else None for there in whole]
 
     # ---- sentences

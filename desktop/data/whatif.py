@@ -22,7 +22,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -705,6 +705,16 @@ class Help:
         """Of the duration before."""
         return self.saved_s / self.before_s if self.before_s else 0.0
 
+    def plain(self) -> dict[str, Any]:
+        """As values, for JSON."""
+        return {
+            "change": self.title,
+            "saved_s": self.saved_s,
+            "share": self.share,
+            "predicted_s": self.duration_s,
+            "assumption": self.assumption,
+        }
+
 
 def helps(
     program: Rerun,
@@ -741,6 +751,23 @@ def helps(
 
 #: By how much of the run an estimated network may miss it, if anything is to be said of it.
 TRUSTED = 0.1
+
+
+def would_help(
+    kept: Statistics,
+    use: Utilization,
+    breaks: Sequence[float],
+    limit: tuple[float, float] | None = None,
+    progress: Progress | None = None,
+) -> tuple[Help, ...]:
+    """What would shorten a run with phases between `breaks` (all of them, s), see `helps`."""
+    progress = progress or Progress()
+    causality = kept.causality(use, progress)
+    rerun = Rerun(kept.store, use, progress, causality=causality, limit=limit, breaks=breaks[1:-1])
+    regions = largest_regions(kept, use, (breaks[0], breaks[-1]), progress)
+    return helps(rerun, [f"phase {k}" for k in range(1, len(breaks))], regions, progress)
+
+
 #: What saves less of the run is not worth a line.
 LEAST = 0.0005
 
@@ -809,10 +836,9 @@ def _single(
 
 
 def largest_regions(
-    store: TraceStore, use: Utilization, span: tuple[float, float], progress: Progress | None = None
+    kept: Statistics, use: Utilization, span: tuple[float, float], progress: Progress | None = None
 ) -> tuple[str, ...]:
     """Names of the regions in which most is computed, up to `REGIONS`, of a range of time (s)."""
-    kept = Statistics(store)
     stats = kept.ranges([span], use, progress)[0]
     rows = [row for row in kept.flat(stats, use) if row.region >= 0 and row.activity in use.rules.computing]
     rows.sort(key=lambda row: -row.exclusive_s)

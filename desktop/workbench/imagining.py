@@ -10,7 +10,7 @@ from desktop.workbench.jobs import Job, Lane, Task
 
 if TYPE_CHECKING:
     from desktop.data.causality import Causality
-    from desktop.data.whatif import Changes, Help, RunPrediction, Rerun
+    from desktop.data.whatif import Changes, Help, Rerun, RunPrediction
     from desktop.workbench.tracing import TraceRun
 
 
@@ -121,6 +121,7 @@ class Imagining:
         self._tell(state)
 
         def work(job: Job) -> tuple[Rerun, RunPrediction, tuple[str, ...]]:
+            from desktop.data.statistics import Statistics
             from desktop.data.whatif import NONE, Rerun, largest_regions
 
             made, regions = program, state.regions
@@ -129,7 +130,7 @@ class Imagining:
                 made = Rerun(basis.store, use, job, causality=causality, limit=limit, breaks=basis.breaks)
                 curve = basis.run.curve
                 span = curve.start, curve.start + curve.duration
-                regions = largest_regions(basis.store, use, span, job)
+                regions = largest_regions(Statistics(basis.store), use, span, job)
             wanted = changes or NONE
             if any(k >= made.phases for k in (*wanted.balanced, *(k for k, _ in wanted.phases))):
                 wanted = replace(  # there are fewer phases now
