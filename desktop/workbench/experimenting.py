@@ -137,6 +137,11 @@ class ExperimentSnapshot:
         return "s" if name.endswith("_s") or "_s_" in name else ""
 
     @property
+    def effect_unit(self) -> str:
+        """Of effects, which are of the response as it was analysed."""
+        return "ln" if self.effects is not None and self.effects.transform == 0 else self.unit
+
+    @property
     def factors(self) -> dict[str, Factor]:
         """By name, where the experiment describes them."""
         experiment = self.project.experiment

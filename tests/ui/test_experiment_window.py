@@ -516,7 +516,7 @@ def test_cube_and_prediction_are_means_and_sums(qtbot: QtBot, window: Experiment
     assert f"{rows[0][column]}" in page.predicted.text(), "all terms predict the unperturbed run exactly"
     page.setting["f4"].setCurrentIndex(2)
     page.setting["f4"].activated.emit(2)
-    value = found.predict([-1, -1, -1, 1, -1, -1])[0]
+    value = found.predict([-1, -1, -1, 1, -1, -1]).value
     assert f"{value:.2f}" in page.predicted.text()
 
 
@@ -748,7 +748,7 @@ def test_tables_are_copied_with_headings(qtbot: QtBot, window: ExperimentPage) -
     table = window.read_page.effects
     table.copy(comma_separated, everything=True)
     parsed = list(csv.reader(QGuiApplication.clipboard().text().splitlines()))
-    assert {len(row) for row in parsed} == {9}, "aliases hold commas, which are quoted"
+    assert {len(row) for row in parsed} == {13}, "aliases hold commas, which are quoted"
     table.copy(markdown, everything=True)
     assert QGuiApplication.clipboard().text().startswith("| In | Term |")
     table.copy(latex, everything=True)

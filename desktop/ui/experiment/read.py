@@ -312,9 +312,11 @@ class ReadStep(Step):
     # ---- charts
 
     def _draw(self, new: ExperimentSnapshot) -> None:
-        found, half, unit = new.effects, new.project.analysis.half, new.unit
+        found, half = new.effects, new.project.analysis.half
         said = self.said.text()
-        self.half_normal.set_content(charts.half_normal(found, new.every, half, unit, new.selected), said)
+        self.half_normal.set_content(
+            charts.half_normal(found, new.every, half, new.effect_unit, new.selected), said
+        )
         self._draw_pareto(new)
         self.main_effects.set_content(
             charts.main_effects(found, new.every, _response(new), new.selected), said
@@ -332,7 +334,9 @@ class ReadStep(Step):
         em = self.fontMetrics().height()
         rows = int((self.pareto.height() - 6 * em) / (1.1 * em))  # below: the axis, above: the legend
         half = new.project.analysis.half
-        content = charts.pareto(new.effects, new.every, half, new.unit, new.selected, max(4, min(30, rows)))
+        content = charts.pareto(
+            new.effects, new.every, half, new.effect_unit, new.selected, max(4, min(30, rows))
+        )
         self.pareto.set_content(content, self.said.text())
 
     @guarded(otherwise=bool)
