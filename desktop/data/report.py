@@ -44,11 +44,12 @@ from desktop.data.root_causes import explain
 from desktop.data.statistics import RangeStats, RegionRow, Statistics
 from desktop.data.store import TraceStore
 from desktop.data.utilization import Rules, Utilization
+from desktop.data.whatif import Help, would_help
 from desktop.printing import printable
 from desktop.progress import Progress, Share
 
 # Rows of a table of regions, locations or changes: what is longer is for the window.
-_REGIONS, _CHANGES, _SHIFTS, _ACCOUNTS, _DELAYS = 4, 5, 64, 7, 3
+_REGIONS, _CHANGES, _SHIFTS, _ACCOUNTS, _DELAYS, _HELPS = 4, 5, 64, 7, 3, 6
 #: What repairs of clocks are.
 _REPAIRS = {
     "none": "none",
@@ -79,6 +80,7 @@ TABLES = {
     "activities": "Activities",
     "accounts": "Accounts",
     "delays": "Who makes others wait",
+    "helps": "What would help most",
     "loads": "Most and least loaded processors",
     "regions": "Regions that take most time",
     "changes": "What changed at each break",
@@ -455,6 +457,7 @@ class _Run:
     use: Utilization
     statistics: list[RangeStats | None] = field(default_factory=list)  # the run, then each phase
     words: list[Explanation] = field(default_factory=list)  # why time is lost, once
+    helps: list[Help] = field(default_factory=list)  # what would help most
 
     @property
     def _store(self) -> TraceStore:
@@ -745,6 +748,7 @@ class _Run:
         whole = [np.rint(b / unit) > np.rint(a / unit) or self._store.has("curve") for a, b in ranges]
         asked = [r for r, there in zip(ranges, whole, strict=True) if there]
         answers = iter(kept.ranges(asked, self.use, progress, replay=True))
+        self.helps.extend(would_help(kept, self.use, fit.breaks.tolist(), self.subject.limit, progress))
         return [next(answers) if there else None for there in whole]
 
     # ---- sentences
@@ -970,6 +974,7 @@ class _Run:
             yield self._activities(ranges)
             yield self._accounts(ranges)
             yield from self._delays(kept, ranges)
+            yield from self._helps()
             yield self._processors(kept, ranges)
         regions = [
             row
@@ -1032,6 +1037,20 @@ class _Run:
                 "costs as Scalasca defines them), and the part of the range in which the critical path of "
                 "the run is on that processor.",
                 part="delays",
+            )
+
+    def _helps(self) -> Iterator[ReportTable]:
+        if self.helps:
+            rows = (
+                (one.title, _number(one.saved_s), tenth(one.share), one.assumption)
+                for one in self.helps[:_HELPS]
+            )
+            yield ReportTable(
+                "What would help most",
+                ("Change", "Saves, s", "Of the run", "If"),
+                tuple(rows),
+                note="One change at a time, in a replay of the run.",
+                part="helps",
             )
 
     def _processors(self, kept: Statistics, ranges: Sequence[tuple[str, RangeStats]]) -> ReportTable:
