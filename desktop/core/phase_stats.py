@@ -23,7 +23,8 @@ class PhaseRow(NamedTuple):
     ``coefficients`` are ascending powers of (t - start_s), degree + 1 of them; ``error`` is the local L2
     error in processors * sqrt(s) and ``rms`` = error / sqrt(duration) the same as a deviation in processors;
     ``mean``, ``min``, ``max`` and ``work_s`` (processor-seconds) are the curve's own, not the fit's;
-    ``name`` is what it is called, if anything; ``efficiency`` is mean / capacity, 0 when the capacity is 0.
+    ``name`` is what it is called, if anything; ``efficiency`` is mean / capacity, 0 when the capacity is 0,
+    NaN where levels are no parts of it.
     """
 
     start_s: float
@@ -52,6 +53,8 @@ def phase_table(curve: StepCurve, fit: PhaseFit) -> list[PhaseRow]:
     # The constant Legendre coefficient of a best polynomial is the mean, whatever its degree.
     mean = fit.coefficients[:, 0]
     efficiency = mean / curve.capacity if curve.capacity else np.zeros(fit.n)
+    if not curve.quantity.counted:
+        efficiency = np.full(fit.n, np.nan)
     rms = fit.error / np.sqrt(fit.duration)
     work = mean * fit.duration
     breaks, degree = fit.breaks.tolist(), fit.degree.tolist()
