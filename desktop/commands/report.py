@@ -13,13 +13,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from desktop.commands.asked import add_model, add_span, adder, check_budget, span_of
+from desktop.commands.asked import add_curve, add_model, add_span, adder, check_budget, span_of
 from desktop.commands.terminal import outcome, show, terminal_progress
 from desktop.core.labels import ACTIVITIES
 from desktop.progress import Progress, Share
 
 if TYPE_CHECKING:
     from desktop.core.contrast import Contrast, Phased
+    from desktop.data.curves import DEFAULT
     from desktop.data.material import Subject
     from desktop.data.store import TraceStore
     from desktop.data.utilization import Rules
@@ -64,6 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     clocks("--repaired", "repair them whatever the format")
     add("--json", "one JSON object on standard output")
     add_model(parser, "phases (default: the suggested number)", "; a project says it itself")
+    add_curve(parser)
     add_span(parser)
 
 
@@ -186,7 +188,7 @@ def _of_project(
     from desktop.workbench.presenting import subject
 
     asked = (options.n, options.model, options.lock, options.breaks, options.computing, options.classify)
-    if any(asked) or options.degrees or options.as_recorded or options.repaired:
+    if options.curve or any(asked) or options.degrees or options.as_recorded or options.repaired:
         raise ValueError("a project says its fits and rules itself, leave out the words that do")
     workspace = read_workspace(options.file)
     runs = workspace.runs
@@ -234,6 +236,7 @@ def _of_trace(options: argparse.Namespace, span: tuple[float, float] | None, pro
         breaks=tuple(sorted(options.breaks)) or (None if options.degrees is None else ()),
         degrees=options.degrees,
         limit=span,
+        curve=options.curve or DEFAULT,
     )
 
 

@@ -389,7 +389,7 @@ def _metric_quantity(store: TraceStore, kind: str, name: str) -> CurveQuantity:
     about = about_metric(store, name)
     unit = PHYSICAL.get(about.unit, about.unit)
     rate = _is_rate(kind, about)
-    per = f"{unit or 1}/s" if rate else unit
+    per = f"{unit}/s" if rate else unit
     said = f"{name}, mean" if kind == "metric-mean" else f"{name} per second" if rate else name
     return CurveQuantity(said, said, per, per, counted=False, physical=unit in ("", *PHYSICAL) and bool(per))
 

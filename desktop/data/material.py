@@ -24,6 +24,7 @@ from desktop.core.phase_stats import PhaseRow, phase_table
 from desktop.core.phases import PhaseFit, Sweep, fit_breaks
 from desktop.core.selection import Suggestion, at_events, search
 from desktop.data.consistency import doubt
+from desktop.data.curves import DEFAULT, build_curve
 from desktop.data.events import Activity
 from desktop.data.message_filter import MessageFilter
 from desktop.data.naming import location_labels, location_name
@@ -78,7 +79,8 @@ class Subject:
     on the curve; `names`: what regions are called instead. `limit`: the only range of time (seconds) that is
     analysed, None for the whole run. `pure`: fits and suggestion by the curve alone;
     `phase_names`: what phases are called by the user, each by a time inside of it (s). `store` None: there is
-    nothing to draw yet.
+    nothing to draw yet. `curve`: the one that is fitted, and `tracks` those drawn below it, as
+    `desktop.data.curves` has them.
     """
 
     store: TraceStore | None
@@ -94,6 +96,8 @@ class Subject:
     limit: tuple[float, float] | None = None
     pure: bool = False
     phase_names: tuple[tuple[float, str], ...] = ()
+    curve: str = "computing"
+    tracks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,6 +155,7 @@ class Material:
     `sweep`, `suggestion` and `bars` are None where they are not known (a source that is a curve has no
     timeline); `contrast` where the run is not compared with others. `locked`: breakpoints that are held, and
     `limit`: what alone is analysed (seconds); `doubt`: how much of the curve may be wrong, in words.
+    `tracks`: curves drawn below.
     """
 
     title: str
@@ -166,6 +171,7 @@ class Material:
     locked: tuple[float, ...] = ()
     limit: tuple[float, float] | None = None
     doubt: str = ""
+    tracks: tuple[StepCurve, ...] = ()
 
     @property
     def by_hand(self) -> PhaseFit | None:
@@ -212,7 +218,9 @@ def gather(
     if store is None:
         raise ValueError(f"the trace of {subject.title} is not open")
     use = build(store, rules, Share(progress, 0, 0.4))
-    curve = use.curve() if subject.limit is None else use.curve().window(*subject.limit)
+    curve = build_curve(store, use, subject.curve, Share(progress, 0.4, 0.4))
+    if subject.limit is not None:
+        curve = curve.window(*subject.limit)
     progress.step(0.4, 1, "fitting every n")
     known, found = None, structure(store, use, progress)
     if not subject.pure:
@@ -245,7 +253,7 @@ def gather(
     gathered = Material(
         title=subject.title,
         curve=curve,
-        stack=stack(use, subject.limit),
+        stack=stack(use, subject.limit) if subject.curve == DEFAULT else {"computing": curve},
         fit=fit,
         rows=tuple(phase_table(curve, fit)),
         sweep=swept,
@@ -265,7 +273,10 @@ def gather(
         doubt=lost.short if (lost := doubt(store)) else "",
     )
     progress.step(1, 1)
-    return gathered, use
+    tracks = [build_curve(store, use, name) for name in subject.tracks]
+    if subject.limit is not None:
+        tracks = [track.window(*subject.limit) for track in tracks]
+    return replace(gathered, tracks=tuple(tracks)), use
 
 
 def stack(use: Utilization, limit: tuple[float, float] | None = None) -> dict[str, StepCurve]:

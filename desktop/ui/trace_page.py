@@ -38,6 +38,7 @@ from PySide6.QtWidgets import (
 )
 
 from desktop import resources
+from desktop.core.quantity import PROCESSORS
 from desktop.core.units import digits, format_number, instant, quantity, scaled, signed, time_scale
 from desktop.data.naming import run_name
 from desktop.data.tables import holds_measurements
@@ -467,6 +468,8 @@ class TracePage(Page):
             self.timeline.view.set_annotations(new.project.annotations, locations)
         if new.project.names != old.project.names:
             self.timeline.set_names(new.project.names)
+        if afresh or new.tracks != old.tracks:
+            self.curve_view.set_tracks([curve for _, curve in new.tracks])
         if new.boundaries != old.boundaries:
             for plot in (self.curve_view, self.timeline.view):
                 plot.set_boundaries(new.boundaries)
@@ -570,7 +573,12 @@ class TracePage(Page):
             return
         if math.isnan(time_s):
             curve = run.curve
+            of = curve.quantity
             text = "{0}, on average {1} of {2:g} processors computing ({3:.0f} %)"
+            if of != PROCESSORS:
+                text = f"{of.name}: {{0}}, on average {{1}} {of.unit}".rstrip()
+            if of != PROCESSORS and of.counted:
+                text = f"{of.name}: {{0}}, on average {{1}} of {{2:g}} {of.unit} ({{3:.0f}} %)"
             if run.limit is not None:
                 text = f"analysed: {text}"
             self._cursor_text.setText(
@@ -593,6 +601,10 @@ class TracePage(Page):
             f"{instant(time_s, b - a)}   {number(found.level)} of {run.curve.capacity:g} processors "
             "at this instant"
         )
+        of = run.curve.quantity
+        if of != PROCESSORS:
+            all_ = f" of {run.curve.capacity:g}" if of.counted else ""
+            text = f"{instant(time_s, b - a)}   {of.name} {number(found.level)}{all_} {of.unit}".rstrip()
         if found.phase is not None:
             left = signed(found.level - found.fit)
             text += f"   phase {found.phase + 1}: fit {number(found.fit)}, residual {left}"

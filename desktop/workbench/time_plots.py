@@ -20,8 +20,9 @@ from desktop.core.envelope import Columns, envelope
 from desktop.core.labels import ACTIVITIES
 from desktop.core.matching import NONE
 from desktop.core.pieces import Breakpoints, breakpoints, residual, visible
+from desktop.core.quantity import PROCESSORS, CurveQuantity
 from desktop.core.ticks import Ticks
-from desktop.core.units import format_number
+from desktop.core.units import common, format_number
 from desktop.workbench import levels as heights
 from desktop.workbench.levels import AT_FIRST, Heights, Levels, limits, line_heights, residual_reach, share
 
@@ -45,8 +46,8 @@ WORDS = {
     "residual axis": "Residual",
     "residual": "Curve − fit, mean",
     "rms": "± r.m.s. of each phase",
-    "epsilon": "ε = {0} processors·√s",
-    "phase error": "phase {0}: r.m.s. {1} processors, local error {2} processors·√s",
+    "epsilon": "ε = {0} {1}",
+    "phase error": "phase {0}: r.m.s. {1} {3}, local error {2} {4}",
     "location": "Location",
     "rank": "Rank",
     "message": "Message",
@@ -65,6 +66,8 @@ WORDS = {
 }
 #: Lines of text and widths of a label that a tick takes of its axis.
 _LINES, _LABELS = 1.9, 1.5
+#: Height of a curve below the one that is fitted, as a part of that.
+TRACK = 0.3
 #: Room around the number of a phase, in heights of text.
 _AROUND = 0.3
 
@@ -328,7 +331,7 @@ class PlotData:
 @dataclass(frozen=True, eq=False)
 class RunData:
     """What a plot of one run is made of. `shown`: the activities that are drawn, None: all that are known;
-    computing alone is drawn with its extremes."""
+    computing alone is drawn with its extremes. `tracks`: curves below it."""
 
     curve: StepCurve
     stack: Mapping[str, StepCurve] = field(default_factory=dict)
@@ -339,6 +342,12 @@ class RunData:
     limit: tuple[float, float] | None = None
     doubt: str = ""
     levels: Levels = AT_FIRST
+    tracks: tuple[StepCurve, ...] = ()
+
+    @property
+    def plain(self) -> bool:
+        """Whether the curve is the utilization."""
+        return self.curve.quantity == PROCESSORS
 
     def heights(self, a: float, b: float, line: tuple[float, float] | None = None) -> Heights:
         """What it needs of an upright axis where the times from `a` to `b` are seen. `line`: its
@@ -346,7 +355,8 @@ class RunData:
         env = envelope(self.curve)
         least, most, _ = env.range(-math.inf, math.inf)
         low, high, _ = env.range(a, b)
-        return Heights(self.curve.capacity, least, most, *(line or line_heights(self.curve)), low, high)
+        line = line or line_heights(self.curve)
+        return Heights(self.curve.capacity, least, most, *line, low, high, self.curve.quantity.unit)
 
 
 def column_times(curve: StepCurve, a: float, b: float, count: int) -> Floats:
@@ -368,7 +378,33 @@ def time_axis(a: float, b: float, say: Words) -> AxisData:
 
 def level_axis(run: RunData, known: Heights, say: Words) -> AxisData:
     low, high = limits(run.levels, known)
-    return AxisData(say("processors"), low, high, log=run.levels.log, whole=True, top=run.curve.capacity)
+    of = run.curve.quantity
+    if of.counted:
+        title, top = say.name("processors", of.axis), run.curve.capacity
+        return AxisData(title, low, high, log=run.levels.log, whole=True, top=top)
+    return replace(quantity_axis(of, low, high, say.name("processors", of.axis)), log=run.levels.log)
+
+
+def quantity_axis(of: CurveQuantity, low: float, high: float, title: str) -> AxisData:
+    """An axis of levels in their unit, with a prefix where it takes one."""
+    most = max(abs(low), abs(high))
+    if of.physical:
+        found = common((most,), of.unit)
+        return AxisData(title, low, high, found.symbol, 1 / found.factor)
+    return AxisData(title, low, high, "" if of.axis.lower().startswith(of.unit) else of.unit)
+
+
+def track_lane(curve: StepCurve, x: Floats, say: Words, key: str) -> LaneData:
+    """A curve of its own below the one that is fitted, from 0 or its least level to its largest of all."""
+    least, most, _ = envelope(curve).range(-math.inf, math.inf)
+    of = curve.quantity
+    low, high = min(least, 0.0), max(most, 0.0, curve.capacity if of.counted else 0.0)
+    high = high if high > low else low + 1.0
+    room = (high - low) * heights.ROOM
+    axis = quantity_axis(of, low - room * (low < 0), high + room, say.name(f"{key} axis", of.axis))
+    axis = replace(axis, whole=of.counted, top=curve.capacity if of.counted else None)
+    series = SeriesData("computing", x, envelope(curve).columns(x), "filled")
+    return LaneData(axis, (series,), entries=(LegendData(say.name(key, of.name), "computing"),), part=TRACK)
 
 
 def percent_axis(axis: AxisData, capacity: float, say: Words) -> AxisData:
@@ -388,6 +424,10 @@ def stack_lane(run: RunData, x: Floats, known: Heights, shown: Iterable[str], sa
     series = (SeriesData(name, x, envelope(run.stack[name]).columns(x), "stacked") for name in drawn)
     fitted = run.fit is not None and "computing" in drawn
     return LaneData(level_axis(run, known, say), tuple(series), fitted=fitted)
+
+
+def _short(of: CurveQuantity) -> dict[str, Any]:
+    return {} if of.physical else {"unit": of.short}
 
 
 def residual_lane(
@@ -419,11 +459,12 @@ def residual_lane(
     ]
     if run.phase is not None and 0 <= run.phase < rms.size:
         error = fit.error[run.phase]
-        note = say("phase error", run.phase + 1, *map(format_number, (float(rms[run.phase]), float(error))))
+        numbers = map(format_number, (float(rms[run.phase]), float(error)))
+        note = say("phase error", run.phase + 1, *numbers, curve.quantity.unit, curve.quantity.of_error)
     else:
-        note = say("epsilon", format_number(float(fit.epsilon)))
+        note = say("epsilon", format_number(float(fit.epsilon)), curve.quantity.of_error)
     return LaneData(
-        AxisData(say("residual axis"), -top, top, "proc"),
+        replace(quantity_axis(curve.quantity, -top, top, say("residual axis")), **_short(curve.quantity)),
         (series,),
         zero=True,
         spread=Spread(ends[0], ends[1], rms[show]),
@@ -438,10 +479,11 @@ def run_legend(
     """Of the curve, or of what is stacked (`shown`: of the known activities, None: all); `exact`: there are
     no extremes to be seen."""
     known = [name for name in ACTIVITIES if name in run.stack]
-    alone = shown == frozenset({"computing"}) or not known
+    alone = shown == frozenset({"computing"}) or not known or (not run.plain and known == ["computing"])
     entries = [LegendData(say(name), name, name, shown is None or name in shown) for name in known]
     if alone:
-        entries[:1] = [LegendData(say("computing"), "computing", "computing" if known else "")]
+        named = say("computing") if run.plain else say.name("computing", run.curve.quantity.name)
+        entries[:1] = [LegendData(named, "computing", "computing" if known else "")]
         if not exact:
             entries.insert(1, LegendData(say("extremes"), "extremes"))
     fit = run.fit
@@ -544,7 +586,7 @@ def figure_plot(
     title = say.name("title", f"{FIGURES[figure]}: {material.title}")
     run = RunData(
         material.curve, material.stack, material.fit, material.locked, phase, material.marks, material.limit,
-        material.doubt, levels,
+        material.doubt, levels, material.tracks,
     )  # fmt: skip
     a, b = seen_span(run.curve, span)
     axis = time_axis(a, b, say)
@@ -565,7 +607,17 @@ def figure_plot(
     else:
         lane = curve_lane(run, column_times(run.curve, a, b, columns), known, say)
         legend = run_legend(run, say, exact=lane.exact, shown=frozenset({"computing"}))
+        lanes = [lane, *track_lanes(run, a, b, columns, say)]
+        return run_plot(figure, run, axis, lanes, legend, title=title, known=known)
     return run_plot(figure, run, axis, [lane], legend, title=title, known=known)
+
+
+def track_lanes(run: RunData, a: float, b: float, columns: int, say: Words) -> list[LaneData]:
+    """The curves below, each over its own steps or in so many columns."""
+    return [
+        track_lane(curve, column_times(curve, a, b, columns), say, f"track {k}")
+        for k, curve in enumerate(run.tracks, 1)
+    ]
 
 
 def seen_span(curve: StepCurve, span: tuple[float, float] | None) -> tuple[float, float]:
