@@ -66,6 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--json", "one JSON object on standard output")
     add_model(parser, "phases (default: the suggested number)", "; a project says it itself")
     add_curve(parser)
+    add("--track KIND[:NAME]", "a curve to be drawn below (repeat it)", action="append", default=[])
     add_span(parser)
 
 
@@ -188,7 +189,8 @@ def _of_project(
     from desktop.workbench.presenting import subject
 
     asked = (options.n, options.model, options.lock, options.breaks, options.computing, options.classify)
-    if options.curve or any(asked) or options.degrees or options.as_recorded or options.repaired:
+    asked += (options.curve, options.track, options.degrees, options.as_recorded, options.repaired)
+    if any(asked):
         raise ValueError("a project says its fits and rules itself, leave out the words that do")
     workspace = read_workspace(options.file)
     runs = workspace.runs
@@ -237,6 +239,7 @@ def _of_trace(options: argparse.Namespace, span: tuple[float, float] | None, pro
         degrees=options.degrees,
         limit=span,
         curve=options.curve or DEFAULT,
+        tracks=tuple(options.track),
     )
 
 

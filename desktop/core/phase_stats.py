@@ -10,6 +10,7 @@ import numpy as np
 from desktop.core.curve import StepCurve
 from desktop.core.envelope import envelope
 from desktop.core.phases import PhaseFit
+from desktop.core.quantity import PROCESSORS, CurveQuantity
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -75,11 +76,22 @@ def phase_frame(rows: Sequence[PhaseRow], fit: PhaseFit) -> DataFrame:
     return frame(_fields(), _columns(rows, fit))
 
 
-def phase_arrays(rows: Sequence[PhaseRow], fit: PhaseFit) -> ArrayTable:
-    """`phase_frame` without pandas."""
-    from desktop.core.frames import array_table
+def phase_arrays(
+    rows: Sequence[PhaseRow],
+    fit: PhaseFit,
+    of: CurveQuantity = PROCESSORS,
+    means: Sequence[tuple[StepCurve, str]] = (),
+) -> ArrayTable:
+    """`phase_frame` without pandas, in the units of what the curve counts. `means`: curves whose means over
+    each phase are a column each, with its name."""
+    from desktop.core.frames import ArrayTable, array_table
 
-    return array_table(_fields(), _columns(rows, fit))
+    found = array_table(_fields(), _columns(rows, fit))
+    values, units = dict(found.values), {name: of.per(unit) for name, unit in found.units.items()}
+    for curve, name in means:
+        values[name] = envelope(curve).columns(fit.breaks).mean
+        units[name] = curve.quantity.short
+    return ArrayTable(values, units)
 
 
 def _fields() -> tuple[Field, ...]:

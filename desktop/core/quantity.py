@@ -22,15 +22,29 @@ class CurveQuantity:
     counted: bool = True
     physical: bool = False
 
-    @property
-    def of_time(self) -> str:
-        """Unit of an integral over time, in seconds."""
-        return f"{self.short}·s".lstrip("·")
+    def per(self, unit: str) -> str:
+        """A unit that is said of processors, as ``"proc·√s"`` or ``"proc/s"``, of these levels.
+
+        >>> CurveQuantity(short="J/s").per("proc·s"), CurveQuantity(short="B").per("proc·√s")
+        ('J', 'B·√s')
+        """
+        of, rest = self.short, unit.removeprefix("proc")
+        if rest == unit:
+            return unit
+        if of.endswith("/s") and rest:
+            return {"·s": of[:-2], "·√s": f"{of[:-2]}/√s", "/s": f"{of}²", "/s²": f"{of}³"}[rest]
+        return (of + rest).lstrip("·")
 
     @property
     def of_error(self) -> str:
-        """Unit of an L2 norm."""
-        return f"{self.unit}·√s".lstrip("·")
+        """Unit of an L2 norm, in words."""
+        return f"{self.unit}·√s" if self.unit != self.short else self.per("proc·√s")
+
+    @property
+    def of_squares(self) -> str:
+        """Unit of an integral of squares."""
+        unit = f"({self.short})" if "/" in self.short else self.short
+        return f"{unit}²·s".lstrip("²·") if self.short else "s"
 
 
 #: Of the utilization curve.

@@ -188,8 +188,7 @@ def _activity(activity: Activity) -> Callable[[Asked, str, CurveQuantity], StepC
 
 def _has(activity: Activity) -> Callable[[TraceStore], list[str]]:
     def names(store: TraceStore) -> list[str]:
-        # What the default rules find none of, others may have made.
-        return [""] if any(row[activity] for row in store.totals) or not store.totals else []
+        return [""] if any(row[activity] for row in store.totals) else []
 
     return names
 

@@ -404,6 +404,7 @@ class TracePage(Page):
         view.classToggled.connect(bench.toggle_class)
         view.levelsChanged.connect(lambda _: self.levels_changed())
         view.noteAsked.connect(self.desk.annotate)
+        view.curvesAsked.connect(self.choose_curves)
         rows = self.timeline.view
         for plot in (view, rows):
             plot.noteActivated.connect(self._edit_note)
@@ -782,6 +783,12 @@ class TracePage(Page):
         """The timeline under the curve, if the trace has any."""
         self.settings.timeline_shown = shown
         self._place_timeline()
+
+    def choose_curves(self) -> None:
+        """Ask which curve is fitted, and which are drawn below it."""
+        from desktop.ui.curves import CurvesDialog
+
+        CurvesDialog(self.workbench, self).open()
 
     def find_region(self) -> None:
         """Ask for the name of a region."""

@@ -100,6 +100,7 @@ class CurveView(TimePlot):
     classToggled = Signal(str)
     noteAsked = Signal(float)
     noteActivated = Signal(int)
+    curvesAsked = Signal()
     levelsChanged = Signal(object)  # how levels are shown, by a gesture: `desktop.workbench.levels.Levels`
 
     def __init__(self, navigation: Navigation | None = None, parent: QWidget | None = None) -> None:
@@ -787,8 +788,11 @@ class CurveView(TimePlot):
 
     def _paint_upright(self, painter: QPainter, rect: LaneBox, axis: AxisOf, *, right: bool = False) -> None:
         painter.setFont(self.font())
-        ticks = axis.upright(rect.rect.height(), self.fontMetrics().height())
-        scales.level_axis(painter, rect, ticks, self._theme, axis.words, self.height(), right=right)
+        metrics, high = self.fontMetrics(), rect.rect.height()
+        ticks, words = axis.upright(high, metrics.height()), axis.words
+        if words != axis.title and metrics.horizontalAdvance(words) > high + 2 * title_reach(high):
+            words = axis.unit  # the legend says the rest
+        scales.level_axis(painter, rect, ticks, self._theme, words, self.height(), right=right)
 
     def _paint_levels(self, painter: QPainter, rect: QRectF) -> None:
         if self._plot is not None:
@@ -1272,6 +1276,7 @@ class CurveView(TimePlot):
         for action in (remove, lock):
             action.setEnabled(near is not None)
         menu.addAction("A&nnotate here…", lambda: self.noteAsked.emit(t))
+        menu.addAction("&Curves…", self.curvesAsked.emit)
         menu.addSeparator()
         to_phase = menu.addAction("&Zoom to phase", lambda: self._zoom_to_phase(t))
         to_phase.setEnabled(self._phase_span(t) is not None)
