@@ -188,8 +188,8 @@ def _of_project(
     from desktop.workbench.limiting import limited
     from desktop.workbench.presenting import subject
 
-    asked = (options.n, options.model, options.lock, options.breaks, options.computing, options.classify)
-    asked += (options.curve, options.track, options.degrees, options.as_recorded, options.repaired)
+    asked = [options.n, options.model, options.lock, options.breaks, options.computing, options.classify]
+    asked += [options.curve, options.track, options.degrees, options.as_recorded, options.repaired]
     if any(asked):
         raise ValueError("a project says its fits and rules itself, leave out the words that do")
     workspace = read_workspace(options.file)

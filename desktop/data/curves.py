@@ -22,6 +22,7 @@ from desktop.core.stepping import over_locations, stretches
 from desktop.data.classify import is_communication, region_activity
 from desktop.data.events import Activity, MetricAbout
 from desktop.data.matching import match_messages
+from desktop.data.naming import location_name
 from desktop.data.store import TraceStore
 from desktop.data.utilization import Utilization, inside
 from desktop.errors import CurveError
@@ -226,15 +227,25 @@ def _communication(asked: Asked, _: str, quantity: CurveQuantity) -> StepCurve:
     return _within(asked, _communicating(asked.store), asked.there("cpu"), quantity)
 
 
+STREAMS = CurveQuantity("Streams busy", "Streams", "streams", "streams")
+
+
 def _stream_names(store: TraceStore) -> list[str]:
     return [""] if any(at.kind == "accelerator" and at.first is not None for at in store.locations) else []
 
 
-def _streams(asked: Asked, _: str, quantity: CurveQuantity) -> StepCurve:
-    """A stream is busy in any region in which it does not wait."""
-    quiet = (Activity.IDLE, Activity.UNMEASURED)
-    busy = _regions_where(asked.store, lambda i: region_activity(asked.store.regions[i]) not in quiet)
-    return _within(asked, busy, asked.there("accelerator"), quantity)
+def _each_stream(store: TraceStore) -> list[str]:
+    found = (at for at in store.locations if at.kind == "accelerator" and at.first is not None)
+    return list(dict.fromkeys(map(location_name, found)))
+
+
+def _streams(asked: Asked, name: str, quantity: CurveQuantity) -> StepCurve:
+    """A stream is busy in any region in which it does not wait. Of all, or of those of a name."""
+    store, quiet = asked.store, (Activity.IDLE, Activity.UNMEASURED)
+    busy = _regions_where(store, lambda i: region_activity(store.regions[i]) not in quiet)
+    streams = asked.there("accelerator")
+    wanted = [i for i in streams if not name or location_name(store.locations[i]) == name]
+    return _within(asked, busy, wanted, quantity)
 
 
 def _region_names(store: TraceStore) -> list[str]:
@@ -537,7 +548,14 @@ KINDS: dict[str, Kind] = {
         "Accelerator streams busy",
         _stream_names,
         _streams,
-        _said(name="Streams busy", axis="Streams", unit="streams", short="streams"),
+        lambda *_: STREAMS,
+        "no stream of an accelerator is recorded",
+    ),
+    "stream": Kind(
+        "Stream {} busy",
+        _each_stream,
+        _streams,
+        lambda _, __, name: replace(STREAMS, name=name),
         "no stream of an accelerator is recorded",
     ),
     "region": Kind("Processors in {}", _region_names, _region, _region_quantity, "no region is entered"),

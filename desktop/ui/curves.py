@@ -61,7 +61,7 @@ class CurvesDialog(Dialog):
     def _fill(self, shown: Snapshot) -> None:
         curves: Sequence[dict[str, str]] = [] if shown.document is None else shown.document.info["curves"]
         for one in curves:
-            unit = f"   ({one['unit']})" if one["unit"] not in ("", "processors") else ""
+            unit = f" ({one['unit']})" if one["unit"] not in ("", "processors") else ""
             item = QListWidgetItem(printable(f"{one['title']}{unit}"))
             item.setData(_CURVE, one["curve"])
             item.setToolTip(printable(one["curve"]))

@@ -123,7 +123,7 @@ class AxisData:
     def words(self) -> str:
         """Its title with the unit of its labels."""
         unit = ticks.time_unit(self.high - self.low, self.asked)[1] if self.time else self.unit
-        return f"{self.title} ({unit})" if unit else self.title
+        return f"{self.title} ({unit})" if unit and self.title else self.title
 
     def across(self, length: float, width: Measure) -> Ticks:
         """Ticks of a level axis so long, whose labels are so wide."""
@@ -401,10 +401,12 @@ def track_lane(curve: StepCurve, x: Floats, say: Words, key: str) -> LaneData:
     low, high = min(least, 0.0), max(most, 0.0, curve.capacity if of.counted else 0.0)
     high = high if high > low else low + 1.0
     room = (high - low) * heights.ROOM
-    axis = quantity_axis(of, low - room * (low < 0), high + room, say.name(f"{key} axis", of.axis))
-    axis = replace(axis, whole=of.counted, top=curve.capacity if of.counted else None)
+    axis = quantity_axis(of, low - room * (low < 0), high + room, of.axis)
+    # Its name would be higher than it is.
+    axis = replace(axis, title="", whole=of.counted, top=curve.capacity if of.counted else None)
     series = SeriesData("computing", x, envelope(curve).columns(x), "filled")
-    return LaneData(axis, (series,), entries=(LegendData(say.name(key, of.name), "computing"),), part=TRACK)
+    name = f"{of.name} ({axis.unit})" if axis.unit else of.name
+    return LaneData(axis, (series,), note=say.name(key, name), part=TRACK)
 
 
 def percent_axis(axis: AxisData, capacity: float, say: Words) -> AxisData:
@@ -583,7 +585,10 @@ def figure_plot(
             )
 
         return comparison(material.contrast, how or Comparing(), times, say)
-    title = say.name("title", f"{FIGURES[figure]}: {material.title}")
+    shows = FIGURES[figure]
+    if figure == "curve" and material.curve.quantity != PROCESSORS:
+        shows = f"{material.curve.quantity.name} and its phases"
+    title = say.name("title", f"{shows}: {material.title}")
     run = RunData(
         material.curve, material.stack, material.fit, material.locked, phase, material.marks, material.limit,
         material.doubt, levels, material.tracks,

@@ -199,9 +199,15 @@ def open_source(source: Path, options: OpenOptions, kept: Project | None, job: J
 
 
 def build_run(
-    store: Any, rules: Rules | None, key: SweepKey, job: Job, name: str = "computing"
+    store: Any,
+    rules: Rules | None,
+    key: SweepKey,
+    job: Job,
+    name: str = "computing",
+    like: TraceRun | None = None,
 ) -> tuple[TraceRun, Fits]:
-    """Curves and their summaries, and the first sweep, so that the window has a fit with the curve.
+    """Curves and their summaries, and the first sweep, so that the window has a fit with the curve. `like`: a
+    run of the trace, of which is taken what is the same.
 
     Raises
     ------
@@ -215,7 +221,9 @@ def build_run(
     from desktop.data.utilization import Rules, build
 
     rules = rules or Rules()
-    utilization = build(store, rules, job)
+    if like is not None and like.rules != rules:
+        like = None
+    utilization = build(store, rules, job) if like is None else like.utilization
     curve = build_curve(store, utilization, name, job)
     stack = {"computing": curve}
     for activity in list(ACTIVITIES)[1:] if curve is utilization.curve() else ():
@@ -227,7 +235,7 @@ def build_run(
     for drawn in stack.values():
         envelope(drawn)
     summarise(utilization.curve())
-    found = structure(store, utilization, job)
+    found = structure(store, utilization, job) if like is None or like.structure is None else like.structure
     run = TraceRun(rules, utilization, curve, stack, structure=found, doings=found.doings(curve), name=name)
     fits = Fits()
     begun = time.perf_counter()

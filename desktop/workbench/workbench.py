@@ -803,7 +803,9 @@ class Workbench(EditBench[Snapshot, Project]):
 
         def work(job: Job) -> tuple[tuple[TraceRun, Fits], tuple[TraceRun, Fits]]:
             whole = known if same else None
-            whole = whole or build_run(store, rules, key._replace(locked=()), job, name)
+            whole = whole or build_run(
+                store, rules, key._replace(locked=()), job, name, None if known is None else known[0]
+            )
             return whole, whole if limit is None else part_of(whole[0], limit, key, job)
 
         def done(built: tuple[tuple[TraceRun, Fits], tuple[TraceRun, Fits]], **more: Any) -> None:
@@ -888,7 +890,6 @@ class Workbench(EditBench[Snapshot, Project]):
             self._made = use, {}
         curves = self._made[1]
         missing = [name for name in asked if name not in curves]
-        shown = tuple((name, found) for name in asked if (found := curves.get(name)) is not None)
 
         def work(job: Job) -> dict[str, StepCurve | None]:
             from desktop.core.envelope import envelope
@@ -917,7 +918,8 @@ class Workbench(EditBench[Snapshot, Project]):
             self._tracking.submit("Building curves", work, done, self._failed)
         else:
             self._tracking.cancel()
-        return {"tracks": shown}
+        known = ((name, curves.get(name)) for name in asked)
+        return {"tracks": tuple((name, curve) for name, curve in known if curve is not None)}
 
     def _known(self, phases: PhaseSettings) -> PhaseFit | None:
         found = self._fits.single.get(phases)

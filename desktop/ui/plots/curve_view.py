@@ -619,9 +619,9 @@ class CurveView(TimePlot):
             axis, r = described.axis, box.rect
             ticks = axis.upright(r.height(), metrics.height())
             scales.level_axis(painter, box, ticks, self._theme, "", self.height())
-            unit = f" ({axis.unit})" if axis.unit else ""
-            name = f"{described.entries[0].words}{unit}"
-            name = metrics.elidedText(name, Qt.TextElideMode.ElideMiddle, max(int(r.width()) - 24, 1))
+            name = metrics.elidedText(
+                described.note, Qt.TextElideMode.ElideMiddle, max(int(r.width()) - 24, 1)
+            )
             box_ = QRectF(r.left() + 4, r.top() + 2, metrics.horizontalAdvance(name) + 8, metrics.height())
             ground = QColor(self._theme.background)
             ground.setAlpha(200)
