@@ -349,6 +349,16 @@ def test_modes_and_units_of_otf2(tmp_path: Path) -> None:
         assert rate.quantity.unit == "\N{MICRO SIGN}J/s"
 
 
+def test_a_store_without_what_metrics_mean_has_them_by_their_texts(tmp_path: Path) -> None:
+    """As imports wrote it before."""
+    with stored([[(0, ENTER, 0), (50, LEAVE, 0)]], samples=[[(1, 4.0)]], about=MetricAbout()) as store:
+        store.description.metrics.clear()
+        use = build(store)
+        asked = [one.curve for one in available(store)]
+        assert "metric:m" in asked and "metric:other" in asked
+        assert build_curve(store, use, "metric:m").at([5e-6]).tolist() == [4.0]
+
+
 def test_names_are_kept_apart_where_definitions_differ(tmp_path: Path) -> None:
     with stored([[(0, ENTER, 0), (50, LEAVE, 0)]], samples=[[(1, 1.0)]], about=MetricAbout("J")) as store:
         assert store.metrics == {"m": MetricAbout("J"), "other": MetricAbout()}

@@ -110,6 +110,7 @@ def test_units_follow_the_curve(qtbot: QtBot, window: TracePage) -> None:
     assert not any(title.startswith("Efficiency") for title in titles)
     assert titles[-1].startswith("PAPI_TOT_CYC per second")
     assert "Bytes in flight" in window._cursor_text.text()
+    assert window.chips.texts == ["fitted curve: bytes in flight"]
     shown = window.workbench.snapshot
     assert shown.fit is not None
     curve = dict(shown.tracks)[CYCLES]
@@ -117,7 +118,7 @@ def test_units_follow_the_curve(qtbot: QtBot, window: TracePage) -> None:
     for row, (a, b) in enumerate(ends):
         mean = float(table.text(row, table.columnCount() - 1))
         assert mean == pytest.approx(curve.window(a, b).mean, rel=1e-3)
-    window.workbench.set_curve("computing")
+    window.chips._end("curve")
     qtbot.waitUntil(lambda: not window.busy, timeout=60_000)
     titles = [table.headerData(k, Qt.Orientation.Horizontal) for k in range(table.columnCount())]
     assert any(title.startswith("Efficiency") for title in titles)
