@@ -92,10 +92,11 @@ def main(options: argparse.Namespace) -> int:
         use = utilization(store, options)
         curve = curve_asked(store, use, options)
         known = structure_events(store, use, curve, options)
+        part = use.curve().window(curve.start, curve.start + curve.duration)
         if options.max_n:
             _print_sweep(curve, options, known, in_doubt(store))
         else:
-            _print_phases(curve, options, known, structure(store, use).doings(curve), in_doubt(store))
+            _print_phases(curve, options, known, structure(store, use).doings(part), in_doubt(store))
         if not (options.json or options.csv):
             print_doubt(store)
         return outcome(store)
@@ -217,9 +218,10 @@ def print_phase_table(model: PhaseFit, phases: Sequence[PhaseRow], of: CurveQuan
     if model.model == "mixed":
         print("its epsilon weights the error of a constant by sqrt(2), of a line by sqrt(4/3) (section 5.1)")
     heads = ("", "start", "end", "length", "degree", "mean", "efficiency", "work proc*s", "error", "name")
+    wide = 8 if of.counted else 10
     if of.short != PROCESSORS.short:
         heads = (*heads[:7], "integral", *heads[8:])
-    print("{:>3}{:>11}{:>11}{:>11}  {:<10}{:>10}{:>12}{:>13}{:>11}  {}".format(*heads))
+    print("{:>3}{:>11}{:>11}{:>11}  {:<10}{:>{}}{:>12}{:>13}{:>11}  {}".format(*heads[:6], wide, *heads[6:]))
     columns = [
         column(values)
         for values in (
@@ -236,6 +238,6 @@ def print_phase_table(model: PhaseFit, phases: Sequence[PhaseRow], of: CurveQuan
         times = "".join(f"{column[index - 1]:>10}s" for column in columns)
         degree = DEGREES[row.degree]
         print(
-            f"{index:>3}{times}  {degree:<10}{row.mean:>10.4g}{share(row.efficiency):>12}"
+            f"{index:>3}{times}  {degree:<10}{row.mean:>{wide}.4g}{share(row.efficiency):>12}"
             f"{row.work_s:>13.4g}{row.error:>11.4g}  {row.name}".rstrip()
         )

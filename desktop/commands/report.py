@@ -20,7 +20,6 @@ from desktop.progress import Progress, Share
 
 if TYPE_CHECKING:
     from desktop.core.contrast import Contrast, Phased
-    from desktop.data.curves import DEFAULT
     from desktop.data.material import Subject
     from desktop.data.store import TraceStore
     from desktop.data.utilization import Rules
@@ -215,6 +214,7 @@ def _of_project(
 
 
 def _of_trace(options: argparse.Namespace, span: tuple[float, float] | None, progress: Progress) -> Subject:
+    from desktop.data.curves import DEFAULT
     from desktop.data.material import Subject
     from desktop.data.naming import run_name
     from desktop.data.opening import open_trace

@@ -227,7 +227,7 @@ def _communication(asked: Asked, _: str, quantity: CurveQuantity) -> StepCurve:
     return _within(asked, _communicating(asked.store), asked.there("cpu"), quantity)
 
 
-STREAMS = CurveQuantity("Streams busy", "Streams", "streams", "streams")
+STREAMS = CurveQuantity("Streams busy", "Streams", "streams", "str")
 
 
 def _stream_names(store: TraceStore) -> list[str]:

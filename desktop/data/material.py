@@ -247,7 +247,8 @@ def gather(
             fit = suggestion.fit(curve, swept)
         else:
             fit = at_events(curve, swept.fit(n), known, subject.locked)
-    names = phase_names(found.doings(curve), fit.breaks, subject.phase_names, subject.names)
+    part = use.curve() if subject.limit is None else use.curve().window(*subject.limit)
+    names = phase_names(found.doings(part), fit.breaks, subject.phase_names, subject.names)
     fit = replace(fit, names=names)
     progress.step(0.7, 1, "timeline")
     gathered = Material(

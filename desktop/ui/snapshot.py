@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from desktop.core.phases import PhaseFit
 
 
+# Many: what the window can be asked for, which callers name one by one.
 def snapshot(
     source: Any,
     output: str | Path,

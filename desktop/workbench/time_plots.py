@@ -385,13 +385,13 @@ def level_axis(run: RunData, known: Heights, say: Words) -> AxisData:
     return replace(quantity_axis(of, low, high, say.name("processors", of.axis)), log=run.levels.log)
 
 
-def quantity_axis(of: CurveQuantity, low: float, high: float, title: str) -> AxisData:
-    """An axis of levels in their unit, with a prefix where it takes one."""
+def quantity_axis(of: CurveQuantity, low: float, high: float, title: str, *, whole: bool = False) -> AxisData:
+    """An axis of levels in their unit, with a prefix where it takes one; `whole`: as numbers of things."""
     most = max(abs(low), abs(high))
     if of.physical:
         found = common((most,), of.unit)
         return AxisData(title, low, high, found.symbol, 1 / found.factor)
-    return AxisData(title, low, high, "" if of.axis.lower().startswith(of.unit) else of.unit)
+    return AxisData(title, low, high, "" if of.axis.lower().startswith(of.unit) else of.unit, whole=whole)
 
 
 def track_lane(curve: StepCurve, x: Floats, say: Words, key: str) -> LaneData:
@@ -773,11 +773,19 @@ def _level_axis(contrast: Contrast, how: Comparing, say: Words) -> AxisData:
     placement = contrast.placement
     if placement.share:
         return AxisData(say("utilization"), *(how.levels or (0.0, 1.05)), "%", 100.0, whole=True)
+    of = _compared(contrast)
     if how.levels is not None:
-        return AxisData(say("processors"), *how.levels, whole=True)
+        return quantity_axis(of, *how.levels, say.name("processors", of.axis), whole=of.counted)
     low = min(float(envelope(c).nodes[-1, 0]) for c in placement.curves)
     high = max(max(c.capacity, float(envelope(c).nodes[-1, 1])) for c in placement.curves)
-    return AxisData(say("processors"), min(low, 0.0), (high if high > 0 else 1.0) * 1.05, whole=True)
+    ends = min(low, 0.0), (high if high > 0 else 1.0) * 1.05
+    return quantity_axis(of, *ends, say.name("processors", of.axis), whole=of.counted)
+
+
+def _compared(contrast: Contrast) -> CurveQuantity:
+    """What the curves of all runs count; of different things their bare levels."""
+    found = {run.curve.quantity for run in contrast.alignment.runs}
+    return found.pop() if len(found) == 1 else CurveQuantity("Level", "Level", "", "", counted=False)
 
 
 def _in_phases(contrast: Contrast, run: int, c: Columns, x: Floats) -> NDArray[np.bool_]:
@@ -795,7 +803,7 @@ def _difference_lane(
     contrast: Contrast, how: Comparing, times: Callable[[StepCurve], Floats], say: Words
 ) -> LaneData:
     alignment, placement = contrast.alignment, contrast.placement
-    reference = alignment.reference
+    reference, of = alignment.reference, _compared(contrast)
     series = []
     for k, apart in enumerate(placement.differences):
         if apart is None:
@@ -814,11 +822,12 @@ def _difference_lane(
     most = float(every.max(initial=0.0))
     if how.relative and most > 0:  # rare peaks run to the rim
         most = min(most, max(4 * float(np.quantile(every, 0.75)), 1.0))
-    unit = "%" if how.relative else "% pts" if placement.share else "proc"
-    factor = 1.0 if unit == "proc" else 100.0
+    unit = "%" if how.relative else "% pts" if placement.share else of.short
+    factor = 1.0 if unit == of.short else 100.0
     top = round_up(most * factor * 1.02) / factor if most > 0 else 1.0
     parts = []
     of_area = ("%" if placement.share else "proc") + ("" if placement.axis == "normalised" else "·s")
+    of_area = of.per(of_area)
     for run, areas in zip(alignment.runs, placement.areas, strict=True):
         if areas is not None:
             if of_area == "proc·s":  # with the prefix of the run's size

@@ -236,7 +236,9 @@ def build_run(
         envelope(drawn)
     summarise(utilization.curve())
     found = structure(store, utilization, job) if like is None or like.structure is None else like.structure
-    run = TraceRun(rules, utilization, curve, stack, structure=found, doings=found.doings(curve), name=name)
+    run = TraceRun(
+        rules, utilization, curve, stack, structure=found, doings=found.doings(utilization.curve()), name=name
+    )
     fits = Fits()
     begun = time.perf_counter()
     fits.sweeps[key] = swept = sweep_of(run, key, job)
@@ -261,7 +263,7 @@ def part_of(whole: TraceRun, limit: tuple[float, float], key: SweepKey, job: Job
     if curve.quantity == whole.utilization.curve().quantity:
         summarise(curve)
     found = whole.structure
-    doings = None if found is None else found.doings(curve)
+    doings = None if found is None else found.doings(whole.utilization.curve().window(*limit))
     run = TraceRun(whole.rules, whole.utilization, curve, stack, limit, whole, found, doings, whole.name)
     fits = Fits()
     key = key._replace(locked=tuple(t for t in key.locked if limit[0] < t < limit[1]))
