@@ -45,7 +45,6 @@ KERNELS = (
             "matching",
             "packing",
             "profile",
-            "replay",
             "spill",
             "utilization",
         ]

@@ -19,8 +19,19 @@ from desktop.resources import samples
 from tests.data_layer import archives
 
 KEYS = {
-    *("name", "level", *SINGLE, "ideal_s", "ideal_note", "activities", "concurrency", "roles", "regions"),
-    *("locations", "most_loaded", "idlest", "messages", "waiting_note", "note", "changes"),
+    *(
+        "name",
+        "level",
+        *SINGLE,
+        "ideal_s",
+        "ideal_note",
+        "activities",
+        "accounts",
+        "concurrency",
+        "roles",
+        "regions",
+    ),
+    *("locations", "most_loaded", "idlest", "messages", "waiting_note", "note", "changes", "causes"),
 }
 
 
@@ -74,6 +85,35 @@ def test_json_says_what_the_statistics_say(trace, capsys, tmp_path) -> None:  # 
         assert sum(step["share"] for step in part["concurrency"]) == pytest.approx(1)
         for place in part["locations"]:
             assert place["waiting_s"] + place["transfer_s"] == pytest.approx(place["communication_s"])
+            assert sum(place["accounts"].values()) == pytest.approx(part["duration_s"], rel=1e-12)
+            assert place["accounts"]["computing_s"] == pytest.approx(place["computing_s"])
+        causes, path = part["causes"], part["causes"]["critical_path"]
+        assert causes["waiting_s"] == pytest.approx(sum(place["waiting_s"] for place in part["locations"]))
+        for key in ("locations", "regions"):
+            waits = [row["waits_direct_s"] + row["waits_indirect_s"] for row in causes[key]]
+            assert sum(waits) == pytest.approx(causes["waiting_s"])
+            costs = [row["costs_short_term_s"] + row["costs_long_term_s"] for row in causes[key]]
+            assert sum(costs) == pytest.approx(causes["costs_s"])
+            assert sum(row["path_s"] for row in causes[key]) == pytest.approx(path["length_s"])
+        assert path["length_s"] == pytest.approx(part["duration_s"], abs=1e-9)
+        for one, other in pairwise(path["segments"]):
+            assert one["end_s"] == other["start_s"] and one["location"] != other["location"]
+        for name, seconds in part["accounts"].items():
+            assert sum(place["accounts"][name] for place in part["locations"]) == pytest.approx(seconds)
+        assert sum(part["accounts"].values()) == pytest.approx(part["duration_s"] * 6)
+
+
+def test_whom_everybody_waits_for_is_named_first(trace, capsys) -> None:  # type: ignore[no-untyped-def]
+    """The farm's rank 4 computes longest: rank 0 waits for it, and ranks 1 to 3 for rank 0."""
+    (run_,) = as_json(capsys, trace)["ranges"]
+    causes = run_["causes"]
+    assert causes["costs_s"] == pytest.approx(causes["waiting_s"]) and causes["unexplained_s"] == 0
+    first, second = causes["delays"][:2]
+    assert (first["location"], first["region"]) == (4, "(no region)")
+    costs = [one["short_term_s"] + one["long_term_s"] for one in (first, second)]
+    assert costs[0] > 0.9 * causes["waiting_s"] and costs[0] > 10 * costs[1]
+    code, out, _ = run(capsys, "stats", trace)
+    assert code == 0 and "rank 4 in (no region) made others wait" in out
 
 
 def test_rows_and_table_agree_with_json(trace, capsys) -> None:  # type: ignore[no-untyped-def]
@@ -85,11 +125,12 @@ def test_rows_and_table_agree_with_json(trace, capsys) -> None:  # type: ignore[
     for row, part in zip(rows, told["ranges"], strict=True):
         assert float(row["parallel_efficiency"]) == part["parallel_efficiency"]
         assert float(row["idle_s"]) == part["activities"]["idle_s"]
+        assert float(row["account_late_sender_s"]) == part["accounts"]["late_sender_s"] > 0
         assert int(row["messages_sent"]) == part["messages"]["sent"]
     assert rows[0]["start_s"] == "0.05"
     code, out, _ = run(capsys, "stats", *words)
     assert code == 0 and max(map(len, out.splitlines())) <= 100
-    assert "what changed from phase 1 to phase 2" in out
+    assert "what changed from phase 1 to phase 2" in out and "Late receiver" in out
     for part in told["ranges"]:
         assert f"{100 * part['parallel_efficiency']:.1f}%" in out
 

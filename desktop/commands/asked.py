@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from desktop import stopping
 from desktop.commands.terminal import terminal_progress
 from desktop.core.labels import DEFAULT_MODEL, MODELS
 
@@ -42,11 +44,14 @@ def add_formats(parser: argparse.ArgumentParser, *, csv: bool) -> None:
         add("--csv", "comma-separated rows on standard output")
 
 
-def add_model(parser: argparse.ArgumentParser, n: str = "", more: str = "") -> None:
-    """-n, if it is said what it is, and --model."""
+def add_model(parser: argparse.ArgumentParser, n: str = "", more: str = "", *, seconds: bool = False) -> None:
+    """-n, if it is said what it is, --model, and --seconds if asked for."""
     if n:
         adder(parser)("-n N", n, type=positive)
     adder(parser)("--model", f"default {DEFAULT_MODEL}{more}", choices=MODELS)
+    if seconds:
+        words = "period of periodic phases, time constant of saturation, in s (default: searched)"
+        adder(parser)("--seconds S", words, type=float)
 
 
 def add_span(parser: argparse.ArgumentParser) -> None:
@@ -93,7 +98,9 @@ def settle(options: argparse.Namespace) -> None:
     from desktop.workbench.model import PhaseSettings, Project
 
     n, model = getattr(options, "n", None), getattr(options, "model", None)
-    free = PhaseSettings(model or DEFAULT_MODEL, n or 1)
+    free = PhaseSettings(model or DEFAULT_MODEL, n or 1, seconds=getattr(options, "seconds", None))
+    if free.seconds is not None and free.problem():
+        raise ValueError(f"--{free.problem()}")
     options.trace, options.rules, options.phases, options.project = options.file, None, free, False
     options.kept = Project()
     if not is_project(options.file):
@@ -190,12 +197,29 @@ def fit_as_asked(curve: StepCurve, options: argparse.Namespace, known: Landmarks
 
     phases = options.phases
     if phases.breaks is not None:
-        found = fit_breaks(curve, phases.breaks, phases.model, degrees=phases.degrees)
+        found = fit_breaks(curve, phases.breaks, phases.model, degrees=phases.degrees, basis=phases.basis)
         return replace(found, note=AS_SUGGESTED) if phases.suggested else found
-    found = fit(curve, phases.n, phases.model, locked=phases.locked)
+    found = fit(curve, phases.n, phases.model, locked=phases.locked, basis=phases.basis)
     return at_events(curve, found, known, phases.locked)
 
 
 def check_budget(model: str, n: int | None) -> None:
     if model == "budget" and n is not None and n < 2:
         raise ValueError("a budget of fewer than 2 parameters holds no phase, ask for -n 2 or more")
+
+
+def agree(options: argparse.Namespace, folder: Path, commands: Sequence[str]) -> None:
+    """Nothing is run before its commands were shown and agreed to."""
+    if options.yes:
+        return
+    print(f"This experiment runs, in {folder}:", file=sys.stderr)
+    for command in commands[:20]:
+        print(f"  {command}", file=sys.stderr)
+    if len(commands) > 20:
+        print(f"  ... and {len(commands) - 20} more of the kind", file=sys.stderr)
+    if not sys.stdin.isatty():
+        raise ValueError("nothing was run: read the commands above and say --yes")
+    with stopping.prompting():
+        answer = input("Run them? [y/N] ")
+    if answer.strip().lower() not in ("y", "yes"):
+        raise ValueError("nothing was run")

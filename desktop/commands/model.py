@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 import sys
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,23 +15,30 @@ from desktop.commands.terminal import DONE, LOSSY, picked, show, terminal_progre
 from desktop.progress import Progress
 
 if TYPE_CHECKING:
-    from desktop.core.factor_answers import FTest, Ranking
-    from desktop.core.factor_model import ModelFit
+    from desktop.core.factor_answers import FactorChoice, Ranking
+    from desktop.core.factor_intervals import FTest
+    from desktop.core.factor_model import Kind, ModelFit
     from desktop.data.tables import Selection, Table
-
-DEFAULT = ("1/p", "1/sqrt(p)")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of the command."""
     add = adder(parser)
     add("table TABLE", "CSV, TSV, .xlsx, NPB listing or a folder of them", type=Path)
-    add("--functions F,F", "functions of p, default 1/p,1/sqrt(p)")
+    add(
+        "--functions F,F",
+        "functions of p and of the problem size N; default: the best by AICc",
+    )
     kind = adder(parser.add_mutually_exclusive_group())
     kind("--joint", "work over speed, over all cells (default)")
     kind("--individual", "every code on every system by itself")
     add("--reference NAME", "system or code whose parameters are 1")
-    add("--response", choices=("t", "t'", "log"), default="t'")
+    add(
+        "--response",
+        "what is fitted; default: the one with the least AICc",
+        choices=("auto", "t", "t'", "log"),
+        default="auto",
+    )
     add("--repeats", choices=("points", "median", "minimum"), default="points")
     add("--positive", "let no parameter fall below zero")
     add("--all-pairs", "rank all pairs of the characteristic functions")
@@ -45,8 +53,9 @@ def run(
     options: argparse.Namespace, progress: Progress
 ) -> tuple[dict[str, Any], ModelFit | Ranking, Selection]:
     """Fit as the words say: the result as one plain object, and what it came from."""
-    from desktop.core.factor_answers import f_test, rank_pairs
-    from desktop.core.factor_model import fit_individual, fit_joint
+    from desktop.core.factor_answers import choose, known_functions, rank_pairs
+    from desktop.core.factor_intervals import f_test
+    from desktop.core.factor_model import fit_individual
     from desktop.data.tables import measurements, read_table, with_values
 
     table = read_table(options.table, columns=pairs(options.column), units=pairs(options.unit))
@@ -55,40 +64,35 @@ def run(
     if options.codes:
         table = with_values(table, options.codes, "work", pairs(options.unit).get("work"))
     chosen = measurements(table, options.repeats)
-    functions = _functions(options.functions)
+    functions = tuple(part.strip() for part in options.functions.split(",")) if options.functions else ()
+    if functions == ("auto",):
+        functions = ()
+    kind: Kind = "individual" if options.individual else "joint"
+    reference = None if options.individual else options.reference
+    response = "" if options.response == "auto" else options.response
     if options.all_pairs:
         ranking = rank_pairs(
-            chosen.data,
-            "individual" if options.individual else "joint",
-            options.response,
-            reference=None if options.individual else options.reference,
-            positive=options.positive,
-            progress=progress,
-            **({"functions": functions} if options.functions else {}),
-        )
+            chosen.data, kind, response or "t'", functions or known_functions(chosen.data),
+            reference=reference, positive=options.positive, progress=progress,
+        )  # fmt: skip
         return _ranked(ranking, table, chosen), ranking, chosen
-    individual = None
-    try:
-        individual = fit_individual(chosen.data, functions, options.response)
-    except ValueError:
-        if options.individual:
-            raise
-    if options.individual:
-        assert individual is not None
-        return described(individual, table, chosen, None), individual, chosen
-    joint = fit_joint(
-        chosen.data, functions, options.response, reference=options.reference, positive=options.positive
-    )
-    test = f_test(joint, individual) if individual is not None else None
-    return described(joint, table, chosen, test), joint, chosen
+    choice = choose(
+        chosen.data, kind, functions, response,
+        reference=reference, positive=options.positive, progress=progress,
+    )  # fmt: skip
+    fit, test = choice.fit, None
+    if fit.kind == "joint":
+        with suppress(ValueError):
+            test = f_test(fit, fit_individual(chosen.data, fit.functions, fit.response.kind))
+    return described(fit, table, chosen, test, choice), fit, chosen
 
 
-def _functions(text: str | None) -> tuple[str, ...]:
-    return tuple(part.strip() for part in text.split(",")) if text else DEFAULT
-
-
-def described(fit: ModelFit, table: Table, chosen: Selection, test: FTest | None) -> dict[str, Any]:
+def described(
+    fit: ModelFit, table: Table, chosen: Selection, test: FTest | None, choice: FactorChoice
+) -> dict[str, Any]:
     """The keys of the contract."""
+    from desktop.core.factor_intervals import CONFIDENCE, widths
+
     return {
         "functions": list(fit.functions),
         "response": fit.response.kind,
@@ -103,6 +107,17 @@ def described(fit: ModelFit, table: Table, chosen: Selection, test: FTest | None
         "starts_agreeing": fit.starts_agreeing,
         "condition": fit.condition,
         "f_test": None if test is None else picked(test, "f df1 df2 p"),
+        "choice": {
+            "tried": choice.tried,
+            "rivals": [
+                {"functions": list(one.functions), "response": one.response, "aicc_more": one.more}
+                for one in choice.rivals
+            ],
+        },
+        "intervals": {
+            "confidence": CONFIDENCE,
+            **picked(widths(fit), "lack cell cell_times rise far_times ends"),
+        },
         "warnings": warnings(fit, table, chosen),
         "excluded": [{"line": row.line, "reason": row.reason} for row in chosen.excluded],
         "suspect_rows": suspects(fit, chosen),
@@ -130,7 +145,7 @@ def parameters(fit: ModelFit) -> list[dict[str, Any]]:
 
 def suspects(fit: ModelFit, chosen: Selection) -> list[dict[str, Any]]:
     """Rows whose externally studentized residual is too large for so many rows."""
-    from desktop.core import factor_answers
+    from desktop.core import factor_intervals
 
     data = fit.data
     return [
@@ -141,7 +156,7 @@ def suspects(fit: ModelFit, chosen: Selection) -> list[dict[str, Any]]:
             "p": int(data.p[k]),
             "studentized": float(fit.studentized[k]),
         }
-        for k in factor_answers.suspects(fit).tolist()
+        for k in factor_intervals.suspects(fit).tolist()
     ]
 
 
@@ -212,6 +227,12 @@ def _told_fit(result: dict[str, Any], fit: ModelFit) -> list[str]:
         f"{fit.r2_centred:.5f}, s {fit.s:.4g}, AICc {fit.aicc:.5g}",
         f"relative error: mean {fit.mean_relative_error:.1%}, largest {fit.max_relative_error:.1%}",
     ]
+    if result["choice"]["tried"] > 1:
+        rivals = "; ".join(
+            f"{' + '.join(one['functions'])}, {one['response']}: {one['aicc_more']:+.3g}"
+            for one in result["choice"]["rivals"][:3]
+        )
+        lines.append(f"best of {result['choice']['tried']} by AICc" + (f"; next: {rivals}" if rivals else ""))
     if fit.response.note:
         lines.append(fit.response.note)
     if fit.kind == "joint":

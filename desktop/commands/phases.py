@@ -72,7 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--max-n N", "all n up to N, and which to take", type=positive)
     alone = "no structure events (regions entered or left), as in the published tables"
     adder(parser)("--curve-only", alone)
-    add_model(parser)
+    add_model(parser, seconds=True)
     add_curve(parser)
     add_span(parser)
     adder(parser)("--as-recorded", "do not repair contradicting clocks")
@@ -108,7 +108,7 @@ def _print_sweep(
     from desktop.core.selection import search
 
     model = options.phases.model
-    result, suggestion = search(curve, model, to=options.max_n, known=known)
+    result, suggestion = search(curve, model, to=options.max_n, known=known, basis=options.phases.basis)
     rows = [
         {"n": fit.requested, "epsilon": fit.epsilon, "breaks_s": fit.breaks.tolist()}
         for fit in result.fits
@@ -180,6 +180,7 @@ def _print_phases(
                 "break_ranges_s": list(zip(model.break_low.tolist(), model.break_high.tolist(), strict=True)),
                 "note": model.note,
                 **_about(curve, options),
+                **basis_in_words(model),
                 "in_doubt_s": in_doubt_s,
                 "break_events": [[{"time_s": e.time_s, "text": e.text} for e in found] for found in events],
                 "phases": rows,
@@ -188,7 +189,8 @@ def _print_phases(
     elif options.csv:
         for row in rows:
             powers = [float(value) for value in row.pop("coefficients")]
-            row.update(zip(("c0", "c1", "c2"), powers + [0.0] * (3 - len(powers)), strict=True))
+            names = ("c0", "c1", "c2", "c3")[: model.powers.shape[1]]
+            row.update(zip(names, powers + [0.0] * (len(names) - len(powers)), strict=True))
         print_csv(tuple(rows[0]), (row.values() for row in rows))
     else:
         print_phase_table(model, phases, curve.quantity)
@@ -200,6 +202,13 @@ def _print_phases(
 def _about(curve: StepCurve, options: argparse.Namespace) -> dict[str, str]:
     """Which curve it is."""
     return {"curve": options.curve, "curve_name": curve.quantity.name, "unit": curve.quantity.unit}
+
+
+def basis_in_words(model: PhaseFit) -> dict[str, float]:
+    """``period_s`` or ``time_constant_s`` of a fit that has one."""
+    if model.basis is None:
+        return {}
+    return {"period_s" if model.basis.model == "periodic" else "time_constant_s": model.basis.seconds}
 
 
 def print_phase_table(model: PhaseFit, phases: Sequence[PhaseRow], of: CurveQuantity = PROCESSORS) -> None:
@@ -215,6 +224,8 @@ def print_phase_table(model: PhaseFit, phases: Sequence[PhaseRow], of: CurveQuan
     )
     if model.note:
         print(model.note)
+    for name, seconds in basis_in_words(model).items():
+        print(f"{name[:-2].replace('_', ' ')} {si(seconds, 5)}s")
     if model.model == "mixed":
         print("its epsilon weights the error of a constant by sqrt(2), of a line by sqrt(4/3) (section 5.1)")
     heads = ("", "start", "end", "length", "degree", "mean", "efficiency", "work proc*s", "error", "name")

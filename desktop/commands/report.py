@@ -63,7 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     clocks("--as-recorded", "do not repair contradicting clocks")
     clocks("--repaired", "repair them whatever the format")
     add("--json", "one JSON object on standard output")
-    add_model(parser, "phases (default: the suggested number)", "; a project says it itself")
+    add_model(parser, "phases (default: the suggested number)", "; a project says it itself", seconds=True)
     add_curve(parser)
     add("--track KIND[:NAME]", "a curve to be drawn below (repeat it)", action="append", default=[])
     add_span(parser)
@@ -218,6 +218,7 @@ def _of_trace(options: argparse.Namespace, span: tuple[float, float] | None, pro
     from desktop.data.material import Subject
     from desktop.data.naming import run_name
     from desktop.data.opening import open_trace
+    from desktop.workbench.model import PhaseSettings
 
     phases = len(options.breaks) + 1
     if (options.breaks or options.degrees) and options.n is not None:
@@ -233,6 +234,7 @@ def _of_trace(options: argparse.Namespace, span: tuple[float, float] | None, pro
         title=options.title or run_name(options.file),
         rules=rules,
         model=options.model or "mixed",
+        basis=PhaseSettings(options.model or "mixed", seconds=options.seconds).basis,
         n=options.n,
         locked=tuple(sorted(options.lock)),
         breaks=tuple(sorted(options.breaks)) or (None if options.degrees is None else ()),

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from desktop import stopping
-from desktop.commands.asked import adder, pairs
+from desktop.commands import spt_compare, spt_confirm, spt_new
+from desktop.commands.asked import adder, agree, pairs
 from desktop.commands.terminal import DONE, LOSSY, picked, show, terminal_progress
 from desktop.errors import DesktopError
 from desktop.progress import Cancelled
@@ -19,12 +20,14 @@ if TYPE_CHECKING:
     from desktop.core.array_search import ArraySearch
     from desktop.core.design import Design
     from desktop.core.effects import Effects
+    from desktop.data.answer import Answer
     from desktop.data.experiment import Experiment, Factor
 
 KINDS = ("regular", "plackett-burman", "orthogonal-array")
 ERRORS = ("replicates", "interactions", "lenth")
 TABLES = ("runs", "array", "delays")
-THRESHOLDS = ("t", "2", "3", "lenth", "lenth-simultaneous")
+THRESHOLDS = ("t", "2", "3", "lenth", "lenth-simultaneous", "familywise", "fdr")
+INNER = ("each", "mean", "median", "minimum")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,6 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         add("--json", "one JSON object on standard output")
         return add
 
+    spt_new.add_parts(part)
     add = part("design", design, "which treatments to run")
     add("--factors K|NAMES", "how many, or their names with commas", required=True)
     add("--runs N", "treatments", type=int)
@@ -47,6 +51,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--array L25", "which orthogonal array")
     add("--fold FACTOR", "mirror all signs, or one factor's", nargs="?", const="")
     add("--offers", "list the designs that fit instead of making one")
+    add("--recommend", "the fewest trials that show an effect of --effect, and why")
+    add("--effect X", "to be seen: seconds with --run-s, else a share of the run (default 2 %)", type=float)
+    add("--run-s S", "seconds of one run: says how long it all takes", type=float)
     add("--replicates R", type=int, default=1)
     add("--seed SEED", "of the random order (default: drawn, and shown)", type=int)
     add("--sigma SIGMA", "standard deviation of one trial: says which effects show", type=float)
@@ -62,13 +69,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--terms A,B,A:B", "only these (default: all that can be told apart)")
     add("--generators E=ABC", "checked against the runs")
     add("--threshold", "what marks an effect", choices=THRESHOLDS, default="t")
+    add("--planned", "--terms were chosen before the effects were seen")
+    add("--transform POWER", "of the response; log for its logarithm", default="1")
+    add("--inner", "repeats of a treatment in one replicate", choices=INNER, default="each")
     add("--no-blocks", "replicates are no blocks")
     add("--where COLUMN=VALUE", "only these rows", action="append", default=[])
     add("--csv", "comma-separated rows on standard output")
-
-    add = part("places", places, "find places in sources that are prepared for a delay")
-    add("sources SOURCE", nargs="+", type=Path)
-    add("--call NAME", "what a place calls", default="spt_delay")
 
     add = part("run", run, "build and run an experiment; every trial is kept as it ends")
     add("experiment EXPERIMENT.toml", type=Path)
@@ -82,6 +88,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--collect", "add the results of a job array to the journal")
     add("--trial ORDER", "one trial of a job array", type=int)
 
+    spt_confirm.add_parts(part)
+    spt_compare.add_parts(part)
     add = part("scaling", scaling, "which effects shrink when processors are added")
     add("runs RUNS.csv", "one factor and the scale", nargs="?", type=Path)
     for words in ("--factor NAME", "--scale NAME", "--response NAME"):
@@ -95,17 +103,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 # --- running ---
-
-
-def places(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
-    """Factors that sources offer."""
-    from desktop.data.places import find_places
-
-    found = find_places(Path(), [str(path) for path in options.sources], options.call)
-    rows = [picked(p, "name=macro file line routine construct") for p in found]
-    lines = [f"{'name':<16}{'place':<34}{'routine':<20}construct"]
-    lines += [f"{p.macro:<16}{f'{p.file}:{p.line}':<34}{p.routine:<20}{p.construct}" for p in found]
-    return {"factors": rows}, lines if rows else [f"no conditional block calls {options.call}"]
 
 
 def run(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
@@ -128,7 +125,7 @@ def run(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
         return _stands(experiment)
     if options.pilot:
         return _piloted(experiment, options)
-    _agree(options, experiment.folder, shown_commands(experiment))
+    agree(options, experiment.folder, shown_commands(experiment))
     if options.trial is not None:
         jobs.run_one(experiment, options.trial)
         return {"trial": options.trial}, [f"trial {options.trial} is done"]
@@ -171,7 +168,7 @@ def _piloted(experiment: Experiment, options: argparse.Namespace) -> tuple[dict[
     from desktop.data import pilot as pilots
     from desktop.data.runner import Runner
 
-    _agree(options, experiment.folder, pilots.pilot_commands(experiment))
+    agree(options, experiment.folder, pilots.pilot_commands(experiment))
     runner = Runner(experiment)
     file = experiment.folder / pilots.PILOT
     with terminal_progress() as progress:
@@ -190,23 +187,6 @@ def _piloted(experiment: Experiment, options: argparse.Namespace) -> tuple[dict[
         lines.append(f"{place.factor[:15]:<16}{at:>10}{numbers if place.delay else ''}")
     suggested = f"suggested: {found.size} units, because " if found.size else ""
     return result, [*lines, suggested + found.reason]
-
-
-def _agree(options: argparse.Namespace, folder: Path, commands: Sequence[str]) -> None:
-    """Nothing is run before its commands were shown and agreed to."""
-    if options.yes:
-        return
-    print(f"This experiment runs, in {folder}:", file=sys.stderr)
-    for command in commands[:20]:
-        print(f"  {command}", file=sys.stderr)
-    if len(commands) > 20:
-        print(f"  ... and {len(commands) - 20} more of the kind", file=sys.stderr)
-    if not sys.stdin.isatty():
-        raise ValueError("nothing was run: read the commands above and say --yes")
-    with stopping.prompting():
-        answer = input("Run them? [y/N] ")
-    if answer.strip().lower() not in ("y", "yes"):
-        raise ValueError("nothing was run")
 
 
 def _stands(experiment: Experiment) -> tuple[dict[str, Any], list[str]]:
@@ -248,8 +228,10 @@ def _stands(experiment: Experiment) -> tuple[dict[str, Any], list[str]]:
     except (ValueError, DesktopError) as error:
         return result, [*lines, f"no effects yet: {error}"]
     ranking = ranks(found, False, experiment.factors)
+    said = spt_confirm.answered(found, experiment, waiting=state.planned - len(state.good) - len(lost))
     result["effects"] = analysed(found, False) | {"response": response, "ranks": ranking}
-    return result, lines + _told_effects(found, False, response, experiment.factors)
+    result["answer"] = spt_confirm.plain_answer(said)
+    return result, [said.text, *lines, *_told_effects(found, False, response, experiment.factors)]
 
 
 # --- design ---
@@ -267,8 +249,10 @@ def design(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
     wanted = designs.resolution_of(options.resolution) if options.resolution else 3
     if options.replicates < 1:
         raise ValueError("at least one replicate has to be run")
+    if options.recommend:
+        return _recommended(names, wanted if options.resolution else 4, options)
     if options.offers:
-        return _offers(names, options.runs, wanted)
+        return _offers(names, options.runs, wanted, options)
     made = _made(options, names, wanted)
     if options.fold is not None:
         made = designs.foldover(made, options.fold or None)
@@ -342,7 +326,7 @@ def described(made: Design) -> dict[str, Any]:
 
 
 def _detectable(options: argparse.Namespace, made: Design) -> float | None:
-    from desktop.core.effects import detectable
+    from desktop.core.power import detectable
 
     if options.sigma is None:
         return None
@@ -350,8 +334,26 @@ def _detectable(options: argparse.Namespace, made: Design) -> float | None:
     return size if size == size else None
 
 
-def _offers(names: tuple[str, ...], budget: int | None, wanted: int) -> tuple[dict[str, Any], list[str]]:
+def _recommended(
+    names: tuple[str, ...], wanted: int, options: argparse.Namespace
+) -> tuple[dict[str, Any], list[str]]:
+    from desktop.core.recommend import EFFECT, NOISE, recommend
+
+    # Without a time of the run, sizes are shares of it.
+    sigma, run_s = options.sigma or NOISE, options.run_s or float("nan")
+    base = run_s if options.sigma and options.run_s else 1.0
+    found = recommend(len(names), sigma, options.effect or EFFECT * base, wanted)
+    text = found.text(base, run_s)
+    return picked(found, "runs replicates resolution sees noise effect enough trials") | {
+        "factors": list(names), "text": text, "seconds": found.trials * run_s,
+    }, [text]  # fmt: skip
+
+
+def _offers(
+    names: tuple[str, ...], budget: int | None, wanted: int, options: argparse.Namespace
+) -> tuple[dict[str, Any], list[str]]:
     from desktop.core import design as designs
+    from desktop.core.recommend import meaning
 
     found = designs.offers(names, budget, wanted)
     if not found:
@@ -369,24 +371,36 @@ def _offers(names: tuple[str, ...], budget: int | None, wanted: int) -> tuple[di
             "clear_two_factor_interactions": offer.clear_pairs,
             "generators": list(offer.generators),
             "minimum_aberration": offer.minimum_aberration,
+            "seconds": offer.runs * options.replicates * options.run_s if options.run_s else None,
+            "meaning": meaning(offer.resolution)
+            if offer.resolution or offer.kind != "plackett-burman"
+            else "",
         }
         for offer in found
     ]
+    time = f"{'time':>10}" if options.run_s else ""
     lines = [
-        f"{'runs':>5}  {'kind':<16}{'resolution':<12}{'clear mains':>12}{'clear pairs':>12}  A3, A4, ..."
+        f"{'runs':>5}  {'kind':<16}{'resolution':<12}{'clear mains':>12}{'clear pairs':>12}{time}  A3, A4"
     ]
     for row in rows:
         pattern = ", ".join(map(str, row["word_length_pattern"][:4])) or "-"
+        took = f"{row['seconds'] / 60:>6.1f} min" if options.run_s else ""
         lines.append(
             f"{row['runs']:>5}  {row['kind']:<16}{row['resolution']:<12}{row['clear_main_effects']:>12}"
-            f"{row['clear_two_factor_interactions']:>12}  {pattern}"
+            f"{row['clear_two_factor_interactions']:>12}{took}  {pattern}"
         )
+    words = {row["resolution"]: row["meaning"] for row in rows if row["meaning"]}
+    lines += [f"{word:<5}{text}" for word, text in words.items()]
     return {"factors": list(names), "designs": rows}, lines
 
 
 def _told_design(made: Design, result: dict[str, Any], options: argparse.Namespace) -> list[str]:
+    from desktop.core.recommend import meaning
+
     lines = [f"{made.kind} design of {len(made.factors)} factors in {made.runs} runs, "
              f"resolution {result['resolution']}, seed {result['seed']}"]  # fmt: skip
+    if made.regular:
+        lines.append(meaning(made.resolution))
     if made.regular and made.generators:
         lines.append("generators        " + " ".join(made.generators))
         words = result["defining_relation"]
@@ -428,7 +442,7 @@ def effects(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
     """Effects of the runs of a file; of an array the ranking of its runs; of sizes of the delay, the effects
     for each unit of delay."""
     from desktop.core.design import members_of
-    from desktop.core.effects import analyse, missing
+    from desktop.core.effects import analyse, condensed, missing
     from desktop.data.runs import kind_of, read_runs
 
     kind = options.table or kind_of(options.runs)
@@ -446,16 +460,51 @@ def effects(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
     if options.terms:
         terms = [members_of(word.strip(), table.data.factors) for word in options.terms.split(",")]
     found = analyse(
-        table.data,
+        condensed(table.data, options.inner),
         error=options.error,
         terms=terms,
         threshold=options.threshold,
         blocks=not options.no_blocks,
+        planned=options.planned,
+        transform=_power(options.transform),
     )
     result = analysed(found, options.half)
     result |= {"response": table.response, "missing_runs": list(missing(table.data))}
-    result["ranks"] = ranks(found, options.half)
-    return result, _told_effects(found, options.half, table.response)
+    described_as = _description_of(options.runs)
+    factors = described_as.factors if described_as is not None else ()
+    result["ranks"] = ranks(found, options.half, factors)
+    said = _answered(found, described_as, table.response)
+    result["answer"] = spt_confirm.plain_answer(said)
+    return result, [said.text, *_told_effects(found, options.half, table.response, factors)]
+
+
+def _description_of(runs: Path) -> Experiment | None:
+    """The experiment of which this is the journal."""
+    from desktop.data.experiment import DESCRIPTION, JOURNAL, read_experiment
+
+    if runs.name == JOURNAL and (runs.parent / DESCRIPTION).is_file():
+        return read_experiment(runs.parent)
+    return None
+
+
+def _answered(found: Effects, experiment: Experiment | None, response: str) -> Answer:
+    from desktop.data.answer import answer
+
+    if experiment is not None and response in [r.name for r in experiment.responses]:
+        return spt_confirm.answered(found, experiment, response)
+    plain = response.split(" ")[0]
+    unit = "s" if plain.endswith("_s") or "_s_" in plain or plain in ("wall", "cpu", "seconds") else ""
+    return answer(found, unit, response=plain)
+
+
+def _power(text: str) -> float:
+    try:
+        power = 0.0 if text == "log" else float(text)
+    except ValueError:
+        power = float("nan")
+    if not -2 <= power <= 2:
+        raise ValueError(f"--transform takes log or a power from -2 to 2, not {text!r}")
+    return power
 
 
 def _ranking(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
@@ -554,6 +603,7 @@ def _doses(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
                 "per_unit": one.per_unit.tolist(),
                 "per_unit_se": one.per_unit_se.tolist(),
                 "linear": one.linear,
+                "p": one.p,
                 "warning": one.warning,
             }
             for name, one in found
@@ -601,6 +651,8 @@ def analysed(found: Effects, half: bool) -> dict[str, Any]:
                 "se": scale * e.se,
                 **picked(e, "df t p significant"),
                 "percent_of_unperturbed": scale * found.percent(e),
+                "percent_interval": [scale * e.share_low, scale * e.share_high],
+                "interval": [scale * e.low, scale * e.high],
             }
             for e in found.effects
         ],
@@ -618,25 +670,41 @@ def analysed(found: Effects, half: bool) -> dict[str, Any]:
             "df": lenth.df,
             "me": scale * lenth.me,
             "sme": scale * lenth.sme,
+            "simulated_me": scale * lenth.margin,
+            "simulated_sme": scale * lenth.simultaneous,
         },
         "half_normal": [
             {"term": e.term, "quantile": e.half_normal, "value": scale * abs(e.value)}
             for e in sorted(found.effects, key=lambda e: e.half_normal)
         ],
-        "suspect_runs": [picked(s, "run=label response=value expected t") for s in found.suspects],
+        "suspect_runs": [picked(s, "run=label response=value expected t limit") for s in found.suspects],
         "unperturbed": found.unperturbed,
         "unperturbed_measured": found.unperturbed_measured,
         "anova": [picked(r, "source ss df ms f p") for r in found.anova],
         "r2": found.r2,
         "r2_adjusted": found.r2_adjusted,
         "threshold": found.threshold,
+        "limit": picked(found.limit, "kind value level df count some"),
+        "transform": found.transform,
+        "response_power": _powers(found),
         "notes": list(found.notes),
     }
 
 
+def _powers(found: Effects) -> dict[str, Any] | None:
+    """Which power of the response fits; None where nothing tells."""
+    from desktop.core.response_power import powers
+
+    try:
+        return picked(powers(found.trials, found.error == "replicates"), "power low high suggested text")
+    except ValueError:
+        return None
+
+
 def ranks(found: Effects, half: bool, factors: Sequence[Factor] = ()) -> list[dict[str, Any]]:
     """Main effects from the largest down (NISTIR 5139, table 3), as step 4 of the window has them: those
-    within one standard error share a rank, and those below zero have none. `factors`: where they are."""
+    within one standard error share a rank, and those that are not above zero have none. `factors`: where they
+    are."""
     from desktop.core.effects import ranked
 
     places = {factor.name: factor for factor in factors}
@@ -647,6 +715,7 @@ def ranks(found: Effects, half: bool, factors: Sequence[Factor] = ()) -> list[di
         scale = 0.5 if half else 1.0
         row: dict[str, Any] = {
             "rank": line.rank or None,
+            "verdict": line.verdict,
             "term": e.term,
             "value": scale * e.value,
             "se": scale * e.se,
@@ -654,8 +723,17 @@ def ranks(found: Effects, half: bool, factors: Sequence[Factor] = ()) -> list[di
         }
         if place is not None:
             row |= {k: getattr(place, k) for k in ("file", "line", "routine", "construct")}
+            row |= dict(zip(("minus", "plus"), place.levels, strict=True))
         rows.append(row)
     return rows
+
+
+#: Why a main effect has no rank.
+_RANKLESS = {
+    "helps": "the delay makes the program faster",
+    "not distinguishable from zero": "not distinguishable from zero, so without a rank",
+    "no error estimate": "no error estimate, so without a rank",
+}
 
 
 def _told_effects(found: Effects, half: bool, response: str, factors: Sequence[Factor] = ()) -> list[str]:
@@ -665,7 +743,8 @@ def _told_effects(found: Effects, half: bool, response: str, factors: Sequence[F
         f"* marks more than {found.threshold}"
     ]
     lines.append(f"{'term':<24}{word:>14}{'std. error':>12}{'t':>9}{'percent':>9}   aliases")
-    for e in found.effects:
+    # The largest first; what cannot be told comes last.
+    for e in sorted(found.effects, key=lambda e: -abs(e.value) if e.estimable else 1.0):
         mark = "*" if e.significant else " "
         lines.append(
             f"{e.term[:23]:<24}{scale * e.value:>13.5g}{mark}{scale * e.se:>12.4g}{e.t:>9.2f}"
@@ -675,15 +754,21 @@ def _told_effects(found: Effects, half: bool, response: str, factors: Sequence[F
     mains = ranks(found, half, factors)
     for row in mains:
         rank = f"{row['rank']:>4}" if row["rank"] else "   -"
-        where = (
-            f"{row['file']}:{row['line']}  {row['routine']}  {row['construct']}" if row.get("file") else ""
-        )
+        place = "{file}:{line}  {routine}  {construct}".format(**row) if row.get("file") else ""
+        meaning = "- {minus}, + {plus}".format(**row) if row.get("plus") else ""
+        where = "; ".join(filter(None, (place, meaning)))
         number = f"{row['value']:>13.5g} ± {row['se']:<9.3g}{row['percent_of_unperturbed']:>7.1f}%"
         lines.append(f"{rank}  {row['term']:<20}{number}   {where}".rstrip())
-    if any(not row["rank"] for row in mains):
-        lines.append("      - has a negative effect: the delay makes the program faster")
+    for verdict, text in _RANKLESS.items():
+        without = [row["term"] for row in mains if row["verdict"] == verdict]
+        if without:
+            lines.append(f"      {', '.join(without)}: {text}")
     for s in found.suspects:
         lines.append(f"suspect: run {s.label} gave {s.value:.5g}, expected {s.expected:.5g} (t = {s.t:.1f})")
+    power = _powers(found)
+    if power is not None and power["suggested"] not in (None, found.transform):
+        word = "log" if power["suggested"] == 0 else f"{power['suggested']:g}"
+        lines.append(f"note: {power['text']} (--transform {word})")
     return lines + [f"note: {note}" for note in found.notes]
 
 
@@ -706,40 +791,46 @@ def _two_tables(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]
 
     if not (options.small and options.large and options.small_p and options.large_p):
         raise ValueError("two tables need --small, --small-p, --large and --large-p")
-    small = _effects_of(options.small, options.small_p, options)
-    large = _effects_of(options.large, options.large_p, options)
-    rows = combined(small, options.small_p, large, options.large_p)
+    small, small_df = _effects_of(options.small, options.small_p, options)
+    large, large_df = _effects_of(options.large, options.large_p, options)
+    rows = combined(small, options.small_p, large, options.large_p, (small_df, large_df))
     shared = (options.small_p - options.large_p) / (options.small_p + options.large_p)
     result = {
         "small_p": options.small_p,
         "large_p": options.large_p,
         "ratio_if_shared": shared,
         "effects": [
-            picked(r, "term small large middle interaction se scaling_ratio=ratio exponent") for r in rows
+            picked(r, "term small large middle interaction se scaling_ratio=ratio exponent")
+            | {"exponent_interval": [r.exponent_low, r.exponent_high]}
+            for r in rows
         ],
     }
     lines = [
         f"ratio (B-A)/(A+B): {shared:.3f} for work that is shared perfectly, 0 for serial work; "
         "exponent: -1 and 0",
-        f"{'term':<16}{'A':>10}{'B':>10}{'middle':>10}{'(B-A)/2':>10}{'se':>9}{'ratio':>9}{'exponent':>10}",
+        f"{'term':<16}{'A':>10}{'B':>10}{'middle':>10}{'(B-A)/2':>10}{'se':>9}{'ratio':>9}{'exponent':>10}"
+        "   95 % interval",
     ]
     for r in rows:
         lines.append(
             f"{r.term[:15]:<16}{r.small:>10.4g}{r.large:>10.4g}{r.middle:>10.4g}{r.interaction:>10.4g}"
-            f"{r.se:>9.3g}{r.ratio:>9.3f}{r.exponent:>10.3f}"
+            f"{r.se:>9.3g}{r.ratio:>9.3f}{r.exponent:>10.3f}   {r.exponent_low:.3f} to {r.exponent_high:.3f}"
         )
     return result, lines
 
 
-def _effects_of(path: Path, p: float, options: argparse.Namespace) -> dict[str, tuple[float, float]]:
-    """Those at `p` processors, where the table tells them apart."""
+def _effects_of(
+    path: Path, p: float, options: argparse.Namespace
+) -> tuple[dict[str, tuple[float, float]], float]:
+    """Those at `p` processors, where the table tells them apart, and the df of their errors."""
     from desktop.workbench.comparing import tables_in
 
     tables = tables_in(path, options.response)
     at = [t for t in tables if t.processors == p] or [t for t in tables if not t.processors]
     if len(at) != 1:
         raise ValueError(f"{path.name} holds {len(at)} tables of effects at {p:g} processors, one is needed")
-    return {term: effect for term, effect in at[0].effects.items() if ":" not in term}
+    own = {term: effect for term, effect in at[0].effects.items() if ":" not in term}
+    return own, min(at[0].df.values(), default=float("inf"))
 
 
 def _one_factor(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
@@ -756,10 +847,10 @@ def _one_factor(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]
         raise ValueError(
             f"the runs do not hold all four combinations of {options.factor} and {options.scale}"
         )
-    se = options.se
-    if se is None:
-        se = found.effects[0].se / 2 if found.error == "replicates" else float("nan")
-    test = scale_test(found.mean, half[0,], half[1,], half[0, 1], se)
+    se, df = options.se, float("inf")
+    if se is None and found.error == "replicates":
+        se, df = found.effects[0].se / 2, found.effects[0].df
+    test = scale_test(found.mean, half[0,], half[1,], half[0, 1], float("nan") if se is None else se, df)
     result = {
         "factor": options.factor,
         "scale": options.scale,
@@ -768,7 +859,7 @@ def _one_factor(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]
         **picked(
             test,
             "mu b_factor=factor b_scale=scale b_interaction=interaction se threshold d=excess "
-            "d_se=excess_se verdict reason",
+            "d_se=excess_se limit verdict reason",
         ),
     }
     lines = [

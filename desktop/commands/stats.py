@@ -25,6 +25,7 @@ from desktop.commands.asked import (
     utilization,
 )
 from desktop.commands.terminal import column, outcome, print_csv, print_doubt, print_json, terminal_progress
+from desktop.core.labels import ACCOUNTS
 from desktop.printing import printable
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of the command."""
     adder(parser)("file FILE", type=Path)
-    add_model(parser, "also of each phase (with budget: parameters)")
+    add_model(parser, "also of each phase (with budget: parameters)", seconds=True)
     add_curve(parser)
     more = "also of each range: the mean of a metric, and of a counter what was counted (repeat it; all: ALL)"
     adder(parser)("--metric NAME", more, action="append", default=[])
@@ -124,8 +125,8 @@ def _print_stats(
     for name, stats, measured in zip(names, found, metrics, strict=True):
         print(f"\n{name}")
         for one in measured:
-            total = "" if one["total"] is None else f", in all {one['total']:.6g}"
-            print(f"  {printable(one['name'], 60)}: mean {one['mean']:.6g} {printable(one['unit'])}{total}")
+            counted = "" if one["total"] is None else f", in all {one['total']:.6g}"
+            print(f"  {printable(one['name'], 60)}: mean {one['mean']:.6g} {printable(one['unit'])}{counted}")
         if stats.is_processor.any():
             ends = [
                 f"{printable(kept.name(i))} ({100 * stats.utilization[i]:.1f}%)"
@@ -141,10 +142,15 @@ def _print_stats(
                 f"{inclusive:>11}s inclusive{row.calls:>8} calls"
             )
         replayed = stats.replayed
-        if replayed is not None and replayed.waiting_s is not None and replayed.transfer_s is not None:
+        total = stats.duration_s * stats.processors
+        for account, part in stats.account_parts(0.0005):
+            title, _ = ACCOUNTS[account.name.lower()]
+            print(f"  {title:<32}{100 * part:>7.1f}%{part * total:>11.4g} proc·s of {total:.4g} proc·s")
+        for delay in stats.caused.delays[:3] if stats.caused else ():
+            who = printable(f"{kept.name(delay.location)} in {delay.name}", 44)
             print(
-                f"  waiting for partners {replayed.waiting_s.sum():.4g} processor-seconds, "
-                f"other communication {replayed.transfer_s.sum():.4g} processor-seconds"
+                f"  {who} made others wait {delay.seconds:.4g} proc·s, "
+                f"{delay.long_s:.4g} of it through others"
             )
         notes = [stats.note, *((replayed.ideal_note, replayed.waiting_note) if replayed else ())]
         for note in filter(None, notes):

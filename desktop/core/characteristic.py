@@ -1,4 +1,4 @@
-"""Characteristic functions of p: the seven of the paper, and the user's own as a small expression.
+"""Characteristic functions of p, and of the problem size N: the seven of the paper, and the user's own.
 
 Source: Strohmaier, UTK-CS-97-354, section 3. Logarithms are natural (its table 2 fits no other base).
 """
@@ -20,22 +20,26 @@ _LONGEST, _PARTS = 200, 60
 
 @dataclass(frozen=True)
 class Characteristic:
-    """`u(p)` for p (N,) >= 1; `text` is its name in tables and files."""
+    """`u(p, size)` for p (K,) >= 1 and problem sizes (K,), which only `sized` functions look at; `text` is
+    its name in tables and files."""
 
     text: str
-    u: Callable[[Array], Array]
+    u: Callable[..., Array]
+    sized: bool = False
 
 
 #: In the order of the paper.
 CHARACTERISTICS: tuple[Characteristic, ...] = (
-    Characteristic("1/p^2", lambda p: 1.0 / (p * p)),
-    Characteristic("1/p", lambda p: 1.0 / p),
-    Characteristic("log(p)/p", lambda p: np.log(p) / p),
-    Characteristic("1/sqrt(p)", lambda p: 1.0 / np.sqrt(p)),
-    Characteristic("1", lambda p: np.ones_like(p)),
-    Characteristic("log(p)", lambda p: np.log(p)),
-    Characteristic("p", lambda p: p.copy()),
+    Characteristic("1/p^2", lambda p, size=None: 1.0 / (p * p)),
+    Characteristic("1/p", lambda p, size=None: 1.0 / p),
+    Characteristic("log(p)/p", lambda p, size=None: np.log(p) / p),
+    Characteristic("1/sqrt(p)", lambda p, size=None: 1.0 / np.sqrt(p)),
+    Characteristic("1", lambda p, size=None: np.ones_like(p)),
+    Characteristic("log(p)", lambda p, size=None: np.log(p)),
+    Characteristic("p", lambda p, size=None: p.copy()),
 )
+#: With the problem size: strong scaling of several sizes, and weak scaling (N grows with p).
+SIZED = ("N/p", "N*log(p)/p", "N*log(N)/p", "N/sqrt(p)", "(N/p)^(2/3)")
 
 _BINARY: dict[type, Callable[[Array, Array], Array]] = {
     ast.Add: np.add,
@@ -55,7 +59,8 @@ _CALLS: dict[str, Callable[[Array], Array]] = {
 
 
 def characteristic(text: str) -> Characteristic:
-    """One of the seven by its text, or a function of p written with + - * / ^ ( ), numbers and `_CALLS`.
+    """One of the seven by its text, or a function of p (and of the problem size N) written with + - * / ^
+    ( ), numbers and `_CALLS`.
 
     The expression is parsed and walked, never executed.
 
@@ -77,13 +82,19 @@ def characteristic(text: str) -> Characteristic:
         raise ValueError(f"the function {text!r} has too many parts")
     _check(tree, text)
 
-    def u(p: Array) -> Array:
-        with np.errstate(all="ignore"):
-            return np.broadcast_to(_value(tree, np.asarray(p, np.float64)), np.shape(p)).astype(np.float64)
+    sized = any(isinstance(node, ast.Name) and node.id == "N" for node in ast.walk(tree))
 
-    if not np.isfinite(u(np.array([1.0, 2.0, 1e3, 1e6]))).all():
+    def u(p: Array, size: Array | None = None) -> Array:
+        p = np.asarray(p, np.float64)
+        if sized and size is None:
+            raise ValueError(f"{wanted} needs the problem size N")
+        with np.errstate(all="ignore"):
+            return np.broadcast_to(_value(tree, p, p if size is None else size), p.shape).astype(np.float64)
+
+    tried = np.array([1.0, 2.0, 1e3, 1e6])
+    if not np.isfinite(u(tried, tried)).all():
         raise ValueError(f"{text!r} has no finite value for every p from 1 to 1000000")
-    return Characteristic(wanted, u)
+    return Characteristic(wanted, u, sized)
 
 
 def _check(node: ast.AST, text: str) -> None:
@@ -99,23 +110,24 @@ def _check(node: ast.AST, text: str) -> None:
     elif isinstance(node, ast.Constant) and isinstance(node.value, int | float):
         if isinstance(node.value, bool) or abs(node.value) > 1e100:
             raise ValueError(f"{node.value} in {text!r} is no number of a sensible size")
-    elif not (isinstance(node, ast.Name) and node.id == "p"):
+    elif not (isinstance(node, ast.Name) and node.id in ("p", "N")):
         part = ast.unparse(node)[:40]
         raise ValueError(
-            f"{part!r} in {text!r} is not understood: there are p, numbers, + - * / ^ and {', '.join(_CALLS)}"
+            f"{part!r} in {text!r} is not understood: there are p, the problem size N, numbers, + - * / ^ "
+            f"and {', '.join(_CALLS)}"
         )
 
 
-def _value(node: ast.AST, p: Array) -> Array:
+def _value(node: ast.AST, p: Array, size: Array) -> Array:
     if isinstance(node, ast.BinOp):
-        return _BINARY[type(node.op)](_value(node.left, p), _value(node.right, p))
+        return _BINARY[type(node.op)](_value(node.left, p, size), _value(node.right, p, size))
     if isinstance(node, ast.UnaryOp):
-        value = _value(node.operand, p)
+        value = _value(node.operand, p, size)
         return -value if isinstance(node.op, ast.USub) else value
     if isinstance(node, ast.Call):
         assert isinstance(node.func, ast.Name)
-        return _CALLS[node.func.id](_value(node.args[0], p))
+        return _CALLS[node.func.id](_value(node.args[0], p, size))
     if isinstance(node, ast.Constant):
         assert isinstance(node.value, int | float)
         return np.asarray(float(node.value))
-    return p
+    return size if isinstance(node, ast.Name) and node.id == "N" else p

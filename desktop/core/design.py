@@ -4,7 +4,8 @@ Two-level regular fractions are held as words over base factors: factor j's colu
 product of the base columns in its mask, so aliases, resolution and word lengths are arithmetic on masks,
 whatever the number of factors. Sources: NISTIR 5131, sections 2 and 5; NISTIR 5139, section 2; Box, Hunter
 and Hunter, *Statistics for Experimenters*; Fries and Hunter 1980 (minimum aberration); Plackett and Burman
-1946; MacWilliams 1963 (word lengths from the runs).
+1946; MacWilliams 1963 (word lengths from the runs); for what is known to be of minimum aberration, Chen, Sun
+and Wu 1993 (to 32 runs), Block and Mee 2005 and Xu 2009 (128 runs).
 """
 
 from __future__ import annotations
@@ -12,12 +13,15 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import combinations, product
 from math import comb
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+
+from desktop import resources
 
 Levels = NDArray[np.int64]
 Kind = Literal["full", "regular", "plackett-burman", "orthogonal-array"]
@@ -42,9 +46,11 @@ _GENERATORS: dict[tuple[int, int], str] = {
     (7, 8): "D=AB E=AC F=BC G=ABC",
     (7, 16): "E=ABC F=ABD G=ACD",
     (7, 32): "F=ABC G=ABDE",
+    (7, 64): "G=ABCDEF",
     (8, 16): "E=ABC F=ABD G=ACD H=BCD",
     (8, 32): "F=ABC G=ABD H=ACDE",
     (8, 64): "G=ABCD H=ABEF",
+    (8, 128): "H=ABCDEFG",
     (9, 16): "E=AB F=AC G=AD H=BCD J=ABCD",
     (9, 32): "F=ABC G=ABD H=ABE J=ACDE",
 }
@@ -280,8 +286,8 @@ def regular(
     Parameters
     ----------
     factors : k names. runs : a power of two above k, up to 2^k (None: 2^k, or as the generators say).
-    generators : such as ``E=ABC`` or ``swap=-push:pop``; None: of minimum aberration where that is known,
-        else the best found, signed so that the run without any delay is there.
+    generators : such as ``E=ABC`` or ``swap=-push:pop``; None: of minimum aberration where that is known (to
+        128 runs), else the best found, signed so that the run without any delay is there.
 
     Raises
     ------
@@ -313,8 +319,21 @@ def regular(
         for text in known.split():
             masks.append(sum(1 << LETTERS.index(letter) for letter in text[2:]))
         return _from_masks("regular", names, base, masks, minimum=True)
+    table = _table().get((count, runs))
+    if table is not None:
+        masks = [1 << b for b in range(base)] + [int(mask, 16) for mask in table.split()]
+        return _from_masks("regular", names, base, masks, minimum=True)
     masks, minimum = _search(count, base)
     return _from_masks("regular", names, base, masks, minimum=minimum)
+
+
+@lru_cache(maxsize=1)
+def _table() -> dict[tuple[int, int], str]:
+    """Columns beside the base factors by (factors, runs), of designs whose word lengths are those of the
+    published catalogues; the file says of which, and how they were found."""
+    lines = (resources.folder() / "designs.txt").read_text(encoding="utf-8").splitlines()
+    rows = (line.split(maxsplit=2) for line in lines if not line.startswith("#"))
+    return {(int(count), int(runs)): masks for count, runs, masks in rows}
 
 
 def _from_masks(

@@ -8,12 +8,27 @@ coefficient. Sources: NISTIR 5131 (equation 1), NISTIR 5139 (section 2), NISTIR 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+
+from desktop.core.effect_limits import (
+    LEVEL,
+    Limit,
+    Simulated,
+    Threshold,
+    false_discovery,
+    familywise_limit,
+    largest_of,
+    lenth_ratios,
+    pooled_df,
+    ratio_interval,
+    selected_ratios,
+    t_limit,
+)
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -22,12 +37,14 @@ Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 Members = tuple[int, ...]
 Error = Literal["replicates", "interactions", "lenth", "none"]
-Threshold = Literal["t", "2", "3", "lenth", "lenth-simultaneous"]
+#: What is done with trials of one treatment in one replicate.
+Inner = Literal["each", "mean", "median", "minimum"]
 
-#: Level of every test.
-LEVEL = 0.05
 #: Columns whose product with the others explains all but this share are linearly dependent.
 _DEPENDENT = 1e-9
+#: Level of the effects that a trial is judged beside: few that are none, whose size would be missing in the
+#: noise.
+_ACTIVE = 0.01
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +117,13 @@ def missing(data: Trials) -> tuple[str, ...]:
 @dataclass(frozen=True)
 class Effect:
     """`value` is the full effect; se, t, p NaN where there is no error estimate. `members`: the word that
-    stands for the alias set. `estimable` False: the trials cannot tell (value NaN)."""
+    stands for the alias set. `estimable` False: the trials cannot tell (value NaN).
+
+    `p`: chance of as large an effect where there is none; of an effect by itself, or of any of the family, as
+    `Effects.limit` says. `low`, `high`: 95 % interval, for each effect by itself (of terms that were left out
+    after a look at them, for all together). `share`: percent of the unperturbed run, between `share_low` and
+    `share_high` with 95 %, in which the noise of that run counts as well.
+    """
 
     term: str
     members: Members
@@ -113,6 +136,11 @@ class Effect:
     significant: bool
     half_normal: float
     estimable: bool = True
+    low: float = float("nan")
+    high: float = float("nan")
+    share: float = float("nan")
+    share_low: float = float("nan")
+    share_high: float = float("nan")
 
     @property
     def half(self) -> float:
@@ -122,23 +150,38 @@ class Effect:
 
 @dataclass(frozen=True)
 class Lenth:
-    """Lenth's pseudo standard error of m effects, with margin and simultaneous margin of error."""
+    """Lenth's pseudo standard error of `count` effects. `me`, `sme`: margins by the formula of 1989, which
+    are too wide (of 7 effects, 1.6 % pass the first instead of 5 %); `margin`, `simultaneous`: simulated for
+    so many effects, which is what marks."""
 
     s0: float
     pse: float
     df: float
     me: float
     sme: float
+    count: int = 0
+
+    @property
+    def margin(self) -> float:
+        """|effect| that 5 % of the effects pass where none is real."""
+        return lenth_ratios(self.count)[0].quantile(LEVEL) * self.pse
+
+    @property
+    def simultaneous(self) -> float:
+        """|effect| that the largest passes in 5 % where none is real."""
+        return lenth_ratios(self.count)[1].quantile(LEVEL) * self.pse
 
 
 @dataclass(frozen=True)
 class Suspect:
-    """A trial (or treatment) that does not fit the effects that stand out."""
+    """A trial that does not fit the effects that stand out. `limit`: |t| that one or more of all trials pass
+    in 5 % where all are as they should be."""
 
     label: str
     value: float
     expected: float
     t: float
+    limit: float
 
 
 @dataclass(frozen=True)
@@ -154,7 +197,10 @@ class AnovaRow:
 @dataclass(frozen=True, eq=False)
 class Effects:
     """Result of `analyse`. Effects are in standard order (1 left out). `variance`: pooled, of one trial.
-    `correlation`: largest between two columns, 0 for orthogonal designs."""
+    `correlation`: largest between two columns, 0 for orthogonal designs. `limit`: above which effects are
+    marked. `block_variance`: mean square of replicates (or what else the blocks are), NaN without any, with
+    `block_df`. `transform`: power of the response, 0 its logarithm; mean, effects and their errors are of
+    that, `unperturbed` is in the unit of the response. `transformed` (N,): the responses so."""
 
     trials: Trials
     effects: tuple[Effect, ...]
@@ -171,9 +217,23 @@ class Effects:
     r2: float
     r2_adjusted: float
     correlation: float
-    threshold: str
+    limit: Limit
     notes: tuple[str, ...] = ()
     fitted: Array = field(default_factory=lambda: np.empty(0))
+    block_variance: float = float("nan")
+    block_df: int = 0
+    transform: float = 1.0
+    gm: float = 1.0
+
+    @property
+    def threshold(self) -> str:
+        """The limit in words."""
+        return self.limit.text
+
+    @property
+    def transformed(self) -> Array:
+        """(N,) responses as they were analysed."""
+        return transformed(self.trials.y, self.transform, self.gm)
 
     def to_frame(self) -> DataFrame:
         """One row an effect in standard order, the index its term. Columns, dtypes, units:
@@ -211,16 +271,91 @@ class Effects:
 
     def percent(self, effect: Effect) -> float:
         """Of the unperturbed run."""
+        if self.transform == 0:
+            return 100.0 * float(np.expm1(effect.value))
+        if self.transform != 1 and self.unperturbed > 0:
+            base = float(transformed(np.array(self.unperturbed), self.transform, self.gm))
+            return 100.0 * (back(base + effect.value, self.transform, self.gm) / self.unperturbed - 1)
         return 100.0 * effect.value / self.unperturbed if self.unperturbed else float("nan")
 
-    def predict(self, levels: Sequence[float]) -> tuple[float, float]:
-        """Response at a setting (k,) of -1..+1 from all estimable terms, and its standard error."""
+    def predict(self, levels: Sequence[float]) -> Prediction:
+        """Response at a setting (k,) of -1..+1 from all estimable terms, with 95 % intervals.
+
+        Where replicates are blocks, what changes between them is part of the error: another day has a level
+        of its own.
+        """
         x = np.asarray(levels, np.float64)
         terms = [e for e in self.effects if e.estimable]
         row = np.array([1.0] + [float(np.prod(x[list(e.members)])) / 2 for e in terms])
         values = np.array([self.mean] + [e.value for e in terms])
         errors = np.array([self.mean_se] + [e.se for e in terms])
-        return float(row @ values), float(np.sqrt(((row * errors) ** 2).sum()))
+        value = float(row @ values)
+        parts = (row * errors) ** 2
+        df = float(self.df if self.error != "lenth" else next((e.df for e in terms), 0))
+        level, rest, own = float(parts[0]), float(parts[1:].sum()), self.variance
+        of_blocks, drift = df, 0.0
+        if self.block_df and np.isfinite(self.block_variance):
+            # The mean of the replicates varies as they do; a new one does so once more.
+            of_blocks, level = float(self.block_df), self.block_variance / len(self.trials.y)
+            drift = max(self.block_variance - own, 0.0) * (self.block_df + 1) / len(self.trials.y)
+        known = bool(np.isfinite(level + rest)) and df > 0
+        se = float(np.sqrt(level + rest)) if known else float("nan")
+        # Two errors of different degrees of freedom: their half widths add as squares (Zou and Donner 2008).
+        of_level, of_rest = (t_limit(of_blocks), t_limit(df)) if known else (np.nan, np.nan)
+        margin = float(np.hypot(of_level * np.sqrt(level), of_rest * np.sqrt(rest)))
+        wide = float(np.hypot(of_level * np.sqrt(level + drift), of_rest * np.sqrt(rest + own)))
+        ends = [back(value + d, self.transform, self.gm) for d in (0.0, -margin, margin, -wide, wide)]
+        return Prediction(ends[0], se, *ends[1:])
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """A response at a setting (in its own unit), with the standard error (of what was analysed) of its mean;
+    between `low` and `high` lies the mean, between `new_low` and `new_high` one
+    new trial, each with 95 %. NaN without an error estimate."""
+
+    value: float
+    se: float
+    low: float
+    high: float
+    new_low: float
+    new_high: float
+
+
+def transformed(y: Array, power: float, gm: float = 1.0) -> Array:
+    """Box and Cox 1964: ln y for 0, y for 1, else (y^power - 1) / (power gm^(power - 1)), which has the unit
+    of y; gm: geometric mean."""
+    if power == 1:
+        return y
+    if power == 0:
+        return np.log(y)
+    return (y**power - 1) / (power * gm ** (power - 1))
+
+
+def back(value: float, power: float, gm: float = 1.0) -> float:
+    """The response of which `transformed` gives that value; NaN if there is none."""
+    if power == 1 or not np.isfinite(value):
+        return float(value)
+    if power == 0:
+        return float(np.exp(value))
+    inner = value * power * gm ** (power - 1) + 1
+    return float(inner ** (1 / power)) if inner > 0 else float("nan")
+
+
+def condensed(data: Trials, inner: Inner) -> Trials:
+    """Repeats of a treatment in one replicate taken together: their mean, median or least response."""
+    if inner == "each":
+        return data
+    data = data.known()
+    half = _halves(data)
+    keys = np.concatenate([half[:, None], data.block[:, None], data.x], axis=1)
+    _, first, number = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+    take: Any = {"mean": np.mean, "median": np.median, "minimum": np.min}[inner]
+    number = number.ravel()
+    y = np.array([take(data.y[number == k]) for k in range(first.size)])
+    order = np.argsort(first)
+    kept = data.only(np.isin(np.arange(len(data.y)), first))
+    return Trials(kept.factors, kept.x, y[order], kept.block, kept.label, kept.half)
 
 
 def standard_order(count: int) -> list[Members]:
@@ -236,6 +371,8 @@ def analyse(
     threshold: Threshold = "t",
     blocks: bool = True,
     aliases_up_to: int = 2,
+    planned: bool = False,
+    transform: float = 1.0,
 ) -> Effects:
     """Effects of a two-level experiment.
 
@@ -246,13 +383,18 @@ def analyse(
     terms : words to estimate; None: every word that the trials can tell apart, main effects first claimed,
         in standard order of the base factors.
     threshold : what marks an effect: ``t`` the quantile with the true degrees of freedom, ``2`` or ``3``
-        standard errors, or Lenth's margins.
-    blocks : replicates are blocks if every treatment ran once in each; so are the halves of a foldover, and
-        the term that is + in the one and - in the other is taken as the change between them.
+        standard errors, Lenth's margins, ``familywise`` or ``fdr`` (see `desktop.core.effect_limits`).
+    blocks : replicates (what `Trials.block` says) are blocks, whether or not every treatment ran in each; so
+        are the halves of a foldover, and the term that is + in the one and - in the other is taken as the
+        change between them.
+    planned : `terms` were chosen before the effects were seen. Otherwise, where what they leave is the error,
+        the look at the effects is paid for.
+    transform : power of the response, 0 for its logarithm.
 
     Raises
     ------
-    ValueError : fewer than two treatments with a response, or an error method without its data.
+    ValueError : fewer than two treatments with a response, an error method without its data, or a power of a
+    response that is not positive.
     """
     notes: list[str] = []
     lost = missing(data)
@@ -262,6 +404,20 @@ def analyse(
             f"{len(lost)} trials have no response (run {', '.join(lost[:8])}{', ...' * (len(lost) > 8)}); "
             "effects are least squares, no plain contrasts"
         )
+    whole = data
+    data, added = _core(data)
+    if added:
+        notes.append(
+            "the unperturbed run is not of the fraction, in which it would mix what is told apart: "
+            "percentages refer to it, effects are of the others"
+        )
+    gm = 1.0
+    if transform != 1:
+        if not (whole.y > 0).all():
+            raise ValueError("a response that is not positive has no logarithm; analyse it as it is")
+        gm = float(np.exp(np.log(whole.y).mean()))
+    asked = data
+    data = Trials(data.factors, data.x, transformed(data.y, transform, gm), data.block, data.label, data.half)
     treatments, number, counts = np.unique(data.x, axis=0, return_inverse=True, return_counts=True)
     number = number.ravel()
     if len(treatments) < 2:
@@ -269,7 +425,15 @@ def analyse(
     if counts.min() < counts.max():
         notes.append("treatments have different numbers of trials; effects are least squares")
     side = _side(data, number, len(treatments)) if blocks else None
-    chosen, sets, untold = _terms(treatments, len(data.factors), terms, aliases_up_to, side)
+    shifts = np.zeros((len(data.y), 0)) if side is None else side[number, np.newaxis] / 2
+    group = _blocks_of(data, notes) if blocks else np.zeros((len(data.y), 0))
+    balanced = not group.shape[1] or _are_blocks(data, number)
+    # Where every treatment ran in every block, blocks are orthogonal to all terms.
+    taken, rows = (side, treatments) if balanced else (None, data.x)
+    columns = np.zeros((len(rows), 0)) if balanced else np.concatenate([shifts, group], axis=1)
+    if taken is not None:
+        columns = taken[:, None]
+    chosen, sets, untold = _terms(rows, len(data.factors), terms, aliases_up_to, columns)
     halves = [] if side is None else [m for m in untold if _mark(treatments, m) == _signature(side)]
     untold = [m for m in untold if m not in halves]
     if untold:
@@ -279,24 +443,24 @@ def analyse(
     correlation = _worst_correlation(np.stack([_column(data.x, m) for m in chosen], axis=1))
     if correlation > 1e-9:
         notes.append(f"the columns are not orthogonal (largest correlation {correlation:.2f})")
-    as_blocks = blocks and _are_blocks(data, number)
-    shifts = np.zeros((len(data.y), 0)) if side is None else side[number, np.newaxis] / 2
-    mean, values, unit = _least_squares(data, chosen, shifts)
-    shift, shift_unit = values[len(chosen) :], unit[1 + len(chosen) :]
-    values, unit = values[: len(chosen)], unit[: 1 + len(chosen)]
+    model = _least_squares(data, chosen, np.concatenate([shifts, group], axis=1))
+    mean, values, unit, fitted = model.mean, model.values, model.unit, model.fitted
+    shift = model.more[: shifts.shape[1]]
     if side is not None:
         notes += _told_of_halves(data, treatments, side, float(shift[0]), halves)
     values[np.abs(values) <= 1e-13 * np.abs(data.y).max()] = 0.0  # rounding
-    pure, pure_df, block_ss, block_df = _pure_error(data, number, len(treatments), as_blocks)
-    lenth = lenth_of(values)
+    pure, pure_df, block_ss, block_df = _pure_error(data.y, number, len(treatments), group)
+    every = model
+    if terms is not None:
+        words = _terms(rows, len(data.factors), None, aliases_up_to, columns)[0]
+        every = _least_squares(data, words, np.concatenate([shifts, group], axis=1))
+    # Of effects that are not known equally well, a common scale.
+    lenth = lenth_of(every.values * np.sqrt(np.median(every.unit[1:]) / every.unit[1:]))
     # The sums of what are equal numbers differ by rounding.
     if pure <= len(data.y) * (1e-13 * np.abs(data.y).max()) ** 2:
         pure = 0.0
-    fitted = mean + shifts @ shift + sum(
-        (v / 2 * _column(data.x, m) for v, m in zip(values, chosen, strict=True)), np.zeros(len(data.y))
-    )  # fmt: skip
-    method = error or _default_error(pure_df, len(treatments) - 1 - len(chosen) - shift.size, lenth)
-    spare = len(data.y) - 1 - len(chosen) - shift.size
+    spare = len(data.y) - 1 - len(chosen) - shift.size - block_df
+    method = error or _default_error(pure_df, spare - pure_df, lenth)
     s2, df = _variance(
         method, data.y - fitted, spare, chosen, values, unit, pure, pure_df, lenth, terms is not None
     )
@@ -306,27 +470,116 @@ def analyse(
     mean_se = float(np.sqrt(unit[0] * s2)) if np.isfinite(s2) else float("nan")
     if method == "lenth" and lenth is not None:
         # Lenth's error is that of an effect itself.
-        se = np.full(values.size, lenth.pse)
+        se = lenth.pse * np.sqrt(unit[1:] / np.median(unit[1:]))
         mean_se, s2 = lenth.pse / 2, float(lenth.pse**2 * len(data.y) / 4)
-    found = _effects(data, chosen, sets, values, se, df, method, threshold, lenth, notes)
-    zero = np.flatnonzero((data.x == -1).all(axis=1))
-    base = (
-        float(data.y[zero].mean())
-        if zero.size
-        else float(mean + sum(v / 2 * (-1) ** len(m) for v, m in zip(values, chosen, strict=True)))
-    )
-    if not zero.size:
+    tested = np.ones(len(chosen), bool)
+    if method == "interactions" and (terms is None or spare <= 0):
+        tested = np.array([len(m) == 1 for m in chosen])  # an error is not tested against itself
+        if not tested.all():
+            notes.append("terms of two or more factors are the error, so they are not tested themselves")
+    looked = None
+    if method == "interactions" and terms is not None and not planned and len(chosen) < every.values.size:
+        looked = selected_ratios(every.values.size, len(chosen), max(pure_df, 0))
+    zero = (data.x == -1).all(axis=1)
+    base = _Base(model, chosen, zero, asked.y, transform, gm) if not added else None
+    found = _effects(data, chosen, sets, values, se, df, method, threshold, lenth, tested, looked, notes)
+    effects, limit = found
+    measured = bool(zero.any()) or bool(added)
+    if added:
+        unperturbed = float(whole.y[(whole.x == -1).all(axis=1)].mean())
+        noise = s2 / added
+        effects = tuple(_shared(e, unperturbed, noise, 0.0, transform, gm) for e in effects)
+    else:
+        assert base is not None
+        unperturbed = base.value
+        effects = tuple(
+            _shared(e, unperturbed, s2 * base.variance, s2 * base.covariance[k], transform, gm)
+            for k, e in enumerate(effects)
+        )
+    if not measured:
         notes.append("the unperturbed program was not run; percentages refer to its predicted response")
-    blocked = [("halves", float(v**2 / u), 1) for v, u in zip(shift, shift_unit, strict=True)]
-    blocked += [("replicate", block_ss, block_df)] if as_blocks else []
-    anova, r2, adjusted = _anova(
-        data, chosen, values, unit, fitted, pure, pure_df, blocked, spare - block_df, s2, df
-    )
+    blocked = [("halves", float(v**2 / u), 1) for v, u in zip(shift, model.more_unit, strict=False)]
+    blocked += [("replicate", block_ss, block_df)] if block_df else []
+    anova, r2, adjusted = _anova(data, chosen, values, unit, fitted, pure, pure_df, blocked, spare, s2, df)
     return Effects(
-        data, found, mean, mean_se, method, float(s2), int(df) if np.isfinite(df) else 0, lenth, base,
-        bool(zero.size), _suspects(data, shifts, found, lenth), anova, r2, adjusted,
-        correlation, _threshold_text(threshold, df), tuple(notes), fitted,
+        asked, effects, mean, mean_se, method, float(s2), int(df) if np.isfinite(df) else 0, lenth,
+        unperturbed, measured, _suspects(data, np.concatenate([shifts, group], axis=1), effects, lenth,
+        method), anova, r2, adjusted, correlation, limit, tuple(notes), fitted, block_ss / block_df if
+        block_df else float("nan"), block_df, transform, gm,
     )  # fmt: skip
+
+
+def _core(data: Trials) -> tuple[Trials, int]:
+    """The trials of a regular fraction, and how many others are the unperturbed run that was added to it."""
+    zero = (data.x == -1).all(axis=1)
+    if not zero.any() or zero.all() or data.x.shape[1] < 3:
+        return data, 0
+    others = np.unique(data.x[~zero], axis=0)
+    basis = _base(others)
+    size = 1 << len(basis)
+    # A whole fraction (of which few runs may be missing) to which all - does not belong.
+    if len(others) > size or 4 * len(others) <= 3 * size or len(basis) == data.x.shape[1]:
+        return data, 0
+    if len(_base(np.concatenate([others, data.x[zero][:1]]))) == len(basis):
+        return data, 0
+    return data.only(~zero), int(zero.sum())
+
+
+def _blocks_of(data: Trials, notes: list[str]) -> Array:
+    """(N, G): columns that sum to zero for the blocks within each half; none for one block, or blocks of one
+    trial each."""
+    half = _halves(data)
+    columns: list[Array] = []
+    for h in np.unique(half):
+        here = half == h
+        names, counts = np.unique(data.block[here], return_counts=True)
+        if names.size > 1 and counts.max() == 1:
+            notes.append("blocks of one trial each cannot be told from the terms, so they are not taken out")
+            continue
+        last = (here & (data.block == names[-1])).astype(float)
+        columns += [(here & (data.block == name)).astype(float) - last for name in names[:-1]]
+    return np.stack(columns, axis=1) if columns else np.zeros((len(data.y), 0))
+
+
+class _Base:
+    """The unperturbed response (measured or predicted): its value in its own unit, and for unit variance of a
+    trial its variance and covariance with every effect, as analysed."""
+
+    def __init__(
+        self, model: Model, chosen: list[Members], zero: NDArray[np.bool_], y: Array, power: float, gm: float
+    ) -> None:
+        if zero.any():
+            weights = zero / zero.sum()
+            self.value = float(y[zero].mean()) if power == 1 else back(float(model.y @ weights), power, gm)
+            self.variance = 1.0 / float(zero.sum())
+            self.covariance = model.covariance(weights)[1 : 1 + len(chosen)]
+            return
+        row = np.zeros(model.inverse.shape[0])
+        row[: 1 + len(chosen)] = [1.0, *((-1.0) ** len(m) / 2 for m in chosen)]
+        every = np.concatenate([[model.mean], model.values])
+        self.value = back(float(row[: every.size] @ every), power, gm)
+        spread = model.inverse.T @ row
+        self.variance = float(spread @ spread)
+        self.covariance = (model.inverse @ spread)[1 : 1 + len(chosen)]
+
+
+def _shared(
+    effect: Effect, base: float, variance: float, covariance: float, power: float, gm: float
+) -> Effect:
+    """With its share of the unperturbed run."""
+    if not base > 0:
+        return effect
+    nan = float("nan")
+    if power == 0:
+        ends = [100.0 * float(np.expm1(v)) for v in (effect.value, effect.low, effect.high)]
+    elif power == 1:
+        t = (effect.high - effect.low) / 2 / effect.se if effect.se > 0 else nan
+        low, high = ratio_interval(effect.value, base, effect.se**2, variance, covariance, t)
+        ends = [100.0 * v for v in (effect.value / base, low, high)]
+    else:
+        at = float(transformed(np.array(base), power, gm))
+        ends = [100.0 * (back(at + v, power, gm) / base - 1) for v in (effect.value, effect.low, effect.high)]
+    return replace(effect, share=ends[0], share_low=ends[1], share_high=ends[2])
 
 
 def _column(x: Array, members: Members) -> Array:
@@ -370,19 +623,21 @@ def _told_of_halves(
 
 
 def _terms(
-    treatments: Array, count: int, wanted: Sequence[Members] | None, order: int, side: Array | None = None
+    treatments: Array, count: int, wanted: Sequence[Members] | None, order: int, taken_up: Array
 ) -> tuple[list[Members], list[list[Members]], list[Members]]:
     """Terms that can be told apart, the alias set of each, and those of `wanted` that cannot be estimated.
 
-    Columns that are equal up to sign are aliases. `side`: a column that is taken already.
+    Columns that are equal up to sign are aliases. treatments (R, k): each once, or as the trials ran, where
+    blocks are not orthogonal to terms; `taken_up` (R, ...): columns that are taken already.
     """
     candidates: list[Members] = []
     for size in range(1, min(order, count) + 1):
         candidates += combinations(range(count), size)
     basis = _base(treatments)
     # A factorial or regular fraction, of which a few runs may be missing.
-    whole = len(treatments) == 1 << len(basis)
-    if wanted is None and 4 * len(treatments) > 3 << len(basis):
+    different = len(np.unique(treatments, axis=0))
+    whole = different == len(treatments) == 1 << len(basis)
+    if wanted is None and 4 * different > 3 << len(basis):
         words = [tuple(basis[i] for i in word) for word in standard_order(len(basis))]
         candidates = candidates + [w for w in words if len(w) > order]
     elif wanted is None:
@@ -394,21 +649,22 @@ def _terms(
         groups.setdefault(_signature(_column(treatments, members)), []).append(members)
     taken: set[bytes] = set()
     chosen, sets, lost = [], [], []
-    kept: list[Array] = [np.ones(len(treatments))]
-    if side is not None:
-        taken.add(_signature(side))
-        kept.append(side)
+    kept = _Independent(len(treatments))
+    kept.take(np.ones(len(treatments)))
+    for column in taken_up.T:
+        kept.take(column)
+        if np.isin(column, (-1.0, 1.0)).all():
+            taken.add(_signature(column))
     # Small words claim their columns first: with runs missing, main effects stay estimable.
     for members in sorted(words, key=lambda w: (len(groups.get(_mark(treatments, w), [w])[0]), len(w))):
         column = _column(treatments, members)
         mark = _signature(column)
         same = groups.get(mark, [members])
         # Different columns of a whole fraction are orthogonal.
-        if mark in taken or not (np.any(column != column[0]) if whole else _independent(kept, column)):
+        if mark in taken or not (np.any(column != column[0]) if whole else kept.take(column)):
             lost.append(members)
             continue
         taken.add(mark)
-        kept.append(column)
         # A main effect is more likely than an interaction; else the word of the base factors stands.
         main = [w for w in same if len(w) == 1]
         name = main[0] if main and wanted is None else members
@@ -431,14 +687,25 @@ def _signature(column: Array) -> bytes:
     return (column * column[0]).astype(np.int8).tobytes()
 
 
-def _independent(kept: list[Array], column: Array) -> bool:
-    if len(kept) >= column.size:
-        return False
-    basis = np.stack(kept, axis=1)
-    if np.abs(basis.T @ column).max() < 1e-9:
+class _Independent:
+    """Columns (R,) that are no combination of each other, as an orthonormal basis of what they span."""
+
+    def __init__(self, rows: int) -> None:
+        self._basis, self._count = np.empty((rows, 16)), 0
+
+    def take(self, column: Array) -> bool:
+        """Whether it is independent of those before it; then it is one of them."""
+        basis = self._basis[:, : self._count]
+        rest = column - basis @ (basis.T @ column)
+        rest -= basis @ (basis.T @ rest)  # what rounding left
+        size = float(rest @ rest)
+        if self._count >= column.size or size <= _DEPENDENT * float(column @ column):
+            return False
+        if self._count == self._basis.shape[1]:
+            self._basis = np.concatenate([self._basis, np.empty_like(self._basis)], axis=1)
+        self._basis[:, self._count] = rest / np.sqrt(size)
+        self._count += 1
         return True
-    rest = column - basis @ np.linalg.lstsq(basis, column, rcond=None)[0]
-    return bool(rest @ rest > _DEPENDENT * (column @ column))
 
 
 def _base(treatments: Array) -> list[int]:
@@ -482,32 +749,75 @@ def _are_blocks(data: Trials, number: Index) -> bool:
     return np.unique(np.stack([half, data.block, number]), axis=1).shape[1] == len(data.y)
 
 
-def _least_squares(data: Trials, chosen: list[Members], more: Array) -> tuple[float, Array, Array]:
-    """Mean, effects, those of the columns `more`, and their variances for unit variance of a trial (mean
-    first)."""
-    x = np.stack([np.ones(len(data.y)), *(_column(data.x, m) / 2 for m in chosen), *more.T], axis=1)
-    q, r = np.linalg.qr(x)
-    values = np.linalg.solve(r, q.T @ data.y)
+@dataclass(frozen=True, eq=False)
+class Model:
+    """Least squares: mean, effects and values of further columns, with their variances for unit variance of a
+    trial (mean first), and what the further columns that are blocks have."""
+
+    y: Array
+    q: Array
+    inverse: Array
+    coefficients: Array
+    count: int
+
+    @property
+    def mean(self) -> float:
+        return float(self.coefficients[0])
+
+    @property
+    def values(self) -> Array:
+        return self.coefficients[1 : 1 + self.count]
+
+    @property
+    def more(self) -> Array:
+        return self.coefficients[1 + self.count :]
+
+    @property
+    def unit(self) -> Array:
+        return np.asarray((self.inverse**2).sum(1)[: 1 + self.count])
+
+    @property
+    def more_unit(self) -> Array:
+        return np.asarray((self.inverse**2).sum(1)[1 + self.count :])
+
+    @property
+    def fitted(self) -> Array:
+        return np.asarray(self.q @ (self.q.T @ self.y))
+
+    def covariance(self, weights: Array) -> Array:
+        """Of every coefficient with this mean (N,) of the trials, for unit variance of a trial."""
+        return np.asarray(self.inverse @ (self.q.T @ weights))
+
+
+def _least_squares(data: Trials, chosen: list[Members], more: Array) -> Model:
+    """Mean, effects, and values of the columns `more` (N, ...), of which dependent ones are left out."""
+    kept = _Independent(len(data.y))
+    columns = [np.ones(len(data.y)), *(_column(data.x, m) / 2 for m in chosen)]
+    for column in columns:
+        kept.take(column)
+    columns += [column for column in more.T if kept.take(column)]
+    q, r = np.linalg.qr(np.stack(columns, axis=1))
     inverse = np.linalg.inv(r)
-    return float(values[0]), values[1:], (inverse**2).sum(1)
+    return Model(data.y, q, inverse, inverse @ (q.T @ data.y), len(chosen))
 
 
-def _pure_error(data: Trials, number: Index, treatments: int, blocks: bool) -> tuple[float, int, float, int]:
+def _pure_error(y: Array, number: Index, treatments: int, group: Array) -> tuple[float, int, float, int]:
     """Sum of squares and degrees of freedom within treatments (blocks taken out), and of the blocks."""
-    sums = np.bincount(number, data.y, treatments)
     counts = np.bincount(number, minlength=treatments)
-    rest = data.y - (sums / counts)[number]
-    ss, df = float(rest @ rest), len(data.y) - treatments
-    if not blocks:
-        return ss, df, 0.0, 0
-    half = _halves(data)
-    labels, place = np.unique(np.stack([half, data.block]), axis=1, return_inverse=True)
-    means = (np.bincount(place.ravel(), data.y) / np.bincount(place.ravel()))[place.ravel()]
-    groups = np.unique(half)
-    centre = np.select([half == h for h in groups], [data.y[half == h].mean() for h in groups])
-    block_ss = float(((means - centre) ** 2).sum())
-    block_df = labels.shape[1] - groups.size
-    return max(ss - block_ss, 0.0), df - block_df, block_ss, block_df
+
+    def within(column: Array) -> Array:
+        return np.asarray(column - (np.bincount(number, column, treatments) / counts)[number])
+
+    rest, ss, df = within(y), 0.0, len(y) - treatments
+    kept = _Independent(len(y))
+    blocks = [column for column in group.T if df and kept.take(within(column))]
+    if blocks:
+        q = np.linalg.qr(np.stack([within(column) for column in blocks], axis=1))[0]
+        part = q.T @ rest
+        ss = float(part @ part)
+        rest = rest - q @ part
+    left = df - len(blocks)
+    return (float(rest @ rest) if left else 0.0), left, ss, len(blocks)
 
 
 def _default_error(pure_df: int, spare: int, lenth: Lenth | None) -> Error:
@@ -564,7 +874,7 @@ def lenth_of(values: Array) -> Lenth | None:
     df = size.size / 3.0
     me = float(stdtrit(df, 1 - LEVEL / 2)) * pse
     sme = float(stdtrit(df, (1 + (1 - LEVEL) ** (1 / size.size)) / 2)) * pse
-    return Lenth(s0, pse, df, me, sme)
+    return Lenth(s0, pse, df, me, sme, size.size)
 
 
 def _effects(
@@ -577,9 +887,12 @@ def _effects(
     method: Error,
     threshold: Threshold,
     lenth: Lenth | None,
+    tested: NDArray[np.bool_],
+    looked: Simulated | None,
     notes: list[str],
-) -> tuple[Effect, ...]:
-    from scipy.special import ndtri, stdtr, stdtrit
+) -> tuple[tuple[Effect, ...], Limit]:
+    """Effects with their tests, and the limit above which they are marked."""
+    from scipy.special import ndtri, stdtr
 
     size = np.abs(values)
     m = values.size
@@ -587,24 +900,78 @@ def _effects(
     rank[np.argsort(size, kind="stable")] = np.arange(m)
     quantile = ndtri(0.5 + 0.5 * (rank + 0.5) / m)
     with np.errstate(invalid="ignore", divide="ignore"):
-        t = np.where(se > 0, values / se, np.nan)
-        p = 2 * stdtr(df, -np.abs(t)) if np.isfinite(df) else np.full(m, np.nan)
-    if threshold.startswith("lenth") and lenth is None:
-        notes.append("there is no Lenth margin here, so no effect is marked")
-    if threshold == "lenth":
-        marked = size > lenth.me if lenth else np.zeros(m, bool)
-    elif threshold == "lenth-simultaneous":
-        marked = size > lenth.sme if lenth else np.zeros(m, bool)
+        t = np.where(tested & (se > 0), values / se, np.nan)
+    count, nothing = int(tested.sum()), np.full(m, np.nan)
+    each, every, margin, known = nothing, nothing, float("nan"), method != "none" and bool((se > 0).any())
+    if looked is not None and known:
+        each = every = looked.p(np.abs(t))
+        margin, count = looked.quantile(LEVEL), 0 if lenth is None else lenth.count
+    elif method == "lenth" and lenth is not None and known:
+        each, every = (ratio.p(np.abs(t)) for ratio in lenth_ratios(lenth.count))
+        margin, count = lenth_ratios(lenth.count)[0].quantile(LEVEL), lenth.count
+    elif known:
+        each = 2 * stdtr(df, -np.abs(t)) if np.isfinite(df) else 2 * stdtr(1e9, -np.abs(t))
+        every = np.maximum(largest_of(np.nan_to_num(t), count, df), each)
+        margin = t_limit(df)
+
+    def some(value: float) -> float:
+        """Chance that one or more passes if none is real."""
+        if method == "lenth" and lenth is not None:
+            return float(lenth_ratios(lenth.count)[1].p(np.array(value)))
+        return float(largest_of(np.array([value]), count, df)[0])
+
+    p = each
+    if threshold.startswith("lenth"):
+        limit = Limit("none", float("nan"), float("nan"), df, count, float("nan"))
+        if lenth is None:
+            notes.append("there is no Lenth margin here, so no effect is marked")
+            marked = np.zeros(m, bool)
+        else:
+            kind = 1 if threshold == "lenth-simultaneous" else 0
+            ratio = lenth_ratios(lenth.count)[kind]
+            p = ratio.p(size / lenth.pse if lenth.pse > 0 else nothing)
+            value = ratio.quantile(LEVEL)
+            chance = LEVEL if kind else float(lenth_ratios(lenth.count)[1].p(np.array(value)))
+            limit = Limit(
+                "lenth-simultaneous" if kind else "lenth", value, LEVEL, lenth.df, lenth.count, chance
+            )
+            marked = size > value * lenth.pse
+    elif not known:
+        limit = Limit("none", float("nan"), float("nan"), float("nan"), count, float("nan"))
+        marked = np.zeros(m, bool)
+    elif looked is not None:
+        limit = Limit("selected", margin, LEVEL, df, count, LEVEL)
+        marked = each < LEVEL
+    elif threshold == "familywise":
+        p = every
+        if method == "lenth" and lenth is not None:
+            value = lenth_ratios(lenth.count)[1].quantile(LEVEL)
+            limit = Limit("lenth-simultaneous", value, LEVEL, df, count, LEVEL)
+        else:
+            limit = Limit("familywise", familywise_limit(count, df), LEVEL, df, count, LEVEL)
+        marked = p < LEVEL
+    elif threshold == "fdr":
+        p = false_discovery(each)
+        marked = p < LEVEL
+        value = float(np.abs(t)[marked].min()) if marked.any() else float("nan")
+        limit = Limit("fdr", value, LEVEL, df, count, LEVEL)
+    elif threshold in ("2", "3"):
+        value = float(threshold)
+        level = float(lenth_ratios(lenth.count)[0].p(np.array(value))) if method == "lenth" and lenth else (
+            float(2 * stdtr(df, -value))
+        )  # fmt: skip
+        limit = Limit("se", value, level, df, count, some(value))
+        marked = np.nan_to_num(np.abs(t)) > value
     else:
-        limit = float(threshold) if threshold in ("2", "3") else float(stdtrit(df, 1 - LEVEL / 2))
-        with np.errstate(invalid="ignore"):
-            marked = np.abs(t) > limit
+        limit = Limit("lenth" if method == "lenth" else "t", margin, LEVEL, df, count, some(margin))
+        marked = np.nan_to_num(np.abs(t)) > margin
     if not size.any():
         notes.append("the response is the same in every treatment")
     elif method != "lenth" and not np.isfinite(se).any():
         notes.append("there is no error estimate; run replicates, leave terms out, or use Lenth's method")
     elif method == "replicates" and not (se > 0).any():
         notes.append("replicates are equal to the last digit, so there is no error to test with")
+    wide = np.where(tested & (se > 0), margin * se, np.nan)
     return tuple(
         Effect(
             _name(data, members),
@@ -617,55 +984,70 @@ def _effects(
             float(chance),
             bool(mark),
             float(normal),
+            low=float(value - half),
+            high=float(value + half),
         )
-        for members, same, value, error, ratio, chance, mark, normal in zip(
-            chosen, sets, values, se, t, p, marked, quantile, strict=True
+        for members, same, value, error, ratio, chance, mark, normal, half in zip(
+            chosen, sets, values, se, t, p, marked & tested, quantile, wide, strict=True
         )
-    )
-
-
-def _threshold_text(threshold: Threshold, df: float) -> str:
-    if threshold == "t" and not np.isfinite(df):
-        return "nothing, as there is no error estimate"
-    return {
-        "t": f"the 95 % quantile of Student's t with {df:.3g} degrees of freedom",
-        "2": "2 standard errors",
-        "3": "3 standard errors",
-        "lenth": "Lenth's margin of error",
-        "lenth-simultaneous": "Lenth's simultaneous margin of error",
-    }[threshold]
+    ), limit
 
 
 def _suspects(
-    data: Trials, shifts: Array, found: tuple[Effect, ...], lenth: Lenth | None
+    data: Trials, shifts: Array, found: tuple[Effect, ...], lenth: Lenth | None, method: Error
 ) -> tuple[Suspect, ...]:
-    """Runs far from the model of the effects that stand out: |t| above the quantile for so many runs.
+    """Trials far from the model of the effects that stand out and of the blocks: |t| above the quantile for
+    so many trials.
 
     One wrong run gives all effects that are not active about the same size, so the test is made with the
-    active ones only: those above Lenth's margin, or marked ones where there are replicates.
+    active ones only. Noise is taken as the same for all trials or as growing with the response, whichever is
+    more likely without the trial that fits worst: with the wrong one, long runs are named for being long.
     """
-    from scipy.special import stdtrit
-
     # Of replicated treatments every trial is judged against its fellows, too.
-    active = [e.members for e in found if (abs(e.value) > lenth.me if lenth else e.significant)]
+    if method == "lenth" and lenth is not None:
+        limit = lenth_ratios(lenth.count)[0].quantile(_ACTIVE) * lenth.pse
+        active = [e.members for e in found if abs(e.value) > limit]
+    else:
+        active = [e.members for e in found if abs(e.t) > t_limit(e.df, _ACTIVE)]
     n = len(data.y)
-    x = np.stack([np.ones(n), *(_column(data.x, m) for m in active), *shifts.T], axis=1)
+    kept = _Independent(n)
+    columns = [np.ones(n), *(_column(data.x, m) for m in active), *shifts.T]
+    x = np.stack([column for column in columns if kept.take(column)], axis=1)
     df = n - x.shape[1] - 1
     if df < 3:
         return ()
-    q = np.linalg.qr(x)[0]
-    hat = (q**2).sum(1)
-    rest = data.y - q @ (q.T @ data.y)
-    s2 = float(rest @ rest)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        others = (s2 - rest**2 / (1 - hat)) / df
-        t = np.where((others > 1e-12 * max(s2, 1e-300)) & (hat < 1), rest / np.sqrt(others * (1 - hat)), 0.0)
-    limit = float(stdtrit(df, 1 - LEVEL / 2 / n))
+    limit = t_limit(df, LEVEL / n)
+    t, expected, likelihood = _studentized(x, data.y, df)
+    fitted = x @ np.linalg.lstsq(x, data.y, rcond=None)[0]
+    for _ in range(4):  # what is small is fitted well only where it counts for more
+        if (fitted > 0).all():
+            weight = 1 / fitted
+            fitted = x @ np.linalg.lstsq(x * weight[:, None], data.y * weight, rcond=None)[0]
+    if (fitted > 0).all():
+        grown, also, other = _studentized(x / fitted[:, None], data.y / fitted, df)
+        if other - float(np.log(fitted).sum()) > likelihood + 2:  # not by chance
+            t, expected = grown, also * fitted
     return tuple(
-        Suspect(data.label[i], float(data.y[i]), float(data.y[i] - rest[i] / (1 - hat[i])), float(t[i]))
+        Suspect(data.label[i], float(data.y[i]), float(expected[i]), float(t[i]), limit)
         for i in np.argsort(-np.abs(t))
         if abs(t[i]) > limit
     )
+
+
+def _studentized(x: Array, y: Array, df: int) -> tuple[Array, Array, float]:
+    """Externally studentized residuals (N,), what each trial would be by all others, and the logarithm of the
+    likelihood without the one that fits worst."""
+    q = np.linalg.qr(x)[0]
+    hat = (q**2).sum(1)
+    rest = y - q @ (q.T @ y)
+    s2 = float(rest @ rest)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        others = (s2 - rest**2 / (1 - hat)) / df
+        usable = (others > 1e-12 * max(s2, 1e-300)) & (hat < 1 - 1e-9)
+        t = np.where(usable, rest / np.sqrt(others * (1 - hat)), 0.0)
+        least = others[int(np.argmax(np.abs(t)))]
+        likelihood = float(-len(y) / 2 * np.log(least)) if least > 0 else np.inf
+        return t, np.where(usable, y - rest / (1 - hat), y), likelihood
 
 
 def _anova(
@@ -700,8 +1082,7 @@ def _anova(
         total = 0.0
     rest = data.y - fitted
     rows += [row(*block) for block in blocked]
-    # The change between the halves is in what was fitted; that between replicates is not.
-    residual = max(float(rest @ rest) - sum(ss for source, ss, _ in blocked if source == "replicate"), 0.0)
+    residual = float(rest @ rest)
     lack_df = residual_df - pure_df
     if pure_df > 0 and lack_df > 0:
         rows.append(row("lack of fit", max(residual - pure, 0.0), lack_df))
@@ -719,51 +1100,37 @@ def _anova(
 
 @dataclass(frozen=True)
 class Rank:
-    """A line of the SPT rank table: ties share a rank; negative effects are a group of their own (rank 0)."""
+    """A line of the SPT rank table: ties share a rank. What cannot be told from zero has none (0), nor has
+    what is below: `verdict` says which."""
 
     rank: int
     effect: Effect
     percent: float
+    verdict: Standing
+
+
+Standing = Literal["slows", "helps", "not distinguishable from zero", "no error estimate"]
 
 
 def ranked(found: Effects, tie: float = 0.0) -> tuple[Rank, ...]:
-    """Main effects, largest first (NISTIR 5139, table 3); within `tie` of the one before they are equal."""
+    """Main effects, largest first (NISTIR 5139, table 3); within `tie` of the one before they are equal. Only
+    those beyond `Effects.limit` have a rank or help."""
     mains = sorted((e for e in found.effects if len(e.members) == 1), key=lambda e: -e.value)
     lines: list[Rank] = []
-    last = np.inf
-    for place, effect in enumerate(mains, 1):
-        rank = 0 if effect.value < 0 else place
-        if lines and rank and last - effect.value <= tie:
-            rank = lines[-1].rank
-        last = effect.value
-        lines.append(Rank(rank, effect, found.percent(effect)))
+    last, place = np.inf, 0
+    for effect in mains:
+        verdict: Standing = "slows" if effect.value > 0 else "helps"
+        if not effect.significant:
+            tested = np.isfinite(effect.t) or np.isfinite(effect.p)
+            verdict = "not distinguishable from zero" if tested else "no error estimate"
+        rank = 0
+        if verdict == "slows":
+            place += 1
+            tied = last - effect.value <= tie
+            rank = next(line.rank for line in reversed(lines) if line.rank) if tied else place
+            last = effect.value
+        lines.append(Rank(rank, effect, found.percent(effect), verdict))
     return tuple(lines)
-
-
-# --- planning ---
-
-
-def detectable(sigma: float, treatments: int, replicates: int, power: float = 0.9) -> float:
-    """Full effect that is found with that chance at the 5 % level; NaN without degrees of freedom."""
-    from scipy.special import stdtrit
-
-    df = (treatments - 1) * (replicates - 1)
-    if df <= 0:
-        return float("nan")
-    se = 2 * sigma / np.sqrt(treatments * replicates)
-    return float((stdtrit(df, 1 - LEVEL / 2) + stdtrit(df, power)) * se)
-
-
-def replicates_for(sigma: float, effect: float, treatments: int) -> int:
-    """Replicates so that three standard errors stay below the effect: ceil((6 s / effect)^2 / n).
-
-    Raises
-    ------
-    ValueError : the effect is not positive.
-    """
-    if not effect > 0:
-        raise ValueError("the effect to be seen has to be positive")
-    return max(1, int(np.ceil((6 * sigma / effect) ** 2 / treatments - 1e-9)))
 
 
 # --- scaling, barriers, doses ---
@@ -773,7 +1140,8 @@ def replicates_for(sigma: float, effect: float, treatments: int) -> int:
 class Scaling:
     """An effect A at p and B at p' > p (NISTIR 5417, table 3): `interaction` (B - A)/2 (its header says
     (A - B)/2, its numbers do not), `ratio` (B - A)/(A + B), `exponent` ln(B/A)/ln(p'/p): -1 for work that is
-    shared perfectly, 0 for serial work."""
+    shared perfectly, 0 for serial work; between `exponent_low` and `exponent_high` with 95 % (infinite where
+    an effect is not distinguishable from zero)."""
 
     term: str
     small: float
@@ -783,6 +1151,8 @@ class Scaling:
     se: float
     ratio: float
     exponent: float
+    exponent_low: float = float("nan")
+    exponent_high: float = float("nan")
 
 
 def scaling(
@@ -790,8 +1160,10 @@ def scaling(
     small_p: float,
     large: dict[str, tuple[float, float]],
     large_p: float,
+    df: tuple[float, float] = (float("inf"), float("inf")),
 ) -> tuple[Scaling, ...]:
-    """Effects (value, se) by name at two numbers of processors, in the order of the first.
+    """Effects (value, se) by name at two numbers of processors, in the order of the first; ``df``: of
+    either's standard errors.
 
     Raises
     ------
@@ -809,6 +1181,13 @@ def scaling(
         (a, se_a), (b, se_b) = small[name], large[name]
         exponent = np.log(b / a) / np.log(large_p / small_p) if a > 0 and b > 0 else float("nan")
         ratio = (b - a) / (a + b) if a + b else float("nan")
+        low = high = float("nan")
+        if exponent == exponent and se_a > 0 and se_b > 0:
+            # In ln(B/A) each has its relative error; few degrees of freedom count for more.
+            free = pooled_df(np.array([(se_a / a) ** 2, (se_b / b) ** 2]), np.array(df))
+            ends = ratio_interval(b, a, se_b**2, se_a**2, 0.0, t_limit(free))
+            with np.errstate(divide="ignore", invalid="ignore"):
+                low, high = np.log(np.maximum(ends, 0.0)) / np.log(large_p / small_p)
         found.append(
             Scaling(
                 name,
@@ -819,6 +1198,8 @@ def scaling(
                 float(np.hypot(se_a, se_b) / 2),
                 float(ratio),
                 float(exponent),
+                float(low),
+                float(high),
             )
         )
     return tuple(found)
@@ -832,7 +1213,8 @@ Verdict = Literal[
 @dataclass(frozen=True)
 class ScaleTest:
     """One factor and the scale (NISTIR 5417, table 4); half effects. `excess` is D = b_cds - b_cd b_s / mu:
-    below zero the factor's share of the run time does not grow."""
+    below zero the factor's share of the run time does not grow. `limit`: standard errors that D has to pass,
+    the t quantile of the 5 % level."""
 
     mu: float
     factor: float
@@ -844,12 +1226,14 @@ class ScaleTest:
     excess_se: float
     verdict: Verdict
     reason: str
+    limit: float
 
 
 def scale_test(
-    mu: float, factor: float, scale: float, interaction: float, se: float, k: float = 2.0
+    mu: float, factor: float, scale: float, interaction: float, se: float, df: float = float("inf")
 ) -> ScaleTest:
-    """Verdict from the half effects of a 2^2 experiment and the standard error of each.
+    """Verdict from the half effects of a 2^2 experiment, the standard error of each and its degrees of
+    freedom; every step of it at the 5 % level.
 
     Raises
     ------
@@ -859,16 +1243,17 @@ def scale_test(
         raise ValueError(f"a standard error is not below zero, got {se:g}")
     if not mu > 0:
         nan, reason = float("nan"), "the mean is not positive"
-        return ScaleTest(mu, factor, scale, interaction, se, nan, nan, nan, "no verdict", reason)
+        return ScaleTest(mu, factor, scale, interaction, se, nan, nan, nan, "no verdict", reason, nan)
     share, speed = factor / mu, scale / mu
     threshold = share * scale
     excess = interaction - threshold
     excess_se = se * float(np.sqrt(1 + speed**2 + share**2 + (factor * scale / mu**2) ** 2))
+    k = t_limit(df)
     verdict: Verdict
-    if not np.isfinite(se):
+    if not np.isfinite(se) or not k > 0:
         verdict, reason = "no verdict", "there is no standard error; run replicates, or say one"
     elif abs(factor) < k * se:
-        verdict, reason = "no effect", f"its half effect is below {k:g} standard errors"
+        verdict, reason = "no effect", f"its half effect is below {k:.3g} standard errors"
     elif factor <= 0:
         verdict, reason = "no verdict", "the delay does not make the program slower"
     elif scale >= -k * se:
@@ -879,13 +1264,14 @@ def scale_test(
         verdict, reason = "does not scale", "its share of the run time grows"
     else:
         verdict, reason = "undecided", "the change of its share is within the error, run more replicates"
-    return ScaleTest(mu, factor, scale, interaction, se, threshold, excess, excess_se, verdict, reason)
+    return ScaleTest(mu, factor, scale, interaction, se, threshold, excess, excess_se, verdict, reason, k)
 
 
 @dataclass(frozen=True)
 class Barrier:
     """Artificial critical sections before (FB1) and after (FB2) a barrier: the difference is what is waited
-    there (NISTIR 5139, table 11)."""
+    there (NISTIR 5139, table 11). With 95 % it lies between `low` and `high`, its share of FB2 between
+    `share_low` and `share_high`."""
 
     before: float
     after: float
@@ -893,20 +1279,39 @@ class Barrier:
     se: float
     t: float
     share: float
+    low: float = float("nan")
+    high: float = float("nan")
+    share_low: float = float("nan")
+    share_high: float = float("nan")
 
 
-def barrier(before: float, after: float, se_difference: float, cost: float = 0.0) -> Barrier:
-    """`cost`: effect of the artificial barrier itself (FB2 with delay 0), which is subtracted."""
+def barrier(
+    before: float,
+    after: float,
+    se_difference: float,
+    cost: float = 0.0,
+    cost_se: float = 0.0,
+    df: float = float("inf"),
+) -> Barrier:
+    """`cost`: effect of the artificial barrier itself (FB2 with delay 0), which is subtracted, with its
+    standard error. `se_difference`: of after - before, each of which has half of its variance, with df."""
     net = after - cost
     difference = net - before
-    t = difference / se_difference if se_difference > 0 else float("nan")
-    return Barrier(before, net, difference, se_difference, t, difference / net if net else float("nan"))
+    se = float(np.hypot(se_difference, cost_se))
+    t = difference / se if se > 0 else float("nan")
+    half = t_limit(df)
+    own, extra = se_difference**2 / 2, cost_se**2
+    shares = ratio_interval(difference, net, se**2, own + extra, own + extra, half)
+    share = difference / net if net else float("nan")
+    return Barrier(
+        before, net, difference, se, t, share, difference - half * se, difference + half * se, *shares
+    )
 
 
 @dataclass(frozen=True, eq=False)
 class Dose:
-    """Effect per unit of delay at several sizes (NISTIR 5131, figure 3). `linear` False: it changes by more
-    than the error, or its sign does."""
+    """Effect per unit of delay at several sizes (NISTIR 5131, figure 3). `p`: chance of effects that are as
+    far from being in proportion to the delay, if they are; `linear` False: it is below 5 %."""
 
     delay: Array
     effect: Array
@@ -915,11 +1320,20 @@ class Dose:
     per_unit_se: Array
     linear: bool
     warning: str
+    p: float
 
 
-def dose(delay: Array, effect: Array, se: Array, k: float = 2.0) -> Dose:
+def dose(
+    delay: Array, effect: Array, se: Array, df: Array | float = float("inf"), shared: float = 0.0
+) -> Dose:
     """delay, effect, se : (K,), K >= 2, delays positive. Where no size has a standard error (0 or NaN),
     effects per unit are the same only if they differ by no more than rounding.
+
+    df : degrees of freedom of every standard error. shared : variance that all effects have in common, as
+    they are differences to the same runs; it is part of se^2.
+
+    One test of all sizes together; of standard errors with few degrees of freedom by simulation with these
+    (Krishnamoorthy, Lu and Mathew, Computational Statistics and Data Analysis 51, 2007).
 
     Raises
     ------
@@ -927,40 +1341,89 @@ def dose(delay: Array, effect: Array, se: Array, k: float = 2.0) -> Dose:
     """
     order = np.argsort(delay)
     delay, effect, se = (np.asarray(v, np.float64)[order] for v in (delay, effect, se))
+    free = np.broadcast_to(np.asarray(df, np.float64), delay.shape)[order]
     if delay.size < 2 or not (delay > 0).all():
         raise ValueError("two or more positive sizes of the delay are needed")
     unit, unit_se = effect / delay, se / delay
-    least = np.nan_to_num(unit_se)
-    least = np.maximum(least, max(1e-9 * float(np.abs(unit).max()), 1e-150))
-    weight = 1 / least**2
-    mean = float((unit * weight).sum() / weight.sum())
-    away = np.abs(unit - mean) > k * least
-    sure = np.abs(effect) > k * np.nan_to_num(se)
+    if not (np.nan_to_num(se) > 0).all():
+        close = np.ptp(unit) <= max(1e-9 * float(np.abs(unit).max()), 1e-150)
+        p = 1.0 if close else 0.0
+    else:
+        own = np.maximum(se**2 - shared, 1e-6 * se**2)
+        p = _chance_of_bend(delay, _out_of_line(delay, effect, own, shared), own, shared, free)
+    linear = p >= LEVEL
+    limit = np.array([t_limit(v) for v in free])
+    sure = np.abs(effect) > limit * np.nan_to_num(se)
     turned = bool((effect[sure] > 0).any() and (effect[sure] < 0).any())
     warning = ""
-    if turned:
+    if not linear and turned:
         warning = "the sign of the effect changes with the size of the delay, so no linear model holds"
-    elif away.any():
+    elif not linear:
         warning = "the effect does not grow in proportion to the delay, so effects hold for this size only"
     if warning:
         warning += "; search with an orthogonal array of several sizes"
-    return Dose(delay, effect, se, unit, unit_se, not warning, warning)
+    return Dose(delay, effect, se, unit, unit_se, linear, warning, p)
+
+
+def _out_of_line(delay: Array, effect: Array, own: Array, shared: float | Array) -> Array:
+    """(...,) sum of squares of what a line through the origin leaves of effects (..., K), in units of its
+    variance: each has its own (..., K), and all have one in common."""
+    ones = (1 / own).sum(-1)
+
+    def product(a: Array, b: Array) -> Array:
+        # The inverse of diag(own) + shared (Sherman and Morrison 1950).
+        sums = (a / own).sum(-1) * (b / own).sum(-1)
+        return np.asarray((a * b / own).sum(-1) - shared * sums / (1 + shared * ones))
+
+    bend = product(effect, effect) - product(delay, effect) ** 2 / product(delay, delay)
+    return np.maximum(bend, 0.0)
+
+
+#: Draws of the simulations that stand in for formulas where errors have few degrees of freedom.
+_DRAWS = 20_000
+
+
+def _chance_of_bend(delay: Array, bend: Array, own: Array, shared: float, df: Array) -> float:
+    """Chance of as large a bend of effects in proportion to the delay, whose variances have df (K,)."""
+    from scipy.special import chdtrc
+
+    if not np.isfinite(df).any():
+        return float(chdtrc(delay.size - 1, bend))
+    generator = np.random.default_rng(2007)
+    effects = np.sqrt(own) * generator.standard_normal((_DRAWS, delay.size))
+    effects += np.sqrt(shared) * generator.standard_normal((_DRAWS, 1))
+    seen = own * _estimated(generator, df)
+    return float((1 + np.sum(_out_of_line(delay, effects, seen, shared) >= bend)) / (_DRAWS + 1))
+
+
+def _estimated(generator: np.random.Generator, df: Array) -> Array:
+    """(_DRAWS, K) estimates of variances that are 1."""
+    known = np.where(np.isfinite(df), df, 1.0)
+    drawn = generator.chisquare(known, (_DRAWS, df.size)) / known
+    return np.where(np.isfinite(df), drawn, 1.0)
 
 
 @dataclass(frozen=True)
 class OverProcessors:
-    """An effect over processors: a/p + b by weighted least squares, and the slope of ln effect on ln p."""
+    """An effect over processors: a/p + b by weighted least squares, and the slope of ln effect on ln p. With
+    95 % b lies within `serial_margin` of `serial`, a within `shared_margin`; ``df`` degrees of freedom."""
 
     shared: float
     shared_se: float
     serial: float
     serial_se: float
     slope: float
+    df: float = float("nan")
+    shared_margin: float = float("nan")
+    serial_margin: float = float("nan")
 
 
-def over_processors(p: Array, effect: Array, se: Array | None = None) -> OverProcessors:
+def over_processors(
+    p: Array, effect: Array, se: Array | None = None, df: Array | float = float("inf")
+) -> OverProcessors:
     """p, effect : (K,), K >= 3 (NISTIR 5139, tables 5 to 8). All count the same if not all standard errors
-    are known and positive.
+    are known and positive; then what the fit leaves is the error, with K - 2 degrees of freedom. ``df``: of
+    the standard errors.
 
     Raises
     ------
@@ -971,16 +1434,39 @@ def over_processors(p: Array, effect: Array, se: Array | None = None) -> OverPro
         raise ValueError("three or more numbers of processors are needed")
     if se is not None and not (np.asarray(se) > 0).all():
         se = None
-    weight = np.ones(p.size) if se is None else 1 / np.asarray(se, np.float64)
-    x = np.stack([1 / p, np.ones(p.size)], axis=1) * weight[:, None]
-    q, r = np.linalg.qr(x)
-    value = np.linalg.solve(r, q.T @ (effect * weight))
-    inverse = np.linalg.inv(r)
-    rest = effect * weight - x @ value
-    s2 = 1.0 if se is not None else float(rest @ rest) / max(p.size - 2, 1)
-    errors = np.sqrt((inverse**2).sum(1) * s2)
+    x = np.stack([1 / p, np.ones(p.size)], axis=1)
+    own = np.ones(p.size) if se is None else np.asarray(se, np.float64) ** 2
+    value, errors = _line(x, effect, own)
+    free, limits = float("inf"), np.full(2, t_limit(float("inf")))
+    if se is None:
+        free = float(p.size - 2)
+        errors = errors * float(np.sqrt(((effect - x @ value) ** 2).sum() / free))
+        limits = np.full(2, t_limit(free))
+    else:
+        each = np.broadcast_to(np.asarray(df, np.float64), p.shape)
+        if np.isfinite(each).any():
+            # Weights that are uncertain themselves have no t distribution: it is simulated.
+            free = float(each.min())
+            generator = np.random.default_rng(5139)
+            drawn = np.sqrt(own) * generator.standard_normal((_DRAWS, p.size))
+            values, their = _line(x, drawn, own * _estimated(generator, each))
+            limits = np.quantile(np.abs(values / their), 1 - LEVEL, axis=0)
+    margins = [float(limit * error) for limit, error in zip(limits, errors, strict=True)]
     positive = effect > 0
     slope = float("nan")
     if np.unique(p[positive]).size >= 2:
         slope = float(np.polyfit(np.log(p[positive]), np.log(effect[positive]), 1)[0])
-    return OverProcessors(float(value[0]), float(errors[0]), float(value[1]), float(errors[1]), slope)
+    return OverProcessors(
+        float(value[0]), float(errors[0]), float(value[1]), float(errors[1]), slope, free, *margins
+    )
+
+
+def _line(x: Array, y: Array, own: Array) -> tuple[Array, Array]:
+    """Least squares of y (..., K) on two columns x (K, 2), weighted by one over the variances (..., K):
+    coefficients (..., 2) and their standard errors."""
+    a, b = x.T
+    aa, ab, bb = (a * a / own).sum(-1), (a * b / own).sum(-1), (b * b / own).sum(-1)
+    ay, by = (a * y / own).sum(-1), (b * y / own).sum(-1)
+    size = aa * bb - ab**2
+    value = np.stack([bb * ay - ab * by, aa * by - ab * ay], axis=-1) / size[..., None]
+    return value, np.sqrt(np.stack([bb, aa], axis=-1) / size[..., None])

@@ -1,6 +1,7 @@
-"""What a factor model answers: rankings of function pairs, tests, missing cells, where systems cross.
+"""What a factor model answers: which functions are best, missing cells, where systems cross.
 
-Source: Strohmaier, UTK-CS-97-354, tables 2 to 4; what it lacks (F test, cells left out, crossings) is ours.
+Source: Strohmaier, UTK-CS-97-354, tables 2 to 4; what it lacks (the choice, cells left out, crossings and
+their intervals) is ours.
 """
 
 from __future__ import annotations
@@ -10,42 +11,33 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from desktop.core.characteristic import CHARACTERISTICS, characteristic
+from desktop.core.characteristic import CHARACTERISTICS, SIZED
 from desktop.core.factor_fit import Array, Measurements
-from desktop.core.factor_model import Kind, ModelFit, exact, fit_individual, fit_joint
+from desktop.core.factor_intervals import (
+    FARTHEST,
+    PInterval,
+    criterion,
+    curve_variance,
+    place_df,
+    places,
+    quantile,
+)
+from desktop.core.factor_model import RESPONSES, Kind, ModelFit, fit_individual, fit_joint
 from desktop.progress import Progress
 
 #: The characteristic functions of the paper.
 THE_SEVEN = tuple(known.text for known in CHARACTERISTICS)
+#: What is fitted where nothing says which are best.
+DEFAULT_PAIR = ("1/p", "1/sqrt(p)")
+
+
+def known_functions(data: Measurements) -> tuple[str, ...]:
+    """What is compared: the seven, and those of the problem size where it is known."""
+    return THE_SEVEN if data.size is None else (*SIZED, *THE_SEVEN)
 
 
 # --- comparing models ---
-
-
-@dataclass(frozen=True)
-class FTest:
-    """Does the product form hold? Small p: it does not in the strict sense."""
-
-    f: float
-    df1: int
-    df2: int
-    p: float
-
-
-def f_test(joint: ModelFit, individual: ModelFit) -> FTest | None:
-    """Joint against individual fits of the same functions, on the measurements that both use.
-
-    None if the individual fits leave no degrees of freedom, no error, or use other measurements.
-    """
-    if joint.n != individual.n or individual.df <= 0 or joint.df <= individual.df or exact(individual):
-        return None
-    from scipy.special import fdtrc
-
-    df1, df2 = joint.df - individual.df, individual.df
-    f = (joint.sse - individual.sse) / df1 / (individual.sse / df2)
-    return FTest(f, df1, df2, float(fdtrc(df1, df2, max(f, 0.0))))
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +60,7 @@ def rank_pairs(
     *,
     reference: str | None = None,
     positive: bool = False,
+    starts: int = 3,
     progress: Progress | None = None,
 ) -> Ranking:
     """All pairs and singles of `functions` (UTK-CS-97-354, tables 2, 3 and 4).
@@ -88,7 +81,7 @@ def rank_pairs(
         try:
             if kind == "joint":
                 found[chosen] = fit_joint(
-                    data, chosen, response, reference=reference, positive=positive, starts=3
+                    data, chosen, response, reference=reference, positive=positive, starts=starts
                 )
             else:
                 found[chosen] = fit_individual(data, chosen, response)
@@ -113,6 +106,107 @@ def rank_pairs(
     if kind == "individual":
         best_sse, best_npar = _best_of_cells(data, [fit for fit in fits if len(fit.functions) == 2])
     return Ranking(fits, tuple(dropped), best_sse, best_npar)
+
+
+# --- the functions and the response that fit best ---
+
+#: How many of the best are compared in every response, and named beside the chosen one.
+_RIVALS = 5
+
+
+@dataclass(frozen=True)
+class Rival:
+    """What else could have been fitted, and by how much its AICc is more."""
+
+    functions: tuple[str, ...]
+    response: str
+    more: float
+
+
+@dataclass(frozen=True, eq=False)
+class FactorChoice:
+    """The fit with the least AICc, and those that come next, of `tried` (functions and responses).
+
+    AICc is that of t' for every response, so that logarithms and seconds compare. All fits have the same
+    measurements: cells that two functions do not fit take no part in the choice.
+    """
+
+    fit: ModelFit
+    rivals: tuple[Rival, ...]
+    tried: int
+
+
+def choose(
+    data: Measurements,
+    kind: Kind,
+    functions: Sequence[str] = (),
+    response: str = "",
+    *,
+    reference: str | None = None,
+    positive: bool = False,
+    progress: Progress | None = None,
+) -> FactorChoice:
+    """The functions (all pairs and singles where none are given) and the response ("" for any) by AICc.
+
+    Raises
+    ------
+    ValueError : as `fit_joint` and `fit_individual` where no choice can be fitted.
+    Cancelled : by `progress`.
+    """
+
+    def fitted(part: Measurements, chosen: Sequence[str], how: str, starts: int) -> ModelFit:
+        if kind == "individual":
+            return fit_individual(part, chosen, how)
+        return fit_joint(part, chosen, how, reference=reference, positive=positive, starts=starts)
+
+    progress = progress or Progress()
+    responses = (response,) if response else tuple(r for r in RESPONSES if r != "t" or not data.transformed)
+    part = data if kind == "joint" else _wide_cells(data)
+    sets: list[tuple[str, ...]] = [tuple(functions)]
+    tried = len(responses)
+    if not functions:
+        ranking = rank_pairs(
+            part, kind, responses[0], known_functions(data), reference=reference, positive=positive,
+            starts=0, progress=progress,
+        )  # fmt: skip
+        same = [fit for fit in ranking.fits if fit.n == ranking.fits[0].n]
+        same.sort(key=lambda fit: (criterion(fit), len(fit.functions)))
+        sets = [fit.functions for fit in same if not np.isnan(fit.aicc) or np.isneginf(criterion(fit))]
+        sets = sets[:_RIVALS] or [DEFAULT_PAIR]
+        tried = len(ranking.fits) + len(sets) * (len(responses) - 1)
+    if len(sets) * len(responses) == 1:
+        return FactorChoice(fitted(data, sets[0], responses[0], 6), (), 1)
+    found: list[tuple[float, int, str, tuple[str, ...]]] = []
+    last: ValueError | None = None
+    for chosen in sets:
+        for how in responses:
+            try:
+                fit = fitted(part, chosen, how, 0)
+            except ValueError as error:
+                last = error
+                continue
+            value = criterion(fit)
+            bad = np.isnan(value) or fit.status == "not determined"
+            found.append((np.inf if bad else value, len(chosen), how, chosen))
+    if not found:
+        raise last or ValueError("there is nothing to fit")
+    found.sort(key=lambda one: (one[0], one[1]))  # the first of equals is the first that was asked for
+    best = found[0]
+    rivals = tuple(
+        Rival(chosen, how, float(value - best[0]))
+        for value, _, how, chosen in found[1:]
+        if np.isfinite(value) and np.isfinite(best[0])
+    )
+    return FactorChoice(fitted(data, best[3], best[2], 6), rivals, tried)
+
+
+def _wide_cells(data: Measurements) -> Measurements:
+    """Cells with points at two or more p; all where there are none."""
+    cell = data.code * len(data.systems) + data.system
+    pairs = np.unique(np.stack([cell, data.p], axis=1), axis=0)
+    counts = np.bincount(pairs[:, 0].astype(np.int64), minlength=int(cell.max(initial=0)) + 1)
+    keep = counts[cell] >= 2
+    return data.only(keep) if keep.any() else data
 
 
 def _best_of_cells(data: Measurements, fits: list[ModelFit]) -> tuple[float, int]:
@@ -161,7 +255,8 @@ def leave_cells_out(fit: ModelFit, progress: Progress | None = None) -> tuple[Ce
             # Work is taken from the whole fit's transformation, so that errors compare.
             rest = Measurements(
                 data.codes, data.systems, data.code[~inside], data.system[~inside], data.p[~inside],
-                _transformed(fit, ~inside), transformed=True,
+                fit.response.y[~inside], transformed=True,
+                size=None if data.size is None else data.size[~inside],
             )  # fmt: skip
             if fit.response.kind == "t":
                 rest = data.only(~inside)
@@ -176,26 +271,6 @@ def leave_cells_out(fit: ModelFit, progress: Progress | None = None) -> tuple[Ce
             reason = str(problem)
         found.append(CellCheck(c, s, points, error, reason))
     return tuple(found)
-
-
-def _transformed(fit: ModelFit, keep: NDArray[np.bool_]) -> Array:
-    return fit.response.y[keep]
-
-
-# --- parameters and points that stand out ---
-
-
-#: Chance that a point of a sound table is called suspect, over all its points.
-SUSPECT = 0.05
-
-
-def suspects(fit: ModelFit) -> NDArray[np.int64]:
-    """Measurements whose externally studentized residual is too large for so many of them (Bonferroni)."""
-    if fit.df < 3 or exact(fit):
-        return np.empty(0, np.int64)
-    limit = quantile(fit.df - 1, 1.0 - SUSPECT / fit.n)
-    with np.errstate(invalid="ignore"):
-        return np.flatnonzero(np.abs(fit.studentized) > limit)
 
 
 # --- answers ---
@@ -218,7 +293,7 @@ def fastest_p(fit: ModelFit, code: int, system: int, largest: float = LARGEST_P)
     def time(p: Array) -> Array:
         # t' without work and peak is the time times p, but for a factor of the cell.
         value = fit.seconds(code, system, p)
-        return value / p if fit.data.transformed else value
+        return value if fit.in_seconds else value / p
 
     grid = np.geomspace(1.0, largest, 2001)
     times = time(grid)
@@ -253,15 +328,12 @@ def half_share_p(fit: ModelFit, code: int, system: int, function: int, largest: 
 
 
 def shares(fit: ModelFit, code: int, system: int, p: Array) -> Array:
-    """(functions, K): share of every function in the fitted time of a cell at p (K,)."""
+    """(functions, K): share of every function in the fitted time of a cell at p (K,), 0 to 1.
+
+    A part below zero is no time and has no share.
+    """
     p = np.asarray(p, np.float64)
-    scale = np.ones_like(p) if fit.response.kind == "t" else p
-    parts = np.stack(
-        [
-            scale * characteristic(text).u(p) * fit.delta[i, code, system]
-            for i, text in enumerate(fit.functions)
-        ]
-    )
+    parts = np.maximum(fit.base(code, system, p).T * fit.delta[:, code, system][:, None], 0.0)
     with np.errstate(invalid="ignore", divide="ignore"):
         return parts / parts.sum(0)
 
@@ -284,8 +356,59 @@ def _roots(function: Callable[[Array], Array], largest: float) -> tuple[float, .
     return tuple(found)
 
 
-def quantile(df: int, confidence: float = 0.95) -> float:
-    """Two-sided quantile of Student's t."""
-    from scipy.special import stdtrit
+# --- the same with intervals ---
 
-    return float(stdtrit(df, 0.5 + confidence / 2)) if df > 0 else float("nan")
+
+def _grid(fit: ModelFit) -> Array:
+    least, most = float(fit.data.p.min()), float(fit.data.p.max())
+    return np.geomspace(least, FARTHEST * most, 1201)
+
+
+def crossover_places(fit: ModelFit, code: int, a: int, b: int) -> tuple[PInterval, ...]:
+    """Where systems a and b take the same time for a code, up to `FARTHEST` times the measured p."""
+
+    def difference(p: Array) -> tuple[Array, Array]:
+        parts, log = [], []
+        for system, sign in ((a, 1.0), (b, -1.0)):
+            base = fit.base(code, system, p)
+            value = base @ fit.delta[:, code, system]
+            parts.append((code, system, sign * base / value[:, None]))
+            log.append(np.log(fit.seconds(code, system, p)))
+        return log[0] - log[1], curve_variance(fit, parts, p, own=True)
+
+    return places(fit, difference, _grid(fit))
+
+
+def half_share_places(fit: ModelFit, code: int, system: int, function: int) -> tuple[PInterval, ...]:
+    """Where one function makes up half of a cell's time."""
+
+    def excess(p: Array) -> tuple[Array, Array]:
+        base = fit.base(code, system, p)
+        value = base @ fit.delta[:, code, system]
+        share = base[:, function] * fit.delta[function, code, system] / value
+        slope = -base * (share / value)[:, None]
+        slope[:, function] += base[:, function] / value
+        return shares(fit, code, system, p)[function] - 0.5, curve_variance(fit, [(code, system, slope)], p)
+
+    return places(fit, excess, _grid(fit))
+
+
+def fastest_place(fit: ModelFit, code: int, system: int) -> PInterval:
+    """Where the time of a cell is least (the end of the range if it falls all the way), from the p at which
+    it may no longer fall to that from which on it certainly rises."""
+    step, p = 1e-4, _grid(fit)
+    scale = np.ones_like(p) if fit.response.kind == "t" else p
+    before, at, after = (
+        fit.base(code, system, p * np.exp(by)) / (scale if scale is not p else p * np.exp(by))[:, None]
+        for by in (-step, 0.0, step)
+    )
+    rise, delta = (after - before) / (2 * step), fit.delta[:, code, system]
+    time = at @ delta
+    relative = (rise @ delta) / time
+    slopes = rise / time[:, None] - at * (relative / time)[:, None]
+    half = quantile(place_df(fit)) * np.sqrt(curve_variance(fit, [(code, system, slopes)], p))
+    rising, falling = np.flatnonzero(~(relative + half < 0)), np.flatnonzero(~(relative - half > 0))
+    low = float(p[rising[0]]) if rising.size else float(p[-1])
+    high = float(p[falling[-1]]) if falling.size else float(p[0])
+    best = fastest_p(fit, code, system, float(p[-1]))
+    return PInterval(best, min(low, best), np.inf if high >= p[-1] else max(high, best), True)

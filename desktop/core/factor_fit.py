@@ -26,7 +26,7 @@ class Measurements:
 
     code, system : (N,) indices into the names. p : (N,) processors. time : (N,) seconds, or t' itself if
     `transformed`. work : (codes,) operations, or None if not known; peak : (systems,) operations per second
-    and processor, or None.
+    and processor, or None. size : (N,) problem sizes, or None.
     """
 
     codes: tuple[str, ...]
@@ -38,6 +38,7 @@ class Measurements:
     work: Array | None = None
     peak: Array | None = None
     transformed: bool = False
+    size: Array | None = None
 
     def __len__(self) -> int:
         return int(self.p.size)
@@ -54,7 +55,22 @@ class Measurements:
             self.work,
             self.peak,
             self.transformed,
+            None if self.size is None else self.size[keep],
         )
+
+    def size_at(self, code: int, system: int, p: Array) -> Array | None:
+        """Problem size at p (K,) of a cell: in proportion to p where that was so (weak scaling), else the
+        largest that was run; of the code, or of all, where the cell was never measured."""
+        if self.size is None:
+            return None
+        mine = (self.code == code) & (self.system == system)
+        for rows in (mine, self.code == code, np.ones(len(self), bool)):
+            if rows.any():
+                break
+        share = self.size[rows] / self.p[rows]
+        if np.unique(self.p[rows]).size > 1 and np.ptp(share) <= 0.01 * share.max():
+            return p * float(np.median(share))
+        return np.full(p.shape, self.size[rows].max())
 
 
 def sums(number: Index, values: Array, size: int) -> Array:

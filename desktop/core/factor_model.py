@@ -62,9 +62,9 @@ class FactorResponse:
     factor: Array
     note: str = ""
 
-    def columns(self, functions: Sequence[Characteristic], p: Array) -> Array:
-        """(N, functions)."""
-        return self.scale[:, None] * np.stack([f.u(p) for f in functions], axis=1)
+    def columns(self, functions: Sequence[Characteristic], p: Array, size: Array | None = None) -> Array:
+        """(N, functions) at p (N,) and problem sizes (N,)."""
+        return self.scale[:, None] * np.stack([f.u(p, size) for f in functions], axis=1)
 
 
 def respond(data: Measurements, kind: str = "t'") -> FactorResponse:
@@ -83,7 +83,9 @@ def respond(data: Measurements, kind: str = "t'") -> FactorResponse:
     if data.transformed:
         if kind == "t":
             raise ValueError("the table holds t', not times, so the response t cannot be had from it")
-        return FactorResponse(kind, data.time, data.p, np.ones(shape), "the table holds t' as it stands")
+        known = data.work is not None and data.peak is not None
+        factor = data.peak[None, :] / data.work[:, None] if known else np.ones(shape)  # type: ignore[index]  # known says that neither is None
+        return FactorResponse(kind, data.time, data.p, factor, "the table holds t' as it stands")
     if kind == "t":
         return FactorResponse(kind, data.time, np.ones(len(data)), np.ones(shape))
     peak = np.ones(shape[1]) if data.peak is None else data.peak
@@ -193,6 +195,11 @@ class ModelFit:
         return self.n - self.npar
 
     @property
+    def in_seconds(self) -> bool:
+        """Whether times can be told; not of a table of t' without operations and peak rates."""
+        return not self.data.transformed or None not in (self.data.work, self.data.peak)
+
+    @property
     def r2(self) -> float:
         """Uncentred: 1 - SSE/SST (centred for ``log``); NaN where all are the same."""
         return 1.0 - self.sse / self.sst if self.sst > 0 else float("nan")
@@ -247,8 +254,7 @@ class ModelFit:
         For ``log`` the errors are those of the logarithm. NaN where the model says nothing of the cell.
         """
         p = np.asarray(p, np.float64)
-        scale = np.ones_like(p) if self.response.kind == "t" else p
-        g = scale[:, None] * np.stack([characteristic(text).u(p) for text in self.functions], axis=1)
+        g = self.base(code, system, p)
         value = g @ self.delta[:, code, system]
         gradient = self._gradient(code, system, g)
         s2 = self._cell_s2(code, system)
@@ -259,11 +265,17 @@ class ModelFit:
         se = np.where(np.isnan(value), np.nan, np.sqrt(np.maximum(variance, 0.0)))
         return value, se, np.sqrt(se * se + s2)
 
+    def base(self, code: int, system: int, p: Array) -> Array:
+        """(K, functions): what the deltas of a cell are multiplied with at p (K,)."""
+        scale = np.ones_like(p) if self.response.kind == "t" else p
+        size = self.data.size_at(code, system, p)
+        return scale[:, None] * np.stack([characteristic(f).u(p, size) for f in self.functions], axis=1)
+
     def seconds(self, code: int, system: int, p: Array) -> Array:
         """Predicted run time (s) at p (K,); t' itself where the table held nothing else."""
         p = np.asarray(p, np.float64)
         value = self.predict(code, system, p)[0]
-        if self.response.kind == "t" or self.data.transformed:
+        if self.response.kind == "t" or not self.in_seconds:
             return value
         return value / (p * self.response.factor[code, system])
 
@@ -279,17 +291,18 @@ class ModelFit:
         where they are fixed or not fitted."""
         count = len(self.functions)
         if self.kind == "individual":
-            at = self._position.get(("delta", 0, code * len(self.data.systems) + system))
+            at = self.position.get(("delta", 0, code * len(self.data.systems) + system))
             return np.zeros((count, count)) if at is None else self.spread[at // count]
         keys = [("work", i, code) for i in range(count)] + [("speed", i, system) for i in range(count)]
-        found = np.array([self._position.get(key, -1) for key in keys])
+        found = np.array([self.position.get(key, -1) for key in keys])
         cov = np.zeros((len(keys), len(keys)))
         known = found >= 0
         cov[np.ix_(known, known)] = self.spread[np.ix_(found[known], found[known])]
         return cov
 
     @property
-    def _position(self) -> dict[tuple[str, int, int], int]:
+    def position(self) -> dict[tuple[str, int, int], int]:
+        """Where a parameter stands among the free ones."""
         found = self.__dict__.get("_positions")
         if found is None:
             found = {key: k for k, key in enumerate(self.parameters)}
@@ -318,7 +331,7 @@ def fit_individual(
     """
     used_functions, answer = _prepared(data, functions, response)
     log = answer.kind == "log"
-    columns = answer.columns(used_functions, data.p)
+    columns = answer.columns(used_functions, data.p, data.size)
     weight = 1.0 / answer.y if log else np.ones(len(data))
     cells = reduce(data, columns * weight[:, None], answer.y * weight)
     count = len(used_functions)
@@ -419,7 +432,7 @@ def fit_joint(
             f"there is only one {what}: a product of work and speed needs two or more of each, "
             "fit individually"
         )
-    columns = answer.columns(used_functions, data.p)
+    columns = answer.columns(used_functions, data.p, data.size)
     weight = 1.0 / answer.y if log else np.ones(len(data))
     cells = reduce(data, columns * weight[:, None], answer.y * weight)
     fixed, warnings = references(data, cells, reference, [f.text for f in used_functions])
@@ -475,8 +488,10 @@ def _prepared(
     if not len(data):
         raise ValueError("there are no measurements to fit")
     for function in found:
+        if function.sized and data.size is None:
+            raise ValueError(f"{function.text} needs the problem size N, and no column holds it")
         with np.errstate(all="ignore"):
-            bad = np.flatnonzero(~np.isfinite(data.p * function.u(data.p)))
+            bad = np.flatnonzero(~np.isfinite(data.p * function.u(data.p, data.size)))
         if bad.size:
             raise ValueError(
                 f"{function.text} has no finite value at p = {data.p[bad[0]]:g}, take another function"

@@ -46,10 +46,10 @@ TABLES: dict[str, tuple[Field, ...]] = {
         start_s | float64 | s | time of its first breakpoint
         end_s | float64 | s | time of its last breakpoint
         duration_s | float64 | s | its length
-        degree | int64 | | degree of its polynomial
+        degree | int64 | | degree of its polynomial; 3: periodic, 4: saturating
         level | float64 | proc | fitted processors at its start
         slope | float64 | proc/s | change of the fit at its start
-        curvature | float64 | proc/s² | quadratic coefficient of the fit
+        curvature | float64 | proc/s² | quadratic coefficient of the fit at its start
         error | float64 | proc·√s | local error: the L2 norm of curve minus fit
         end_low_s | float64 | s | earliest place of its end without a larger error
         end_high_s | float64 | s | latest place of its end without a larger error
@@ -90,9 +90,31 @@ TABLES: dict[str, tuple[Field, ...]] = {
         io_part | float64 | 1 | part that is I/O
         unmeasured_part | float64 | 1 | part that is not measured
         waiting | float64 | proc·s | communication in which a partner was late
-        transfer | float64 | proc·s | communication that is not waiting
+        transfer | float64 | proc·s | communication that is not waiting: account "moving data"
         messages | float64 | | messages whose send is recorded in the range
         bytes | float64 | B | bytes in these messages
+        costs | float64 | proc·s | waiting, at any time, that delays of the range caused
+        path | float64 | s | length of the critical path in the range
+        computing_account | float64 | proc·s | activities that the curve counts
+        serial_account | float64 | proc·s | threads that are idle while only the master works
+        late_sender_account | float64 | proc·s | in a receive until the message is sent
+        late_receiver_account | float64 | proc·s | in a send until the receive is posted
+        barrier_account | float64 | proc·s | until the last one enters a barrier
+        n_to_n_account | float64 | proc·s | until the last one enters an n-to-n collective
+        late_root_account | float64 | proc·s | until the root enters a one-to-all collective
+        early_root_account | float64 | proc·s | root of an all-to-one collective, until the last one enters
+        prefix_account | float64 | proc·s | until those of lower rank enter a scan
+        lock_account | float64 | proc·s | locks and critical sections of threads
+        threads_account | float64 | proc·s | barriers, joins and tasks of threads
+        moving_account | float64 | proc·s | communication in which nobody is late
+        unknown_account | float64 | proc·s | communication of which nothing tells waiting from moving data
+        overhead_account | float64 | proc·s | library calls that neither communicate nor wait
+        io_account | float64 | proc·s | reading and writing files
+        accelerator_account | float64 | proc·s | the host waits for an accelerator
+        startup_account | float64 | proc·s | MPI_Init and MPI_Finalize
+        absent_account | float64 | proc·s | before the first and after the last event of a location
+        idle_account | float64 | proc·s | idle, not known for what
+        unmeasured_account | float64 | proc·s | tracing was off or busy with itself
     """),
     "profile": _fields("""
         region | text | | name of the region
@@ -102,6 +124,18 @@ TABLES: dict[str, tuple[Field, ...]] = {
         inclusive | float64 | proc·s | time with what it calls, over all processors
         calls | int64 | | enters in the range
         share | float64 | 1 | exclusive time of all the processors' time
+        waits | float64 | proc·s | waiting for others in it
+        costs | float64 | proc·s | waiting of others that it caused, short-term and long-term
+        path | float64 | s | part of the critical path in it
+    """),
+    "locations": _fields("""
+        location | text | | name of the processor
+        computing | float64 | s | in activities that the curve counts
+        waits | float64 | s | waiting for others
+        waits_passed_on | float64 | s | of that, what whom it waited for had only passed on
+        costs | float64 | s | waiting of others that it caused
+        costs_through_others | float64 | s | of that, of those who waited for others that waited for it
+        path | float64 | s | part of the critical path on it
     """),
     "calls": _fields("""
         path | int64 | | number of the call path: the index of the frame

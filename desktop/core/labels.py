@@ -10,8 +10,8 @@ ACTIVITIES = {
     "idle": "Idle",
     "unmeasured": "Not measured",
 }
-#: Kinds of a phase, by the degree of its polynomial.
-DEGREES = ("constant", "linear", "quadratic")
+#: Kinds of a phase, by the degree of its polynomial; the last two are no polynomials.
+DEGREES = ("constant", "linear", "quadratic", "periodic", "saturating")
 #: Names of the models of phases.
 MODELS = {
     "constant": "Constant",
@@ -19,5 +19,32 @@ MODELS = {
     "quadratic": "Quadratic",
     "mixed": "Mixed",
     "budget": "Budget",
+    "periodic": "Periodic",
+    "saturation": "Saturation",
+}
+#: Models that have a period or a time constant.
+OWN_BASIS = ("periodic", "saturation")
+#: Accounts of processor time (`desktop.core.accounts.Account`, by lower-case name): title, and what it is.
+ACCOUNTS = {
+    "computing": ("Computing", "Activities that the curve counts"),
+    "serial": ("Outside parallel regions", "Threads that are idle while only the master works"),
+    "late_sender": ("Late sender", "Waiting in a receive until the message is sent"),
+    "late_receiver": ("Late receiver", "Waiting in a send until the receive is posted"),
+    "barrier": ("Wait at barrier", "Waiting for the last one to enter a barrier"),
+    "n_to_n": ("Wait at n-to-n collective", "Waiting for the last one to enter an all-to-all operation"),
+    "late_root": ("Late root", "Waiting for the root of a one-to-all operation"),
+    "early_root": ("Early root", "The root of an all-to-one operation waits for the last one"),
+    "prefix": ("Wait at scan", "Waiting for those of lower rank in a prefix operation"),
+    "lock": ("Waiting for a lock", "Locks and critical sections of threads"),
+    "threads": ("Waiting for threads", "Barriers, joins and tasks of threads"),
+    "moving": ("Moving data", "Communication in which nobody is late"),
+    "unknown": ("Communication, not told apart", "The trace does not tell waiting from moving data"),
+    "overhead": ("Library overhead", "Calls that neither communicate nor wait"),
+    "io": ("I/O", "Reading and writing files"),
+    "accelerator": ("Waiting for accelerator", "The host waits for an accelerator"),
+    "startup": ("Start-up and end", "MPI_Init and MPI_Finalize"),
+    "absent": ("Absent", "Before a location begins and after it has ended"),
+    "idle": ("Idle", "Idle; the trace does not say for what"),
+    "unmeasured": ("Not measured", "Tracing was off or busy with itself"),
 }
 DEFAULT_MODEL = "mixed"

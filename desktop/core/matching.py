@@ -60,7 +60,7 @@ def shapes(curve: StepCurve, fit: PhaseFit) -> Shapes:
     work = np.abs(fit.coefficients[:, 0] * fit.duration)
     total = float(work.sum())
     return Shapes(
-        fit.coefficients / (abs(curve.capacity) or 1.0),
+        fit.coefficients[:, :3] / (abs(curve.capacity) or 1.0),
         fit.duration / float(fit.duration.sum()),
         work / total if total else work,
     )

@@ -4,8 +4,9 @@ The kernels work with squared tolerances e = epsilon² in processors² · ticks,
 of two scales every number exactly, and with positions (`desktop.core.tree`). Beside the times that must
 be breaks (*stops*: the curve's start and end and what the user locked) nothing but the tree is read.
 
-Degrees are 0, 1, 2; `share[d]` is the part of the tolerance that a phase of degree d may use: 1 for every
-model but the paper's mixed one (its section 5.1), where it is 1/2, 3/4, 1.
+Degrees are 0, 1, 2 of polynomials, 3 and 4 of the tree's own functions (`desktop.core.spaces`); `share[d]` is
+the part of the tolerance that a phase of degree d may use: 1 for every model but the paper's mixed one (its
+section 5.1), where it is 1/2, 3/4, 1.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from desktop.core.jit import arithmetic, inlined, kernel
+from desktop.core.spaces import at_ends, reach_in_space
 from desktop.core.tree import begin, climb, descend, gap, lower, reach
 
 MIXED = 3
@@ -27,6 +29,8 @@ _AHEAD = 16
 _TINY = 1e-300
 # The part of the tolerance that a constant, linear, quadratic phase of the mixed model may use.
 _PART = np.array([0.5, 0.75, 1.0])
+# Parameters of a phase by degree; one is its start.
+_PRICE = np.array([2, 3, 4, 5, 4])
 # A mixture must lower the total squared error by more than rounding does.
 _BETTER = 1e-12
 
@@ -35,6 +39,17 @@ _BETTER = 1e-12
 def beside(s, j, o):
     """The step that a walk in direction `s` from position (j, o) begins in."""
     return j - (1 - s) // 2 if s * o >= 0 else j - (1 + s) // 2
+
+
+@arithmetic
+def advance(tree, d, s, j, o, cj, co, e):
+    """`reach` of any degree: position, E_d, the fit's values at its start and end, merges done."""
+    if d < 3:
+        j, o, error, _, c0, c1, c2, merges = reach(tree, d, s, j, o, cj, co, e)
+        return j, o, error, c0 - c1 + c2, c0 + c1 + c2, merges
+    j, o, moments, merges = reach_in_space(tree, s, j, o, cj, co, e)
+    first, final = at_ends(tree.space, s * tree.rate, moments)
+    return j, o, moments[5], first, final, merges
 
 
 @arithmetic
@@ -65,10 +80,10 @@ def walk(tree, sj, so, degree, n, share, e, s, pj, po, error):
         final = used == n - 1 and q == (stops if s > 0 else 0)
         allowed = np.inf if final else e * share[d]
         here = level[beside(s, j, o)] - tree.reference
-        j, o, tau, _, c0, c1, c2, more = reach(tree, d, s, j, o, sj[q], so[q], allowed)
+        j, o, tau, first, last, more = advance(tree, d, s, j, o, sj[q], so[q], allowed)
         merges += more
         error[p] = tau
-        fall = (c0 - c1 + c2 - here) ** 2 * move / share[d]
+        fall = (first - here) ** 2 * move / share[d]
         tau /= share[d]
         worst = max(worst, tau)
         least = min(least, tau)
@@ -80,7 +95,7 @@ def walk(tree, sj, so, degree, n, share, e, s, pj, po, error):
             q += s
             move = 0.0
         else:
-            there = c0 + c1 + c2 + tree.reference - level[beside(s, j, o)]
+            there = last + tree.reference - level[beside(s, j, o)]
             move = share[d] * (1 + fall) / (there * there) if there != 0 else np.inf
     return used, covered, tau, worst, least, fall, merges
 
@@ -288,22 +303,24 @@ def scan(tree, sj, so, n, least, stop, degree, pj, po, error, count):
 
 @kernel
 def cover_with_budget(tree, sj, so, n, e, degree, rj, ro, rq, degree_at, count):
-    """Cover the curve with phases of degree d costing d+2 parameters, n in all, each with E_d <= e.
+    """Cover the curve with phases of degree d costing price_d parameters, n in all, each with E_d <= e.
 
     A reach never falls when it starts further right, so the furthest position payable with b parameters is
-    R[b] = max(R[b-1], max over d of reach_d(R[b-d-2])). Returns the number of phases, their degrees in
+    R[b] = max(R[b-1], max over d of reach_d(R[b - price_d])). Returns the number of phases, their degrees in
     `degree`, or 0 when n parameters do not suffice; of equal reaches the simplest is kept.
     """
     rj[0], ro[0], rq[0], degree_at[0] = sj[0], so[0], 1, -1
     for b in range(1, n + 1):
         rj[b], ro[b], rq[b], degree_at[b] = rj[b - 1], ro[b - 1], rq[b - 1], -1
-        for d in range(3):
-            p = b - d - 2
+        for d in range(5):
+            p = b - _PRICE[d]
+            if d > 2 and d != tree.space:
+                continue
             # From a position that one parameter less affords too, the same reach was had before.
             if p < 0 or (p > 0 and degree_at[p] < 0):
                 continue
             q = rq[p]
-            j, o, _, _, _, _, _, more = reach(tree, d, 1, rj[p], ro[p], sj[q], so[q], e)
+            j, o, _, _, _, more = advance(tree, d, 1, rj[p], ro[p], sj[q], so[q], e)
             count[1] += more
             if gap(tree.edges, rj[b], ro[b], j, o) > 0:
                 rj[b], ro[b], degree_at[b] = j, o, d
@@ -321,7 +338,7 @@ def cover_with_budget(tree, sj, so, n, e, degree, rj, ro, rq, degree_at, count):
         if d >= 0:
             degree[m] = d
             m += 1
-        b -= d + 2 if d >= 0 else 1
+        b -= _PRICE[d] if d >= 0 else 1
     degree[:m] = degree[:m][::-1].copy()
     return m
 
@@ -371,9 +388,7 @@ def settle(tree, sj, so, degree, m, share, e, mix, fj, fo, error, bj, bo, pj, po
             after += back[s + 1]
             if gap(tree.edges, fj[s], fo[s], bj[s + 1], bo[s + 1]) <= 0:
                 continue
-            _, _, middle, _, _, _, _, more = reach(
-                tree, degree[s], 1, fj[s], fo[s], bj[s + 1], bo[s + 1], np.inf
-            )
+            _, _, middle, _, _, more = advance(tree, degree[s], 1, fj[s], fo[s], bj[s + 1], bo[s + 1], np.inf)
             merges += more
             mixture = error[:s].sum() + middle + after
             if middle <= e * share[degree[s]] * (1 + 1e-12) and mixture < total * (1 - _BETTER):
@@ -398,9 +413,9 @@ def solve(tree, sj, so, model, first, last, tries, stop, degree, j, o, count, br
     size = last + 1
     pj, po, error = np.empty(size, np.int64), np.empty(size), np.empty(size)
     rq, degree_at = np.empty(size, np.int64), np.empty(size, np.int64)
-    share = np.ones(3)
+    share = np.ones(5)
     tally = np.zeros(2, np.int64)
-    pure = model if model < 3 else (2 if model == MIXED else 0)
+    pure = model if model < 3 else (2 if model == MIXED else (model - 2 if model > BUDGET else 0))
     degrees = np.full(size, pure, np.int64)
     # One phase between each two stops: the largest tolerance that can be needed.
     stretches = sj.size - 1
@@ -470,3 +485,12 @@ def describe(tree, j, o, width, c, error):
         c[i, 0], c[i, 1], c[i, 2] = c0 + tree.reference, c1, c2
         e1 = e + w * c2 * c2 / 5
         error[i, 0], error[i, 1], error[i, 2] = e1 + w * c1 * c1 / 3, e1, e
+
+
+@arithmetic
+def describe_in_space(tree, j, o, c, error):
+    """The same intervals in the tree's own functions: coefficients, and the error in their column."""
+    for i in range(j.shape[0]):
+        _, _, m, _ = reach_in_space(tree, 1, j[i, 0], o[i, 0], j[i, 1], o[i, 1], np.inf)
+        error[i, tree.space] = m[5]
+        c[i, 0], c[i, 1], c[i, 2], c[i, 3] = m[1] + tree.reference, m[2], m[3], m[4]

@@ -9,7 +9,7 @@ import numpy as np
 
 from desktop.core.curve import StepCurve
 from desktop.core.envelope import envelope
-from desktop.core.phases import PhaseFit
+from desktop.core.phases import TERMS, PhaseFit
 from desktop.core.quantity import PROCESSORS, CurveQuantity
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def phase_table(curve: StepCurve, fit: PhaseFit) -> list[PhaseRow]:
     rms = fit.error / np.sqrt(fit.duration)
     work = mean * fit.duration
     breaks, degree = fit.breaks.tolist(), fit.degree.tolist()
-    powers = [tuple(p[: d + 1]) for p, d in zip(fit.powers.tolist(), degree, strict=True)]
+    powers = [tuple(p[: TERMS[d]]) for p, d in zip(fit.powers.tolist(), degree, strict=True)]
     values = [column.tolist() for column in (fit.error, mean, low, high, efficiency, work, rms)]
     names = fit.names or [""] * fit.n
     return list(map(PhaseRow, breaks[:-1], breaks[1:], degree, powers, *values, names))

@@ -5,7 +5,7 @@ degree at most k, so that the largest local L2 error, *epsilon*, is least. Break
 Epsilon is unique and certifies itself: for any partition into n phases, least local error <= epsilon* <=
 largest local error. The breaks often are not unique, so each comes with the range it may lie in.
 
-Five models:
+Seven models:
 
 * ``constant``, ``linear``, ``quadratic``: one degree for all phases.
 * ``mixed``: the paper's heuristic (section 5.1), which favours the simpler polynomial where it explains
@@ -14,6 +14,9 @@ Five models:
 * ``budget``: mixed degrees with one right answer. n is the number of parameters, 2, 3, 4 for a constant,
   linear, quadratic phase (one is its start); the largest unweighted error over all partitions and all
   choices of degree is least.
+* ``periodic``, ``saturation``: {1, t, cos wt, sin wt} and {1, t, exp(-rt)} for all phases, with one w or r
+  for the whole curve (`Basis`; `desktop.core.rates` searches it). ``budget`` may choose them too where a
+  basis is given, for 5 and 4 parameters.
 
 The work is done by `desktop.core.partition` on the moment tree of `desktop.core.tree`.
 """
@@ -30,7 +33,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from desktop.core import labels, partition
 from desktop.core.curve import StepCurve
-from desktop.core.tree import MomentTree, moment_tree
+from desktop.core.spaces import Basis, at_start, natural, values, with_basis
+from desktop.core.tree import MomentTree
 from desktop.progress import ENDING, Cancelled
 
 if TYPE_CHECKING:
@@ -45,6 +49,8 @@ Ints = NDArray[np.int64]
 _TIGHT = 1e-6
 # A time given in seconds that is this many rounding units from an edge is the edge.
 _SNAP = 4
+#: Numbers of coefficients by degree; what a phase costs in the budget model is one more, for its start.
+TERMS = np.array([1, 2, 3, 4, 3])
 # Share of the (squared) tolerance by degree: the paper's weights 2, 4/3, 1 for its mixed model.
 _SHARE = np.array([0.5, 0.75, 1.0])
 
@@ -63,9 +69,11 @@ class PhaseFit:
     index, offset : (n+1,) the breaks exactly: time ``edges[index] + offset`` in the curve's ticks, the
         offset negative when counted from the right edge of step ``index - 1``.
     duration : (n,) lengths, accurate even where neighbouring `breaks` differ only in their last digits.
-    degree : (n,) degree of each polynomial.
-    coefficients : (n, 3) Legendre coefficients on the phase's own s in [-1, 1], 0 above the degree.
-    powers : (n, 3) coefficients of (t - start)^0, ^1, ^2 as in the paper (processors and seconds).
+    degree : (n,) degree of each polynomial; 3 for a periodic phase, 4 for a saturating one.
+    coefficients : (n, 4) Legendre coefficients on the phase's own s in [-1, 1], 0 above the degree; of other
+        functions those of their orthogonal basis (`desktop.core.spaces`). The first is the phase's mean.
+    powers : (n, 3) coefficients of (t - start)^0, ^1, ^2 as in the paper (processors and seconds); with a
+        basis (n, 4), of 1, t, cos wt, sin wt for a periodic phase, of 1, t, exp(-rt) for a saturating one.
     error : (n,) local L2 errors, processors * sqrt(s), unweighted.
     epsilon : the largest local error; weighted by sqrt(2), sqrt(4/3), 1 for ``mixed``.
     sse : total squared error, processors² * s.
@@ -76,6 +84,7 @@ class PhaseFit:
     tight : (n,) which phases reach epsilon.
     names : (n,) what the phases are called, () where nobody has named them.
     evaluations, updates : runs of Algorithm K, and merges of moments done in all of them.
+    basis : the functions beside polynomials that were asked for, if any.
     """
 
     model: str
@@ -101,15 +110,25 @@ class PhaseFit:
     updates: int
     note: str
     names: tuple[str, ...] = ()
+    basis: Basis | None = None
+
+    @property
+    def rate(self) -> float:
+        """Of the basis; 1 where there is none."""
+        return 1.0 if self.basis is None else self.basis.rate
 
     def value(self, t: ArrayLike) -> Floats:
         """Fitted processors at times `t` (s), in the shape of `t`; NaN outside the curve."""
         times = np.asarray(t, float)
         i = np.clip(np.searchsorted(self.breaks, times, side="right") - 1, 0, self.n - 1)
-        s = 2 * (times - self.breaks[i]) / self.duration[i] - 1
-        c = self.coefficients[i]
-        fitted = c[..., 0] + s * c[..., 1] + (1.5 * s * s - 0.5) * c[..., 2]
-        return np.where((times >= self.breaks[0]) & (times <= self.breaks[-1]), fitted, np.nan)
+        u = 2 * (times - self.breaks[i]) / self.duration[i] - 1
+        found = np.empty((2, times.size))
+        flat = np.ravel(i)
+        values(
+            self.degree[flat], self.rate, self.duration[flat], self.coefficients[flat], np.ravel(u), *found
+        )
+        inside = (times >= self.breaks[0]) & (times <= self.breaks[-1])
+        return np.where(inside, found[0].reshape(times.shape), np.nan)
 
     def to_frame(self) -> DataFrame:
         """One row a phase, index 0 to n - 1. Columns, dtypes, units: ``TABLES["phases"]`` of
@@ -123,7 +142,9 @@ class PhaseFit:
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """The columns (n,) of `to_frame`."""
-        powers = np.where(np.arange(3) <= self.degree[:, None], self.powers, 0.0)
+        powers = np.where(np.arange(3) <= self.degree[:, None], self.powers[:, :3], 0.0)
+        for k in np.flatnonzero(self.degree > 2).tolist():
+            powers[k] = at_start(int(self.degree[k]), self.rate, self.powers[k])
         return {
             "phase": np.arange(1, self.n + 1),
             "start_s": self.breaks[:-1],
@@ -184,6 +205,7 @@ def fit(
     locked: Sequence[float] = (),
     bounds: tuple[float, float] | None = None,
     stop: NDArray[Any] | None = None,
+    basis: Basis | None = None,
 ) -> PhaseFit:
     """The best n phases of a model.
 
@@ -194,14 +216,17 @@ def fit(
     bounds : what is known of epsilon, such as (0, epsilon of n-1). Tried first and never believed: a
         wrong one costs an evaluation, not the answer.
     stop : array of one byte; the work ends soon after it becomes nonzero.
+    basis : what ``periodic`` and ``saturation`` phases are made of (searched if not given, `basis_of`), and
+        what ``budget`` may choose beside polynomials; not read for the other models.
 
     Raises
     ------
-    ValueError : unknown model, n too small for the model or for the locked breaks, locked time outside.
+    ValueError : unknown model, n too small for the model or for the locked breaks, locked time outside, a
+        basis of another model.
     Cancelled : `stop` was set.
     """
     tries = np.zeros(0) if bounds is None else np.array([b * b / curve.unit for b in bounds], float)
-    return _fits(curve, n, n, model, locked, tries, stop)[0]
+    return _fits(curve, n, n, model, locked, tries, stop, basis)[0]
 
 
 def sweep(
@@ -211,10 +236,11 @@ def sweep(
     *,
     locked: Sequence[float] = (),
     stop: NDArray[Any] | None = None,
+    basis: Basis | None = None,
 ) -> Sweep:
     """The best phases for every n up to `n_max`, each fit bounding the next. The rest as for `fit`."""
     least = _least_n(model, len(_stops(curve, locked)[0]) - 1)
-    fits = _fits(curve, least, n_max, model, locked, np.zeros(0), stop)
+    fits = _fits(curve, least, n_max, model, locked, np.zeros(0), stop, basis)
     return Sweep(
         model, np.arange(least, n_max + 1), tuple(fits), np.array([fit.epsilon for fit in fits], float)
     )
@@ -234,7 +260,7 @@ def extend(
     if n_max <= last:
         return known
     tries = np.array([known.epsilon[-1] ** 2 / curve.unit])
-    fits = _fits(curve, last + 1, n_max, known.model, locked, tries, stop)
+    fits = _fits(curve, last + 1, n_max, known.model, locked, tries, stop, known.fits[-1].basis)
     return Sweep(
         known.model,
         np.arange(int(known.n[0]), n_max + 1),
@@ -250,6 +276,7 @@ def fit_breaks(
     *,
     degrees: Sequence[int] | None = None,
     like: PhaseFit | None = None,
+    basis: Basis | None = None,
 ) -> PhaseFit:
     """The best polynomial for each phase between breaks given by hand.
 
@@ -268,9 +295,9 @@ def fit_breaks(
     Raises
     ------
     ValueError : unknown model; breaks that do not increase or do not begin and end with the curve; degrees
-        that are not one of -1 to 2 for each phase.
+        that are not one of -1 to 2, or the basis's own, for each phase; a basis of another model.
     """
-    _check_model(model)
+    basis = _checked(curve, model, basis)
     times = np.asarray(breaks_s, float)
     if times.ndim != 1 or times.size < 2 or not np.isfinite(times).all():
         raise ValueError("breaks must be a list of at least two times in seconds, start and end included")
@@ -288,18 +315,19 @@ def fit_breaks(
         known = like.breaks[same] == times
         j, o = np.where(known, like.index[same], j), np.where(known, like.offset[same], o)
     given = np.full(j.size - 1, -1) if degrees is None else np.asarray(degrees, np.int64)
-    if given.shape != (j.size - 1,) or not ((given >= -1) & (given <= 2)).all():
+    own = basis.space if basis else 2
+    if given.shape != (j.size - 1,) or not ((given >= -1) & (given <= 2) | (given == own)).all():
         raise ValueError(f"{j.size - 1} phases need as many degrees from 0 to 2, or -1, got {degrees}")
-    tree = moment_tree(curve)
-    _, _, errors = _described(tree, j, o)
+    tree = with_basis(curve, basis)
+    _, _, _, errors = _described(tree, j, o)
     if model in ("mixed", "budget"):
-        e0, e1, e2 = errors.T
+        e0, e1, e2 = errors[:, :3].T
         fitting = np.where((e2 < e0 / 2) & (e2 < 0.75 * e1), 2, np.where(e1 < 2 / 3 * e0, 1, 0))
         degree = np.where(given < 0, fitting, given)
     else:
-        degree = np.full(j.size - 1, MODELS.index(model))
+        degree = np.full(j.size - 1, _degree_of(model))
     m = j.size - 1
-    requested = int((degree + 2).sum()) if model == "budget" else m
+    requested = int((TERMS[degree] + 1).sum()) if model == "budget" else m
     raw = _Raw(
         requested,
         m,
@@ -312,7 +340,7 @@ def fit_breaks(
         0.0,
         "breaks given by hand",
     )
-    found = _finish(curve, tree, model, [raw])[0]
+    found = _finish(curve, tree, model, [raw], basis)[0]
     # The times as given: by way of ticks they may change in their last digit.
     given_s = np.concatenate((found.breaks[:1], times[1:-1], found.breaks[-1:]))
     return replace(found, breaks=given_s, break_low=given_s, break_high=given_s)
@@ -358,12 +386,13 @@ def _fits(
     locked: Sequence[float],
     tries: Floats,
     stop: NDArray[Any] | None,
+    basis: Basis | None,
 ) -> list[PhaseFit]:
     """Fits for n = first..last, by the kernels as far as epsilon is positive and exactly where it is 0."""
-    _check_model(model)
+    basis = _checked(curve, model, basis)
     if isinstance(last, bool) or not isinstance(last, int | np.integer):
         raise ValueError(f"the number of phases must be a whole number, got {last!r}")
-    tree = moment_tree(curve)
+    tree = with_basis(curve, basis)
     j, o = _stops(curve, locked)
     least = _least_n(model, j.size - 1)
     if min(first, last) < least:
@@ -388,7 +417,7 @@ def _fits(
         raws.append(
             _Raw(n, m, np.tile(exact_j, (3, 1)), np.tile(exact_o, (3, 1)), zeros, 0, 0, 0.0, 0.0, note)
         )
-    return _finish(curve, tree, model, raws)
+    return _finish(curve, tree, model, raws, basis)
 
 
 def _solve(
@@ -415,7 +444,7 @@ def _solve(
     for r in range(rows):
         m, evaluations, updates = (int(x) for x in count[r])
         n = first + r
-        used = int((degree[r, :m] + 2).sum()) if model == "budget" else m
+        used = int((TERMS[degree[r, :m]] + 1).sum()) if model == "budget" else m
         note = ""
         if used < n:
             what = f"{used} parameters" if model == "budget" else f"{m} phases"
@@ -429,23 +458,31 @@ def _solve(
     return raws
 
 
-def _finish(curve: StepCurve, tree: MomentTree, model: str, raws: list[_Raw]) -> list[PhaseFit]:
+def _finish(
+    curve: StepCurve, tree: MomentTree, model: str, raws: list[_Raw], basis: Basis | None
+) -> list[PhaseFit]:
     """Everything derived from the partitions, for all of them in a handful of array operations."""
-    widths, coefficients, errors = _described(
+    widths, coefficients, others, errors = _described(
         tree,
         np.concatenate([raw.j[0] for raw in raws]),
         np.concatenate([raw.o[0] for raw in raws]),
         np.cumsum([raw.m + 1 for raw in raws])[:-1],
     )
     degree = np.concatenate([raw.degree for raw in raws])
-    if model in MODELS[:3]:
-        degree = np.full(degree.size, MODELS.index(model))
+    if model not in ("mixed", "budget"):
+        degree = np.full(degree.size, _degree_of(model))
     squared = errors[np.arange(degree.size), degree]
     weighted = squared / _SHARE[degree] if model == "mixed" else squared
-    coefficients[np.arange(3) > degree[:, None]] = 0.0
+    coefficients[np.arange(4) > degree[:, None]] = 0.0
     duration = widths * curve.unit
-    c0, c1, c2 = coefficients.T
+    c0, c1, c2, none = coefficients.T
     powers = np.stack([c0 - c1 + c2, (2 * c1 - 6 * c2) / duration, 6 * c2 / (duration * duration)], axis=1)
+    if basis is not None:
+        powers = np.column_stack([powers, none])
+        own = np.flatnonzero(degree == basis.space)
+        coefficients[own] = others[own]
+        for k in own.tolist():
+            powers[k] = natural(basis.space, basis.rate, float(duration[k]), coefficients[k])
     local = np.sqrt(squared * curve.unit)
     begin = np.cumsum([0] + [raw.m for raw in raws[:-1]])
     highest = np.maximum.reduceat(weighted, begin).tolist()
@@ -495,6 +532,7 @@ def _finish(curve: StepCurve, tree: MomentTree, model: str, raws: list[_Raw]) ->
                 evaluations=raw.evaluations,
                 updates=raw.updates,
                 note=raw.note,
+                basis=basis,
             )
         )
     return fits
@@ -502,8 +540,9 @@ def _finish(curve: StepCurve, tree: MomentTree, model: str, raws: list[_Raw]) ->
 
 def _described(
     tree: MomentTree, j: Ints, o: Floats, joints: NDArray[np.intp] | None = None
-) -> tuple[Floats, Floats, Floats]:
-    """Widths, coefficients and errors of the intervals between positions; none spans a joint of two lists."""
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """Widths (m,), coefficients (m, 4) of quadratics and of the tree's own functions, and errors (m, 5) by
+    degree of the intervals between positions; none spans a joint of two lists."""
     pairs_j = np.stack([j[:-1], j[1:]], axis=1)
     pairs_o = np.stack([o[:-1], o[1:]], axis=1)
     if joints is not None:
@@ -511,9 +550,11 @@ def _described(
         keep[joints - 1] = False
         pairs_j, pairs_o = pairs_j[keep], pairs_o[keep]
     m = len(pairs_j)
-    width, c, error = np.empty(m), np.empty((m, 3)), np.empty((m, 3))
+    width, c, others, error = np.empty(m), np.zeros((m, 4)), np.zeros((m, 4)), np.full((m, 5), np.inf)
     partition.describe(tree, pairs_j, pairs_o, width, c, error)
-    return width, c, error
+    if tree.space:
+        partition.describe_in_space(tree, pairs_j, pairs_o, others, error)
+    return width, c, others, error
 
 
 def _seconds(curve: StepCurve, j: Ints, o: Floats) -> Floats:
@@ -560,6 +601,36 @@ def _least_n(model: str, stretches: int) -> int:
     return 2 * stretches if model == "budget" else stretches
 
 
-def _check_model(model: str) -> None:
+def _degree_of(model: str) -> int:
+    """Of all phases of a model with one degree."""
+    return 3 + labels.OWN_BASIS.index(model) if model in labels.OWN_BASIS else MODELS.index(model)
+
+
+def _checked(curve: StepCurve, model: str, basis: Basis | None) -> Basis | None:
+    """The basis, as far as the model reads it; searched where the model needs one and none is given."""
     if model not in MODELS:
         raise ValueError(f"the model must be one of {', '.join(MODELS)}, got {model!r}")
+    if model not in labels.OWN_BASIS:
+        return basis if model == "budget" else None
+    if basis is None:
+        return basis_of(curve, model)
+    if basis.model != model:
+        raise ValueError(f"the {model} model needs a basis of its kind, got {basis}")
+    return basis
+
+
+def basis_of(curve: StepCurve, model: str) -> Basis:
+    """What ``periodic`` or ``saturation`` phases of this curve are made of: searched at the first call (some
+    tenths of a second, `desktop.core.rates`) and found in ``curve.summaries`` afterwards."""
+    from desktop.core import rates
+
+    found = curve.summaries.get(f"rate, {model}")
+    if found is None:
+        coarse = rates.means(curve)
+        middle = (coarse.edges[1:] + coarse.edges[:-1]) / 2
+        left = [coarse.level - fit(coarse, n, "quadratic").value(middle) for n in (1, 8)]
+        found = rates.search_rate(
+            coarse, model, left, lambda of, n, basis: fit(of, n, model, basis=basis).epsilon
+        )
+        curve.summaries[f"rate, {model}"] = found
+    return found

@@ -11,24 +11,25 @@ from numpy.typing import NDArray
 
 from desktop.core.envelope import Columns, Envelope
 from desktop.core.jit import kernel
+from desktop.core.spaces import between, values
 
 if TYPE_CHECKING:
     from desktop.core.phases import PhaseFit
 
 
-def polynomial(
+def fitted(
     fit: PhaseFit, phase: NDArray[np.int64], t: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Value (processors) and slope (processors per second) of `phase` at `t`, element by element.
 
-    Evaluated in the phase's own Legendre basis, so that deep zoom far from zero loses nothing.
+    Evaluated in the phase's own orthogonal basis, so that deep zoom far from zero loses nothing.
     """
     a, b = fit.breaks[phase], fit.breaks[phase + 1]
     width = fit.duration[phase]
-    s = np.clip(((t - a) - (b - t)) / width, -1, 1)
-    c = fit.coefficients[phase]
-    value = c[:, 0] + s * c[:, 1] + (1.5 * s * s - 0.5) * c[:, 2]
-    return value, (c[:, 1] + 3 * s * c[:, 2]) * 2 / width
+    u = np.clip(((t - a) - (b - t)) / width, -1, 1)
+    value, slope = np.empty(u.size), np.empty(u.size)
+    values(fit.degree[phase], fit.rate, width, fit.coefficients[phase], u, value, slope)
+    return value, slope * 2 / width
 
 
 def visible(fit: PhaseFit, a: float, b: float) -> NDArray[np.int64]:
@@ -59,12 +60,13 @@ def residual(env: Envelope, fit: PhaseFit, x: NDArray[np.float64], whole: Column
     parts = env.columns(cuts) if cuts.size else env.columns(x[:1])
     whole = whole or env.columns(x)
     out = np.empty((3, x.size - 1))
-    _residual(x, cuts, whole[:3], parts[:3], fit.breaks, fit.duration, fit.coefficients, out)
+    shape = fit.breaks, fit.duration, fit.degree, fit.rate, fit.coefficients
+    _residual(x, cuts, whole[:3], parts[:3], *shape, out)
     return Residual(*out)
 
 
 @kernel
-def _residual(x, cuts, whole, parts, breaks, duration, coefficients, out):
+def _residual(x, cuts, whole, parts, breaks, duration, degree, rate, coefficients, out):
     i = phase = 0
     final = breaks.size - 2
     for k in range(x.size - 1):
@@ -75,7 +77,7 @@ def _residual(x, cuts, whole, parts, breaks, duration, coefficients, out):
         while phase < final and breaks[phase + 1] <= left:
             phase += 1
         if phase == final or breaks[phase + 1] >= right:
-            low, high, mean = _between(breaks, duration, coefficients, phase, left, right)
+            low, high, mean = _between(breaks, duration, degree, rate, coefficients, phase, left, right)
             out[0, k], out[1, k], out[2, k] = whole[0][k] - high, whole[1][k] - low, whole[2][k] - mean
             continue
         out[0, k], out[1, k], out[2, k] = np.inf, -np.inf, 0.0
@@ -85,7 +87,7 @@ def _residual(x, cuts, whole, parts, breaks, duration, coefficients, out):
             a, b = cuts[i], cuts[i + 1]
             while phase < final and breaks[phase + 1] <= a:
                 phase += 1
-            low, high, mean = _between(breaks, duration, coefficients, phase, a, b)
+            low, high, mean = _between(breaks, duration, degree, rate, coefficients, phase, a, b)
             out[0, k] = min(out[0, k], parts[0][i] - high)
             out[1, k] = max(out[1, k], parts[1][i] - low)
             out[2, k] += (parts[2][i] - mean) * ((b - a) / (right - left))
@@ -93,21 +95,12 @@ def _residual(x, cuts, whole, parts, breaks, duration, coefficients, out):
 
 
 @kernel
-def _between(breaks, duration, coefficients, phase, left, right):
-    """Least, greatest and mean value of a phase's polynomial from `left` to `right`."""
+def _between(breaks, duration, degree, rate, coefficients, phase, left, right):
+    """Least, greatest and mean value of a phase's function from `left` to `right`."""
     a, b, width = breaks[phase], breaks[phase + 1], duration[phase]
-    c0, c1, c2 = coefficients[phase, 0], coefficients[phase, 1], coefficients[phase, 2]
-    s0 = min(max(((left - a) - (b - left)) / width, -1.0), 1.0)
-    s1 = min(max(((right - a) - (b - right)) / width, -1.0), 1.0)
-    s = (s0 + s1) / 2
-    p0 = c0 + s0 * c1 + (1.5 * s0 * s0 - 0.5) * c2
-    p1 = c0 + s1 * c1 + (1.5 * s1 * s1 - 0.5) * c2
-    middle = c0 + s * c1 + (1.5 * s * s - 0.5) * c2
-    low, high = min(p0, p1), max(p0, p1)
-    if (c1 + 3 * s0 * c2) * (c1 + 3 * s1 * c2) < 0:
-        vertex = c0 - c1 * c1 / (6 * c2) - 0.5 * c2
-        low, high = min(low, vertex), max(high, vertex)
-    return low, high, (p0 + 4 * middle + p1) / 6  # Simpson's rule is exact for a parabola
+    u0 = min(max(((left - a) - (b - left)) / width, -1.0), 1.0)
+    u1 = min(max(((right - a) - (b - right)) / width, -1.0), 1.0)
+    return between(degree[phase], rate, width, coefficients[phase], u0, u1)
 
 
 def _cut(
@@ -140,11 +133,21 @@ def pieces(fit: PhaseFit, a: float, b: float, step: float | None = None) -> Piec
     given, which are straight on a logarithmic axis too."""
     show = visible(fit, a, b)
     begin, end = np.maximum(fit.breaks[show], a), np.minimum(fit.breaks[show + 1], b)
+    own = fit.degree[show] > 2
+    if own.any():
+        shortest = float(fit.duration[show][own].min())
+        bend = max(min(_BEND / abs(fit.rate), shortest / _LEAST), (b - a) / _PARTS)
+        step = bend if step is None else min(step, bend)
     if step is not None:
         show, begin, end = _cut(show, begin, end, a, step)
-    first, slope = polynomial(fit, show, begin)
-    last, _ = polynomial(fit, show, end)
+    first, slope = fitted(fit, show, begin)
+    last, _ = fitted(fit, show, end)
     return Pieces(show, begin, end, first, first + slope * (end - begin) / 2, last)
+
+
+# Of other functions than polynomials, parts in which the argument changes by so much are parabolas for the
+# eye, if a phase has at least so many; at most so many of them are made.
+_BEND, _LEAST, _PARTS = 0.3, 16, 8192
 
 
 @dataclass(frozen=True, eq=False)

@@ -33,6 +33,7 @@ from desktop.core.choice import MOST, Break, choose, not_shared
 from desktop.core.curve import StepCurve
 from desktop.core.landmarks import NEAR, Landmark, Landmarks
 from desktop.core.phases import PhaseFit, Sweep, extend, fit, fit_breaks, least_n, sweep
+from desktop.core.spaces import Basis
 
 #: Every n up to these is fitted before the first suggestion: phases, and parameters for ``budget``.
 SWEEP, SWEEP_PARAMETERS = 20, 60
@@ -77,7 +78,8 @@ class Suggestion:
         breaks = self.breaks(curve)
         if breaks is None:
             return swept.fit(self.n)
-        return replace(fit_breaks(curve, breaks, swept.model), note=AS_SUGGESTED)
+        found = fit_breaks(curve, breaks, swept.model, basis=swept.fits[0].basis)
+        return replace(found, note=AS_SUGGESTED)
 
 
 def search(
@@ -88,6 +90,7 @@ def search(
     to: int = 0,
     stop: NDArray[Any] | None = None,
     known: Landmarks | None = None,
+    basis: Basis | None = None,
 ) -> tuple[Sweep, Suggestion]:
     """Fit ever more phases while that pays, and say which number to take.
 
@@ -99,7 +102,7 @@ def search(
     Parameters
     ----------
     to : the sweep goes at least up to this n, and beyond `LIMIT` the search as well.
-    locked, stop : as for `desktop.core.phases.fit`.
+    locked, stop, basis : as for `desktop.core.phases.fit`.
     known : structure events of the run. Where it has any, they and the curve decide together
         (`desktop.core.choice`), and of equally good breakpoints of a fit those at events are taken
         (`at_events`). None: the curve alone, as in the published tables.
@@ -109,10 +112,10 @@ def search(
     ValueError, Cancelled : as `desktop.core.phases.fit` does.
     """
     if known is not None and known.events:
-        return _with_structure(curve, model, locked, to, stop, known)
+        return _with_structure(curve, model, locked, to, stop, known, basis)
     last = max(SWEEP_PARAMETERS if model == "budget" else SWEEP, least_n(model, locked))
     limit = max(LIMIT, last, to)
-    found = sweep(curve, model, last, locked=locked, stop=stop)
+    found = sweep(curve, model, last, locked=locked, stop=stop, basis=basis)
     suggestion = suggest(found)
     while further := _further(curve, found, suggestion, limit, locked, stop):
         found = extend(curve, found, further, locked=locked, stop=stop)
@@ -132,6 +135,7 @@ def _with_structure(
     to: int,
     stop: NDArray[Any] | None,
     known: Landmarks,
+    basis: Basis | None,
 ) -> tuple[Sweep, Suggestion]:
     found = sweep(
         curve,
@@ -139,14 +143,15 @@ def _with_structure(
         max(SWEEP_PARAMETERS if model == "budget" else SWEEP, least_n(model, locked)),
         locked=locked,
         stop=stop,
+        basis=basis,
     )
     choice = choose(curve, found, known, locked)
     if choice is None:  # locked breakpoints closer together than phases are looked for
-        return search(curve, model, locked=locked, to=to, stop=stop)
+        return search(curve, model, locked=locked, to=to, stop=stop, basis=basis)
     n = choice.n
     if model == "budget" or choice.breaks:
         breaks = (curve.start, *(one.time_s for one in choice.breaks), curve.start + curve.duration)
-        n = fit_breaks(curve, breaks, model).requested
+        n = fit_breaks(curve, breaks, model, basis=basis).requested
     second = choice.runner_up
     runner_up = None if second is None else (second.n + n - choice.n, second.reason)
     suggestion = Suggestion(n, choice.reason, choice.n == MOST, runner_up, choice.breaks)
@@ -180,7 +185,7 @@ def at_events(
         tried = breaks.copy()
         tried[i] = event.time_s
         degrees = best.degree.tolist() if best.model in ("mixed", "budget") else None
-        found = fit_breaks(curve, tried, best.model, degrees=degrees, like=moved)
+        found = fit_breaks(curve, tried, best.model, degrees=degrees, like=moved, basis=best.basis)
         if found.epsilon <= best.epsilon * (1 + 1e-9):
             moved, breaks = found, tried
     if moved is best:
@@ -241,7 +246,8 @@ def _further(
     n = last
     while suggestion.n == found.n[0] and n < limit:
         n = min(2 * n, limit)
-        there = fit(curve, n, found.model, locked=locked, bounds=(0.0, epsilon), stop=stop).epsilon
+        own = found.fits[0].basis
+        there = fit(curve, n, found.model, locked=locked, bounds=(0.0, epsilon), stop=stop, basis=own).epsilon
         if there < epsilon * np.sqrt(last / n) * np.exp(-_CLEAR):
             return n
     return 0

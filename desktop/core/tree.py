@@ -29,8 +29,8 @@ from desktop.core.curve import StepCurve
 from desktop.core.jit import arithmetic, formula, inlined
 
 # A leaf of the tree is a block of 2**4 steps: with 8 or 16 a query is fastest, and 16 halves the memory.
-_SHIFT = 4
-_BLOCK = 1 << _SHIFT
+SHIFT = 4
+BLOCK = 1 << SHIFT
 # The reference height comes from a sample of 2**8 to 2**9 steps.
 _SAMPLE = 8
 # Newton's iteration inside a step ends at this relative distance from the tolerance (squared).
@@ -45,7 +45,8 @@ class MomentTree(NamedTuple):
     ``edges`` (M+1,) and ``level`` (M,) are the curve's own arrays (ticks, processors). ``nodes`` (N, 5) holds
     c0, c1, c2, E and the width of complete nodes, c0 relative to ``reference``: of ``leaves`` blocks of 16
     steps and of every pair above them, in the rows that `row` tells. ``runs`` counts the maximal stretches of
-    equal height.
+    equal height. ``space``, ``rate``, ``terms`` (N, 8): of other functions than polynomials, see
+    `desktop.core.spaces`.
     """
 
     edges: NDArray[np.float64]
@@ -54,6 +55,9 @@ class MomentTree(NamedTuple):
     leaves: int
     reference: float
     runs: int
+    space: int = 0
+    rate: float = 0.0
+    terms: NDArray[np.float64] = np.empty((0, 8))
 
 
 def moment_tree(curve: StepCurve) -> MomentTree:
@@ -72,7 +76,7 @@ def _build(curve: StepCurve) -> MomentTree:
     middle = sample.size // 2
     sample.partition(middle)
     reference = float(sample[middle])
-    leaves = curve.segments >> _SHIFT
+    leaves = curve.segments >> SHIFT
     nodes = np.empty((leaves + (leaves & ~1), 5))
     runs = build_nodes(curve.edges, curve.level, reference, nodes, leaves)
     return MomentTree(curve.edges, curve.level, nodes, leaves, reference, runs)
@@ -128,8 +132,8 @@ def build_nodes(edges, level, reference, nodes, leaves):
         runs += height != previous
         previous = height
     for leaf in range(leaves):
-        j = leaf << _SHIFT
-        end = j + _BLOCK
+        j = leaf << SHIFT
+        end = j + BLOCK
         w = edges[j + 1] - edges[j]
         c0, c1, c2, e = level[j] - reference, 0.0, 0.0, 0.0
         for i in range(j + 1, end):
@@ -145,7 +149,7 @@ def build_nodes(edges, level, reference, nodes, leaves):
             z = nodes[row(leaves, depth, node)]
             z[0], z[1], z[2], z[3] = merge(2, x[4], x[0], x[1], x[2], x[3], y[4], y[0], y[1], y[2], y[3])
             # From the edges, as a sum of widths would gather rounding.
-            z[4] = edges[end] - edges[end - (_BLOCK << depth)]
+            z[4] = edges[end] - edges[end - (BLOCK << depth)]
     return runs
 
 
@@ -217,7 +221,7 @@ def climb(tree, k, d, s, b, depth, w, c0, c1, c2, error, last, e):
     edges, level, leaves = tree.edges, tree.level, tree.leaves
     back = (1 - s) // 2
     merges = 0
-    while b & (_BLOCK - 1):
+    while b & (BLOCK - 1):
         if b == last:
             return b, 0, w, c0, c1, c2, error, merges
         step = b - back
@@ -232,9 +236,9 @@ def climb(tree, k, d, s, b, depth, w, c0, c1, c2, error, last, e):
         b += s
     while 1 << depth <= leaves:
         # A node that begins where its parent does is left to the parent, if it fits at all.
-        if (b >> _SHIFT >> depth) & 1:
-            node = (b >> _SHIFT >> depth) - back
-            far = b + (s << depth << _SHIFT)
+        if (b >> SHIFT >> depth) & 1:
+            node = (b >> SHIFT >> depth) - back
+            far = b + (s << depth << SHIFT)
             if s * (last - far) < 0 or node >= leaves >> depth:
                 break
             pw, p0, p1, p2, pe = taken(tree, k, s, row(leaves, depth, node))
@@ -280,8 +284,8 @@ def descend(tree, k, s, b, depth, w, c0, c1, c2, error, last, tail, cj, co, e, g
     merges = 0
     while depth > 0:
         depth -= 1
-        far = b + (s << depth << _SHIFT)
-        node = (b >> _SHIFT >> depth) - back
+        far = b + (s << depth << SHIFT)
+        node = (b >> SHIFT >> depth) - back
         if s * (last - far) < 0 or node >= leaves >> depth or node < 0:
             continue
         pw, p0, p1, p2, pe = taken(tree, k, s, row(leaves, depth, node))

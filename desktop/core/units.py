@@ -105,6 +105,21 @@ def quantity(value: float, unit: str, significant: int = 4) -> str:
     return f"{digits(value / chosen.factor, significant)} {chosen.symbol}".rstrip()
 
 
+def read_seconds(text: str) -> float | None:
+    """A time that somebody typed, ``26.2 ms`` or ``0.0262``, in seconds; None if it is none above 0.
+
+    >>> read_seconds("26.5 ms"), read_seconds("2 s"), read_seconds("soon"), read_seconds("0")
+    (0.0265, 2.0, None, None)
+    """
+    number = text.strip().rstrip("smnuµμ ")
+    unit = text.strip().removeprefix(number).strip().replace("u", "µ").replace("μ", "µ") or "s"
+    try:
+        value = float(number.replace(",", ".")) * TIME_UNITS[unit]
+    except (ValueError, KeyError):
+        return None
+    return value if 0 < value < math.inf else None
+
+
 def seconds(value: float) -> str:
     """A time in a sentence of a report, whatever unit the window was asked for: ``6 s``, ``12.34 ms``."""
     of = scale(min(abs(value), 1.0), "s")

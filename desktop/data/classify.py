@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 
+from desktop.core.accounts import CLASS_OF, Account
 from desktop.data.events import Activity, Region
 
 #: Names of MPI calls, without prefix and in lower case, in which a processor waits for another one, or
@@ -220,6 +221,54 @@ def region_activity(region: Region) -> Activity:
     if region.activity is not None:
         return region.activity
     return activity(region.name, region.role, region.paradigm)
+
+
+#: MPI calls (without prefix, in lower case) that neither communicate nor wait: they ask or manage.
+_MPI_MANAGING = re.compile(
+    r"""(type|op|info|group|errhandler|error|attr|keyval|status|request|session|t)_\w+
+      | comm_(rank|size|compare|get_\w+|set_\w+|test_inter|remote_\w+|group|\w*keyval|\w*attr|\w*errhandler)
+      | (cart|graph|dist_graph)_(get|coords|rank|shift|map|neighbors\w*) | (cartdim|graphdims)_get | topo_test
+      | dims_create | win_(get|set)_\w+ | get_\w+ | address | aint_\w+ | wtime | wtick | initialized
+      | finalized | query_thread | is_thread_main | alloc_mem | free_mem | buffer_\w+ | (un)?pack\w*
+      | pcontrol | abort | register_datarep | [bsr]?(send|recv)_init""",
+    re.VERBOSE,
+)
+_MPI_ENDS = re.compile(r"init(_thread)?|finalize")
+_LOCKS = re.compile(
+    r"""pthread_(mutex|rwlock|spin)_\w+ | sem_(timed)?wait | openmp\ (critical|set\ lock) | gomp_critical_\w+
+      | .*\bomp\ (critical|ordered|atomic)\b.* | omp_set_(nest_)?lock""",
+    re.VERBOSE,
+)
+_THREADS = re.compile(
+    r"""pthread_(join|barrier|cond)\w* | openmp\ (barrier|implicit\ barrier|taskwait)
+      | gomp_(barrier|taskwait)
+      | .*\bomp\ (implicit\ )?(barrier|taskwait|taskgroup)\b.*""",
+    re.VERBOSE,
+)
+
+
+def account_class(region: Region, doing: Activity) -> int:
+    """A number of `desktop.core.accounts.CLASSES`: what a location that is in this region, whose activity is
+    `doing`, spends its time on."""
+    plain, role = region.name.strip().lower(), region.role
+    call = mpi_call(plain)
+    account = None
+    if doing not in (Activity.OVERHEAD, Activity.IDLE):
+        return int(doing)
+    if _MPI_ENDS.fullmatch(call):
+        account = Account.STARTUP
+    elif is_communication(region) and not _MPI_MANAGING.fullmatch(call):
+        account = Account.MOVING
+    elif doing == Activity.IDLE:
+        if _ACCELERATOR_WAITING.fullmatch(accelerator_call(region.name)):
+            account = Account.ACCELERATOR
+        elif _LOCKS.fullmatch(plain) or role in ("critical", "critical_sblock", "lock_acquire", "ordered"):
+            account = Account.LOCK
+        elif _THREADS.fullmatch(plain) or role in (
+            "barrier", "implicit_barrier", "task_wait", "thread_wait"
+        ):  # fmt: skip
+            account = Account.THREADS
+    return int(doing) if account is None else CLASS_OF[int(doing), account]
 
 
 def is_communication(region: Region) -> bool:

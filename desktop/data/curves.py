@@ -39,7 +39,7 @@ LISTED = 8
 PHYSICAL = {"Bytes": "B", "bytes": "B", "byte": "B", "Byte": "B"} | {u: u for u in ("B", "J", "W", "Hz", "s")}
 
 
-class Asked(NamedTuple):
+class CurveAsked(NamedTuple):
     """What a curve is made of. `rules` of the utilization are its rules too."""
 
     store: TraceStore
@@ -68,13 +68,13 @@ class Asked(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Kind:
+class CurveKind:
     """A kind of curve. `title`: of one, "{}" stands for its WHAT. `names`: the WHATs that a trace has, in
     order; [""] where none is needed, [] where the trace has no such curve. `needs`: what it would take."""
 
     title: str
     names: Callable[[TraceStore], list[str]]
-    make: Callable[[Asked, str, CurveQuantity], StepCurve]
+    make: Callable[[CurveAsked, str, CurveQuantity], StepCurve]
     quantity: Callable[[TraceStore, str, str], CurveQuantity]
     needs: str
 
@@ -140,14 +140,14 @@ def build_curve(
         lack = f"has no curve {curve}: {listed if any(names) else of.needs}"
         others = ", ".join(dict.fromkeys(one.curve.partition(":")[0] for one in available(store)))
         raise CurveError(lack, file=store.source.name, hint=f"this trace has curves of {others}")
-    return of.make(Asked(store, use, progress or Progress()), what, of.quantity(store, kind, what))
+    return of.make(CurveAsked(store, use, progress or Progress()), what, of.quantity(store, kind, what))
 
 
 # ------------------------------------------------------------------ the time of a curve
 
 
 def _stepped(
-    asked: Asked, times: Ints, level: Floats, quantity: CurveQuantity, capacity: float | None
+    asked: CurveAsked, times: Ints, level: Floats, quantity: CurveQuantity, capacity: float | None
 ) -> StepCurve:
     """The curve whose `level` holds from each of the `times` on (ticks since the start, not falling; of equal
     ones the last counts); 0 before the first."""
@@ -178,8 +178,8 @@ def _processors(name: str) -> Callable[[TraceStore, str, str], CurveQuantity]:
     return lambda *_: replace(PROCESSORS, name=name)
 
 
-def _activity(activity: Activity) -> Callable[[Asked, str, CurveQuantity], StepCurve]:
-    def make(asked: Asked, _: str, quantity: CurveQuantity) -> StepCurve:
+def _activity(activity: Activity) -> Callable[[CurveAsked, str, CurveQuantity], StepCurve]:
+    def make(asked: CurveAsked, _: str, quantity: CurveQuantity) -> StepCurve:
         rules = replace(asked.use.rules, computing=frozenset({activity}))
         found = replace(asked.use, rules=rules).curve()
         return StepCurve(found.edges, found.level, found.capacity, found.unit, quantity)
@@ -199,7 +199,7 @@ def _regions_where(store: TraceStore, test: Callable[[int], bool]) -> NDArray[np
 
 
 def _within(
-    asked: Asked, regions: NDArray[np.bool_], locations: Sequence[int], quantity: CurveQuantity
+    asked: CurveAsked, regions: NDArray[np.bool_], locations: Sequence[int], quantity: CurveQuantity
 ) -> StepCurve:
     times, count = inside(asked.store, asked.use.rules, regions, locations, asked.progress)
     return _stepped(asked, times - asked.use.start, count.astype(np.float64), quantity, float(len(locations)))
@@ -223,7 +223,7 @@ def _communication_names(store: TraceStore) -> list[str]:
     return [""] if any(found[i] for i in _entered(store)) else []
 
 
-def _communication(asked: Asked, _: str, quantity: CurveQuantity) -> StepCurve:
+def _communication(asked: CurveAsked, _: str, quantity: CurveQuantity) -> StepCurve:
     return _within(asked, _communicating(asked.store), asked.there("cpu"), quantity)
 
 
@@ -239,7 +239,7 @@ def _each_stream(store: TraceStore) -> list[str]:
     return list(dict.fromkeys(map(location_name, found)))
 
 
-def _streams(asked: Asked, name: str, quantity: CurveQuantity) -> StepCurve:
+def _streams(asked: CurveAsked, name: str, quantity: CurveQuantity) -> StepCurve:
     """A stream is busy in any region in which it does not wait. Of all, or of those of a name."""
     store, quiet = asked.store, (Activity.IDLE, Activity.UNMEASURED)
     busy = _regions_where(store, lambda i: region_activity(store.regions[i]) not in quiet)
@@ -265,7 +265,7 @@ def _where(store: TraceStore, name: str) -> tuple[NDArray[np.bool_], list[int]]:
     return wanted, [i for i, at in enumerate(store.locations) if at.kind == kind and at.first is not None]
 
 
-def _region(asked: Asked, name: str, quantity: CurveQuantity) -> StepCurve:
+def _region(asked: CurveAsked, name: str, quantity: CurveQuantity) -> StepCurve:
     return _within(asked, *_where(asked.store, name), quantity)
 
 
@@ -284,7 +284,7 @@ def _communicators(store: TraceStore) -> list[str]:
     return [str(number) for number in sorted(found) if number != 0xFFFFFFFF]
 
 
-def _communicator(asked: Asked, name: str, quantity: CurveQuantity) -> StepCurve:
+def _communicator(asked: CurveAsked, name: str, quantity: CurveQuantity) -> StepCurve:
     """Processors in a call of communication during which they begin or end something of the communicator."""
     store, number, speaks = asked.store, int(name), _communicating(asked.store)
     begins, ends = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
@@ -330,11 +330,11 @@ def _message_names(store: TraceStore) -> list[str]:
     return [""] if any(tally.sent for tally in store.tallies) else []
 
 
-def _in_flight(weighed: bool) -> Callable[[Asked, str, CurveQuantity], StepCurve]:
+def _in_flight(weighed: bool) -> Callable[[CurveAsked, str, CurveQuantity], StepCurve]:
     """Messages whose two ends are known, from the send to the end of the receive; one that arrives before it
     is sent (by clocks that contradict) is never in flight."""
 
-    def make(asked: Asked, _: str, quantity: CurveQuantity) -> StepCurve:
+    def make(asked: CurveAsked, _: str, quantity: CurveQuantity) -> StepCurve:
         times, change = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
         for sent, arrived, size in _links(asked):
             good = arrived > sent
@@ -346,7 +346,7 @@ def _in_flight(weighed: bool) -> Callable[[Asked, str, CurveQuantity], StepCurve
     return make
 
 
-def _links(asked: Asked) -> Iterator[tuple[Ints, Ints, Ints]]:
+def _links(asked: CurveAsked) -> Iterator[tuple[Ints, Ints, Ints]]:
     """When messages were sent and received, ticks since the start, and their bytes."""
     store = asked.store
     if not store.has("links"):
@@ -404,15 +404,15 @@ def _metric_quantity(store: TraceStore, kind: str, name: str) -> CurveQuantity:
     return CurveQuantity(said, said, per, per, counted=False, physical=unit in ("", *PHYSICAL) and bool(per))
 
 
-def _metric(kind: str) -> Callable[[Asked, str, CurveQuantity], StepCurve]:
-    def make(asked: Asked, name: str, quantity: CurveQuantity) -> StepCurve:
+def _metric(kind: str) -> Callable[[CurveAsked, str, CurveQuantity], StepCurve]:
+    def make(asked: CurveAsked, name: str, quantity: CurveQuantity) -> StepCurve:
         times, level = metric_steps(asked, name, kind)
         return _stepped(asked, times, level, quantity, None)
 
     return make
 
 
-def metric_steps(asked: Asked, name: str, kind: str) -> tuple[Ints, Floats]:
+def metric_steps(asked: CurveAsked, name: str, kind: str) -> tuple[Ints, Floats]:
     """Times (ticks since the start, rising) and the level from each on: the sum over the locations, or with
     ``metric-mean`` the mean over those that have a value then.
 
@@ -512,61 +512,61 @@ def _said(**about: object) -> Callable[[TraceStore, str, str], CurveQuantity]:
 
 
 _METRICS = "metrics are recorded where the tracer is told to, as by Score-P with SCOREP_METRIC_PAPI"
-KINDS: dict[str, Kind] = {
-    "computing": Kind(
+KINDS: dict[str, CurveKind] = {
+    "computing": CurveKind(
         "Processors computing",
         _always,
         lambda asked, *_: asked.use.curve(),
         lambda *_: PROCESSORS,
         "every trace has it",
     ),
-    "overhead": Kind(
+    "overhead": CurveKind(
         "Processors in overhead",
         _has(Activity.OVERHEAD),
         _activity(Activity.OVERHEAD),
         _processors("Overhead"),
         "no processor moves data or starts operations",
     ),
-    "idle": Kind(
+    "idle": CurveKind(
         "Processors idle", _has(Activity.IDLE), _activity(Activity.IDLE), _processors("Idle"), "nobody waits"
     ),
-    "io": Kind(
+    "io": CurveKind(
         "Processors in I/O",
         _has(Activity.IO),
         _activity(Activity.IO),
         _processors("I/O"),
         "no region reads or writes files",
     ),
-    "communication": Kind(
+    "communication": CurveKind(
         "Processors in communication",
         _communication_names,
         _communication,
         _processors("Communication"),
         "no call of a message-passing library is recorded",
     ),
-    "accelerators": Kind(
+    "accelerators": CurveKind(
         "Accelerator streams busy",
         _stream_names,
         _streams,
         lambda *_: STREAMS,
         "no stream of an accelerator is recorded",
     ),
-    "stream": Kind(
+    "stream": CurveKind(
         "Stream {} busy",
         _each_stream,
         _streams,
         lambda _, __, name: replace(STREAMS, name=name),
         "no stream of an accelerator is recorded",
     ),
-    "region": Kind("Processors in {}", _region_names, _region, _region_quantity, "no region is entered"),
-    "communicator": Kind(
+    "region": CurveKind("Processors in {}", _region_names, _region, _region_quantity, "no region is entered"),
+    "communicator": CurveKind(
         "Processors in calls of communicator {}",
         _communicators,
         _communicator,
         lambda _, __, name: replace(PROCESSORS, name=f"In communicator {name}"),
         "no collective operation is recorded",
     ),
-    "messages": Kind(
+    "messages": CurveKind(
         "Messages in flight",
         _message_names,
         _in_flight(False),
@@ -575,7 +575,7 @@ KINDS: dict[str, Kind] = {
         ),
         "no message is recorded",
     ),
-    "bytes": Kind(
+    "bytes": CurveKind(
         "Bytes in flight",
         _message_names,
         _in_flight(True),
@@ -584,14 +584,14 @@ KINDS: dict[str, Kind] = {
         ),
         "no message is recorded",
     ),
-    "metric": Kind("Metric {}", _metric_names, _metric("metric"), _metric_quantity, _METRICS),
-    "metric-sum": Kind(
+    "metric": CurveKind("Metric {}", _metric_names, _metric("metric"), _metric_quantity, _METRICS),
+    "metric-sum": CurveKind(
         "Metric {}, sum over locations", _metric_names, _metric("metric-sum"), _metric_quantity, _METRICS
     ),
-    "metric-mean": Kind(
+    "metric-mean": CurveKind(
         "Metric {}, mean over locations", _metric_names, _metric("metric-mean"), _metric_quantity, _METRICS
     ),
-    "metric-rate": Kind(
+    "metric-rate": CurveKind(
         "Metric {}, change per second", _metric_names, _metric("metric-rate"), _metric_quantity, _METRICS
     ),
 }

@@ -292,6 +292,7 @@ class Importer:
     source (for size and hash), largest scope first found by the importer. `divisible`: `read` asks
     `Sink.wants` for every location and reads (nearly) nothing of those that are not wanted. `takes_unit`:
     sources may leave open how long their ticks are, and `read` can be told as its last argument `unit`.
+    `folders`: a trace is a folder, and none of its files opens alone.
     """
 
     id: str
@@ -304,6 +305,7 @@ class Importer:
     divisible: bool = False
     takes_unit: bool = False
     unit: str = "s"
+    folders: bool = False
 
     def in_unit(self, unit: str) -> Importer:
         """The same for sources whose ticks are that long, one of `UNITS`.

@@ -16,7 +16,7 @@ import os
 import re
 import shlex
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -38,6 +38,7 @@ from desktop.core.design import (
 )
 from desktop.core.effects import Trials, trials
 from desktop.data.atomic import lock_file, write_text
+from desktop.data.description import commented, statements
 from desktop.data.reading import plain
 from desktop.data.structure import Decoder, Misfit
 from desktop.errors import ExperimentError, reason
@@ -47,6 +48,21 @@ DESCRIPTION, JOURNAL, BUILDS = "experiment.toml", "trials.csv", "builds"
 #: Most attempts at one trial: the first, and two more at the end of its replicate.
 ATTEMPTS = 3
 _LARGEST = 1 << 20
+#: Columns of the journal before those of factors and responses, and after them.
+_BEFORE = ("order", "replicate", "treatment", "attempt", "status")
+_AFTER = (
+    "exit",
+    "start",
+    "duration_s",
+    "other_busy_cores",
+    "load",
+    "build",
+    "note",
+    "other_busy_limit",
+    "clock_mhz",
+)
+#: No names of factors or responses.
+RESERVED = {*_BEFORE, *_AFTER}
 _COMMANDS = ("run", "build")
 
 ResponseKind = Literal["wall", "cpu", "memory", "output"]
@@ -61,11 +77,16 @@ class Switch:
     arguments: tuple[str, ...] = ()
     environment: tuple[tuple[str, str], ...] = ()
 
+    @property
+    def told(self) -> str:
+        """Its words, as one would type them."""
+        return " ".join((*(f"{k}={v}" for k, v in self.environment), *self.flags, *self.arguments))
+
 
 @dataclass(frozen=True)
 class Factor:
     """A place in the program (or a setting); `high` is added at +, `low` at -. `delay` is in units of
-    ``spt_delay``, 0 for a factor that is no delay."""
+    ``spt_delay``, 0 for a factor that is no delay. `means`, `low_means`: what the levels are, in words."""
 
     name: str
     high: Switch
@@ -75,6 +96,26 @@ class Factor:
     routine: str = ""
     construct: str = ""
     delay: int = 0
+    means: str = ""
+    low_means: str = ""
+
+    @property
+    def place(self) -> str:
+        """Where it is, as in a sentence: ``swap(), line 175``; "" for a setting."""
+        routine = f"{self.routine}()" if re.fullmatch(r"[\w:.~]+", self.routine) else self.routine
+        if routine and self.construct.endswith(("loop", "block")):
+            routine = f"the {self.construct} of {routine}"
+        return ", ".join(filter(None, (routine, f"line {self.line}" if self.line else "")))
+
+    @property
+    def levels(self) -> tuple[str, str]:
+        """What − and + mean: as the description says, else what is added there."""
+        high = self.means
+        if not high and self.place:
+            unit = "µs" if "SPT_FACTORS" in dict(self.high.environment) else "units"
+            size = f" of {self.delay} {unit}" if self.delay else ""
+            high = f"a delay{size} in {self.place}"
+        return self.low_means or self.low.told or "as it is", high or self.high.told
 
 
 @dataclass(frozen=True)
@@ -101,7 +142,10 @@ class Response:
 @dataclass(frozen=True)
 class Program:
     """Commands are lists of words; only with `shell` they are handed to a shell. ``{flags}``, ``{args}``,
-    ``{out}`` are filled in. `check`: a regular expression that the output of a right run matches."""
+    ``{out}`` are filled in. `check`: a regular expression that the output of a right run matches. `product`:
+    the file that the build makes where it cannot be told to write ``{out}``. `busy_limit`: cores that others
+    may keep busy beyond what they do before the first trial. `join`: variables of the environment whose
+    values from several factors are put together, with the text between them."""
 
     run: tuple[str, ...]
     build: tuple[str, ...] = ()
@@ -112,6 +156,8 @@ class Program:
     warm_up: int = 1
     flags: tuple[str, ...] = ()
     busy_limit: float = 0.05
+    product: str = ""
+    join: dict[str, str] = field(default_factory=dict)
 
     def problem(self) -> str:
         if not self.run:
@@ -182,8 +228,17 @@ class Experiment:
             size = factor.delay * (level if array else 1)
             flags += [word.replace("{delay}", str(size)) for word in chosen.flags]
             arguments += [word.replace("{delay}", str(size)) for word in chosen.arguments]
-            environment |= {name: value.replace("{delay}", str(size)) for name, value in chosen.environment}
+            for name, value in chosen.environment:
+                value = value.replace("{delay}", str(size))
+                # Several factors of one variable are said to be joined, or refused (`_used`).
+                before = environment.get(name)
+                environment[name] = value if before is None else f"{before}{self.joined[name]}{value}"
         return Switch(tuple(flags), tuple(arguments), tuple(environment.items()))
+
+    @property
+    def joined(self) -> dict[str, str]:
+        """Variables whose values from several factors are put together; that of our module for Python is."""
+        return {"SPT_FACTORS": ","} | self.program.join
 
     def commands(self, levels: Sequence[int]) -> tuple[tuple[str, ...], tuple[str, ...], dict[str, str]]:
         """Build command, run command and environment of a treatment; the build's place is its key."""
@@ -222,11 +277,16 @@ class Experiment:
         program = asdict(self.program)
         for unimportant in ("sources", "time_limit_s", "busy_limit"):
             del program[unimportant]
+        # Journals from before these keys are those of experiments that do not use them.
+        program = {k: v for k, v in program.items() if v or k not in ("product", "join")}
         plan = asdict(replace(self.plan, fold=None)) if self.plan.fold_after else asdict(self.plan)
         for may_grow in ("replicates", "fold_after"):
             del plan[may_grow]
         return {
-            "factors": [asdict(factor) for factor in self.factors],
+            "factors": [
+                {k: v for k, v in asdict(factor).items() if k not in ("means", "low_means")}
+                for factor in self.factors
+            ],
             "responses": [asdict(response) for response in self.responses],
             "program": program,
             "design": plan,
@@ -281,7 +341,8 @@ def read_experiment(path: Path) -> Experiment:
     try:
         if path.stat().st_size > _LARGEST:
             raise ExperimentError(f"is larger than {_LARGEST >> 20} MB", file=path)
-        said = tomllib.loads(plain(path).read_text(encoding="utf-8"))
+        text = plain(path).read_text(encoding="utf-8")
+        said = tomllib.loads(text)
     except OSError as error:
         raise ExperimentError(f"cannot be read ({reason(error)})", file=path) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -289,9 +350,26 @@ def read_experiment(path: Path) -> Experiment:
     try:
         return _understood(said, path.absolute().parent)
     except ExperimentError as error:
-        raise ExperimentError(error.what, file=path, where=error.where, hint=error.hint) from None
+        where = _with_line(text, error.where or "", error.what)
+        raise ExperimentError(error.what, file=path, where=where, hint=error.hint) from None
     except ValueError as error:
-        raise ExperimentError(str(error), file=path, where="[design]") from None
+        where = _with_line(text, "[design]", str(error))
+        raise ExperimentError(str(error), file=path, where=where) from None
+
+
+def _with_line(text: str, where: str, what: str) -> str:
+    """`where` in a description with the number of its line: of the key that is named there, or first in what
+    is wrong with it."""
+    table = re.match(r"\[+(\w+)\]+ ?(\d+)?(?: (\w+))?", where)
+    keys = [table[3]] if table and table[3] else re.findall(r"\w+", what)[:1]
+    wanted = (table[1], int(table[2] or 1)) if table else ("", 1)
+    lines = {(s.table, s.number, s.key): s.line for s in statements(text)}
+    for key in (*keys, ""):
+        # A list of short tables may stand in brackets under its own name.
+        found = lines.get((*wanted, key)) or (lines.get(("", 1, wanted[0])) if not key else None)
+        if found:
+            return ", ".join(filter(None, (where, f"line {found}")))
+    return where
 
 
 @dataclass(frozen=True)
@@ -310,16 +388,20 @@ class _FactorTable:
     low_flags: tuple[str, ...] = ()
     low_arguments: tuple[str, ...] = ()
     low_environment: dict[str, str] = field(default_factory=dict)
+    means: str = ""
+    low_means: str = ""
 
     def factor(self) -> Factor:
         high = Switch(self.flags, self.arguments, tuple(self.environment.items()))
         low = Switch(self.low_flags, self.low_arguments, tuple(self.low_environment.items()))
-        return Factor(self.name, high, low, self.file, self.line, self.routine, self.construct, self.delay)
+        place = (self.file, self.line, self.routine, self.construct)
+        return Factor(self.name, high, low, *place, self.delay, self.means, self.low_means)
 
     @staticmethod
     def of(one: Factor) -> _FactorTable:
         high, low = ((s.flags, s.arguments, dict(s.environment)) for s in (one.high, one.low))
-        return _FactorTable(one.name, one.file, one.line, one.routine, one.construct, one.delay, *high, *low)
+        place = (one.file, one.line, one.routine, one.construct)
+        return _FactorTable(one.name, *place, one.delay, *high, *low, one.means, one.low_means)
 
     def problem(self) -> str:
         for name in (*self.environment, *self.low_environment):
@@ -389,15 +471,18 @@ def _understood(said: dict[str, Any], folder: Path) -> Experiment:
     found = Experiment(
         folder, table.title, table.program, factors, table.responses or (Response("wall"),), table.design
     )
-    taken = {"order", "replicate", "treatment", "attempt", "status", "exit", "start", "duration_s",
-             "other_busy_cores", "load", "build", "note"}  # fmt: skip
     names = [*found.names, *(r.name for r in found.responses)]
     for name in names:
-        if names.count(name) > 1 or name in taken or not name or re.search(r"[\s,:*=\"']", name):
+        if names.count(name) > 1 or name in RESERVED or not name or re.search(r"[\s,:*=\"']", name):
             raise ExperimentError(
                 f"{name!r} cannot be the name of a factor or response",
                 hint="names are different, without blanks and signs, and no column of the journal",
             )
+    product = (folder / found.program.product).resolve()
+    if not product.is_relative_to(folder.resolve()):
+        raise ExperimentError(
+            f"product {found.program.product!r} lies outside the experiment", where="[program] product"
+        )
     for name in found.program.sources:
         if not (folder / name).resolve().is_relative_to(folder.resolve()):
             raise ExperimentError(f"source {name!r} lies outside the experiment", where="[program] sources")
@@ -414,6 +499,16 @@ def _understood(said: dict[str, Any], folder: Path) -> Experiment:
 def _used(experiment: Experiment) -> None:
     """What a level adds has to reach the program, or all treatments would be the same."""
     program = experiment.program
+    owners: dict[str, str] = {}
+    for factor in experiment.factors:
+        for name in dict((*factor.low.environment, *factor.high.environment)):
+            before = owners.setdefault(name, factor.name)
+            if before != factor.name and name not in experiment.joined:
+                raise ExperimentError(
+                    f"factors {before} and {factor.name} both set {name}, and one would overwrite the other",
+                    where="[[factors]]",
+                    hint=f'give each a variable of its own, or say join = {{ {name} = " " }} in [program]',
+                )
     if program.build and not any("{out}" in word for word in program.run):
         raise ExperimentError(
             "run does not name {out}, so it would not run what is built",
@@ -480,18 +575,20 @@ def described(experiment: Experiment) -> str:
     program["run"] = list(experiment.program.run)
     if experiment.program.shell:
         program |= {k: " ".join(program[k]) for k in _COMMANDS if k in program}
-    return tomli_w.dumps(
-        {
-            "format": FORMAT,
-            "title": experiment.title,
-            "program": program,
-            "design": plain(asdict(experiment.plan)),
-            "factors": [
-                {k: v for k, v in plain(asdict(_FactorTable.of(one))).items() if v}
-                for one in experiment.factors
-            ],
-            "responses": [plain(asdict(response)) for response in experiment.responses],
-        }
+    return commented(
+        tomli_w.dumps(
+            {
+                "format": FORMAT,
+                "title": experiment.title,
+                "program": program,
+                "design": plain(asdict(experiment.plan)),
+                "factors": [
+                    {k: v for k, v in plain(asdict(_FactorTable.of(one))).items() if v}
+                    for one in experiment.factors
+                ],
+                "responses": [plain(asdict(response)) for response in experiment.responses],
+            }
+        )
     )
 
 
@@ -500,8 +597,9 @@ def described(experiment: Experiment) -> str:
 
 @dataclass(frozen=True)
 class Trial:
-    """One line of the journal. `status`: ``ok``, ``failed``, ``disturbed`` (others were busy; counts if no
-    quiet one follows) or ``excluded`` (by the user, of the trial with that order and attempt)."""
+    """One line of the journal. `status`: ``ok``, ``failed``, ``disturbed`` (others were busier than
+    `other_busy_limit`; counts if no quiet one follows) or ``excluded`` (by the user, of the trial with that
+    order and attempt). `clock_mhz`: mean frequency of the processors; NaN where that is not told."""
 
     order: int
     replicate: int
@@ -516,6 +614,8 @@ class Trial:
     load: float = math.nan
     build: str = ""
     note: str = ""
+    other_busy_limit: float = math.nan
+    clock_mhz: float = math.nan
 
 
 class Journal:
@@ -543,6 +643,10 @@ class Journal:
                 self._append(_head(experiment))
             else:
                 _same(experiment, _header(self.path))
+            with self.path.open(encoding="utf-8") as file:
+                file.readline()
+                # A journal that was begun by an older version goes on with its own columns.
+                self._columns = frozenset(next(csv.reader([file.readline()]), []))
             self.trials = read_journal(experiment)
         except BaseException:
             self._file.close()
@@ -556,7 +660,7 @@ class Journal:
 
     def add(self, trial: Trial) -> None:
         """Append a trial; it is on the disk when this returns."""
-        self._append(_line(self.experiment, trial))
+        self._append(_line(self.experiment, trial, self._columns))
         self.trials = (*self.trials, trial)
 
     def _append(self, text: str) -> None:
@@ -576,21 +680,21 @@ class Journal:
 
 def _head(experiment: Experiment) -> str:
     identity = json.dumps(experiment.identity(), sort_keys=True)
-    before = ["order", "replicate", "treatment", "attempt", "status", *experiment.names]
-    after = ["exit", "start", "duration_s", "other_busy_cores", "load", "build", "note"]
-    columns = [*before, *(r.name for r in experiment.responses), *after]
+    columns = [*_BEFORE, *experiment.names, *(r.name for r in experiment.responses), *_AFTER]
     return f"# {identity}\n" + ",".join(columns) + "\n"
 
 
-def _line(experiment: Experiment, trial: Trial) -> str:
+def _line(experiment: Experiment, trial: Trial, columns: Collection[str]) -> str:
     array = experiment.plan.kind == "orthogonal-array"
     levels = [str(v) if array else f"{v:+d}" for v in experiment.levels(trial.treatment)]
     values = trial.responses or (math.nan,) * len(experiment.responses)
+    after = (trial.exit, trial.start, _plain(trial.duration_s), _plain(trial.other_busy_cores),
+             _plain(trial.load), trial.build, " ".join(trial.note.split()),
+             _plain(trial.other_busy_limit), _plain(trial.clock_mhz))  # fmt: skip
     out = io.StringIO()
     csv.writer(out, lineterminator="\n").writerow(
         [trial.order, trial.replicate + 1, trial.treatment + 1, trial.attempt, trial.status, *levels,
-         *(_plain(v) for v in values), trial.exit, trial.start, _plain(trial.duration_s),
-         _plain(trial.other_busy_cores), _plain(trial.load), trial.build, " ".join(trial.note.split())]
+         *map(_plain, values), *(v for name, v in zip(_AFTER, after, strict=True) if name in columns)]
     )  # fmt: skip
     return out.getvalue()
 
@@ -699,6 +803,8 @@ def read_journal(experiment: Experiment) -> tuple[Trial, ...]:
                     _value(row["load"]),
                     row["build"],
                     row["note"],
+                    _value(row.get("other_busy_limit") or ""),
+                    _value(row.get("clock_mhz") or ""),
                 )
             )
         except (KeyError, ValueError, TypeError, csv.Error) as error:

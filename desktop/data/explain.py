@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
+from desktop.core.accounts import Account
 from desktop.data.events import Activity
 from desktop.data.statistics import Change, RangeStats, Statistics
 from desktop.data.store import TraceStore
@@ -26,6 +29,10 @@ SINGLE = (
 )
 #: How many of the most loaded and of the idlest processors are named.
 NAMED = 5
+#: How many segments of a critical path are listed.
+SEGMENTS = 1000
+#: Seconds by account where they are not known.
+NO_ACCOUNTS: dict[str, float | None] = {f"{one.name.lower()}_s": None for one in Account}
 
 
 def explained(
@@ -40,13 +47,16 @@ def explained(
 
     Keys: those of `SINGLE` (see `desktop.data.statistics.RangeStats`); ``ideal_s`` (duration on an ideal
     network) and ``ideal_note`` (why it is not known); ``activities``: processor-seconds by name with ``_s``;
+    ``accounts``: the same by the accounts of `desktop.core.accounts`, which add up to length x processors
+    (also of each location);
     ``concurrency``: ``level`` and ``share`` of the time; ``roles``: processor-seconds; ``regions``: ``name``,
     ``role``, ``activity``, ``exclusive_s``, ``inclusive_s``, ``calls``, ``share`` (of all processors' time);
     ``locations``: ``id``, ``name``, ``utilization``, seconds by activity, ``sent``, ``received``,
-    ``bytes_sent``, ``bytes_received``, ``communication_s``, ``waiting_s``, ``transfer_s``;
+    ``bytes_sent``, ``bytes_received``, ``communication_s``, ``waiting_s``, ``transfer_s`` (communication
+    that is not waiting);
     ``most_loaded``, ``idlest``: names; ``messages``: totals and ``matrix``: ``sender``, ``receiver`` (ids of
     locations), ``count``, ``bytes``; ``waiting_note``; ``note``; ``changes``: what differs from the range
-    before: ``kind``, ``left``, ``right``, ``sentence``.
+    before: ``kind``, ``left``, ``right``, ``sentence``; ``causes``: see `_causes`.
     """
     replayed, messages = stats.replayed, stats.messages
     ids: list[int | None] = [location.id for location in store.locations]
@@ -62,6 +72,7 @@ def explained(
         "ideal_s": replayed.ideal_s if replayed else None,
         "ideal_note": replayed.ideal_note if replayed else "",
         "activities": _by_activity(stats.by_activity),
+        "accounts": _by_account(stats.account_s),
         "concurrency": [
             {"level": level, "share": share}
             for level, share in zip(stats.levels.tolist(), stats.shares.tolist(), strict=True)
@@ -94,15 +105,70 @@ def explained(
         "waiting_note": replayed.waiting_note if replayed else "",
         "note": stats.note,
         "changes": [] if before is None else [_change(change) for change in kept.changes(run, before, stats)],
+        "causes": _causes(store, kept, use, stats),
+    }
+
+
+def _causes(
+    store: TraceStore, kept: Statistics, use: Utilization, stats: RangeStats
+) -> dict[str, Any] | None:
+    """Who made others wait, and the critical path (`desktop.data.causes`), all in seconds; None if not known.
+
+    Keys: ``waiting_s``; ``costs_s``: waiting, at any time, that delays of the range caused;
+    ``unexplained_s``: waiting of the whole run whose cause is not known; ``delays``: the largest
+    ``short_term_s`` and ``long_term_s`` costs, with ``location`` (id) and ``region``; ``locations``: ``id``,
+    ``waits_direct_s``, ``waits_indirect_s``, ``costs_short_term_s``, ``costs_long_term_s``, ``path_s``;
+    ``regions``: ``name`` and the same; ``critical_path``: ``length_s`` and ``segments`` of the range, each
+    ``location`` (id), ``start_s`` and ``end_s``, the earliest `SEGMENTS` of them.
+    """
+    caused = stats.caused
+    if caused is None:
+        return None
+    causes = kept.causes(use)
+    ids = [location.id for location in store.locations]
+    keys = ("waits_direct_s", "waits_indirect_s", "costs_short_term_s", "costs_long_term_s", "path_s")
+
+    def rows(waits: Any, costs: Any, path: Any) -> list[dict[str, float]]:
+        table = np.column_stack([waits, costs, path])
+        return [dict(zip(keys, row, strict=True)) for row in table.tolist()]
+
+    by_location = rows(caused.waits_s, caused.costs_s, caused.path_s)
+    by_region = rows(caused.region_waits_s, caused.region_costs_s, caused.region_path_s)
+    return {
+        "waiting_s": float(caused.waits_s.sum()),
+        "costs_s": float(caused.costs_s.sum()),
+        "unexplained_s": caused.unexplained_s,
+        "delays": [
+            {
+                "location": ids[one.location],
+                "region": one.name,
+                "short_term_s": one.short_s,
+                "long_term_s": one.long_s,
+            }
+            for one in caused.delays
+        ],
+        "locations": [{"id": ids[i], **by_location[i]} for i in np.flatnonzero(stats.is_processor).tolist()],
+        "regions": [{"name": causes.name(i), **row} for i, row in enumerate(by_region) if any(row.values())],
+        "critical_path": {
+            "length_s": float(caused.path_s.sum()),
+            "segments": [
+                {"location": ids[i], "start_s": start, "end_s": end}
+                for i, start, end in causes.path_between(stats.start_s, stats.end_s, use, SEGMENTS)
+            ],
+        },
     }
 
 
 def single(stats: RangeStats) -> dict[str, Any]:
-    """A range in one row: the values of `SINGLE`, seconds by activity, messages and bytes sent."""
+    """A range in one row: the values of `SINGLE`, seconds by activity and account, messages and bytes."""
     talk = stats.messages
     return {
         **{name: getattr(stats, name) for name in SINGLE},
         **_by_activity(stats.by_activity),
+        **{f"account_{name}": value for name, value in (_by_account(stats.account_s) or NO_ACCOUNTS).items()},
+        "waits_s": None if stats.caused is None else float(stats.caused.waits_s.sum()),
+        "makes_others_wait_s": None if stats.caused is None else float(stats.caused.costs_s.sum()),
+        "critical_path_s": None if stats.caused is None else float(stats.caused.path_s.sum()),
         "messages_sent": None if talk is None else int(talk.sent.sum()),
         "bytes_sent": None if talk is None else int(talk.bytes_sent.sum()),
     }
@@ -112,16 +178,24 @@ def _by_activity(seconds: dict[Activity, float]) -> dict[str, float]:
     return {f"{activity.name.lower()}_s": value for activity, value in seconds.items()}
 
 
+def _by_account(seconds: Mapping[Account, float] | None) -> dict[str, float | None] | None:
+    return None if seconds is None else {f"{one.name.lower()}_s": value for one, value in seconds.items()}
+
+
 def _location(store: TraceStore, kept: Statistics, stats: RangeStats, i: int) -> dict[str, Any]:
     talk, replayed = stats.messages, stats.replayed
     waiting: Sequence[Any] = (None, None, None)
     if replayed is not None:
-        waiting = (replayed.communication_s, replayed.waiting_s, replayed.transfer_s)
+        waiting = (replayed.communication_s, replayed.waiting_s, replayed.moving_s)
+    accounts = None
+    if stats.accounts is not None:
+        accounts = {one: float(stats.accounts[i, one] * stats.unit_s) for one in Account}
     return {
         "id": store.locations[i].id,
         "name": kept.name(i),
         "utilization": stats.utilization[i],
         **_by_activity({activity: float(stats.seconds[i, activity]) for activity in Activity}),
+        "accounts": _by_account(accounts),
         **{
             name: None if talk is None else int(getattr(talk, name)[i])
             for name in ("sent", "received", "bytes_sent", "bytes_received")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from desktop.core.pieces import polynomial
+from desktop.core.pieces import fitted
 from desktop.data.chart import Axis, Content, Series
 
 if TYPE_CHECKING:
@@ -30,9 +30,9 @@ def fold_chart(level: Level, phases: PhaseFit) -> Content:
     numbers = np.arange(phases.n)
     part = np.linspace(0.0, 1.0, _PLACES)
     at = phases.breaks[:-1, None] + phases.duration[:, None] * part
-    fitted = np.stack([polynomial(phases, np.full(_PLACES, k), at[k])[0] for k in numbers])
+    drawn = np.stack([fitted(phases, np.full(_PLACES, k), at[k])[0] for k in numbers])
     ends = np.stack([at[:, :-1], at[:, 1:]], axis=2).reshape(-1)
-    levels = np.stack([fitted[:, :-1], fitted[:, 1:]], axis=2).reshape(-1)
+    levels = np.stack([drawn[:, :-1], drawn[:, 1:]], axis=2).reshape(-1)
     percent = round(100 * (1 - 2 * fold.quantile))
     series = (
         Series("band", x, middle, f"{percent} % of {fold.folded} iterations", "curve", low=low, high=high),

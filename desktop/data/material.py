@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from desktop.core.contrast import Cell, Contrast, table
+from desktop.core.critical_path import PathLine
 from desktop.core.curve import StepCurve
 from desktop.core.density import DRAWN, apart, line_density
 from desktop.core.gantt import NO_REGION, NO_REGION_NAME, OTHER_REGION, region_classes, region_shares
@@ -23,6 +24,7 @@ from desktop.core.phase_names import phase_names
 from desktop.core.phase_stats import PhaseRow, phase_table
 from desktop.core.phases import PhaseFit, Sweep, fit_breaks
 from desktop.core.selection import Suggestion, at_events, search
+from desktop.core.spaces import Basis
 from desktop.data.consistency import doubt
 from desktop.data.curves import DEFAULT, build_curve
 from desktop.data.events import Activity
@@ -70,14 +72,25 @@ class Mark:
         return f"{self.where}: {self.text}" if self.where else self.text
 
 
+@dataclass(frozen=True, eq=False)
+class Predicted:
+    """A run as it would go with changes, which `words` say: its `curve`, the inner breaks of its phases and
+    how long it lasts (s)."""
+
+    curve: StepCurve
+    breaks_s: NDArray[np.float64]
+    duration_s: float
+    words: str
+
+
 @dataclass(frozen=True)
 class Subject:
     """A run to be shown, as a command line, a window or a project asks for it.
 
-    `model`, `n` (None: the suggested number), `locked` and `breaks` (all inner ones, set by hand; seconds)
-    are the fit, with `degrees` of the phases between `breaks` as `fit_breaks` takes them; `marks` are drawn
-    on the curve; `names`: what regions are called instead. `limit`: the only range of time (seconds) that is
-    analysed, None for the whole run. `pure`: fits and suggestion by the curve alone;
+    `model`, `basis`, `n` (None: the suggested number), `locked` and `breaks` (all inner ones, set by hand;
+    seconds) are the fit, with `degrees` of the phases between `breaks` as `fit_breaks` takes them; `marks`
+    are drawn on the curve; `names`: what regions are called instead. `limit`: the only range of time
+    (seconds) that is analysed, None for the whole run. `pure`: fits and suggestion by the curve alone;
     `phase_names`: what phases are called by the user, each by a time inside of it (s). `store` None: there is
     nothing to draw yet. `curve`: the one that is fitted, and `tracks` those drawn below it, as
     `desktop.data.curves` has them.
@@ -87,6 +100,7 @@ class Subject:
     title: str
     rules: Rules = field(default_factory=Rules)
     model: str = "mixed"
+    basis: Basis | None = None
     n: int | None = None
     locked: tuple[float, ...] = ()
     breaks: tuple[float, ...] | None = None
@@ -124,6 +138,7 @@ class Bars:
     classes : activities by their keys in `ACTIVITIES`, or names of regions, then `shades` are their colours
         (numbers of `desktop.core.gantt`, regions that have none of their own in one class).
     labels (rows,) : what stands beside the rows.
+    path (k, 4) : lines of the critical path, times (s) and rows by their middle from the top; None: none.
     """
 
     names: tuple[str, ...]
@@ -135,6 +150,7 @@ class Bars:
     shades: tuple[int, ...] = ()
     messages: Drawn | None = None
     labels: tuple[str, ...] = ()
+    path: NDArray[np.float64] | None = None
 
     @property
     def times(self) -> NDArray[np.float64]:
@@ -154,8 +170,8 @@ class Material:
 
     `sweep`, `suggestion` and `bars` are None where they are not known (a source that is a curve has no
     timeline); `contrast` where the run is not compared with others. `locked`: breakpoints that are held, and
-    `limit`: what alone is analysed (seconds); `doubt`: how much of the curve may be wrong, in words.
-    `tracks`: curves drawn below.
+    `limit`: what alone is analysed (seconds); `doubt`: how much of the curve may be wrong, in words;
+    `predicted`: the run with changes; `tracks`: curves drawn below.
     """
 
     title: str
@@ -172,6 +188,7 @@ class Material:
     limit: tuple[float, float] | None = None
     doubt: str = ""
     tracks: tuple[StepCurve, ...] = ()
+    predicted: Predicted | None = None
 
     @property
     def by_hand(self) -> PhaseFit | None:
@@ -228,7 +245,13 @@ def gather(
         marks = {(t, m.text) for m in everywhere for t in (m.start_s, m.end_s) if t is not None}
         known = found.known(curve, sorted(marks))
     swept, suggestion = search(
-        curve, subject.model, locked=subject.locked, to=subject.n or 0, stop=stop, known=known
+        curve,
+        subject.model,
+        locked=subject.locked,
+        to=subject.n or 0,
+        stop=stop,
+        known=known,
+        basis=subject.basis,
     )
     if subject.breaks is not None:
         ends = curve.start, curve.start + curve.duration
@@ -238,7 +261,13 @@ def gather(
                 f"the break at {outside[0]:g} s is not inside the curve, which runs from {ends[0]:g} s to "
                 f"{ends[1]:g} s"
             )
-        fit = fit_breaks(curve, (ends[0], *subject.breaks, ends[1]), subject.model, degrees=subject.degrees)
+        fit = fit_breaks(
+            curve,
+            (ends[0], *subject.breaks, ends[1]),
+            subject.model,
+            degrees=subject.degrees,
+            basis=subject.basis,
+        )
     else:
         n = suggestion.n if subject.n is None else subject.n
         if n < int(swept.n[0]):
@@ -306,6 +335,7 @@ def bars(
     by_region: bool = False,
     names: Mapping[str, str] | None = None,
     messages: MessageFilter | None = None,
+    path: PathLine | None = None,
 ) -> Bars | None:
     """The timeline of a store, from all its events; None of a curve.
 
@@ -314,6 +344,7 @@ def bars(
     span : seconds of what is drawn; None: the whole curve.
     breaks : times (s) that have to be ends of columns, so that each phase is some whole columns.
     messages : which of them are drawn; None: none.
+    path : the critical path, if it is drawn.
     by_region : by the innermost region instead of the activity, called by `names` where those know it.
 
     Raises
@@ -356,7 +387,22 @@ def bars(
         tuple(shades[k] for k in seen if shades),
         None if messages is None else _messages(timeline, messages, groups, edges * np.float64(curve.unit)),
         labels,
+        None
+        if path is None
+        else _path(path, _middles(store, groups), edges[[0, -1]] * np.float64(curve.unit)),
     )
+
+
+def _path(path: PathLine, row: NDArray[np.float64], ends: NDArray[np.float64]) -> NDArray[np.float64]:
+    return path.lines(row, float(ends[0]), float(ends[1]), _POINTS)[0]
+
+
+def _middles(store: TraceStore, groups: list[list[int]]) -> NDArray[np.float64]:
+    """(locations,) the middle of the row in which each is drawn; NaN of those in none."""
+    row = np.full(len(store.locations), np.nan)
+    for k, group in enumerate(groups):
+        row[group] = k + 0.5
+    return row
 
 
 def _messages(
@@ -365,9 +411,7 @@ def _messages(
     """The messages between the rows of a figure, one by one or by how many there are, and the collectives."""
     known = timeline.chosen_messages(wanted) if wanted.shown else None
     a, b = float(times[0]), float(times[-1])
-    row = np.full(len(timeline.store.locations), np.nan)
-    for k, group in enumerate(groups):
-        row[group] = k + 0.5
+    row = _middles(timeline.store, groups)
     begun = [(c.begin_s, row[c.location] - 0.5) for c in timeline.collectives(a, b, DRAWN) or ()]
     collectives = np.array([(at, top) for at, top in begun if a <= at <= b and top >= 0]).reshape(-1, 2)
     if known is None:
@@ -423,6 +467,8 @@ def tables(
         found = {"curve": _steps(_within(material, material.curve, span)), "fit": _fit(material.fit)}
     if figure in ("curve", "phases"):
         found["phases"] = _phases(material)
+    if figure in ("curve", "stack") and material.predicted is not None:
+        found["predicted"] = _steps(_within(material, material.predicted.curve, span))
     if figure == "stack":
         found = {name: _steps(_within(material, curve, span)) for name, curve in material.stack.items()}
     if figure == "epsilon" and material.sweep is not None:
@@ -463,10 +509,19 @@ def _errors(material: Material, swept: Sweep) -> list[tuple[PhaseFit, str]]:
     return sorted(every, key=lambda found: found[0].requested)
 
 
+_POWERS = ("c0", "c1_per_s", "c2_per_s2")
+_TERMS = {
+    "periodic": ("c0", "c1_per_s", "cosine", "sine"),
+    "saturation": ("c0", "c1_per_s", "exponential", "none"),
+}
+
+
 def _fit(fit: PhaseFit) -> Iterator[tuple[object, ...]]:
     yield (
         *("phase", "start_s", "end_s", "start_low_s", "start_high_s"),
-        *("degree", "c0", "c1_per_s", "c2_per_s2", "error"),
+        "degree",
+        *(_POWERS if fit.basis is None else _TERMS[fit.basis.model]),
+        "error",
     )
     for k in range(fit.n):
         spans = (fit.breaks[k], fit.breaks[k + 1], fit.break_low[k], fit.break_high[k])

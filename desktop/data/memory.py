@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 #: Bytes, unless the user says otherwise.
 DEFAULT = 512 << 20
 #: With less, hardly a screen could be drawn from events.
@@ -19,3 +21,14 @@ def set_limit(size: int) -> None:
     """From now on; what is above it goes when something is added."""
     global _limit
     _limit = max(LEAST, size)
+
+
+def available() -> int | None:
+    """Bytes that can be had without anything being moved to disk; None where the system does not say."""
+    try:
+        for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) << 10
+    except (OSError, ValueError, IndexError):
+        pass
+    return None

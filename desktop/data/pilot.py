@@ -178,6 +178,7 @@ def run_pilot(runner: Runner, progress: Progress | None = None) -> Pilot:
             os.fsync(file.fileno())
             return value[0]
 
+        runner.measure_base(progress)
         for _ in range(experiment.program.warm_up):
             runner.one(sized(experiment, sizes[0]), _levels(experiment), progress)
         for _ in range(_BASE):

@@ -1,39 +1,42 @@
-"""Find the places in a program's sources that were prepared for artificial delays.
+"""Places in a program's sources for artificial delays: those that are prepared, and those that can be.
 
-A place is a conditional block ``#ifdef NAME`` (or ``#if defined(NAME)``) whose lines call the delay.
+A prepared place is a conditional block ``#ifdef NAME`` (or ``#if defined(NAME)``) whose lines call the delay,
+or in Python the call itself. Every routine and every loop can be one: the delay is written into a copy.
 """
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from bisect import bisect
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
+from pathlib import Path, PurePosixPath
 
 from desktop.data.experiment import Factor, Switch
-from desktop.errors import ExperimentError, reason
+from desktop.data.syntax import Piece, language_of, parts_of, read_source
 
-_OPEN = re.compile(r"^\s*#\s*(?:ifdef\s+(\w+)|if\s+defined\s*\(?\s*(\w+)\s*\)?\s*$)")
-_NESTED = re.compile(r"^\s*#\s*if")
-_ELSE = re.compile(r"^\s*#\s*(?:else|elif)")
-_CLOSE = re.compile(r"^\s*#\s*endif")
-_NOISE = re.compile(r"//.*|/\*.*?\*/|\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'|__attribute__\s*\(\(.*?\)\)")
-_HEADER = re.compile(r"\b([A-Za-z_]\w*)\s*\([^()]*(?:\([^()]*\)[^()]*)*\)\s*(?:const|noexcept|override)?\s*$")
-_LOOP = re.compile(r"\b(for|while|do|switch|if|else)\b")
-_FORTRAN = re.compile(r"^\s*(?:\w+\s+)*?(?:subroutine|function|program)\s+(\w+)", re.IGNORECASE)
-_FORTRAN_LOOP = re.compile(
-    r"^\s*(?:\w+\s*:\s*)?(do|if)\b(?:.*\bthen\b|\s+\w+\s*=|\s+while|\s*$)", re.IGNORECASE
+#: What is called at a place, and the modules beside it.
+DELAY = "spt_delay"
+_LINE = re.compile(rb"^[ \t]*#[ \t]*line[ \t]+(\d+)", re.MULTILINE)
+#: What `prepared` writes into Python, whose lines no directive counts.
+_OURS = b"  # a place of Phasewright"
+#: Routines that delays cannot be put into: what they do is known before the program runs, or nothing else.
+_PURE = re.compile(r"\b(constexpr|consteval|pure|elemental|__device__|__global__)\b", re.IGNORECASE)
+#: Statements of Fortran that come before the first that does something.
+_DECLARATIONS = re.compile(
+    r"(function|subroutine|program|use|include|import|implicit|parameter|variable|variable_declaration|"
+    r"variable_modification|interface|derived_type|derived_type_definition|enum|enumeration_type|comment|"
+    r"common|equivalence|namelist|save|data|preproc_include|preproc_def|preproc_call|preproc_function_def|"
+    r"external|procedure_declaration|statement_function|format|\n|;|,|&)(_statement|_declaration|_definition)?$"
 )
-_FORTRAN_END = re.compile(r"^\s*end\s*(do|if)\b", re.IGNORECASE)
-_FORTRAN_SUFFIXES = {".f", ".for", ".f90", ".f95", ".f03", ".f08", ".fpp"}
-_LARGEST = 16 << 20
-#: As much of a line, and of what stands before a brace, as is looked at; generated files have longer ones.
-_LONGEST = 4000
 
 
 @dataclass(frozen=True)
 class Place:
-    """A prepared place: macro, file, line (from 1), enclosing routine and construct ("" where not seen)."""
+    """A place: its macro ("" of one that is not prepared), file, line (from 1, as in the program's own
+    source), enclosing routine ("" where none is) and construct. `begin`: where its routine or loop does."""
 
     macro: str
     file: str
@@ -42,138 +45,348 @@ class Place:
     construct: str
 
     def factor(self, delay: int = 0) -> Factor:
-        """Switched on by its macro."""
-        return Factor(
-            self.macro, Switch((f"-D{self.macro}",)), Switch(), self.file, self.line, self.routine,
-            self.construct, delay,
-        )  # fmt: skip
+        """Switched on by its macro; in Python by the name in a variable of the environment."""
+        at = (self.file, self.line, self.routine, self.construct)
+        if language_of(self.file) == "python":
+            on = (("SPT_FACTORS", f"{self.macro}:{{delay}}" if delay else self.macro),)
+            return Factor(self.macro, Switch(environment=on), Switch(), *at, delay)
+        return Factor(self.macro, Switch((f"-D{self.macro}",)), Switch(), *at, delay)
 
 
-def find_places(folder: Path, sources: Sequence[str], call: str = "spt_delay") -> tuple[Place, ...]:
-    """Places in `sources` (names below `folder`) that call `call`, one for every macro, in order.
+def find_places(folder: Path, sources: Sequence[str], call: str = DELAY) -> tuple[Place, ...]:
+    """Prepared places in `sources` (names below `folder`) that call `call`, one for every macro, in order.
 
     A routine that calls the delay by itself (an artificial critical section, say) is as good as the delay.
+    Files that are no sources of C, C++, Fortran or Python hold none.
 
     Raises
     ------
     ExperimentError : a source cannot be read.
     """
-    texts: list[tuple[str, list[str], bool]] = []
+    read = []
     for name in sources:
-        path = Path(folder) / name
-        try:
-            if path.stat().st_size > _LARGEST:
-                raise ExperimentError(
-                    f"is larger than {_LARGEST >> 20} MB", file=path, hint="is it a source?"
-                )
-            lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-        except OSError as error:
-            raise ExperimentError(f"cannot be read ({reason(error)})", file=path) from None
-        texts.append((name, lines, path.suffix.lower() in _FORTRAN_SUFFIXES))
-    calls = {call}
+        text = read_source(Path(folder) / name)
+        if language := language_of(name):
+            read.append((name, text, language, [p for p in parts_of(text, language) if p.kind == "call"]))
+    delays = {call.casefold()}
     while True:
         found: dict[str, Place] = {}
         wrappers: set[str] = set()
-        for name, lines, fortran in texts:
-            places, callers = _walk(lines, name, calls, fortran)
-            wrappers |= callers
-            for place in places:
-                found.setdefault(place.macro, place)
-        if wrappers <= calls:
+        for name, text, language, calls in read:
+            lines = _lines(text, language)
+            for part in calls:
+                if part.name.casefold() not in delays:
+                    continue
+                place, routine = _prepared(part, name, language, lines)
+                if place is not None:
+                    found.setdefault(place.macro, place)
+                elif routine:
+                    wrappers.add(routine.casefold())
+        if wrappers <= delays:
             return tuple(found.values())
-        calls |= wrappers
+        delays |= wrappers
 
 
-def _walk(lines: list[str], name: str, calls: set[str], fortran: bool) -> tuple[list[Place], set[str]]:
-    """Places of one source, and routines that call the delay whatever is defined."""
-    names = "|".join(map(re.escape, sorted(calls)))
-    called = re.compile(rf"\b(?:{names})\b", re.IGNORECASE if fortran else 0)
-    blocks: list[tuple[str, int] | None] = []
-    scope = _FortranScope() if fortran else _CScope()
-    found: list[Place] = []
-    callers: set[str] = set()
-    for number, line in enumerate(lines, 1):
-        opened = _OPEN.match(line)
-        if opened:
-            # A block around whole routines chooses a variant of the program; it is no place.
-            blocks.append((opened[1] or opened[2], number) if scope.routine else None)
-        elif _NESTED.match(line):
-            blocks.append(None)
-        elif _ELSE.match(line) and blocks:
-            blocks[-1] = None
-        elif _CLOSE.match(line) and blocks:
-            blocks.pop()
-        elif not line.lstrip().startswith("#"):
-            line = line[:_LONGEST]
-            plain = line.split("!")[0] if fortran else _NOISE.sub(" ", line)
-            inner = next((block for block in reversed(blocks) if block is not None), None)
-            before = scope.routine
-            scope.read(plain)
-            if scope.routine and called.search(plain) and (before or "{" in plain):
-                if inner is None:
-                    if scope.routine not in calls:
-                        callers.add(scope.routine)
-                elif all(place.macro != inner[0] for place in found):
-                    found.append(Place(inner[0], name, inner[1], scope.routine, scope.construct))
-    return found, callers
+def _prepared(call: Piece, name: str, language: str, lines: _Lines) -> tuple[Place | None, str]:
+    """The place of a call of the delay; of one that no macro switches, the routine that calls it always."""
+    routine = call.enclosing("routine")
+    if routine is None:
+        return None, ""
+    if language == "python":
+        arguments = call.node.parent.child_by_field_name("arguments") if call.node.parent else None
+        first = arguments.named_child(0) if arguments is not None else None
+        if first is None or first.type != "string" or first.text is None:
+            return None, ""
+        macro = first.text.decode("utf-8", "replace").strip("\"'")
+        return Place(macro, name, lines.own(call.line), routine.name, call.construct), ""
+    # A block around whole routines chooses a variant of the program; it is no place.
+    condition = call.enclosing("condition", "routine")
+    while condition is not None and condition.kind == "condition":
+        if condition.name:
+            at = lines.place(condition)
+            return Place(condition.name, name, at, routine.name, call.construct), ""
+        while condition is not None and condition.node.type in ("preproc_else", "preproc_elif"):
+            condition = condition.enclosing("condition")  # what its macro does not switch on
+        condition = condition.enclosing("condition", "routine") if condition is not None else None
+    return None, routine.name.rpartition("::")[2]
 
 
-class _CScope:
-    """Which routine and construct a line of C or C++ stands in, by its braces."""
+class _Lines:
+    """Lines of a copy as lines of the program's own source."""
 
-    def __init__(self) -> None:
-        self.routine = ""
-        self._before = ""
-        self._open: list[str] = []
+    def __init__(self, at: list[int], shift: list[int]) -> None:
+        self._at, self._shift = at, shift
 
-    @property
-    def construct(self) -> str:
-        loops = [word for word in self._open[1:] if word]
-        return f"{loops[-1]} block" if loops and loops[-1] in ("if", "else", "switch") else (
-            f"{loops[-1]} loop" if loops else "function"
-        )  # fmt: skip
+    def place(self, block: Piece) -> int:
+        """The line of a conditional block: of one that was written into a copy, that of what follows."""
+        last = block.node.end_point[0] + (block.node.end_point[1] > 0)
+        for follows in (last + 1, last + 2):
+            if follows in self._at:
+                return self.own(follows)
+        return self.own(block.line)
 
-    def read(self, line: str) -> None:
-        for sign in re.split(r"([{};])", line):
-            if sign == "{":
-                header = _HEADER.search(self._before.strip())
-                if not self._open and header and header[1] not in ("if", "for", "while", "switch"):
-                    self.routine = header[1]
-                word = _LOOP.search(self._before) if self._open else None
-                self._open.append(word[1] if word else "")
-                self._before = ""
-            elif sign == "}":
-                if self._open:
-                    self._open.pop()
-                if not self._open:
-                    self.routine = ""
-                self._before = ""
-            elif sign == ";":
-                # The semicolons in the head of a for loop do not end a statement.
-                if self._before.count("(") == self._before.count(")"):
-                    self._before = ""
-            else:
-                self._before = f"{self._before} {sign}"[-_LONGEST:]
+    def own(self, line: int) -> int:
+        k = bisect(self._at, line) - 1
+        return line + self._shift[k] if k >= 0 else line
 
 
-class _FortranScope:
-    """The same for Fortran, by its words."""
+def _lines(text: bytes, language: str) -> _Lines:
+    at, shift = [], []
+    if language == "python":
+        for line, content in enumerate(text.split(b"\n"), 1):
+            if content.endswith(_OURS):
+                at.append(line + 1)
+                shift.append(-len(at))
+        return _Lines(at, shift)
+    for found in _LINE.finditer(text):
+        line = text.count(b"\n", 0, found.start()) + 1
+        at.append(line + 1)
+        shift.append(int(found[1]) - line - 1)
+    return _Lines(at, shift)
 
-    def __init__(self) -> None:
-        self.routine = ""
-        self._open: list[str] = []
+
+# --- what is not prepared yet ---
+
+
+@dataclass(frozen=True)
+class Spot:
+    """A place that a delay can be written to: `at` its offset in the source's bytes, `end` the line where its
+    routine or loop ends. `share`: of the time of a trace that its routine takes by itself (None: not
+    known)."""
+
+    place: Place
+    at: int
+    end: int
+    share: float | None = None
 
     @property
-    def construct(self) -> str:
-        return (
-            f"{self._open[-1]} {'loop' if self._open[-1] == 'do' else 'block'}" if self._open else "routine"
+    def key(self) -> str:
+        """As one names it: ``qsort.c:175``."""
+        return f"{self.place.file}:{self.place.line}"
+
+
+def offered(folder: Path, sources: Sequence[str]) -> tuple[Spot, ...]:
+    """Routines and loops of `sources` (names below `folder`) that can be delayed, in their order.
+
+    Raises
+    ------
+    ExperimentError : a source cannot be read.
+    """
+    found: list[Spot] = []
+    for name in sources:
+        language = language_of(name)
+        text = read_source(Path(folder) / name) if language else b""
+        for part in parts_of(text, language) if language else ():
+            routine = part if part.kind == "routine" else part.enclosing("routine")
+            if part.kind not in ("routine", "loop") or routine is None or _is_pure(routine, text, language):
+                continue
+            at = _entry(part, language)
+            if at is not None:
+                place = Place("", name, part.line, routine.name, part.construct)
+                found.append(Spot(place, at, part.node.end_point[0] + 1))
+    return tuple(found)
+
+
+def hottest(offers: Sequence[Spot], seconds: Mapping[str, float]) -> tuple[Spot, ...]:
+    """With the share that their routines have of a profile (region -> exclusive seconds), the largest first;
+    a routine before its loops. Regions are told by their names, without what stands around them."""
+    total = sum(seconds.values())
+    plain: dict[str, float] = {}
+    for region, value in seconds.items():
+        plain[_plain(region)] = plain.get(_plain(region), 0.0) + value
+    # Traces do not tell lambdas from where they are made.
+    with_share = [
+        replace(
+            one,
+            share=0.0
+            if one.place.routine.startswith("lambda ") or not total
+            else plain.get(_plain(one.place.routine), 0.0) / total,
         )
+        for one in offers
+    ]
+    return tuple(sorted(with_share, key=lambda one: -(one.share or 0.0)))
 
-    def read(self, line: str) -> None:
-        header = _FORTRAN.match(line)
-        if header and not re.match(r"^\s*end\b", line, re.IGNORECASE):
-            self.routine, self._open = header[1], []
-        elif _FORTRAN_END.match(line) and self._open:
-            self._open.pop()
-        elif opened := _FORTRAN_LOOP.match(line):
-            self._open.append(opened[1].lower())
+
+def chosen(offers: Sequence[Spot], names: Sequence[str]) -> tuple[Spot, ...]:
+    """Those that are named: by routine (``swap``, also without its classes) or by ``file:line``.
+
+    Raises
+    ------
+    ValueError : there is none of a name.
+    """
+    found: dict[Spot, None] = {}
+    for name in names:
+        same = [o for o in offers if name in (o.key, f"{PurePosixPath(o.place.file).name}:{o.place.line}")]
+        same = same or [o for o in offers if o.place.routine == name][:1]
+        same = same or [o for o in offers if _plain(o.place.routine) == _plain(name)][:1]
+        if not same:
+            raise ValueError(
+                f"there is no routine or loop {name!r} in the sources; name a routine or FILE:LINE"
+            )
+        found |= dict.fromkeys(same)
+    return tuple(found)
+
+
+def first_choice(offers: Sequence[Spot], most: int) -> tuple[Spot, ...]:
+    """Without a name: routines with most of the time, where that is known, else those that come first; a
+    program's main only where there is nothing else, as it runs once."""
+    routines = [o for o in offers if o.place.construct in ("function", "routine")]
+    several = [o for o in routines if _plain(o.place.routine) not in ("main", "__init__")]
+    return tuple((several or routines or list(offers))[:most])
+
+
+def prepare(folder: Path, offers: Sequence[Spot], root: str = "") -> tuple[Place, ...]:
+    """Write delays into the sources below `folder`, which are a copy; the places that these are now.
+
+    `root`: the folder below it in which the helper files of the delay are. Line numbers stay those of the
+    program's own sources, for compilers and for us.
+
+    Raises
+    ------
+    ExperimentError : a source cannot be read or written.
+    """
+    by_file: dict[str, list[tuple[str, Spot]]] = {}
+    places = []
+    files = {offer.place.file for offer in offers}
+    taken = {word for name in files for word in re.findall(rb"\bF\d+\b", read_source(Path(folder) / name))}
+    free = (name for number in count(1) if (name := f"F{number}").encode() not in taken)
+    for offer, macro in zip(offers, free, strict=False):
+        by_file.setdefault(offer.place.file, []).append((macro, offer))
+        places.append(replace(offer.place, macro=macro))
+    for name, here in by_file.items():
+        path = Path(folder) / name
+        text, language = read_source(path), language_of(name)
+        ends = b"\r\n" if b"\r\n" in text[:4096] else b"\n"
+        for macro, offer in sorted(here, key=lambda one: -one[1].at):
+            text = _written(text, offer.at, macro, language, ends)
+        if language == "fortran":
+            text = _uses(text, ends)
+        elif language == "python":
+            text = _imports(text, ends)
+        else:
+            helper = os.path.relpath(PurePosixPath(root) / "spt_delay.h", PurePosixPath(name).parent)
+            helper = PurePosixPath(*Path(helper).parts).as_posix()
+            text = ends.join((f'#include "{helper}"'.encode(), b"#line 1", b"")) + text
+        path.write_bytes(text)
+    return tuple(places)
+
+
+def _plain(name: str) -> str:
+    """The last part of a region's name: ``void n::V<int>::g(int)`` is ``g``."""
+    name, depth, kept = name.casefold(), 0, []
+    for sign in name:
+        depth += (sign == "<") - (sign == ">")
+        if depth == 0 and sign == "(":
+            break
+        if depth == 0 and sign != ">":
+            kept.append(sign)
+    return re.split(r"::|\.|\s|\$", "".join(kept).strip().rstrip("_"))[-1]
+
+
+def _is_pure(routine: Piece, text: bytes, language: str) -> bool:
+    body = routine.node.child_by_field_name("body")
+    first = routine.node.named_child(0)
+    if language == "fortran":
+        end = first.end_byte if first is not None else routine.node.start_byte
+    else:
+        end = body.start_byte if body is not None else routine.node.end_byte
+    return bool(_PURE.search(text[routine.node.start_byte : end].decode("utf-8", "replace")))
+
+
+def _entry(part: Piece, language: str) -> int | None:
+    """The offset where the first statement of a routine or loop may be preceded by another; None: nowhere."""
+    if language == "fortran":
+        return _first_of_fortran(part)
+    body = part.node.child_by_field_name("body")
+    if body is None or (part.node.has_error and body.is_missing):
+        return None
+    if language == "python":
+        statements = [c for c in body.named_children if c.type != "comment"]
+        if statements and part.kind == "routine" and _is_text(statements[0]):
+            del statements[0]
+        return statements[0].start_byte if statements else None
+    return body.start_byte + 1 if body.type == "compound_statement" else None
+
+
+def _is_text(node: object) -> bool:
+    """A docstring."""
+    inner = node.named_child(0) if getattr(node, "type", "") == "expression_statement" else None  # type: ignore[attr-defined]  # a node of tree-sitter
+    return inner is not None and inner.type == "string"
+
+
+def _first_of_fortran(part: Piece) -> int | None:
+    for child in part.node.children:
+        if not child.is_named or _DECLARATIONS.match(child.type):
+            continue
+        if child.type in (
+            "loop_control_expression",
+            "block_label_start_expression",
+            "do_statement",
+            "statement_label",
+        ):
+            continue
+        if child.type.startswith("preproc") and _only_declares(child):
+            continue
+        if child.type.startswith("end_") or child.type == "internal_procedures":
+            return None
+        return child.start_byte
+    return None
+
+
+def _only_declares(node: object) -> bool:
+    """Whether a conditional block of Fortran holds declarations."""
+    inner = [c for c in node.named_children if c.type != "identifier"]  # type: ignore[attr-defined]  # a node of tree-sitter
+    return bool(inner) and all(_DECLARATIONS.match(c.type) for c in inner)
+
+
+def _written(text: bytes, at: int, macro: str, language: str, ends: bytes) -> bytes:
+    """The delay at an offset; the line that follows keeps its number."""
+    line = text.count(b"\n", 0, at) + 1
+    begin = text.rfind(b"\n", 0, at) + 1
+    indent = re.match(rb"[ \t]*", text[begin:])
+    blank = indent[0] if indent else b""
+    if language == "python":
+        call = f'{DELAY}("{macro}")'.encode()
+        if text[begin:at].strip():  # on the line of its head
+            return text[:at] + call + b"; " + text[at:]
+        return text[:at] + call + _OURS + ends + blank + text[at:]
+    if language == "fortran":
+        call, at = b"      call spt_delay(int(SPT_DELAY, spt_long))", begin
+    else:
+        call = blank + b"    spt_delay(SPT_DELAY);"
+    block = ends.join((f"#ifdef {macro}".encode(), call, b"#endif", f"#line {line}".encode(), b""))
+    return text[:at] + (b"" if language == "fortran" else ends) + block + text[at:]
+
+
+def _uses(text: bytes, ends: bytes) -> bytes:
+    """Fortran: every routine with a delay uses its module, right after its first statement."""
+    parts = parts_of(text, "fortran")
+    needing = {
+        id(routine): routine
+        for part in parts
+        if part.kind == "call" and part.name.casefold() == DELAY and (routine := part.enclosing("routine"))
+    }
+    lines = _lines(text, "fortran")
+    for routine in sorted(needing.values(), key=lambda one: -one.node.start_byte):
+        head = routine.node.named_child(0)
+        if head is None:
+            continue
+        # The statement's node may end before a comment behind it.
+        at = text.find(b"\n", head.end_byte - 1) + 1
+        line = lines.own(text.count(b"\n", 0, at) + 1)
+        use = b"      use spt_delay_module, only: spt_delay, spt_long => c_long"
+        text = text[:at] + use + ends + f"#line {line}".encode() + ends + text[at:]
+    return text
+
+
+def _imports(text: bytes, ends: bytes) -> bytes:
+    """Python: the module is imported after the docstring and what changes the language."""
+    from desktop.data.syntax import parse
+
+    at = 0
+    for statement in parse(text, "python").named_children:
+        if statement.type == "comment" or _is_text(statement) or statement.type == "future_import_statement":
+            continue
+        at = text.rfind(b"\n", 0, statement.start_byte) + 1
+        break
+    return text[:at] + f"from {DELAY} import {DELAY}".encode() + _OURS + ends + text[at:]

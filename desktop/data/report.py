@@ -28,9 +28,10 @@ from numpy.typing import NDArray
 
 import desktop
 from desktop import resources
+from desktop.core.accounts import Account
 from desktop.core.contrast import Cell, Contrast, Phased, table
 from desktop.core.envelope import envelope
-from desktop.core.labels import DEGREES
+from desktop.core.labels import ACCOUNTS, DEGREES
 from desktop.core.phase_stats import PhaseRow
 from desktop.core.quantity import PROCESSORS
 from desktop.core.ticks import time_unit
@@ -47,7 +48,7 @@ from desktop.printing import printable
 from desktop.progress import Progress, Share
 
 # Rows of a table of regions, locations or changes: what is longer is for the window.
-_REGIONS, _CHANGES, _SHIFTS = 4, 5, 64
+_REGIONS, _CHANGES, _SHIFTS, _ACCOUNTS, _DELAYS = 4, 5, 64, 7, 3
 #: What repairs of clocks are.
 _REPAIRS = {
     "none": "none",
@@ -73,6 +74,8 @@ TABLES = {
     "certificate": "Error and its bounds",
     "efficiencies": "Efficiencies",
     "activities": "Activities",
+    "accounts": "Accounts",
+    "delays": "Who makes others wait",
     "loads": "Most and least loaded processors",
     "regions": "Regions that take most time",
     "changes": "What changed at each break",
@@ -946,6 +949,8 @@ class _Run:
         )
         if any(stats.seconds.any() for _, stats in ranges):
             yield self._activities(ranges)
+            yield self._accounts(ranges)
+            yield from self._delays(kept, ranges)
             yield self._processors(kept, ranges)
         regions = [
             row
@@ -972,6 +977,43 @@ class _Run:
         return ReportTable(
             "Activities, as parts of all processors' time", heads, tuple(rows), part="activities"
         )
+
+    def _accounts(self, ranges: Sequence[tuple[str, RangeStats]]) -> ReportTable:
+        parts = [(name, dict(stats.account_parts())) for name, stats in ranges]
+        most = {one: max(found.get(one, 0.0) for _, found in parts) for one in Account}
+        seen = sorted(sorted(filter(most.get, Account), key=lambda one: -most[one])[:_ACCOUNTS])
+        heads = ["Range", *(ACCOUNTS[one.name.lower()][0] for one in seen)]
+        rows = [[name, *(tenth(found.get(one, 0.0)) for one in seen)] for name, found in parts]
+        if len(seen) < sum(part > 0 for part in most.values()):
+            heads.append("Others")
+            for row, (_, found) in zip(rows, parts, strict=True):
+                row.append(tenth(sum(part for one, part in found.items() if one not in seen)))
+        return ReportTable(
+            "Accounts: what length × processors was spent on", tuple(heads), tuple(map(tuple, rows)),
+            note=" ".join(f"{title}: {what[0].lower()}{what[1:]}." for title, what in
+                          (ACCOUNTS[one.name.lower()] for one in seen)),
+            part="accounts",
+        )  # fmt: skip
+
+    def _delays(self, kept: Statistics, ranges: Sequence[tuple[str, RangeStats]]) -> Iterator[ReportTable]:
+        rows = []
+        for name, stats in ranges:
+            for delay in stats.caused.delays[:_DELAYS] if stats.caused else ():
+                region = self.subject.names.get(delay.name, delay.name)
+                costs = (_number(cost) for cost in (delay.short_s, delay.long_s))
+                path = stats.caused.path_s[delay.location] if stats.caused else math.nan
+                rows.append((name, kept.name(delay.location), region, *costs, tenth(path / stats.duration_s)))
+        if rows:
+            yield ReportTable(
+                "Who makes others wait",
+                ("Range", "Processor", "In", "Those who wait for it", "Others behind", "Critical path"),
+                tuple(rows),
+                left=3,
+                note="Waiting, at any time, that delays of the range caused, in processor-seconds (delay "
+                "costs as Scalasca defines them), and the part of the range in which the critical path of "
+                "the run is on that processor.",
+                part="delays",
+            )
 
     def _processors(self, kept: Statistics, ranges: Sequence[tuple[str, RangeStats]]) -> ReportTable:
         rows = []
@@ -1092,13 +1134,15 @@ def _called(k: int, row: PhaseRow) -> str:
 
 
 def _formula(row: PhaseRow) -> str:
-    """A phase as a polynomial, in the paper's powers of the time since its start."""
-    words = ""
+    """A phase as a polynomial, in the paper's powers of the time since its start, or in its own functions."""
+    words, since = "", f"(t − {row.start_s:.9g})"
+    factors = {3: ("", since, f"cos ω{since}", f"sin ω{since}"), 4: ("", since, f"exp(−r{since})")}
     for power, value in enumerate(row.coefficients):
         sign = " − " if value < 0 else " + "
         if power == 0:
             sign = "−" if value < 0 else ""
-        factor = ("", f" (t − {row.start_s:.9g})", f" (t − {row.start_s:.9g})²")[power]
+        factor = factors.get(row.degree, ("", since, f"{since}²"))[power]
+        factor = f" {factor}" if factor else ""
         words += f"{sign}{abs(value):.7g}{factor}"
     return words
 

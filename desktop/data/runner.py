@@ -7,11 +7,14 @@ and nothing else. Whoever calls this has shown the commands to the user and got 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import math
 import os
 import re
 import shlex
+import shutil
 import signal
+import statistics
 import subprocess
 import tempfile
 import time
@@ -28,7 +31,7 @@ from typing import IO
 import psutil
 
 from desktop import stopping
-from desktop.core.effects import replicates_for
+from desktop.core.power import replicates_for
 from desktop.data.experiment import (
     ATTEMPTS,
     BUILDS,
@@ -48,6 +51,8 @@ from desktop.progress import Cancelled, Progress
 OUTPUT, MOST_OUTPUT = 1 << 20, 64 << 20
 _TAIL = 1200
 _TICK = 0.01
+#: What the machine does by itself is looked at so often, for so many seconds.
+_BASES, _BASE_S = 8, 0.25
 
 
 @dataclass(frozen=True)
@@ -68,13 +73,15 @@ class Outcome:
 @dataclass(frozen=True)
 class Estimate:
     """From a few runs of the unperturbed program: seconds of one trial, their standard deviation, trials left
-    and seconds they take, and replicates that make three standard errors smaller than a tenth of the run."""
+    and seconds they take, and replicates that make three standard errors smaller than a tenth of the run,
+    with 90 % confidence: the standard deviation of `runs` runs is uncertain, and its upper bound is taken."""
 
     run_s: float
     sigma_s: float
     left: int
     left_s: float
     replicates: int
+    runs: int
 
 
 def shown_commands(experiment: Experiment) -> tuple[str, ...]:
@@ -109,6 +116,7 @@ class Runner:
         self._stop = Event()
         self._now = Event()
         self._child: subprocess.Popen[bytes] | None = None
+        self._base = math.nan  # cores that others keep busy by themselves, once that was measured
 
     def pause(self) -> None:
         """Wait after the current trial."""
@@ -143,6 +151,7 @@ class Runner:
         # While others run trials, nothing may run beside them.
         with Journal(self.experiment):
             self._check_macros()
+            self._check_builds(progress)
             levels = self.experiment.design().levels
             lowest = tuple(levels.min(axis=0).tolist())
             highest = tuple(levels.max(axis=0).tolist())
@@ -204,12 +213,49 @@ class Runner:
                         hint="correct its flags, or the list of sources",
                     )
 
+    def _check_builds(self, progress: Progress) -> None:
+        """The flags of every factor change what is built, or it would have no effect whatever it delays."""
+        experiment = self.experiment
+        lowest = experiment.design().levels.min(axis=0).tolist()
+        base = self._digest(lowest)
+        places = [j for j, one in enumerate(experiment.factors) if one.high.flags != one.low.flags]
+        for done, j in enumerate(places if experiment.program.build else ()):
+            name = experiment.names[j]
+            progress.step(done, len(places), f"building with {name} alone")
+            alone = [*lowest]
+            alone[j] = 1
+            for levels in (lowest, alone):
+                self.build(levels, progress)
+            base = base or self._digest(lowest)
+            if self._digest(alone) == base:
+                raise self._same(f"{name} alone", alone, "nothing", lowest)
+
+    def _digest(self, levels: Sequence[int]) -> bytes:
+        """Of what is built for a treatment; nothing where it is not there."""
+        target = self._target(levels)
+        return hashlib.sha256(target.read_bytes()).digest() if target.is_file() else b""
+
+    def _target(self, levels: Sequence[int]) -> Path:
+        flags = (*self.experiment.program.flags, *self.experiment.switches(levels).flags)
+        return self.experiment.folder / BUILDS / self.experiment.build_key(flags)
+
+    def _same(self, what: str, levels: Sequence[int], other: str, others: Sequence[int]) -> RunError:
+        """Two builds with different flags are one and the same file."""
+        flags, less = (set(self.experiment.switches(one).flags) for one in (levels, others))
+        differ = shlex.join(sorted(flags ^ less))
+        return RunError(
+            f"the builds of {what} and of {other} are the same, byte for byte, though {differ} is not",
+            file=self.experiment.folder,
+            where=shlex.join(self.experiment.commands(levels)[0]),
+            hint="do the flags reach the compiler, and does it compile everything again?",
+        )
+
     def build_all(self, progress: Progress | None = None) -> None:
         """Build what is not built yet, each in a file of its own.
 
         Raises
         ------
-        RunError : a build fails. Cancelled : by `progress`.
+        RunError : a build fails, or two with different flags are the same. Cancelled : by `progress`.
         """
         progress = progress or Progress()
         runs = self.experiment.design().runs
@@ -218,6 +264,15 @@ class Runner:
             if self._stop.is_set():
                 return
             self.build(self.experiment.levels(treatment), progress)
+        if not self.experiment.program.build:
+            return
+        found: dict[bytes, int] = {}
+        for treatment in range(runs):
+            levels = self.experiment.levels(treatment)
+            before = found.setdefault(self._digest(levels), treatment)
+            others = self.experiment.levels(before)
+            if self._target(others) != self._target(levels):
+                raise self._same(f"treatment {treatment + 1}", levels, f"treatment {before + 1}", others)
 
     def build(self, levels: Sequence[int], progress: Progress | None = None) -> None:
         """Build one treatment unless it is there.
@@ -229,9 +284,8 @@ class Runner:
         program, folder = self.experiment.program, self.experiment.folder
         if not program.build:
             return
-        switch = self.experiment.switches(levels)
-        key = self.experiment.build_key((*program.flags, *switch.flags))
-        target = folder / BUILDS / key
+        target = self._target(levels)
+        key = target.name
         if target.exists():
             return
         target.parent.mkdir(exist_ok=True)
@@ -239,22 +293,26 @@ class Runner:
         # Built beside and renamed, so that a killed compiler leaves nothing that looks finished.
         part = target.with_name(f"{key}.part{os.getpid()}")
         words = tuple(word.replace(str(Path(BUILDS) / key), str(Path(BUILDS) / part.name)) for word in words)
+        product = folder / program.product if program.product else part
         remove = partial(part.unlink, missing_ok=True)
         stopping.leave_no(part, remove)
         try:
+            if product != part:
+                product.unlink(missing_ok=True)  # what another build has left is none of this
             outcome = self._execute(words, {}, progress)
             if outcome.exit < 0 and self._now.is_set():
                 raise Cancelled
-            if outcome.exit or not part.exists():
-                what = outcome.ended or (
-                    f"ended with {outcome.exit}" if outcome.exit else f"made no {Path(BUILDS) / key}"
-                )
+            if outcome.exit or not product.exists():
+                made = program.product or Path(BUILDS) / key
+                what = outcome.ended or (f"ended with {outcome.exit}" if outcome.exit else f"made no {made}")
                 raise RunError(
                     f"the build command {what}",
                     file=folder,
                     where=shlex.join(words),
-                    hint=_tail(outcome.output) or "does it write to {out}?",
+                    hint=_tail(outcome.output) or "does it write to {out}, or is that its product?",
                 )
+            if product != part:
+                shutil.copy2(product, part)
             os.replace(part, target)
         finally:
             remove()
@@ -285,8 +343,8 @@ class Runner:
         sigma = math.sqrt(sum((t - mean) ** 2 for t in times) / max(runs - 1, 1))
         left = state.planned - len(state.good)
         treatments = self.experiment.design().runs
-        wanted = replicates_for(sigma, effect * mean, treatments) if mean > 0 else 1
-        return Estimate(mean, sigma, left, left * mean, wanted)
+        wanted = replicates_for(sigma, effect * mean, treatments, runs - 1) if mean > 0 else 1
+        return Estimate(mean, sigma, left, left * mean, wanted, runs)
 
     # --- the trials ---
 
@@ -306,12 +364,34 @@ class Runner:
                 (int(r), int(t)): k + 1
                 for k, (r, t) in enumerate(zip(sheet.replicate, sheet.treatment, strict=True))
             }
+            self.measure_base(progress)
             self._warm_up(int(sheet.treatment[0]), state_of(self.experiment, journal.trials), progress)
             for _, keys in groupby(places, key=itemgetter(0)):
                 self._replicate(journal, list(keys), places, progress)
                 if self._stop.is_set():
                     break
             return state_of(self.experiment, journal.trials)
+
+    @property
+    def busy_limit(self) -> float:
+        """Cores that others may keep busy during a trial: as they did before the first, and what the user
+        allows beyond that. On a machine that is never quiet a fixed limit would say nothing of a trial."""
+        return self.experiment.program.busy_limit + (self._base if self._base > 0 else 0.0)
+
+    def measure_base(self, progress: Progress) -> None:
+        """What the machine does by itself, over short times while nothing of ours runs: the mean, and what
+        these times differ by."""
+        if self.experiment.program.busy_limit >= (os.cpu_count() or 1) or math.isfinite(self._base):
+            return
+        found = []
+        for done in range(_BASES):
+            progress.step(done, _BASES, "measuring what else the machine does")
+            busy, before, begun = psutil.cpu_times(), os.times(), time.perf_counter()
+            if self._stop.wait(_BASE_S):
+                return
+            wall = time.perf_counter() - begun
+            found.append(_busy_cores(busy, psutil.cpu_times(), wall, 0.0, before, os.times()))
+        self._base = statistics.mean(found) + 2 * statistics.stdev(found)
 
     def single(self, key: tuple[int, int], order: int) -> Trial:
         """One trial by itself: (replicate, treatment), and its place in the order.
@@ -321,6 +401,7 @@ class Runner:
         RunError : it cannot be built or started.
         """
         self.build(self.experiment.levels(key[1]))
+        self.measure_base(Progress())
         for _ in range(self.experiment.program.warm_up):
             self._run(self.experiment.levels(key[1]))
         trial = self._trial(key, order, 1, Progress())
@@ -355,7 +436,7 @@ class Runner:
                     raise RunError(f"the program {fault}", file=experiment.folder, where=words)
                 if best is None or outcome.other_busy_cores < best[0]:
                     best = outcome.other_busy_cores, values
-                if not outcome.other_busy_cores > experiment.program.busy_limit:
+                if not outcome.other_busy_cores > self.busy_limit:
                     break
             return None if best is None else best[1]
         finally:
@@ -409,8 +490,8 @@ class Runner:
         fault = self._fault(outcome)
         values, missing = _responses(self.experiment.responses, outcome)
         fault = fault or missing
-        busy = outcome.other_busy_cores > self.experiment.program.busy_limit
-        switch = self.experiment.switches(levels)
+        limit = self.busy_limit
+        busy = outcome.other_busy_cores > limit
         return Trial(
             order,
             replicate,
@@ -423,8 +504,10 @@ class Runner:
             took,
             outcome.other_busy_cores,
             outcome.load,
-            self.experiment.build_key((*self.experiment.program.flags, *switch.flags)),
+            self._target(levels).name,
             fault,
+            limit,
+            clock_mhz(),
         )
 
     def _fault(self, outcome: Outcome) -> str:
@@ -601,6 +684,15 @@ def _busy_cores(
     ours = t1.user + t1.system - t0.user - t0.system
     # The counters move in hundredths of a second: this much is in doubt at either end.
     return max(0.0, busy - own - ours - 2 * _TICK) / wall
+
+
+def clock_mhz() -> float:
+    """Mean frequency of the processors as they are; NaN where the system does not tell."""
+    try:
+        found = psutil.cpu_freq()
+    except (OSError, NotImplementedError, AttributeError):
+        return math.nan
+    return float(found.current) if found is not None and found.current else math.nan
 
 
 def _responses(wanted: Sequence[Response], outcome: Outcome) -> tuple[tuple[float, ...], str]:

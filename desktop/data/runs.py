@@ -1,10 +1,11 @@
 """Tables of trials: run sheets out, responses in.
 
-One column per factor (``-1``/``+1``, ``-``/``+``, ``0``/``1`` or ``1``/``2``; of an orthogonal array numbers
-of levels or sizes), then one response column per replicate, or one row per trial with a column
-``replicate``. Column order does not matter, other columns are kept by whoever wrote them and ignored here. A
-column ``delay`` says with which size of the delay a row was measured. Of the journal of an experiment those
-trials are read that count, and the halves of a fold as the description beside it says.
+One column per factor (``-1``/``+1``, ``-``/``+``, ``0``/``1`` or ``1``/``2``, beside such a column any two
+whole numbers, such as ``8``/``24`` threads; of an orthogonal array numbers of levels or sizes), then one
+response column per replicate, or one row per trial with a column ``replicate``. Column order does not matter,
+other columns are kept by whoever wrote them and ignored here. A column ``delay`` says with which size of the
+delay a row was measured. Of the journal of an experiment those trials are read that count, and the halves of
+a fold as the description beside it says.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ from desktop.errors import TableError
 _KEPT = frozenset(
     (
         "run", "run_order", "order", "trial", "replicate", "block", "treatment", "attempt", "status", "start",
-        "seed", "line", "note", "delay", "loadavg_1min", "other_busy_cores", "involuntary_switches",
+        "seed", "line", "note", "delay", "loadavg_1min", "other_busy_cores",
+        "other_busy_limit", "clock_mhz", "involuntary_switches",
     )
 )  # fmt: skip
 #: How responses are usually called, the first that is there is taken.
@@ -153,6 +155,8 @@ def read_runs(
     rows = _where(header, rows, where, path)
     cells = {name: [row[k] for _, row in rows] for k, name in enumerate(header)}
     chosen = list(factors) if factors is not None else [n for n in header if _is_factor(n, cells[n])]
+    if factors is None:
+        chosen = [n for n in header if n in {*chosen, *_settings(header, cells, chosen)}]
     if response in chosen and factors is None:
         chosen.remove(str(response))
     if not chosen:
@@ -457,6 +461,28 @@ def _is_factor(name: str, cells: list[str]) -> bool:
     return name.casefold() not in _KEPT and len(found) == 2 and any(found == set(pair) for pair in _LEVELS)
 
 
+def _settings(header: list[str], cells: dict[str, list[str]], factors: Sequence[str]) -> list[str]:
+    """Further factors: columns of two whole numbers, such as 8 and 24 threads, in which the others'
+    treatments ran as well, and which say nothing that one of the others says."""
+    if not factors:
+        return []
+    columns = [cells[name] for name in factors]
+    treatments = list(zip(*columns, strict=True))
+    found = []
+    for name in header:
+        values, plain = cells[name], name.casefold()
+        levels = set(values)
+        if (
+            name in factors or plain in _KEPT or plain in _RESPONSES or plain.startswith("response")
+            or len(levels) != 2 or not all(v.isascii() and v.isdigit() for v in levels)
+        ):  # fmt: skip
+            continue
+        each = [{t for t, v in zip(treatments, values, strict=True) if v == level} for level in levels]
+        if each[0] & each[1] and not any(len(set(zip(values, c, strict=True))) == 2 for c in columns):
+            found.append(name)
+    return found
+
+
 def _meant(name: str, rows: Rows, at: int, path: Path) -> None:
     """Refuse a column that looks like a factor's and is none: taken for something else, its effect would be
     counted as that of others."""
@@ -521,6 +547,8 @@ def _levels(name: str, cells: list[str], rows: Rows, path: Path) -> list[float]:
     for low, high in _LEVELS:
         if found <= {low, high} and (len(found) == 2 or low == "-1" or low == "-"):
             return [1.0 if cell == high else -1.0 for cell in cells]
+    if len(found) == 2 and all(cell.isascii() and cell.isdigit() for cell in found):
+        return [1.0 if cell == max(found, key=int) else -1.0 for cell in cells]
     usual = max(_LEVELS, key=lambda pair: sum(cell in pair for cell in cells))
     bad = next((i for i, cell in enumerate(cells) if cell not in usual), 0)
     if len(found) == 1:

@@ -21,8 +21,8 @@ DEPTH = 6
 
 
 class Found(NamedTuple):
-    """`traces`: the file to open of each, with its importer. `archives`: of which none knows what they hold.
-    `others`: files that belong to none of them."""
+    """`traces`: the file or folder to open of each, with its importer. `archives`: of which none knows what
+    they hold. `others`: files that belong to none of them."""
 
     traces: list[tuple[Path, Importer]]
     archives: list[Path]
@@ -44,6 +44,10 @@ def traces_in(folder: Path, progress: Progress) -> Found:
     archives: list[Path] = []
     others: list[Path] = []
     taken: set[Path] = set()
+    for one in (found for name in importers.FORMATS if (found := importers.importer(name)).folders):
+        whole = [place for place in sorted({file.parent for file in files}) if one.detect(place, b"")]
+        traces += [(place, one) for place in whole]
+        taken.update(file for place in whole for file in one.files(place))
     for number, file in enumerate(files):
         progress.step(number, len(files), "looking for traces")
         if file in taken:

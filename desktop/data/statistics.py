@@ -32,6 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from desktop.core import callpaths
+from desktop.core.accounts import ACTIVITY_OF_CLASS, CLASS_NUMBERS, Account
 from desktop.core.clock_line import Clock
 from desktop.core.concurrency import concurrency
 from desktop.core.curve import StepCurve
@@ -39,21 +40,22 @@ from desktop.core.frames import TABLES, frame
 from desktop.core.gantt import NO_REGION_NAME
 from desktop.core.open_regions import BEGIN, END, activities
 from desktop.core.units import capital, percent, si
-from desktop.data.classify import is_parallel
+from desktop.data.causality import Causality, Intervals, Replayed
+from desktop.data.causes import Caused, Causes
 from desktop.data.events import Activity, Location
 from desktop.data.matching import address_of
 from desktop.data.naming import location_name
 from desktop.data.profile import Profile
-from desktop.data.replay import Replayed, Replays
 from desktop.data.store import TraceStore
 from desktop.data.utilization import (
     Utilization,
+    accounts_of_classes,
     build,
+    class_resolve,
+    class_rule,
+    class_states,
     is_worker,
     region_classes,
-    resolve_of,
-    rule_of,
-    states,
 )
 from desktop.progress import Progress
 
@@ -114,6 +116,9 @@ class RangeStats:
     computing : mean number of processors in an activity that the curve counts: the curve's mean level.
     is_processor : (locations,) which locations are processors and have events.
     seconds : (locations, len(Activity)) of every processor in each activity; 0 of what is no processor.
+    accounts : (locations, len(Account)) ticks of every processor in each account (`desktop.core.accounts`),
+        which add up to the duration of each; None until asked for (`replayed`), or where no locations are
+        known. `account_s`: the same in seconds, over all.
     useful_s : (locations,) seconds in the activities that the curve counts.
     exclusive_s, inclusive_s, calls : (regions,) over all processors. Inclusive counts nested occurrences of
         a region once. Calls are enters inside the range.
@@ -122,6 +127,7 @@ class RangeStats:
     levels, shares : (k,) the concurrency profile: the part of the time in which exactly so many processors
         compute, by rising level; parts add up to 1.
     replayed : None until asked for.
+    caused : who made others wait, and the critical path; None until asked for, or where waiting is not known.
     note : what should be said with these numbers, or nothing.
     """
 
@@ -143,6 +149,25 @@ class RangeStats:
     shares: Floats
     replayed: Replayed | None = None
     note: str = ""
+    accounts: Ints | None = None
+    unit_s: float = 1.0
+    caused: Caused | None = None
+
+    def account_parts(self, least: float = 0.0) -> list[tuple[Account, float]]:
+        """Accounts and the part (0 to 1) of length x processors that each is, the largest first; only those
+        above `least`. Nothing where they are not known."""
+        total = 0 if self.accounts is None else int(self.accounts.sum())
+        if self.accounts is None or not total:
+            return []
+        parts = [(one, float(self.accounts[:, one].sum() / total)) for one in Account]
+        return sorted(((one, part) for one, part in parts if part > least), key=lambda pair: -pair[1])
+
+    @property
+    def account_s(self) -> dict[Account, float] | None:
+        """Processor-seconds in each account."""
+        if self.accounts is None:
+            return None
+        return {one: float(self.accounts[:, one].sum() * self.unit_s) for one in Account}
 
     @property
     def parallel_efficiency(self) -> float:
@@ -202,7 +227,8 @@ class RangeStats:
 @dataclass(frozen=True)
 class RegionRow:
     """A line of the flat profile: seconds over all processors, and the part that the exclusive ones are of
-    all their time. `activity` None: no region at all."""
+    all their time. `activity` None: no region at all. Waiting in it, waiting of others that it caused and the
+    part of the critical path in it (`desktop.data.causes`): NaN where they are not known."""
 
     region: int
     name: str
@@ -212,6 +238,9 @@ class RegionRow:
     inclusive_s: float
     calls: int
     share: float
+    waits_s: float = np.nan
+    costs_s: float = np.nan
+    path_s: float = np.nan
 
 
 @dataclass(frozen=True)
@@ -256,23 +285,32 @@ def statistics_frame(names: Sequence[str], ranges: Sequence[RangeStats]) -> Data
         found = getattr(stats.replayed, name) if stats.replayed else None
         return np.nan if found is None else float(found.sum())
 
+    def account(stats: RangeStats, one: Account) -> float:
+        return np.nan if stats.account_s is None else stats.account_s[one]
+
     columns: dict[str, Any] = {"range": list(names)}
     for field in TABLES["statistics"][1:12]:
         columns[field.name] = [number(getattr(stats, field.name)) for stats in ranges]
     for activity in Activity:
         columns[f"{activity.name.lower()}_part"] = [part(stats, activity) for stats in ranges]
-    for name in ("waiting", "transfer"):
-        columns[name] = [replayed(stats, f"{name}_s") for stats in ranges]
+    for name, attribute in (("waiting", "waiting_s"), ("transfer", "moving_s")):
+        columns[name] = [replayed(stats, attribute) for stats in ranges]
     sent = [stats.messages for stats in ranges]
     columns["messages"] = [np.nan if one is None else float(one.sent.sum()) for one in sent]
     columns["bytes"] = [np.nan if one is None else float(one.bytes_sent.sum()) for one in sent]
+    caused = [stats.caused for stats in ranges]
+    columns["costs"] = [np.nan if one is None else float(one.costs_s.sum()) for one in caused]
+    columns["path"] = [np.nan if one is None else float(one.path_s.sum()) for one in caused]
+    for one in Account:
+        columns[f"{one.name.lower()}_account"] = [account(stats, one) for stats in ranges]
     return frame(TABLES["statistics"], columns)
 
 
 def profile_frame(rows: Sequence[RegionRow]) -> DataFrame:
     """The flat profile, one row a region. Columns, dtypes, units: ``TABLES["profile"]`` of
     `desktop.core.frames`: region, role, activity (text), exclusive, inclusive (float64, proc·s), calls
-    (int64), share (float64, a part of 1); units also in ``attrs["units"]``.
+    (int64), share (float64, a part of 1), waits, costs (float64, proc·s), path (float64, s); units also in
+    ``attrs["units"]``.
     """
     columns = {
         "region": [row.name for row in rows],
@@ -282,8 +320,32 @@ def profile_frame(rows: Sequence[RegionRow]) -> DataFrame:
         "inclusive": [row.inclusive_s for row in rows],
         "calls": [row.calls for row in rows],
         "share": [row.share for row in rows],
+        "waits": [row.waits_s for row in rows],
+        "costs": [row.costs_s for row in rows],
+        "path": [row.path_s for row in rows],
     }
     return frame(TABLES["profile"], columns)
+
+
+def locations_frame(names: Sequence[str], stats: RangeStats) -> DataFrame:
+    """The processors of a range, one row each, with the `names` of all locations; the index is their number.
+    Columns, dtypes, units: ``TABLES["locations"]`` of `desktop.core.frames`: location (text), computing,
+    waits, waits_passed_on, costs, costs_through_others, path (float64, s; NaN where they are not known);
+    units also in ``attrs["units"]``.
+    """
+    there = np.flatnonzero(stats.is_processor)
+    caused = stats.caused
+    unknown = np.full(there.size, np.nan)
+    columns = {
+        "location": [names[i] for i in there.tolist()],
+        "computing": stats.useful_s[there],
+        "waits": unknown if caused is None else caused.waits_s[there].sum(axis=1),
+        "waits_passed_on": unknown if caused is None else caused.waits_s[there, 1],
+        "costs": unknown if caused is None else caused.costs_s[there].sum(axis=1),
+        "costs_through_others": unknown if caused is None else caused.costs_s[there, 1],
+        "path": unknown if caused is None else caused.path_s[there],
+    }
+    return frame(TABLES["locations"], columns, index=there)
 
 
 def calls_frame(rows: Sequence[CallRow]) -> DataFrame:
@@ -366,10 +428,11 @@ def _lasting(ticks: Ints, clock: Clock) -> Ints:
 
 @dataclass(frozen=True, eq=False)
 class _Counted:
-    """Ticks and calls of some ranges: `time` (locations, ranges, activities), `own`, `within` and `calls`
-    (regions, ranges), `outside` (ranges,); which locations are processors; whether paths were folded."""
+    """Ticks and calls of some ranges: `classes` (locations, ranges, classes of `desktop.core.accounts`),
+    `own`, `within` and `calls` (regions, ranges), `outside` (ranges,); which locations are processors;
+    whether paths were folded."""
 
-    time: Ints
+    classes: Ints
     own: Ints
     within: Ints
     calls: Ints
@@ -377,6 +440,23 @@ class _Counted:
     there: NDArray[np.bool_]
     talk: _Talk | None
     folding: bool
+
+    @cached_property
+    def time(self) -> Ints:
+        """(locations, ranges, activities) ticks."""
+        found = np.zeros((*self.classes.shape[:2], len(Activity)), np.int64)
+        for number, activity in enumerate(ACTIVITY_OF_CLASS.tolist()):
+            found[:, :, activity] += self.classes[:, :, number]
+        return found
+
+    def accounts(self, cuts: _Cuts, use: Utilization) -> Ints:
+        """(locations, ranges, accounts) ticks, all of communication being `Account.MOVING`."""
+        found = np.zeros((*self.classes.shape[:2], len(Account)), np.int64)
+        for number, account in enumerate(accounts_of_classes(use.rules).tolist()):
+            found[:, :, account] += self.classes[:, :, number]
+        length = np.where(self.there[:, None], cuts.end - cuts.begin, 0)
+        found[:, :, Account.ABSENT] = length - found.sum(axis=2)
+        return found
 
     def useful(self, use: Utilization) -> Ints:
         """(ranges, locations) ticks in the activities that the curve counts."""
@@ -405,6 +485,7 @@ class _Counted:
             levels=levels,
             shares=shares,
             note=_FOLDED if self.folding else "",
+            unit_s=float(unit),
         )
 
 
@@ -424,8 +505,9 @@ class Statistics:
         self._store = store
         self._profile: Profile | None = None
         self._use: Utilization | None = None
-        self._replays: Replays | None = None
-        self._folded: tuple[object, dict[int, tuple[Ints, Ints, NDArray[np.uint8]]]] = (None, {})
+        self._causality: Causality | None = None
+        self._causes: Causes | None = None
+        self._folded: tuple[object, dict[int, Intervals]] = (None, {})
 
     def ranges(
         self,
@@ -434,6 +516,8 @@ class Statistics:
         progress: Progress | None = None,
         *,
         replay: bool = False,
+        causality: Causality | None = None,
+        causes: Causes | None = None,
     ) -> tuple[RangeStats, ...]:
         """Statistics of time ranges, which may overlap.
 
@@ -441,8 +525,10 @@ class Statistics:
         ----------
         ranges_s : start and end in seconds on the axis of the curve; what lies outside of it is cut off.
         use : the utilization of the store, with the rules that count; None: with the default rules.
-        replay : also what needs a pass over the events (`RangeStats.replayed`); it is made once for all
-            ranges, and kept until the rules change.
+        replay : also what needs a pass over the events (`RangeStats.replayed`, `accounts` and `caused`); it
+            is made once for all ranges, and kept until the rules change.
+        causality, causes : what of that has been made already with the same rules; of what is not given
+            there are no numbers.
 
         Raises
         ------
@@ -452,17 +538,22 @@ class Statistics:
         """
         progress = progress or Progress()
         use = self._known(use, progress)
+        if replay:
+            causality, causes = self.causality(use, progress), self.causes(use, progress)
+        elif causality is not None and causality.rules == use.rules:
+            self._causality, replay = causality, True
         wanted = [(float(a), float(b)) for a, b in ranges_s]
         if not wanted:
             return ()
         curve = use.curve()
-        if self._is_curve():
+        if self.of_curve:
             return tuple(self._of_curve(curve, a, b) for a, b in wanted)
         cuts = self._cuts(wanted, use, curve)
         if replay:  # also what was computed before each range
             nothing = np.zeros_like(cuts.begin)
             begin, end = np.concatenate([cuts.begin, nothing]), np.concatenate([cuts.end, cuts.begin])
             cuts = _Cuts(begin, end, cuts.length)
+        exact = self.causality(use, progress).exact if replay else {}
         with ThreadPoolExecutor(1) as beside:
             levels = beside.submit(
                 lambda: [
@@ -470,21 +561,51 @@ class Statistics:
                     for a, b in zip(cuts.begin[: len(wanted)].tolist(), cuts.end.tolist(), strict=False)
                 ]
             )
-            counted = self._count(cuts, use, progress)
+            counted = self._count(cuts, use, progress, exact)
             found = [counted.stats(j, cuts, use, *level) for j, level in enumerate(levels.result())]
         if replay:
-            if self._replays is None or self._replays.rules != use.rules:
-                self._replays = Replays(self._store, use.rules, progress)
-            found = [self._replayed(j, stats, cuts, counted, use) for j, stats in enumerate(found)]
+            causality, n = self.causality(use, progress), len(wanted)
+            if causes is not None and causes.causality is not causality:
+                causes = None
+            accounts = causality.split(
+                counted.accounts(cuts, use)[:, :n], cuts.begin[:n] + use.start, cuts.end[:n] + use.start
+            )
+            found = [
+                self._replayed(j, replace(stats, accounts=accounts[:, j]), cuts, counted, use, causes)
+                for j, stats in enumerate(found)
+            ]
         return tuple(found)
 
+    def causality(self, use: Utilization | None = None, progress: Progress | None = None) -> Causality:
+        """Who waited for whom; made once, and kept until the rules change.
+
+        Raises
+        ------
+        StoreError : the store is damaged.
+        Cancelled : by `progress`.
+        """
+        progress = progress or Progress()
+        rules = self._known(use, progress).rules
+        if self._causality is None or self._causality.rules != rules:
+            self._causality = Causality(self._store, rules, progress)
+        return self._causality
+
+    def causes(self, use: Utilization | None = None, progress: Progress | None = None) -> Causes:
+        """Delay costs and critical path; made once, and kept as `causality`, and raises as it."""
+        progress = progress or Progress()
+        causality = self.causality(use, progress)
+        if self._causes is None or self._causes.causality is not causality:
+            self._causes = Causes(self._store, causality, progress)
+        return self._causes
+
     def _replayed(
-        self, j: int, stats: RangeStats, cuts: _Cuts, counted: _Counted, use: Utilization
-    ) -> RangeStats:
-        assert self._replays is not None
+        self, j: int, stats: RangeStats, cuts: _Cuts, counted: _Counted, use: Utilization,
+        causes: Causes | None,
+    ) -> RangeStats:  # fmt: skip
+        assert self._causality is not None
         useful = counted.useful(use)
         talk = stats.messages
-        replayed = self._replays.between(
+        replayed = self._causality.between(
             int(cuts.begin[j]) + use.start,
             int(cuts.end[j]) + use.start,
             useful[cuts.begin.size // 2 + j],
@@ -492,7 +613,9 @@ class Statistics:
             int(talk.sent.sum()) if talk else 0,
             int(talk.received.sum()) if talk else 0,
         )
-        return replace(stats, replayed=replayed)
+        known = causes is not None and replayed.waiting_s is not None
+        ends = int(cuts.begin[j]) + use.start, int(cuts.end[j]) + use.start
+        return replace(stats, replayed=replayed, caused=causes.between(*ends) if known and causes else None)
 
     def _known(self, use: Utilization | None, progress: Progress) -> Utilization:
         if use is None:
@@ -501,7 +624,13 @@ class Statistics:
             return self._use
         return use
 
-    def _is_curve(self) -> bool:
+    @property
+    def store(self) -> TraceStore:
+        return self._store
+
+    @property
+    def of_curve(self) -> bool:
+        """Whether the source knows nothing but its curve."""
         return self._store.has("curve")
 
     def _notes(self, progress: Progress | None = None) -> Profile:
@@ -550,12 +679,13 @@ class Statistics:
             note="The source is a curve: of its processors nothing else is known.",
         )
 
-    def _count(self, cuts: _Cuts, use: Utilization, progress: Progress) -> _Counted:
+    def _count(
+        self, cuts: _Cuts, use: Utilization, progress: Progress, exact: Mapping[int, Intervals]
+    ) -> _Counted:
         store, notes = self._store, self._notes(progress)
         places, regions, k = len(store.locations), len(store.regions), cuts.begin.size
-        classes = region_classes(store, use.rules)
-        active = np.array([is_parallel(region) for region in store.regions], np.uint8)
-        time = np.zeros((places, k, len(Activity)), np.int64)
+        rule = class_rule(store, use.rules)
+        time = np.zeros((places, k, CLASS_NUMBERS), np.int64)
         own, within, calls = (np.zeros((regions, k), np.int64) for _ in range(3))
         outside = np.zeros(k, np.int64)
         there = np.zeros(places, bool)
@@ -591,11 +721,14 @@ class Statistics:
             there[i] = True
             spent, came = passed
             tree, folds = notes.tree(i)
-            if folds:
-                folding = True
+            folding |= folds
+            if i in exact:
+                time[i] = exact[i].between(cuts.begin + use.start, cuts.end + use.start)
+            elif folds:
                 time[i] = self._by_states(i, cuts, use)
             else:
-                doing = self._doing(i, location, tree, classes, active)
+                resolve = class_resolve(location, is_worker(store, i, location, rule.active))
+                doing = activities(tree, *rule, resolve)
                 callpaths.add_by_class(doing, spent, time[i])
             outside += spent[0]
             callpaths.add_by_region(
@@ -638,36 +771,34 @@ class Statistics:
                     np.add.at(counts[1, j], at, change * size[some])
         return peers, counts
 
-    def _doing(
-        self, index: int, location: Location, tree: Ints, classes: NDArray[Any], active: NDArray[np.uint8]
-    ) -> Ints:
-        """(nodes,) the activity of each call path."""
-        resolve = resolve_of(location, is_worker(self._store, index, location, active))
-        return activities(tree, *rule_of(classes, active, self._store.nesting), resolve)
-
     def _by_states(self, location: int, cuts: _Cuts, use: Utilization) -> Ints:
-        """(ranges, activities) ticks of a location of which call paths are folded, from its states."""
+        """(ranges, classes) ticks of a location of which call paths say too little, from its states."""
         if self._folded[0] != use.rules:
             self._folded = use.rules, {}
         known = self._folded[1]
         if location not in known:
-            known[location] = states(self._store, location, use.rules)
-        since, until, doing = known[location]
-        found = np.zeros((cuts.begin.size, len(Activity)), np.int64)
-        for j, (a, b) in enumerate(zip(cuts.begin.tolist(), cuts.end.tolist(), strict=True)):
-            inside = np.minimum(until, b + use.start) - np.maximum(since, a + use.start)
-            np.add.at(found[j], doing, np.maximum(inside, 0))
-        return found
+            since, until, doing = class_states(self._store, location, use.rules)
+            known[location] = Intervals.of(since, until, doing, CLASS_NUMBERS)
+        return known[location].between(cuts.begin + use.start, cuts.end + use.start)
 
     def flat(self, stats: RangeStats, use: Utilization | None = None) -> list[RegionRow]:
         """The regions of a range that were entered or open in it, the one with most time of its own first;
         `region` -1 is the time in no region."""
         classes = region_classes(self._store, self._known(use, Progress()).rules)
         total = stats.seconds.sum() or np.nan
+        outside_of_all = len(self._store.regions)
+
+        def caused(i: int) -> tuple[float, float, float]:
+            found = stats.caused
+            if found is None:
+                return (np.nan,) * 3
+            waits, costs = found.region_waits_s[i].sum(), found.region_costs_s[i].sum()
+            return float(waits), float(costs), float(found.region_path_s[i])
+
         rows = [
             RegionRow(
                 i, region.name, region.role, Activity(int(classes[i])), float(own), float(within), int(calls),
-                float(own / total),
+                float(own / total), *caused(i),
             )
             for i, (region, own, within, calls) in enumerate(
                 zip(self._store.regions, stats.exclusive_s, stats.inclusive_s, stats.calls, strict=False)
@@ -676,7 +807,9 @@ class Statistics:
         ]  # fmt: skip
         if stats.outside_s > 0:
             outside = stats.outside_s
-            rows.append(RegionRow(-1, NO_REGION, "", None, outside, outside, 0, float(outside / total)))
+            part = float(outside / total)
+            row = RegionRow(-1, NO_REGION, "", None, outside, outside, 0, part, *caused(outside_of_all))
+            rows.append(row)
         return sorted(rows, key=lambda row: (-row.exclusive_s, row.name))
 
     def by_role(self, stats: RangeStats) -> dict[str, float]:
@@ -704,7 +837,7 @@ class Statistics:
         """
         progress = progress or Progress()
         use = self._known(use, progress)
-        if self._is_curve():
+        if self.of_curve:
             return []
         cuts = self._cuts([range_s], use, use.curve())
         tree = _MergedTree()

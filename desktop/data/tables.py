@@ -662,7 +662,7 @@ def _shared(
     dropped: list[str],
 ) -> np.ndarray | None:
     """The one value of every code or system; None if the table has none for some."""
-    if table.transformed or all(math.isnan(getattr(row, role)) for row in rows):
+    if all(math.isnan(getattr(row, role)) for row in rows):
         return None
     values: dict[str, Counter[float]] = {name: Counter() for name in names}
     for row in rows:

@@ -11,7 +11,7 @@ Locations are replayed side by side in blocks and merged by time, so memory does
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -21,11 +21,12 @@ from typing import IO
 import numpy as np
 from numpy.typing import NDArray
 
+from desktop.core.accounts import ACTIVITY_OF_CLASS, CLASS_NUMBERS, CLASS_OF, CLASSES, Account
 from desktop.core.curve import StepCurve
 from desktop.core.jit import inlined, kernel
-from desktop.core.open_regions import BASE, Classes, OpenRegions, resolved
+from desktop.core.open_regions import BASE, CODES, Classes, OpenRegions, resolved
 from desktop.data.atomic import scratch_folder
-from desktop.data.classify import is_parallel, region_activity
+from desktop.data.classify import account_class, is_parallel, region_activity
 from desktop.data.events import Activity, EventSource, Location, Nesting, Region
 from desktop.data.steps import ReplayedSteps, Steps
 from desktop.data.store import StoreWriter, TraceStore
@@ -703,7 +704,15 @@ _Changes = tuple[NDArray[np.int64], NDArray[np.uint8], NDArray[np.uint8]]
 class _Stored:
     """The codes of a location, replayed from its stored events."""
 
-    def __init__(self, source: EventSource, index: int, rule: Classes, rows: int) -> None:
+    def __init__(
+        self,
+        source: EventSource,
+        index: int,
+        rule: Classes,
+        rows: int,
+        beside: Callable[..., None] | None = None,
+    ) -> None:
+        self._beside = beside
         self.worked = is_worker(source, index, source.locations[index], rule.active)
         self.rows = source.rows("events", index)
         self._blocks = source.blocks("events", index, "time", "kind", "region", rows=rows)
@@ -715,6 +724,8 @@ class _Stored:
         """Times and codes; of a damaged file there are fewer codes."""
         for block in self._blocks:
             states = self._regions.states(*block)
+            if self._beside is not None and states is not None:
+                self._beside(*block, states[0])
             yield block[0], np.empty(0, np.uint8) if states is None else states[1]
 
     def about(self) -> ReplayedSteps:
@@ -744,6 +755,7 @@ class _Track:
         repaired: bool,
         rows: int,
         totals: NDArray[np.int64],
+        resolve: NDArray[np.uint8] | None = None,
     ) -> None:
         assert location.first is not None and location.last is not None
         self._name = location.name or str(location.id)
@@ -751,7 +763,7 @@ class _Track:
         self.begin = self._clock.common(location.first)
         self._end = self._clock.common(location.last)
         self._blocks, self._rows, self._totals = codes.blocks(), rows, totals
-        self._resolve = resolve_of(location, codes.worked)
+        self._resolve = resolve_of(location, codes.worked) if resolve is None else resolve
         base = int(self._resolve[BASE])
         self._state = np.zeros(_FIELDS, np.int64)
         self._state[[_CURRENT, _SHOWN]] = base
@@ -890,6 +902,40 @@ def region_classes(source: EventSource, rules: Rules) -> NDArray[np.uint8]:
     return classes_of(source.regions, rules)
 
 
+def class_rule(source: EventSource, rules: Rules) -> Classes:
+    """As `rule_of`, of classes of `desktop.core.accounts`."""
+    doing = region_classes(source, rules)
+    classes = np.array(
+        [account_class(region, Activity(int(a))) for region, a in zip(source.regions, doing, strict=False)],
+        np.uint8,
+    )
+    active = np.array([is_parallel(region) for region in source.regions], np.uint8)
+    # Of classes of one activity any order will do, but it has to be one.
+    strength = _STRENGTH[ACTIVITY_OF_CLASS] * CLASS_NUMBERS + np.arange(CLASS_NUMBERS)
+    strength[0] = 0
+    return Classes(classes, active, strength, source.nesting == "strongest")
+
+
+def class_resolve(location: Location, worked: bool) -> NDArray[np.uint8]:
+    """As `resolve_of`, of classes of `desktop.core.accounts`."""
+    serial = CLASS_OF[int(Activity.IDLE), Account.SERIAL]
+    worker = location.thread != 0 and location.base == Activity.COMPUTING and worked
+    found = np.arange(CLASS_NUMBERS, dtype=np.uint8)
+    found[:CODES] = resolved(int(location.base), int(Activity.COMPUTING), serial, worker)
+    return found
+
+
+def accounts_of_classes(rules: Rules) -> NDArray[np.uint8]:
+    """(CLASS_NUMBERS,) the account of each class of `desktop.core.accounts`: computing is what counts."""
+    found = np.full(CLASS_NUMBERS, Account.IDLE, np.uint8)
+    for number, (doing, account) in CLASSES.items():
+        counts = Activity(doing) in rules.computing
+        found[number] = Account.COMPUTING if counts else account
+    if Activity.COMPUTING not in rules.computing:
+        found[0] = Account.IDLE
+    return found
+
+
 def classes_of(regions: Sequence[Region], rules: Rules) -> NDArray[np.uint8]:
     """(regions,) the `Activity` of each; nobody may add to them meanwhile."""
     found = np.zeros(len(regions), np.uint8)
@@ -908,15 +954,29 @@ def states(
     The intervals follow each other without gaps; neighbours differ in activity.
     """
     rules = rules or Rules()
+    begin, end, doing = class_states(source, location, rules)
+    doing = ACTIVITY_OF_CLASS.astype(np.uint8)[doing]
+    new = np.concatenate([[True], doing[1:] != doing[:-1]])[: doing.size]
+    last = np.concatenate([new[1:], [True]])[: doing.size]
+    return begin[new], end[last], doing[new]
+
+
+def class_states(
+    source: EventSource,
+    location: int,
+    rules: Rules,
+    beside: Callable[..., None] | None = None,
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint8]]:
+    """The same in classes of `desktop.core.accounts`. `beside` gets each block of events: time as recorded,
+    kind, region, and the innermost region (-1: none) after it."""
     known = source.locations[location]
     if known.first is None or known.last is None:
         return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.uint8)
     repaired = source.repair if rules.repaired is None else rules.repaired
-    active = np.array([is_parallel(region) for region in source.regions], np.uint8)
-    totals = np.zeros(_CLASSES, np.int64)
-    rule = rule_of(region_classes(source, rules), active, source.nesting)
-    codes = _Stored(source, location, rule, ROWS_IN_FLIGHT)
-    track = _Track(known, codes, repaired, ROWS_IN_FLIGHT, totals)
+    rule = class_rule(source, rules)
+    codes = _Stored(source, location, rule, ROWS_IN_FLIGHT, beside)
+    resolve = class_resolve(known, codes.worked)
+    track = _Track(known, codes, repaired, ROWS_IN_FLIGHT, np.zeros(CLASS_NUMBERS, np.int64), resolve)
     parts = [track.take(None)]
     while not track.ended:
         track.advance()

@@ -246,7 +246,7 @@ static int open_output(Output *o)
     h->thread = thread;
     h->process = (uint32_t)getpid();
     h->library = (uint32_t)library;
-    h->start = start_tick;
+    h->start = thread ? tick() : start_tick; /* what a thread did before its first call, nobody knows */
     gethostname(h->host, sizeof h->host - 1);
     read_word("/proc/sys/kernel/random/boot_id", h->boot, sizeof h->boot);
     if (readlink("/proc/self/exe", h->program, sizeof h->program - 1) < 0) h->program[0] = 0;

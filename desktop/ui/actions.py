@@ -32,6 +32,8 @@ MODEL_TIPS = {
     "quadratic": "Each phase is a parabola",
     "mixed": "Each phase is as simple as it can be; n counts phases",
     "budget": "As mixed, with one best answer; n counts parameters: 2, 3, 4 per level, line, parabola",
+    "periodic": "Each phase is a line and one period, the same in all: what swings",
+    "saturation": "Each phase is a line and an exponential, with one time constant: what settles",
 }
 
 
@@ -200,6 +202,10 @@ COMMANDS: tuple[Command, ...] = with_common((
     Command("messages", "Messages", "View", "Draw messages in the timeline, or leave them out",
             lambda w: w.timeline.show_messages(not w.timeline.message_filter.shown), ("M",), _document,
             mark=lambda w: w.timeline.message_filter.shown),
+    Command("critical_path", "Critical path", "View",
+            "Draw the chain of work and messages that decides how long the run takes in the timeline",
+            lambda w: w.show_critical_path(not w.timeline.view.path_shown), (), _document,
+            mark=lambda w: w.timeline.view.path_shown),
     Command("residual", "Residual before overview", "View", "Which of them is seen in a low window",
             lambda w: w.curve_view.set_residual_first(not w.curve_view.residual_first), (), _document,
             mark=lambda w: w.curve_view.residual_first),

@@ -47,6 +47,7 @@ from desktop.workbench.workbench import Snapshot
 
 if TYPE_CHECKING:
     from desktop.core.contrast import Contrast
+    from desktop.core.critical_path import PathLine
     from desktop.data.chart import Content
     from desktop.data.material import Material
     from desktop.ui.figures import Look, Style
@@ -80,6 +81,7 @@ def material_of(shown: Snapshot) -> Material | None:
         locked=shown.project.phases.locked,
         doubt=shown.document.doubt.short if shown.document.doubt else "",
         tracks=tuple(curve for _, curve in shown.tracks),
+        predicted=presenting.predicted(shown.imagined),
     )
 
 
@@ -305,7 +307,8 @@ class FigureDialog(SheetDialog):
     """Export one figure of a run, see `SheetDialog`.
 
     `contrast`: a comparison of the run with others, whose figure is then the first choice. `by_region`:
-    whether the timeline shows regions at first; `messages` that it shows; `look`: as the window looks.
+    whether the timeline shows regions at first; `messages` and critical `path` that it shows; `look`: as the
+    window looks.
     """
 
     def __init__(
@@ -319,10 +322,11 @@ class FigureDialog(SheetDialog):
         *,
         by_region: bool = False,
         messages: MessageFilter | None = None,
+        path: PathLine | None = None,
         **look: Any,
     ) -> None:
         super().__init__(home_of(shown), deliver, parent, **look)
-        self._shown, self._messages = shown, messages
+        self._shown, self._messages, self._path = shown, messages, path
         self.setObjectName("export_figure")
         self.setWindowTitle("Export figure")
         made = material_of(shown)
@@ -402,6 +406,7 @@ class FigureDialog(SheetDialog):
                 return bars(
                     store, run.rules, run.curve, job,
                     span=span, breaks=breaks, by_region=by_region, names=names, messages=self._messages,
+                    path=self._path,
                 )  # fmt: skip
 
         def done(found: Any) -> None:

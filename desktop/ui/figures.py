@@ -530,9 +530,11 @@ def _marks(frame: _Frame, plot: PlotData) -> dict[str, _Mark]:
         "residual": _Mark(None, frame.stroke(ink.residual, 0.9)),
         "residual extremes": _Mark(Fill(ink.residual, 0.3)),
         "rms": _Mark(None, frame.stroke(ink.text, 0.9, (5.0, 2.5))),
+        "predicted": _Mark(None, frame.stroke(ink.mark, 1.1, (1.5, 1.0))),
         "message": _Mark(None, thin),
         "density": _Mark(None, thin),
         "collective": _Mark(None, Stroke(ink.mark, 0.8 * MM_PER_POINT)),
+        "path": _Mark(None, frame.stroke(ink.fit, 1.2)),
     }
     if plot.figure == "comparison":
         found |= {f"run {k}": _Mark(None, line) for k, line in enumerate(_run_strokes(frame, plot))}
@@ -623,12 +625,20 @@ def _paint_over(frame: _Frame, plot: PlotData, lane: LaneData, box: Box) -> None
     with sheet.clipped(box.left, box.top, box.width, box.height):
         if plot.bars is not None and plot.bars.messages is not None:
             _paint_messages(frame, plot.bars, plot.bars.messages, box)
+        if plot.bars is not None and plot.bars.path is not None:
+            t0, r0, t1, r1 = plot.bars.path.T
+            path = np.stack([box.x(t0), box.y(r0), box.x(t1), box.y(r1)], axis=1)
+            sheet.lines(path, frame.stroke(frame.ink.ground, 2.4))
+            sheet.lines(path, frame.stroke(frame.ink.fit, 1.2))
         if plot.fit is not None and plot.phase is not None and plot.phase < plot.fit.n:
             begin, end = np.clip(plot.fit.breaks[plot.phase : plot.phase + 2], box.x0, box.x1)
             a, b = float(box.x(begin)), float(box.x(end))
             sheet.rects([[a, box.top, b - a, box.height]] if a < b else [], Fill(frame.ink.fit, 0.12))
         if plot.breaks is not None:
             _paint_breaks(frame, plot.breaks, box, marks["break"], ranges=plot.ranges)
+        if lane.moved.size and (line := marks["predicted"].stroke) is not None:
+            places = box.x(lane.moved[(lane.moved > box.x0) & (lane.moved < box.x1)])
+            sheet.lines([[x, box.top, x, box.bottom] for x in places.tolist()], line)
         if lane.fitted and plot.fit is not None:
             _paint_fit(frame, plot, box)
         if lane.zero:

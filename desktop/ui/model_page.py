@@ -189,7 +189,7 @@ class ModelPage(Page):
             self.measured.select(new.view.lines)
         if table is not old.project.table or new.view.lines != old.view.lines:
             self._show_count(new)
-        if (new.fit, new.selection, new.test) != (old.fit, old.selection, old.test):
+        if (new.fit, new.selection, new.test, new.choice) != (old.fit, old.selection, old.test, old.choice):
             self._show_summary(new)
         self.plots.show_snapshot(old, new)
         self.tables.show_snapshot(old, new)
@@ -226,7 +226,9 @@ class ModelPage(Page):
         lines: list[str] = []
         if new.fit is not None:
             out = 0 if new.selection is None else len(new.selection.excluded)
-            lines = [escape(line) for line in results.summary(new.fit, new.individual, new.test, out)]
+            lines = [
+                escape(line) for line in results.summary(new.fit, new.individual, new.test, out, new.choice)
+            ]
             lines[0] = f"<b>{lines[0]}</b>"
         lines += [
             f"<span style='color: {self._theme.warning}'>Note:</span> {escape(text)}"

@@ -251,7 +251,7 @@ class Presentation(QWidget):
                 f"{format_number(curve.capacity)} processors compute{part}"
             )
         row = shown.rows[phase]
-        kind = ("level", "line", "parabola")[row.degree]
+        kind = ("level", "line", "parabola", "period", "saturation")[row.degree]
         return (
             f"Phase {phase + 1} of {len(shown.rows)}, a {kind}: from {instant(row.start_s, curve.duration)}, "
             f"{quantity(row.end_s - row.start_s, 's', 3)} long, mean {digits(row.mean, 3)} "

@@ -172,7 +172,14 @@ class ProjectDesk(QObject):
         messages = self._window.timeline.message_filter
         span = self._window.curve_view.visible_range()
         levels = self._window.curve_view.levels
-        return replace(view, span=span, order=self._order(), messages=messages, levels=levels)
+        return replace(
+            view,
+            span=span,
+            order=self._order(),
+            messages=messages,
+            levels=levels,
+            critical_path=self._window.timeline.view.path_shown,
+        )
 
     def _order(self) -> str:
         rows = self._window.timeline.view.rows
@@ -439,6 +446,7 @@ class ProjectDesk(QObject):
         if view.order:
             self._window.timeline.set_order(view.order)
         self._window.timeline.set_message_filter(view.messages)
+        self._window.show_critical_path(view.critical_path)
         self._window.curve_view.set_levels(view.levels)
         self._window.levels_changed()
 

@@ -62,6 +62,7 @@ from desktop.ui.plots.timeline_pane import TimelinePane
 from desktop.ui.project_desk import ProjectDesk, is_project_file
 from desktop.ui.settings import STATE_VERSION
 from desktop.ui.start_page import StartPage
+from desktop.workbench import presenting
 from desktop.workbench.model import OpenOptions
 from desktop.workbench.workbench import Snapshot, Workbench
 
@@ -187,6 +188,7 @@ class TracePage(Page):
         self.timeline = TimelinePane(self.curve_view.navigation, self._results.deliver, self.workbench.report)
         self.timeline.opened.connect(lambda _: self._place_timeline())
         self.timeline.filtered.connect(self._refresh_actions)
+        self.timeline.view.pathWanted.connect(self.show_critical_path)
         self._plots = _Plots(self._timeline_height)
         self._plots.addWidget(self.curve_view)
         self._plots.addWidget(self.timeline)
@@ -467,10 +469,15 @@ class TracePage(Page):
             locations = () if new.document is None else new.document.locations
             self.curve_view.set_annotations(new.project.annotations, locations)
             self.timeline.view.set_annotations(new.project.annotations, locations)
+        if new.explained is not old.explained:
+            found = new.explained
+            self.timeline.view.set_path(found.path if found.run is new.run else None)
         if new.project.names != old.project.names:
             self.timeline.set_names(new.project.names)
         if afresh or new.tracks != old.tracks:
             self.curve_view.set_tracks([curve for _, curve in new.tracks])
+        if new.imagined.drawn is not old.imagined.drawn:
+            self.curve_view.set_predicted(presenting.predicted(new.imagined))
         if new.boundaries != old.boundaries:
             for plot in (self.curve_view, self.timeline.view):
                 plot.set_boundaries(new.boundaries)
@@ -779,6 +786,13 @@ class TracePage(Page):
         self.curve_view.set_percent(shown)
         self.timeline.view.set_percent(shown)
 
+    def show_critical_path(self, shown: bool) -> None:
+        """The critical path of the run in the timeline; it is found in the background when it is wanted."""
+        if shown != self.timeline.view.path_shown:
+            self.timeline.view.show_path(shown)
+            self.workbench.watch("timeline", frozenset({"ranges", "accounts"}) if shown else frozenset())
+            self._refresh_actions()
+
     def set_timeline_shown(self, shown: bool) -> None:
         """The timeline under the curve, if the trace has any."""
         self.settings.timeline_shown = shown
@@ -889,6 +903,7 @@ class TracePage(Page):
             self.workbench.snapshot, self._results.deliver, self.curve_view.visible_range(), self,
             colours=self._theme.colours, by_region=self.timeline.view.by_region,
             levels=self.curve_view.levels, messages=self.timeline.message_filter,
+            path=self.workbench.snapshot.explained.path if self.timeline.view.path_shown else None,
             shown=self.curve_view.activities,
         )  # fmt: skip
         if figure:

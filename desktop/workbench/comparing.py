@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,7 +26,9 @@ _PAIR = re.compile(r"(?P<stem>FB)1(?P<rest>(?:[_.-].*)?)", re.IGNORECASE)
 @dataclass(frozen=True, eq=False)
 class Compared:
     """A table to compare with. `processors` and `delay`: what it was measured with, 0 if not said.
-    `unperturbed`: NaN where the table holds effects alone."""
+    `unperturbed`: NaN where the table holds effects alone. `df`: degrees of freedom of the standard errors,
+    by name, infinite where nothing is said; `shares`: percent of the unperturbed run with its 95 % interval;
+    `common`: variance that all effects share, as they are differences to the same runs."""
 
     name: str
     path: Path
@@ -34,6 +36,13 @@ class Compared:
     unperturbed: float = math.nan
     processors: float = 0.0
     delay: float = 0.0
+    df: Mapping[str, float] = field(default_factory=dict)
+    shares: Mapping[str, tuple[float, float, float]] = field(default_factory=dict)
+    common: float = 0.0
+
+    def df_of(self, name: str) -> float:
+        """Degrees of freedom of an effect's standard error."""
+        return self.df.get(name, math.inf)
 
 
 def table_of(found: Effects) -> dict[str, tuple[float, float]]:
@@ -117,20 +126,27 @@ def by_delay(path: Path, table: RunTable) -> tuple[Compared, ...]:
     if not table.array:
         of_size = [(float(s), table.only(table.delay == s)) for s in sizes]
         return tuple(_analysed(_called(path, s), path, part.data, s) for s, part in of_size)
+    from desktop.core.effect_limits import pooled_df
+
     data = table.only(np.isfinite(table.data.y)).data
     base = data.y[(data.x == 0).all(axis=1)]
     if not base.size:
         raise ValueError(f"{path.name} has no trial without a delay, and an effect is the difference to it")
     sized = [(x, size) for x in data.x.T for size in np.unique(x[x > 0])]
     relative = _relative_variance([base, *(data.y[x == size] for x, size in sized)])
+    pooled = sum(y.size - 1 for y in [base, *(data.y[x == size] for x, size in sized)])
     found: dict[float, dict[str, tuple[float, float]]] = {}
+    df: dict[float, dict[str, float]] = {}
+    common = _variance_of_mean(base, relative)
     for name, x in zip(data.factors, data.x.T, strict=True):
         for size in np.unique(x[x > 0]):
             y = data.y[x == size]
-            se = math.sqrt(_variance_of_mean(y, relative) + _variance_of_mean(base, relative))
-            found.setdefault(float(size), {})[name] = (float(y.mean() - base.mean()), se)
+            own = _variance_of_mean(y, relative)
+            found.setdefault(float(size), {})[name] = (float(y.mean() - base.mean()), math.sqrt(own + common))
+            parts = [float(v.size - 1 if v.size >= _OWN else pooled) for v in (y, base)]
+            df.setdefault(float(size), {})[name] = pooled_df(np.array([own, common]), np.array(parts))
     return tuple(
-        Compared(_called(path, size), path, found[size], float(base.mean()), 0.0, size)
+        Compared(_called(path, size), path, found[size], float(base.mean()), 0.0, size, df[size], {}, common)
         for size in sorted(found)
     )
 
@@ -155,8 +171,20 @@ def _called(path: Path, delay: float) -> str:
 def _analysed(name: str, path: Path, data: Trials, delay: float = 0.0) -> Compared:
     from desktop.core.effects import analyse
 
-    found = analyse(data)
-    return Compared(name, path, table_of(found), found.unperturbed, 0.0, delay)
+    return compared_of(name, path, analyse(data), 0.0, delay)
+
+
+def compared_of(name: str, path: Path, found: Effects, processors: float, delay: float) -> Compared:
+    """The effects of an analysis, to compare with."""
+    return Compared(
+        name, path, table_of(found), found.unperturbed, processors, delay,
+        {e.term: e.df for e in found.effects}, shares_of(found),
+    )  # fmt: skip
+
+
+def shares_of(found: Effects) -> dict[str, tuple[float, float, float]]:
+    """Percent of the unperturbed run with its 95 % interval, by term."""
+    return {e.term: (found.percent(e), e.share_low, e.share_high) for e in found.effects}
 
 
 # --- barriers ---
@@ -179,14 +207,18 @@ def pairs_in(names: Iterable[str]) -> tuple[tuple[str, str], ...]:
     return tuple(pair for pair in pairs if pair[1] in known)
 
 
-def barriers(table: EffectTable, cost: float = 0.0) -> tuple[Pair, ...]:
-    """What is waited at every barrier (NISTIR 5139, table 11). `cost`: of the artificial barrier itself."""
+def barriers(
+    table: EffectTable, cost: float = 0.0, cost_se: float = 0.0, df: Mapping[str, float] | None = None
+) -> tuple[Pair, ...]:
+    """What is waited at every barrier (NISTIR 5139, table 11). `cost`: of the artificial barrier itself, with
+    its standard error; ``df``: degrees of freedom of the effects' errors, by name."""
     from desktop.core.effects import barrier
 
     found = []
     for before, after in pairs_in(table):
         (a, se_a), (b, se_b) = table[before], table[after]
-        found.append(Pair(before, after, barrier(a, b, math.hypot(se_a, se_b), cost)))
+        free = min((df or {}).get(name, math.inf) for name in (before, after))
+        found.append(Pair(before, after, barrier(a, b, math.hypot(se_a, se_b), cost, cost_se, free)))
     return tuple(found)
 
 
@@ -195,11 +227,14 @@ def barriers(table: EffectTable, cost: float = 0.0) -> tuple[Pair, ...]:
 
 @dataclass(frozen=True)
 class Normalised:
-    """An effect in two versions of a program, as percent of each one's unperturbed run (5131, table 2-C)."""
+    """An effect in two versions of a program, as percent of each one's unperturbed run (5131, table 2-C). The
+    change lies between `low` and `high` with 95 %; NaN where a table holds effects alone."""
 
     term: str
     first: float
     second: float
+    low: float = math.nan
+    high: float = math.nan
 
     @property
     def change(self) -> float:
@@ -207,9 +242,16 @@ class Normalised:
 
 
 def normalised(
-    first: EffectTable, first_base: float, second: EffectTable, second_base: float
+    first: EffectTable,
+    first_base: float,
+    second: EffectTable,
+    second_base: float,
+    shares: tuple[Mapping[str, tuple[float, float, float]], Mapping[str, tuple[float, float, float]]] = (
+        {},
+        {},
+    ),
 ) -> tuple[Normalised, ...]:
-    """Main effects of either table, NaN where one has none.
+    """Main effects of either table, NaN where one has none. `shares`: those of either with their intervals.
 
     Raises
     ------
@@ -225,9 +267,20 @@ def normalised(
             name,
             100 * first.get(name, nan)[0] / first_base,
             100 * second.get(name, nan)[0] / second_base,
+            *_change(shares[0].get(name), shares[1].get(name)),
         )
         for name in names
     )
+
+
+def _change(
+    first: tuple[float, float, float] | None, second: tuple[float, float, float] | None
+) -> tuple[float, float]:
+    """Interval of a difference from those of its parts (Zou and Donner 2008)."""
+    if first is None or second is None:
+        return math.nan, math.nan
+    (a, a_low, a_high), (b, b_low, b_high) = first, second
+    return b - a - math.hypot(b - b_low, a_high - a), b - a + math.hypot(b_high - b, a - a_low)
 
 
 def two_scales(tables: Sequence[Compared]) -> tuple[Scaling, ...]:
@@ -243,7 +296,10 @@ def two_scales(tables: Sequence[Compared]) -> tuple[Scaling, ...]:
     if len(said) < 2 or said[0].processors == said[-1].processors:
         raise ValueError(f"two tables with different numbers of processors are needed, {len(said)} say one")
     small, large = said[0], said[-1]
-    return scaling(dict(small.effects), small.processors, dict(large.effects), large.processors)
+    df = tuple(min(t.df.values(), default=math.inf) for t in (small, large))
+    return scaling(
+        dict(small.effects), small.processors, dict(large.effects), large.processors, (df[0], df[1])
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -275,7 +331,7 @@ def over_processors(tables: Sequence[Compared]) -> tuple[Scaled, ...]:
         effect = np.array([t.effects[name][0] for t in said])
         se = np.array([t.effects[name][1] for t in said])
         known = bool(np.isfinite(se).all() and (se > 0).all())
-        fit = fitted(p, effect, se if known else None)
+        fit = fitted(p, effect, se if known else None, np.array([t.df_of(name) for t in said]))
         found.append(Scaled(name, tuple(p), tuple(effect), tuple(se), fit))
     return tuple(found)
 
@@ -298,7 +354,9 @@ def doses(tables: Sequence[Compared]) -> tuple[tuple[str, Dose], ...]:
             continue
         effect = np.array([t.effects[name][0] for t in own])
         se = np.array([t.effects[name][1] for t in own])
-        found.append((name, dose(delay, effect, np.where(np.isfinite(se), se, 0.0))))
+        df = np.array([t.df_of(name) for t in own])
+        common = min(t.common for t in own)
+        found.append((name, dose(delay, effect, np.where(np.isfinite(se), se, 0.0), df, common)))
     if not found:
         sizes = len({t.delay for t in said})
         shared = " that share an effect" if sizes > 1 else ""
@@ -331,7 +389,8 @@ def guess_scale(found: Effects) -> tuple[str, str]:
 def scale_test_of(found: Effects, factor: str, scale: str, se: float | None = None) -> ScaleTest:
     """One factor and the scale (5417, table 4), from the effects of both and of their interaction.
 
-    `se` of a half effect; None: from replicates. Three effects tell nothing of their own error.
+    `se` of a half effect, as known elsewhere; None: from replicates, with their degrees of freedom. Three
+    effects tell nothing of their own error.
 
     Raises
     ------
@@ -352,6 +411,7 @@ def scale_test_of(found: Effects, factor: str, scale: str, se: float | None = No
         raise ValueError(f"the trials do not tell {error.args[0]!r}") from None
     if len({id(e) for e in (f, s, both)}) < 3:
         raise ValueError("the factor, the scale and their interaction cannot be told apart by these trials")
+    df = math.inf
     if se is None:
-        se = f.se / 2 if found.error == "replicates" else math.nan
-    return scale_test(found.mean, f.half, s.half, both.half, se)
+        se, df = (f.se / 2, f.df) if found.error == "replicates" else (math.nan, math.inf)
+    return scale_test(found.mean, f.half, s.half, both.half, se, df)

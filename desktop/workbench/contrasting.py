@@ -351,8 +351,12 @@ def phased(name: str, curve: StepCurve, phases: PhaseSettings | None) -> Phased:
         swept, suggestion = search(curve, PhaseSettings().model)
         return Phased(name, curve, swept.fit(suggestion.n))
     if phases.breaks is not None:
-        return Phased(name, curve, fit_breaks(curve, phases.breaks, phases.model, degrees=phases.degrees))
-    return Phased(name, curve, fit(curve, phases.n, phases.model, locked=phases.locked))
+        return Phased(
+            name,
+            curve,
+            fit_breaks(curve, phases.breaks, phases.model, degrees=phases.degrees, basis=phases.basis),
+        )
+    return Phased(name, curve, fit(curve, phases.n, phases.model, locked=phases.locked, basis=phases.basis))
 
 
 def compared(

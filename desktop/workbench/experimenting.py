@@ -22,7 +22,8 @@ from desktop.workbench.pinning import Pinned, PinnedFactor, pin
 if TYPE_CHECKING:
     from desktop.core.array_search import ArraySearch
     from desktop.core.design import Design, Offer
-    from desktop.core.effects import Effects, Members
+    from desktop.core.effects import Effects, Error, Members
+    from desktop.core.response_power import Powers
     from desktop.data.experiment import Experiment, Factor, State, Trial
     from desktop.data.pilot import Pilot
     from desktop.data.places import Place
@@ -74,8 +75,8 @@ class ExperimentSnapshot:
     """What is to be shown. `saved`: the description on the disk is the one shown. `selected`: a term.
     `effects`: of the chosen terms; `every`: of all that can be told apart. `parts`: effects at every size of
     the delay, or number of processors, that the open table says. `hierarchy`: what a model of chosen terms
-    lacks. `unread`: why there are no effects. `unit_s`: what one unit of delay takes here. `pilot`: what the
-    last one found."""
+    lacks. `powers`: which power of the response fits. `unread`: why there are no effects. `unit_s`: what one
+    unit of delay takes here. `pilot`: what the last one found."""
 
     project: ExperimentProject = ExperimentProject()
     name: str = ""
@@ -89,6 +90,7 @@ class ExperimentSnapshot:
     search: ArraySearch | None = None
     parts: tuple[Compared, ...] = ()
     hierarchy: str = ""
+    powers: Powers | None = None
     unread: str = ""
     estimate: Estimate | None = None
     pilot: Pilot | None = None
@@ -291,12 +293,13 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
 
     def create_in(self, folder: Path) -> None:
         """A new experiment of the sources in a folder; their prepared places become its factors."""
-        self._begin_work(
-            self._files,
-            f"Reading the sources in {folder.name}",
-            lambda _: _new_experiment(folder),
-            self.create,
-        )
+
+        def work(job: Job) -> Experiment:
+            from desktop.data.templates import of_prepared
+
+            return of_prepared(folder)
+
+        self._begin_work(self._files, f"Reading the sources in {folder.name}", work, self.create)
 
     def open_example(self, folder: Path) -> None:
         """Copy the bundled quicksort into a folder of the user's and open it there."""
@@ -336,8 +339,8 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
         name = name if experiment is None else experiment.title or experiment.folder.name
         self._show(
             project=project, name=name, saved=saved, design=design, offers=(), trials=(), state=None,
-            effects=None, every=None, search=None, parts=(), hierarchy="", unread="", estimate=None,
-            pilot=None, running="idle",
+            effects=None, every=None, search=None, parts=(), hierarchy="", powers=None, unread="",
+            estimate=None, pilot=None, running="idle",
             consented=False, commands=(), selected="", pinned=None, task=None, problem="", note="",
         )  # fmt: skip
         self._refresh()
@@ -718,7 +721,7 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
             self._trace = path
             self._show(pinned=pinned, task=None)
 
-        self._begin_work(self._tracing, f"Opening {path.name}", lambda job: pin(path, job), done)
+        self._begin_work(self._tracing, f"Opening {path.name}", lambda job: pin(path, job, job.stop), done)
 
     def pin_kept(self) -> None:
         """Open the trace that the project has for it, unless that is open or there is none."""
@@ -871,13 +874,15 @@ def _opened(kept: KeptExperiment) -> tuple[ExperimentProject, str, str]:
 
 
 #: Nothing was read from the trials.
-_UNREAD: dict[str, Any] = {"effects": None, "every": None, "search": None, "parts": (), "hierarchy": ""}
+_UNREAD: dict[str, Any] = {
+    "effects": None, "every": None, "search": None, "parts": (), "hierarchy": "", "powers": None,
+}  # fmt: skip
 
 
 def _analysed(project: ExperimentProject) -> dict[str, Any]:
     """Fields of the snapshot: effects as the settings say (of an array: its ranking); {} without trials."""
     from desktop.core.array_search import array_search_of
-    from desktop.core.effects import analyse
+    from desktop.core.effects import analyse, condensed
     from desktop.data.experiment import search, to_trials
     from desktop.workbench.comparing import by_delay, tables_in
 
@@ -900,20 +905,38 @@ def _analysed(project: ExperimentProject) -> dict[str, Any]:
     if not len(trials.y):
         return {}
 
-    def read(terms: Sequence[Members] | None) -> Effects:
+    trials = condensed(trials, settings.inner)
+
+    def read(terms: Sequence[Members] | None, error: Error | None) -> Effects:
         return analyse(
-            trials, error=settings.error, terms=terms, threshold=settings.threshold, blocks=settings.blocks
+            trials,
+            error=error,
+            terms=terms,
+            threshold=settings.threshold,
+            blocks=settings.blocks,
+            transform=settings.transform,
         )
 
     if settings.terms is None:
-        every = read(None)
-        return {"effects": every, "every": every, "parts": parts}
-    found = read(settings.terms)
+        every = read(None, settings.error)
+        return {"effects": every, "every": every, "parts": parts, "powers": _powers(every)}
+    found = read(settings.terms, settings.error)
     try:
-        every = read(None)
+        every = read(None, settings.error)
     except ValueError:  # the chosen error needs terms to be left out
-        every = analyse(trials, threshold=settings.threshold, blocks=settings.blocks)
-    return {"effects": found, "every": every, "parts": parts, "hierarchy": _hierarchy(found)}
+        every = read(None, None)
+    told = {"hierarchy": _hierarchy(found), "powers": _powers(found)}
+    return {"effects": found, "every": every, "parts": parts, **told}
+
+
+def _powers(found: Effects) -> Powers | None:
+    """Which power of the response fits; None where nothing tells."""
+    from desktop.core.response_power import powers
+
+    try:
+        return powers(found.trials, found.error == "replicates")
+    except ValueError:
+        return None
 
 
 def _hierarchy(found: Effects) -> str:
@@ -926,46 +949,6 @@ def _hierarchy(found: Effects) -> str:
             if len(e.members) > 1 and (j,) not in kept and names[j] not in told:
                 return f"the model keeps {e.term} without {names[j]}, so it depends on how levels are coded"
     return ""
-
-
-#: Suffix -> words of a build command.
-_COMPILERS = {
-    ".c": ("cc", "-O2"), ".cc": ("c++", "-O2"), ".cpp": ("c++", "-O2"), ".cxx": ("c++", "-O2"),
-    ".F90": ("gfortran", "-O2"), ".f90": ("gfortran", "-O2", "-cpp"), ".F": ("gfortran", "-O2"),
-    ".f": ("gfortran", "-O2", "-cpp"),
-}  # fmt: skip
-
-
-def _new_experiment(folder: Path) -> Experiment:
-    """Sources of one language in the folder, their prepared places, and the usual words to build and run."""
-    from desktop.core.design import smallest_runs
-    from desktop.data.experiment import DESCRIPTION, Experiment, Factor, Plan, Program, Response, Switch
-    from desktop.data.places import find_places
-    from desktop.errors import ExperimentError
-
-    if (folder / DESCRIPTION).exists():
-        raise ExperimentError("holds an experiment already", file=folder, hint="open it instead")
-    ours = {"spt_delay_c.c", "spt_delay.f90", "spt_delay.py"}
-    files = sorted(p.name for p in folder.iterdir() if p.suffix in _COMPILERS and p.name not in ours)
-    kinds = [Path(name).suffix for name in files]
-    kind = max(sorted(set(kinds)), key=kinds.count) if kinds else ""
-    sources = tuple(name for name in files if Path(name).suffix == kind)
-    first = Factor("F1", Switch(("-DF1",)) if kind else Switch(arguments=("--f1",)))
-    factors = tuple(place.factor() for place in find_places(folder, sources)) or (first,)
-    build = (*_COMPILERS[kind], "{flags}", "-o", "{out}", *sources) if kind else ()
-    return Experiment(
-        folder,
-        folder.name,
-        Program(
-            run=("{out}",) if kind else ("./program", "{args}"),
-            build=build,
-            sources=sources,
-            flags=("-DSPT_DELAY=100",) if kind else (),
-        ),
-        factors,
-        (Response("wall"), Response("cpu", "cpu")),
-        Plan(runs=smallest_runs(len(factors), 4), replicates=2, seed=secrets.randbelow(1 << 31)),
-    )
 
 
 __all__ = ["AnalysisSettings", "ExperimentBench", "ExperimentProject", "ExperimentSnapshot", "Imported"]

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from desktop.core.critical_path import PathLine
     from desktop.core.phases import PhaseFit
+    from desktop.data.causality import Causality
+    from desktop.data.causes import Causes
     from desktop.data.iterations import Iterations
     from desktop.data.statistics import CallRow, Change, RangeStats, RegionRow, Statistics
     from desktop.workbench.jobs import Job
@@ -17,7 +22,10 @@ ALL_PHASES = 60
 #: Sentences for every break.
 CHANGES = 8
 
-Part = Literal["ranges", "calls", "replay", "iterations"]
+Part = Literal["ranges", "calls", "accounts", "iterations", "whatif"]
+#: With more messages and members of collective operations, numbers that need none of them are shown first,
+#: then accounts of what is looked at, then all.
+AT_ONCE = 200_000
 
 
 @dataclass(frozen=True)
@@ -36,8 +44,10 @@ class Explained:
     """Statistics of all `scopes` (`stats` in the same order), details of the one in `focus`.
 
     `changes`: for every pair of neighbouring phases by the earlier one, most different first. `calls`,
-    `flat`: call tree and flat profile of the focus. `names`: of locations. `outdated`: a newer answer is on
-    its way. `iterations`: of `run`. `problem`: why there is nothing.
+    `flat`: call tree and flat profile of the focus. `names`: of locations. `replayed`: whether all `stats`
+    have accounts, and all efficiencies that can be known; they come of `causality`, `waits` says why they are
+    not there. `causes`: of the whole run, where they have been found, `path`: the critical path. `outdated`:
+    a newer answer is on its way. `iterations`: of `run`. `problem`: why there is nothing.
     """
 
     fit: PhaseFit | None = None
@@ -49,6 +59,10 @@ class Explained:
     changes: dict[int, tuple[Change, ...]] | None = None
     names: tuple[str, ...] = ()
     replayed: bool = False
+    causality: Causality | None = None
+    causes: Causes | None = None
+    path: PathLine | None = None
+    waits: str = ""
     run: TraceRun | None = None
     iterations: Iterations | None = None
     outdated: bool = False
@@ -61,7 +75,8 @@ NOTHING = Explained()
 
 @dataclass(frozen=True, eq=False)
 class StatisticsRequest:
-    """Everything that an answer depends on. `known`: the iterations of the run, if they have been found."""
+    """Everything that an answer depends on. `known`: the iterations of the run, if they have been found;
+    `causality`, `causes`: who waited for whom, and what caused it, if that has been found."""
 
     store: Any
     run: TraceRun
@@ -70,6 +85,8 @@ class StatisticsRequest:
     phase: int | None
     scope: str
     parts: frozenset[Part]
+    causality: Causality | None = None
+    causes: Causes | None = None
     known: Iterations | None = field(default=None, compare=False)
 
     def same(self, other: StatisticsRequest | None) -> bool:
@@ -80,21 +97,23 @@ class StatisticsRequest:
             if one.compare
         )
 
-    def answer(self, kept: Statistics, job: Job) -> Explained:
-        """All that was asked; `kept`: of the store."""
+    def answer(self, kept: Statistics, job: Job, early: Callable[[Explained], None]) -> Explained:
+        """All that was asked; `kept`: of the store. `early` gets what is known sooner."""
         import pandas  # noqa: F401 - here, as the window's thread would wait for it with the first table
 
-        use, scopes, replay = self.run.utilization, _scopes(self), "replay" in self.parts
-        stats = kept.ranges([(s.start_s, s.end_s) for s in scopes], use, job, replay=replay)
+        use, scopes = self.run.utilization, _scopes(self)
+        causality, causes = self.causality, self.causes
+        spans = [(s.start_s, s.end_s) for s in scopes]
+        focus = _focus(self, scopes)
+        at_once = causality is not None and causality.operations.time.size <= AT_ONCE
+        stats = kept.ranges(spans, use, job, causality=causality if at_once else None, causes=causes)
         by_phase = {scope.phase: one for scope, one in zip(scopes, stats, strict=True) if scope.phase >= 0}
         changes = {
             k: tuple(kept.changes(stats[0], by_phase[k], by_phase[k + 1], CHANGES))
             for k in by_phase
             if k + 1 in by_phase
         }
-        focus = _focus(self, scopes)
-        span = scopes[focus].start_s, scopes[focus].end_s
-        calls = tuple(kept.calls(span, use, job)) if "calls" in self.parts else ()
+        calls = tuple(kept.calls(spans[focus], use, job)) if "calls" in self.parts else ()
         flat = tuple(kept.flat(stats[focus], use))
         names = tuple(kept.name(i) for i in range(len(self.store.locations)))
         loops = self.known
@@ -102,7 +121,18 @@ class StatisticsRequest:
             from desktop.data.iterations import find
 
             loops = find(self.store, use, job, self.run.curve)
-        return Explained(self.fit, scopes, stats, focus, flat, calls, changes, names, replay, self.run, loops)
+        found = Explained(
+            self.fit, scopes, stats, focus, flat, calls, changes, names, at_once, causality, causes,
+            None if causes is None else causes.path_line(use), run=self.run, iterations=loops,
+        )  # fmt: skip
+        if causality is None or at_once:
+            return found
+        early(found)
+        (looked_at,) = kept.ranges([spans[focus]], use, job, causality=causality, causes=causes)
+        early(replace(found, stats=(*stats[:focus], looked_at, *stats[focus + 1 :])))
+        stats = kept.ranges(spans, use, job, causality=causality, causes=causes)
+        flat = tuple(kept.flat(stats[focus], use))
+        return replace(found, stats=stats, flat=flat, replayed=True)
 
 
 def _scopes(request: StatisticsRequest) -> tuple[Scope, ...]:

@@ -5,19 +5,22 @@ Each class says by `problem` what would be wrong with its values in a file, or n
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from desktop.core.labels import ACTIVITIES, DEFAULT_MODEL, MODELS
+from desktop.core.labels import ACTIVITIES, DEFAULT_MODEL, MODELS, OWN_BASIS
 from desktop.data.message_filter import ALL_MESSAGES, MessageFilter
 from desktop.data.naming import run_name
 from desktop.workbench.levels import AT_FIRST, Levels
 
 if TYPE_CHECKING:  # brings numba, which the window loads only after it is on screen
-    from desktop.core.effects import Error, Members, Threshold
+    from desktop.core.effect_limits import Threshold
+    from desktop.core.effects import Error, Inner, Members
+    from desktop.core.spaces import Basis
     from desktop.data.tables import Repeats, TableEdits
     from desktop.data.utilization import Rules
 
@@ -33,7 +36,7 @@ COLOURS = 8
 TRACKS = 8
 #: Axes on which runs are compared, see `desktop.core.contrast.AXES`.
 AXES = ("absolute", "start", "normalised", "phases")
-#: What a factor model is made of at first.
+#: What a factor model was made of before the functions were chosen by AICc; projects may not name it.
 DEFAULT_FUNCTIONS = ("1/p", "1/sqrt(p)")
 
 
@@ -79,7 +82,8 @@ class PhaseSettings:
     None lets the algorithm find them. `degrees` (n,) are those of the phases between `breaks` where the model
     has phases of several, so that a phase keeps its own while others are changed; None, or -1 for one: by the
     rule of `desktop.core.phases.fit_breaks`. `suggested`: the breaks are those that were suggested, not set
-    by hand. `pure`: fits and suggestion by the curve alone, without the run's structure events.
+    by hand. `pure`: fits and suggestion by the curve alone, without the run's structure events. `seconds`:
+    the period or time constant of the models that have one, None: as searched.
     """
 
     model: str = DEFAULT_MODEL
@@ -89,6 +93,14 @@ class PhaseSettings:
     degrees: tuple[int, ...] | None = None
     suggested: bool = False
     pure: bool = False
+    seconds: float | None = None
+
+    @property
+    def basis(self) -> Basis | None:
+        """Functions beside polynomials, where their period or time constant is given."""
+        from desktop.core.spaces import Basis
+
+        return None if self.seconds is None else Basis.of(self.model, self.seconds)
 
     def free(self) -> PhaseSettings:
         """The same without breaks set by hand; locked ones stay."""
@@ -117,6 +129,8 @@ class PhaseSettings:
     def problem(self) -> str:
         if self.model not in MODELS:
             return f"model is {self.model}, allowed are {', '.join(MODELS)}"
+        if self.seconds is not None and not (self.model in OWN_BASIS and 0 < self.seconds < math.inf):
+            return f"seconds is {self.seconds}, allowed are times above 0 for {' and '.join(OWN_BASIS)}"
         if not 1 <= self.n <= 999:
             return f"n is {self.n}, allowed are 1 to 999"
         if self.breaks is not None and len(self.breaks) < 2:
@@ -137,7 +151,8 @@ class View:
     """What is looked at: of the project, but no step of undo. Times in seconds, `phase` from 0.
 
     `span` is the range of time that was in sight when the project was saved, `order` that of the timeline's
-    rows; None and "" as they are at first. `messages`: which of them the timeline shows.
+    rows; None and "" as they are at first. `messages`: which of them the timeline shows; `critical_path`:
+    whether it shows that.
     `levels`: which processors the curve shows upright.
     """
 
@@ -148,6 +163,7 @@ class View:
     order: str = ""
     messages: MessageFilter = ALL_MESSAGES
     levels: Levels = AT_FIRST
+    critical_path: bool = False
 
     def problem(self) -> str:
         if not self.shown <= set(ACTIVITIES):
@@ -328,7 +344,9 @@ class KeptRun:
 
 @dataclass(frozen=True)
 class AnalysisSettings:
-    """How the trials are read. `terms` None: all that can be told apart. `half`: show half effects."""
+    """How the trials are read. `terms` None: all that can be told apart. `half`: show half effects.
+    `transform`: power of the response, 0 its logarithm. `inner`: what counts of repeats of a treatment in one
+    replicate."""
 
     response: str | None = None
     error: Error | None = None
@@ -336,10 +354,14 @@ class AnalysisSettings:
     blocks: bool = True
     half: bool = False
     terms: tuple[Members, ...] | None = None
+    transform: float = 1.0
+    inner: Inner = "each"
 
     def problem(self) -> str:
         terms = self.terms or ()
         good = all(term and term[0] >= 0 and all(a < b for a, b in pairwise(term)) for term in terms)
+        if not -2 <= self.transform <= 2:
+            return f"a power of the response lies from -2 to 2, not at {self.transform:g}"
         return "" if good and self.terms != () else "terms are not sets of factors, counted from 0"
 
 
@@ -377,8 +399,9 @@ class KeptExperiment:
 
 @dataclass(frozen=True)
 class ModelSettings:
-    """What is asked. `joint`: work over speed over all cells; else every cell by itself. `reference`: system
-    or code whose parameters are 1, None the first system."""
+    """What is asked. `functions` none, `response` "auto": the best by AICc. `joint`: work over speed over all
+    cells; else every cell by itself. `reference`: system or code whose parameters are 1, None the first
+    system."""
 
     functions: tuple[str, ...] = DEFAULT_FUNCTIONS
     joint: bool = True
@@ -395,7 +418,7 @@ class ModelSettings:
                 characteristic(text)
         except ValueError as error:
             return str(error)
-        return "" if self.functions else "functions are none"
+        return ""
 
 
 @dataclass(frozen=True)
@@ -511,9 +534,10 @@ class Recovery:
 
 def names() -> dict[str, Any]:
     """The classes that the annotations here name but this module does not load."""
-    from desktop.core.effects import Error, Members, Threshold
+    from desktop.core.effect_limits import Threshold
+    from desktop.core.effects import Error, Inner, Members
     from desktop.data.tables import Repeats, Row, TableEdits
     from desktop.data.utilization import Rules
 
     every = (("Error", Error), ("Members", Members), ("Threshold", Threshold), ("Repeats", Repeats))
-    return {**dict(every), "Row": Row, "TableEdits": TableEdits, "Rules": Rules}
+    return {**dict(every), "Inner": Inner, "Row": Row, "TableEdits": TableEdits, "Rules": Rules}

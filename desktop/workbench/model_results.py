@@ -17,14 +17,14 @@ from desktop.core.units import digits
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from desktop.core.factor_answers import CellCheck, FTest, Ranking
+    from desktop.core.factor_answers import CellCheck, FactorChoice, Ranking
+    from desktop.core.factor_intervals import FTest, PInterval
     from desktop.core.factor_model import ModelFit
     from desktop.data.tables import Selection, Table
 
 Array = NDArray[np.float64]
 Quantity = Literal["time", "t'", "efficiency", "speed-up"]
 QUANTITIES: tuple[Quantity, ...] = ("time", "t'", "efficiency", "speed-up")
-CONFIDENCE = 0.95
 #: Points of a drawn curve; parameters of which all correlations are listed.
 _DRAWN, _CORRELATED = 161, 60
 
@@ -112,7 +112,7 @@ def measured_sheet(table: Table, selection: Selection | None, fit: ModelFit | No
     units = {"time": "s", "fitted": unit, "residual": unit_of(fit) if fit else unit, "error": "%"}
     suspect: frozenset[int] = frozenset()
     if selection is not None and fit is not None:
-        from desktop.core.factor_answers import suspects
+        from desktop.core.factor_intervals import suspects
 
         suspect = frozenset(at[suspects(fit)].tolist())
     made = _sheet("measured", columns, suspect, units, lines)
@@ -121,13 +121,14 @@ def measured_sheet(table: Table, selection: Selection | None, fit: ModelFit | No
 
 def parameter_sheet(fit: ModelFit) -> ResultSheet:
     """Work and speed, or delta, with standard errors; negative ones are alarming."""
-    from desktop.core.factor_answers import quantile
+    from desktop.core.factor_intervals import parameter_width, quantile
     from desktop.core.factor_model import parameters
 
     found = parameters(fit)
     value = np.array([p.value for p in found])
     se = np.array([p.se for p in found])
-    df = np.full(len(found), float(fit.df))
+    width, known = parameter_width(fit)
+    df = np.full(len(found), known)
     if fit.kind == "individual":
         at = (
             {name: k for k, name in enumerate(fit.data.codes)},
@@ -136,8 +137,7 @@ def parameter_sheet(fit: ModelFit) -> ResultSheet:
         df = np.array(
             [fit.points[at[0][str(p.code)], at[1][str(p.system)]] - len(fit.functions) for p in found], float
         )
-    widths = {int(d): quantile(int(d), CONFIDENCE) for d in np.unique(df)}
-    half = se * np.array([widths[int(d)] for d in df])
+    half = se * width * quantile(df)
 
     def verdict(k: int) -> str:
         if not np.isfinite(se[k]):
@@ -235,6 +235,8 @@ def _parameter_name(fit: ModelFit, k: int) -> str:
 
 def prediction_sheet(fit: ModelFit, p: float) -> ResultSheet:
     """Every cell at p, measured or not. Keys are code * systems + system."""
+    from desktop.core.factor_intervals import interval
+
     data = fit.data
     shape = len(data.codes), len(data.systems)
     value, low, high, seen = (np.full(shape, np.nan) for _ in range(4))
@@ -268,7 +270,7 @@ def prediction_sheet(fit: ModelFit, p: float) -> ResultSheet:
 
 def time_unit(fit: ModelFit) -> str:
     """Of times: seconds, or W / r_peak where the table holds t' only."""
-    return "W/r_peak" if fit.data.transformed else "s"
+    return "s" if fit.in_seconds else "W/r_peak"
 
 
 def _range_note(fit: ModelFit, c: int, s: int, p: float) -> str:
@@ -284,18 +286,6 @@ def _range_note(fit: ModelFit, c: int, s: int, p: float) -> str:
 
 
 # --- plots' data ---
-
-
-def interval(fit: ModelFit, code: int, system: int, p: Array) -> tuple[Array, Array, Array]:
-    """Response (K,) of a cell at p, and between which values one new measurement lies with 95 %."""
-    from desktop.core.factor_answers import quantile
-
-    value, _, se = fit.predict(code, system, p)
-    df = fit.df if fit.kind == "joint" else int(fit.points[code, system]) - len(fit.functions)
-    half = quantile(df, CONFIDENCE) * se
-    if fit.response.kind == "log":
-        return value, value * np.exp(-half), value * np.exp(half)
-    return value, value - half, value + half
 
 
 @dataclass(frozen=True, eq=False)
@@ -315,6 +305,8 @@ class CellScaling:
 
 def scaling(fit: ModelFit, code: int, system: int, quantity: Quantity, largest: float) -> CellScaling:
     """Measurements and fitted curve of a cell from the table's least p to `largest`."""
+    from desktop.core.factor_intervals import interval
+
     data = fit.data
     index = np.flatnonzero((data.code == code) & (data.system == system))
     p = data.p[index]
@@ -448,10 +440,11 @@ def cell_values(fit: ModelFit, checks: Sequence[CellCheck], measure: str) -> Arr
 
 def relative_values(fit: ModelFit, kind: Literal["speed", "work"]) -> tuple[Array, Array]:
     """(functions, names): values of a joint fit, and half of their 95 % intervals (NaN where fixed)."""
-    from desktop.core.factor_answers import quantile
+    from desktop.core.factor_intervals import parameter_width, quantile
 
     values, se = (fit.speed, fit.speed_se) if kind == "speed" else (fit.work, fit.work_se)
-    return values, quantile(fit.df, CONFIDENCE) * se
+    width, df = parameter_width(fit)
+    return values, quantile(df) * width * se
 
 
 def share_curves(fit: ModelFit, code: int, system: int, p: float) -> tuple[Array, Array, Array]:
@@ -466,8 +459,15 @@ def share_curves(fit: ModelFit, code: int, system: int, p: float) -> tuple[Array
 # --- words ---
 
 
-def summary(fit: ModelFit, individual: ModelFit | None, test: FTest | None, left_out: int) -> tuple[str, ...]:
-    """What has to be known of a fit, in a few lines. `individual`: the fits that `test` needs."""
+def summary(
+    fit: ModelFit,
+    individual: ModelFit | None,
+    test: FTest | None,
+    left_out: int,
+    choice: FactorChoice | None = None,
+) -> tuple[str, ...]:
+    """What has to be known of a fit, in a few lines. `individual`: the fits that `test` needs; `choice`:
+    among what the fit was chosen."""
     how = "one work per code and one speed per system" if fit.kind == "joint" else "every cell by itself"
     out = f", {left_out} left out" if left_out else ""
     log = fit.response.kind == "log"
@@ -483,15 +483,59 @@ def summary(fit: ModelFit, individual: ModelFit | None, test: FTest | None, left
         f"the mean; s {digits(fit.s)}; AICc {digits(fit.aicc, 5)}; relative error mean "
         f"{100 * fit.mean_relative_error:.1f} %, largest {100 * fit.max_relative_error:.1f} %",
     ]
+    if choice is not None:
+        lines.insert(1, choice_words(choice))
     if test is not None:
         lines.append(f_test_words(test))
     elif fit.kind == "joint":
-        used = 0 if individual is None else individual.n
         lines.append(
-            "The product form cannot be tested against fits of every cell: "
-            + (f"those have room for {used} of {fit.n} measurements" if used < fit.n else "none is to spare")
+            "The product form cannot be tested against fits of every cell: those leave no measurements to "
+            "spare"
         )
-    return tuple(lines)
+    widened = width_words(fit)
+    return (*lines, widened) if widened else tuple(lines)
+
+
+def choice_words(choice: FactorChoice) -> str:
+    """What was chosen by AICc, and what comes next."""
+    fit = choice.fit
+    named, how = " + ".join(fit.functions), response_name(fit.response.kind)
+    told = f"Best of {choice.tried} by AICc: {named}, fitted to {how}"
+    if not choice.rivals:
+        return told
+    rivals = "; ".join(
+        f"{' + '.join(one.functions)}, {response_name(one.response)}: {digits(one.more, 3)} more"
+        for one in choice.rivals[:3]
+    )
+    return f"{told}. Next: {rivals}" + (" (below 2 they are as good)" if choice.rivals[0].more < 2 else "")
+
+
+def response_name(kind: str) -> str:
+    """As it is called in sentences."""
+    return {"log": "log t'", "t": "t in seconds"}.get(kind, kind)
+
+
+def width_words(fit: ModelFit) -> str:
+    """By how much intervals are wider than if the model held, and why; "" if they are not."""
+    from desktop.core.factor_intervals import FARTHEST, widths
+
+    found, parts = widths(fit), []
+    if found.lack > 1.0:
+        parts.append(
+            f"the form is lacking, so those of works and speeds are {digits(found.lack**0.5, 2)} times as "
+            "wide"
+        )
+    if found.cell > 1.0 or found.cell_times > 1.0:
+        parts.append(
+            f"those of cells never measured {digits(found.cell**0.5 * found.cell_times, 2)} times as wide"
+        )
+    if found.rise > 0 or found.far_times > 1.0:
+        at_ten = (1.0 + found.rise * float(np.log(FARTHEST))) ** 0.5 * found.far_times
+        parts.append(
+            f"at {FARTHEST:.0f} times the measured p {digits(at_ten, 2)} times as wide, as predictions of "
+            f"the largest p of {found.ends} cells show"
+        )
+    return f"Intervals: {', '.join(parts)}" if parts else ""
 
 
 def f_test_words(test: FTest) -> str:
@@ -540,6 +584,8 @@ def answers(fit: ModelFit, code: int, system: int, p: float) -> tuple[Answer, ..
 
 
 def _time_answer(fit: ModelFit, c: int, s: int, p: float) -> str:
+    from desktop.core.factor_intervals import interval
+
     at = np.array([float(p)])
     value, low, high = (float(_shown(fit, c, s, at, part, "time")[0]) for part in interval(fit, c, s, at))
     unit = time_unit(fit)
@@ -548,106 +594,154 @@ def _time_answer(fit: ModelFit, c: int, s: int, p: float) -> str:
     elif np.isfinite(low):
         said = (
             f"{digits(value)} {unit}; one new measurement lies between {digits(max(low, 0.0))} and "
-            f"{digits(high)} {unit} with 95 % probability, if the model holds."
+            f"{digits(high)} {unit} with 95 % probability."
         )
     else:
         said = f"{digits(value)} {unit}, without an interval: the cell has no points to spare."
     note = _range_note(fit, c, s, p)
+    size = fit.data.size_at(c, s, at)
+    if size is not None:
+        said += f" The problem size is taken as N = {digits(float(size[0]))}."
     return f"{said} {note[:1].upper()}{note[1:]}." if note else said
 
 
 def _overtaking_answer(fit: ModelFit, c: int, s: int) -> str:
-    from desktop.core.factor_answers import crossover
+    from desktop.core.factor_answers import crossover_places
 
-    data, said, never = fit.data, [], []
-    least = float(data.p.min())
-    what = "as efficient as" if data.transformed else "as fast as"
+    data = fit.data
+    said: list[str] = []
+    never: list[str] = []
+    unknown: list[str] = []
+    least = np.array([float(data.p.min())])
+    what = "as fast as" if fit.in_seconds else "as efficient as"
     for other in range(len(data.systems)):
         if other == s or not np.isfinite(fit.delta[:, c, other]).all():
             continue
-        # Below zero there is no time to be compared, and below the least p nobody asks.
-        crossings = [
-            x for x in crossover(fit, c, s, other) if x > least and fit.seconds(c, s, np.array([x]))[0] > 0
-        ]
-        here, there = (fit.seconds(c, which, np.array([least]))[0] for which in (s, other))
+        here, there = (float(fit.seconds(c, which, least)[0]) for which in (s, other))
         ahead, behind = (other, s) if there < here else (s, other)
-        if crossings:
-            places = " and ".join(f"p = {_whole(x)}" for x in crossings[:3])
+        found = crossover_places(fit, c, s, other)
+        told = [text for text in map(_place_words, found) if text]
+        if told:
             marks = [f"{data.systems[ahead]} is ahead before"]
-            if crossings[0] > data.p.max():
-                marks.append("beyond all measured p")
-            if _shaky(fit, c, s) or _shaky(fit, c, other):
-                marks.append("uncertain: a part of it is not different from zero")
-            said.append(f"{data.systems[other]} is {what} {data.systems[s]} at {places} ({'; '.join(marks)})")
+            marks += ["beyond all measured p"] if found[0].p > data.p.max() else []
+            said.append(
+                f"{data.systems[other]} is {what} {data.systems[s]} at {' and '.join(told[:3])} "
+                f"({'; '.join(marks)})"
+            )
+        elif found:
+            unknown.append(data.systems[other])
         else:
             never.append(f"{data.systems[ahead]} stays ahead of {data.systems[behind]}")
+    if unknown:
+        never.append(f"the measurements do not say whether, or where, {', '.join(unknown)} overtakes")
     parts = [*said, *never]
     if not parts:
         return "There is no other system that the model can compare."
-    tail = " t' is compared, not time: the table holds no times." if data.transformed else ""
-    return f"{'; '.join(parts)} (p from {least:.0f} to 10⁷).{tail}"
+    tail = "" if fit.in_seconds else " t' is compared, not time: the table holds no times."
+    return f"{'; '.join(parts)} (p from {least[0]:.0f} to {_farthest(fit)}).{tail}"
 
 
-def _shaky(fit: ModelFit, c: int, s: int) -> bool:
-    """Some function of the cell is not different from zero."""
-    return bool((np.abs(fit.delta[:, c, s]) < 2 * fit.delta_se[:, c, s]).any())
+def _farthest(fit: ModelFit) -> str:
+    from desktop.core.factor_intervals import FARTHEST
+
+    return f"{_whole(FARTHEST * float(fit.data.p.max()))}, {FARTHEST:.0f} times the largest that was measured"
+
+
+def _place_words(place: PInterval) -> str:
+    """A p with its interval; "" where nothing limits it."""
+    low, high = _whole(place.low), _whole(place.high) if np.isfinite(place.high) else ""
+    if place.low <= 0 and not high:
+        return ""
+    if not high:
+        return f"a p of {low} or more"
+    if place.low <= 0:
+        return f"a p of {high} or less"
+    # What is said to three digits needs no interval that is the same to three digits.
+    tight = place.high - place.low < 0.01 * place.p
+    return f"p = {_whole(place.p)}" + ("" if tight else f" (95 %: {low} to {high})")
 
 
 def _falling_answer(fit: ModelFit, c: int, s: int) -> str:
-    from desktop.core.factor_answers import LARGEST_P, fastest_p
+    from desktop.core.factor_answers import fastest_place
+    from desktop.core.factor_intervals import FARTHEST
 
-    best = fastest_p(fit, c, s)
+    most = FARTHEST * float(fit.data.p.max())
+    place = fastest_place(fit, c, s)
+    best = place.p
     mine = fit.used & (fit.data.code == c) & (fit.data.system == s)
     beyond = mine.any() and best > fit.data.p[mine].max()
-    if best >= LARGEST_P * 0.999:
-        return "It falls as far as the model goes (p up to 10⁷); no function that rises has a part in it."
-    if best <= 1.0:
-        return "It never falls: one processor is fastest."
-    value = float(_shown(fit, c, s, np.array([best]), fit.predict(c, s, np.array([best]))[0], "time")[0])
-    tail = " That is beyond what was measured." if beyond else ""
-    if value <= 0:
+    if not np.isfinite(best):
         return (
-            f"Nothing useful can be said: the fitted time falls below zero before p = {_whole(best)}, so "
+            f"Nothing useful can be said: the fitted time falls below zero before p = {_whole(most)}, so "
             "these functions do not describe the cell there."
         )
+    if best >= most * 0.999:
+        sure = (
+            ""
+            if place.low >= most * 0.999
+            else (f" That it still falls is certain (95 %) up to p = {_whole(place.low)} only.")
+        )
+        return f"It falls as far as the model goes (up to p = {_farthest(fit)}).{sure}"
+    if best <= fit.data.p.min():
+        return "It never falls: the least p is fastest."
+    at = np.array([best])
+    value = float(_shown(fit, c, s, at, fit.predict(c, s, at)[0], "time")[0])
+    high = _whole(place.high) if np.isfinite(place.high) else "more than can be said"
+    between = (
+        "" if place.high - place.low < 0.05 * best else f" (95 %: between {_whole(place.low)} and {high})"
+    )
     return (
-        f"Up to p = {_whole(best)}, where it is {digits(value)} {time_unit(fit)}; beyond, more processors "
-        f"cost time.{tail}"
+        f"Up to p = {_whole(best)}, where it is {digits(value)} {time_unit(fit)}{between}; beyond, more "
+        f"processors cost time.{' That is beyond what was measured.' if beyond else ''}"
     )
 
 
 def _stopping_answer(fit: ModelFit, s: int) -> str:
-    from desktop.core.factor_answers import half_share_p
+    from desktop.core.factor_answers import half_share_places, shares
 
     data = fit.data
     if len(fit.functions) < 2:
         return "The model has one function only; choose two to see which takes over."
-    grows = np.array([_at_large(text) for text in fit.functions])
+    grows = np.array([_at_large(fit, text) for text in fit.functions])
     slow = int(np.argmax(grows))
     name = "The constant part" if fit.functions[slow] == "1" else f"The part in {fit.functions[slow]}"
-    found = []
+    stopping: list[tuple[float, str, str]] = []
+    never: list[str] = []
+    unknown: list[str] = []
+    least = np.array([float(data.p.min())])
     for c, code in enumerate(data.codes):
-        if np.isfinite(fit.delta[:, c, s]).all():
-            found.append((half_share_p(fit, c, s, slow), code))
-    stopping = sorted((p, code) for p, code in found if np.isfinite(p))
-    never = [code for p, code in found if not np.isfinite(p)]
-    if not stopping:
-        return f"{name} never takes more than half of the time of any code up to p = 10⁷."
-    parts = [
-        f"{code} {'at every measured p' if p <= data.p.min() else f'from p = {_whole(p)}'}"
-        + (" (uncertain)" if _shaky(fit, data.codes.index(code), s) else "")
-        for p, code in stopping
-    ]
-    said = f"{name} takes more than half of the time: {', '.join(parts)}."
-    said += f" {stopping[0][1]} stops first."
-    return said + (f" Never up to p = 10⁷: {', '.join(never)}." if never else "")
+        if not np.isfinite(fit.delta[:, c, s]).all():
+            continue
+        if shares(fit, c, s, least)[slow, 0] > 0.5:
+            stopping.append((0.0, code, "at every measured p"))
+            continue
+        found = [place for place in half_share_places(fit, c, s, slow) if place.rising]
+        told = _place_words(found[0]) if found else ""
+        if told:
+            stopping.append((found[0].p, code, f"from {told}"))
+        else:
+            (unknown if found else never).append(code)
+    parts = []
+    if stopping:
+        stopping.sort()
+        listed = ", ".join(f"{code} {when}" for _, code, when in stopping)
+        parts.append(f"{name} takes more than half of the time: {listed}. {stopping[0][1]} stops first.")
+    if unknown:
+        parts.append(f"The measurements do not say from which p it does for {', '.join(unknown)}.")
+    if never and len(never) == len(data.codes):
+        parts.append(f"{name} never takes more than half of the time of any code up to p = {_farthest(fit)}.")
+    elif never:
+        parts.append(f"Never up to p = {_farthest(fit)}: {', '.join(never)}.")
+    return " ".join(parts)
 
 
-def _at_large(text: str) -> float:
-    """How a function has grown from p = 1000 to 10^6."""
+def _at_large(fit: ModelFit, text: str) -> float:
+    """How a function has grown from p = 1000 to 10^6, of a problem as large as the largest."""
     from desktop.core.characteristic import characteristic
 
-    a, b = characteristic(text).u(np.array([1e3, 1e6]))
+    p = np.array([1e3, 1e6])
+    size = None if fit.data.size is None else np.full(2, fit.data.size.max())
+    a, b = characteristic(text).u(p, size)
     return float(b / a) if a else np.inf
 
 

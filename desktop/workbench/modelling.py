@@ -7,6 +7,7 @@ window and the last request wins.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,10 +16,11 @@ from desktop.errors import DesktopError
 from desktop.workbench.bench import EditBench
 from desktop.workbench.history import History
 from desktop.workbench.jobs import Deliver, Executor, Job, Task, at_once
-from desktop.workbench.model import KeptTable, ModelSettings
+from desktop.workbench.model import DEFAULT_FUNCTIONS, KeptTable, ModelSettings
 
 if TYPE_CHECKING:
-    from desktop.core.factor_answers import CellCheck, FTest, Ranking
+    from desktop.core.factor_answers import CellCheck, FactorChoice, Ranking
+    from desktop.core.factor_intervals import FTest
     from desktop.core.factor_model import ModelFit
     from desktop.data.tables import Repeats, Row, Selection, Table
     from desktop.data.trace_rows import Quantity
@@ -56,7 +58,8 @@ class Unassigned:
 
 @dataclass(frozen=True, eq=False)
 class ModelSnapshot:
-    """What is to be shown. `fit`: as the settings say; `individual`: of the same functions, where it exists.
+    """What is to be shown. `fit`: as the settings say; `choice`: among what it was chosen, where the settings
+    leave something to choose; `individual`: of the same functions, where it exists.
     `previous`: the fit before rows were last left out or taken back, so that both stay visible. `sheet`: the
     table beside the fit. `unassigned`: what was opened last needs columns to be named. `problem`: one
     sentence."""
@@ -65,6 +68,7 @@ class ModelSnapshot:
     view: ModelView = ModelView()
     selection: Selection | None = None
     fit: ModelFit | None = None
+    choice: FactorChoice | None = None
     individual: ModelFit | None = None
     previous: ModelFit | None = None
     test: FTest | None = None
@@ -197,8 +201,8 @@ class ModelBench(EditBench[ModelSnapshot, ModelProject]):
         self._restart(ModelProject(table, settings or self._settings_for(table)))
         self._show(
             project=self.asked, view=ModelView(p=largest), source=source, unassigned=None,
-            problem="", task=None, previous=None, ranking=None, checks=(), fit=None, individual=None,
-            selection=None, test=None, sheet=None,
+            problem="", task=None, previous=None, ranking=None, checks=(), fit=None, choice=None,
+            individual=None, selection=None, test=None, sheet=None,
         )  # fmt: skip
         self._fit()
 
@@ -257,7 +261,7 @@ class ModelBench(EditBench[ModelSnapshot, ModelProject]):
         """Joint where there are two or more codes and systems."""
         rows = [row for row in table.rows if not row.reason]
         joint = min(len({row.code for row in rows}), len({row.system for row in rows})) > 1
-        return ModelSettings(joint=joint)
+        return ModelSettings((), joint, "auto")
 
     def exclude(self, lines: Sequence[int], reason: str) -> None:
         """Leave rows out, for a reason; they stay in the table."""
@@ -284,7 +288,7 @@ class ModelBench(EditBench[ModelSnapshot, ModelProject]):
     # ---- settings
 
     def set_functions(self, functions: Sequence[str]) -> None:
-        """Refused with a sentence if one is no function of p."""
+        """None: the best by AICc. Refused with a sentence if one is no function of p."""
         from desktop.core.characteristic import characteristic
 
         try:
@@ -292,8 +296,7 @@ class ModelBench(EditBench[ModelSnapshot, ModelProject]):
         except ValueError as error:
             self._show(problem=str(error))
             return
-        if chosen:
-            self._set(f"fit {' + '.join(chosen)}", functions=chosen)
+        self._set(f"fit {' + '.join(chosen)}" if chosen else "fit the best functions", functions=chosen)
 
     def check_function(self, text: str) -> str:
         """Why a text is no function of p, in a sentence; "" if it is one."""
@@ -309,7 +312,7 @@ class ModelBench(EditBench[ModelSnapshot, ModelProject]):
         self._set("fit all cells together" if joint else "fit every cell by itself", joint=joint)
 
     def set_response(self, response: str) -> None:
-        self._set(f"fit {response}", response=response)
+        self._set("fit the best response" if response == "auto" else f"fit {response}", response=response)
 
     def set_reference(self, name: str | None) -> None:
         self._set(f"refer to {name}", reference=name)
@@ -339,17 +342,19 @@ class ModelBench(EditBench[ModelSnapshot, ModelProject]):
 
     def rank(self) -> None:
         """All pairs of the characteristic functions."""
-        selection, settings = self.snapshot.selection, self._settings
+        selection, settings, fit = self.snapshot.selection, self._settings, self.snapshot.fit
         if selection is None:
             return
+        response = settings.response if settings.response != "auto" else fit.response.kind if fit else "t'"
 
         def work(job: Job) -> Ranking:
-            from desktop.core.factor_answers import rank_pairs
+            from desktop.core.factor_answers import known_functions, rank_pairs
 
             return rank_pairs(
                 selection.data,
                 "joint" if settings.joint else "individual",
-                settings.response,
+                response,
+                known_functions(selection.data),
                 reference=settings.reference if settings.joint else None,
                 positive=settings.positive,
                 progress=job,
@@ -427,7 +432,7 @@ class ModelBench(EditBench[ModelSnapshot, ModelProject]):
             self._show(**_NOTHING)
             self._failed(error)
 
-        self._fitting.submit("Fitting", lambda job: _fitted(project), done, failed)
+        self._fitting.submit("Fitting", lambda job: _fitted(project, job), done, failed)
 
     def _beside(
         self, title: str, work: Callable[[Job], Any], done: Callable[[Any], None], *, of_fit: bool = False
@@ -442,7 +447,7 @@ class ModelBench(EditBench[ModelSnapshot, ModelProject]):
 
 #: Nothing was fitted, so nothing of an earlier fit may be shown.
 _NOTHING: dict[str, Any] = {
-    "selection": None, "fit": None, "individual": None, "test": None, "sheet": None,
+    "selection": None, "fit": None, "choice": None, "individual": None, "test": None, "sheet": None,
 }  # fmt: skip
 
 
@@ -474,7 +479,7 @@ def _unassigned(source: Path | str) -> Unassigned | None:
     return Unassigned(source, header, found, missing_roles(header))
 
 
-def _fitted(project: ModelProject) -> dict[str, Any]:
+def _fitted(project: ModelProject, job: Job) -> dict[str, Any]:
     """All that a project leads to."""
     from desktop.data.tables import measurements
     from desktop.workbench.model_results import measured_sheet
@@ -485,34 +490,37 @@ def _fitted(project: ModelProject) -> dict[str, Any]:
     except DesktopError as error:
         # The rows stay in sight, to be mended there.
         return _NOTHING | {"sheet": measured_sheet(project.table, None, None), "problem": str(error)}
-    found = _fits(selection, project.settings)
+    found = _fits(selection, project.settings, job)
     return found | {"selection": selection, "sheet": measured_sheet(project.table, selection, found["fit"])}
 
 
-def _fits(selection: Selection, settings: ModelSettings) -> dict[str, Any]:
+def _fits(selection: Selection, settings: ModelSettings, job: Job) -> dict[str, Any]:
     """The fit as asked for; the individual one is made beside a joint one, to test it."""
-    from desktop.core.factor_answers import f_test
-    from desktop.core.factor_model import fit_individual, fit_joint
+    from desktop.core.factor_answers import choose
+    from desktop.core.factor_intervals import f_test
+    from desktop.core.factor_model import fit_individual
 
-    individual, problem = None, ""
+    found: dict[str, Any] = {"fit": None, "choice": None, "individual": None, "test": None, "problem": ""}
+    response = "" if settings.response == "auto" else settings.response
     try:
-        individual = fit_individual(selection.data, settings.functions, settings.response)
+        choice = choose(
+            selection.data, "joint" if settings.joint else "individual", settings.functions, response,
+            reference=settings.reference if settings.joint else None, positive=settings.positive,
+            progress=job,
+        )  # fmt: skip
     except ValueError as error:
-        problem = str(error)
+        found["problem"] = str(error)
+        functions, response = settings.functions or DEFAULT_FUNCTIONS, response or "t'"
+    else:
+        found["fit"], found["choice"] = choice.fit, choice if choice.tried > 1 else None
+        functions, response = choice.fit.functions, choice.fit.response.kind
     if not settings.joint:
-        return {"fit": individual, "individual": individual, "test": None, "problem": problem}
-    try:
-        joint = fit_joint(
-            selection.data,
-            settings.functions,
-            settings.response,
-            reference=settings.reference,
-            positive=settings.positive,
-        )
-    except ValueError as error:
-        return {"fit": None, "individual": individual, "test": None, "problem": str(error)}
-    test = f_test(joint, individual) if individual is not None else None
-    return {"fit": joint, "individual": individual, "test": test, "problem": ""}
+        return found | {"individual": found["fit"]}
+    with suppress(ValueError):
+        found["individual"] = fit_individual(selection.data, functions, response)
+        if found["fit"] is not None:
+            found["test"] = f_test(found["fit"], found["individual"])
+    return found
 
 
 def _same_but_rows(one: Table | None, other: Table | None) -> bool:

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from desktop.data.statistics import RangeStats
     from desktop.progress import Progress
-    from desktop.workbench.jobs import Job
 
 _MODEL = "mixed"
 
@@ -104,8 +103,31 @@ def in_phases(
     )
 
 
-def pin(path: Path, job: Job) -> Pinned:
+def region_seconds(path: Path, job: Progress | None = None) -> dict[str, float]:
+    """Seconds of the regions of a trace over all processors, without what they call.
+
+    Raises
+    ------
+    DesktopError : it cannot be opened. ValueError : it names no regions. Cancelled : by `job`.
+    """
+    from desktop.data.opening import open_trace
+    from desktop.data.statistics import Statistics
+    from desktop.data.utilization import build
+
+    with open_trace(path, job) as store:
+        use = build(store, None, job)
+        (whole,) = Statistics(store).ranges([(0.0, use.curve().duration)], use, job)
+        found: dict[str, float] = {}
+        for region, seconds in zip(store.regions, whole.exclusive_s.tolist(), strict=True):
+            found[region.name] = found.get(region.name, 0.0) + seconds
+    if not any(found.values()):
+        raise ValueError(f"{path.name} holds no regions, so it has no profile to choose places by")
+    return found
+
+
+def pin(path: Path, job: Progress, stop: NDArray[np.uint8] | None = None) -> Pinned:
     """Open a trace (importing it if need be), fit the suggested number of phases, and share out regions.
+    `stop`: 1 ends the fit.
 
     Raises
     ------
@@ -122,7 +144,7 @@ def pin(path: Path, job: Job) -> Pinned:
             raise ValueError(f"{path.name} holds no regions, so no effect can be pinned to one")
         use = build(store, None, Share(job, 0.7, 0.8))
         curve = use.curve()
-        found, suggestion = search(curve, _MODEL, stop=job.stop)
+        found, suggestion = search(curve, _MODEL, stop=stop)
         breaks = found.fit(suggestion.n).breaks.tolist()
         ranges = list(pairwise(breaks))
         stats = Statistics(store).ranges(ranges, use, Share(job, 0.8, 1.0))

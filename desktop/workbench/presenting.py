@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 from desktop.workbench.model import Annotation, Project, ReportChoices
 
 if TYPE_CHECKING:  # brings numba, which the window loads only after it is on screen
-    from desktop.data.material import Mark, Subject
+    from desktop.data.material import Mark, Predicted, Subject
     from desktop.data.report import Contents
     from desktop.data.store import TraceStore
+    from desktop.workbench.imagining import Imagined
 
 
 def marks(annotations: Iterable[Annotation], locations: Sequence[str]) -> tuple[Mark, ...]:
@@ -23,6 +24,17 @@ def marks(annotations: Iterable[Annotation], locations: Sequence[str]) -> tuple[
     return tuple(
         Mark(note.start_s, note.text, note.end_s, note.colour, note.where(locations)) for note in shown
     )
+
+
+def predicted(imagined: Imagined) -> Predicted | None:
+    """The run with changes, if any are asked for."""
+    found = imagined.drawn
+    curve = None if found is None else found.curve
+    if found is None or curve is None:
+        return None
+    from desktop.data.material import Predicted
+
+    return Predicted(curve, found.breaks_s, found.duration_s, found.changes.sentence or "no change")
 
 
 def contents(choices: ReportChoices) -> Contents:
@@ -52,6 +64,7 @@ def subject(project: Project, store: TraceStore | None, title: str) -> Subject:
         title=title,
         rules=project.rules or Rules(),
         model=phases.model,
+        basis=phases.basis,
         n=phases.n,
         locked=phases.locked,
         breaks=None if phases.breaks is None else phases.breaks[1:-1],

@@ -29,7 +29,7 @@ from desktop.workbench.levels import AT_FIRST, Heights, Levels, limits, line_hei
 if TYPE_CHECKING:
     from desktop.core.contrast import Contrast
     from desktop.core.phases import PhaseFit
-    from desktop.data.material import Bars, Mark, Material
+    from desktop.data.material import Bars, Mark, Material, Predicted
 
 Floats = NDArray[np.float64]
 Measure = Callable[[str], float]
@@ -42,6 +42,7 @@ WORDS = {
     **ACTIVITIES,
     "extremes": "Min to max",
     "fit": "Fit: {0} ({1})",
+    "predicted": "What if: {0}",
     "break": "Breakpoint and its range",
     "residual axis": "Residual",
     "residual": "Curve − fit, mean",
@@ -53,6 +54,7 @@ WORDS = {
     "message": "Message",
     "messages": "Messages, 1 to {0} at a point",
     "collective": "Collective begins",
+    "path": "Critical path",
     "shared rows": "{0} locations in {1} rows: neighbours share a row",
     "absolute": "Time",
     "start": "Time from each run's start",
@@ -208,7 +210,8 @@ class Spread:
 @dataclass(frozen=True, eq=False)
 class LaneData:
     """Curves over an upright axis. `fitted`: with the fit; `zero`: a line there. `part`: of the height that
-    all lanes have. `entries` and `note`: of this lane alone, where several stand below each other."""
+    all lanes have. `entries` and `note`: of this lane alone, where several stand below each other. `moved`:
+    where breaks come to lie in a predicted run (s)."""
 
     axis: AxisData
     series: tuple[SeriesData, ...]
@@ -218,10 +221,11 @@ class LaneData:
     entries: tuple[LegendData, ...] = ()
     note: str = ""
     part: float = 1.0
+    moved: Floats = field(default_factory=lambda: np.empty(0))
 
     @property
     def exact(self) -> bool:
-        return all(series.exact for series in self.series)
+        return all(series.exact for series in self.series if series.ink != "predicted")
 
 
 @dataclass(frozen=True, eq=False)
@@ -331,7 +335,8 @@ class PlotData:
 @dataclass(frozen=True, eq=False)
 class RunData:
     """What a plot of one run is made of. `shown`: the activities that are drawn, None: all that are known;
-    computing alone is drawn with its extremes. `tracks`: curves below it."""
+    computing alone is drawn with its extremes. `predicted`: the run with changes. `tracks`: curves
+    below."""
 
     curve: StepCurve
     stack: Mapping[str, StepCurve] = field(default_factory=dict)
@@ -342,6 +347,7 @@ class RunData:
     limit: tuple[float, float] | None = None
     doubt: str = ""
     levels: Levels = AT_FIRST
+    predicted: Predicted | None = None
     tracks: tuple[StepCurve, ...] = ()
 
     @property
@@ -417,15 +423,32 @@ def percent_axis(axis: AxisData, capacity: float, say: Words) -> AxisData:
 def curve_lane(run: RunData, x: Floats, known: Heights, say: Words) -> LaneData:
     """The curve with its extremes, and the fit."""
     series = SeriesData("computing", x, envelope(run.curve).columns(x), "filled")
-    return LaneData(level_axis(run, known, say), (series,), fitted=run.fit is not None)
+    return LaneData(
+        level_axis(run, known, say), (series, *_predicted(run, x)), fitted=run.fit is not None,
+        moved=_moved(run),
+    )  # fmt: skip
+
+
+def _predicted(run: RunData, x: Floats) -> Iterator[SeriesData]:
+    """The curve with changes, over the recorded one; where it has ended there is nothing."""
+    if run.predicted is not None and run.plain:
+        curve = run.predicted.curve
+        c = envelope(curve).columns(x)
+        yield SeriesData("predicted", x, c, "line", x[:-1] < curve.start + curve.duration)
+
+
+def _moved(run: RunData) -> Floats:
+    return np.empty(0) if run.predicted is None else run.predicted.breaks_s
 
 
 def stack_lane(run: RunData, x: Floats, known: Heights, shown: Iterable[str], say: Words) -> LaneData:
     """The activities upon each other, and the fit, which belongs to the first."""
     drawn = [name for name in ACTIVITIES if name in shown and name in run.stack]
-    series = (SeriesData(name, x, envelope(run.stack[name]).columns(x), "stacked") for name in drawn)
+    series = [SeriesData(name, x, envelope(run.stack[name]).columns(x), "stacked") for name in drawn]
     fitted = run.fit is not None and "computing" in drawn
-    return LaneData(level_axis(run, known, say), tuple(series), fitted=fitted)
+    if "computing" in drawn:
+        series += _predicted(run, x)
+    return LaneData(level_axis(run, known, say), tuple(series), fitted=fitted, moved=_moved(run))
 
 
 def _short(of: CurveQuantity) -> dict[str, Any]:
@@ -493,6 +516,9 @@ def run_legend(
         count = f"{fit.n} phase{'' if fit.n == 1 else 's'}"
         entries.append(LegendData(say("break"), "break"))
         entries.append(LegendData(say("fit", count, fit.model), "fit"))
+    if run.predicted is not None and run.plain:
+        lasts = say.quantity(run.predicted.duration_s, "s")
+        entries.append(LegendData(say("predicted", lasts), "predicted"))
     return tuple(entries)
 
 
@@ -529,6 +555,7 @@ def run_plot(
 ) -> PlotData:
     """Lanes of a run with all that stands in and above them."""
     shown = "" if known is None else heights.note(run.levels, known)
+    said = "" if run.predicted is None else WORDS["predicted"].format(run.predicted.words)
     fit = run.fit
     return PlotData(
         figure,
@@ -543,7 +570,7 @@ def run_plot(
         phase=run.phase,
         notes=notes_in(run.notes, axis),
         limit=run.limit,
-        remarks=(shown,) if shown else (),
+        remarks=tuple(filter(None, (shown, said))),
         doubt=run.doubt,
     )
 
@@ -591,7 +618,7 @@ def figure_plot(
     title = say.name("title", f"{shows}: {material.title}")
     run = RunData(
         material.curve, material.stack, material.fit, material.locked, phase, material.marks, material.limit,
-        material.doubt, levels, material.tracks,
+        material.doubt, levels, material.predicted, material.tracks,
     )  # fmt: skip
     a, b = seen_span(run.curve, span)
     axis = time_axis(a, b, say)
@@ -646,6 +673,8 @@ def _timeline(run: RunData, bars: Bars, axis: AxisData, title: str, say: Words, 
             drawn = replace(drawn, collectives=drawn.collectives[:0])
         legend += mark_legend(say, messages=len(drawn.lines), densest=densest, collectives=begun)
         bars = replace(bars, messages=drawn)
+    if bars.path is not None:
+        legend += path_legend(say)
     shared = shared_rows(sum(bars.merged), len(bars.names), say)
     rows = AxisData(say(row_title(bars.names)), float(len(bars.names)), 0.0)
     found = run_plot("timeline", run, axis, [LaneData(rows, ())], legend, title=title, ranges=False)
@@ -689,6 +718,11 @@ def mark_legend(
     if collectives:
         found.append(LegendData(say("collective"), "collective"))
     return found
+
+
+def path_legend(say: Words) -> list[LegendData]:
+    """Of the critical path."""
+    return [LegendData(say("path"), "path")]
 
 
 def shared_rows(locations: int, rows: int, say: Words) -> str:

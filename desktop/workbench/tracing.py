@@ -28,6 +28,7 @@ if TYPE_CHECKING:  # the heavy modules are loaded by the first job, beside the w
     from desktop.core.phase_stats import PhaseRow
     from desktop.core.phases import PhaseFit, Sweep
     from desktop.core.selection import Suggestion
+    from desktop.core.spaces import Basis
     from desktop.data.consistency import Doubt
     from desktop.data.events import ImportReport, Region
     from desktop.data.presence import Structure
@@ -102,6 +103,7 @@ class SweepKey(NamedTuple):
     model: str
     locked: tuple[float, ...] = ()
     marks: tuple[tuple[float, str], ...] | None = ()
+    basis: Basis | None = None
 
 
 class Swept(NamedTuple):
@@ -114,9 +116,8 @@ class Swept(NamedTuple):
 
 def key_of(phases: PhaseSettings, annotations: Iterable[Annotation]) -> SweepKey:
     """Of the sweep that belongs to settings; annotations count where they are about all locations."""
-    if phases.pure:
-        return SweepKey(phases.model, phases.locked, None)
-    return SweepKey(phases.model, phases.locked, marks_of(annotations))
+    marks = None if phases.pure else marks_of(annotations)
+    return SweepKey(phases.model, phases.locked, marks, phases.basis)
 
 
 @dataclass
@@ -131,23 +132,26 @@ class Fits:
 
 class Opened(NamedTuple):
     """A trace that is ready to be shown: open store, facts, and curve with fits, of the whole run and of
-    the part that is analysed. `stamp`: of the source, see `_stamp`; `lack`: why the curve that was asked for
-    is not shown."""
+    the part that is analysed. `stamp`: of the source, see `_stamp`; `causality`: who waited for whom, if that
+    was found; `lack`: why the curve that was asked for is not shown."""
 
     store: Any
     document: Document
     whole: tuple[TraceRun, Fits]
     shown: tuple[TraceRun, Fits]
     stamp: tuple[int, int] | None = None
+    causality: Any = None
     lack: str = ""
 
     @property
     def size(self) -> int:
-        """Bytes of its curves, about: what is kept beside an array to draw and fit it is as large again."""
+        """Bytes of its curves and waits, about: what is kept beside an array to draw and fit it is as large
+        again."""
         utilization, stack = self.whole[0].utilization, self.whole[0].stack.values()
         arrays = [utilization.edges, utilization.counts]
         arrays += [array for curve in stack for array in (curve.edges, curve.level)]
-        return 2 * sum(array.nbytes for array in arrays)
+        waits = 0 if self.causality is None else self.causality.size
+        return 2 * sum(array.nbytes for array in arrays) + int(waits)
 
 
 def load_and_compile() -> None:
@@ -195,7 +199,7 @@ def open_source(source: Path, options: OpenOptions, kept: Project | None, job: J
     except BaseException:
         store.close()
         raise
-    return Opened(store, document, whole, shown, stamp, lack)
+    return Opened(store, document, whole, shown, stamp, lack=lack)
 
 
 def build_run(
@@ -304,7 +308,8 @@ def sweep_of(
         known = None
         if run.structure is not None and key.marks is not None:
             known = run.structure.known(run.curve, key.marks)
-        found = Swept(*search(run.curve, key.model, locked=key.locked, stop=job.stop, known=known), known)
+        swept = search(run.curve, key.model, locked=key.locked, stop=job.stop, known=known, basis=key.basis)
+        found = Swept(*swept, known)
     job.step(0, 0)
     return found
 
@@ -320,7 +325,9 @@ def with_breaks(run: TraceRun, phases: PhaseSettings, like: PhaseFit | None = No
 
     suggested, phases = phases.suggested, within(phases, run.curve)
     assert phases.breaks is not None
-    found = fit_breaks(run.curve, phases.breaks, phases.model, degrees=phases.degrees, like=like)
+    found = fit_breaks(
+        run.curve, phases.breaks, phases.model, degrees=phases.degrees, like=like, basis=phases.basis
+    )
     return replace(found, note=AS_SUGGESTED) if suggested else found
 
 

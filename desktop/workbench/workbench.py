@@ -14,12 +14,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from desktop.core.labels import OWN_BASIS
 from desktop.data import memory
 from desktop.data.naming import run_name
+from desktop.errors import DesktopError
 from desktop.progress import Progress
 from desktop.workbench.bench import EditBench
 from desktop.workbench.explaining import NOTHING, Explained, Part, StatisticsRequest
 from desktop.workbench.history import Branch, History
+from desktop.workbench.imagining import NOTHING_IMAGINED, Imagined, Imagining
 from desktop.workbench.jobs import Deliver, Executor, Job, Task, at_once
 from desktop.workbench.limiting import limited
 from desktop.workbench.model import (
@@ -71,10 +74,16 @@ if TYPE_CHECKING:  # the heavy modules are loaded by the first job, beside the w
     from desktop.core.phase_stats import PhaseRow
     from desktop.core.phases import PhaseFit, Sweep
     from desktop.core.selection import Suggestion
+    from desktop.data.causality import Causality
+    from desktop.data.causes import Causes
     from desktop.data.events import Activity
     from desktop.data.statistics import Statistics
     from desktop.data.utilization import Rules
+    from desktop.data.whatif import Changes
 
+#: Why there are no accounts.
+WAITS_ON_THE_WAY = "Who waited for whom is being found out."
+WAITS_GIVEN_UP = "Finding out who waited for whom was given up; open the trace again to do it."
 #: Seconds that a request for statistics must last before it is answered.
 SETTLE = 0.12
 #: Phases that can be asked for.
@@ -99,7 +108,8 @@ class Snapshot:
     curve alone counts;
     `preparing`: kernels are being compiled, as at the first start. `marked`: regions, by their names in the
     trace, that are to be seen wherever regions are shown. `boundaries`: of iterations, in seconds, that
-    are to be drawn over time. `tracks`: curves drawn below the one that is fitted, with their names."""
+    are to be drawn over time. `imagined`: the run with changes. `tracks`: curves drawn below the one that is
+    fitted, with their names."""
 
     project: Project = field(default_factory=Project)
     document: Document | None = None
@@ -119,6 +129,7 @@ class Snapshot:
     marked: tuple[str, ...] = ()
     boundaries: tuple[float, ...] = ()
     tracks: tuple[tuple[str, StepCurve], ...] = ()
+    imagined: Imagined = NOTHING_IMAGINED
 
 
 class Workbench(EditBench[Snapshot, Project]):
@@ -127,8 +138,8 @@ class Workbench(EditBench[Snapshot, Project]):
     Parameters
     ----------
     deliver : calls a function in the owner's thread.
-    executors : of the lanes "store" (files), "fit", "sweep" and "statistics"; threads of their own if not
-        given.
+    executors : of the lanes "store" (files), "fit", "sweep", "statistics" and "waiting"; threads of their
+        own if not given.
     """
 
     def __init__(
@@ -143,12 +154,19 @@ class Workbench(EditBench[Snapshot, Project]):
         self._tracking = self._lane("tracks")
         self._choosing = ""  # a curve whose suggested phases are to be taken
         self._made: tuple[Any, dict[str, StepCurve | None]] | None = None  # curves of a utilization
+        self._imagining = Imagining(
+            self._lane("whatif"), self._lane("helps"), lambda found: self._show(imagined=found)
+        )
+        self._tracing_waits = self._lane("waiting")
         #: seconds that a request for statistics must last before it is answered
         self.settle = SETTLE
         #: of what there are details: ``auto`` (selection, else phase, else run), ``run`` or ``selection``
         self.scope = "auto"
         self._watched: dict[str, frozenset[Part]] = {}
-        self._replay = False
+        self._causality: tuple[Any, Causality | None] | None = None  # of a store; None: given up
+        self._causes: tuple[Causality, Causes | None] | None = None  # None: given up
+        self._rules_of_waits: Rules | None = None
+        self._why_no_waits = ""
         self._asked_statistics: StatisticsRequest | None = None
         self._statistics: tuple[Any, Statistics] | None = None  # of a store
         self._fits = Fits()
@@ -205,8 +223,9 @@ class Workbench(EditBench[Snapshot, Project]):
 
         def done(opened: Opened) -> None:
             self._release()
-            store, document, self._unlimited, (run, self._fits), self._stamp, lack = opened
+            store, document, self._unlimited, (run, self._fits), self._stamp, waits, lack = opened
             self._store = store
+            self._causality = None if waits is None else (store, waits)
             fits = self._fits
             if asked is not None and kept is not None:
                 fitting = replace(kept, curve=run.name)
@@ -298,9 +317,10 @@ class Workbench(EditBench[Snapshot, Project]):
         for name, lane, give_up in (
             ("fit", self._fitting, self.cancel_fit),
             ("sweep", self._sweeping, self.cancel_sweep),
+            ("waiting", self._tracing_waits, self.cancel_waiting),
         ):
             job = lane.current
-            if job is not None and (lane is self._fitting or self._widening is not None):
+            if job is not None and (lane is not self._sweeping or self._widening is not None):
                 found[name] = Task(job.title, elapsed=job.elapsed), give_up
         return found
 
@@ -383,9 +403,16 @@ class Workbench(EditBench[Snapshot, Project]):
             return
         n = phases.n
         if fit is not None and "budget" in (model, phases.model):
-            n = int((fit.degree + 2).sum()) if model == "budget" else fit.n
+            n = int((fit.degree.clip(max=2) + 2).sum()) if model == "budget" else fit.n
             n = max(n, least_n(model, phases.locked))
-        self._edit_phases(f"choose {model} phases", "model", replace(phases.free(), model=model, n=n))
+        chosen = replace(phases.free(), model=model, n=n, seconds=None)
+        self._edit_phases(f"choose {model} phases", "model", chosen)
+
+    def set_seconds(self, seconds: float | None) -> None:
+        """The period of periodic phases, the time constant of saturating ones; None: as searched."""
+        phases = self._phases
+        if seconds != phases.seconds and phases.model in OWN_BASIS:
+            self._edit_phases("set the period", None, replace(phases.free(), seconds=seconds))
 
     def use_suggestion(self) -> None:
         if self.snapshot.suggestion is not None:
@@ -623,6 +650,7 @@ class Workbench(EditBench[Snapshot, Project]):
             self._watched[who] = parts
         else:
             self._watched.pop(who, None)
+        self._imagine()
         if self._watched:
             self._ask_statistics()
         elif self._counting.busy:
@@ -633,10 +661,86 @@ class Workbench(EditBench[Snapshot, Project]):
         self.scope = scope
         self._ask_statistics()
 
-    def want_replay(self) -> None:
-        """Also what takes a pass over the events: transfer, serialisation, waiting."""
-        self._replay = True
-        self._ask_statistics()
+    def _known_causality(self, run: TraceRun) -> Causality | None:
+        """Who waited for whom, if that is known with the rules of a run."""
+        found = self._causality
+        if found is None or found[0] is not self._store or found[1] is None:
+            return None
+        return found[1] if found[1].rules == run.utilization.rules else None
+
+    def _known_causes(self, run: TraceRun) -> Causes | None:
+        """What caused the waiting, if that is known."""
+        found, causality = self._causes, self._known_causality(run)
+        return found[1] if found is not None and found[0] is causality else None
+
+    def _find_causes(self, request: StatisticsRequest) -> None:
+        """What caused the waiting, when accounts have been shown."""
+        causality = request.causality
+        if causality is None or self._tracing_waits.busy:
+            return
+        if self._causes is not None and self._causes[0] is causality:
+            return
+
+        def work(job: Job) -> Causes:
+            from desktop.data.causes import Causes
+
+            return Causes(request.store, causality, job)
+
+        def done(found: Causes) -> None:
+            self._causes = causality, found
+            self._ask_statistics()
+
+        def failed(error: BaseException) -> None:
+            self._causes = causality, None
+            explained = self.snapshot.explained
+            self._show(explained=replace(explained, problem=str(error)))
+
+        self._tracing_waits.submit("Causes of waiting", work, done, failed)
+
+    def _find_causality(self, request: StatisticsRequest) -> None:
+        """Go through all calls and messages, once for a run and its rules, when what takes no such pass has
+        been shown."""
+        known, rules = self._causality, request.run.utilization.rules
+        given_up = known is not None and known[1] is None
+        if "accounts" not in request.parts or request.causality is not None or given_up:
+            return
+        if self._tracing_waits.busy and self._rules_of_waits == rules:
+            return
+        self._rules_of_waits = rules
+
+        def work(job: Job) -> Causality:
+            from desktop.data.causality import Causality, memory_needed
+
+            needed, free = memory_needed(request.store), memory.available()
+            if free is not None and needed > free:
+                raise DesktopError(
+                    f"Who waited for whom is not found out: it takes {needed / 2**30:.1f} GiB of memory, "
+                    f"{free / 2**30:.1f} GiB are free",
+                    hint="free some, or open a shorter trace",
+                )
+            return Causality(request.store, rules, job)
+
+        def done(found: Causality) -> None:
+            self._causality = request.store, found
+            self._ask_statistics()
+
+        def failed(error: BaseException) -> None:
+            self._causality, self._why_no_waits = (request.store, None), str(error)
+            self._show(explained=replace(self.snapshot.explained, waits=str(error)))
+
+        self._tracing_waits.submit("Waiting", work, done, failed)
+
+    def cancel_waiting(self) -> None:
+        """Give up finding out who waited for whom, until another trace is opened."""
+        if self._tracing_waits.busy:
+            self._tracing_waits.cancel()
+            known = self._causality
+            if known is not None and known[1] is not None and known[1].rules == self._rules_of_waits:
+                self._causes = known[1], None
+                self._show()
+            else:
+                self._causality, self._why_no_waits = (self._store, None), WAITS_GIVEN_UP
+                self._show(explained=replace(self.snapshot.explained, waits=WAITS_GIVEN_UP))
 
     def _ask_statistics(self) -> None:
         if self._wanted_statistics(self.snapshot) is not None:
@@ -648,14 +752,16 @@ class Workbench(EditBench[Snapshot, Project]):
             return None
         if snapshot.preview or snapshot.refining:
             return None
-        view, parts = snapshot.project.view, frozenset[Part]().union(*self._watched.values())
-        if self._replay:
-            parts |= {"replay"}
+        view, parts = snapshot.project.view, frozenset[Part]().union(*self._watched.values()) - {"whatif"}
+        if not parts:
+            return None
         explained = snapshot.explained
         known = explained.iterations if explained.run is snapshot.run else None
         request = StatisticsRequest(
-            self._store, snapshot.run, snapshot.fit, view.selection, view.phase, self.scope, parts, known
-        )
+            self._store, snapshot.run, snapshot.fit, view.selection, view.phase, self.scope, parts,
+            self._known_causality(snapshot.run) if "accounts" in parts else None,
+            self._known_causes(snapshot.run) if "accounts" in parts else None, known,
+        )  # fmt: skip
         return None if request.same(self._asked_statistics) else request
 
     def _request_statistics(self, request: StatisticsRequest) -> None:
@@ -671,13 +777,42 @@ class Workbench(EditBench[Snapshot, Project]):
             kept = self._statistics
             if kept is None or kept[0] is not request.store:
                 kept = self._statistics = request.store, Statistics(request.store)
-            return request.answer(kept[1], job)
+            return request.answer(kept[1], job, lambda early: self._counting.tell(job, show, early))
+
+        def show(found: Explained) -> None:
+            if found.causality is None and "accounts" in request.parts:
+                given_up = self._causality is not None and self._causality[1] is None
+                found = replace(found, waits=self._why_no_waits if given_up else WAITS_ON_THE_WAY)
+            self._show(explained=found)
+
+        def done(found: Explained) -> None:
+            show(found)
+            self._find_causality(request)
+            self._find_causes(request)
 
         def failed(error: BaseException) -> None:
             self._asked_statistics = None
             self._show(explained=Explained(request.fit, problem=str(error)))
 
-        self._counting.submit("Statistics", work, lambda found: self._show(explained=found), failed)
+        self._counting.submit("Statistics", work, done, failed)
+
+    def ask_what_if(self, changes: Changes | None) -> None:
+        """Predict the run with changes, of which the last win; None: as it was."""
+        self._imagining.ask(changes)
+
+    def cancel_what_if(self) -> None:
+        """Give up what is being predicted, and all changes."""
+        self._imagining.cancel()
+
+    def _imagine(self) -> None:
+        """Make ready what a panel that is looked at, or a prediction that is drawn, needs."""
+        shown, imagined = self.snapshot, self.snapshot.imagined
+        wanted = any("whatif" in parts for parts in self._watched.values()) or imagined.changes is not None
+        if not wanted or shown.preview or shown.refining or self._store is None:
+            return
+        if shown.run is not None and shown.fit is not None:
+            breaks = tuple(shown.fit.breaks[1:-1].tolist())
+            self._imagining.look(self._store, shown.run, breaks, self._known_causality(shown.run))
 
     # ---- looking
 
@@ -749,6 +884,7 @@ class Workbench(EditBench[Snapshot, Project]):
         super()._tell(snapshot)
         if request is not None and request is self._asked_statistics:
             self._request_statistics(request)
+        self._imagine()
 
     def _look(self, **changes: Any) -> None:
         project = self.snapshot.project
@@ -1000,7 +1136,7 @@ class Workbench(EditBench[Snapshot, Project]):
         from desktop.core.selection import at_events
 
         begun = time.perf_counter()
-        found = fit(run.curve, phases.n, phases.model, locked=phases.locked, stop=stop)
+        found = fit(run.curve, phases.n, phases.model, locked=phases.locked, stop=stop, basis=phases.basis)
         fits.pace[phases.model] = (time.perf_counter() - begun) / phases.n
         return at_events(run.curve, found, None if phases.pure else known, phases.locked)
 
@@ -1071,12 +1207,16 @@ class Workbench(EditBench[Snapshot, Project]):
         those of all before."""
         if self._store is not None:
             self._counting.cancel()
-            self._asked_statistics = self._statistics = None
-            self._replay = False
+            self._imagining.forget()
+            self._tracing_waits.cancel()
+            waits = None if self._causality is None else self._causality[1]
+            if waits is not None and waits.size > memory.limit() // 4:  # rather than drop the trace
+                waits = None
+            self._asked_statistics = self._statistics = self._causality = self._causes = None
             store, self._store = self._store, None
             document, run, whole = self.snapshot.document, self.snapshot.run, self._unlimited
             if document is not None and run is not None and whole is not None and run.whole is whole[0]:
-                self._parked.append(Opened(store, document, whole, (run, self._fits), self._stamp))
+                self._parked.append(Opened(store, document, whole, (run, self._fits), self._stamp, waits))
             else:
                 store.close()
         most = PARKED if park else 0

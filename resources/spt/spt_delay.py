@@ -1,25 +1,28 @@
 """spt_delay: an artificial delay for synthetic-perturbation tuning, in Python.
 
-Factors are switched by the environment variable SPT_FACTORS, names with commas, and the delay is a time::
+Factors are switched by the environment variable SPT_FACTORS, names with commas, and the delay is a time in
+microseconds, of all that are on (SPT_DELAY_US) or of one, after its name::
 
     from spt_delay import spt_delay
 
     spt_delay("F1")          # at every place that might be a bottleneck
 
-    SPT_FACTORS=F1,F4 SPT_DELAY_US=50 python program.py
+    SPT_FACTORS=F1,F4:200 SPT_DELAY_US=50 python program.py
 """
 
 import os
 import time
 
-_ON = frozenset(name.strip() for name in os.environ.get("SPT_FACTORS", "").split(",") if name.strip())
+_WORDS = [word.strip().partition(":") for word in os.environ.get("SPT_FACTORS", "").split(",")]
 _SECONDS = float(os.environ.get("SPT_DELAY_US", "50")) * 1e-6
+_ON = {name: float(size) * 1e-6 if size else _SECONDS for name, _, size in _WORDS if name}
 
 
 def spt_delay(factor, units=1):
     """Busy for `units` delays if `factor` is switched on; sleeping would give the processor to others."""
-    if factor in _ON:
-        end = time.perf_counter() + units * _SECONDS
+    seconds = _ON.get(factor)
+    if seconds is not None:
+        end = time.perf_counter() + units * seconds
         while time.perf_counter() < end:
             pass
 

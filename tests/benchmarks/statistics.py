@@ -10,6 +10,7 @@ was read before), and what another number of phases costs after that.
 from __future__ import annotations
 
 import argparse
+import resource
 import tempfile
 import time
 from collections.abc import Sequence
@@ -20,7 +21,9 @@ from typing import Any
 import numpy as np
 
 from desktop.core.concurrency import summarise
+from desktop.data.causality import Causality
 from desktop.data.events import Importer, Location, MessageKind, Region
+from desktop.data.matching import Links, match_in_passing
 from desktop.data.statistics import Statistics
 from desktop.data.store import Source, StoreWriter, open_store
 from desktop.data.utilization import Utilization, build, keep
@@ -33,6 +36,7 @@ REGIONS = [
     *(Region(f"MPI_{name}", "point2point", "mpi") for name in ("Send", "Recv", "Isend", "Wait")),
     Region("MPI_Allreduce", "coll_all2all", "mpi"),
 ]
+SEND, RECEIVE = 12, 13
 BLOCK = 1 << 18
 
 
@@ -40,7 +44,8 @@ def events(rng: np.random.Generator, rows: int, begin: int) -> dict[str, np.ndar
     """`rows` (a multiple of 8) of solver, solver, MPI call, MPI call within each other, some 20 us apart."""
     groups = rows // 8
     outer, inner = rng.integers(0, 4, groups), rng.integers(4, 12, groups)
-    calls = rng.integers(12, len(REGIONS), (2, groups))
+    calls = rng.integers(14, len(REGIONS), (2, groups))
+    calls[:, ::2] = [[SEND], [RECEIVE]]
     region = np.stack([outer, inner, calls[0], calls[0], calls[1], calls[1], inner, outer], axis=1)
     kind = np.tile(np.array([0, 0, 0, 1, 0, 1, 1, 1], np.uint8), groups)
     when = begin + np.cumsum(rng.integers(2_000, 40_000, rows))
@@ -48,10 +53,10 @@ def events(rng: np.random.Generator, rows: int, begin: int) -> dict[str, np.ndar
 
 
 def messages(rng: np.random.Generator, when: np.ndarray, here: int, locations: int) -> dict[str, Any]:
-    """A message for every 16 events, to or from a neighbour."""
-    when = when[::16]
-    peer = (here + rng.choice([-1, 1, 8, -8], when.size)) % locations
-    kind = rng.choice([MessageKind.SEND, MessageKind.RECV], when.size)
+    """For every 16 events a message to the next location and one from that before: in a ring."""
+    when = np.stack([when[2::16], when[5::16]], axis=1).ravel()
+    peer = np.tile([(here + 1) % locations, (here - 1) % locations], when.size // 2)
+    kind = np.tile([MessageKind.SEND, MessageKind.RECV], when.size // 2)
     columns = {"time": when, "kind": kind, "peer": peer, "bytes": rng.integers(8, 1 << 16, when.size)}
     return columns | {name: np.zeros(when.size, np.int64) for name in ("communicator", "tag", "request")}
 
@@ -84,8 +89,17 @@ def write(path: Path, locations: int, rows: int, digests: Sequence[Any], curve: 
         writer.complete()
         spent += time.process_time() - since
         if curve:
+            with Links(writer) as links:
+                for found in match_in_passing(writer):
+                    links.add(found)
+                links.keep()
             keep(writer, Progress())
     return spent
+
+
+def peak() -> float:
+    """Megabytes that the process has held at most."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def timed(text: str, work: Any) -> Any:
@@ -106,11 +120,11 @@ def phases(use: Utilization, n: int, seed: int) -> list[tuple[float, float]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--locations", type=int, default=64)
-    parser.add_argument("--events", type=int, default=1_500_000, help="of each location")
+    parser.add_argument("--events", type=int, default=1_500_000, help="of each location, a multiple of 16")
     parser.add_argument("--phases", type=int, default=20)
     parser.add_argument("--folder", type=Path, help="where the store goes, for a moment")
     options = parser.parse_args()
-    rows = options.events // 8 * 8
+    rows = options.events // 16 * 16
     total = rows * options.locations
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         path = Path(folder) / "made.h5"
@@ -135,6 +149,17 @@ def main() -> None:
                 timed(f"then {n} other phases", lambda n=n: fresh.ranges(phases(use, n, n), use))
             timed("the same again", lambda: fresh.ranges(phases(use, 5, 5), use))
             timed("the call tree of the whole run", lambda: fresh.calls((0.0, 1e9), use))
+            found = timed("who waited for whom", lambda: Causality(store, use.rules, Progress()))
+            print(
+                f"{found.messages.sent.size:.3g} messages, {found.calls.begin.size:.3g} calls, "
+                f"{found.waits.call.size:.3g} waits; at most {peak():.0f} MB of memory"
+            )
+            spans = phases(use, options.phases, 1)
+            timed(
+                "accounts and efficiencies of the same phases",
+                lambda: fresh.ranges(spans, use, causality=found),
+            )
+            timed("those of others", lambda: fresh.ranges(phases(use, 19, 3), use, causality=found))
 
 
 if __name__ == "__main__":

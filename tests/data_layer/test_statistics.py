@@ -54,13 +54,15 @@ def stored(
     texts: tuple[str, ...] = (),
     nesting: Nesting = "outermost",
     digests: bool = True,
+    more: tuple[str, ...] = (),
 ) -> Iterator[TraceStore]:
-    """One tick is a second. Messages: time, kind, peer, tag, bytes; collectives: begin, end, text, root."""
+    """One tick is a second. Messages: time, kind, peer, tag, bytes (and request); collectives: begin, end,
+    text, root. `more`: calls of MPI that have the next numbers of regions."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "made.h5"
         with StoreWriter(path, Source("made", "made"), MADE, PROFILE * digests) as writer:
             writer.describe(ticks_per_second=1.0, nesting=nesting, repair=True)
-            for region in REGIONS:
+            for region in (*REGIONS, *(Region(f"MPI_{name}", "", "mpi") for name in more)):
                 writer.region(region)
             for text in texts:
                 writer.text(text)
@@ -73,7 +75,8 @@ def stored(
             for number, t in enumerate(threads):
                 append(writer, "events", number, [(a, KIND[k], r) for a, k, r in t.events])
                 told = (messages or {}).get(number, [])
-                append(writer, "messages", number, [(a, k, p, 0, tag, b, 0) for a, k, p, tag, b in told])
+                rows = [(a, k, p, 0, tag, b, *(r or [0])) for a, k, p, tag, b, *r in told]
+                append(writer, "messages", number, rows)
                 joined = (collectives or {}).get(number, [])
                 append(writer, "collectives", number, [(a, b, o, 0, r, 0, 0) for a, b, o, r in joined])
             writer.complete()
@@ -386,7 +389,7 @@ def test_late_sender() -> None:
         assert whole.ideal_s == 95  # 1: 10, waits until 50, then 40 more; 0: 50 and 45 more
         assert whole.communication_s.tolist() == [5, 50]
         assert whole.waiting_s.tolist() == [0, 40]
-        assert whole.transfer_s.tolist() == [5, 10]
+        assert whole.moving_s.tolist() == [5, 10]
         kept = Statistics(store)
         early, late = kept.ranges([(0, 30), (30, 100)], replay=True)
         assert early.replayed.waiting_s.tolist() == [0, 20]

@@ -294,7 +294,7 @@ def run(capsys, *words):
 
 
 def test_command_says_what_the_contract_names(capsys):
-    code, out, _ = run(capsys, SURROGATE, "--functions", "1/p,1/sqrt(p)", "--joint", "--json")
+    code, out, _ = run(capsys, SURROGATE, "--functions", "1/p,1/sqrt(p)", "--response", "t'", "--json")
     found = json.loads(out)
     assert code == 0
     wanted = (
@@ -345,7 +345,7 @@ def test_command_refuses_in_one_sentence(capsys, tmp_path):
 def test_real_table_from_the_command(capsys):
     code, out, _ = run(
         capsys, SHARED / "ukhpc_scaling.csv", "--systems", SHARED / "ukhpc_systems.csv",
-        "--functions", "1/p,1", "--json",
+        "--functions", "1/p,1", "--response", "t'", "--json",
     )  # fmt: skip
     assert code == 0
     assert json.loads(out)["sse"] == pytest.approx(5.0028, abs=1e-4)

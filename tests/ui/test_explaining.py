@@ -9,6 +9,7 @@ from PySide6.QtCore import QModelIndex, QPointF, Qt, QUrl
 from PySide6.QtGui import QGuiApplication
 
 from desktop import resources
+from desktop.core.accounts import Account
 from desktop.data.opening import open_trace
 from desktop.data.statistics import Statistics
 from desktop.ui.frame import Frame
@@ -71,7 +72,10 @@ def test_statistics_agree_with_the_store_and_follow_n(qtbot, window, sample):
         settled(qtbot, window, "statistics")
         found = window.workbench.snapshot.explained
         assert [scope.label for scope in found.scopes] == ["Whole run", *(f"Phase {k + 1}" for k in range(n))]
-        assert panel.model.columnCount() == n + 2 and panel.model.rowCount() == len(METRICS)
+        assert panel.model.columnCount() == n + 2
+        accounts = {one for stats in found.stats for one, _ in stats.account_parts()}
+        plain = [metric for metric in METRICS if not metric.name.endswith("_account_part")]
+        assert panel.model.rowCount() == len(plain) + len(accounts - {Account.COMPUTING})
     with open_trace(sample) as store:
         ranges = [(scope.start_s, scope.end_s) for scope in found.scopes]
         for mine, theirs in zip(found.stats, Statistics(store).ranges(ranges), strict=True):
@@ -157,14 +161,31 @@ def test_what_changed_is_said_for_every_break_and_a_click_selects(qtbot, window)
     assert panel.text.toPlainText().startswith("Break 3 at")
 
 
-def test_what_takes_a_pass_is_computed_when_asked_for(qtbot, window):
-    settled(qtbot, window, "statistics")
+def test_what_takes_a_pass_is_computed_without_being_asked_for(qtbot, window):
+    """Serialisation, transfer, waits and accounts of the run and all phases, after what takes none."""
+    seen = []
+    window.workbench.subscribe(lambda _, new: seen.append(new.explained.replayed))
+    window.show_panel("statistics")
     panel = window.panel("statistics")
-    assert window.workbench.snapshot.explained.stats[0].replayed is None
-    qtbot.mouseClick(panel.replay, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: window.workbench.snapshot.explained.replayed, timeout=TIMEOUT)
-    stats = window.workbench.snapshot.explained.stats[0]
-    assert stats.replayed is not None and not panel.replay.isEnabled()
+    assert seen[0] is False
+    found = window.workbench.snapshot.explained
+    stats = found.stats[0]
+    assert all(one.replayed is not None and one.accounts is not None for one in found.stats)
+    rows = {panel.model.index(k, 0).data(): k for k in range(panel.model.rowCount())}
+    assert panel.model.index(rows["Absent"], 1).data() == "1.0 %" and "Wait at scan" not in rows
+    panel.picture.setCurrentIndex(panel.picture.findData("accounts"))
+    panel.picture.activated.emit(panel.picture.currentIndex())
+    assert "Late sender" in panel.chart.content.y.categories
+    # Others phases cost no other pass.
+    kept = found.causality
+    window.workbench.set_n(4)
+    qtbot.waitUntil(
+        lambda: len(window.workbench.snapshot.explained.stats) == 5 and not window.workbench.busy,
+        timeout=TIMEOUT,
+    )
+    now = window.workbench.snapshot.explained
+    assert now.replayed and now.causality is kept
     # Serialisation times transfer is communication efficiency (POP).
     if stats.transfer_efficiency is not None:
         product = stats.serialisation_efficiency * stats.transfer_efficiency

@@ -33,6 +33,7 @@ from desktop.ui.plots.chart import Chart
 from desktop.ui.settings import Settings
 from desktop.ui.theme import DARK, LIGHT
 from desktop.ui.trace_page import TracePage
+from desktop.workbench.model import KeptTable, ModelSettings
 from tests.inline import Inline
 from tests.ui.scene import alone
 
@@ -63,7 +64,8 @@ def delete(window: QWidget) -> None:
 
 @pytest.fixture
 def opened(window: ModelPage) -> ModelPage:
-    window.open_path(example_table())
+    """As the paper has it: t', 1/p + 1/sqrt(p)."""
+    window.bench.open_kept(KeptTable(example_table(), settings=ModelSettings()))
     assert window.bench.snapshot.problem == ""
     return window
 
@@ -125,7 +127,11 @@ def test_the_start_says_what_to_do_and_the_example_opens(qtbot: QtBot, window: M
     texts["Open the bundled example"].click()
     assert window.measured.isVisible() and window.measured.model().rowCount() == 116
     assert window.windowTitle().startswith("npb_class_a_constructed.csv")
-    for part in ("N = 116", "14 parameters", "130.276", "0.99065", "0.93283", "F(18, 84) = 6.94", "Note:"):
+    for part in ("N = 116", "14 parameters", "by AICc: 1/p + 1/sqrt(p), fitted to log t'", "Next: 1/p + 1"):
+        assert part.replace("'", "&#x27;") in window.summary.text(), part
+    assert window.settings_pane.best.isChecked()
+    window.settings_pane.response.setCurrentIndex(window.settings_pane.response.findData("t'"))
+    for part in ("130.276", "0.99065", "0.93283", "F(18, 84) = 6.94", "the form is lacking", "Note:"):
         assert part in window.summary.text(), part
     assert column(window.tables.parameters, "Value")[1] == "0.3706"
     assert window.settings.recent == [example_table()]
@@ -388,7 +394,12 @@ def test_functions_are_chosen_and_the_last_one_stays(opened: ModelPage) -> None:
     boxes["1"].click()
     boxes["1/p"].click()
     assert fit_of(opened).functions == ("1/p",) and boxes["1/p"].isChecked()
-    assert opened.actions_by_id["undo"].text() == "Undo fit 1/p"
+    assert opened.actions_by_id["undo"].text() == "Undo fit 1/p" and not opened.settings_pane.best.isChecked()
+    opened.settings_pane.best.click()
+    assert opened.bench.snapshot.project.settings.functions == ()
+    assert [text for text, box in boxes.items() if box.isChecked()] == ["1/p", "1/sqrt(p)"]
+    opened.settings_pane.best.click()
+    assert opened.bench.snapshot.project.settings.functions == ("1/p", "1/sqrt(p)")
 
 
 def test_a_function_of_ones_own_and_its_error(qtbot: QtBot, opened: ModelPage) -> None:
@@ -519,7 +530,7 @@ def test_answers_in_words_follow_cell_and_p(opened: ModelPage) -> None:
     text = child(opened, QTextBrowser, "answers").toPlainText()
     assert "How long does BT on IBM SP2 take on 256 processors?" in text
     assert "Outside the measured p, 1 to 144" in text and "95 % probability" in text
-    assert "SP from p = 30" in text and "SP stops first" in text
+    assert "SP from p = 30 (95 %:" in text and "SP stops first" in text
     opened.plots.system.setCurrentText("Cray T3D")
     opened.plots.p.setValue(100)
     text = opened.tables.answers.toPlainText()

@@ -201,6 +201,36 @@ def test_every_model_is_fitted_and_the_shown_fit_is_the_right_one(qtbot: QtBot, 
         assert float(shown.split()[0]) == pytest.approx(fit.epsilon, rel=1e-3)
 
 
+def test_a_period_is_searched_or_typed(qtbot: QtBot, opened: TracePage) -> None:
+    panel, workbench = opened.panel("phases"), opened.workbench
+    assert panel.seconds.isHidden()
+    trigger(opened, "model_periodic")
+    settle(qtbot, opened)
+    run = workbench.snapshot.run
+    assert run is not None
+    searched = phases.basis_of(run.curve, "periodic")
+    assert workbench.snapshot.fit.basis == searched
+    assert not panel.seconds.isHidden() and panel.seconds.text() == quantity(searched.seconds, "s", 5)
+    typed = quantity(2 * searched.seconds, "s", 5)
+    panel.seconds.selectAll()
+    qtbot.keyClicks(panel.seconds, typed)
+    qtbot.keyClick(panel.seconds, Qt.Key.Key_Return)
+    settle(qtbot, opened)
+    fit = workbench.snapshot.fit
+    assert fit.basis.seconds == pytest.approx(2 * searched.seconds, rel=1e-4)
+    assert fit.epsilon == pytest.approx(phases.fit(run.curve, fit.n, "periodic", basis=fit.basis).epsilon)
+    trigger(opened, "undo")
+    settle(qtbot, opened)
+    assert workbench.snapshot.fit.basis == searched
+    assert panel.seconds.text() == quantity(searched.seconds, "s", 5)
+    qtbot.keyClicks(panel.seconds, "soon")
+    qtbot.keyClick(panel.seconds, Qt.Key.Key_Return)
+    assert panel.seconds.text() == quantity(searched.seconds, "s", 5)
+    trigger(opened, "model_mixed")
+    settle(qtbot, opened)
+    assert panel.seconds.isHidden()
+
+
 def test_a_sweep_of_the_wheel_is_one_undo_step(qtbot: QtBot, opened: TracePage) -> None:
     first = shown_n(opened)
     for _ in range(3):

@@ -35,7 +35,7 @@ from desktop.workbench.model import (
 from desktop.workbench.workbench import Workbench
 from tests.inline import Inline
 
-LANES = ("store", "fit", "sweep", "statistics")
+LANES = ("store", "fit", "sweep", "statistics", "waiting")
 
 
 @pytest.fixture(autouse=True)

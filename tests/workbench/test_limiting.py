@@ -32,7 +32,7 @@ from desktop.workbench.workbench import Workbench
 from tests.data_layer import archives
 from tests.inline import Inline
 
-LANES = ("store", "fit", "sweep", "statistics")
+LANES = ("store", "fit", "sweep", "statistics", "waiting")
 WHOLE = (0.0, 100.0)
 #: Parts of the run: its start, its middle, its end, and nearly all of it.
 PARTS = ((0.0, 0.1), (0.31, 0.64), (0.9, 1.0), (0.01, 0.99))
@@ -110,7 +110,7 @@ def bench(trace: Path) -> Iterator[Workbench]:
     made = Workbench(executors={name: Inline() for name in LANES})
     made.settle = 0.0
     made.open(trace)
-    made.watch("a panel", frozenset({"ranges", "calls", "replay"}))
+    made.watch("a panel", frozenset({"ranges", "calls", "accounts"}))
     assert made.snapshot.problem is None
     yield made
     made.close()

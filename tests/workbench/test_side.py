@@ -21,7 +21,7 @@ from desktop.workbench.workbench import Workbench
 from tests.inline import Inline
 
 SPT = Path(__file__).parent.parent / "data" / "spt"
-LANES = ("store", "fit", "sweep", "statistics", "files", "plan", "run", "analyse", "trace", "more")
+LANES = ("store", "fit", "sweep", "statistics", "waiting", "files", "plan", "run", "analyse", "trace", "more")
 TABLE = "code,system,p,time\nLU,a,1,10\nLU,a,2,6\nLU,a,4,4\n"
 
 

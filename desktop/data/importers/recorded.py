@@ -497,4 +497,4 @@ def _sorted_part(
     return block[:cut], begin[:cut], end[:cut], True
 
 
-IMPORTER = Importer("recorded", "recorded by Phasewright", "1", detect, read, files)
+IMPORTER = Importer("recorded", "recorded by Phasewright", "1", detect, read, files, folders=True)

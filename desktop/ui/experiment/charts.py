@@ -12,7 +12,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from desktop.core.effect_limits import t_limit
 from desktop.core.effects import Dose, Effect, Effects
+from desktop.core.response_power import Powers
 from desktop.core.units import digits
 from desktop.data.chart import MARKS, Axis, Content, Series
 from desktop.workbench.comparing import Scaled
@@ -103,18 +105,9 @@ def _line_error(found: Effects) -> float:
 
 def limit_of(found: Effects) -> float:
     """Size above which an effect is marked; NaN if nothing marks any."""
-    from scipy.special import stdtrit
-
-    lenth = found.lenth
-    if "simultaneous" in found.threshold:
-        return lenth.sme if lenth else math.nan
-    if "Lenth" in found.threshold:
-        return lenth.me if lenth else math.nan
-    se = _line_error(found) if found.error != "none" else math.nan
-    if found.threshold[:1] in "23" and "standard" in found.threshold:
-        return float(found.threshold[0]) * se
-    df = next((e.df for e in found.effects if math.isfinite(e.df)), math.nan)
-    return float(stdtrit(df, 0.975)) * se if math.isfinite(df) else math.nan
+    if found.limit.kind.startswith("lenth"):
+        return found.limit.value * found.lenth.pse if found.lenth else math.nan
+    return found.limit.value * _line_error(found)
 
 
 def pareto(
@@ -143,7 +136,7 @@ def pareto(
     limits = []
     limit = limit_of(found)
     if math.isfinite(limit):
-        limits.append((limit * scale, "limit"))
+        limits.append((limit * scale, f"limit, {100 * found.limit.level:.2g} %"))
     categories = tuple(effects[k].term for k in order)
     return Content(
         Axis(title, zero=True), Axis("", categories=categories), tuple(series), tuple(limits),
@@ -153,16 +146,15 @@ def pareto(
 
 def _cells(found: Effects, members: Sequence[int], levels: Sequence[float]) -> tuple[float, float]:
     """Mean response of the trials at these levels, and the half width of its 95 % interval."""
-    from scipy.special import stdtrit
-
     data = found.trials
     at = np.all([data.x[:, j] == v for j, v in zip(members, levels, strict=True)], axis=0)
     if not at.any():
         return math.nan, math.nan
     mean = float(data.y[at].mean())
-    if not (math.isfinite(found.variance) and found.df > 0):
+    # Of a transformed response the error is in another unit.
+    if not (math.isfinite(found.variance) and found.df > 0) or found.transform != 1:
         return mean, math.nan
-    return mean, float(stdtrit(found.df, 0.975)) * math.sqrt(found.variance / int(at.sum()))
+    return mean, t_limit(found.df) * math.sqrt(found.variance / int(at.sum()))
 
 
 def main_effects(found: Effects | None, every: Effects | None, response: str, term: str) -> Content:
@@ -194,6 +186,22 @@ def main_effects(found: Effects | None, every: Effects | None, response: str, te
         Axis("factor", categories=factors), y, tuple(series), ((grand, "mean"),),
         selected=_selected(every, term),
     )  # fmt: skip
+
+
+def powers(found: Powers | None, power: float) -> Content:
+    """Profile likelihood of powers of the response, with the one that is used."""
+    x, y = Axis("power of the response (0: logarithm)"), Axis("log likelihood less the largest")
+    if found is None:
+        return Content(x, y, empty="Which power fits can be told from positive responses of more trials.")
+    near = found.likelihood >= -20
+    line = Series("line", found.powers[near], found.likelihood[near])
+    shown = sorted({power, found.power} & set(found.powers[near].tolist()))
+    at = np.array([int(np.argmin(np.abs(found.powers - v))) for v in shown], np.int64)
+    names = tuple("as analysed" if v == power else "fits best" for v in shown)
+    points = Series(
+        "points", found.powers[at], found.likelihood[at], names=names, labels=frozenset(range(len(shown)))
+    )
+    return Content(x, y, (line, points), ((-1.9207, "95 %"),))
 
 
 def interaction(found: Effects | None, a: str, b: str, response: str) -> Content:
@@ -229,7 +237,7 @@ def residuals(found: Effects | None, against: str, response: str) -> Content:
             Axis(against), y,
             empty="Every trial is explained by a term of its own. Run replicates, or leave terms out.",
         )  # fmt: skip
-    rest = found.trials.y - found.fitted
+    rest = found.transformed - found.fitted
     count = rest.size
     if against == RESIDUALS[1]:
         x = found.fitted
@@ -275,7 +283,7 @@ def over_delay(
     series: list[Series] = []
     for k, (name, dose) in enumerate((n, d) for n, d in found if n in shown):
         value, se = (dose.effect, dose.se) if whole else (dose.per_unit, dose.per_unit_se)
-        half = np.where(se > 0, 2 * se, 0.0)
+        half = np.where(se > 0, t_limit(math.inf) * se, 0.0)
         series.append(Series("line", dose.delay, value, colour=k, dashed=not dose.linear))
         words = tuple(
             f"{name} at {d:g}\neffect {digits(e)}, per unit {digits(u)}"
@@ -294,7 +302,7 @@ def over_scale(found: Sequence[Scaled], shown: Sequence[str], unit: str, why: st
     series: list[Series] = []
     for k, one in enumerate(s for s in found if s.term in shown):
         p, effect = np.array(one.p), np.array(one.effect)
-        half = np.nan_to_num(2 * np.array(one.se))
+        half = np.nan_to_num(t_limit(math.inf) * np.array(one.se))
         fine = np.geomspace(p.min(), p.max(), 60)
         series.append(
             Series("line", fine, one.fit.shared / fine + one.fit.serial, colour=k, dashed=k % 2 == 1)

@@ -13,6 +13,7 @@ from PySide6.QtWidgets import (
     QLabel,
     QTabWidget,
     QVBoxLayout,
+    QWidget,
 )
 
 from desktop.core.array_search import LevelMean
@@ -55,9 +56,8 @@ class CompareStep(Step):
         self.tables = FrameView("Tables to compare")
         self.tables.frames.edited.connect(self._edited)
         self.barriers = set_up(FrameView("Barrier pairs"), chosen=bench.select)
-        self.cost = set_up(QDoubleSpinBox(), range=(-1e9, 1e9), decimals=4)
-        self.cost.setAccessibleName("Effect of the artificial barrier itself")
-        self.cost.valueChanged.connect(lambda _: self._draw())
+        self.cost = self._cost(-1e9, "Effect of the artificial barrier itself")
+        self.cost_se = self._cost(0, "Standard error of the effect of the artificial barrier")
         self.barrier_said = quiet("")
         self.other = choice("Other version", [], lambda _: self._draw())
         self.versions = set_up(FrameView("Versions"), chosen=bench.select)
@@ -93,7 +93,10 @@ class CompareStep(Step):
         self.tabs = set_up(QTabWidget(), documentMode=True)
         self.tabs.addTab(
             stacked(
-                row(QLabel("Effect of the artificial barrier itself"), self.cost, None),
+                row(
+                    QLabel("Effect of the artificial barrier itself"), self.cost, QLabel("±"), self.cost_se,
+                    None,
+                ),
                 self.barrier_said, self.barriers, stretch=2,
             ),
             "Barriers",
@@ -130,22 +133,7 @@ class CompareStep(Step):
             ),
             "Array search",
         )  # fmt: skip
-        left = group(
-            "Tables",
-            quiet(
-                "Say with how many processors and which delay each was measured. The first line is what is "
-                "open here."
-            ),
-            self.tables,
-            row(
-                button(
-                    "Add table…", self._add, "Runs, effects, or the experiment.toml of another experiment"
-                ),
-                button("Remove", self._remove),
-                None,
-            ),
-        )
-        QVBoxLayout(self.content).addWidget(beside(left, self.tabs, 36))
+        QVBoxLayout(self.content).addWidget(beside(self._tables_group(), self.tabs, 36))
 
     # ---- showing
 
@@ -195,14 +183,33 @@ class CompareStep(Step):
         for chart in (self.over_p_chart, self.dose_chart, self.level_chart):
             chart.set_theme(theme)
 
+    def _tables_group(self) -> QWidget:
+        return group(
+            "Tables",
+            quiet(
+                "Say with how many processors and which delay each was measured. The first line is what is "
+                "open here."
+            ),
+            self.tables,
+            row(
+                button(
+                    "Add table…", self._add, "Runs, effects, or the experiment.toml of another experiment"
+                ),
+                button("Remove", self._remove),
+                None,
+            ),
+        )
+
+    def _cost(self, least: float, name: str) -> QDoubleSpinBox:
+        box = set_up(QDoubleSpinBox(), range=(least, 1e9), decimals=4, accessibleName=name)
+        box.valueChanged.connect(lambda _: self._draw())
+        return box
+
     def _here(self) -> Compared | None:
         new = self.bench.snapshot
         if new.effects is None:
             return None
-        return Compared(
-            new.name or "this", Path(), comparing.table_of(new.effects), new.effects.unperturbed, self.here_p,
-            self.here_delay,
-        )  # fmt: skip
+        return comparing.compared_of(new.name or "this", Path(), new.effects, self.here_p, self.here_delay)
 
     def _all(self) -> list[Compared]:
         here, new = self._here(), self.bench.snapshot
@@ -235,11 +242,12 @@ class CompareStep(Step):
             view.select_key(new.selected)
 
     def _draw_barriers(self, here: Compared | None) -> None:
-        found = comparing.barriers(here.effects, self.cost.value()) if here else ()
+        cost, cost_se = self.cost.value(), self.cost_se.value()
+        found = comparing.barriers(here.effects, cost, cost_se, here.df) if here else ()
         self.barrier_said.setText(
             "FB1 delays before a barrier, FB2 after it, behind a barrier of its own; the difference is what "
             "is waited there (NISTIR 5139, table 11). Look at its share as well as at its t. The artificial "
-            "barrier is not free: measure FB2 with a delay of 0 and type its effect."
+            "barrier is not free: measure FB2 with a delay of 0 and type its effect and standard error."
             if found
             else "Barrier pairs are factors called alike but for 1 and 2, such as FB1_x and FB2_x; there are "
             "none."
@@ -247,12 +255,18 @@ class CompareStep(Step):
         columns = (
             Column("Before"), Column("After"), Column("FB1"), Column("FB2"), Column("FB2 − FB1"),
             Column("SE", "Of the difference", significant=3), Column("t", significant=3),
-            Column("Share", "Difference of FB2", "%", 3),
+            Column("95 % from", "The difference", significant=3),
+            Column("to", "The difference", significant=3),
+            Column("Share", "Difference of FB2", "%", 3), Column("Share from", "With 95 %", "%", 3),
+            Column("Share to", "With 95 %", "%", 3),
         )  # fmt: skip
         rows = [
             TableRow(
-                (p.before, p.after, b.before, b.after, b.difference, b.se, b.t, 100 * b.share), p.after,
-                "strong" if abs(b.t) > 2 else "",
+                (
+                    p.before, p.after, b.before, b.after, b.difference, b.se, b.t, b.low, b.high,
+                    100 * b.share, 100 * b.share_low, 100 * b.share_high,
+                ),
+                p.after, "strong" if b.low > 0 or b.high < 0 else "",
             )
             for p in found
             for b in [p.barrier]
@@ -269,10 +283,14 @@ class CompareStep(Step):
         columns = (
             Column("Factor"), Column(here.name, "Percent of its unperturbed run", "% of base"),
             Column(other.name, "Percent of its unperturbed run", "% of base"),
-            Column("Change", "Points of percent", "points"),
+            Column("Change", "Points of percent", "points"), Column("95 % from", "The change", "points", 3),
+            Column("to", "The change", "points", 3),
         )  # fmt: skip
         try:
-            found = comparing.normalised(here.effects, here.unperturbed, other.effects, other.unperturbed)
+            shares = (here.shares, other.shares)
+            found = comparing.normalised(
+                here.effects, here.unperturbed, other.effects, other.unperturbed, shares
+            )
         except ValueError as error:
             self.version_said.setText(f"Versions cannot be compared: {error}.")
             found = ()
@@ -281,7 +299,13 @@ class CompareStep(Step):
                 "Full effects as percent of each version's own unperturbed run (NISTIR 5131, table 2-C), so "
                 "that versions of different speed can be compared."
             )
-        rows = [TableRow((n.term, n.first, n.second, n.change), n.term) for n in found]
+        rows = [
+            TableRow(
+                (n.term, n.first, n.second, n.change, n.low, n.high), n.term,
+                "strong" if n.low > 0 or n.high < 0 else "",
+            )
+            for n in found
+        ]  # fmt: skip
         self.versions.show_rows(columns, rows)
 
     def _draw_scaling(self) -> None:
@@ -290,6 +314,7 @@ class CompareStep(Step):
             Column("(A+B)/2"), Column("(B−A)/2", "Interaction with the scale"), Column("SE", significant=3),
             Column("(B−A)/(A+B)", "Scaling ratio", significant=3),
             Column("Exponent", "ln(B/A)/ln(p'/p): −1 shared, 0 serial, above 0 worse", significant=3),
+            Column("95 % from", "The exponent", significant=3), Column("to", "The exponent", significant=3),
         )  # fmt: skip
         try:
             found = comparing.two_scales(self._all())
@@ -304,9 +329,15 @@ class CompareStep(Step):
             f"perfectly has ratio {digits((p - q) / (p + q), 3)} and exponent −1 (NISTIR 5417, table 3)."
         )
         rows = [
-            TableRow((s.term, s.small, s.large, s.middle, s.interaction, s.se, s.ratio, s.exponent), s.term)
+            TableRow(
+                (
+                    s.term, s.small, s.large, s.middle, s.interaction, s.se, s.ratio, s.exponent,
+                    s.exponent_low, s.exponent_high,
+                ),
+                s.term,
+            )
             for s in found
-        ]
+        ]  # fmt: skip
         self.scaling.show_rows(columns, rows)
 
     def _draw_single(self, new: ExperimentSnapshot) -> None:
@@ -337,10 +368,9 @@ class CompareStep(Step):
             self.single.show_rows(columns, [])
             return
         self.verdict.setText(
-            f"<b>{t.verdict}</b>: {t.reason}. The factor scales if D is below zero by more than two standard "
-            "errors, that is, if its share of the run time falls (NISTIR 5417, table 4). Use wall "
-            "time: CPU time "
-            "counts waiting as work."
+            f"<b>{t.verdict}</b>: {t.reason}. The factor scales if D is below zero by more than "
+            f"{digits(t.limit, 3)} standard errors (5 % level), that is, if its share of the run time falls "
+            "(NISTIR 5417, table 4). Use wall time: CPU time counts waiting as work."
         )
         lines = (
             ("mean", t.mu, t.se, "μ"),
@@ -371,10 +401,18 @@ class CompareStep(Step):
         self.over_p.show_rows(
             (
                 Column("Effect"), Column("a", "Shared part, at one processor"), Column("SE a", significant=2),
-                Column("b", "Serial part"), Column("SE b", significant=2), Column("Slope", significant=3),
+                Column("± 95 % a", "a lies within this of it", significant=2),
+                Column("b", "Serial part"), Column("SE b", significant=2),
+                Column("± 95 % b", "b lies within this of it", significant=2), Column("Slope", significant=3),
             ),
             [
-                TableRow((s.term, f.shared, f.shared_se, f.serial, f.serial_se, f.slope), s.term)
+                TableRow(
+                    (
+                        s.term, f.shared, f.shared_se, f.shared_margin, f.serial, f.serial_se,
+                        f.serial_margin, f.slope,
+                    ),
+                    s.term,
+                )
                 for s in self._scaled
                 for f in [s.fit]
             ],
@@ -393,12 +431,14 @@ class CompareStep(Step):
             self._dose_why = f"This {error}. Add tables and say their delays."
             self.dose_said.setText(self._dose_why)
         self.doses.show_rows(
-            (Column("Effect"), Column("Linear"), Column("Per unit, smallest"), Column("Per unit, largest"),
+            (Column("Effect"), Column("Linear", "Not, where p is below 5 %"),
+             Column("p", "Chance of effects as far from proportion, if they are in it", significant=2),
+             Column("Per unit, smallest"), Column("Per unit, largest"),
              Column("Warning")),
             [
                 TableRow(
                     (
-                        name, "yes" if d.linear else "no", float(d.per_unit[0]), float(d.per_unit[-1]),
+                        name, "yes" if d.linear else "no", d.p, float(d.per_unit[0]), float(d.per_unit[-1]),
                         d.warning,
                     ),
                     name, "" if d.linear else "warning",

@@ -21,7 +21,7 @@ from PySide6.QtWidgets import (
 )
 
 from desktop.core.design import ARRAYS, MOST_RUNS, Design, Offer, roman, smallest_runs
-from desktop.core.effects import detectable
+from desktop.core.power import detectable
 from desktop.core.units import count, digits, quantity
 from desktop.data.experiment import Experiment, Factor, Plan
 from desktop.ui.experiment.parts import Step, button, choice, fill, form, line, quiet

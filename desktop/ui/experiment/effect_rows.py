@@ -23,6 +23,21 @@ METHODS = {
 }
 
 
+#: Of what a p is the chance, by the kind of limit.
+FAMILY = {
+    "t": "each effect by itself", "se": "each effect by itself", "lenth": "each effect by itself",
+    "lenth-simultaneous": "in any of all effects", "familywise": "in any of all effects",
+    "fdr": "adjusted to the share of none among the marked",
+    "selected": "in any of all effects, as terms were left out after a look at them", "none": "not known",
+}  # fmt: skip
+INTERVAL = "Between these the effect lies with 95 %, each by itself"
+SHARE = "Between these the share lies with 95 %; the noise of the unperturbed run counts as well"
+
+
+#: What stands in place of a rank.
+RANKLESS = {"slows": "", "helps": "helps", "not distinguishable from zero": "≈ 0", "no error estimate": "?"}
+
+
 def meaning(half: bool) -> str:
     if half:
         return "half the difference of the means with and without the delay, the model's coefficient"
@@ -45,19 +60,33 @@ def _title(shown: ExperimentSnapshot) -> tuple[str, float]:
     return word[:1].upper() + word[1:], 0.5 if shown.project.analysis.half else 1.0
 
 
+def _unit(shown: ExperimentSnapshot) -> str:
+    """Of the effects, which are of the transformed response."""
+    found = shown.effects
+    return "of ln" if found is not None and found.transform == 0 else shown.unit
+
+
 def effects(shown: ExperimentSnapshot) -> Rows:
     """Every term, those of the model with their errors. Keys are terms."""
     found, every = shown.effects, shown.every or shown.effects
     assert found is not None and every is not None
-    unit, (title, scale) = shown.unit, _title(shown)
+    unit, (title, scale) = _unit(shown), _title(shown)
     columns = (
         Column("In", "Whether the model has this term (Space or Del)", check=True),
         Column("Term"),
         Column(title, f"{title}: {meaning(shown.project.analysis.half)}", unit),
         Column("SE", f"Standard error from {METHODS[found.error]}", unit, 3),
         Column("t", "Over its standard error", significant=3),
-        Column("p", "Chance of as large a t without any effect", significant=2),
+        Column(
+            "p",
+            f"Chance of as large an effect where there is none, {FAMILY[found.limit.kind]}",
+            significant=2,
+        ),
+        Column("95 % from", INTERVAL, unit, 3),
+        Column("to", INTERVAL, unit, 3),
         Column("Share", "Full effect as percent of the unperturbed run", "% of base", 3),
+        Column("Share from", SHARE, "% of base", 3),
+        Column("Share to", SHARE, "% of base", 3),
         Column("Marked", f"Above {found.threshold}"),
         Column("Not told apart from", "Aliases up to two-factor interactions"),
     )
@@ -68,7 +97,9 @@ def effects(shown: ExperimentSnapshot) -> Rows:
         on = one.members in kept
         numbers = (e.value * scale, e.se * scale, e.t, e.p) if on else (e.value * scale, None, None, None)
         cells: tuple[Value, ...] = (
-            on, e.term, *numbers, found.percent(e), "★" if e.significant and on else "",
+            on, e.term, *numbers, *(sorted((e.low * scale, e.high * scale)) if on else (None, None)),
+            found.percent(e), *((e.share_low, e.share_high) if on else (None, None)),
+            "★" if e.significant and on else "",
             ", ".join(e.aliases),
         )  # fmt: skip
         tone = "strong" if e.significant and on else "" if on else "faint"
@@ -80,9 +111,9 @@ def rank(shown: ExperimentSnapshot) -> Rows:
     """Main effects, largest first, with where their factors are in the program. Keys are factors."""
     found: Effects | None = shown.effects
     assert found is not None
-    unit, (title, scale), factors = shown.unit, _title(shown), shown.factors
+    unit, (title, scale), factors = _unit(shown), _title(shown), shown.factors
     columns = (
-        Column("Rank", "Effects within one standard error share a rank; below zero there is none"),
+        Column("Rank", f"Effects above {found.threshold}; within one standard error they share a rank"),
         Column("Factor"),
         Column(title, "", unit),
         Column("±", "Standard error", unit, 3),
@@ -102,10 +133,11 @@ def rank(shown: ExperimentSnapshot) -> Rows:
         where: tuple[Value, ...] = (
             (place.file, place.line or None, place.routine, place.construct) if place else ("", None, "", "")
         )
-        rank: Value = str(line.rank) if line.rank else "helps"
+        rank: Value = str(line.rank) if line.rank else RANKLESS[line.verdict]
         cells: tuple[Value, ...] = (
             rank, e.term, e.value * scale, e.se * scale, e.t, line.percent, *where, ", ".join(e.aliases)
         )  # fmt: skip
-        tip = "" if line.rank else "A delay here makes the program faster: look for contention it relieves"
+        helps = "A delay here makes the program faster: look for contention it relieves"
+        tip = helps if line.verdict == "helps" else "" if line.rank else line.verdict.capitalize()
         rows.append(TableRow(cells, e.term, "strong" if e.significant else "", tip))
     return columns, rows

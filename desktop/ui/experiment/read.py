@@ -40,11 +40,27 @@ _ERRORS = (
     ("none", "none"),
 )
 _LIMITS = (
-    ("t quantile, 5 %", "t"),
+    ("5 % for each effect", "t"),
+    ("5 % for all together", "familywise"),
+    ("5 % of the marked (FDR)", "fdr"),
     ("2 standard errors", "2"),
     ("3 standard errors", "3"),
     ("Lenth margin", "lenth"),
     ("Lenth simultaneous", "lenth-simultaneous"),
+)
+_POWERS = (
+    ("as it is", "1"),
+    ("logarithm", "0"),
+    ("square root", "0.5"),
+    ("1 / square root", "-0.5"),
+    ("reciprocal", "-1"),
+    ("square", "2"),
+)
+_INNER = (
+    ("each trial", "each"),
+    ("median of repeats", "median"),
+    ("minimum of repeats", "minimum"),
+    ("mean of repeats", "mean"),
 )
 _SHOWN = (("full effects", "full"), ("half effects (coefficients)", "half"))
 
@@ -69,6 +85,14 @@ class ReadStep(Step):
         self.limit = choice(
             "Marked above", _LIMITS, lambda w: bench.set_analysis("change the limit", threshold=w)
         )
+        self.power = choice(
+            "Power of the response",
+            _POWERS,
+            lambda w: bench.set_analysis("transform the response", transform=float(w)),
+        )
+        self.inner = choice(
+            "Repeats in a replicate", _INNER, lambda w: bench.set_analysis("take repeats together", inner=w)
+        )
         self.blocks = QCheckBox("&Replicates are blocks")
         self.blocks.clicked.connect(lambda on: bench.set_analysis("change blocks", blocks=on))
         self.rows = choice("Only rows where", [], self._choose_rows)
@@ -86,6 +110,7 @@ class ReadStep(Step):
         self.interaction = Chart("Interaction plot")
         self.residuals = Chart("Residuals")
         self.cube = Chart("Cube plot", help_at="spt.md#4-read")
+        self.powers = Chart("Which power of the response fits", help_at="spt.md#4-read")
         for chart in (self.half_normal, self.pareto, self.main_effects):
             chart.clicked.connect(self._clicked)
         self.first = choice("First factor", [], lambda _: self._draw_pairs(bench.snapshot))
@@ -118,6 +143,7 @@ class ReadStep(Step):
         lower.addTab(
             stacked(row(QLabel("Against"), self.against, None), self.residuals, stretch=1), "Residuals"
         )
+        lower.addTab(self.powers, "Power")
         lower.addTab(stacked(self.predicted, scrolled(self._settings), stretch=1), "Prediction")
         lower.addTab(self.pinning, "In a trace")
         self.lower_plots = lower
@@ -127,7 +153,9 @@ class ReadStep(Step):
             plots.addWidget(part)
         left = stacked(tables, self.notes, stretch=0)
         layout = QVBoxLayout(self.content)
-        what = (self.response, self.rows_label, self.rows, QLabel("Show"), self.shown)
+        what = (
+            self.response, self.power, self.inner, self.rows_label, self.rows, QLabel("Show"), self.shown,
+        )  # fmt: skip
         layout.addLayout(row(QLabel("Response"), *what, None))
         layout.addLayout(
             row(QLabel("Error from"), self.error, QLabel("Mark above"), self.limit, self.blocks, None)
@@ -169,7 +197,7 @@ class ReadStep(Step):
     def set_theme(self, theme: Theme) -> None:
         for widget in (
             self.effects, self.rank, self.anova, self.half_normal, self.pareto, self.main_effects,
-            self.interaction, self.residuals, self.cube, self.pinning,
+            self.interaction, self.residuals, self.cube, self.powers, self.pinning,
         ):  # fmt: skip
             widget.set_theme(theme)
 
@@ -188,6 +216,10 @@ class ReadStep(Step):
         fill(self.shown, _SHOWN, "half" if analysis.half else "full")
         fill(self.error, _ERRORS, analysis.error or "")
         fill(self.limit, _LIMITS, analysis.threshold)
+        chosen = f"{analysis.transform:g}"
+        more = () if any(word == chosen for _, word in _POWERS) else ((f"power {chosen}", chosen),)
+        fill(self.power, [*_POWERS, *more], chosen)
+        fill(self.inner, _INNER, analysis.inner)
         self.blocks.setChecked(analysis.blocks)
 
     def _choose_rows(self, word: str) -> None:
@@ -239,7 +271,8 @@ class ReadStep(Step):
         )
 
     def _say(self, new: ExperimentSnapshot, found: Effects, word: str) -> None:
-        unit = f" {new.unit}" if new.unit else ""
+        plain = f" {new.unit}" if new.unit else ""
+        unit = plain if found.transform != 0 else " (of the logarithm)"
         base = "unperturbed run" if found.unperturbed_measured else "predicted unperturbed run"
         error = f" ± {digits(found.mean_se, 2)}" if math.isfinite(found.mean_se) else ""
         spread = ""
@@ -248,21 +281,24 @@ class ReadStep(Step):
         marked = sum(e.significant for e in found.effects)
         self.said.setText(
             f"Numbers are {word}s: {effect_rows.meaning(new.project.analysis.half)}. "
-            f"Mean {digits(found.mean)}{error}{unit}, {base} {digits(found.unperturbed)}{unit}, "
+            f"Mean {digits(found.mean)}{error}{unit}, {base} {digits(found.unperturbed)}{plain}, "
             f"{count(len(found.trials.y), 'trial')}. "
             f"Standard error from {effect_rows.METHODS[found.error]}{spread}; R² {digits(found.r2, 4)}. "
             f"{marked} of "
             f"{count(len(found.effects), 'term')} marked: above {found.threshold}."
         )
+        unit = unit if found.transform == 1 else " (transformed)"
         lines = []
         for s in found.suspects[:4]:
             lines.append(
                 f"Trial {s.label} does not fit the effects that stand out: {digits(s.value)}{unit}, expected "
-                f"{digits(s.expected)}{unit} (t = {digits(s.t, 3)}). Look at it before you believe small "
-                "effects."
+                f"{digits(s.expected)}{unit} (t = {digits(s.t, 3)}, beyond {digits(s.limit, 3)} in 5 % of "
+                "experiments without such a trial). Look at it before you believe small effects."
             )
         if len(found.suspects) > 4:
             lines.append(f"{len(found.suspects) - 4} more trials do not fit either.")
+        if new.powers is not None and new.powers.suggested not in (None, found.transform):
+            lines.append(f"{new.powers.text[:1].upper()}{new.powers.text[1:]} (chart Power).")
         lines += [f"{note[:1].upper()}{note[1:]}." for note in found.notes]
         if new.hierarchy:
             lines.append(f"{new.hierarchy[:1].upper()}{new.hierarchy[1:]}.")
@@ -285,6 +321,10 @@ class ReadStep(Step):
         )
         self._draw_pairs(new)
         self._draw_residuals(new)
+        self.powers.set_content(
+            charts.powers(new.powers, new.project.analysis.transform),
+            new.powers.text if new.powers is not None else "",
+        )
         self._predict(new)
 
     def _draw_pareto(self, new: ExperimentSnapshot) -> None:
@@ -341,12 +381,20 @@ class ReadStep(Step):
         levels = [float(combo.currentData()) for combo in self.setting.values()]
         if len(levels) != len(found.trials.factors):
             return
-        value, se = found.predict(levels)
+        at = found.predict(levels)
         unit = f" {new.unit}" if new.unit else ""
-        text = f"Predicted {new.response} at the setting below: {digits(value)}"
-        text += f" ± {digits(se, 2)}{unit} (standard error)" if math.isfinite(se) else unit
-        share = 100 * value / found.unperturbed if found.unperturbed else math.nan
-        self.predicted.setText(f"{text}, {digits(share, 4)} % of the unperturbed run.")
+        share = 100 * at.value / found.unperturbed if found.unperturbed else math.nan
+        text = (
+            f"Predicted {new.response} at the setting below: {digits(at.value)}{unit}, {digits(share, 4)} % "
+            "of the unperturbed run."
+        )
+        if math.isfinite(at.low) and math.isfinite(at.high):
+            text += f" With 95 % its mean lies from {digits(at.low)} to {digits(at.high)}{unit}"
+            trial = math.isfinite(at.new_low) and math.isfinite(at.new_high)
+            text += (
+                f", one new trial from {digits(at.new_low)} to {digits(at.new_high)}{unit}." if trial else "."
+            )
+        self.predicted.setText(text)
 
     # ---- choosing
 

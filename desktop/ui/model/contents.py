@@ -165,7 +165,7 @@ def residuals(shown: ModelSnapshot, against: Against) -> tuple[Content, str]:
     fit, selection = shown.fit, shown.selection
     if fit is None or selection is None:
         return _empty(), ""
-    from desktop.core.factor_answers import suspects
+    from desktop.core.factor_intervals import suspects
 
     data = fit.data
     at = np.flatnonzero(fit.used)
@@ -199,7 +199,7 @@ def quantiles(shown: ModelSnapshot) -> tuple[Content, str]:
     fit, selection = shown.fit, shown.selection
     if fit is None or selection is None:
         return _empty(), ""
-    from desktop.core.factor_answers import suspects
+    from desktop.core.factor_intervals import suspects
 
     x, y, at = results.normal_scores(fit)
     if not at.size:

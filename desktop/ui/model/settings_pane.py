@@ -20,12 +20,17 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from desktop.core.factor_answers import THE_SEVEN
+from desktop.core.factor_answers import THE_SEVEN, known_functions
 from desktop.ui.pages import fill_layout, set_up
 from desktop.workbench.modelling import ModelBench, ModelSnapshot
 
 _KINDS = {True: "All cells together", False: "Every cell by itself"}
-_RESPONSES = {"t'": "t' = t p r_peak / W", "t": "Time t", "log": "log t' (relative)"}
+_RESPONSES = {
+    "auto": "The best by AICc",
+    "t'": "t' = t p r_peak / W",
+    "t": "Time t",
+    "log": "log t' (relative)",
+}
 _REPEATS = {"points": "Points of their own", "median": "Their median", "minimum": "Their minimum"}
 _COLUMNS = 4
 
@@ -76,8 +81,11 @@ class SettingsPane(QWidget):
         layout = QVBoxLayout(self)
         layout.setContentsMargins(8, 6, 8, 4)
         layout.setSpacing(4)
+        self.best = QCheckBox("The best by AICc")
+        self.best.setToolTip("All pairs of the functions are compared; a choice of your own ends this")
+        self.best.clicked.connect(lambda on: bench.set_functions(() if on else self._fitted()))
         heading = QLabel("Functions of p that make up the time")
-        layout.addWidget(heading)
+        layout.addLayout(fill_layout(QHBoxLayout(), (heading, 1), self.best))
         layout.addLayout(self._grid)
         layout.addLayout(own)
         layout.addWidget(self.fault)
@@ -88,11 +96,14 @@ class SettingsPane(QWidget):
     def show_snapshot(self, old: ModelSnapshot, new: ModelSnapshot) -> None:
         settings = new.project.settings
         self._showing = True
-        for text in settings.functions:
+        functions = settings.functions or self._fitted()
+        self.best.setChecked(not settings.functions)
+        known = THE_SEVEN if new.selection is None else known_functions(new.selection.data)
+        for text in (*known, *functions):
             self._box(text)
         for text, box in tuple(self._boxes.items()):
-            box.setChecked(text in settings.functions)
-            if text not in THE_SEVEN and text not in settings.functions:
+            box.setChecked(text in functions)
+            if text not in known and text not in functions:
                 self._grid.removeWidget(self._boxes.pop(text))
                 box.deleteLater()
         names = () if new.fit is None else (*new.fit.data.systems, *new.fit.data.codes)
@@ -139,7 +150,12 @@ class SettingsPane(QWidget):
             return
         self.fault.hide()
         self.own.clear()
-        self._bench.set_functions([*self._bench.snapshot.project.settings.functions, text])
+        self._bench.set_functions([*self._fitted(), text])
+
+    def _fitted(self) -> tuple[str, ...]:
+        """What is chosen, or was found to be best."""
+        shown = self._bench.snapshot
+        return shown.project.settings.functions or (() if shown.fit is None else shown.fit.functions)
 
     def _choice(self, name: str, values: dict[Any, str], act: Callable[[Any], None]) -> QComboBox:
         box = set_up(QComboBox(), objectName=name.lower(), accessibleName=name)

@@ -39,6 +39,7 @@ def panels() -> tuple[PanelSpec, ...]:
             "profile",
             "messages",
             "changes",
+            "whatif",
             "iterations",
             "effects",
             "model",

@@ -147,7 +147,9 @@ class ModelPanel(SidePanel):
         said += results.warnings(shown.fit, shown.selection)
         if shown.fit is not None:
             out = 0 if shown.selection is None else len(shown.selection.excluded)
-            said.append(results.summary(shown.fit, shown.individual, None, out)[0])
+            said += results.summary(shown.fit, shown.individual, None, out, shown.choice)[
+                : 1 if shown.choice is None else 2
+            ]
         self.note.setText(" ".join(f"{text[:1].upper()}{text[1:].rstrip('.')}." for text in said))
         self.note.setVisible(bool(said))
 

@@ -13,6 +13,7 @@ from PySide6.QtWidgets import (
     QFrame,
     QGridLayout,
     QLabel,
+    QLineEdit,
     QPushButton,
     QScrollArea,
     QSizePolicy,
@@ -23,9 +24,9 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from desktop.core.labels import MODELS
+from desktop.core.labels import MODELS, OWN_BASIS
 from desktop.core.quantity import PROCESSORS
-from desktop.core.units import digits
+from desktop.core.units import digits, quantity, read_seconds
 from desktop.ui.actions import MODEL_TIPS
 from desktop.ui.guard import guarded
 from desktop.ui.mnemonics import rename
@@ -235,13 +236,45 @@ class PhasesPanel(QScrollArea):
             "allows it; without: by the curve alone, as in the published tables"
         )
         self.events.toggled.connect(lambda on: self._workbench.set_pure(not on))
+        self.seconds = QLineEdit()
+        self.seconds.setObjectName("seconds")
+        self.seconds.editingFinished.connect(self._seconds_typed)
+        self._seconds_label = set_up(QLabel("P&eriod"), buddy=self.seconds)
         self._controls = grid = QGridLayout()
         grid.addWidget(self._n_label, 0, 0)
         grid.addWidget(self.n, 0, 1)
         grid.addWidget(self.slider, 2, 0, 1, 3)
         grid.addWidget(model_label, 3, 0)
         grid.addWidget(self.model, 3, 1)
-        grid.addWidget(self.events, 5, 0, 1, 3)
+        grid.addWidget(self._seconds_label, 5, 0)
+        grid.addWidget(self.seconds, 5, 1, 1, 2)
+        grid.addWidget(self.events, 6, 0, 1, 3)
+
+    def _seconds_typed(self) -> None:
+        """Another period or time constant; nothing typed: as searched."""
+        if not self.seconds.isModified():
+            return
+        self.seconds.setModified(False)
+        text = self.seconds.text().strip()
+        wanted = read_seconds(text)
+        if wanted is not None or not text:
+            self._workbench.set_seconds(wanted)
+        self._show_seconds(self._workbench.snapshot)
+
+    def _show_seconds(self, new: Snapshot) -> None:
+        phases, fit = new.project.phases, new.fit
+        for widget in (self.seconds, self._seconds_label):
+            widget.setVisible(phases.model in OWN_BASIS)
+        period = phases.model == "periodic"
+        rename(self._seconds_label, "Period" if period else "Time constant")
+        if self.seconds.isModified() and self.seconds.hasFocus():
+            return
+        used = phases.seconds
+        if used is None and fit is not None and fit.basis is not None and fit.model == phases.model:
+            used = fit.basis.seconds
+        self.seconds.setText("" if used is None else quantity(used, "s", 5))
+        how = "as searched in the whole curve" if phases.seconds is None else "as typed; clear it to search"
+        self.seconds.setToolTip(f"{'Period' if period else 'Time constant'} of all phases, {how}")
 
     def _make_facts(self) -> None:
         self._facts = grid = QGridLayout()
@@ -349,6 +382,7 @@ class PhasesPanel(QScrollArea):
             self.slider.setRange(1, max(_SLIDER[budget], known))
         self.slider.setValue(phases.n)
         self.events.setChecked(not phases.pure)
+        self._show_seconds(new)
         del blockers
         rename(self._n_label, "Parameters" if budget else "Phases")
         weighted = phases.model == "mixed"

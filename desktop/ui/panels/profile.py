@@ -34,9 +34,23 @@ FLAT: tuple[Column, ...] = (
     Column("Exclusive", "Processor-seconds without what it calls", name="exclusive"),
     Column("Inclusive", "Processor-seconds with what it calls", name="inclusive"),
     Column("Calls", "Enters in the range", name="calls"),
+    Column("Waits", "Waiting for others in it, all processors together", name="waits"),
+    Column("Makes others wait", "Waiting, at any time, that delays in it caused", name="costs"),
+    Column("Critical path", "Part of the critical path of the run in it", name="path"),
     Column("Role", "What the trace says of it", name="role"),
     Column("Activity", "Class of the region", name="activity"),
 )
+#: Of `desktop.data.statistics.locations_frame`.
+LOCATIONS: tuple[Column, ...] = (
+    Column("Processor", "Its name in the trace", name="location"),
+    Column("Makes others wait", "Waiting, at any time, that its delays caused", name="costs"),
+    Column("Through others", "Of that, of those who waited for others that waited for it",
+           name="costs_through_others"),
+    Column("Waits", "Waiting for others", name="waits"),
+    Column("Passed on", "Of that, what whom it waited for had only passed on", name="waits_passed_on"),
+    Column("Critical path", "Part of the critical path of the run on it", name="path"),
+    Column("Computing", "In activities that the curve counts", name="computing"),
+)  # fmt: skip
 
 
 #: Call paths of marked regions that are selected at most.
@@ -60,6 +74,7 @@ class ProfilePanel(QWidget):
         self.kind = set_up(QComboBox(), accessibleName="Kind of profile")
         self.kind.addItem("Tree of calls", "tree")
         self.kind.addItem("Regions", "flat")
+        self.kind.addItem("Processors", "locations")
         self.kind.activated.connect(lambda _: self._fill())
         self.search = set_up(QLineEdit(), placeholderText="Region name", clearButtonEnabled=True)
         self.search.setAccessibleName("Search regions")
@@ -85,35 +100,42 @@ class ProfilePanel(QWidget):
         before, self._explained = self._explained, new.explained
         renamed = new.project.names != self._names
         self._names = new.project.names
-        if renamed or before.calls is not new.explained.calls or before.flat is not new.explained.flat:
+        if renamed or any(
+            getattr(before, name) is not getattr(new.explained, name) for name in ("calls", "flat", "stats")
+        ):
             self._fill()
         self._tell()
 
     def _fill(self) -> None:
-        tree = self.kind.currentData() == "tree"
-        rows: Sequence[Any] = self._explained.calls if tree else self._explained.flat
+        found, kind = self._explained, self.kind.currentData()
+        columns = {"tree": TREE, "flat": FLAT, "locations": LOCATIONS}[kind]
+        rows: Sequence[Any] = {"tree": found.calls, "flat": found.flat, "locations": found.stats}[kind]
         if rows:
-            from desktop.data.statistics import calls_frame, profile_frame
+            from desktop.data.statistics import calls_frame, locations_frame, profile_frame
 
-            frame, parents = (calls_frame if tree else profile_frame)(rows), None
-            if self._names:
-                frame["region"] = [self._names.get(name, name) for name in frame["region"]]
-            if tree:
+            parents = None
+            if kind == "locations":
+                frame = locations_frame(found.names, found.stats[found.focus])
+            else:
+                frame = (calls_frame if kind == "tree" else profile_frame)(rows)
+                if self._names:
+                    frame["region"] = [self._names.get(name, name) for name in frame["region"]]
+            if kind == "tree":
                 shown = frame["region"].where(~frame["folded"], frame["region"] + " (paths folded)")
                 frame["shown"] = shown
                 parents = frame.index.get_indexer(frame["parent"])
                 parents[frame["parent"] == frame["path"]] = -1
-            self.view.show_frame(frame, TREE if tree else FLAT, parents=parents)
+            self.view.show_frame(frame, columns, parents=parents)
         else:
-            self.view.show_frame(None, TREE if tree else FLAT)
-        self.view.setRootIsDecorated(tree)
+            self.view.show_frame(None, columns)
+        self.view.setRootIsDecorated(kind == "tree")
         self.view.expandToDepth(2)
         self._mark()
 
     def _mark(self) -> None:
         """Select the rows of the marked regions, the first of them in sight."""
         frame = self.view.frames.frame
-        if frame is None or not self._marked:
+        if frame is None or not self._marked or "region" not in frame:
             return
         wanted = {self._names.get(name, name) for name in self._marked}
         rows = [k for k, name in enumerate(frame["region"]) if name in wanted]
@@ -140,5 +162,5 @@ PANEL = PanelSpec(
     "bottom",
     ProfilePanel,
     "statistics.md#regions-and-calls",
-    frozenset({"ranges", "calls"}),
+    frozenset({"ranges", "calls", "accounts"}),
 )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from PySide6.QtCore import QEvent, QSize, Qt
@@ -14,11 +14,11 @@ from PySide6.QtWidgets import (
     QComboBox,
     QLabel,
     QLayout,
-    QPushButton,
     QSplitter,
     QWidget,
 )
 
+from desktop.core.labels import ACCOUNTS
 from desktop.core.units import common, digits, grouped, quantity, scaled
 from desktop.data.chart import Axis, Content, Series
 from desktop.ui.guard import guarded
@@ -28,6 +28,9 @@ from desktop.ui.plots.chart import Chart
 from desktop.ui.tables import Column, FrameView, RowMarks
 from desktop.workbench.explaining import Explained
 from desktop.workbench.workbench import Snapshot, Workbench
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 #: Bars of a chart at most; of more locations, groups of neighbours are drawn.
 _BARS = 400
@@ -71,18 +74,31 @@ METRICS: tuple[Metric, ...] = (
            "serialisation_efficiency", "%"),
     Metric("Transfer efficiency", "Duration on an ideal network over duration (POP)",
            "transfer_efficiency", "%"),
-    Metric("Computing", "Part of the processors' time", "computing_part", "%"),
-    Metric("Overhead", "Moving data, starting operations", "overhead_part", "%"),
-    Metric("Idle", "Waiting for somebody", "idle_part", "%"),
-    Metric("I/O", "Reading and writing files", "io_part", "%"),
-    Metric("Not measured", "Tracing was off or busy with itself", "unmeasured_part", "%"),
+    Metric("Activity: computing", "Part of the processors' time", "computing_part", "%"),
+    Metric("Activity: overhead", "Moving data, starting operations", "overhead_part", "%"),
+    Metric("Activity: idle", "Waiting for somebody", "idle_part", "%"),
+    Metric("Activity: I/O", "Reading and writing files", "io_part", "%"),
+    Metric("Activity: not measured", "Tracing was off or busy with itself", "unmeasured_part", "%"),
     Metric("Waiting", "Time of all processors together in communication in which a partner was late",
            "waiting", "unit"),
-    Metric("Transfer", "Time of all processors together in communication that is not waiting",
-           "transfer", "unit"),
+    Metric("Makes others wait", "Waiting of all processors, at any time, that delays in the range caused",
+           "costs", "unit"),
+    *(
+        Metric(title, f"{tip}: part of length × processors, of which all accounts are 100 %",
+               f"{name}_account_part", "%")
+        for name, (title, tip) in ACCOUNTS.items()
+        if name != "computing"  # which is the parallel efficiency
+    ),
     Metric("Messages sent", "Whose send is recorded in the range", "messages", "count"),
     Metric("Bytes sent", "In these messages", "bytes", "unit"),
 )  # fmt: skip
+
+
+def _shown_metrics(ranges: DataFrame) -> Iterator[Metric]:
+    """Those of `METRICS` that say something: no accounts in which no range spends any time."""
+    for metric in METRICS:
+        if not metric.name.endswith(("_account_part", "costs")) or (ranges[metric.name] > 0).any():
+            yield metric
 
 
 class StatisticsPanel(QWidget):
@@ -98,6 +114,7 @@ class StatisticsPanel(QWidget):
         self.picture = set_up(QComboBox(), accessibleName="Picture")
         self.picture.addItem("Concurrency", "concurrency")
         self.picture.addItem("Utilization of locations", "utilization")
+        self.picture.addItem("Accounts of time", "accounts")
         self.picture.activated.connect(lambda _: self._arrange())
         self.picture.activated.connect(lambda _: self._draw())
         self.scope = set_up(QComboBox(), accessibleName="Details of")
@@ -108,9 +125,6 @@ class StatisticsPanel(QWidget):
         ):
             self.scope.addItem(text, key)
         self.scope.activated.connect(lambda _: workbench.set_scope(self.scope.currentData()))
-        self.replay = QPushButton("&Transfer and waiting")
-        self.replay.setToolTip("Also what takes a pass over all messages: replay on an ideal network")
-        self.replay.clicked.connect(workbench.want_replay)
         self.note = set_up(QLabel(), wordWrap=True)
         self._explained = Explained()
         self.note.setMaximumHeight(2 * self.fontMetrics().lineSpacing() + 4)
@@ -119,7 +133,6 @@ class StatisticsPanel(QWidget):
             widget.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
             widget.setMinimumContentsLength(16)
             self._head.addWidget(widget, 1)
-        self._head.addWidget(self.replay)
         split = set_up(QSplitter(Qt.Orientation.Horizontal), childrenCollapsible=False)
         split.addWidget(self.table)
         split.addWidget(self.chart)
@@ -200,7 +213,6 @@ class StatisticsPanel(QWidget):
         if found.scopes:
             self.scope.setItemText(self.scope.findData("run"), found.scopes[0].label)
         self._fill_table(found)
-        self.replay.setEnabled(bool(found.stats) and not found.replayed)
         self.note.setText(found.problem or self._remark())
         for told in (self.note, self.scope):
             told.setToolTip(self.note.text())
@@ -217,8 +229,11 @@ class StatisticsPanel(QWidget):
         from desktop.data.statistics import statistics_frame
 
         ranges = statistics_frame([scope.label for scope in found.scopes], found.stats)
+        for name in ACCOUNTS:
+            whole = ranges["duration_s"] * ranges["processors"]
+            ranges[f"{name}_account_part"] = ranges[f"{name}_account"] / whole
         marked = self._marked_regions()
-        metrics = (*(metric for metric, _ in marked), *METRICS)
+        metrics = (*(metric for metric, _ in marked), *_shown_metrics(ranges))
         for metric, regions in marked:
             ranges[metric.name] = [float(stats.inclusive_s[regions].sum()) for stats in found.stats]
         values = ranges[[metric.name for metric in metrics]].T.set_axis(
@@ -259,6 +274,8 @@ class StatisticsPanel(QWidget):
             return why_empty(self._workbench.snapshot)
         stats = found.stats[found.focus]
         said = [stats.note]
+        if stats.replayed is None:
+            said.append(found.waits)
         if stats.replayed is not None:
             said += [stats.replayed.ideal_note, stats.replayed.waiting_note]
         if stats.is_processor.any():
@@ -289,7 +306,9 @@ class StatisticsPanel(QWidget):
             )
             return
         scope, stats = found.scopes[found.focus], found.stats[found.focus]
-        if self.picture.currentData() != "utilization":
+        if self.picture.currentData() == "accounts":
+            self.chart.set_content(*_accounts(scope.label, stats, found.waits))
+        elif self.picture.currentData() != "utilization":
             self.chart.set_content(*_concurrency(scope.label, stats))
         elif stats.is_processor.any():
             self.chart.set_content(*_utilization(scope.label, stats, found.names))
@@ -335,11 +354,32 @@ def _utilization(label: str, stats: Any, names: tuple[str, ...]) -> tuple[Conten
     return content, f"{label}: locations compute {values.min():.1f} to {values.max():.1f} % of the time."
 
 
+def _accounts(label: str, stats: Any, waits: str) -> tuple[Content, str]:
+    parts = stats.account_parts()
+    if not parts:
+        return Content(Axis(""), Axis(""), empty=waits or "This source knows its curve only."), ""
+    shown = [(ACCOUNTS[account.name.lower()], 100 * part) for account, part in reversed(parts)]
+    values = np.array([part for _, part in shown])
+    total = stats.duration_s * stats.processors
+    told = tuple(
+        f"{title}: {part:.2f} %, {quantity(part / 100 * total, 'proc·s')}. {meaning}"
+        for (title, meaning), part in shown
+    )
+    content = Content(
+        Axis("Processor time (%)", zero=True),
+        Axis("", categories=tuple(title for (title, _), _ in shown)),
+        (Series("bars", np.arange(values.size, dtype=float), values, label, "curve", names=told),),
+        horizontal_bars=True,
+    )
+    most = ", ".join(f"{title} {part:.1f} %" for (title, _), part in reversed(shown[-3:]))
+    return content, f"{label}: {most} of the processors' time."
+
+
 PANEL = PanelSpec(
     "statistics",
     "Statistics",
     "bottom",
     StatisticsPanel,
     "statistics.md#levels-and-efficiencies",
-    frozenset({"ranges"}),
+    frozenset({"ranges", "accounts"}),
 )

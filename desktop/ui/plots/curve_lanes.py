@@ -66,6 +66,22 @@ def draw_stack(
         raster.line(y, y, thickness, colour)
 
 
+def draw_predicted(raster: Raster, lane: LaneBox, series: SeriesData, thickness: int, theme: Theme) -> None:
+    """A line along the means, as far as there are values."""
+    axis = lane.low, lane.high, lane.log
+    c = series.columns
+    single = c.steps <= 2
+    # Out of sight where there is nothing.
+    mean = np.where(
+        series.seen_columns, raster.scale(np.nan_to_num(c.mean), *axis), 2.0 * raster.image.height()
+    )
+    enter, leave = (
+        np.where(single & series.seen_columns, raster.scale(np.nan_to_num(v), *axis), mean)
+        for v in (c.first, c.last)
+    )
+    raster.line(enter, leave, thickness, QColor(theme.selection))
+
+
 def draw_residual(
     raster: Raster, lane: LaneBox, left: Residual, m: TimeMap, theme: Theme, em: float, *, grid: bool = True
 ) -> None:

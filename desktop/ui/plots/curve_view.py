@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QMenu, QWidget
 
 from desktop.core.curve import StepCurve
 from desktop.core.envelope import Columns, envelope
-from desktop.core.pieces import breakpoints, polynomial, residual
+from desktop.core.pieces import breakpoints, fitted, residual
 from desktop.core.quantity import PROCESSORS
 from desktop.core.units import format_number, signed
 from desktop.data.chart import AxisChoice
@@ -58,6 +58,7 @@ from desktop.workbench.time_plots import (
 
 if TYPE_CHECKING:
     from desktop.core.phases import PhaseFit
+    from desktop.data.material import Predicted
 
 _MIDDLE = Qt.AlignmentFlag.AlignVCenter
 #: Heights, in lines of text, from which on the overview and the residual are shown.
@@ -131,6 +132,7 @@ class CurveView(TimePlot):
         self._legend = Legend()
         self._notes = NoteItems()
         self._doubt = ""
+        self._predicted: Predicted | None = None
         self._plot: PlotData | None = None  # what the pictures show
         self._described: LaneOf | None = None  # and the base of that of the curve
         self._build()
@@ -173,6 +175,11 @@ class CurveView(TimePlot):
             self._laid = ()
             self._redraw()
             self.dirty()
+
+    def set_predicted(self, predicted: Predicted | None) -> None:
+        """Draw the run with changes over it."""
+        self._predicted = predicted
+        self._redraw()
 
     def set_doubt(self, sentence: str) -> None:
         """Say at the curve how much of it may be wrong; "" if nothing of it is known to be."""
@@ -568,7 +575,11 @@ class CurveView(TimePlot):
             curve_lanes.draw_curve(sheet, lane, described.series[0].columns, thickness, self._theme)
         else:
             described = stack_lane(run, x, self._heights, self._shown, say)
-            curve_lanes.draw_stack(sheet, lane, described.series, thickness, self._theme)
+            stacked = [one for one in described.series if one.look == "stacked"]
+            curve_lanes.draw_stack(sheet, lane, stacked, thickness, self._theme)
+        for series in described.series:
+            if series.ink == "predicted":
+                curve_lanes.draw_predicted(sheet, lane, series, 2 * thickness, self._theme)
         self._described = described
         with QPainter(sheet.image) as painter:
             metrics = self.fontMetrics()
@@ -604,7 +615,8 @@ class CurveView(TimePlot):
             sheet = self._sheet(f"track {k}", box.rect, dpr)
             sheet.take(self._rasters[f"track base {k}"])
             lane, m = self._local(box)
-            fit_overlay.draw_boundaries(sheet.image, self._boundaries, m, [lane.rect], self._theme)
+            ink = QColor(self._theme.accent)
+            fit_overlay.draw_boundaries(sheet.image, self._boundaries, m, [lane.rect], ink)
             if self._fit is not None:
                 fit_overlay.draw_breaks(sheet.image, self._fit, m, [lane.rect], self._theme, ranges=True)
                 self._tint_phase(sheet.image, self._fit, m)
@@ -634,15 +646,15 @@ class CurveView(TimePlot):
         assert self._curve is not None
         return RunData(
             self._curve, self._stack, self._fit, self._locked, self._phase, self._notes.marks, self._limit,
-            self._doubt, self._levels, self._tracks,
+            self._doubt, self._levels, self._predicted, self._tracks,
         )  # fmt: skip
 
     def _state(self, residual: LaneOf | None) -> PlotData:
         """What the lanes state together."""
         run, say = self._run_shown(), words()
         assert self._described is not None and self._heights is not None
-        fitted = self._fit is not None and "computing" in self._shown
-        lane = replace(self._described, fitted=fitted)
+        fitting = self._fit is not None and "computing" in self._shown
+        lane = replace(self._described, fitted=fitting)
         legend = run_legend(run, say, exact=lane.exact, shown=self._shown)
         lanes = [lane, *([] if residual is None else [residual]), *self._track_lanes]
         axis = time_axis(self._nav.a, self._nav.b, say)
@@ -672,7 +684,11 @@ class CurveView(TimePlot):
         sheet = self._sheet("curve", self._main.rect, fine)
         sheet.take(self._rasters["base"])
         lane, m = self._local(self._main)
-        fit_overlay.draw_boundaries(sheet.image, self._boundaries, m, [lane.rect], t)
+        fit_overlay.draw_boundaries(sheet.image, self._boundaries, m, [lane.rect], QColor(t.accent))
+        if self._described is not None:
+            fit_overlay.draw_boundaries(
+                sheet.image, self._described.moved, m, [lane.rect], QColor(t.selection)
+            )
         if fit is not None:
             # Breaks and fit go at the pixels themselves, so between painters.
             fit_overlay.draw_breaks(sheet.image, fit, m, [lane.rect], t, ranges=True)
@@ -989,7 +1005,7 @@ class CurveView(TimePlot):
         phase, value = None, math.nan
         if self._fit is not None and self._fit.breaks[0] <= t <= self._fit.breaks[-1]:
             phase = self._phase_at(t)
-            value = float(polynomial(self._fit, np.array([phase]), np.array([t]))[0][0])
+            value = float(fitted(self._fit, np.array([phase]), np.array([t]))[0][0])
         return Reading(
             float(c.first[0]), float(c.mean[0]), float(c.minimum[0]), float(c.maximum[0]), phase, value
         )
@@ -1313,8 +1329,8 @@ class CurveView(TimePlot):
         if fit is not None:
             inside = np.searchsorted(fit.breaks[1:-1], (x[:-1] + x[1:]) / 2, side="right")
             ends = (
-                polynomial(fit, inside, x[:-1])[0],
-                polynomial(fit, inside, x[1:])[0],
+                fitted(fit, inside, x[:-1])[0],
+                fitted(fit, inside, x[1:])[0],
             )
             left = residual(env, fit, x, c).mean
             beyond = (x[:-1] >= fit.breaks[-1]) | (x[1:] <= fit.breaks[0])  # of a limited analysis

@@ -61,16 +61,17 @@ def draw_breaks(
 
 
 def draw_boundaries(
-    image: QImage, times: NDArray[np.float64], m: TimeMap, lanes: list[QRectF], theme: Theme
+    image: QImage, times: NDArray[np.float64], m: TimeMap, lanes: list[QRectF], colour: QColor
 ) -> None:
-    """Boundaries of iterations as vertical lines through `lanes`, the fainter the closer they stand."""
+    """Times (s, increasing) as vertical lines through `lanes`, the fainter the closer they stand: boundaries
+    of iterations, breaks of a predicted run."""
     if not times.size:
         return
     dpr = image.devicePixelRatio()
     width = round(m.width * dpr)
     first, last = np.searchsorted(times, (m.a, m.b))
     tint = Tint(width)
-    _lines(tint, (times[first:last] - m.a) / (m.b - m.a) * width, width, dpr, QColor(theme.accent))
+    _lines(tint, (times[first:last] - m.a) / (m.b - m.a) * width, width, dpr, colour)
     tint.over(image, round(m.left * dpr), lanes)
 
 

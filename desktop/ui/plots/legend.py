@@ -55,11 +55,13 @@ def samples(theme: Theme) -> dict[str, LegendItem]:
         "residual": LegendItem("", QColor(t.residual), sample="line"),
         "residual extremes": LegendItem("", mix(t.residual, ground, LEFT)),
         "rms": LegendItem("", QColor(t.fit), sample="line"),
+        "predicted": LegendItem("", QColor(t.selection), sample="line"),
         "message": LegendItem("", QColor(t.text), sample="line"),
         "density": LegendItem(
             "", mix(t.text, ground, LEAST_INK), sample="ramp", second=mix(t.text, ground, MOST_INK)
         ),
         "collective": LegendItem("", QColor(t.selection), sample="tick"),
+        "path": LegendItem("", QColor(t.fit), sample="line"),
     }
 
 

@@ -45,6 +45,7 @@ from desktop.workbench.time_plots import (
     class_legend,
     mark_legend,
     notes_in,
+    path_legend,
     row_title,
     shared_rows,
     sparse,
@@ -54,6 +55,7 @@ from desktop.workbench.time_plots import LaneData as LaneOf
 from desktop.workbench.time_plots import LegendData as EntryOf
 
 if TYPE_CHECKING:
+    from desktop.core.critical_path import PathLine
     from desktop.core.phases import PhaseFit
     from desktop.data.timeline import Tile, Timeline
 
@@ -71,6 +73,7 @@ class TimelineView(TimePlot):
     stackAsked = Signal(int, float)
     noteActivated = Signal(int)  # an annotation, by its place in the project
     noteAsked = Signal(int, float)  # a remark on a location at a time is wanted
+    pathWanted = Signal(bool)  # the critical path is to be shown, or not
     ordered = Signal()  # the user has put rows in an order of their own
 
     def __init__(self, tiles: Callable[[Callable[[], None]], Tiles], navigation: Navigation) -> None:
@@ -107,6 +110,8 @@ class TimelineView(TimePlot):
         self._marked_rows: frozenset[int] = frozenset()
         self._found: tuple[int, float, float] | None = None
         self._messages = MessageFilter()
+        self._path: PathLine | None = None
+        self._path_shown = False
         self._inked: tuple[tuple[TileMarks, str], QImage] | None = None
         self._notes = NoteItems()
         self._names: Mapping[str, str] = {}
@@ -173,6 +178,22 @@ class TimelineView(TimePlot):
         """What regions are called instead."""
         self._names = dict(names)
         self._redraw()
+
+    @property
+    def path_shown(self) -> bool:
+        """Whether the critical path is wanted; it is drawn when it is known."""
+        return self._path_shown
+
+    def show_path(self, shown: bool) -> None:
+        self._path_shown = shown
+        self._anew()
+
+    def set_path(self, path: PathLine | None) -> None:
+        """The critical path of the run, if it is known."""
+        if path is not self._path:
+            self._path = path
+            if self._path_shown:
+                self._anew()
 
     @property
     def message_filter(self) -> MessageFilter:
@@ -459,7 +480,7 @@ class TimelineView(TimePlot):
         self._sheet = sheet
         m = TimeMap(self._nav.a, self._nav.b, 0.0, plot.width())
         lanes = [QRectF(0, 0, plot.width(), plot.height())]
-        fit_overlay.draw_boundaries(sheet.image, self._boundaries, m, lanes, t)
+        fit_overlay.draw_boundaries(sheet.image, self._boundaries, m, lanes, QColor(t.accent))
         if fit is not None:
             if self._phase is not None and self._phase < fit.n:
                 span = float(fit.breaks[self._phase]), float(fit.breaks[self._phase + 1])
@@ -472,6 +493,7 @@ class TimelineView(TimePlot):
                 places = time_axis(m.a, m.b, words()).across(m.width, width).positions
                 scales.grid(painter, LaneBox(plot), t, [m.x(v) for v in places], [])
             self._paint_links(painter)
+            self._paint_path(painter)
             self._grey_outside(painter, [plot], self._map())
 
     @contextmanager
@@ -663,6 +685,8 @@ class TimelineView(TimePlot):
             names = [a for a in ACTIVITIES if self._rarity[_CODES.index(a)] > 0]
             inks = names
         found = class_legend(names, inks, say, by_region=self._by_region)
+        if self._path_shown and self._path is not None:
+            found += path_legend(say)
         marks = self._tiles.marks
         if marks is None:
             return found
@@ -683,6 +707,8 @@ class TimelineView(TimePlot):
         elif not self._messages.everything:
             shown = 0 if marks is None else marks.count
             notes.append("{} messages meet the filter".format(f"{shown:,}".replace(",", " ")))
+        if self._path_shown and self._path is None:
+            notes.append("the critical path is not known yet")
         if self._per > 1:
             notes.append(shared_rows(self._count, self._bands, say))
         return notes
@@ -720,6 +746,25 @@ class TimelineView(TimePlot):
                     x = m.x(c.begin_s)
                     ticks.append(QLineF(x, y, x, y + min(self._row_height, 5)))
             painter.drawLines(ticks)
+
+    def _paint_path(self, painter: QPainter) -> None:
+        """The critical path, one line through the rows; from afar, in which rows it is in each pixel."""
+        if not self._path_shown or self._path is None or self._rows is None or self._timeline is None:
+            return
+        m, plot, t = self._map(), self._plot, self._theme
+        places = np.array([self._rows.row_of(i) for i in range(len(self._timeline.store.locations))], float)
+        columns = max(1, round(plot.width()))
+        found, _ = self._path.lines(np.where(places < 0, np.nan, places + 0.5), m.a, m.b, columns)
+        x0, x1 = m.x(found[:, 0]).tolist(), m.x(found[:, 2]).tolist()
+        y0, y1 = ((plot.top() + (v - self._scroll) * self._row_height).tolist() for v in found.T[1::2])
+        lines = [QLineF(*ends) for ends in zip(x0, y0, x1, y1, strict=True)]
+        with saved(painter):
+            painter.setClipRect(plot)
+            for colour, width in ((t.background, 4.0), (t.fit, 2.0)):
+                pen = QPen(QColor(colour), width)
+                pen.setCapStyle(Qt.PenCapStyle.SquareCap)
+                painter.setPen(pen)
+                painter.drawLines(lines)
 
     def _paint_density(self, painter: QPainter, marks: TileMarks) -> None:
         """How many messages pass through each pixel, drawn for the view in which they were counted; while
@@ -1000,6 +1045,9 @@ class TimelineView(TimePlot):
         remark = menu.addAction("&Remark on this location…", lambda: self.noteAsked.emit(rows[0], t))
         remark.setEnabled(bool(rows))
         menu.addSeparator()
+        path = menu.addAction("Critical &path", lambda: self.pathWanted.emit(not self._path_shown))
+        path.setCheckable(True)
+        path.setChecked(self._path_shown)
         menu.addAction("&All rows in view", self.fit_rows)
         grouped = self._rows is not None and self._rows.grouped
         for text, opened in (

@@ -1,0 +1,115 @@
+"""``phasewright explain``: why the run is slow, in words: its causes and those of each phase."""
+
+from __future__ import annotations
+
+import argparse
+import textwrap
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from desktop.commands.asked import (
+    add_formats,
+    add_model,
+    add_span,
+    adder,
+    check_budget,
+    fit_as_asked,
+    open_as_asked,
+    settle,
+    structure_events,
+    utilization,
+    window_of,
+)
+from desktop.commands.terminal import outcome, print_doubt, print_json, terminal_progress
+from desktop.printing import printable
+
+if TYPE_CHECKING:
+    from desktop.core.root_causes import Explanation, Told
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of the command."""
+    adder(parser)("file FILE", type=Path)
+    add_model(parser, "phases (default: the suggested number; with budget: parameters)")
+    add_span(parser)
+    adder(parser)("--as-recorded", "do not repair contradicting clocks")
+    add_formats(parser, csv=False)
+
+
+def main(options: argparse.Namespace) -> int:
+    """JSON: ``source``, ``model``, ``n``, ``breaks_s``, ``in_doubt_s``, ``paragraph``, ``lost_s``
+    (processor-seconds), ``causes``, and ``phases`` with ``name``, ``start_s``, ``end_s``, ``sentence``,
+    ``lost_s``, ``causes``. A cause: ``key``, ``title``, ``sentence``, ``lost_s``, ``part`` (of what is lost
+    there), ``strength`` (of the evidence), ``seen`` (how often), ``region``, ``locations`` (ids, most first),
+    ``names``, ``phase`` (from 1; null: none), ``start_s``, ``end_s``."""
+    from desktop.core.phase_names import phase_names
+    from desktop.core.selection import search
+    from desktop.data.info import in_doubt
+    from desktop.data.presence import structure
+    from desktop.data.root_causes import explain
+    from desktop.data.statistics import Statistics
+
+    settle(options)
+    check_budget(options.phases.model, options.phases.n if options.project or options.n is not None else None)
+    with open_as_asked(options.trace) as store:
+        use = utilization(store, options)
+        curve = window_of(use.curve(), options)
+        known = structure_events(store, use, curve, options)
+        if options.project or options.n is not None:
+            model = fit_as_asked(curve, options, known)
+        else:
+            swept, suggestion = search(curve, options.phases.model, known=known)
+            model = suggestion.fit(curve, swept)
+        doings = structure(store, use).doings(curve)
+        names = phase_names(doings, model.breaks, options.kept.given_names, options.kept.names)
+        with terminal_progress() as progress:
+            breaks = model.breaks.tolist()
+            found = explain(Statistics(store), use, breaks, names, options.kept.names, progress)
+        if options.json:
+            ids = [location.id for location in store.locations]
+            told = {
+                **{name: getattr(model, name) for name in ("model", "n")},
+                "breaks_s": breaks,
+                "in_doubt_s": in_doubt(store),
+                "paragraph": found.paragraph,
+                "lost_s": found.lost_s,
+                "causes": [_plain(cause, ids) for cause in found.causes],
+                "phases": [
+                    {
+                        "name": name,
+                        **asdict(replace(phase, causes=())),
+                        "causes": [_plain(cause, ids) for cause in phase.causes],
+                    }
+                    for name, phase in zip(names, found.phases, strict=False)
+                ],
+            }
+            print_json({"source": store.source.name, **told})
+        else:
+            _print(found)
+            print_doubt(store)
+        return outcome(store)
+
+
+def _plain(cause: Told, ids: list[int]) -> dict[str, object]:
+    return {
+        **asdict(cause),
+        "locations": [ids[i] for i in cause.locations],
+        "phase": cause.phase + 1 if cause.phase >= 0 else None,
+    }
+
+
+def _print(found: Explanation) -> None:
+    """As a person reads it, within 100 columns."""
+    if not found.paragraph:
+        print("The source is a curve: of its processors nothing else is known.")
+        return
+    for text in (found.paragraph, *(phase.sentence for phase in found.phases)):
+        print(textwrap.fill(printable(text, 4000), 98))
+        print()
+    from desktop.core.root_causes import STRENGTH
+
+    said = {cause.strength for cause in found.causes}
+    for strength, meaning in STRENGTH.items():
+        if strength in said:
+            print(textwrap.fill(f"{strength} evidence: {meaning}", 98, subsequent_indent="  "))

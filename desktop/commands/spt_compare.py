@@ -1,0 +1,181 @@
+"""``phasewright spt barriers``, ``versions``, ``processors``, ``pin``: as step 5 and *In a trace* show."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from desktop.commands.terminal import picked, terminal_progress
+
+if TYPE_CHECKING:
+    from desktop.workbench.comparing import Compared
+
+Said = tuple[dict[str, Any], list[str]]
+
+
+def add_parts(part: Any) -> None:
+    """Their arguments. `part` makes one of a name, a function and a text."""
+    add = part("barriers", barriers, "what is waited at barriers: pairs FB1_x and FB2_x")
+    add("table TABLE", "runs, effects or an experiment", type=Path)
+    add("--response NAME")
+    add("--cost X", "effect of the artificial barrier itself, which is subtracted", type=float, default=0.0)
+
+    add = part("versions", versions, "effects of two versions of a program, each in percent of its own run")
+    add("table TABLE", "of one version: runs or an experiment", type=Path)
+    add("other OTHER", "of the other", type=Path)
+    add("--response NAME")
+
+    add = part("processors", processors, "how effects change over three or more numbers of processors")
+    add("tables P=TABLE", "number of processors and table; or a table that says them", nargs="+")
+    add("--response NAME")
+
+    add = part("pin", pin, "in which phases of a trace the factors run")
+    add("table TABLE", "an experiment, or runs", type=Path)
+    add("trace TRACE", "of the program", type=Path)
+    add("--region FACTOR=REGION", "where the names differ", action="append", default=[])
+
+
+def barriers(options: argparse.Namespace) -> Said:
+    """NISTIR 5139, table 11."""
+    from desktop.workbench import comparing
+
+    table = _one(options.table, options.response)
+    found = comparing.barriers(table.effects, options.cost)
+    if not found:
+        raise ValueError(f"{options.table.name} has no pair of factors such as FB1_x and FB2_x")
+    rows = [
+        {"before_factor": p.before, "after_factor": p.after}
+        | picked(p.barrier, "before after difference se t share")
+        for p in found
+    ]
+    lines = [
+        f"{'before':<14}{'after':<14}{'FB1':>11}{'FB2':>11}{'difference':>11}{'se':>10}{'t':>8}{'of FB2':>9}"
+    ]
+    lines += [
+        f"{p.before[:13]:<14}{p.after[:13]:<14}{b.before:>11.4g}{b.after:>11.4g}{b.difference:>11.4g}"
+        f"{b.se:>10.3g}{b.t:>8.2f}{100 * b.share:>8.1f}%"
+        for p in found
+        for b in [p.barrier]
+    ]
+    return {"barriers": rows, "cost": options.cost}, lines
+
+
+def versions(options: argparse.Namespace) -> Said:
+    """NISTIR 5131, table 2-C."""
+    from desktop.workbench.comparing import normalised
+
+    first, other = _one(options.table, options.response), _one(options.other, options.response)
+    found = normalised(first.effects, first.unperturbed, other.effects, other.unperturbed)
+    found = tuple(sorted(found, key=lambda n: -max(abs(n.first), abs(n.second), key=_known)))
+    rows = [picked(n, "term first second change") for n in found]
+    lines = [
+        f"percent of the unperturbed run of each ({first.unperturbed:.5g} and {other.unperturbed:.5g})",
+        f"{'factor':<20}{first.name[:12]:>13}{other.name[:12]:>13}{'change':>10}",
+    ]
+    lines += [f"{n.term[:19]:<20}{n.first:>12.1f}%{n.second:>12.1f}%{n.change:>+10.1f}" for n in found]
+    return {"first": first.name, "second": other.name, "effects": rows}, lines
+
+
+def processors(options: argparse.Namespace) -> Said:
+    """a/p + b (NISTIR 5139, tables 5 to 8)."""
+    from dataclasses import replace
+
+    from desktop.workbench.comparing import over_processors, tables_in
+
+    tables: list[Compared] = []
+    for word in options.tables:
+        p, equals, name = word.partition("=")
+        if not equals:
+            tables += tables_in(Path(word), options.response)
+            continue
+        try:
+            number = float(p)
+        except ValueError:
+            number = 0.0
+        if not (math.isfinite(number) and number > 0):
+            raise ValueError(f"{word!r} names no number of processors, write 8={name}")
+        tables.append(replace(_one(Path(name), options.response), processors=number))
+    found = sorted(over_processors(tables), key=lambda one: -abs(one.effect[-1]))
+    rows = [
+        picked(one, "term p effect se") | picked(one.fit, "shared shared_se serial serial_se slope")
+        for one in found
+    ]
+    lines = ["a/p + b: what is shared, and what does not shrink; slope of ln effect on ln p (-1 and 0)",
+             f"{'term':<18}" + "".join(f"{f'p = {p:g}':>11}" for p in found[0].p)
+             + f"{'a':>11}{'se':>9}{'b':>11}{'se':>9}{'slope':>8}"]  # fmt: skip
+    lines += [
+        f"{one.term[:17]:<18}" + "".join(f"{value:>11.4g}" for value in one.effect)
+        + f"{one.fit.shared:>11.4g}{one.fit.shared_se:>9.2g}{one.fit.serial:>11.4g}{one.fit.serial_se:>9.2g}"
+        f"{one.fit.slope:>8.3f}"
+        for one in found
+    ]  # fmt: skip
+    return {"effects": rows}, lines
+
+
+def pin(options: argparse.Namespace) -> Said:
+    """As *In a trace* shows it."""
+    from desktop.commands.asked import pairs
+    from desktop.data.experiment import read_experiment
+    from desktop.data.runs import is_runs, read_runs
+    from desktop.workbench.pinning import pin as opened
+
+    chosen = pairs(options.region, "FACTOR=REGION")
+    if is_runs(options.table):
+        routines = dict.fromkeys(read_runs(options.table).data.factors, "")
+    else:
+        routines = {f.name: f.routine for f in read_experiment(options.table).factors}
+    unknown = next((name for name in chosen if name not in routines), None)
+    if unknown is not None:
+        raise ValueError(f"there is no factor {unknown!r}; there are {', '.join(routines)}")
+    with terminal_progress() as progress:
+        pinned = opened(options.trace, progress)
+    missing = next((region for region in chosen.values() if region not in pinned.names), None)
+    if missing is not None:
+        raise ValueError(f"{options.trace.name} has no region {missing!r}")
+    rows, lines = (
+        [],
+        [f"{'factor':<18}{'region':<26}{'phase':>6}{'start':>10}{'end':>10}{'seconds':>11}{'own':>11}"],
+    )
+    for name, routine in routines.items():
+        region = chosen.get(name) or pinned.likely(routine or name)
+        phases = pinned.of(region) if region else ()
+        rows.append(
+            {
+                "factor": name,
+                "region": region or None,
+                "phases": [
+                    {
+                        "phase": one.phase + 1,
+                        "start_s": float(pinned.start_s[one.phase]),
+                        "end_s": float(pinned.end_s[one.phase]),
+                        "inclusive_s": one.inclusive_s,
+                        "exclusive_s": one.exclusive_s,
+                    }
+                    for one in phases
+                ],
+            }
+        )
+        if not phases:
+            lines.append(f"{name[:17]:<18}no region is called like it; say --region {name}=REGION")
+        for one in phases:
+            lines.append(
+                f"{name[:17]:<18}{region[:25]:<26}{one.phase + 1:>6}{pinned.start_s[one.phase]:>10.4g}"
+                f"{pinned.end_s[one.phase]:>10.4g}{one.inclusive_s:>11.4g}{one.exclusive_s:>11.4g}"
+            )
+    return {"trace": str(options.trace), "factors": rows}, lines
+
+
+def _one(path: Path, response: str | None) -> Compared:
+    """The only table of a file."""
+    from desktop.workbench.comparing import tables_in
+
+    tables = tables_in(path, response)
+    if len(tables) != 1:
+        raise ValueError(f"{path.name} holds {len(tables)} tables of effects, one is needed")
+    return tables[0]
+
+
+def _known(value: float) -> float:
+    return value if math.isfinite(value) else 0.0

@@ -1,0 +1,79 @@
+"""``phasewright spt confirm`` and the answer that stands above every table of effects."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from desktop.commands.asked import agree
+from desktop.commands.terminal import picked, terminal_progress
+
+if TYPE_CHECKING:
+    from desktop.core.effects import Effects
+    from desktop.data.answer import Answer
+    from desktop.data.experiment import Experiment
+
+Said = tuple[dict[str, Any], list[str]]
+
+
+def add_parts(part: Any) -> None:
+    """Its arguments. `part` makes one of a name, a function and a text."""
+    from desktop.data.confirm import RUNS
+
+    add = part(
+        "confirm", confirm, "runs with and without a delay in turn, and whether they agree with the effects"
+    )
+    add("experiment EXPERIMENT.toml", type=Path)
+    add("--factors NAMES", "at + (default: what the response depends on)", default="")
+    add("--runs N", f"of either setting (default {RUNS})", type=int, default=RUNS)
+    add("--response NAME")
+    add("--yes", "the commands have been read and may be run")
+
+
+def confirm(options: argparse.Namespace) -> Said:
+    """Make the runs and judge them."""
+    from desktop.core.effects import analyse
+    from desktop.data.confirm import CONFIRMATION, confirm_commands, run_confirmation, setting_of, told
+    from desktop.data.experiment import read_experiment, to_trials
+    from desktop.data.runner import Runner
+
+    if options.runs < 2:
+        raise ValueError("a verdict needs two runs of either setting")
+    experiment = read_experiment(options.experiment)
+    found = analyse(to_trials(experiment, options.response))
+    names = [name.strip() for name in options.factors.split(",") if name.strip()]
+    if not names:
+        names = list(answered(found, experiment, options.response).named[:1])
+        if not names:
+            raise ValueError("the effects name nothing to confirm; say --factors")
+    agree(options, experiment.folder, confirm_commands(experiment, setting_of(experiment, names)))
+    with terminal_progress() as progress:
+        one = run_confirmation(Runner(experiment), found, names, options.runs, options.response, progress)
+    response = next(r for r in experiment.responses if options.response in (None, r.name))
+    result = picked(
+        one,
+        "setting runs predicted predicted_se measured measured_se low high difference limit verdict reason",
+    )
+    print(f"the runs are in {experiment.folder / CONFIRMATION}", file=sys.stderr)
+    return result | {"response": response.name}, [told(one, response.unit or "")]
+
+
+def answered(found: Effects, experiment: Experiment, response: str | None = None, waiting: int = 0) -> Answer:
+    """Of an experiment, with what its delays take here."""
+    from desktop.core.delay import delay_unit_s
+    from desktop.data.answer import answer_of
+
+    unit = delay_unit_s() if experiment.program.build else float("nan")
+    return answer_of(experiment, found, response or experiment.responses[0].name, unit, waiting)
+
+
+def plain_answer(one: Answer) -> dict[str, Any]:
+    """As ``--json`` has it."""
+    return {
+        "text": one.text,
+        "depends_on": list(one.named),
+        "nothing_else_above": one.bound,
+        "next": one.next or None,
+    }

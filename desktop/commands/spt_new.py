@@ -1,0 +1,134 @@
+"""``phasewright spt new`` and ``spt places``: from a program as it is to an experiment."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from desktop.commands.asked import pairs
+from desktop.commands.terminal import picked, terminal_progress
+
+if TYPE_CHECKING:
+    from desktop.data.places import Spot
+
+Said = tuple[dict[str, Any], list[str]]
+
+
+def add_parts(part: Any) -> None:
+    """Their arguments. `part` makes one of a name, a function and a text."""
+    add = part("new", new, "an experiment on a program of your own: copied, delays written into the copy")
+    add("folder FOLDER", "of the experiment; it is made", nargs="?", type=Path)
+    add("--list", "name the templates")
+    add("--from TEMPLATE", "kind of the program (see --list)", dest="template")
+    add("--program PATH", "folder or source of your program (default: the template's example)", type=Path)
+    add("--places A,B,FILE:LINE", "routines, or lines of loops, to be delayed", default="")
+    add("--most N", "places, where none is named", type=int, default=0)
+    add("--trace TRACE", "of the program: places are taken by the time they have there", type=Path)
+    add("--offers", "list the places instead of making an experiment")
+    add("--build COMMAND", "builds it; {flags} for the compiler, {out} or --product", default="")
+    add("--product FILE", "what the build makes, where it cannot write to {out}", default="")
+    add("--run COMMAND", "runs it; {out} is the built program", default="")
+    add("--delay N", "units (Python: microseconds)", type=int, default=0)
+    add("--variable NAME=LOW,HIGH", "of the environment, a factor", action="append", default=[])
+
+    add = part("places", places, "find places in sources: prepared for a delay, or all that can be")
+    add("sources SOURCE", nargs="+", type=Path)
+    add("--call NAME", "what a place calls", default="spt_delay")
+    add("--offers", "routines and loops that a delay can be written to")
+    add("--trace TRACE", "of the program: with --offers, the hottest first", type=Path)
+
+
+def new(options: argparse.Namespace) -> Said:
+    """Make an experiment, or say what could be in it."""
+    from desktop.data.templates import MOST, TEMPLATES, Asked, new_experiment, offers_of
+
+    if options.list:
+        rows = [picked(one, "name text needs") for one in TEMPLATES.values()]
+        return {"templates": rows}, [
+            f"{one.name:<10}{one.text} (needs {', '.join(one.needs)})" for one in TEMPLATES.values()
+        ]
+    if options.template not in TEMPLATES:
+        raise ValueError(f"say --from with one of {', '.join(TEMPLATES)}")
+    variables: dict[str, tuple[str, str]] = {}
+    for name, values in pairs(options.variable, "NAME=LOW,HIGH").items():
+        low, comma, high = values.partition(",")
+        if not comma:
+            raise ValueError(f"{name}={values!r} names no two levels, write {name}=8,24")
+        variables[name] = (low, high)
+    asked = Asked(
+        options.template,
+        options.program,
+        tuple(word.strip() for word in options.places.split(",") if word.strip()),
+        options.most or MOST,
+        options.build,
+        options.product,
+        options.run,
+        options.delay,
+        _seconds(options.trace),
+        variables or None,
+    )
+    if options.offers:
+        return _told(offers_of(asked))
+    if options.folder is None:
+        raise ValueError("name the folder of the new experiment")
+    made = new_experiment(options.folder, asked)
+    rows = [
+        {"name": f.name, "minus": f.levels[0], "plus": f.levels[1]} | picked(f, "file line routine construct")
+        for f in made.factors
+    ]
+    result = {
+        "folder": str(made.folder), "description": str(made.folder / "experiment.toml"), "factors": rows,
+        "build": list(made.program.build), "run": list(made.program.run),
+        "runs": made.plan.runs, "replicates": made.plan.replicates,
+    }  # fmt: skip
+    lines = [f"{made.folder} holds the experiment; your program is as it was, its copy has the delays"]
+    lines += [f"{'factor':<20}{'-':<24}{'+':<34}place"]
+    lines += [
+        f"{row['name'][:19]:<20}{row['minus'][:23]:<24}{row['plus'][:33]:<34}"
+        f"{row['file'] and '{file}:{line}  {construct}'.format(**row)}".rstrip()
+        for row in rows
+    ]
+    lines += [f"{made.plan.runs} treatments, {made.plan.replicates} times each; the commands are in "
+              f"{result['description']}",
+              f"next: phasewright spt run {options.folder} --check, then --pilot for the size of the delay, "
+              "then without either"]  # fmt: skip
+    return result, lines
+
+
+def places(options: argparse.Namespace) -> Said:
+    """Factors that sources offer."""
+    from desktop.data.places import find_places, hottest, offered
+
+    names = [str(path) for path in options.sources]
+    if options.offers:
+        found_offers = offered(Path(), names)
+        seconds = _seconds(options.trace)
+        return _told(hottest(found_offers, seconds) if seconds else found_offers)
+    found = find_places(Path(), names, options.call)
+    rows = [picked(p, "name=macro file line routine construct") for p in found]
+    lines = [f"{'name':<16}{'place':<34}{'routine':<20}construct"]
+    lines += [f"{p.macro:<16}{f'{p.file}:{p.line}':<34}{p.routine:<20}{p.construct}" for p in found]
+    return {"factors": rows}, lines if rows else [f"no conditional block calls {options.call}"]
+
+
+def _told(offers: tuple[Spot, ...]) -> Said:
+    """Places that are not prepared yet."""
+    rows = [picked(one.place, "file line routine construct") | {"share": one.share} for one in offers]
+    lines = [f"{'place':<34}{'routine':<28}{'construct':<14}time of the trace"]
+    lines += [
+        f"{one.key:<34}{one.place.routine[:27]:<28}{one.place.construct:<14}"
+        f"{'' if one.share is None else f'{100 * one.share:.1f}%'}".rstrip()
+        for one in offers
+    ]
+    return {"places": rows}, lines if rows else ["the sources hold no routine that we can read"]
+
+
+def _seconds(trace: Path | None) -> dict[str, float] | None:
+    """Exclusive seconds of the regions of a trace."""
+    if trace is None:
+        return None
+    from desktop.workbench.pinning import region_seconds
+
+    with terminal_progress() as progress:
+        return region_seconds(trace, progress)

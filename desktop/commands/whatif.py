@@ -1,0 +1,214 @@
+"""``phasewright whatif``: how long a run would last on another network, or if it computed otherwise."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from desktop.commands.asked import (
+    add_formats,
+    add_model,
+    add_span,
+    adder,
+    check_budget,
+    fit_as_asked,
+    open_as_asked,
+    pairs,
+    settle,
+    structure_events,
+    utilization,
+    window_of,
+)
+from desktop.commands.terminal import column, outcome, print_doubt, show, terminal_progress
+from desktop.core.units import percent, quantity, signed
+from desktop.printing import printable
+
+if TYPE_CHECKING:
+    from desktop.core.curve import StepCurve
+    from desktop.core.landmarks import Landmarks
+    from desktop.core.phases import PhaseFit
+    from desktop.data.whatif import Changes, Help, Prediction
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of the command."""
+    add = adder(parser)
+    add("file FILE", type=Path)
+    network = adder(parser.add_argument_group("network", "one in place of the network as recorded"))
+    network("--ideal", "no latency, infinite bandwidth")
+    network("--latency S", "seconds to send or receive a message", type=float)
+    network("--bandwidth B/S", "bytes per second (else infinite)", type=float)
+    network("--eager BYTES", "larger messages are sent when they are expected (else none are)", type=float)
+    network("--buses N", "messages under way at a time (else any number)", type=int)
+    computing = adder(parser.add_argument_group("computing"))
+    several = {"action": "append", "default": []}
+    computing(
+        "--region --speed REGION=X", "a region is X times faster, without those inside of it", **several
+    )
+    computing("--longer REGION=S", "each call of a region computes S seconds longer", **several)
+    computing("--phase K=X", "phase K (from 1) is X times faster", **several)
+    computing("--balance K", "all processors compute equally long in phase K", type=int, **several)
+    computing("--slower --slow RANKS=X", "ranks, such as 3 or 0-7, are X times slower", **several)
+    computing("--no-wait WHAT", "nobody waits: messages, collectives, or an operation by name", **several)
+    add_model(parser, "phases (else: as suggested)")
+    add_span(parser)
+    add("--as-recorded", "do not repair contradicting clocks")
+    add_formats(parser, csv=True)
+
+
+def main(options: argparse.Namespace) -> int:
+    """JSON: ``source``, ``changes`` (in words), ``recorded_s``, ``predicted_s`` (null with a ``note``),
+    ``ideal_s``, ``estimated`` (``latency_s``, ``bandwidth``, ``messages``, or null), ``phases`` (``phase``,
+    ``name``, ``start_s``, ``end_s``, ``predicted_start_s``, ``predicted_end_s``, ``predicted_s``), and
+    ``would_help``, ranked: ``change``, ``saved_s``, ``share``, ``predicted_s``, ``assumption``."""
+    from desktop.core import machine
+    from desktop.data.whatif import Changes, Rerun, helps, largest_regions
+
+    settle(options)
+    check_budget(options.phases.model, options.n)
+    changes = _changes(options)
+    with open_as_asked(options.trace) as store:
+        use = utilization(store, options)
+        curve = window_of(use.curve(), options)
+        known = structure_events(store, use, curve, options)
+        fit = _fit(curve, options, known)
+        span = curve.start, curve.start + curve.duration
+        limit = None if curve is use.curve() else span
+        with terminal_progress() as progress:
+            program = Rerun(store, use, progress, limit=limit, breaks=fit.breaks[1:-1].tolist())
+            found = program.predict(changes, progress)
+            ideal = program.predict(Changes(network=machine.IDEAL), progress)
+            names = [f"phase {k}" for k in range(1, fit.n + 1)]
+            ranked = helps(program, names, largest_regions(store, use, span, progress), progress)
+        rows = _phases(fit, found, program.start_s)
+        known_network = program.estimate
+        result = {
+            "source": store.source.name,
+            "changes": changes.sentence,
+            "recorded_s": found.recorded_s,
+            "predicted_s": found.duration_s,
+            "ideal_s": ideal.duration_s,
+            "note": found.note,
+            "estimated": None if known_network is None else known_network._asdict(),
+            "phases": rows,
+            "would_help": [
+                {
+                    "change": one.title,
+                    "saved_s": one.saved_s,
+                    "share": one.share,
+                    "predicted_s": one.duration_s,
+                    "assumption": one.assumption,
+                }
+                for one in ranked
+            ],
+        }
+        show(options, result, lambda: rows, lambda: _lines(found, rows, ranked))
+        if not (options.json or options.csv):
+            print_doubt(store)
+        return outcome(store)
+
+
+def _changes(options: argparse.Namespace) -> Changes:
+    from desktop.core.machine import Machine
+    from desktop.data.whatif import Changes
+
+    network = None
+    if options.ideal or any(
+        value is not None for value in (options.latency, options.bandwidth, options.eager, options.buses)
+    ):
+        network = Machine(
+            options.latency or 0.0,
+            math.inf if options.bandwidth is None else options.bandwidth,
+            math.inf if options.eager is None else options.eager,
+            options.buses or 0,
+        )
+    return Changes(
+        network=network,
+        regions=tuple(_named(options.region, "REGION=X")),
+        longer=tuple(_named(options.longer, "REGION=S")),
+        phases=tuple((_phase(name), factor) for name, factor in _named(options.phase, "K=X")),
+        balanced=tuple(k - 1 for k in options.balance),
+        slower=tuple((*_ranks(name), factor) for name, factor in _named(options.slower, "RANKS=X")),
+        no_wait=tuple(options.no_wait),
+    )
+
+
+def _named(words: list[str], form: str) -> Iterator[tuple[str, float]]:
+    for word in words:
+        name, _, value = word.rpartition("=")  # names of regions may hold a =
+        try:
+            yield name or next(iter(pairs([word], form))), float(value)
+        except ValueError:
+            raise ValueError(f"{word!r} should read {form}") from None
+
+
+def _phase(text: str) -> int:
+    if not text.isdecimal() or not int(text):
+        raise ValueError(f"{text!r} is no number of a phase, they are counted from 1")
+    return int(text) - 1
+
+
+def _ranks(text: str) -> tuple[int, int]:
+    first, _, last = text.partition("-")
+    if not first.isdecimal() or not (last or first).isdecimal():
+        raise ValueError(f"{text!r} should be a rank or a range of ranks, such as 3 or 0-7")
+    return int(first), int(last or first)
+
+
+def _fit(curve: StepCurve, options: argparse.Namespace, known: Landmarks | None) -> PhaseFit:
+    """As asked for, else the phases that are suggested."""
+    if options.project or options.n is not None:
+        return fit_as_asked(curve, options, known)
+    from desktop.core.selection import search
+
+    swept, suggestion = search(curve, options.phases.model, known=known)
+    return suggestion.fit(curve, swept)
+
+
+def _phases(fit: PhaseFit, found: Prediction, start_s: float) -> list[dict[str, Any]]:
+    moved = [start_s, *found.breaks_s.tolist(), start_s + found.duration_s]
+    ends = fit.breaks.tolist()
+    if found.note:
+        moved = [math.nan] * len(ends)
+    return [
+        {
+            "phase": k + 1,
+            "name": fit.names[k] if fit.names else "",
+            "start_s": ends[k],
+            "end_s": ends[k + 1],
+            "predicted_start_s": moved[k],
+            "predicted_end_s": moved[k + 1],
+            "predicted_s": moved[k + 1] - moved[k],
+        }
+        for k in range(fit.n)
+    ]
+
+
+def _lines(found: Prediction, rows: list[dict[str, Any]], ranked: tuple[Help, ...]) -> Iterator[str]:
+    told = printable(found.changes.sentence) or "no change"
+    if found.note:
+        yield f"{told}: no prediction. {found.note}"
+        return
+    saved = f"{signed(100 * -found.saved_s / found.recorded_s, 3)} %"
+    lasts, lasted = quantity(found.duration_s, "s"), quantity(found.recorded_s, "s")
+    yield f"{told}: {lasts} instead of {lasted} ({saved})"
+    yield ""
+    yield f"{'phase':<8}{'start':>12}{'length':>12}{'predicted':>12}"
+    columns = [
+        column([row["start_s"] for row in rows]),
+        column([row["end_s"] - row["start_s"] for row in rows]),
+        column([row["predicted_s"] for row in rows]),
+    ]
+    for k, (start, length, predicted) in enumerate(zip(*columns, strict=True), 1):
+        yield f"{k:<8}{start:>11}s{length:>11}s{predicted:>11}s"
+    yield ""
+    yield "what would help most"
+    if not ranked:
+        yield "  none of the changes that are tried saves anything worth naming"
+    for one, saved in zip(ranked, column([one.saved_s for one in ranked]), strict=True):
+        yield f"  {saved:>10}s {percent(one.share, 1):>8}  {printable(one.title)}"
+        yield from textwrap.wrap(one.assumption, 92, initial_indent=" " * 24, subsequent_indent=" " * 24)

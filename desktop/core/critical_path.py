@@ -1,0 +1,204 @@
+"""The critical path of a run: the one chain of work and messages that decided how long it took.
+
+Source: D. Böhme, F. Wolf, B. R. de Supinski, M. Schulz, M. Geimer, "Scalable critical-path based performance
+analysis", IPDPS 2012, section III: from the end of the process that ended last backward in time; where the
+process has waited, the path goes on at whom it waited for, at the instant at which that one came. So it holds
+no waiting, and it is as long as the run. Its profile, and the imbalance
+of a region, what the path spends in it beyond the mean of all processes, are of section IV there.
+
+Slack is how much longer something could have taken without making the run longer, all else as it was: the
+total float of the critical path method (J. E. Kelley, "Critical-path planning and scheduling: mathematical
+basis", Operations Research 9, 1961), for programs B. P. Miller and J. K. Hollingsworth, "Slack: a new
+performance metric for parallel programs", 1994. It is 0 on the critical path. Beside it, a delay is taken up
+by the waiting that follows on the same location, and by messages that lie until they are received.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from desktop.core.delay_costs import WaitStates, backward
+from desktop.core.jit import kernel
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+class CriticalPath(NamedTuple):
+    """The pieces of a critical path in order of time, (n,) each: location, begin and end in ticks. Each
+    begins when the one before ends; where the location is another one, that one was waited for."""
+
+    location: Ints
+    begin: Ints
+    end: Ints
+
+
+def critical_path(waits: WaitStates, start: int, ends: Ints) -> CriticalPath:
+    """Of a run from tick `start` on whose locations end at `ends` (p,). Linear in the waits."""
+    if not ends.size:
+        return CriticalPath(*np.zeros((3, 0), np.int64))
+    _, rank = backward(waits, ends.size)
+    first = np.searchsorted(waits.location, np.arange(ends.size + 1))
+    out = np.empty((3, waits.location.size + 1), np.int64)
+    n = walk_back(first, waits.partner, waits.end, rank, start, int(ends.argmax()), int(ends.max()), out)
+    return CriticalPath(*out[:, :n][:, ::-1])
+
+
+class PathLine(NamedTuple):
+    """A critical path to be drawn: location (n,), begin and end (n,) in seconds, in order of time."""
+
+    location: Ints
+    begin: Floats
+    end: Floats
+
+    def lines(self, row: Floats, a: float, b: float, columns: int) -> tuple[Floats, bool]:
+        """What is seen of it between the times `a` and `b` in so many columns of pixels.
+
+        row : (p,) where each location is drawn, NaN where it is not.
+
+        Returns
+        -------
+        Lines (k, 4): from time and row to time and row. With more pieces than two a column: in each column
+        from the highest to the lowest row in which the path is there. And whether that is so.
+        """
+        first = int(np.searchsorted(self.end, a, side="right"))
+        last = int(np.searchsorted(self.begin, b))
+        if last <= first:
+            return np.empty((0, 4)), False
+        begin, end, rows = self.begin[first:last], self.end[first:last], row[self.location[first:last]]
+        if last - first <= 2 * columns:
+            along = np.stack([np.maximum(begin, a), rows, np.minimum(end, b), rows], axis=1)
+            over = np.stack([begin[1:], rows[:-1], begin[1:], rows[1:]], axis=1)
+            found = np.concatenate([along, over])
+            return found[np.isfinite(found).all(axis=1)], False
+        edges = np.linspace(a, b, columns + 1)
+        low = np.searchsorted(end, edges[:-1], side="right")
+        high = np.searchsorted(begin, edges[1:])
+        there = low < high
+        ends = np.stack([low[there], high[there]], axis=1).ravel()
+        top, bottom = (
+            least(np.append(np.where(np.isfinite(rows), rows, none), none), ends)[::2]
+            for least, none in ((np.minimum.reduceat, np.inf), (np.maximum.reduceat, -np.inf))
+        )
+        middle = 0.5 * (edges[:-1] + edges[1:])[there]
+        found = np.stack([middle, top, middle, bottom], axis=1)
+        return found[top <= bottom], True
+
+
+@kernel
+def walk_back(
+    first: Any, partner: Any, end: Any, rank: Any, start: int, location: int, time: int, out: Any
+) -> int:
+    """Pieces (3, n) from the last to the first; how many."""
+    n = 0
+    now = -1
+    while True:
+        a = first[location]
+        j = a + np.searchsorted(end[a : first[location + 1]], time, side="right") - 1
+        while j >= a and (partner[j] < 0 or rank[j] <= now):
+            j -= 1
+        begin = end[j] if j >= a else min(start, time)
+        if begin < time or j < a:
+            out[0, n], out[1, n], out[2, n] = location, begin, time
+            n += 1
+        if j < a:
+            return n
+        time, now = end[j], rank[j]
+        location = partner[j]
+
+
+@kernel
+def float_of(time: Any, first: Any, release: Any, since: Any, start: Any, source: Any, spare: Any) -> int:
+    """Slack of every node of the events of a run, backward along what depends on it.
+
+    Parameters
+    ----------
+    time, release, since : (n,) ticks of each node, by location and order; whether it is the end of a call's
+        waiting, and when that began (its own time where nothing was waited for).
+    first : (p + 1,) where those of each location begin; what stands behind them is of no location.
+    start, source : (n + 1,) and (edges,): on which nodes each one depends, beside that before it.
+    spare : (n,) slack; of the last node of each location what it ought to be, result.
+
+    Returns
+    -------
+    How many nodes depend on each other in a circle, or behind one; their slack is not known (`UNKNOWN`).
+    """
+    n = time.size
+    behind = np.zeros(n, np.int64)  # what depends on each and is not done
+    last = np.ones(n, np.bool_)
+    before = np.full(n, -1, np.int64)
+    for p in range(first.size - 1):
+        for i in range(first[p] + 1, first[p + 1]):
+            before[i] = i - 1
+            behind[i - 1] += 1
+            last[i - 1] = False
+    for i in range(source.size):
+        behind[source[i]] += 1
+    limit = np.full(n, UNKNOWN, np.int64)
+    for i in range(first[-1]):
+        if last[i]:
+            limit[i] = spare[i]
+    ready = np.empty(n, np.int64)
+    count = done = 0
+    for i in range(n):
+        if behind[i] == 0:
+            ready[count] = i
+            count += 1
+    while count:
+        count -= 1
+        i = ready[count]
+        done += 1
+        spare[i] = limit[i]
+        j = before[i]
+        if j >= 0:
+            gained = 0
+            if release[i]:
+                gained = max(0, time[i] - max(since[i], time[j]))
+            limit[j] = min(limit[j], added(spare[i], gained))
+            behind[j] -= 1
+            if behind[j] == 0:
+                ready[count] = j
+                count += 1
+        for k in range(start[i], start[i + 1]):
+            j = source[k]
+            limit[j] = min(limit[j], added(spare[i], max(0, time[i] - time[j])))
+            behind[j] -= 1
+            if behind[j] == 0:
+                ready[count] = j
+                count += 1
+    if done < n:
+        for i in range(n):
+            if behind[i] > 0:
+                spare[i] = UNKNOWN
+    return n - done
+
+
+#: Slack that nobody knows, or that nothing limits.
+UNKNOWN = np.iinfo(np.int64).max
+
+
+@kernel
+def added(spare: int, more: int) -> int:
+    """A slack and what is taken up before."""
+    return UNKNOWN if spare > UNKNOWN - more else spare + more
+
+
+@kernel
+def along(
+    location: Any, begin: Any, end: Any, first: Any, since: Any, until: Any, region: Any, a: int, b: int,
+    places: Any, regions: Any,
+) -> None:  # fmt: skip
+    """Add to `places` (p,) and `regions` (regions,) the ticks from `a` to `b` of a path (n,) in what each
+    location does (`desktop.core.delay_costs.Segments`)."""
+    for k in range(np.searchsorted(end, a, side="right"), begin.size):
+        if begin[k] >= b:
+            break
+        p, low, high = location[k], max(begin[k], a), min(end[k], b)
+        places[p] += high - low
+        i = first[p] + np.searchsorted(until[first[p] : first[p + 1]], low, side="right")
+        while i < first[p + 1] and since[i] < high:
+            regions[region[i]] += min(until[i], high) - max(since[i], low)
+            i += 1

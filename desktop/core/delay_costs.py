@@ -1,0 +1,352 @@
+"""Who made others wait: delay costs, which trace the waiting of a run to what caused it.
+
+Source: D. Böhme, M. Geimer, F. Wolf, L. Arnold, "Identifying the root causes of wait states in large-scale
+parallel applications", ICPP 2010, section III; D. Böhme, M. Geimer, L. Arnold, F. Voigtlaender, F. Wolf, the
+same title, ACM TOPC 3(2), article 11, 2016, sections 3 and 4 and algorithm 1. A wait is looked at over the
+interval since the two processes were last synchronised. What its causer spent there in a region beyond what
+the waiting one spent in it is a delay; what the causer waited itself is waiting that was passed on. Delays
+and passed-on waiting share the costs of the wait in proportion. The waiting itself is a delay's short-term
+cost; what waits behind it passes on is its long-term cost. Waits are gone through backward in time, so that
+all that a wait caused is known when it is reached, and the costs of all delays add up to all waiting.
+
+Two choices are ours. Both sides of an interval begin at one instant, the earlier end of the two calls in
+which they were synchronised; so the causer's excess is never less than the wait, and nothing is left
+unexplained where the causer is known. And waiting is compared like any region: only what the causer waited
+beyond the other is passed on, so that two who both waited for a third are not told that he caused what one
+of them did later. Two processes are synchronised where one waits for the other, and in an n-to-n collective.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from desktop.core.jit import kernel
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+class WaitStates(NamedTuple):
+    """Who waited, for whom: (m,) each, by location and time; those of one location do not overlap.
+
+    location, partner : who waits, and for whom (-1: nobody knows).
+    begin, end : ticks. The partner came at `end`.
+    leave, partner_leave : when each left the call in which they met.
+    """
+
+    location: Ints
+    partner: Ints
+    begin: Ints
+    end: Ints
+    leave: Ints
+    partner_leave: Ints
+
+
+class Segments(NamedTuple):
+    """What each location does, in pieces that follow each other.
+
+    first : (p + 1,) where those of each location begin.
+    begin, end : (n,) ticks.
+    region : (n,) the innermost region.
+    wait : (n,) the wait that it is a part of, -1 if none.
+    """
+
+    first: Ints
+    begin: Ints
+    end: Ints
+    region: NDArray[np.int32]
+    wait: NDArray[np.int32]
+
+
+class Meetings(NamedTuple):
+    """N-to-n collectives: all members are synchronised.
+
+    first : (p + 1,) where those of each location begin; time, leave, which : (k,) by location and time: when
+    the last member came, when this one left, and the number of the operation.
+    start : (operations + 1,) where the members of each are; member, left : (k,) their locations, rising, and
+    when they left.
+    """
+
+    first: Ints
+    time: Ints
+    leave: Ints
+    which: Ints
+    start: Ints
+    member: Ints
+    left: Ints
+
+
+class Costs(NamedTuple):
+    """short, long : (n,) ticks of waiting that each segment caused, itself and through others.
+    direct : (m,) ticks of each wait that delays of its partner caused; the rest was passed on by it.
+    unexplained : ticks of waiting, and of what it passed on, whose cause is not known.
+    """
+
+    short: Floats
+    long: Floats
+    direct: Floats
+    unexplained: float
+
+
+def delay_costs(segments: Segments, waits: WaitStates, meetings: Meetings, regions: int, start: int) -> Costs:
+    """Delay costs of a run that began at tick `start`; `regions`: how many there are, with those that stand
+    for none. Time: linear in segments and waits, times the number of partners that a location has."""
+    since = np.empty(waits.location.size, np.int64)
+    first_wait = np.searchsorted(waits.location, np.arange(segments.first.size))
+    last_meetings(first_wait, *waits, *meetings, start, since)
+    order, rank = backward(waits, segments.first.size - 1)
+    short, long = np.zeros(segments.begin.size), np.zeros(segments.begin.size)
+    direct = np.zeros(waits.location.size)
+    unexplained = trace_back(
+        *segments, waits.location, waits.partner, waits.begin, waits.end, since, order, rank, regions,
+        short, long, direct,
+    )  # fmt: skip
+    return Costs(short, long, direct, float(unexplained))
+
+
+def backward(waits: WaitStates, locations: int) -> tuple[Ints, Ints]:
+    """Waits (m,) in an order in which each comes after all that it may have caused, and the place of each."""
+    order = np.argsort(-waits.end, kind="stable")
+    untie(order, waits.location, waits.partner, waits.end, locations)
+    rank = np.empty_like(order)
+    rank[order] = np.arange(order.size)
+    return order, rank
+
+
+@kernel
+def untie(order: Any, location: Any, partner: Any, end: Any, locations: int) -> None:
+    """Of waits that end in one tick, put who waited before whom he waited for."""
+    here = np.full(locations, -1, np.int64)
+    behind = np.zeros(order.size, np.int64)
+    since = 0
+    for until in range(1, order.size + 1):
+        if until < order.size and end[order[until]] == end[order[since]]:
+            continue
+        if until - since > 1:
+            group = order[since:until].copy()
+            for j in group:
+                here[location[j]] = j
+            for j in group:
+                if partner[j] >= 0 and here[partner[j]] >= 0:
+                    behind[here[partner[j]]] += 1
+            n = since
+            for j in group:
+                if behind[j] == 0:
+                    order[n] = j
+                    n += 1
+            at = since
+            while at < n:
+                j = order[at]
+                at += 1
+                behind[j] = -1
+                if partner[j] >= 0 and here[partner[j]] >= 0:
+                    other = here[partner[j]]
+                    behind[other] -= 1
+                    if behind[other] == 0:
+                        order[n] = other
+                        n += 1
+            for j in group:  # those that wait for each other in a circle, which no run does
+                if behind[j] > 0:
+                    order[n] = j
+                    n += 1
+            for j in group:
+                here[location[j]] = -1
+                behind[j] = 0
+        since = until
+
+
+@kernel
+def last_meetings(
+    first_wait: Any, location: Any, partner: Any, begin: Any, end: Any, leave: Any, partner_leave: Any,
+    first_met: Any, met: Any, left_met: Any, which: Any, start: Any, member: Any, left: Any, run: int,
+    since: Any,
+) -> None:  # fmt: skip
+    """For each wait the instant from which on the two are compared, into `since`: the earlier end of the two
+    calls in which they were last synchronised before it, `run` if they never were."""
+    for j in range(location.size):
+        here, other = location[j], partner[j]
+        best = since_when = run
+        since[j] = min(run, begin[j])
+        if other < 0:
+            continue
+        k = j - 1
+        while k >= first_wait[here] and end[k] > best:
+            if partner[k] == other:
+                best, since_when = end[k], min(leave[k], partner_leave[k])
+                break
+            k -= 1
+        k = first_wait[other] + np.searchsorted(end[first_wait[other] : first_wait[other + 1]], begin[j]) - 1
+        while k >= first_wait[other] and end[k] > best:
+            if partner[k] == here:
+                best, since_when = end[k], min(leave[k], partner_leave[k])
+                break
+            k -= 1
+        k = first_met[here] + np.searchsorted(met[first_met[here] : first_met[here + 1]], begin[j]) - 1
+        while k >= first_met[here] and met[k] > best:
+            a, b = start[which[k]], start[which[k] + 1]
+            row = a + np.searchsorted(member[a:b], other)
+            if row < b and member[row] == other:
+                best, since_when = met[k], min(left_met[k], left[row])
+                break
+            k -= 1
+        since[j] = min(since_when, begin[j])
+
+
+@kernel
+def trace_back(
+    first: Any, begin: Any, end: Any, region: Any, wait: Any, location: Any, partner: Any, since_wait: Any,
+    until_wait: Any, since: Any, order: Any, rank: Any, regions: int, short: Any, long: Any, direct: Any,
+) -> float:  # fmt: skip
+    """Share every wait, and what it has passed on, among what its partner did; what is unexplained."""
+    behind = np.zeros(location.size)  # costs of others' waits that each has passed on
+    own, others = np.zeros(regions), np.zeros(regions)
+    unexplained = 0.0
+    for j in order:
+        lasting = float(until_wait[j] - since_wait[j])
+        costs = lasting + behind[j]
+        a, b = since[j], until_wait[j]
+        who = partner[j]
+        if who < 0:
+            unexplained += costs
+            continue
+        low, high = first[who], first[who + 1]
+        at = low + np.searchsorted(begin[low:high], b) - 1  # the last that begins before
+        waited = compared = 0.0
+        i = at
+        while i >= low and end[i] > a:
+            part = float(min(end[i], b) - max(begin[i], a))
+            if part > 0:
+                if passes(wait[i], j, until_wait, rank, b):
+                    waited += part
+                else:
+                    own[region[i]] += part
+            i -= 1
+        to = i
+        here = location[j]
+        i = first[here] + np.searchsorted(begin[first[here] : first[here + 1]], since_wait[j]) - 1
+        while i >= first[here] and end[i] > a:
+            part = float(min(end[i], since_wait[j]) - max(begin[i], a))
+            if part > 0:
+                if wait[i] >= 0:
+                    compared += part
+                else:
+                    others[region[i]] += part
+            i -= 1
+        passed = max(0.0, waited - compared)
+        delay = 0.0
+        # Each region's time becomes its excess, once: what was taken is marked below 0.
+        for i in range(at, to, -1):
+            r = region[i]
+            if own[r] > 0.0:
+                own[r] = -max(0.0, own[r] - others[r]) / own[r] - 1.0  # -1: nothing, -2: all of it
+        for i in range(at, to, -1):
+            part = float(min(end[i], b) - max(begin[i], a))
+            if part > 0 and not passes(wait[i], j, until_wait, rank, b):
+                delay += part * (-1.0 - own[region[i]])
+        total = delay + passed
+        if total > 0.0:
+            direct[j] = lasting * delay / total
+            for i in range(at, to, -1):
+                part = float(min(end[i], b) - max(begin[i], a))
+                if part <= 0:
+                    continue
+                if passes(wait[i], j, until_wait, rank, b):
+                    if waited > 0.0:
+                        behind[wait[i]] += costs * part * passed / waited / total
+                else:
+                    part *= (-1.0 - own[region[i]]) / total
+                    short[i] += part * lasting
+                    long[i] += part * behind[j]
+        else:
+            unexplained += costs
+        for i in range(at, to, -1):
+            own[region[i]] = 0.0
+        i = first[here] + np.searchsorted(begin[first[here] : first[here + 1]], since_wait[j]) - 1
+        while i >= first[here] and end[i] > a:
+            others[region[i]] = 0.0
+            i -= 1
+    return unexplained
+
+
+@kernel
+def passes(wait: int, j: int, until: Any, rank: Any, b: int) -> bool:
+    """Whether a piece of a partner is waiting that was over when it came, and comes after wait j."""
+    return wait >= 0 and until[wait] <= b and rank[wait] > rank[j]
+
+
+@kernel
+def cut(time: Any, region: Any, since: Any, until: Any, number: int, out: Any, what: Any, wait: Any) -> int:
+    """Pieces of a location: `region` (n,) from each `time` (n,) to the next, (n + 1,); cut where its waits,
+    which are numbered from `number`, begin and end. Begin and end into `out` (2, ...), region into `what`,
+    wait into `wait`, each with room for n + 2 m; how many."""
+    n = j = 0
+    for i in range(region.size):
+        at = time[i]
+        while at < time[i + 1]:
+            while j < since.size and until[j] <= at:
+                j += 1
+            inside = j < since.size and since[j] <= at
+            to = time[i + 1]
+            if inside:
+                to = min(to, until[j])
+            elif j < since.size:
+                to = min(to, since[j])
+            out[0, n], out[1, n] = at, to
+            what[n] = region[i]
+            wait[n] = number + j if inside else -1
+            n += 1
+            at = to
+    return n
+
+
+@kernel
+def tally(
+    first: Any, begin: Any, end: Any, region: Any, wait: Any, short: Any, long: Any, passed_on: Any, a: int,
+    b: int, places: Any, regions: Any, most: Any,
+) -> int:  # fmt: skip
+    """Waiting and costs of the ticks from `a` to `b`; pieces that lie across are counted in proportion.
+
+    passed_on : (waits,) part of each that its partner has only passed on.
+    places : (p, 4), regions : (regions, 4): ticks waited for delays and for what was passed on; ticks that
+        others waited, short-term and long-term; result.
+    most : (pairs, 4) result: the location and region, and short-term and long-term costs, of the largest
+        costs; how many these are.
+    """
+    here = np.zeros((regions.shape[0], 2))
+    kept = 0
+    for p in range(first.size - 1):
+        low, high = first[p], first[p + 1]
+        i = low + np.searchsorted(end[low:high], a, side="right")
+        here[:] = 0.0
+        while i < high and begin[i] < b:
+            lasting = float(end[i] - begin[i])
+            part = float(min(end[i], b) - max(begin[i], a)) / lasting
+            r = region[i]
+            if wait[i] >= 0:
+                indirect = part * lasting * passed_on[wait[i]]
+                for row in (places[p], regions[r]):
+                    row[0] += part * lasting - indirect
+                    row[1] += indirect
+            if short[i] > 0 or long[i] > 0:
+                here[r, 0] += part * short[i]
+                here[r, 1] += part * long[i]
+            i += 1
+        for r in range(here.shape[0]):
+            costs = here[r, 0] + here[r, 1]
+            if costs <= 0:
+                continue
+            for k in range(2):
+                places[p, 2 + k] += here[r, k]
+                regions[r, 2 + k] += here[r, k]
+            if kept == most.shape[0] and costs <= most[kept - 1, 2] + most[kept - 1, 3]:
+                continue
+            at = kept if kept < most.shape[0] else kept - 1
+            while at > 0 and most[at - 1, 2] + most[at - 1, 3] < costs:
+                most[at] = most[at - 1]
+                at -= 1
+            most[at, 0], most[at, 1], most[at, 2], most[at, 3] = p, r, here[r, 0], here[r, 1]
+            kept = min(kept + 1, most.shape[0])
+    return kept

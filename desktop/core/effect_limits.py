@@ -1,0 +1,225 @@
+"""Above which size an effect is marked, and with what chance that happens to effects that are none.
+
+A limit is a value with its kind, level and degrees of freedom; sentences are made from it. Critical values
+that have no formula are simulated for exactly the number of effects, always from the same seed, and kept.
+Sources: Lenth, Technometrics 31 (1989), whose t quantiles with m/3 degrees of freedom are too large for few
+effects; Ye and Hamada, Journal of Quality Technology 32 (2000), who simulate them; Stoline and Ury,
+Technometrics 21 (1979) for the studentized maximum modulus; Benjamini and Hochberg, JRSS B 57 (1995).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Threshold = Literal["t", "2", "3", "lenth", "lenth-simultaneous", "familywise", "fdr"]
+#: What a limit is made of: a choice of `Threshold`, or what stands in its place.
+Kind = Literal["t", "se", "lenth", "lenth-simultaneous", "familywise", "fdr", "selected", "none"]
+
+#: Level of every test.
+LEVEL = 0.05
+#: Random numbers of one simulation, and the least and most experiments that are made of them.
+_NUMBERS, _FEWEST, _MOST = 2_000_000, 4_000, 200_000
+#: Of a simulated distribution so many of the largest are kept, and so many points below.
+_TAIL, _POINTS = 2_000, 2_000
+
+
+@dataclass(frozen=True)
+class Limit:
+    """Size of |effect| / SE above which an effect is marked, NaN if nothing marks any.
+
+    `level`: chance to be marked of an effect that is none (of ``fdr``: expected share of such among the
+    marked); `df` of the standard error; `count` effects are tested; `some`: chance that one or more of them
+    is marked if none is real. NaN where it is not known.
+    """
+
+    kind: Kind
+    value: float
+    level: float
+    df: float
+    count: int
+    some: float
+
+    @property
+    def text(self) -> str:
+        """The limit in words, to follow *above*."""
+        level = f"{100 * self.level:.2g} %"
+        quantile = f"{100 * (1 - self.level / 2):.3g} %" if self.level == self.level else ""
+        if self.kind == "none":
+            return "nothing, as there is no error estimate"
+        if self.kind == "fdr":
+            return (
+                f"the limit at which {level} of what is marked is expected to be none "
+                f"(false discovery rate over {self.count} effects)"
+            )
+        if self.kind == "selected":
+            return (
+                f"{self.value:.3g} standard errors, as terms were left out after a look at them: {level} for "
+                f"one or more of all {self.count} effects"
+            )
+        if self.kind == "familywise":
+            return f"{self.value:.3g} standard errors: {level} for one or more of all {self.count} effects"
+        if self.kind == "lenth-simultaneous":
+            return (
+                f"Lenth's simultaneous margin, {self.value:.3g} pseudo standard errors: {level} for one or "
+                f"more of all {self.count} effects"
+            )
+        if self.kind == "se":
+            what = f"{self.value:g} standard errors"
+        elif self.kind == "lenth":
+            what = f"Lenth's margin, {self.value:.3g} pseudo standard errors"
+        else:
+            what = f"the {quantile} quantile of Student's t with {self.df:.3g} degrees of freedom"
+        some = ""
+        if self.count > 1 and self.some == self.some:
+            some = f"; one or more of {self.count} in {100 * self.some:.2g} % if none is real"
+        return f"{what} ({level} for each effect by itself{some})" if quantile else what
+
+
+# --- simulated distributions ---
+
+
+@dataclass(frozen=True, eq=False)
+class Simulated:
+    """Distribution under the hypothesis that nothing acts: `size` (K,) rises, `above` (K,) is the chance to
+    be as large."""
+
+    size: Array
+    above: Array
+
+    def p(self, size: Array) -> Array:
+        """Chance of as large a value; never below what so many draws can tell."""
+        found = np.interp(size, self.size, self.above, left=1.0)
+        return np.where(np.isnan(size), np.nan, found)
+
+    def quantile(self, level: float) -> float:
+        """Value that is passed with that chance."""
+        return float(np.interp(-level, -self.above, self.size))
+
+
+def _kept(values: Array) -> Simulated:
+    """The largest values one by one, the others thinned."""
+    values = np.sort(values)
+    n = values.size
+    tail = min(_TAIL, n)
+    at = np.unique(np.concatenate([np.linspace(0, n - tail, _POINTS).astype(int), np.arange(n - tail, n)]))
+    return Simulated(values[at], (n - at) / (n + 1.0))
+
+
+def _draws(count: int) -> int:
+    return max(_FEWEST, min(_MOST, _NUMBERS // count))
+
+
+@lru_cache(maxsize=64)
+def lenth_ratios(count: int) -> tuple[Simulated, Simulated]:
+    """|effect| / PSE of `count` effects that are noise, each by itself, and the largest of each
+    experiment."""
+    size = np.abs(np.random.default_rng(1989 + count).standard_normal((_draws(count), count)))
+    size.sort(axis=1)
+    s0 = 1.5 * np.median(size, axis=1)
+    inner = (size < 2.5 * s0[:, None]).sum(axis=1)
+    rows = np.arange(len(size))
+    # Sorted, those below the bound come first.
+    pse = 0.75 * (size[rows, (inner - 1) // 2] + size[rows, inner // 2])
+    size /= pse[:, None]
+    return _kept(size.ravel()), _kept(size[:, -1])
+
+
+@lru_cache(maxsize=64)
+def selected_ratios(count: int, kept: int, pure_df: int = 0) -> Simulated:
+    """The largest of `count` effects that are noise over a standard error from all but the `kept` largest,
+    and from `pure_df` degrees of freedom of replicates: what a look at the effects can make of nothing."""
+    draws = max(_FEWEST, _draws(count) // 4)
+    generator = np.random.default_rng((1995, count, kept, pure_df))
+    squares = generator.standard_normal((draws, count)) ** 2
+    squares.sort(axis=1)
+    rest = squares[:, : count - kept].sum(axis=1)
+    if pure_df:
+        rest = rest + generator.chisquare(pure_df, draws)
+    return _kept(np.sqrt(squares[:, -1] * (count - kept + pure_df) / rest))
+
+
+# --- families of effects ---
+
+
+def largest_of(size: Array, count: int, df: float) -> Array:
+    """Chance that the largest |t| of `count` independent effects with one common error is as large
+    (studentized maximum modulus)."""
+    from scipy.special import ndtr
+
+    size = np.abs(np.asarray(size, np.float64))
+    if not np.isfinite(df):
+        return np.asarray(-np.expm1(count * np.log1p(-2 * ndtr(-size))), np.float64)
+    scale, weight = _errors(df)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        below = np.exp(count * np.log1p(-2 * ndtr(-np.multiply.outer(size, scale))))
+    return np.asarray(np.clip(1 - below @ weight, 0.0, 1.0), np.float64)
+
+
+@lru_cache(maxsize=64)
+def _errors(df: float) -> tuple[Array, Array]:
+    """Values of an estimated standard error in units of the true one, and the chance of each."""
+    from scipy.special import chdtri
+
+    node, weight = np.polynomial.legendre.leggauss(200)
+    return np.sqrt(chdtri(df, 0.5 * (1 + node)) / df), 0.5 * weight
+
+
+@lru_cache(maxsize=256)
+def familywise_limit(count: int, df: float, level: float = LEVEL) -> float:
+    """|t| that the largest of `count` effects without any real one passes with that chance."""
+    low, high = t_limit(df, level), t_limit(df, level / count)
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if largest_of(np.array(middle), count, df) > level else (low, middle)
+    return high
+
+
+def false_discovery(p: Array) -> Array:
+    """p adjusted so that marking those below q expects a share q of them to be none (Benjamini and
+    Hochberg)."""
+    known = np.flatnonzero(np.isfinite(p))
+    found = np.full(p.size, np.nan)
+    order = known[np.argsort(p[known])]
+    ratio = p[order] * order.size / np.arange(1, order.size + 1)
+    found[order] = np.minimum(np.minimum.accumulate(ratio[::-1])[::-1], 1.0)
+    return found
+
+
+# --- ratios ---
+
+
+def ratio_interval(
+    above: float, below: float, var_above: float, var_below: float, covariance: float, t: float
+) -> tuple[float, float]:
+    """Between which values a ratio of two means lies, when either has noise (Fieller 1954); ``t``: of the
+    level wanted. Infinite where the denominator is not distinguishable from zero, NaN without variances."""
+    if not np.isfinite([above, below, var_above, var_below, covariance, t]).all():
+        return np.nan, np.nan
+    a = below**2 - t**2 * var_below
+    if not a > 0:
+        return -np.inf, np.inf
+    b = above * below - t**2 * covariance
+    root = np.sqrt(max(b**2 - a * (above**2 - t**2 * var_above), 0.0))
+    return float((b - root) / a), float((b + root) / a)
+
+
+def pooled_df(variances: Array, df: Array) -> float:
+    """Degrees of freedom of a sum of independent variances (Satterthwaite 1946); infinite where all are."""
+    variances, df = np.asarray(variances, np.float64), np.asarray(df, np.float64)
+    part = float((variances**2 / df).sum())
+    return float(variances.sum()) ** 2 / part if part > 0 else np.inf
+
+
+def t_limit(df: float, level: float = LEVEL) -> float:
+    """|t| that is passed with that chance; NaN without degrees of freedom."""
+    from scipy.special import ndtri, stdtrit
+
+    if not df > 0:
+        return float("nan")
+    return float(stdtrit(df, 1 - level / 2) if np.isfinite(df) else ndtri(1 - level / 2))

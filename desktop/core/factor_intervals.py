@@ -1,0 +1,528 @@
+"""At which level a factor model may be believed: intervals, the test of its form, points that stand out.
+
+The asymptotic errors of `desktop.core.factor_model` hold if the model does. What is stated here holds also
+where the product form, or the functions of p, are only nearly right: widths are taken from predictions of
+cells, and of largest p, that were left out. Leaving out is done in closed form (the rows of one cell change
+only its code's and its system's parameters), so that it costs no further fit.
+
+Sources: Smyth, Stat. Appl. Genet. Mol. Biol. 3 (2004) 3, for the spread of small cells; Vovk, Gammerman,
+Shafer, Algorithmic Learning in a Random World (2005), for quantiles of what was left out. How often each
+interval holds is measured in ``tests/benchmarks/factor_model.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from desktop.core.characteristic import characteristic
+from desktop.core.factor_fit import Array, Index, sums
+from desktop.core.factor_model import ModelFit, exact, fit_individual, respond
+
+CONFIDENCE = 0.95
+#: Chance that a row of a sound table is called suspect, over all its rows; that the product form is rejected
+#: where it holds.
+SUSPECT, REJECT = 0.05, 0.05
+
+
+def quantile(df: float | Array, confidence: float = CONFIDENCE) -> float | Array:
+    """Two-sided quantile of Student's t; NaN without degrees of freedom."""
+    from scipy.special import stdtrit
+
+    df = np.asarray(df, np.float64)
+    found = np.where(
+        df > 0, stdtrit(np.where(df > 0, np.minimum(df, 1e9), 1.0), 0.5 + confidence / 2), np.nan
+    )
+    return float(found) if found.ndim == 0 else found
+
+
+# --- does the product form hold? ---
+
+
+@dataclass(frozen=True)
+class FTest:
+    """Does the product form hold? Small p: it does not in the strict sense."""
+
+    f: float
+    df1: int
+    df2: int
+    p: float
+
+
+def f_test(joint: ModelFit, individual: ModelFit) -> FTest | None:
+    """Joint against individual fits of the same functions.
+
+    A cell that has points at fewer different p than there are functions is met by any values there, so its
+    part in the individual sum of squares is that of its repeats. None if the individual fits leave no degrees
+    of freedom or no error, or use other measurements.
+    """
+    if joint.data is not individual.data and joint.n != individual.n:
+        return None
+    npar, sse, rest = individual.npar, individual.sse, joint.used & ~individual.used
+    if rest.any():
+        data, y = joint.data, joint.response.y
+        y = np.log(y) if joint.response.kind == "log" else y
+        key = np.stack([data.code[rest], data.system[rest], data.p[rest]], axis=1)
+        _, number = np.unique(key, axis=0, return_inverse=True)
+        number, size = number.ravel(), int(number.max()) + 1
+        mean = sums(number, y[rest], size) / np.bincount(number)
+        npar += size
+        sse += float(((y[rest] - mean[number]) ** 2).sum())
+    df1, df2 = npar - joint.npar, joint.n - npar
+    if df2 <= 0 or df1 <= 0 or exact(individual):
+        return None
+    from scipy.special import fdtrc
+
+    f = (joint.sse - sse) / df1 / (sse / df2)
+    return FTest(f, df1, df2, float(fdtrc(df1, df2, max(f, 0.0))))
+
+
+def criterion(fit: ModelFit) -> float:
+    """AICc with the responses on one scale, that of t', so that it compares them; -inf where nothing is left
+    over. The density of t' is that of what was fitted times its derivative: 1/t' for its logarithm."""
+    if exact(fit):
+        return -np.inf
+    change = 0.0
+    if fit.response.kind == "log":
+        change = float(np.log(fit.response.y[fit.used]).sum())
+    elif fit.response.kind == "t":
+        change = float(np.log(respond(fit.data).y[fit.used] / fit.response.y[fit.used]).sum())
+    return float(fit.aicc + 2.0 * change)
+
+
+# --- rows that stand out ---
+
+
+def suspects(fit: ModelFit) -> Index:
+    """Rows whose externally studentized residual is too large for so many rows (Bonferroni).
+
+    The limit has the degrees of freedom of the spread: the table's, or the cell's of individual fits. Of
+    logarithms the smaller of residual and relative error counts, so that neither normal nor log-normal
+    errors, which differ in the tails only, are accused.
+    """
+    if exact(fit):
+        return np.empty(0, np.int64)
+    df = np.full(len(fit.data), fit.df - 1.0)
+    if fit.kind == "individual":
+        df = fit.points[fit.data.code, fit.data.system] - len(fit.functions) - 1.0
+    size = np.abs(fit.studentized)
+    if fit.response.kind == "log":
+        with np.errstate(all="ignore"):
+            size = size * np.where(fit.residual < 0, -np.expm1(fit.residual) / -fit.residual, 1.0)
+    with np.errstate(invalid="ignore"):
+        return np.flatnonzero((df >= 1) & (size > quantile(df, 1.0 - SUSPECT / max(fit.n, 1))))
+
+
+# --- what is left out, in closed form ---
+
+
+def _slopes(fit: ModelFit, code: Index, system: Index, base: Array, value: Array) -> Array:
+    """(K, P): derivatives of the fit (or its logarithm) by the parameters that a row touches: its cell's
+    deltas, or its code's works and the inverse speeds of its system."""
+    if fit.kind == "joint":
+        base = np.concatenate([base / fit.speed.T[system], base * fit.work.T[code]], axis=1)
+    with np.errstate(all="ignore"):
+        return base / value[:, None] if fit.response.kind == "log" else base
+
+
+def _units(fit: ModelFit, code: Index, system: Index) -> Array:
+    """(K, P, P): covariance of the same parameters over the variance of a row; NaN where not determined."""
+    cells, number = np.unique(np.stack([code, system], axis=1), axis=0, return_inverse=True)
+    found: list[Array] = []
+    for c, s in cells.tolist():
+        if fit.kind == "joint":
+            turn = np.concatenate([np.ones(len(fit.functions)), -1.0 / fit.speed[:, s] ** 2])
+            with np.errstate(all="ignore"):
+                found.append(fit.cell_covariance(c, s) * np.outer(turn, turn) / fit.s**2)
+            continue
+        rows = np.flatnonzero(fit.used & (fit.data.code == c) & (fit.data.system == s))
+        here = np.full(rows.size, c), np.full(rows.size, s)
+        steep = _slopes(fit, *here, _base(fit, rows), fit.fitted[rows])
+        size = len(fit.functions)
+        inverse = np.full((size, size), np.nan)
+        if rows.size >= size:
+            inverse[:] = np.linalg.pinv(steep.T @ steep)
+        found.append(inverse)
+    return np.array(found)[number.ravel()]
+
+
+def _base(fit: ModelFit, rows: Index) -> Array:
+    """(K, functions): what the deltas of measurements are multiplied with."""
+    functions = [characteristic(f) for f in fit.functions]
+    size = None if fit.data.size is None else fit.data.size[rows]
+    found = np.stack([f.u(fit.data.p[rows], size) for f in functions], axis=1)
+    return fit.response.scale[rows, None] * found
+
+
+@dataclass(frozen=True, eq=False)
+class _Left:
+    """Groups of rows of one cell each, predicted without them. row, group (K,): which; error (K,) in the
+    units of residuals; spread (K,): variance of the prediction over that of a row; gone (G,): what of the
+    cell's sum of squares goes with the group."""
+
+    row: Index
+    group: Index
+    error: Array
+    spread: Array
+    gone: Array
+
+
+def _leave_out(fit: ModelFit, group: Index) -> _Left:
+    """`group` (N,): -1 for rows that stay. Groups that the others do not determine are not predicted."""
+    row = np.flatnonzero((group >= 0) & fit.used)
+    _, first, number = np.unique(group[row], return_index=True, return_inverse=True)
+    count, functions = int(first.size), len(fit.functions)
+    code, system = fit.data.code[row], fit.data.system[row]
+    base, e = _base(fit, row), fit.residual[row]
+    steep = _slopes(fit, code, system, base, fit.fitted[row])
+    unit = _units(fit, code[first], system[first])
+    square = np.zeros_like(unit)
+    np.add.at(square, number, steep[:, :, None] * steep[:, None, :])
+    mixed = np.zeros(square.shape[:2])
+    np.add.at(mixed, number, steep * e[:, None])
+    product = unit @ square
+    sound: NDArray[np.bool_] = np.asarray(np.isfinite(product).all((1, 2)))
+    sound[sound] = np.linalg.eigvals(product[sound]).real.max(1) < 1 - 1e-6
+    without = np.zeros_like(product)
+    without[sound] = np.linalg.solve(np.eye(product.shape[1]) - product[sound], unit[sound])
+    step = -np.einsum("gij,gj->gi", without, mixed)[number]
+    if fit.kind == "joint":
+        w, v = fit.work.T[code] + step[:, :functions], 1.0 / fit.speed.T[system] + step[:, functions:]
+        value, then = np.einsum("ki,ki,ki->k", base, w, v), np.concatenate([base * v, base * w], axis=1)
+    else:
+        value, then = np.einsum("ki,ki->k", base, fit.delta[:, code, system].T + step), base
+    y = fit.response.y[row]
+    with np.errstate(all="ignore"):
+        error = y - value
+        if fit.response.kind == "log":
+            error, then = np.log(y / value), then / value[:, None]
+    spread = np.einsum("ki,kij,kj->k", then, without[number], then)
+    gone = sums(number, e * (e - np.einsum("ki,ki->k", steep, step)), count)
+    kept = sound[number] & np.isfinite(error) & np.isfinite(spread)
+    return _Left(row[kept], number[kept], error[kept], spread[kept], gone)
+
+
+# --- widths ---
+
+
+@dataclass(frozen=True, eq=False)
+class Widths:
+    """How wide intervals of a fit are, in the units of its residuals.
+
+    spread, df : (codes, systems) standard deviation of a measurement, and its degrees of freedom. reach :
+    (2, codes, systems) least and largest p from which a cell is known, its own, or of what its code and its
+    system have in common. form : the test of a joint fit's product form. lack, lack_df : by how much the
+    squares between cells exceed all (1 if nothing speaks against the form), which parameters vary with. cell,
+    cell_df, cell_times : variance of the prediction of a cell never measured over what it would be if the
+    form held, with degrees of freedom, and times of their quantile. rise : growth of the variance for every
+    factor e beyond the reach, found from the largest p of `ends` cells; times of the quantile `far_times`.
+    """
+
+    spread: Array
+    df: Array
+    reach: Array
+    form: FTest | None = None
+    lack: float = 1.0
+    lack_df: float = np.inf
+    cell: float = 1.0
+    cell_df: float = np.inf
+    cell_times: float = 1.0
+    rise: float = 0.0
+    far_times: float = 1.0
+    ends: int = 0
+
+
+def widths(fit: ModelFit) -> Widths:
+    """Found once for a fit, and kept with it."""
+    found = fit.__dict__.get("_widths")
+    if found is None:
+        found = _widths(fit)
+        object.__setattr__(fit, "_widths", found)
+    assert isinstance(found, Widths)
+    return found
+
+
+def _widths(fit: ModelFit) -> Widths:
+    data, shape = fit.data, fit.points.shape
+    own, around = _reaches(fit)
+    reach = np.where(fit.points > 0, own, around)
+    spread, df, common = np.full(shape, fit.s), np.full(shape, float(fit.df)), (np.inf, fit.s**2)
+    if fit.kind == "individual":
+        spread, df, common = _moderated(fit)
+    plain = Widths(spread, df, reach)
+    if fit.df <= 0 or exact(fit) or (fit.kind == "joint" and not np.isfinite(fit.spread).all()):
+        return plain
+    rise, far_times, ends = _beyond(fit, common)
+    plain = replace(plain, rise=rise, far_times=far_times, ends=ends)
+    if fit.kind == "individual":
+        return plain
+    try:
+        form = f_test(fit, fit_individual(data, fit.functions, fit.response.kind))
+    except ValueError:  # no cell can be fitted alone
+        return plain
+    if form is None or form.p >= REJECT:
+        return replace(plain, form=form)
+    within = fit.sse / (form.f * form.df1 + form.df2)
+    lacking = replace(plain, form=form, lack=max(1.0, form.f * within / fit.s**2), lack_df=float(form.df1))
+    left = _leave_out(fit, data.code * shape[1] + data.system)
+    sizes = np.bincount(left.group)
+    cells = int((sizes > 0).sum())
+    if not cells:
+        return lacking
+    far = _distance(around, data.code[left.row], data.system[left.row], data.p[left.row])
+    z2 = left.error**2 / (fit.s**2 * (1.0 + left.spread) * (1.0 + rise * far))
+    weight = 1.0 / sizes[left.group]
+    cell, cell_df = max(1.0, float((z2 * weight).sum() / cells)), float(max(cells - sum(shape) + 1, 1))
+    times = _conformal(np.sqrt(z2 / cell) / quantile(cell_df), weight, cells)
+    return replace(lacking, cell=cell, cell_df=cell_df, cell_times=times)
+
+
+def _beyond(fit: ModelFit, common: tuple[float, float]) -> tuple[float, float, int]:
+    """From every cell without its largest p, and without its two largest: growth of the variance with the
+    logarithm of the distance, times of the quantile, number of cells."""
+    data, count = fit.data, len(fit.functions)
+    cell = np.where(fit.used, data.code * len(data.systems) + data.system, -1)
+    levels, level = np.unique(np.stack([cell, data.p], axis=1), axis=0, return_inverse=True)
+    level = level.ravel()
+    # of every level: how many of its cell are above, and how many there are
+    last = np.searchsorted(levels[:, 0], levels[:, 0], "right") - 1
+    above = (last - np.arange(len(levels)))[level]
+    deep = (last + 1 - np.searchsorted(levels[:, 0], levels[:, 0], "left"))[level]
+    needed = count + (fit.kind == "individual")
+    squares, variances, freedoms, far = [], [], [], []
+    ends = 0
+    for gone in (1, 2):
+        chosen = (cell >= 0) & (above < gone) & (deep >= needed + gone)
+        if not chosen.any():
+            continue
+        left = _leave_out(fit, np.where(chosen, cell, -1))
+        s2, df = np.full(left.gone.size, common[1]), np.full(left.gone.size, float(fit.df))
+        if fit.kind == "individual":
+            named, out = np.unique(cell[chosen], return_counts=True)
+            inside = np.bincount(cell[cell >= 0])[named]
+            whole = sums(cell[cell >= 0], fit.residual[cell >= 0] ** 2, int(named.max()) + 1)[named]
+            spare = (inside - out - count).astype(np.float64)
+            own = np.maximum(whole - left.gone, 0.0) / np.maximum(spare, 1.0)
+            s2, df = _mixed(own, np.maximum(spare, 0.0), *common)
+        at = above[left.row] == 0
+        row, group = left.row[at], left.group[at]
+        start = levels[last[level[row]] - gone, 1]
+        squares.append(left.error[at] ** 2)
+        variances.append(s2[group] * (1.0 + left.spread[at]))
+        freedoms.append(df[group])
+        far.append(np.log(data.p[row] / start))
+        ends = max(ends, np.unique(group).size)
+    if not ends:
+        return 0.0, 1.0, 0
+    z2, df, distance = (
+        np.concatenate(squares) / np.concatenate(variances),
+        np.concatenate(freedoms),
+        np.concatenate(far),
+    )
+    good = np.isfinite(z2) & (df > 0)
+    if not good.any():
+        return 0.0, 1.0, 0
+    z2, df, distance = z2[good], df[good], distance[good]
+    # The variance of Student's t is more than 1.
+    rise = max(0.0, float((z2 * np.maximum(df - 2.0, 1.0) / df - 1.0).sum() / distance.sum()))
+    score = np.sqrt(z2 / (1.0 + rise * distance)) / quantile(df)
+    return rise, _conformal(score, np.ones(score.size), ends), ends
+
+
+def _conformal(score: Array, weight: Array, count: int) -> float:
+    """What a further one of `count` exchangeable groups stays below as often as is stated, at least 1; the
+    largest score where they are too few to say."""
+    order = np.argsort(score)
+    total = np.cumsum(weight[order]) / weight.sum()
+    at = int(np.searchsorted(total, min(CONFIDENCE * (count + 1) / count, 1.0) - 1e-12))
+    return max(1.0, float(score[order][min(at, score.size - 1)]))
+
+
+def _moderated(fit: ModelFit) -> tuple[Array, Array, tuple[float, float]]:
+    """Spread and degrees of freedom (codes, systems) of cells fitted alone, each drawn to that of all as far
+    as they agree: what is common (degrees of freedom, variance) counts as further measurements."""
+    from scipy.special import polygamma, psi
+
+    shape, size = fit.points.shape, fit.points.size
+    cell = (fit.data.code * shape[1] + fit.data.system)[fit.used]
+    squares = sums(cell, fit.residual[fit.used] ** 2, size)
+    spare = np.maximum(fit.points.ravel() - len(fit.functions), 0).astype(np.float64)
+    known = spare > 0
+    own = np.zeros(size)
+    own[known] = squares[known] / spare[known]
+    common, centre = 0.0, 0.0
+    if known.sum() > 2 and squares[known].sum() > 0:
+        centre, half = float(squares[known].sum() / spare[known].sum()), spare[known] / 2.0
+        e = np.log(np.maximum(own[known], 1e-9 * centre)) - psi(half) + np.log(half)
+        excess = float(e.var(ddof=1) - polygamma(1, half).mean())
+        common = 1e6
+        if excess > 0:
+            grid = np.geomspace(0.05, 5e5, 4000)
+            common = float(2.0 * np.interp(-excess, -polygamma(1, grid), grid))
+            centre = float(np.exp(e.mean() + psi(common / 2.0) - np.log(common / 2.0)))
+    s2, df = _mixed(own, spare, common, centre)
+    there = (fit.points.ravel() > 0) & (df > 0)
+    # What is common is not better known than from the rows of all cells.
+    df = np.where(there, np.minimum(df, spare.sum()), 0.0)
+    return np.where(there, np.sqrt(s2), np.nan).reshape(shape), df.reshape(shape), (common, centre)
+
+
+def _mixed(own: Array, spare: Array, common: float, centre: float) -> tuple[Array, Array]:
+    """Variances with `spare` degrees of freedom joined with one of `common`."""
+    df = spare + common
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return (spare * own + common * centre) / df, df
+
+
+def _reaches(fit: ModelFit) -> tuple[Array, Array]:
+    """Least and largest p (2, codes, systems) of every cell, and of what its code and its system both have
+    in other cells."""
+    shape, used = fit.points.shape, fit.used
+    low, high = np.full(shape, np.inf), np.full(shape, -np.inf)
+    at = fit.data.code[used], fit.data.system[used]
+    np.minimum.at(low, at, fit.data.p[used])
+    np.maximum.at(high, at, fit.data.p[used])
+
+    def others(values: Array, best: Callable[..., Array], far: float) -> Array:
+        """Of the other cells of a row."""
+        ordered = np.sort(np.concatenate([values, np.full((len(values), 1), far)], axis=1), axis=1)
+        ordered = ordered if best is np.minimum else ordered[:, ::-1]
+        return np.where(values == ordered[:, :1], ordered[:, 1:2], ordered[:, :1])
+
+    around = (
+        np.maximum(others(low, np.minimum, np.inf), others(low.T, np.minimum, np.inf).T),
+        np.minimum(others(high, np.maximum, -np.inf), others(high.T, np.maximum, -np.inf).T),
+    )
+    return np.stack([low, high]), np.stack(around)
+
+
+def _distance(reach: Array, code: Index | int, system: Index | int, p: Array) -> Array:
+    """How many factors e p is beyond the reach (2, codes, systems), 0 inside or where there is none."""
+    low, high = reach[:, code, system]
+    with np.errstate(all="ignore"):
+        far = np.maximum(np.log(p / high), np.log(low / p))
+    return np.where(np.isfinite(far), np.maximum(far, 0.0), 0.0)
+
+
+# --- intervals ---
+
+
+def interval(fit: ModelFit, code: int, system: int, p: Array) -> tuple[Array, Array, Array]:
+    """Response (K,) of a cell at p, and between which values one new measurement lies with 95 %; NaN where
+    nothing can be said."""
+    p = np.asarray(p, np.float64)
+    found, value = widths(fit), fit.predict(code, system, p)[0]
+    at = np.full(p.size, code), np.full(p.size, system)
+    steep = _slopes(fit, *at, fit.base(code, system, p), value)
+    with np.errstate(all="ignore"):
+        hat = np.einsum("ki,ij,kj->k", steep, _units(fit, at[0][:1], at[1][:1])[0], steep) if p.size else p
+        if exact(fit):
+            hat = np.zeros_like(p)
+        times, df = np.ones_like(p), np.full(p.shape, float(found.df[code, system]))
+        far = _distance(found.reach, code, system, p)
+        variance = (1.0 + hat) * (1.0 + found.rise * far)
+        df[far > 0] = np.minimum(df[far > 0], max(found.ends, 1) if found.rise > 0 else np.inf)
+        times[far > 0] = found.far_times
+        if not fit.points[code, system]:
+            variance = variance * found.cell
+            df, times = np.minimum(df, found.cell_df), np.maximum(times, found.cell_times)
+        half = quantile(df) * times * found.spread[code, system] * np.sqrt(variance)
+        if fit.response.kind == "log":
+            time = np.where(value > 0, value, np.nan)
+            return value, time * np.exp(-half), time * np.exp(half)
+    return value, value - half, value + half
+
+
+def parameter_width(fit: ModelFit) -> tuple[float, float]:
+    """By how much standard errors of a joint fit's parameters grow where its form does not hold, and the
+    degrees of freedom of their intervals."""
+    found = widths(fit)
+    return float(np.sqrt(found.lack)), float(min(fit.df, found.lack_df))
+
+
+# --- places: where two curves cross, where a share is half ---
+
+
+@dataclass(frozen=True)
+class PInterval:
+    """A p, and between which p it lies with 95 %: `low` is 0 and `high` infinite where nothing limits it.
+    `rising`: what is zero at p is above it beyond."""
+
+    p: float
+    low: float
+    high: float
+    rising: bool
+
+
+#: A place is looked for up to so many times the largest p that was measured.
+FARTHEST = 10.0
+
+
+def curve_variance(
+    fit: ModelFit, parts: list[tuple[int, int, Array]], p: Array, *, own: bool = False
+) -> Array:
+    """Variance (K,) of what has the derivatives (K, functions) by the deltas of some cells.
+
+    `own`: the derivatives are those of logarithms of curves, for which a cell's own curve may also differ
+    from the fitted one by as much as the form is lacking.
+    """
+    found = widths(fit)
+    total, rise = np.zeros(p.size), np.ones(p.size)
+    gradient = np.zeros((p.size, len(fit.parameters) if fit.kind == "joint" else 0))
+    place = fit.position
+    for code, system, slope in parts:
+        far = found.rise * _distance(found.reach, code, system, p)
+        rise = np.maximum(rise, 1.0 + far)
+        if fit.kind == "individual":
+            unit = _units(fit, np.array([code]), np.array([system]))[0]
+            total += found.spread[code, system] ** 2 * np.einsum("ki,ij,kj->k", slope, unit, slope)
+        else:
+            for i in range(len(fit.functions)):
+                r, w = fit.speed[i, system], fit.work[i, code]
+                for key, by in ((("work", i, code), 1.0 / r), (("speed", i, system), -w / r**2)):
+                    if key in place:
+                        gradient[:, place[key]] += slope[:, i] * by
+        if own:
+            relative = found.spread[code, system]
+            if fit.response.kind != "log":
+                value = fit.base(code, system, p) @ fit.delta[:, code, system]
+                relative = relative / value
+            total += relative**2 * (found.cell - 1.0 + far)
+    if fit.kind == "joint":
+        total += found.lack * np.einsum("ki,ij,kj->k", gradient, fit.covariance, gradient)
+    return total * rise
+
+
+def place_df(fit: ModelFit) -> float:
+    """Degrees of freedom of what is said of curves."""
+    found = widths(fit)
+    known = found.df[found.df > 0]
+    return min(float(known.min()), found.lack_df) if known.size else 0.0
+
+
+def places(
+    fit: ModelFit, measure: Callable[[Array], tuple[Array, Array]], grid: Array
+) -> tuple[PInterval, ...]:
+    """Where a measure (value and variance at p) is zero, with all p around at which it may be."""
+    with np.errstate(all="ignore"):
+        value, variance = measure(grid)
+        open_ = np.abs(value) <= quantile(place_df(fit)) * np.sqrt(np.maximum(variance, 0.0))
+    made = []
+    for k in np.flatnonzero(np.isfinite(value[:-1]) & np.isfinite(value[1:]) & (value[:-1] * value[1:] <= 0)):
+        if value[k] == 0.0 and k and value[k - 1] * value[k + 1] < 0:
+            continue  # found from the left
+        a, b, first = float(np.log(grid[k])), float(np.log(grid[k + 1])), value[k]
+        for _ in range(50):
+            middle = (a + b) / 2
+            with np.errstate(all="ignore"):
+                at = measure(np.array([np.exp(middle)]))[0][0]
+            a, b = (middle, b) if first * at > 0 else (a, middle)
+        p = float(np.exp((a + b) / 2))
+        below, above = np.flatnonzero(~open_[: k + 1]), np.flatnonzero(~open_[k + 1 :])
+        low = float(grid[below[-1] + 1]) if below.size else 0.0
+        high = float(grid[k + above[0]]) if above.size else np.inf
+        made.append(PInterval(p, min(low, p), max(high, p), bool(value[k + 1] > value[k])))
+    return tuple(made)

@@ -1,0 +1,442 @@
+"""A run replayed on a machine: how long it lasts, and when each of its operations happens there.
+
+Between its operations every location does what it did, for as long as it is told (`Schedule.gap`); at an
+operation it waits for what that needs: a receive for its message, an n-to-n collective for all arrivals, a
+one-to-all for its root, the root of an all-to-one for all others, a scan for those before it in order.
+
+The network is the linear model of Dimemas (Badia, Labarta, Gimenez, Escale: "Dimemas: Predicting MPI
+Applications Behaviour in Grid Environments", 2003; what its source does was read where the paper is silent):
+
+* a message arrives its bytes over the bandwidth after it was sent;
+* the latency is processor time: of the sender before it sends, of the receiver when it reaches its receive
+  (where it does not count if the message comes later still);
+* a message above the eager limit is sent when its receive has been posted, and a sender that blocks goes on
+  when it has arrived (rendezvous);
+* of `buses` messages at a time, further ones wait in the order in which they are ready;
+* a collective costs so many steps of a latency and a transfer each, see `collective_cost`; no buses.
+
+Without latency, at infinite bandwidth, this is the ideal network by which the POP Centre of Excellence
+defines the transfer efficiency. Times are ticks, held as float64: whole ticks below 2**53 stay exact, and
+without buses no time ever becomes less by more latency or less bandwidth, not even by rounding.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from desktop.core.jit import kernel
+from desktop.progress import Progress
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+#: Kinds of operations. Of those from `MARK` on: a place to be remembered, a receive that is posted before it
+#: completes, the completion of a send that does not block.
+SEND, RECEIVE, N_TO_N, ONE_TO_ALL, ALL_TO_ONE, PREFIX, MARK, POST, COMPLETE = range(9)
+
+#: How the sender of a message goes on: at once, when the receive is posted and the message has arrived, or
+#: at once while the message waits for the receive to be posted (its `COMPLETE` waits).
+EAGER, BLOCKING, DEFERRED = range(3)
+
+#: What `replay` gives where nobody can go on.
+STUCK = -1.0
+
+#: Schedule between two steps of progress.
+STRIDE = 1 << 20
+
+_ELSEWHERE = -np.inf  # not part of the replay: what it sent is there, what it receives is posted
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A network.
+
+    latency_s : seconds of a processor to send or receive a message; bandwidth : bytes per second; eager :
+    bytes from which on a message is sent only when it is expected (rendezvous: those of more bytes);
+    buses : messages that are under way at a time, 0 for any number.
+
+    Raises
+    ------
+    ValueError : a latency or a number of buses below 0, a bandwidth or limit that is not above.
+    """
+
+    latency_s: float = 0.0
+    bandwidth: float = math.inf
+    eager: float = math.inf
+    buses: int = 0
+
+    def __post_init__(self) -> None:
+        if not (self.latency_s >= 0 and math.isfinite(self.latency_s)):
+            raise ValueError(f"a latency of {self.latency_s:g} s is not possible, it must be 0 or more")
+        if not self.bandwidth > 0:
+            raise ValueError(f"a bandwidth of {self.bandwidth:g} B/s is not possible, it must be above 0")
+        if not self.eager >= 0:
+            raise ValueError(f"an eager limit of {self.eager:g} B is not possible, it must be 0 or more")
+        if self.buses < 0:
+            raise ValueError(f"{self.buses} buses are not possible, 0 stands for any number")
+
+
+#: No latency, infinite bandwidth, nothing waits but for what it needs.
+IDEAL = Machine()
+
+
+class Schedule(NamedTuple):
+    """What the locations do, each in its order.
+
+    first, last : (p,) the operations of each location; those of different ones do not overlap.
+    kind, key : (n,) of each; number of its message or of its collective (of a mark: any).
+    gap : (n,) ticks between the operation before it and this one.
+    extra : (n,) ticks that it takes when all that it needs is there.
+    free : (n,) it needs nothing.
+    begin, rest : (p,) when each location begins, and ticks after its last operation.
+    """
+
+    first: Ints
+    last: Ints
+    kind: Ints
+    key: Ints
+    gap: Floats
+    extra: Floats
+    free: NDArray[np.bool_]
+    begin: Floats
+    rest: Floats
+
+
+class Network(NamedTuple):
+    """receiver, transfer, manner : (messages,) location, ticks under way, and one of `EAGER` ... `DEFERRED`.
+    root, cost : (collectives,) location or -1, and ticks; latency : ticks; buses : as in `Machine`."""
+
+    receiver: Ints
+    transfer: Floats
+    manner: Ints
+    root: Ints
+    cost: Floats
+    latency: float = 0.0
+    buses: int = 0
+
+
+class Replay(NamedTuple):
+    """duration : ticks until the last location has ended, or `STUCK`. came, went : (n,) when each operation
+    was reached and when it was over; ends : (p,) of each location."""
+
+    duration: float
+    came: Floats
+    went: Floats
+    ends: Floats
+
+
+def collective_cost(steps: Any, size: Any, latency: float, per_byte: float) -> Any:
+    """Ticks of collective operations: so many steps, each of a latency and a transfer of `size` bytes."""
+    return steps * (latency + size * per_byte)
+
+
+def replay(operations: Schedule, network: Network, progress: Progress | None = None) -> Replay:
+    """Replay operations on a network. Time grows with their number (with buses: times log p).
+
+    Raises
+    ------
+    Cancelled : by `progress`.
+    """
+    progress = progress or Progress()
+    p, n = operations.first.size, operations.kind.size
+    messages, collectives = network.receiver.size, network.root.size
+    came, went = np.full(n, np.nan), np.full(n, np.nan)
+    arrival, posted = np.full(messages, _ELSEWHERE), np.full(messages, _ELSEWHERE)
+    members, arrived = np.zeros(collectives, np.int64), np.zeros(collectives, np.int64)
+    root_here = np.zeros(collectives, np.bool_)
+    scan = np.full(collectives, -1, np.int64)
+    scanned = prepare(*operations[:4], network.root, arrival, posted, members, root_here, scan)
+    who, reached = np.full(scanned, -1, np.int64), np.full(scanned, np.nan)
+    order_scans(*operations[:4], scan, np.zeros(collectives, np.int64), who)
+    clock = operations.begin.astype(np.float64)
+    # places of the stack, or of the heap with buses, and how many of it are used
+    keys, ready = np.zeros(p + 1), np.arange(p - 1, -1, -1)
+    ready = np.append(ready, 0)
+    state = np.array([p, 0], np.int64)
+    if network.buses:
+        state[0] = 0
+        fill_heap(operations.first, operations.last, operations.kind, operations.gap, network.latency,
+                  clock, keys, ready, state)  # fmt: skip
+    at = operations.first.copy()
+    inside = np.zeros(p, np.bool_)  # the location has reached its operation and waits in it
+    awaited = np.full(p, -1, np.int64)  # the message that it waits for
+    blocked = np.full(messages, -1, np.int64)  # the sender that waits until a message has arrived
+    queue, behind = np.full(collectives, -1, np.int64), np.full(p, -1, np.int64)
+    latest, root_came = np.full(collectives, -np.inf), np.zeros(collectives, np.bool_)
+    front = np.zeros(collectives, np.int64)
+    buses = np.zeros(network.buses)
+    asked = np.full(messages, np.nan)  # when a sender is ready for a rendezvous
+    while advance(
+        *operations, *network, STRIDE, came, went, arrival, posted, asked, members, arrived, root_here,
+        scan, who, reached, clock, keys, ready, state, at, inside, awaited, blocked, queue, behind, latest,
+        root_came, front, buses,
+    ):  # fmt: skip
+        progress.step(int(state[1]), n, "replay")
+    if (at < operations.last).any():
+        return Replay(STUCK, came, went, clock)
+    ends = clock + operations.rest
+    return Replay(float(ends.max(initial=0.0)), came, went, ends)
+
+
+@kernel
+def prepare(
+    first: Any, last: Any, kind: Any, key: Any, root: Any,
+    arrival: Any, posted: Any, members: Any, root_here: Any, scan: Any,
+) -> int:  # fmt: skip
+    """What there is in the replay: sends and receives of messages (NaN: not yet), members of collectives,
+    and where the members of each scan begin; how many those are in all."""
+    for p in range(first.size):
+        for i in range(first[p], last[p]):
+            what = key[i]
+            if kind[i] == SEND:
+                arrival[what] = np.nan
+            elif kind[i] == RECEIVE or kind[i] == POST:
+                posted[what] = np.nan
+            elif kind[i] < MARK:
+                members[what] += 1
+                if root[what] == p:
+                    root_here[what] = True
+                if kind[i] == PREFIX:
+                    scan[what] = 0
+    scanned = 0
+    for what in range(root.size):
+        if scan[what] == 0:
+            scan[what] = scanned
+            scanned += members[what]
+    return scanned
+
+
+@kernel
+def order_scans(first: Any, last: Any, kind: Any, key: Any, scan: Any, filled: Any, who: Any) -> None:
+    """The members of each scan, in order of their locations."""
+    for p in range(first.size):
+        for i in range(first[p], last[p]):
+            if kind[i] == PREFIX:
+                who[scan[key[i]] + filled[key[i]]] = p
+                filled[key[i]] += 1
+
+
+@kernel
+def fill_heap(
+    first: Any, last: Any, kind: Any, gap: Any, latency: float, clock: Any, keys: Any, ready: Any, state: Any
+) -> None:
+    """Every location with the time of its first operation."""
+    for p in range(first.size):
+        if first[p] < last[p]:
+            push(keys, ready, state, due(first[p], kind, gap, latency, clock[p]), p)
+
+
+@kernel
+def due(i: int, kind: Any, gap: Any, latency: float, clock: float) -> float:
+    """When an operation is reached, a send when its message is ready."""
+    return clock + gap[i] + (latency if kind[i] == SEND else 0.0)
+
+
+@kernel
+def push(keys: Any, ready: Any, state: Any, time: float, p: int) -> None:
+    """A location into the heap."""
+    k = state[0]
+    state[0] += 1
+    while k > 0 and (keys[(k - 1) // 2], ready[(k - 1) // 2]) > (time, p):
+        keys[k], ready[k] = keys[(k - 1) // 2], ready[(k - 1) // 2]
+        k = (k - 1) // 2
+    keys[k], ready[k] = time, p
+
+
+@kernel
+def pop(keys: Any, ready: Any, state: Any) -> int:
+    """The location whose time is least, of several the first; out of the heap."""
+    found = ready[0]
+    state[0] -= 1
+    n = state[0]
+    time, p = keys[n], ready[n]
+    k = 0
+    while 2 * k + 1 < n:
+        child = 2 * k + 1
+        if child + 1 < n and (keys[child + 1], ready[child + 1]) < (keys[child], ready[child]):
+            child += 1
+        if (time, p) <= (keys[child], ready[child]):
+            break
+        keys[k], ready[k] = keys[child], ready[child]
+        k = child
+    keys[k], ready[k] = time, p
+    return found
+
+
+@kernel
+def wake(p: int, now: float, ordered: bool, keys: Any, ready: Any, state: Any) -> None:
+    """Put a location among those that can go on."""
+    if ordered:
+        push(keys, ready, state, now, p)
+    else:
+        ready[state[0]] = p
+        state[0] += 1
+
+
+@kernel
+def wake_all(
+    what: int, now: float, ordered: bool, keys: Any, ready: Any, state: Any, queue: Any, behind: Any
+) -> None:
+    """The same for all that wait in a collective."""
+    p = queue[what]
+    queue[what] = -1
+    while p >= 0:
+        wake(p, now, ordered, keys, ready, state)
+        p = behind[p]
+
+
+@kernel
+def carried(start: float, transfer: float, buses: Any) -> float:
+    """When a message arrives that is ready at `start`; it takes the bus that is free first."""
+    if not buses.size:
+        return start + transfer
+    first = np.argmin(buses)
+    buses[first] = max(start, buses[first]) + transfer
+    return buses[first]
+
+
+@kernel
+def advance(
+    first: Any, last: Any, kind: Any, key: Any, gap: Any, extra: Any, free: Any, begin: Any, rest: Any,
+    receiver: Any, transfer: Any, manner: Any, root: Any, cost: Any, latency: float, several: int,
+    most: int, came: Any, went: Any, arrival: Any, posted: Any, asked: Any, members: Any, arrived: Any,
+    root_here: Any, scan: Any, who: Any, reached: Any, clock: Any, keys: Any, ready: Any, state: Any,
+    at: Any, inside: Any, awaited: Any, blocked: Any, queue: Any, behind: Any, latest: Any, root_came: Any,
+    front: Any, buses: Any,
+) -> bool:  # fmt: skip
+    """Do up to about `most` operations; whether there is somebody left who can go on."""
+    ordered = several > 0
+    left = most
+    while state[0] > 0 and left > 0:
+        if ordered:
+            p = pop(keys, ready, state)
+        else:
+            state[0] -= 1
+            p = ready[state[0]]
+        while at[p] < last[p]:
+            i = at[p]
+            k, what = kind[i], key[i]
+            arrives = not inside[p]
+            if arrives:
+                clock[p] += gap[i]
+                came[i] = clock[p]
+                inside[p] = True
+            now = clock[p]
+            if k == SEND:
+                if arrives:
+                    clock[p] = now = now + latency
+                    if manner[what] == EAGER or not np.isnan(posted[what]):
+                        ready_at = now if manner[what] == EAGER else max(now, posted[what])
+                        arrival[what] = carried(ready_at, transfer[what], buses)
+                        other = receiver[what]
+                        if awaited[other] == what:
+                            awaited[other] = -1
+                            wake(other, now, ordered, keys, ready, state)
+                    else:
+                        asked[what] = now
+                if manner[what] == BLOCKING and not free[i]:
+                    if np.isnan(arrival[what]):
+                        blocked[what] = p
+                        break
+                    clock[p] = max(now, arrival[what])
+            elif k in (POST, RECEIVE):
+                if np.isnan(posted[what]):
+                    posted[what] = now
+                    if not np.isnan(asked[what]):
+                        arrival[what] = carried(max(now, asked[what]), transfer[what], buses)
+                        if blocked[what] >= 0:
+                            wake(blocked[what], now, ordered, keys, ready, state)
+                            blocked[what] = -1
+                if k == RECEIVE:
+                    if free[i]:
+                        clock[p] = now + latency
+                    elif np.isnan(arrival[what]):
+                        awaited[p] = what
+                        break
+                    else:
+                        clock[p] = max(now + latency, arrival[what])
+            elif k == COMPLETE:
+                if manner[what] == DEFERRED and not free[i]:
+                    if np.isnan(arrival[what]):
+                        blocked[what] = p
+                        break
+                    clock[p] = max(now, arrival[what])
+            elif k == N_TO_N:
+                if arrives:
+                    arrived[what] += 1
+                    latest[what] = max(latest[what], now)
+                    if arrived[what] == members[what]:
+                        wake_all(what, now, ordered, keys, ready, state, queue, behind)
+                if not free[i]:
+                    if arrived[what] < members[what]:
+                        behind[p] = queue[what]
+                        queue[what] = p
+                        break
+                    clock[p] = latest[what]
+                clock[p] += cost[what]
+            elif k == ONE_TO_ALL:
+                if p == root[what]:
+                    latest[what] = now
+                    root_came[what] = True
+                    wake_all(what, now, ordered, keys, ready, state, queue, behind)
+                elif root_here[what] and not free[i]:
+                    if not root_came[what]:
+                        behind[p] = queue[what]
+                        queue[what] = p
+                        break
+                    clock[p] = max(now, latest[what])
+                clock[p] += cost[what]
+            elif k == PREFIX:
+                start = scan[what]
+                place = np.searchsorted(who[start : start + members[what]], p)
+                if arrives:
+                    reached[start + place] = now
+                    before = front[what]
+                    while front[what] < members[what] and not np.isnan(reached[start + front[what]]):
+                        j = start + front[what]
+                        if front[what] > 0:  # from here on: the latest of all up to it
+                            reached[j] = max(reached[j], reached[j - 1])
+                        front[what] += 1
+                    if front[what] > before:
+                        wake_all(what, now, ordered, keys, ready, state, queue, behind)
+                if place > 0 and not free[i]:
+                    if front[what] < place:
+                        behind[p] = queue[what]
+                        queue[what] = p
+                        break
+                    clock[p] = max(now, reached[start + place - 1])
+                clock[p] += cost[what]
+            elif k == ALL_TO_ONE:
+                if p != root[what]:
+                    arrived[what] += 1
+                    latest[what] = max(latest[what], now)
+                    if root_here[what] and arrived[what] == members[what] - 1:
+                        wake_all(what, now, ordered, keys, ready, state, queue, behind)
+                elif not free[i]:
+                    if arrived[what] < members[what] - 1:
+                        behind[p] = queue[what]
+                        queue[what] = p
+                        break
+                    clock[p] = max(now, latest[what])
+                clock[p] += cost[what]
+            clock[p] += extra[i]
+            if extra[i] < 0.0:  # where clocks contradict each other
+                clock[p] = max(clock[p], came[i])
+            went[i] = clock[p]
+            inside[p] = False
+            at[p] += 1
+            left -= 1
+            if ordered:
+                if at[p] < last[p]:
+                    push(keys, ready, state, due(at[p], kind, gap, latency, clock[p]), p)
+                break
+            if left <= 0 and at[p] < last[p]:  # goes on in the next round
+                wake(p, 0.0, ordered, keys, ready, state)
+                break
+    state[1] += most - left
+    return state[0] > 0

@@ -1,0 +1,106 @@
+"""How many replicates show an effect of some size, and with what chance.
+
+A standard deviation of a few runs is itself uncertain: of three runs the true one is above three times the
+found one in one case of ten. Replicates are therefore proposed from its upper bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from desktop.core.effect_limits import LEVEL, t_limit
+
+Array = NDArray[np.float64]
+#: Chance that an effect is found, and that as many replicates as proposed are enough, where nothing else is
+#: said.
+POWER, CONFIDENCE = 0.9, 0.9
+#: Most replicates that are proposed.
+MOST = 10_000
+
+
+def sigma_bound(sigma: float, df: float, confidence: float = CONFIDENCE) -> float:
+    """What the standard deviation of a trial is below with that confidence, when `df` degrees of freedom gave
+    `sigma`; the same where df is infinite."""
+    from scipy.special import chdtri
+
+    if not np.isfinite(df):
+        return sigma
+    return float(sigma * np.sqrt(df / chdtri(df, confidence))) if df > 0 else float("nan")
+
+
+def power_of(effect: float, sigma: float, treatments: int, replicates: int, level: float = LEVEL) -> float:
+    """Chance that a full effect of that size is marked, replicates being blocks; NaN without degrees of
+    freedom."""
+    from scipy.special import nctdtr
+
+    df = (treatments - 1) * (replicates - 1)
+    if df <= 0 or not sigma > 0:
+        return float("nan")
+    away = abs(effect) * np.sqrt(treatments * replicates) / (2 * sigma)
+    limit = t_limit(df, level)
+    # Beyond, the distribution of t is a number of the library's that is not to be had, and is 1.
+    if away > limit + 10:
+        return 1.0
+    return float(1 - nctdtr(df, away, limit) + nctdtr(df, away, -limit))
+
+
+def power_curve(
+    effect: float, sigma: float, treatments: int, replicates: Sequence[int], df: float = np.inf
+) -> tuple[Array, Array]:
+    """`power_of` for every number of replicates: with sigma as it was found, and with its upper bound."""
+    bound = sigma_bound(sigma, df)
+    found = [[power_of(effect, s, treatments, r) for r in replicates] for s in (sigma, bound)]
+    return np.array(found[0]), np.array(found[1])
+
+
+def detectable(sigma: float, treatments: int, replicates: int, power: float = POWER) -> float:
+    """Full effect that is found with that chance at the 5 % level; NaN without degrees of freedom."""
+    if (treatments - 1) * (replicates - 1) <= 0 or not sigma > 0:
+        return float("nan")
+    low, high = 0.0, 2 * sigma
+    while power_of(high, sigma, treatments, replicates) < power:
+        high *= 2
+    for _ in range(50):
+        middle = (low + high) / 2
+        found = power_of(middle, sigma, treatments, replicates)
+        low, high = (middle, high) if found < power else (low, middle)
+    return high
+
+
+def replicates_for(sigma: float, effect: float, treatments: int, df: float = np.inf) -> int:
+    """Replicates so that three standard errors stay below the effect: ceil((6 s / effect)^2 / n), with s the
+    upper bound of sigma, which `df` degrees of freedom gave.
+
+    Raises
+    ------
+    ValueError : the effect is not positive.
+    """
+    if not effect > 0:
+        raise ValueError("the effect to be seen has to be positive")
+    wanted = (6 * sigma_bound(sigma, df) / effect) ** 2 / treatments
+    return max(1, int(np.ceil(min(wanted, MOST) - 1e-9)))
+
+
+def replicates_to_find(
+    sigma: float, effect: float, treatments: int, df: float = np.inf, power: float = POWER
+) -> int:
+    """Replicates that find the effect with that chance at the 5 % level, with the upper bound of sigma;
+    `MOST` if these are not enough.
+
+    Raises
+    ------
+    ValueError : the effect is not positive.
+    """
+    if not effect > 0:
+        raise ValueError("the effect to be seen has to be positive")
+    bound, low, high = sigma_bound(sigma, df), 1, 2
+    while high < MOST and bound > 0 and power_of(effect, bound, treatments, high) < power:
+        low, high = high, min(2 * high, MOST)
+    while high - low > 1:
+        middle = (low + high) // 2
+        enough = not bound > 0 or power_of(effect, bound, treatments, middle) >= power
+        low, high = (low, middle) if enough else (middle, high)
+    return high

@@ -1,0 +1,73 @@
+"""Which period, or which time of settling, the phases of a curve share.
+
+Searched once for a curve, on its exact means over up to 2048 equal stretches: the rate at which 1, 2, 4 and 8
+phases leave least error, the product of their epsilons being least. For periods, candidates are the highest
+peaks of the spectrum of what 1 and 8 quadratic phases leave over; for saturation, 16 rates in equal ratios.
+They are refined by Brent's method. Periods shorter than 4 of the stretches are not looked for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
+
+from desktop.core.curve import StepCurve
+from desktop.core.envelope import envelope
+from desktop.core.spaces import Basis
+
+Floats = NDArray[np.float64]
+#: Epsilon of so many phases of a basis on a curve.
+Epsilon = Callable[[StepCurve, int, Basis], float]
+
+_STRETCHES = 2048
+_COUNTS = (1, 2, 4, 8)
+_PEAKS = 4
+_FINEST = 4
+# Rates of saturation that are tried, times the curve's duration: from a line nearly to a step.
+_SETTLING = np.geomspace(1.0, 400.0, 16)
+
+
+def means(curve: StepCurve) -> StepCurve:
+    """The curve's exact means over equal stretches, 4 for each step but at least 64 and at most `_STRETCHES`;
+    in seconds from its start."""
+    count = min(max(64, 4 * curve.segments), _STRETCHES)
+    part = np.linspace(0.0, 1.0, count + 1)
+    level = envelope(curve).columns(curve.start + curve.duration * part).mean
+    return StepCurve(curve.duration * part, level)
+
+
+def search_rate(coarse: StepCurve, model: str, left: Sequence[Floats], epsilon: Epsilon) -> Basis:
+    """The basis of a curve as `means` gives it. `left`, (steps,) each: what phases without a period leave
+    over; `epsilon` tells the error."""
+    duration = coarse.duration
+
+    def error(rate: float) -> float:
+        basis = Basis(model, rate)
+        found = np.array([epsilon(coarse, n, basis) for n in _COUNTS])
+        return float(np.log(np.maximum(found, 1e-300)).sum())
+
+    def refined(low: float, high: float) -> tuple[float, float]:
+        best = minimize_scalar(error, bounds=(low, high), method="bounded", options={"xatol": 1e-7 * high})
+        return float(best.fun), float(best.x)
+
+    if model == "saturation":
+        tried = _SETTLING / duration
+        k = int(np.argmin([error(rate) for rate in tried]))
+        return Basis(model, refined(tried[max(k - 1, 0)], tried[min(k + 1, tried.size - 1)])[1])
+    once = 2 * math.pi / duration
+    peaks = sorted({k for one in left for k in _peaks(one)})
+    return Basis(model, min(refined((k - 1) * once, (k + 1) * once) for k in peaks)[1])
+
+
+def _peaks(left: Floats) -> Sequence[float]:
+    """Numbers of periods in the run at the highest peaks of the spectrum, at least 1.5."""
+    power = np.abs(np.fft.rfft(left * np.hanning(left.size)))[: left.size // _FINEST]
+    inner = power[1:-1]
+    found = np.flatnonzero((inner >= power[:-2]) & (inner >= power[2:])) + 1
+    found = found[found >= 2]
+    highest = found[np.argsort(-power[found], kind="stable")[:_PEAKS]]
+    return [float(k) for k in highest] or [2.0]

@@ -1,0 +1,99 @@
+"""Which design to run: the fewest trials that show an effect of the size one cares for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from desktop.core.design import names_for, regular, roman
+from desktop.core.power import POWER, detectable
+
+#: Effect to be seen and noise of a trial, as shares of the run, where nothing else is said.
+EFFECT, NOISE = 0.02, 0.02
+_REPLICATES = range(2, 33)
+_MOST_TRIALS = 4096
+
+#: What a resolution means, for those who do not know the word.
+MEANINGS = {
+    0: "all combinations are run, so that nothing is mixed up",
+    3: "main effects are mixed up with pairs of factors",
+    4: "main effects are clear of pairs; pairs are mixed up with pairs",
+    5: "main effects and pairs are clear of each other",
+}
+
+
+def meaning(resolution: int) -> str:
+    """What can be told apart at a resolution."""
+    return MEANINGS.get(resolution, "main effects and pairs are clear, and more")
+
+
+@dataclass(frozen=True)
+class Recommended:
+    """`runs` treatments, `replicates` times each; `sees`: the effect that is found with the chance `POWER`,
+    in the unit of the noise. `enough`: that is as small as was asked for."""
+
+    runs: int
+    replicates: int
+    resolution: int
+    sees: float
+    noise: float
+    effect: float
+    enough: bool
+
+    @property
+    def trials(self) -> int:
+        return self.runs * self.replicates
+
+    def text(self, base: float = 1.0, run_s: float = float("nan")) -> str:
+        """With its reason. `base`: the response of which sizes are shares. `run_s`: seconds of a run."""
+        word = f"resolution {roman(self.resolution)}" if self.resolution else "all combinations"
+        took = self.trials * run_s
+        time = (
+            "" if not took > 0 else f", about {took:.0f} s" if took < 120 else f", about {took / 60:.0f} min"
+        )
+        less = (
+            ""
+            if self.enough
+            else f"; {100 * self.effect / base:.2g} % would take more than {_MOST_TRIALS} trials"
+        )
+        return (
+            f"{self.runs} runs x {self.replicates}: sees {100 * self.sees / base:.2g} % effects with "
+            f"{100 * POWER:.0f} % at a noise of {100 * self.noise / base:.2g} % a run; "
+            f"{meaning(self.resolution)} ({word}){time}{less}"
+        )
+
+
+def recommend(count: int, noise: float = NOISE, effect: float = EFFECT, resolution: int = 4) -> Recommended:
+    """For `count` factors, with a standard deviation `noise` of one trial, to see `effect`, in one unit.
+
+    Among designs of at least that resolution the fewest trials; of those, the most treatments, as they tell
+    more apart. Where no number of trials is enough, the largest.
+
+    Raises
+    ------
+    ValueError : noise or effect are not positive, or there is no design of so many factors.
+    """
+    if not (noise > 0 and effect > 0):
+        raise ValueError("the noise of a trial and the effect to be seen have to be positive")
+    best: tuple[tuple[int, int], Recommended] | None = None
+    largest: Recommended | None = None
+    for base in range(max(1, count.bit_length()), min(count, 7) + 1):
+        runs = 1 << base
+        found = regular(names_for(count), runs).resolution
+        if found and found < resolution:
+            continue
+        for replicates in _REPLICATES:
+            if runs * replicates > _MOST_TRIALS:
+                break
+            sees = detectable(noise, runs, replicates)
+            one = Recommended(runs, replicates, found, sees, noise, effect, sees <= effect)
+            if largest is None or sees < largest.sees:
+                largest = one
+            if one.enough:
+                if best is None or (one.trials, -runs) < best[0]:
+                    best = (one.trials, -runs), one
+                break
+    if largest is None:
+        raise ValueError(
+            f"there is no design of {count} factors with resolution {roman(resolution)} in 128 runs"
+        )
+    return best[1] if best is not None else largest

@@ -1,0 +1,847 @@
+"""Why processor time is lost: its root causes, ranked by what they cost, in words.
+
+The time of a range in which processors compute nothing has been followed to those who do not wait
+(`desktop.core.wait_tree`): each lost processor-second is charged to a location and to what it did then. Here
+these charges are gathered into groups (what it did, in which region, and how the others waited for it), each
+group is recognised as one `Kind` of the table `KINDS`, groups that are the same cause are put together, and
+sentences are made of them.
+
+A rank is named if it holds over `NAMED` of a group. How strong the evidence is, is said by `STRENGTH`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from desktop.core.accounts import Account
+from desktop.core.units import capital, count, grouped, percent, quantity, si
+from desktop.core.wait_tree import FAMILIES
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+#: A location is named if it holds so much of what a cause costs.
+NAMED = 0.4
+#: Causes below this part of what is lost are not worth a sentence.
+WORTH = 0.05
+#: Below this part of all processor time, little is lost.
+LITTLE = 0.1
+#: Bytes of a message of which latency takes about as long as bandwidth, on networks of today.
+SMALL = 8192
+#: Networks take less than this for a small message (s), and move more than so many bytes in a second.
+LATENCY_S, SLOW = 5e-4, 2e7
+#: A load balance from here on is no imbalance.
+BALANCED = 0.95
+#: What `Charges.account` says of a process that has not begun yet; `Account.ABSENT` of one that has ended.
+NOT_BEGUN = 100
+#: And of one that is in MPI_Finalize.
+ENDING = 101
+
+SENDER, AFTER, RECEIVER, BARRIER, TOGETHER, ROOT = range(len(FAMILIES))
+
+#: How strong the evidence of a cause is.
+STRENGTH = {
+    "strong": "at least 80 % of its seconds fit the cause, seen ten times or more",
+    "fair": "at least 60 % of its seconds fit the cause, seen three times or more",
+    "weak": "seen once or twice, or less of its seconds fit, or clocks contradict each other",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Charges:
+    """What a range of a run is made of.
+
+    location, region, account : (rows,) what a location did: region (-1: none) and number of `Account`.
+    own_s : (rows,) for how long. below_s : (rows, `wait_tree.COLUMNS`) processor-seconds for which others
+        waited meanwhile, as of `wait_tree`. seen : (rows,) how often somebody waited for it.
+    waiting_s : (locations, families) for how long each location waited.
+    calls : (families,) the region in which most of that was, -1 none.
+    collective : (regions,) calls of all members of a communicator.
+    is_processor : (locations,). processors, duration_s, computing : as of `RangeStats`.
+    hub : the location that nearly all messages come from or go to; -1: there is none.
+    messages, bytes : of the messages sent. members : (regions, 2) calls of collective operations, and bytes.
+    serialisation, balance : efficiencies, None or NaN where they are not known.
+    doubt_s : processor-seconds of waiting that contradicting clocks may change.
+    """
+
+    start_s: float
+    end_s: float
+    location: Ints
+    region: Ints
+    account: Ints
+    own_s: Floats
+    below_s: Floats
+    seen: Ints
+    waiting_s: Floats
+    calls: Ints
+    collective: NDArray[np.bool_]
+    is_processor: NDArray[np.bool_]
+    processors: float
+    computing: float
+    hub: int = -1
+    messages: int = 0
+    bytes: int = 0
+    members: Ints = field(default_factory=lambda: np.zeros((0, 2), np.int64))
+    serialisation: float | None = None
+    balance: float | None = None
+    doubt_s: float = 0.0
+
+    @property
+    def duration_s(self) -> float:
+        return self.end_s - self.start_s
+
+    @property
+    def whole_s(self) -> float:
+        """All processor-seconds."""
+        return self.processors * self.duration_s
+
+    @property
+    def lost_s(self) -> float:
+        """Those in which nothing is computed."""
+        return self.whole_s - self.computing * self.duration_s
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Charges of one kind: what is lost while locations do `account` in `region`.
+
+    lost_s : (locations,) by who does it. direct_s, chained_s : waiting for it, and for somebody who waits.
+    upward : the part of waiting for senders in which these come before those that wait.
+    work_s : (locations,) computing in the region. family : how others wait, -1 any. call :
+    the region they wait in, or -1.
+    """
+
+    of: Charges
+    account: int
+    region: int
+    family: int
+    lost_s: Floats
+    direct_s: float
+    chained_s: float
+    upward: float
+    seen: int
+    work_s: Floats
+    call: int
+
+    @property
+    def total_s(self) -> float:
+        return float(self.lost_s.sum())
+
+    @cached_property
+    def top(self) -> int:
+        return int(np.argmax(self.lost_s))
+
+    @cached_property
+    def share(self) -> float:
+        """Of the location that holds most."""
+        return float(self.lost_s[self.top] / self.total_s)
+
+    @property
+    def spread(self) -> bool:
+        """Whether no location holds far more than the others."""
+        return self.share <= max(NAMED, 1.5 / max(int(self.taking_part.sum()), 1))
+
+    @cached_property
+    def taking_part(self) -> NDArray[np.bool_]:
+        """Who waits in this way or is waited for."""
+        part: NDArray[np.bool_] = (self.waits_s > 0) | (self.lost_s > 0)
+        return part
+
+    @cached_property
+    def waits_s(self) -> Floats:
+        """(locations,) how long each waits in this way."""
+        waits: Floats = self.of.waiting_s[:, _together(self.family)].sum(axis=1)
+        return waits
+
+    @cached_property
+    def shared(self) -> bool:
+        """Whether the region is not the work of a few."""
+        work = self.work_s[self.taking_part]
+        return bool((work > 0.1 * work.max(initial=0.0)).mean() > 0.5) if work.size else False
+
+    @cached_property
+    def unequal(self) -> float:
+        """The part of the waiting that follows from who computes longer in all of the range."""
+        work = self.work_s[self.taking_part]
+        return min(float((work.max() - work).sum()) / self.total_s, 1.0) if work.size else 0.0
+
+    @cached_property
+    def recovered(self) -> float:
+        """The part of that inequality that ends if the one that computes longest does as the second."""
+        work = np.sort(self.work_s[self.taking_part])
+        if work.size < 2 or work[-1] == work[0]:
+            return 0.0
+        return 1.0 - float((work[-2] - work[:-1]).sum() / (work[-1] - work).sum())
+
+    @cached_property
+    def mutual(self) -> float:
+        """The part in which those who wait are also those who are waited for."""
+        return float(np.minimum(self.waits_s, self.lost_s).sum() / self.total_s)
+
+    @cached_property
+    def heavy(self) -> float:
+        """Waiting beside computing in the region."""
+        computing = float(self.work_s[self.taking_part].sum())
+        return self.total_s / (self.total_s + computing) if self.total_s else 0.0
+
+    @property
+    def chained(self) -> float:
+        total = self.direct_s + self.chained_s
+        return self.chained_s / total if total else 0.0
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of cause. `test`: the part of a group's seconds that fit it, 0 if it is another one; the first
+    kind of the table that half of them fit is it. `says`: the sentence, without its full stop."""
+
+    key: str
+    title: str
+    test: Callable[[Group], float]
+    says: Callable[[Cause, Naming], str]
+
+
+@dataclass(frozen=True, eq=False)
+class Cause:
+    """A cause of lost time in a range.
+
+    lost_s : processor-seconds. part : of all that are lost in the range. place: locations that are charged,
+    most first, with their parts; `named`: whether the first one holds over `NAMED`. seen : how often somebody
+    began to wait for it (0: nobody did). fits : the part of its seconds that the test of its kind explains.
+    """
+
+    kind: Kind
+    group: Group
+    lost_s: float
+    part: float
+    locations: tuple[int, ...]
+    seen: int
+    fits: float
+
+    @property
+    def named(self) -> bool:
+        return len(self.locations) > 0 and self.group.share > NAMED
+
+    @property
+    def strength(self) -> str:
+        """One of `STRENGTH`."""
+        waits = self.group.direct_s + self.group.chained_s
+        doubted = waits > 0 and self.group.of.doubt_s > 0.1 * self.lost_s
+        # What a location loses itself stands in the trace; only what others lose by it is inferred.
+        often = self.seen if waits > 0.5 * self.lost_s else max(self.seen, 10)
+        if self.fits >= 0.8 and often >= 10 and not doubted:
+            return "strong"
+        return "fair" if self.fits >= 0.6 and often >= 3 and not doubted else "weak"
+
+
+@dataclass(frozen=True)
+class Naming:
+    """Names of locations and regions for sentences. `rank`: of each location, -1 none."""
+
+    location: Callable[[int], str]
+    region: Callable[[int], str]
+    ranks: tuple[int, ...] = ()
+
+    def several(self, locations: Sequence[int], most: int = 4) -> str:
+        """``rank 0``, ``ranks 5-7``, ``ranks 0, 2, 4 and 9 more``."""
+        names = [self.location(i) for i in locations]
+        if len(names) == 1:
+            return names[0]
+        if len(names) == len(self.ranks):
+            return f"all {len(names)} {'ranks' if len(set(self.ranks)) == len(names) else 'locations'}"
+        ranks = [self.ranks[i] if i < len(self.ranks) else -1 for i in locations]
+        if all(name == f"rank {rank}" for name, rank in zip(names, ranks, strict=True)):
+            runs: list[list[int]] = []
+            for rank in sorted(ranks):
+                if runs and rank == runs[-1][-1] + 1:
+                    runs[-1].append(rank)
+                else:
+                    runs.append([rank])
+            if len(ranks) == 2:
+                return f"ranks {runs[0][0]} and {runs[-1][-1]}"
+            if len(runs) <= most:
+                told = [f"{run[0]}–{run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs]
+                return f"ranks {', '.join(told)}"
+            names = [str(rank) for rank in ranks]
+            return f"ranks {', '.join(names[:most])} and {len(names) - most} more"
+        if len(names) <= most:
+            return f"{', '.join(names[:-1])} and {names[-1]}"
+        return f"{', '.join(names[: most - 1])} and {len(names) - most + 1} more"
+
+
+# ---- sentences
+
+
+def _region(cause: Cause, words: Naming) -> str:
+    """`` in region relax``, or nothing."""
+    return f" in region {words.region(cause.group.region)}" if cause.group.region >= 0 else ""
+
+
+def _call(cause: Cause, words: Naming) -> str:
+    """`` in MPI_Recv``, or nothing."""
+    return f" in {words.region(cause.group.call)}" if cause.group.call >= 0 else ""
+
+
+def _who(cause: Cause, words: Naming) -> str:
+    """Those that are charged."""
+    return words.several(sorted(cause.locations[:1] if cause.named else cause.locations))
+
+
+def _waiters(cause: Cause, words: Naming) -> str:
+    """Those that wait for them."""
+    waits = cause.group.waits_s
+    charged = set(cause.locations[:1] if cause.named else cause.locations)
+    others = [i for i in np.flatnonzero(waits > 0.2 * waits.max(initial=0.0)).tolist() if i not in charged]
+    if not others or len(others) >= int(cause.group.of.is_processor.sum()) - len(charged):
+        return "the others"
+    return words.several(others)
+
+
+def _one(text: str) -> bool:
+    """Whether a text of `Naming.several` names one location."""
+    return not text.startswith(("ranks ", "all ", "the others")) and ", " not in text and " and " not in text
+
+
+def _short(value_s: float) -> str:
+    """A time in two digits."""
+    return f"{si(float(f'{value_s:.2g}'), 3)}s"
+
+
+def _says_imbalance(cause: Cause, words: Naming) -> str:
+    group = cause.group
+    work = group.work_s[group.taking_part]
+    mean = float(work.mean())
+    who = words.several(np.flatnonzero(group.taking_part & (group.work_s > (mean + work.max()) / 2)).tolist())
+    verb, them = ("computes", "it") if _one(who) else ("compute", "them")
+    more = work.max() / mean
+    times = f"{more:.2g} times the mean" if more >= 1.1 else f"up to {percent(more - 1)} more than the mean"
+    waits = f"the others wait for {them}{_call(cause, words)}"
+    return f"Load imbalance: {who} {verb} {times}{_region(cause, words)}, and {waits}"
+
+
+def _says_slow(cause: Cause, words: Naming) -> str:
+    group = cause.group
+    work = group.work_s[group.taking_part]
+    slow = int(np.argmax(np.where(group.taking_part, group.work_s, -1.0)))
+    others = float((work.sum() - work.max()) / (work.size - 1))
+    times = f"{work.max() / others:.2g} times" if work.max() < 100 * others else "more than 100 times"
+    long = f"{times} as long as the others{_region(cause, words)}"
+    who = capital(words.location(slow))
+    return f"{who} is slow or has more work: it computes {long}, and they wait for it{_call(cause, words)}"
+
+
+def _says_alone(cause: Cause, words: Naming) -> str:
+    who = capital(_who(cause, words))
+    return f"{who} alone computes{_region(cause, words)}, and the others wait for it{_call(cause, words)}"
+
+
+def _says_late_root(cause: Cause, words: Naming) -> str:
+    call = words.region(cause.group.call) if cause.group.call >= 0 else "one-to-all operations"
+    before = f"compute before{_region(cause, words)}, and the others wait"
+    if cause.named:
+        who = _who(cause, words)
+        return f"The root of {call}, {who}, comes late: it {before.replace('compute', 'computes', 1)} for it"
+    return f"The roots of {call} come late, one after the other: they {before} for them"
+
+
+def _says_serial(cause: Cause, words: Naming) -> str:
+    of = cause.group.of
+    there = np.flatnonzero(of.is_processor).tolist()
+    ends = [words.location(there[0]), words.location(there[-1])]
+    if cause.group.upward < 0.4:
+        ends.reverse()
+    direction = f" from {ends[0]} to {ends[1]}" if not 0.4 <= cause.group.upward <= 0.6 else ""
+    rest = f"and the rest wait{_call(cause, words)}"
+    return f"A chain of messages{direction}: one after the other computes{_region(cause, words)}, {rest}"
+
+
+def _says_late_sender(cause: Cause, words: Naming) -> str:
+    who, others = _who(cause, words), _waiters(cause, words)
+    waits = f"{others} {'waits' if _one(others) else 'wait'}{_call(cause, words)}"
+    what = "it computes" if _one(who) else "they compute"
+    return f"Messages are sent late: {waits} for {who}, while {what}{_region(cause, words)}"
+
+
+def _says_late_receiver(cause: Cause, words: Naming) -> str:
+    who, others = _who(cause, words), _waiters(cause, words)
+    waits = f"{others} {'waits' if _one(others) else 'wait'}{_call(cause, words)}"
+    what = "receives" if _one(who) else "receive"
+    return f"Receives are posted late: {waits} until {who} {what}, after computing{_region(cause, words)}"
+
+
+def _says_master(cause: Cause, words: Naming) -> str:
+    who = capital(_who(cause, words))
+    what = f"a master that serves all others one after the other{_region(cause, words)}"
+    return f"{who} is the bottleneck, {what}, and they wait for it{_call(cause, words)}"
+
+
+def _says_idle_master(cause: Cause, words: Naming) -> str:
+    hub = capital(words.location(cause.group.of.hub))
+    return f"{hub} only serves the others, as a master, and waits{_call(cause, words)} while they compute"
+
+
+def _says_noise(cause: Cause, words: Naming) -> str:
+    whom = "the last" if cause.group.family == TOGETHER else "them"
+    return (
+        f"Noise, or work that varies: each time others take longest{_region(cause, words)}, and the rest "
+        f"wait for {whom}{_call(cause, words)}, though altogether all take about equally long"
+    )
+
+
+def _moved(group: Group) -> tuple[int, int]:
+    """How many messages, or calls of a collective operation, and bytes."""
+    if group.family == TOGETHER:
+        return int(group.of.members[group.region, 0]), int(group.of.members[group.region, 1])
+    return group.of.messages, group.of.bytes
+
+
+def _says_small(cause: Cause, words: Naming) -> str:
+    times, size = _moved(cause.group)
+    each = f"each taking {_short(cause.group.total_s / times)} of processor time"
+    of = f"of {quantity(size / times, 'B', 3)} on average"
+    far = ""
+    if cause.group.total_s > LATENCY_S * times:
+        far = ", far more than the latency of a network (do processes share cores?)"
+    if cause.group.family == TOGETHER:
+        call = words.region(cause.group.region)
+        return f"Latency of collective operations: {grouped(times)} calls of {call} {of}, {each}{far}"
+    return f"Messages are many and small: {grouped(times)} {of}, {each}{_call(cause, words)}{far}"
+
+
+def _says_bandwidth(cause: Cause, words: Naming) -> str:
+    times, size = _moved(cause.group)
+    what = count(times, "call" if cause.group.family == TOGETHER else "message")
+    rate = f"{quantity(size / cause.group.total_s, 'B', 2)}/s{_call(cause, words)}"
+    if size < SLOW * cause.group.total_s:
+        rate += ", far less than the bandwidth of a network"
+    return (
+        f"Moving data takes the time (bandwidth): {what} of {quantity(size / times, 'B', 3)} move at {rate}"
+    )
+
+
+def _says_io(cause: Cause, words: Naming) -> str:
+    group = cause.group
+    who = capital(_who(cause, words))
+    what = f"I/O{_call_of(group.region, words)}"
+    waits = group.direct_s + group.chained_s >= 0.1 * group.total_s
+    them = f", and the others wait for {'it' if _one(who) else 'them'}" if waits else ""
+    return f"{who} {'does' if _one(who) else 'do'} {what}{them}"
+
+
+def _call_of(region: int, words: Naming) -> str:
+    """`` (fwrite)``, or nothing."""
+    return f" ({words.region(region)})" if region >= 0 else ""
+
+
+def _says_lock(cause: Cause, words: Naming) -> str:
+    who = words.several(sorted(cause.locations))
+    return f"Waiting for a lock{_call_of(cause.group.region, words)}: {who} wait for one another"
+
+
+def _says_threads(cause: Cause, words: Naming) -> str:
+    who = words.several(sorted(cause.locations))
+    return f"Threads wait for one another{_call_of(cause.group.region, words)}: {who}"
+
+
+def _says_outside(cause: Cause, words: Naming) -> str:
+    who = words.several(sorted(cause.locations))
+    return f"Only the first threads work: {who} {'has' if _one(who) else 'have'} not begun or nothing to do"
+
+
+def _says_start(cause: Cause, words: Naming) -> str:
+    of = cause.group.of
+    late = np.zeros(of.is_processor.size)
+    rows = of.account == NOT_BEGUN
+    np.add.at(late, of.location[rows], of.own_s[rows])
+    apart = float(np.ptp(late[of.is_processor]))
+    begins = f": some begin up to {_short(apart)} after others" if apart > 0.05 * of.duration_s else ""
+    return f"The start of the program takes the time{_call(cause, words)}{begins}"
+
+
+def _says_end(cause: Cause, words: Naming) -> str:
+    if cause.group.account == ENDING:
+        return f"The end of the program takes the time{_call(cause, words)}"
+    who = words.several(sorted(cause.locations))
+    return f"{capital(who)} {'has' if _one(who) else 'have'} ended before the others"
+
+
+def _says(text: str) -> Callable[[Cause, Naming], str]:
+    """A sentence that only names who and where."""
+
+    def says(cause: Cause, words: Naming) -> str:
+        return f"{text}{_call_of(cause.group.region, words)}: {words.several(sorted(cause.locations))}"
+
+    return says
+
+
+# ---- the table
+
+
+def _of(*accounts: int, fits: float = 1.0) -> Callable[[Group], float]:
+    return lambda group: fits if group.account in accounts else 0.0
+
+
+def _computes(family: int, test: Callable[[Group], float]) -> Callable[[Group], float]:
+    """A test of groups in which those that are waited for compute."""
+    return lambda group: test(group) if (group.account, group.family) == (Account.COMPUTING, family) else 0.0
+
+
+def _either(test: Callable[[Group], float]) -> Callable[[Group], float]:
+    """Waiting for senders or receivers, or for all in a collective operation."""
+    return lambda group: max(_computes(family, test)(group) for family in (SENDER, RECEIVER, TOGETHER))
+
+
+def _master(group: Group) -> float:
+    hub = group.of.hub
+    return float(group.lost_s[hub] / group.total_s) if hub >= 0 else 0.0
+
+
+def _idle_master(group: Group) -> float:
+    hub, waits = group.of.hub, group.of.waiting_s[:, SENDER]
+    return float(waits[hub] / waits.sum()) if hub >= 0 and waits.sum() > 0 else 0.0
+
+
+def _alone(group: Group) -> float:
+    return group.share if group.share >= 0.9 and group.work_s[group.top] >= 0.9 * group.work_s.sum() else 0.0
+
+
+def _slow(group: Group) -> float:
+    fits = group.shared and group.unequal >= 0.5 and group.recovered >= 0.6
+    return max(min(group.unequal, 1.0) * group.recovered, 0.5) if fits else 0.0
+
+
+def _imbalance(group: Group) -> float:
+    # What only some do is nothing that the others would have to do before they receive.
+    return group.unequal if group.shared or group.family == TOGETHER else 0.0
+
+
+def _serial(group: Group) -> float:
+    if not (group.shared and group.spread) or group.heavy < 0.5:
+        return 0.0
+    return max(group.chained, group.mutual)
+
+
+def _noise(group: Group) -> float:
+    if group.family == TOGETHER:
+        return 1.0
+    return max(group.mutual, group.chained) if group.shared and group.spread else 0.0
+
+
+def _moving(small: bool) -> Callable[[Group], float]:
+    def test(group: Group) -> float:
+        if group.account != Account.MOVING:
+            return 0.0
+        times, size = _moved(group)
+        if not times or (size < SMALL * times) != small:
+            return 0.0
+        # What no network takes has another cause, too.
+        usual = group.total_s <= LATENCY_S * times if small else size >= SLOW * group.total_s
+        return 1.0 if usual else 0.6
+
+    return test
+
+
+_UNTOLD = "Communication takes the time, and the trace does not tell waiting from moving data"
+#: In the order in which they are tried.
+KINDS: tuple[Kind, ...] = (
+    Kind("late root", "Late root", _computes(ROOT, lambda group: 1.0), _says_late_root),
+    Kind("master", "Master bottleneck", _computes(SENDER, _master), _says_master),
+    Kind("idle master", "Waiting master", _computes(SENDER, _idle_master), _says_idle_master),
+    Kind("alone", "One works alone", _computes(TOGETHER, _alone), _says_alone),
+    Kind("slow rank", "One slow rank", _either(_slow), _says_slow),
+    Kind("imbalance", "Load imbalance", _either(_imbalance), _says_imbalance),
+    Kind("serial", "Chain of messages", _computes(SENDER, _serial), _says_serial),
+    Kind("noise", "Noise", _either(_noise), _says_noise),
+    Kind("late receiver", "Late receiver", _computes(RECEIVER, lambda group: 1.0), _says_late_receiver),
+    Kind("late sender", "Late sender", _computes(SENDER, lambda group: 1.0), _says_late_sender),
+    Kind("small messages", "Small messages", _moving(True), _says_small),
+    Kind("bandwidth", "Bandwidth", _moving(False), _says_bandwidth),
+    Kind("I/O", "I/O", _of(Account.IO), _says_io),
+    Kind("lock", "Lock", _of(Account.LOCK), _says_lock),
+    Kind("threads", "Threads wait", _of(Account.THREADS), _says_threads),
+    Kind("outside", "Outside of parallel regions", _of(Account.SERIAL), _says_outside),
+    Kind("accelerator", "Accelerators", _of(Account.ACCELERATOR), _says("Waiting for accelerators")),
+    Kind("start", "Start-up", _of(Account.STARTUP, NOT_BEGUN), _says_start),
+    Kind("end", "End", _of(Account.ABSENT, ENDING), _says_end),
+    Kind("overhead", "Overhead of libraries", _of(Account.OVERHEAD), _says("Calls of libraries")),
+    Kind("unmeasured", "Not measured", _of(Account.UNMEASURED, fits=0.5), _says("Nothing was measured")),
+    Kind("idle", "Idle", _of(Account.IDLE, fits=0.5), _says("Idle, and the trace does not say for what")),
+    Kind("communication", "Communication", lambda group: 0.5, _says(_UNTOLD)),
+)  # fmt: skip
+
+
+# ---- from charges to causes
+
+
+def causes(of: Charges) -> list[Cause]:
+    """The causes of what is lost in a range, most first."""
+    if not of.lost_s > 0:
+        return []
+    found: dict[tuple[str, int, int], list[tuple[Group, Kind, float]]] = {}
+    for group in _groups(of):
+        kind, fits = next((kind, part) for kind in KINDS if (part := kind.test(group)) >= 0.5)
+        rank = group.top if group.share > NAMED and kind.key in _NAMES_RANK else -1
+        region = group.region if group.account in (Account.COMPUTING, Account.IO) else -1
+        found.setdefault((kind.key, region, rank), []).append((group, kind, fits))
+    told = [_cause(parts, of) for parts in found.values()]
+    return sorted(told, key=lambda cause: -cause.lost_s)
+
+
+#: Kinds that are another cause if it is another rank.
+_NAMES_RANK = frozenset({"late root", "master", "idle master", "alone", "slow rank", "late sender", "I/O"})
+#: What is the same whatever region it is in.
+_ANYWHERE = frozenset({Account.ABSENT, NOT_BEGUN, Account.SERIAL, Account.THREADS, Account.LOCK})
+
+
+def _cause(parts: list[tuple[Group, Kind, float]], of: Charges) -> Cause:
+    parts.sort(key=lambda part: -part[0].total_s)
+    group, kind, _ = parts[0]
+    lost_s = sum(part.total_s for part, _, _ in parts)
+    fits = sum(part.total_s * fit for part, _, fit in parts) / lost_s
+    charged = np.sum([part.lost_s for part, _, _ in parts], axis=0)
+    order = np.argsort(-charged, kind="stable")
+    # Those that hold a part worth to be named, at least one.
+    enough = charged[order] >= 0.2 * charged[order[0]]
+    who = tuple(order[: max(int(enough.sum()), 1)].tolist())
+    seen = sum(part.seen for part, _, _ in parts)
+    return Cause(kind, group, float(lost_s), float(lost_s / of.lost_s), who, seen, float(fits))
+
+
+def _together(family: int) -> list[int]:
+    """The families that are one group: all, those that wait for senders, or those in which all wait for the
+    last."""
+    if family < 0:
+        return list(range(len(FAMILIES)))
+    return {TOGETHER: [BARRIER, TOGETHER], SENDER: [SENDER, AFTER]}.get(family, [family])
+
+
+def _groups(of: Charges) -> list[Group]:
+    """Charges put together by what was done, where, and how others waited."""
+    locations = of.is_processor.size
+    computing = of.account == Account.COMPUTING
+    made: dict[tuple[int, int, int], list[Floats]] = {}
+    seen: dict[tuple[int, int, int], int] = {}
+    below = of.below_s.reshape(-1, len(FAMILIES), 2)
+
+    def add(key: tuple[int, int, int], rows: NDArray[np.bool_], own: bool, families: list[int]) -> None:
+        parts = made.setdefault(key, [np.zeros(locations), np.zeros(2), np.zeros(len(FAMILIES))])
+        waits = below[rows][:, families].sum(axis=1)
+        parts[2] += below[rows].sum(axis=(0, 2))
+        np.add.at(parts[0], of.location[rows], waits.sum(axis=1) + (of.own_s[rows] if own else 0.0))
+        parts[1] += waits.sum(axis=0)
+        seen[key] = seen.get(key, 0) + int(of.seen[rows].sum())
+
+    for region in np.unique(of.region[computing]).tolist():
+        rows = computing & (of.region == region)
+        for family in (SENDER, RECEIVER, TOGETHER, ROOT):
+            if below[rows][:, _together(family)].any():
+                add((int(Account.COMPUTING), region, family), rows, False, _together(family))
+    for account in np.unique(of.account[~computing]).tolist():
+        there = of.account == account
+        for region in np.unique(of.region[there]).tolist():
+            rows = there & (of.region == region)
+            kept = -1 if account in _ANYWHERE else region
+            family = -1
+            if account == Account.MOVING:
+                # Messages are one whatever call moves them, collective operations one each.
+                together = bool(region >= 0 and of.collective[region])
+                kept, family = (region, TOGETHER) if together else (-1, SENDER)
+            add((account, kept, family), rows, True, _together(-1))
+    return [_group(of, key, parts, seen[key]) for key, parts in made.items() if parts[0].sum() > 0]
+
+
+def _group(of: Charges, key: tuple[int, int, int], parts: list[Floats], seen: int) -> Group:
+    account, region, family = key
+    work = np.zeros(of.is_processor.size)
+    rows = (of.account == account) & ((of.region == region) | (region < 0))
+    if account == Account.COMPUTING and region < 0:
+        rows = (of.account == account) & (of.region == -1)
+    np.add.at(work, of.location[rows], of.own_s[rows])
+    regions = of.region[rows]
+    if region < 0 and regions.size and account != Account.COMPUTING:  # the one that says most
+        sums = np.bincount(regions + 1, of.own_s[rows] + of.below_s[rows].sum(axis=1))
+        region = int(sums.argmax()) - 1
+    families = _together(family)
+    most = families[
+        int(of.below_s[rows].reshape(-1, len(FAMILIES), 2)[:, families].sum(axis=(0, 2)).argmax())
+    ]
+    waits = family >= 0 and account != Account.MOVING
+    call = int(of.calls[most]) if waits else region
+    before, after = parts[2][[SENDER, AFTER]].tolist()
+    upward = before / (before + after) if before + after else 0.5
+    direct, chained = parts[1].tolist()
+    return Group(of, account, region, family, parts[0], direct, chained, upward, seen, work, call)
+
+
+# ---- sentences of ranges
+
+
+def told(cause: Cause, words: Naming) -> str:
+    """The sentence of a cause, with its numbers."""
+    sentence = capital(cause.kind.says(cause, words))
+    return (
+        f"{sentence} ({_total(cause.lost_s)}, {percent(cause.part)} of what is lost"
+        f"{_times(cause)}; {cause.strength} evidence)."
+    )
+
+
+def _total(lost_s: float) -> str:
+    """``1.72 proc·s``"""
+    value, prefix = si(lost_s, 3).split(" ")
+    return f"{value} proc·{prefix}s"
+
+
+def _times(cause: Cause) -> str:
+    if not cause.seen or cause.group.direct_s + cause.group.chained_s < 0.5 * cause.group.total_s:
+        return ""
+    return f"; seen {'once' if cause.seen == 1 else f'{grouped(cause.seen)} times'}"
+
+
+def worth_telling(found: Sequence[Cause], most: int = 4) -> list[Cause]:
+    """Those that a paragraph names: the first, and others of some weight."""
+    return [cause for i, cause in enumerate(found[:most]) if i == 0 or cause.part >= WORTH]
+
+
+def paragraph(of: Charges, found: Sequence[Cause], words: Naming) -> str:
+    """Of a run: what is lost, and why, most first."""
+    computing, processors = f"{of.computing:.3g}", f"{of.processors:.0f}"
+    level = f"On average {computing} of {processors} processors compute"
+    if not of.processors:
+        return "There are no processors."
+    lost = of.lost_s / of.whole_s
+    if not found:
+        return f"{level}; nothing is lost." if lost <= 0 else f"{level}; nothing tells why."
+    spent = f"{level}; {percent(lost)} of their time ({_total(of.lost_s)}) is lost"
+    if lost < LITTLE:
+        spent += ", which is little"
+    sentences = [told(cause, words) for cause in worth_telling(found)]
+    rest = 1.0 - sum(cause.part for cause in worth_telling(found))
+    tail = f" Other causes: {percent(rest)} of what is lost." if rest >= WORTH else ""
+    return f"{sentences[0]} {spent}. {' '.join(sentences[1:])}".rstrip() + tail
+
+
+def phase_sentence(
+    of: Charges, found: Sequence[Cause], words: Naming, number: int, name: str, run_s: float
+) -> str:
+    """Of a phase (from 1): its cause first, then its numbers."""
+    # What phases are called by themselves also says how much of their time goes where: not here.
+    name = re.sub(r"(: |, )\S[^:]* \d+ %$", "", name)
+    called = f", {name}" if name and not name.endswith("%") else ""
+    head = f"Phase {number}{called}, {percent(of.duration_s / run_s)} of the run"
+    level = f"on average {of.computing:.2g} of {of.processors:.0f} processors compute"
+    told = [level]
+    if of.serialisation is not None and of.serialisation < BALANCED:
+        told.append(f"{percent(of.serialisation)} serialisation efficiency")
+    kinds = {cause.kind.key for cause in worth_telling(found, 2)}
+    if of.balance is not None and of.balance >= BALANCED and "imbalance" not in kinds:
+        told.append("no imbalance")
+    if not found or of.lost_s < LITTLE * of.whole_s:
+        return f"{head}: little is lost; {'; '.join(told)}."
+    causes = [
+        f"{cause.kind.says(cause, words)} ({percent(cause.part)} of what is lost, {cause.strength} evidence)"
+        for cause in worth_telling(found, 2)
+    ]
+    return f"{head}: {'. '.join(map(capital, causes))}; {'; '.join(told)}."
+
+
+@dataclass(frozen=True)
+class Told:
+    """A cause in words, and where it is.
+
+    location : that is charged most. phase : in which it costs most (from 0), -1: none. start_s, end_s : of
+    that. region : its name, or nothing.
+    """
+
+    key: str
+    title: str
+    sentence: str
+    lost_s: float
+    part: float
+    strength: str
+    seen: int
+    region: str
+    locations: tuple[int, ...]
+    names: str
+    phase: int
+    start_s: float
+    end_s: float
+
+
+@dataclass(frozen=True)
+class ToldPhase:
+    """A phase in words; causes as of `Explanation`."""
+
+    sentence: str
+    start_s: float
+    end_s: float
+    lost_s: float
+    causes: tuple[Told, ...]
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why time is lost: of the run a paragraph and its causes, most first; of each phase a sentence and the
+    same. `lost_s`: processor-seconds. Nothing is known of the processors of a curve: all is empty."""
+
+    paragraph: str = ""
+    lost_s: float = 0.0
+    causes: tuple[Told, ...] = ()
+    phases: tuple[ToldPhase, ...] = ()
+
+
+def explanation(of: Sequence[Charges], names: Sequence[str], words: Naming) -> Explanation:
+    """Of the charges of a run and of its phases (none: of a curve)."""
+    if not of:
+        return Explanation()
+    run, *phases = of
+    found = [causes(one) for one in of]
+    single = len(phases) == 1
+    told = []
+    for cause in found[0]:
+        costs = [
+            sum(
+                one.lost_s
+                for one in there
+                if (one.kind, one.group.region) == (cause.kind, cause.group.region)
+            )
+            for there in found[1:]
+        ]
+        phase = int(np.argmax(costs)) if costs and not single else -1
+        place = phases[phase] if phase >= 0 else run
+        told.append(_told(cause, words, phase, place))
+    by_phase = tuple(
+        ToldPhase(
+            phase_sentence(one, there, words, k + 1, names[k] if k < len(names) else "", run.duration_s),
+            one.start_s,
+            one.end_s,
+            one.lost_s,
+            tuple(_told(cause, words, k, one) for cause in there),
+        )
+        for k, (one, there) in enumerate(zip(phases, found[1:], strict=True))
+    )
+    return Explanation(paragraph(run, found[0], words), run.lost_s, tuple(told), by_phase)
+
+
+def _told(cause: Cause, words: Naming, phase: int, place: Charges) -> Told:
+    region = cause.group.region
+    return Told(
+        key=cause.kind.key,
+        title=cause.kind.title,
+        sentence=told(cause, words),
+        lost_s=cause.lost_s,
+        part=cause.part,
+        strength=cause.strength,
+        seen=cause.seen,
+        region=words.region(region) if region >= 0 else "",
+        locations=cause.locations,
+        names=words.several(sorted(cause.locations)),
+        phase=phase,
+        start_s=place.start_s,
+        end_s=place.end_s,
+    )

@@ -1,0 +1,198 @@
+"""The operations of a run as they were recorded, laid out for a replay (`desktop.core.machine`).
+
+Times are ticks of the common clock. Of every operation: when it was *reached* (`point`), when that was there
+for which it waited (`let_go`), and when it was over; between operations lie the stretches of a location.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from desktop.core import machine
+from desktop.core.jit import kernel
+from desktop.core.open_regions import BEGIN
+
+
+@kernel
+def reach(
+    first: Any, last: Any, kind: Any, time: Any, call: Any, begin_of: Any, end_of: Any, born: Any,
+    point: Any, over: Any,
+) -> None:  # fmt: skip
+    """When each operation was reached and was over. Receives (and completions) that follow each other in one
+    call are reached together: the call waits for all of them."""
+    for p in range(first.size):
+        before = born[p]
+        for i in range(first[p], last[p]):
+            same = i > first[p] and call[i] >= 0 and call[i - 1] == call[i]
+            if kind[i] == machine.RECEIVE or kind[i] == machine.COMPLETE:
+                earlier = same and (kind[i - 1] == machine.RECEIVE or kind[i - 1] == machine.COMPLETE)
+                point[i] = point[i - 1] if earlier else max(before, min(begin_of[i], time[i]))
+                over[i] = max(time[i], point[i])
+            else:
+                point[i] = over[i] = max(before, time[i])
+                if machine.N_TO_N <= kind[i] <= machine.PREFIX:
+                    more = i + 1 < last[p] and call[i + 1] == call[i]
+                    ends = min(end_of[i], time[i + 1]) if more else end_of[i]
+                    over[i] = max(ends, point[i])
+            before = max(before, over[i])
+
+
+@kernel
+def meet(first: Any, last: Any, kind: Any, key: Any, point: Any, sent: Any, posted: Any) -> None:
+    """When each message (messages,) was sent, and its receive posted or reached."""
+    for p in range(first.size):
+        for i in range(first[p], last[p]):
+            if kind[i] == machine.SEND:
+                sent[key[i]] = point[i]
+            elif (kind[i] == machine.RECEIVE or kind[i] == machine.POST) and posted[key[i]] == BEGIN:
+                posted[key[i]] = point[i]
+
+
+@kernel
+def block(
+    first: Any, last: Any, kind: Any, key: Any, call: Any, end_of: Any, point: Any, posted: Any,
+    waiting: Any, may: Any, did: Any,
+) -> None:  # fmt: skip
+    """How senders go on: `may` if a receive had to be posted first, `did` as recorded. One that does more in
+    its call than to send does not wait before that."""
+    for p in range(first.size):
+        for i in range(first[p], last[p]):
+            what = key[i]
+            if kind[i] == machine.SEND and waiting[what] == call[i] and call[i] >= 0:
+                alone = i + 1 == last[p] or call[i + 1] != call[i]
+                alone &= i == first[p] or call[i - 1] != call[i]
+                if alone:
+                    may[what] = machine.BLOCKING
+                    if point[i] < posted[what] < end_of[i]:
+                        did[what] = machine.BLOCKING
+            elif kind[i] == machine.COMPLETE and point[i] < posted[what] < end_of[i]:
+                did[what] = machine.DEFERRED
+
+
+@kernel
+def awaited(kind: int, is_root: bool) -> bool:
+    """Whether others wait for this member of a collective operation."""
+    if kind == machine.ONE_TO_ALL:
+        return is_root
+    return kind == machine.N_TO_N or kind == machine.PREFIX or (kind == machine.ALL_TO_ONE and not is_root)
+
+
+@kernel
+def release(
+    first: Any, last: Any, kind: Any, key: Any, root: Any, point: Any, over: Any, sent: Any, posted: Any,
+    did: Any, early: Any, latest: Any, let_go: Any,
+) -> None:  # fmt: skip
+    """When that was there for which each operation (n,) waited, as `desktop.core.machine` has it without
+    latency, messages being under way for `early` ticks (0, less where clocks contradict each other, so that
+    none arrives after it was received); `BEGIN` if it waited for nothing."""
+    for p in range(first.size):
+        for i in range(first[p], last[p]):
+            what = key[i]
+            if kind[i] == machine.PREFIX:
+                let_go[i] = latest[what]
+            if awaited(kind[i], root[what] == p):
+                latest[what] = max(latest[what], point[i])
+    for p in range(first.size):
+        for i in range(first[p], last[p]):
+            what = key[i]
+            if kind[i] == machine.RECEIVE and sent[what] > BEGIN:
+                ready = sent[what] if did[what] == machine.EAGER else max(sent[what], posted[what])
+                early[what] = min(0, over[i] - ready)
+    for p in range(first.size):
+        for i in range(first[p], last[p]):
+            what = key[i]
+            if kind[i] == machine.RECEIVE or kind[i] == machine.SEND or kind[i] == machine.COMPLETE:
+                if did[what] != machine.EAGER:
+                    arrives = max(sent[what], posted[what]) + early[what]
+                    if kind[i] == machine.SEND and did[what] == machine.BLOCKING:
+                        let_go[i] = arrives
+                        over[i] = max(over[i], arrives)
+                    elif kind[i] != machine.SEND:
+                        let_go[i] = arrives
+                elif kind[i] == machine.RECEIVE:
+                    let_go[i] = sent[what] + early[what]
+            elif kind[i] < machine.PREFIX and (
+                kind[i] == machine.N_TO_N or not awaited(kind[i], root[what] == p)
+            ):
+                let_go[i] = latest[what]
+
+
+@kernel
+def lay_out(
+    first: Any, last: Any, kind: Any, call: Any, begin_of: Any, end_of: Any, point: Any, over: Any,
+    let_go: Any, born: Any, died: Any, extra: Any, out: Any,
+) -> None:  # fmt: skip
+    """What an operation takes beyond its waiting (n,), and the stretches (4, n + p) before each and after the
+    last of each location: from when to when, and the same without the calls at both ends."""
+    n = kind.size
+    for p in range(first.size):
+        before = born[p]
+        until = np.int64(BEGIN)  # end of the call of the operation before
+        in_call = np.int64(-1)
+        waits = np.int64(BEGIN)  # of receives that are reached together
+        for i in range(first[p], last[p]):
+            gathers = kind[i] == machine.RECEIVE or kind[i] == machine.COMPLETE
+            same = call[i] >= 0 and call[i] == in_call
+            earlier = gathers and same and (kind[i - 1] == machine.RECEIVE or kind[i - 1] == machine.COMPLETE)
+            if earlier:
+                out[0, i] = out[1, i] = out[2, i] = out[3, i] = point[i]
+                waits = max(waits, let_go[i])
+            else:
+                a, b = before, max(before, point[i])
+                out[0, i], out[1, i] = a, b
+                out[2, i] = b if same else max(a, min(b, until))
+                out[3, i] = b if same else max(out[2, i], min(b, begin_of[i]) if call[i] >= 0 else b)
+                waits = let_go[i]
+            later = gathers and i + 1 < last[p] and call[i] >= 0 and call[i + 1] == call[i]
+            later = later and (kind[i + 1] == machine.RECEIVE or kind[i + 1] == machine.COMPLETE)
+            if not later and kind[i] != machine.MARK and kind[i] != machine.POST and kind[i] != machine.SEND:
+                extra[i] = over[i] - max(point[i], waits)
+            before = max(before, over[i])
+            if call[i] >= 0:
+                until, in_call = end_of[i], call[i]
+        i = n + p
+        out[0, i], out[1, i] = before, max(before, died[p])
+        out[2, i] = max(before, min(out[1, i], until))
+        out[3, i] = out[1, i]
+
+
+@kernel
+def in_regions(
+    time: Any, kind: Any, region: Any, wanted: Any, stack: Any, state: Any, low: Any, high: Any,
+    reached: Any, at: Any, ticks: Any, entered: Any,
+) -> None:  # fmt: skip
+    """Add ticks with a wanted region innermost, and its enters, to the stretches `at` of a location, which
+    are from `low` to `high`. state: open regions, first stretch not over, time and stretch of the last."""
+    for i in range(time.size):
+        depth = state[0]
+        top = wanted[stack[depth - 1]] if depth else -1
+        if top >= 0:
+            j = state[1]
+            while j < low.size and high[j] <= state[2]:
+                j += 1
+            state[1] = j
+            while j < low.size and low[j] < time[i]:
+                part = min(time[i], high[j]) - max(state[2], low[j])
+                if part > 0:
+                    ticks[top, at[j]] += part
+                j += 1
+        state[2] = time[i]
+        if kind[i] == 0:
+            stack[depth] = region[i]
+            state[0] += 1
+            if wanted[region[i]] >= 0:
+                j = state[3]
+                while j < low.size - 1 and reached[j] < time[i]:
+                    j += 1
+                state[3] = j
+                entered[wanted[region[i]], at[j]] += 1
+        else:
+            k = depth - 1
+            while k >= 0 and stack[k] != region[i]:
+                k -= 1
+            if k >= 0:  # what is open inside of it is left, too
+                for j in range(k, depth - 1):
+                    stack[j] = stack[j + 1]
+                state[0] -= 1

@@ -1,0 +1,152 @@
+"""Who waits for whom at each instant, followed to those who do not wait.
+
+At an instant every waiting location has one partner, so the locations are a forest whose roots do not wait.
+What a root does meanwhile is the cause of the waiting of all below it, instant by instant. (Scalasca's delay
+costs distribute whole waits instead: Böhme, Geimer, Wolf, Arnold, "Identifying the root causes of wait states
+in large-scale parallel applications", 2010.) Two passes: `hang` goes through all waits in order of time and
+notes for each location how many wait below it whenever that changes while it is a root; `charge` goes through
+what one location does and adds up the time of those below.
+
+Below a location are counted, by how its own partner waits for it (family, see `FAMILIES`), those that wait
+for itself and those that wait for them: columns ``2 * family`` and ``2 * family + 1``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from desktop.core.jit import kernel
+
+Ints = NDArray[np.int64]
+
+#: For the send of a message, by a location that comes before one's own, or after it; for a receive; for all
+#: at a barrier; for others in another collective operation; for its root.
+FAMILIES = ("sender before", "sender after", "receiver", "barrier", "together", "root")
+COLUMNS = 2 * len(FAMILIES)
+_ROWS = 1 << 16
+
+
+def who_hangs(
+    begin: Ints, end: Ints, who: Ints, partner: Ints, family: Ints, locations: int
+) -> tuple[Ints, Ints, Ints, Ints, NDArray[np.bool_]]:
+    """What is below each location: time, location, column and number from then on, by location and time.
+
+    begin, end, who, partner, family : (waits,) of each wait; those of a location do not overlap.
+
+    The last of what is returned: (waits,) which are for nobody that is known (`partner` -1), or in a circle,
+    as contradicting clocks make; they are left out.
+    """
+    times = np.concatenate([begin, end])
+    order = np.lexsort((np.repeat([1, 0], begin.size), times))  # at one time ends come before begins
+    parent, link = np.full(locations, -1, np.int64), np.zeros(locations, np.int64)
+    below, told = np.zeros((2, locations, COLUMNS), np.int32)
+    left_out = partner < 0
+    parts: list[tuple[Ints, ...]] = [(np.zeros(0, np.int64),) * 4]
+    at = 0
+    while at < order.size:
+        out = np.empty((4, _ROWS), np.int64)
+        rows, at = hang(order, at, begin, end, who, partner, family, parent, link, below, told, left_out, out)
+        parts.append(tuple(out[:, :rows]))
+    time, where, column, number = (np.concatenate(one) for one in zip(*parts, strict=True))
+    by_place = np.argsort(where, kind="stable")
+    return time[by_place], where[by_place], column[by_place], number[by_place], left_out
+
+
+@kernel
+def hang(
+    order: Any, at: int, begin: Any, end: Any, who: Any, partner: Any, family: Any, parent: Any, link: Any,
+    below: Any, told: Any, left_out: Any, out: Any,
+) -> tuple[int, int]:  # fmt: skip
+    """Go on from row `at` of `order` (begins of the waits, then their ends) while `out` (4, rows) has room:
+    rows written, and where to go on. `parent`, `link` (locations,): for whom each waits, and how; `below`,
+    `told` (locations, COLUMNS): who is below, and what was written of that last."""
+    rows = 0
+    waits = begin.size
+    columns = below.shape[1]
+    while at < order.size and rows + 2 * columns <= out.shape[1]:
+        ends = order[at] >= waits
+        wait = order[at] - waits if ends else order[at]
+        time = end[wait] if ends else begin[wait]
+        node = who[wait]
+        at += 1
+        if left_out[wait]:
+            continue
+        if not ends:
+            top = partner[wait]
+            while parent[top] >= 0:
+                top = parent[top]
+            if top == node:
+                left_out[wait] = True
+                continue
+            parent[node] = partner[wait]
+            link[node] = family[wait]
+        size = 1
+        for column in range(columns):
+            size += below[node, column]
+        sign = -1 if ends else 1
+        child = node
+        above = parent[node]
+        below[above, 2 * link[node]] += sign
+        below[above, 2 * link[node] + 1] += sign * (size - 1)
+        while parent[above] >= 0:
+            child = above
+            above = parent[above]
+            below[above, 2 * link[child] + 1] += sign * size
+        if ends:
+            parent[node] = -1
+        for one in (above, node):
+            if parent[one] >= 0:
+                continue
+            for column in range(columns):
+                if below[one, column] != told[one, column]:
+                    out[0, rows] = time
+                    out[1, rows] = one
+                    out[2, rows] = column
+                    out[3, rows] = below[one, column]
+                    told[one, column] = below[one, column]
+                    rows += 1
+    return rows, at
+
+
+@kernel
+def charge(
+    begin: Any, end: Any, state: Any, cuts: Any, time: Any, column: Any, number: Any, out: Any, seen: Any
+) -> None:
+    """Add up what one location costs, by segment of time and by what it does.
+
+    begin, end, state : (intervals,) what it does, in order and without overlap; -1: it waits itself.
+    cuts : (segments + 1,) rising. time, column, number : (rows,) of `who_hangs`.
+    out : (segments, states, 1 + COLUMNS) ticks of its own, and of those below it. seen : (segments, states)
+        how often somebody was below it (intervals).
+    """
+    now = np.zeros(out.shape[2] - 1, np.int64)
+    row = 0
+    segment = 0
+    for i in range(begin.size):
+        at = begin[i]
+        doing = state[i]
+        counted = False
+        while at < end[i]:
+            while row < time.size and time[row] <= at:
+                now[column[row]] = number[row]
+                row += 1
+            until = end[i]
+            if row < time.size and time[row] < until:
+                until = time[row]
+            if doing < 0 or until <= cuts[0] or at >= cuts[cuts.size - 1]:
+                at = until
+                continue
+            at = max(at, cuts[0])
+            while cuts[segment + 1] <= at:
+                segment += 1
+            until = min(until, cuts[segment + 1])
+            out[segment, doing, 0] += until - at
+            for k in range(now.size):
+                out[segment, doing, k + 1] += now[k] * (until - at)
+                if now[k] and not counted:
+                    seen[segment, doing] += 1
+                    counted = True
+            at = until

@@ -1,0 +1,244 @@
+"""What an experiment has found, in words: what the run time depends on, what not, and what to do next.
+
+What is named is beyond a limit that one or more of all effects pass in 5 % of the experiments in which none
+is real; what is left out has an upper bound that holds for all of it together.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from desktop.core.effect_limits import familywise_limit
+from desktop.core.effects import Effect, Effects
+from desktop.core.units import digits, quantity
+from desktop.data.experiment import Experiment, Factor
+
+#: Lengths of a delay that costs are told for: the longest whose cost is not above so many runs.
+_MANY = 100
+_LENGTHS = ((1.0, "1 s"), (1e-3, "1 ms"), (1e-6, "1 µs"), (1e-9, "1 ns"))
+#: Largest longer delay that is proposed at once.
+_LONGER = 100
+
+
+@dataclass(frozen=True)
+class Answer:
+    """`sentences`: the first is what the response depends on. `named`: terms beyond the limit, the largest
+    first. `bound`: all other main effects are between -bound and bound, with 95 % for all together (NaN where
+    nothing tells). `next`: what to do, "" if nothing is left."""
+
+    sentences: tuple[str, ...]
+    named: tuple[str, ...]
+    bound: float
+    next: str
+
+    @property
+    def text(self) -> str:
+        """All of it as a paragraph."""
+        last = (f"Next: {self.next}.",) if self.next else ()
+        return " ".join((*self.sentences, *last))
+
+
+def answer(
+    found: Effects,
+    unit: str = "",
+    factors: Mapping[str, Factor] | None = None,
+    delays_s: Mapping[str, float] | None = None,
+    response: str = "the response",
+    waiting: int = 0,
+) -> Answer:
+    """From effects on a response in `unit`. `factors`: what they are, by name. `delays_s`: how long their
+    delays take. `waiting`: trials that are planned and not run."""
+    factors, delays_s = factors or {}, delays_s or {}
+    mains = [e for e in found.effects if len(e.members) == 1 and e.estimable]
+    limits = {e.term: _limit(found, e) for e in found.effects}
+    if not mains or not any(math.isfinite(limits[e.term]) for e in mains):
+        said = f"Nothing can be said of {response} yet: there is no standard error to judge the effects by."
+        what = (
+            f"run the {waiting} trials that are left" if waiting else "run replicates, two of each treatment"
+        )
+        return Answer((said,), (), math.nan, what)
+    beyond = [e for e in found.effects if abs(e.value) > limits[e.term]]
+    named = sorted((e for e in mains if e in beyond), key=lambda e: -abs(e.value))
+    others = [e for e in mains if e not in named]
+    # Every interval of the family holds what is true at once with 95 %.
+    bound = max((abs(e.value) + limits[e.term] for e in others), default=math.nan)
+    what = _subject(response)
+    sentences = []
+    for place, e in enumerate(named):
+        told, cost = _place(e, factors), _cost(found, e, unit, factors, delays_s)
+        if e.value < 0 and _is_delay(e.term, factors):
+            sentences.append(f"{told} makes it faster when it is delayed: {cost}.")
+        elif place == 0:
+            most = " most" if len(named) > 1 else ""
+            sentences.append(f"{told} is what {what} depends on{most}: {cost}.")
+        else:
+            sentences.append(f"Then {told}: {cost}.")
+    pairs = sorted((e for e in beyond if len(e.members) > 1), key=lambda e: -abs(e.value))
+    if pairs:
+        names = " and ".join(found.trials.factors[j] for j in pairs[0].members)
+        more = f" ({len(pairs)} interactions stand out)" if len(pairs) > 1 else ""
+        sentences.append(f"{names} depend on each other: {_amount(found, pairs[0], unit)}{more}.")
+    if others:
+        subject = "Nothing else" if named else f"Nothing that was tried changes {what}"
+        above = f"above {_number(found, bound, unit)} (95 %)"
+        sentences.append(f"{subject} {above}." if named else f"{subject} by more than {above[6:]}.")
+    return Answer(
+        tuple(sentences),
+        tuple(e.term for e in named),
+        bound,
+        _next(found, named, others, bound, factors, waiting),
+    )
+
+
+def answer_of(
+    experiment: Experiment, found: Effects, response: str, unit_s: float = math.nan, waiting: int = 0
+) -> Answer:
+    """Of an experiment that is described. `unit_s`: seconds of one unit of delay on this machine."""
+    factors = {one.name: one for one in experiment.factors}
+    kept = next((r for r in experiment.responses if r.name == response), experiment.responses[0])
+    return answer(found, kept.unit or "", factors, delays(experiment, unit_s), response, waiting)
+
+
+def delays(experiment: Experiment, unit_s: float) -> dict[str, float]:
+    """Seconds that the delay of each factor takes, where that is known."""
+    common = next(
+        (int(flag.partition("=")[2]) for flag in experiment.program.flags
+         if flag.startswith("-DSPT_DELAY=") and flag[12:].isdigit()),
+        0,
+    )  # fmt: skip
+    found = {}
+    for one in experiment.factors:
+        if "SPT_FACTORS" in dict(one.high.environment):
+            found[one.name] = 1e-6 * one.delay
+        elif one.delay or (common and one.routine and one.high.flags):
+            found[one.name] = (one.delay or common) * unit_s
+    return {name: seconds for name, seconds in found.items() if seconds > 0 and math.isfinite(seconds)}
+
+
+@lru_cache(maxsize=256)
+def _beyond(count: int, df: float) -> float:
+    return familywise_limit(count, df)
+
+
+def _subject(response: str) -> str:
+    """A response as a sentence's subject."""
+    usual = {"wall": "the run time", "cpu": "the processor time", "memory": "the memory"}
+    plain = response.casefold().removesuffix("_s")
+    if plain in ("time", "seconds", "elapsed", "wall_time"):
+        return "the run time"
+    return usual.get(plain, "the response" if plain.startswith("response") else response)
+
+
+def _limit(found: Effects, effect: Effect) -> float:
+    """|effect| beyond which one or more of all are in 5 % where none is real; NaN without an error."""
+    if found.error == "lenth":
+        return found.lenth.simultaneous if found.lenth is not None else math.nan
+    if found.error == "none" or not effect.se > 0 or not effect.df > 0:
+        return math.nan
+    # A choice of terms that was made with a look at them has a limit of its own.
+    chosen = found.limit.value if found.limit.kind == "selected" else 0.0
+    return max(_beyond(len(found.effects), effect.df), chosen) * effect.se
+
+
+def _is_delay(name: str, factors: Mapping[str, Factor]) -> bool:
+    one = factors.get(name)
+    return one is None or bool(one.place or one.delay)
+
+
+def _place(effect: Effect, factors: Mapping[str, Factor]) -> str:
+    one = factors.get(effect.term)
+    if one is None or not one.place:
+        return effect.term
+    # The name of the factor is what tables and plots say.
+    own = one.routine.rpartition("::")[2]
+    return one.place if effect.term == own else f"{one.place} ({effect.term})"
+
+
+def _cost(
+    found: Effects,
+    effect: Effect,
+    unit: str,
+    factors: Mapping[str, Factor],
+    delays_s: Mapping[str, float],
+) -> str:
+    """What a delay there costs, for a length of it that can be imagined; of a setting what changes."""
+    one = factors.get(effect.term)
+    share = found.percent(effect)
+    of_run = f", {digits(abs(share), 3)} % of the run" if math.isfinite(share) else ""
+    delay = delays_s.get(effect.term, 0.0)
+    if delay > 0 and unit == "s" and found.unperturbed > 0 and _plain(found):
+        rate = effect.value / delay
+        length, word = next(
+            ((n, w) for n, w in _LENGTHS if abs(rate) * n <= _MANY * found.unperturbed), _LENGTHS[-1]
+        )
+        verb = "costs" if effect.value > 0 else "saves"
+        return (
+            f"{word} there {verb} {quantity(abs(rate) * length, 's', 2)} (the delay of "
+            f"{quantity(delay, 's', 2)} {'cost' if effect.value > 0 else 'saved'} "
+            f"{_amount(found, effect, unit)}{of_run})"
+        )
+    amount = _amount(found, effect, unit)
+    if one is not None and not _is_delay(effect.term, factors):
+        low, high = one.levels
+        return f"{high} in place of {low} takes {amount} {'more' if effect.value > 0 else 'less'}{of_run}"
+    return f"the delay there {'costs' if effect.value > 0 else 'saves'} {amount}{of_run}"
+
+
+def _plain(found: Effects) -> bool:
+    """Whether effects are in the unit of the response."""
+    return found.transform == 1.0
+
+
+def _amount(found: Effects, effect: Effect, unit: str) -> str:
+    margin = effect.se
+    if not _plain(found):
+        return f"{digits(abs(found.percent(effect)), 3)} %"
+    error = f" ± {_number(found, margin, unit)}" if math.isfinite(margin) and found.error != "lenth" else ""
+    return f"{_number(found, abs(effect.value), unit)}{error}"
+
+
+def _number(found: Effects, value: float, unit: str) -> str:
+    if not _plain(found):
+        return f"{digits(100 * math.expm1(value), 2)} %" if found.transform == 0 else digits(value, 2)
+    return quantity(value, unit, 2) if unit else digits(value, 2)
+
+
+def _next(
+    found: Effects,
+    named: Sequence[Effect],
+    others: Sequence[Effect],
+    bound: float,
+    factors: Mapping[str, Factor],
+    waiting: int,
+) -> str:
+    """The step that tells most."""
+    if waiting:
+        return f"run the {waiting} trials that are left"
+    if found.suspects:
+        return f"look at trial {found.suspects[0].label}, which does not fit the others"
+    places = [e for e in named if _is_delay(e.term, factors) and e.value > 0]
+    names = [e.term for e in named]
+    for e in named:
+        # A pair of effects that are real may be real itself.
+        doubt = [a for a in e.aliases if ":" in a and set(a.split(":")) <= set(names)]
+        if doubt:
+            return f"fold the design over, which tells {e.term} from {doubt[0]}"
+    if not named:
+        return "try longer delays (a pilot finds the size), other places, or more replicates"
+    if places and others:
+        factor = places[0].value / bound if bound > 0 else math.nan
+        if math.isfinite(factor) and factor >= 3:
+            times = min(_LONGER, max(2, int(np.floor(factor))))
+            times = times if times < 10 else times // 10 * 10
+            return (
+                f"improve {places[0].term}, and confirm what it is worth; for what stands behind it, leave "
+                f"it out and make the delays {times} times longer"
+            )
+    return f"confirm it with a few runs of {names[0]} alone, then improve it" if places else (
+        "confirm it with a few runs of the best setting"
+    )  # fmt: skip

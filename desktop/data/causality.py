@@ -1,0 +1,791 @@
+"""Who waited for whom: the calls, operations and waits of a run, which accounts, delays and what-if stand on.
+
+`Causality(store, rules, progress)` is one structure of arrays, made in one pass over each location. Times
+are ticks of the common clock (`Location.clock` applied); locations are indices in the store; rows of calls,
+operations and waits stand by location and in order of time, those of location i from ``start[i]`` to
+``start[i + 1]``::
+
+    calls       start (locations + 1,); begin, end, region (calls,)
+                times in one or several nested regions of communication; region: the outermost
+    operations  start (locations + 1,); time, kind, key, done, call (operations,)
+                kind: SEND, RECEIVE, N_TO_N, ... of `desktop.core.ideal`; key: number of the message or of the
+                collective operation; done: ticks that the location has computed before since its beginning;
+                call: the row of the call it is in, -1 outside of all
+    messages    sender, receiver, sent, arrived, posted, bytes, send, receive (messages,)
+                posted: when the receive was posted, `BEGIN` if nothing tells; send, receive: operations
+    collectives root (instances,), -1 none; barrier (instances,) bool; operation: index into the store's
+                texts; size: most bytes that a member sends or receives
+    sends       call, message (sends,): the call in which the sender of a message could wait for its receiver
+    waits       start (locations + 1,); call, until, account, partner, released, partner_call, key (waits,)
+                within `call`, from its begin to `until`, the location waits for `partner`, whose operation
+                was at `released` (beyond `until` only where clocks contradict each other) in the row
+                `partner_call` of the calls (-1: in none). account: the kind of wait, a number of
+                `desktop.core.accounts.Account`; key: of the message or collective operation
+
+Which waits there are (the patterns of Scalasca): a receive waits for its send (late sender), a send that
+lasts until its receive is posted for that (late receiver), an n-to-n collective for the last member, a
+one-to-all for its root, the root of an all-to-one for the last member, a scan for the last of lower ranks. Of
+several in one call the latest counts; it lasts until that instant or the end of the call.
+
+A late receiver is one as Scalasca defines it: the receive is posted while the send call lasts. That takes a
+send that has to wait for the receive (synchronous mode, or a size beyond the library's eager limit); of one
+that is buffered the call ends at once, before. When a receive was posted: its ``IRECV_POST``, or the begin of
+the call of a blocking receive; else nothing tells, and nobody is called late. A call that waits for several
+requests may last for another reason: there a send counts only if no message of its size or a larger one of
+this run has been completed before its receive was posted (which says that the library buffers that size).
+
+A call that asks for messages (MPI_Probe, MPI_Test) and receives none waits for the one that is received next.
+
+Memory: some 130 bytes for each message, 60 for each member of a collective operation, 20 for each call and
+40 for each wait, and the states of one location.
+"""
+
+from __future__ import annotations
+
+import re
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from desktop.core import ideal
+from desktop.core.accounts import CLASS_NUMBERS, WAITING, Account
+from desktop.core.clock_kernels import corrected
+from desktop.core.clock_line import Clock
+from desktop.core.open_regions import BEGIN, END
+from desktop.core.units import si
+from desktop.core.wait_kernels import (
+    call_of_partner,
+    clipped,
+    count_kinds,
+    hold,
+    meet_in_order,
+    offer,
+    outer_calls,
+    put_in_places,
+    spent_until,
+    sums_of,
+    waited_for,
+)
+from desktop.data.classify import is_communication, mpi_call
+from desktop.data.collectives import depends
+from desktop.data.events import Activity, MessageKind
+from desktop.data.matching import address_of, match_collectives, match_messages, process_of
+from desktop.data.store import ClockSummary, TraceStore
+from desktop.data.utilization import Rules, accounts_of_classes, class_states, region_classes
+from desktop.progress import Cancelled, Progress
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+#: Waiting is not given if contradictions may change it by more than this part of the communication.
+DOUBTED = 0.05
+#: Intervals between two sums of those before.
+_EVERY = 256
+#: Locations that are gone through at a time.
+_THREADS = 2
+#: Blocking sends and receives among the calls of MPI, and calls that ask whether a message has come.
+_SENDS = re.compile(r"[sr]?send|sendrecv(_replace)?|")
+_RECEIVES = re.compile(r"m?recv|sendrecv(_replace)?|")
+_ASKS = re.compile(r"i?m?probe|test(any|some|all)?")
+
+
+class Calls(NamedTuple):
+    """See the module."""
+
+    start: Ints
+    begin: Ints
+    end: Ints
+    region: NDArray[np.int32]
+
+
+class Operations(NamedTuple):
+    """See the module."""
+
+    start: Ints
+    time: Ints
+    kind: NDArray[np.uint8]
+    key: Ints
+    done: Ints
+    call: Ints
+
+
+class MatchedMessages(NamedTuple):
+    """See the module."""
+
+    sender: NDArray[np.int32]
+    receiver: NDArray[np.int32]
+    sent: Ints
+    arrived: Ints
+    posted: Ints
+    bytes: Ints
+    send: Ints
+    receive: Ints
+
+
+class Collectives(NamedTuple):
+    """See the module."""
+
+    root: Ints
+    barrier: NDArray[np.bool_]
+    operation: Ints
+    size: Ints
+
+
+class Waits(NamedTuple):
+    """See the module."""
+
+    start: Ints
+    call: Ints
+    until: Ints
+    account: NDArray[np.uint8]
+    partner: NDArray[np.int32]
+    released: Ints
+    partner_call: Ints
+    key: Ints
+
+
+class Intervals(NamedTuple):
+    """Of a location, in order and without overlap, of kinds; `sums` as of `spent_until`."""
+
+    begin: Ints
+    end: Ints
+    what: NDArray[np.uint8]
+    sums: Ints
+
+    @classmethod
+    def of(cls, begin: Ints, end: Ints, what: NDArray[np.uint8], kinds: int) -> Intervals:
+        sums = np.zeros((begin.size // _EVERY + 1, kinds), np.int64)
+        sums_of(begin, end, what, _EVERY, sums)
+        return cls(begin, end, what, sums)
+
+    def between(self, begin: Ints, end: Ints) -> Ints:
+        """(ranges, kinds) ticks of each kind."""
+        cuts = np.concatenate([begin, end])
+        found = np.zeros((cuts.size, self.sums.shape[1]), np.int64)
+        spent_until(self.begin, self.end, self.what, _EVERY, self.sums, cuts, found)
+        inside: Ints = found[begin.size :] - found[: begin.size]
+        return inside
+
+
+@dataclass(frozen=True, eq=False)
+class Replayed:
+    """What only a pass over the events and messages of a range can tell.
+
+    ideal_s : how long the range lasts on a network without latency and with infinite bandwidth; None where
+        the messages do not match completely, `ideal_note` says so in words.
+    communication_s, waiting_s : (locations,) seconds in communication, and the part of them in which a
+        partner was late. None where nothing is matched, or clocks contradict each other by so much that it
+        would be wrong by more than `DOUBTED` of the communication; `waiting_note` says so in words.
+    waiting_off_s : what contradictions between clocks may change of `waiting_s`, over all locations.
+    """
+
+    ideal_s: float | None
+    ideal_note: str
+    communication_s: Floats | None
+    waiting_s: Floats | None
+    waiting_note: str
+    waiting_off_s: float = 0.0
+
+    @property
+    def moving_s(self) -> Floats | None:
+        """(locations,) seconds of communication that are not waiting."""
+        if self.communication_s is None or self.waiting_s is None:
+            return None
+        return self.communication_s - self.waiting_s
+
+
+class Causality:
+    """See the module.
+
+    Raises
+    ------
+    StoreError : the store is damaged.
+    Cancelled : by `progress`.
+    """
+
+    def __init__(self, store: TraceStore, rules: Rules, progress: Progress) -> None:
+        self.rules = rules
+        self._store = store
+        repaired = store.repair if rules.repaired is None else rules.repaired
+        self._clocks = [at.clock(repaired) for at in store.locations]
+        shift, drift, origin = zip(*self._clocks, strict=True) if self._clocks else ((), (), ())
+        self._all_clocks = np.array(shift, np.int64), np.array(drift, float), np.array(origin, np.int64)
+        self._ends = [
+            clock.common(at.last)
+            for at, clock in zip(store.locations, self._clocks, strict=True)
+            if at.last is not None
+        ]
+        self._checked = store.clock.checked
+        self._violations, most_s = _contradictions(store.clock, repaired)
+        self._most = np.int64(np.ceil(min(most_s * store.ticks_per_second, float(END))))
+        self._names = [mpi_call(region.name) for region in store.regions]
+        self._match(progress)
+        self._walk(progress)
+        self._post(progress)
+        self._wait(progress)
+
+    @property
+    def size(self) -> int:
+        """Bytes that it holds, about."""
+        tables = (self.calls, self.operations, self.messages, self.waits)
+        held = sum(column.nbytes for table in tables for column in table)
+        held += sum(column.nbytes for part in self._moving if part for column in part)
+        return held + sum(column.nbytes for part in self.exact.values() for column in part)
+
+    # ---- what belongs together
+
+    def _match(self, progress: Progress) -> None:
+        """Messages and collective operations, and all operations by location and time."""
+        store, clocks, places = self._store, self._all_clocks, len(self._store.locations)
+        progress.step(0, 0, "waiting")
+        if store.has("links"):
+            index, (sent, arrived, peer, size) = store.whole("links", "time", "arrival", "peer", "bytes")
+            sender, receiver = np.repeat(np.arange(places, dtype=np.int32), index[:, 1]), peer
+        else:
+            parts = list(match_messages(store))
+            sender, receiver, sent, arrived, size = (
+                np.concatenate([np.zeros(0, np.int64), *(part[k] for part in parts)]) for k in range(5)
+            )
+        sender, receiver = sender.astype(np.int32), receiver.astype(np.int32)
+        sent, arrived = corrected(sent, sender, *clocks), corrected(arrived, receiver, *clocks)
+        where, time, kind, key = [sender, receiver], [sent, arrived], [], [np.arange(sent.size)] * 2
+        kind = [np.full(sent.size, what, np.uint8) for what in (ideal.SEND, ideal.RECEIVE)]
+        known = [depends(text) for text in store.texts]
+        of_text = np.array([-1 if one is None else one.pattern for one in known], np.int64)
+        is_barrier = np.array([_is_barrier(text) for text in store.texts], bool)
+        process = process_of(store)
+        roots, barriers = [np.zeros(0, np.int64)], [np.zeros(0, bool)]
+        names, sizes = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+        needed, partner = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+        self.disagreeing = instances = 0
+        for found in match_collectives(store, depends):
+            self.disagreeing += found.disagreeing
+            members = np.diff(found.start)
+            if not members.size:
+                continue
+            begin = corrected(found.begin, found.location, *clocks)
+            root = np.maximum.reduceat(found.root, found.start[:-1])
+            is_root = process[found.location] == process[np.repeat(root, members)]
+            is_root &= np.repeat(root >= 0, members)
+            of_kind = of_text[found.operation]
+            late, who = np.empty(begin.size, np.int64), np.empty(begin.size, np.int64)
+            waited_for(found.start, of_kind, found.location, begin, is_root, late, who)
+            where.append(found.location.astype(np.int32))
+            time.append(begin)
+            kind.append(np.repeat(of_kind, members).astype(np.uint8))
+            key.append(np.repeat(np.arange(instances, instances + members.size), members))
+            needed.append(late)
+            partner.append(who)
+            roots.append(root)
+            barriers.append(is_barrier[found.operation])
+            names.append(found.operation)
+            sizes.append(np.maximum.reduceat(np.maximum(found.sent, found.received), found.start[:-1]))
+            instances += members.size
+        self.collectives = Collectives(*map(np.concatenate, (roots, barriers, names, sizes)))
+        order, start = in_places(np.concatenate(where), np.concatenate(time), places)
+        self.operations = Operations(
+            start, np.concatenate(time)[order], np.concatenate(kind)[order], np.concatenate(key)[order],
+            np.zeros(order.size, np.int64), np.full(order.size, -1),
+        )  # fmt: skip
+        place = np.empty(order.size, np.int64)
+        place[order] = np.arange(order.size)
+        n = sent.size
+        self.messages = MatchedMessages(
+            sender, receiver, sent, arrived, np.full(n, BEGIN), size.astype(np.int64), place[:n],
+            place[n : 2 * n],
+        )  # fmt: skip
+        #: of members of collective operations, in the order of `_members`: who was waited for until when
+        self._members = place[2 * n :]
+        self._needed, self._partner = np.concatenate(needed), np.concatenate(partner)
+
+    def _walk(self, progress: Progress) -> None:
+        """Go through the events of each location: its calls, and what it has computed before operations."""
+        store, operations = self._store, self.operations
+        places = len(store.locations)
+        speaks = np.array([is_communication(region) for region in store.regions], np.uint8)
+        accounts = accounts_of_classes(self.rules)
+        #: classes of locations whose clocks run at another rate, of which rounded lengths would not add up
+        self.exact: dict[int, Intervals] = {}
+        #: when each location is in communication as its class says; None: in its calls
+        self._moving: list[tuple[Ints, Ints] | None] = []
+
+        def walk(i: int) -> tuple[tuple[Ints, Ints, Ints], tuple[Ints, Ints] | None]:
+            if progress.cancelled:
+                raise Cancelled
+            beside = _OuterCalls(speaks)
+            begin, end, doing = class_states(store, i, self.rules, beside.take)
+            calls = beside.calls(self._clocks[i], store.locations[i].last)
+            if store.locations[i].kind != "cpu":
+                return calls, (begin[:0], end[:0])
+            if self._clocks[i].drift:
+                self.exact[i] = Intervals.of(begin, end, doing, CLASS_NUMBERS)
+            part = slice(operations.start[i], operations.start[i + 1])
+            counted = np.where(accounts[doing] == Account.COMPUTING, end - begin, 0)
+            operations.done[part] = _time_until(operations.time[part], begin, counted)
+            chosen = np.flatnonzero(accounts[doing] == Account.MOVING)
+            moving = begin[chosen], end[chosen]
+            same = all(np.array_equal(a, b) for a, b in zip(moving, calls, strict=False))
+            return calls, None if same else moving
+
+        calls: list[tuple[Ints, Ints, Ints]] = []
+        with ThreadPoolExecutor(_THREADS) as threads:
+            try:
+                for i, (here, moving) in enumerate(threads.map(walk, range(places))):
+                    progress.step(i, places, "waiting")
+                    calls.append(here)
+                    self._moving.append(moving)
+            finally:
+                threads.shutdown(cancel_futures=True)
+        start = np.concatenate([[0], np.cumsum([one[0].size for one in calls])]).astype(np.int64)
+        empty = (np.zeros(0, np.int64),) * 3
+        begin, end, region = (np.concatenate(column) for column in zip(empty, *calls, strict=True))
+        self.calls = Calls(start, begin, end, region.astype(np.int32))
+        for i, (a, b) in enumerate(zip(start[:-1].tolist(), start[1:].tolist(), strict=True)):
+            part = slice(operations.start[i], operations.start[i + 1])
+            over = operations.kind[part] == ideal.RECEIVE
+            operations.call[part] = call_at(operations.time[part], over, begin[a:b], end[a:b], a)
+
+    # ---- late receivers
+
+    def _post(self, progress: Progress) -> None:
+        """When receives were posted, and which sends could wait for that: `_sends` has the call, the message
+        and whether other requests may be completed in it."""
+        store, calls, messages, operations = self._store, self.calls, self.messages, self.operations
+        sends = np.array([bool(_SENDS.fullmatch(name)) for name in self._names], bool)
+        receives = np.array([bool(_RECEIVES.fullmatch(name)) for name in self._names], bool)
+        call = operations.call[messages.receive]
+        blocking = call >= 0
+        blocking[blocking] = receives[calls.region[call[blocking]]]
+        messages.posted[blocking] = calls.begin[call[blocking]]
+        call = operations.call[messages.send]
+        waits = call >= 0
+        waits[waits] = sends[calls.region[call[waits]]]
+        completed = np.full(messages.sent.size, BEGIN)
+        address = address_of(store)
+        for i in range(len(store.locations)):
+            if not store.rows("messages", i) or operations.start[i] == operations.start[i + 1]:
+                continue
+            progress.step(i, len(store.locations), "waiting")
+            self._requests(i, address, waits, completed)
+        direct = np.flatnonzero(waits)
+        later = np.flatnonzero(completed > BEGIN)
+        in_call = np.full(later.size, -1, np.int64)
+        for i in np.unique(messages.sender[later]).tolist():
+            mine = np.flatnonzero(messages.sender[later] == i)
+            a, b = calls.start[i : i + 2]
+            over = np.ones(mine.size, bool)
+            in_call[mine] = call_at(completed[later[mine]], over, calls.begin[a:b], calls.end[a:b], a)
+        # A size that was sent before anybody had posted the receive is buffered by the library.
+        posted = messages.posted
+        ends = np.full(messages.sent.size, END)
+        ends[direct] = calls.end[call[direct]]
+        ends[later] = completed[later]
+        buffered = (posted > BEGIN) & (ends < posted)
+        most = int(messages.bytes[buffered].max(initial=-1))
+        good = (in_call >= 0) & (messages.bytes[later] > most)
+        self.sends = (
+            np.concatenate([call[direct], in_call[good]]),
+            np.concatenate([direct, later[good]]),
+        )
+
+    def _requests(self, location: int, address: Ints, waits: NDArray[np.bool_], completed: Ints) -> None:
+        """Of a location's requests: when receives were posted, and non-blocking sends were completed."""
+        store, messages, operations = self._store, self.messages, self.operations
+        blocks = list(store.blocks("messages", location, "kind"))
+        kind = np.concatenate([block[0] for block in blocks])
+        requested = kind == MessageKind.ISEND
+        if not (requested | (kind == MessageKind.IRECV_POST)).any():
+            return
+        columns = store.part("messages", location, 0, kind.size, "time", "peer", "request")
+        time, peer, request = columns
+        time = self._clocks[location].common(time)
+        matches = request_times(kind, request.astype(np.uint64), time)
+        own = slice(operations.start[location], operations.start[location + 1])
+        for outward, kinds, of_messages in (
+            (True, (MessageKind.SEND, MessageKind.ISEND), messages.receiver),
+            (False, (MessageKind.RECV, MessageKind.IRECV), messages.sender),
+        ):
+            rows = np.flatnonzero(np.isin(kind, kinds) & (peer >= 0))
+            rows = rows[np.lexsort((peer[rows], time[rows]))]
+            ops = np.flatnonzero(operations.kind[own] == (ideal.SEND if outward else ideal.RECEIVE))
+            keys = operations.key[own][ops]
+            other = address[of_messages[keys]]
+            order = np.lexsort((other, operations.time[own][ops]))
+            keys, other, when = keys[order], other[order], operations.time[own][ops][order]
+            of_row = np.full(rows.size, -1, np.int64)
+            meet_in_order(time[rows], peer[rows].astype(np.int64), when, other, of_row)
+            there = of_row >= 0
+            rows, keys = rows[there], keys[of_row[there]]
+            known = matches[rows]
+            if outward:
+                waits[keys] &= ~requested[rows]
+                mine = requested[rows] & (known > BEGIN)
+                completed[keys[mine]] = known[mine]
+            else:
+                mine = known > BEGIN
+                messages.posted[keys[mine]] = known[mine]
+
+    # ---- waits
+
+    def _wait(self, progress: Progress) -> None:
+        progress.step(0, 0, "waiting")
+        calls, messages, operations = self.calls, self.messages, self.operations
+        best = np.full(calls.begin.size, BEGIN)  # the latest that each call waited for, and for what
+        late = np.full(calls.begin.size, BEGIN)
+        account = np.zeros(calls.begin.size, np.uint8)
+        partner = np.full(calls.begin.size, -1, np.int32)
+        key = np.full(calls.begin.size, -1, np.int64)
+        held = np.zeros(calls.begin.size, np.uint8)  # whether there is any operation in it
+        state = best, late, account, partner, key, held
+        call = operations.call[messages.receive]
+        kinds = np.full(call.size, Account.LATE_SENDER, np.uint8)
+        numbers = np.arange(call.size)
+        offer(call, messages.sent, kinds, messages.sender, numbers, calls.end, *state)
+        which, message = self.sends
+        posted = messages.posted[message]
+        met = (posted > calls.begin[which]) & (posted < calls.end[which])
+        which, message, posted = which[met], message[met], posted[met]
+        kinds = np.full(which.size, Account.LATE_RECEIVER, np.uint8)
+        offer(which, posted, kinds, messages.receiver[message], message, calls.end, *state)
+        hold(operations.call[messages.send], held)
+        hold(self.sends[0], held)
+        kinds = np.array(
+            [0, 0, Account.N_TO_N, Account.LATE_ROOT, Account.EARLY_ROOT, Account.PREFIX], np.uint8
+        )
+        number = operations.key[self._members]
+        kinds = kinds[operations.kind[self._members]]
+        kinds[self.collectives.barrier[number]] = Account.BARRIER
+        offer(
+            operations.call[self._members], self._needed, kinds, self._partner.astype(np.int32), number,
+            calls.end, *state,
+        )  # fmt: skip
+        self._ask(state)
+        found = np.flatnonzero(best > calls.begin)
+        start = np.searchsorted(found, calls.start)
+        where = partner[found]
+        partner_call = np.full(found.size, -1, np.int64)
+        call_of_partner(where, late[found], calls.start, calls.begin, calls.end, partner_call)
+        self.waits = Waits(
+            start, found, best[found], account[found], where, late[found], partner_call, key[found]
+        )
+        self._held, self._depends = held & 1, held >> 1
+
+    def _ask(self, state: tuple[Any, ...]) -> None:
+        """Calls that ask for a message and get none wait for the one that is received next."""
+        asks = np.array([bool(_ASKS.fullmatch(name)) for name in self._names], bool)
+        if not asks.any():
+            return
+        calls, operations, held = self.calls, self.operations, state[-1]
+        which = np.flatnonzero(asks[calls.region] & (held == 0))
+        for i in range(len(self._store.locations)):
+            mine = which[np.searchsorted(which, calls.start[i]) : np.searchsorted(which, calls.start[i + 1])]
+            a, b = operations.start[i : i + 2]
+            receives = a + np.flatnonzero(operations.kind[a:b] == ideal.RECEIVE)
+            at = np.searchsorted(operations.time[receives], calls.end[mine])
+            mine, at = mine[at < receives.size], at[at < receives.size]
+            message = operations.key[receives[at]]
+            kinds = np.full(mine.size, Account.LATE_SENDER, np.uint8)
+            messages = self.messages
+            offer(mine, messages.sent[message], kinds, messages.sender[message], message, calls.end, *state)
+
+    @cached_property
+    def _pieces(self) -> list[Intervals]:
+        """Of each location what of its communication is no moving of data: waits by account, and calls of
+        which nothing tells what they are."""
+        calls, waits = self.calls, self.waits
+        idle = region_classes(self._store, self.rules) == Activity.IDLE
+        found = []
+        unknown = np.flatnonzero((self._held == 0) & idle[calls.region])
+        for i, moving in enumerate(self._moving):
+            w = slice(waits.start[i], waits.start[i + 1])
+            at = unknown[
+                np.searchsorted(unknown, calls.start[i]) : np.searchsorted(unknown, calls.start[i + 1])
+            ]
+            begin = np.concatenate([calls.begin[waits.call[w]], calls.begin[at]])
+            end = np.concatenate([waits.until[w], calls.end[at]])
+            what = np.concatenate([waits.account[w], np.full(at.size, Account.UNKNOWN, np.uint8)])
+            order = np.argsort(begin, kind="stable")
+            begin, end, what = begin[order], end[order], what[order]
+            if moving is None:
+                found.append(Intervals.of(begin, end, what, len(Account)))
+                continue
+            since, until = moving
+            out = np.empty((3, begin.size + since.size), np.int64)
+            n = clipped(begin, end, since, until, out)
+            found.append(Intervals.of(out[0, :n].copy(), out[1, :n].copy(), what[out[2, :n]], len(Account)))
+        return found
+
+    def waits_of(self, location: int) -> tuple[Ints, Ints, Ints]:
+        """When a location waits for another one: begin, end, and the row of `waits`; of that only what its
+        class says to be communication. Nothing where nothing tells waiting from moving data."""
+        calls, waits = self.calls, self.waits
+        a, b = waits.start[location : location + 2]
+        own = slice(calls.start[location], calls.start[location + 1])
+        since, until = self._moving[location] or (calls.begin[own], calls.end[own])
+        out = np.empty((3, b - a + since.size), np.int64)
+        n = (
+            0
+            if self._why_none()
+            else clipped(calls.begin[waits.call[a:b]], waits.until[a:b], since, until, out)
+        )
+        return out[0, :n].copy(), out[1, :n].copy(), a + out[2, :n]
+
+    def common(self, location: int, ticks: Ints) -> Ints:
+        """Ticks that a location recorded, on the common clock."""
+        return self._clocks[location].common(ticks)
+
+    @cached_property
+    def _spoken(self) -> list[tuple[Intervals, Intervals, Intervals]]:
+        """Of each location its calls, its waits, and what contradicting clocks may change of these."""
+        calls, waits, found = self.calls, self.waits, []
+        for i in range(len(self._store.locations)):
+            a, b = calls.start[i : i + 2]
+            w = slice(waits.start[i], waits.start[i + 1])
+            doubted = a + np.flatnonzero(self._depends[a:b]) if self._violations else np.zeros(0, np.int64)
+            begin, end = calls.begin[doubted], calls.end[doubted]
+            parts = (
+                (calls.begin[a:b], calls.end[a:b]),
+                (calls.begin[waits.call[w]], waits.until[w]),
+                (begin, begin + np.minimum(end - begin, self._most)),
+            )
+            made = [Intervals.of(begin, end, np.zeros(begin.size, np.uint8), 1) for begin, end in parts]
+            found.append((made[0], made[1], made[2]))
+        return found
+
+    # ---- ranges
+
+    def split(self, accounts: Ints, begin: Ints, end: Ints) -> Ints:
+        """Waits taken from the communication of ranges.
+
+        `accounts` (locations, ranges, accounts): ticks as the regions say, all of communication being
+        `Account.MOVING`; `begin`, `end` (ranges,): ticks of the common clock. The result has the same sums.
+        Where nothing tells waiting from moving data (`waiting_note`), all communication is of the account
+        `UNKNOWN`.
+        """
+        found = accounts.copy()
+        refused = self._why_none()
+        for i, pieces in enumerate(self._pieces):
+            if refused:
+                found[i, :, Account.UNKNOWN] += found[i, :, Account.MOVING]
+                found[i, :, Account.MOVING] = 0
+                continue
+            moved = pieces.between(begin, end)
+            found[i] += moved
+            found[i, :, Account.MOVING] -= moved.sum(axis=1)
+        for j, (a, b) in enumerate(zip(begin.tolist(), end.tolist(), strict=True)):
+            if not refused and self._split(a, b)[0] is None:  # of this range clocks say too little
+                unknown = [Account.MOVING, *sorted(WAITING)]
+                found[:, j, Account.UNKNOWN] += found[:, j, unknown].sum(axis=1)
+                found[:, j, unknown] = 0
+        return found
+
+    def between(self, begin: int, end: int, before: Ints, useful: Ints, sent: int, received: int) -> Replayed:
+        """The part of the run from tick `begin` to tick `end` of the common clock.
+
+        `before`, `useful` : (locations,) ticks computed before it and in it. `sent`, `received`: messages
+        of it, which ought all to be matched.
+        """
+        unit = np.float64(1.0 / self._store.ticks_per_second)
+        first, last = self.operations_between(begin, end)
+        operations = self.operations
+        kinds = count_kinds(first, last, operations.kind)
+        lost = int(sent - kinds[ideal.SEND]), int(received - kinds[ideal.RECEIVE])
+        ticks = ideal.STUCK
+        if self.disagreeing:
+            note = "Members of a communicator name different collective operations."
+        elif any(lost):
+            note = unmatched(*lost)
+        elif not kinds.sum():
+            note = "No messages and no collective operations are recorded here."
+        else:
+            ticks = ideal.ideal_duration(
+                first, last, operations.kind, operations.key, operations.done, before, useful,
+                self.messages.receiver, self.collectives.root,
+            )  # fmt: skip
+            note = "" if ticks >= 0 else "The replay comes to a halt: everybody waits for somebody else."
+        communication, waiting, waiting_note, off = self._split(begin, end)
+        return Replayed(
+            ideal_s=float(ticks * unit) if ticks >= 0 else None,
+            ideal_note=note,
+            communication_s=None if communication is None else communication * unit,
+            waiting_s=None if waiting is None else waiting * unit,
+            waiting_note=waiting_note,
+            waiting_off_s=float(off * unit),
+        )
+
+    def operations_between(self, begin: int, end: int) -> tuple[Ints, Ints]:
+        """(locations,) first operation of each location in a range of ticks, and the one after its last."""
+        if end >= max(self._ends, default=0):
+            end = max(self._ends, default=0) + 1  # what happens at the very end belongs to it
+        start, time = self.operations.start, self.operations.time
+        first, last = (
+            np.array(
+                [
+                    a + np.searchsorted(time[a:b], cut, side="left")
+                    for a, b in zip(start[:-1].tolist(), start[1:].tolist(), strict=True)
+                ],
+                np.int64,
+            )
+            for cut in (begin, end)
+        )
+        return first, last
+
+    def _why_none(self) -> str:
+        """Why nothing tells waiting from moving data anywhere in the run."""
+        if not (self.operations.kind != ideal.SEND).any():
+            return "No receives and no collective operations are matched."
+        if not self.calls.begin.size:
+            return "The trace has no regions of communication."
+        return ""
+
+    def _split(self, begin: int, end: int) -> tuple[Ints | None, Ints | None, str, int]:
+        """(locations,) ticks in communication and of these waiting, a note, and what may be wrong of them."""
+        none = self._why_none()
+        if none:
+            return None, None, none, 0
+        a, b = np.array([begin]), np.array([end])
+        spoken, waited, doubted = (
+            np.array([int(parts[k].between(a, b)[0, 0]) for parts in self._spoken], np.int64)
+            for k in range(3)
+        )
+        if not self._violations:
+            return spoken, waited, "", 0
+        off, unit = int(doubted.sum()), 1.0 / self._store.ticks_per_second
+        said = f"The clocks contradict each other in {self._violations} of {self._checked} comparisons"
+        if self._most < END:
+            said += f", by {si(self._most * unit, 3)}s at most"
+        if off > DOUBTED * spoken.sum():
+            return None, None, f"{said}, so nobody knows who waited for whom.", 0
+        return spoken, waited, f"{said}, which may change waiting by {si(off * unit, 3)}s.", off
+
+
+def memory_needed(store: TraceStore) -> int:
+    """Bytes that `Causality` takes at most while it is made, about."""
+    places = range(len(store.locations))
+    speaks = np.array([is_communication(region) for region in store.regions], bool)
+    calls = most = 0
+    for i in places:
+        most = max(most, store.rows("events", i))
+        for region, count in store.blocks("calls", i, "region", "count"):
+            calls += int(count[speaks[region]].sum())
+    messages = sum(store.rows("messages", i) for i in places) // 2
+    members = sum(store.rows("collectives", i) for i in places)
+    return 300 * messages + 150 * members + 100 * calls + _THREADS * 60 * most
+
+
+class _OuterCalls:
+    """Gathers the calls of a location while its events go by."""
+
+    def __init__(self, speaks: NDArray[np.uint8]) -> None:
+        self._speaks = speaks
+        self._opened = np.zeros(speaks.size, np.int64)
+        self._depth, self._since, self._outer = 0, 0, -1
+        self._found = [np.zeros((3, 0), np.int64)]
+
+    def take(self, time: Ints, kind: NDArray[np.uint8], region: NDArray[np.uint32], _innermost: Any) -> None:
+        out = np.empty((3, time.size), np.int64)
+        n, self._depth, self._since, self._outer = outer_calls(
+            time, kind, region, self._speaks, self._opened, self._depth, self._since, self._outer, out
+        )
+        self._found.append(out[:, :n].copy())
+
+    def calls(self, clock: Clock, last: int | None) -> tuple[Ints, Ints, Ints]:
+        """Begin, end (on the common clock) and region of each; what is open ends at the `last` event."""
+        begin, end, region = np.concatenate(self._found, axis=1)
+        if self._depth and last is not None:
+            begin, end = np.append(begin, self._since), np.append(end, last)
+            region = np.append(region, self._outer)
+        return clock.common(begin), clock.common(end), region
+
+
+def _is_barrier(operation: str) -> bool:
+    return (mpi_call(operation) or operation.lower()) == "barrier"
+
+
+def _contradictions(clock: ClockSummary, repaired: bool) -> tuple[int, float]:
+    """How many checks contradict the clocks that are used, and by how many seconds at most."""
+    known = clock.details
+    if repaired and "repaired" in known:
+        return int(known["repaired"]), float(known["most_repaired_s"])
+    if repaired:
+        return clock.violations_after, np.inf
+    return clock.violations_before, float(known.get("most_before_s", np.inf))
+
+
+def unmatched(sends: int, receives: int) -> str:
+    """Why there is no replay."""
+    if not sends:
+        return f"{_messages(receives)} received here {_are(receives)} not known to be sent."
+    if not receives:
+        return f"{_messages(sends)} sent here {_are(sends)} not known to be received."
+    return (
+        f"{_messages(sends)} sent here {_are(sends)} not known to be received, and "
+        f"{_messages(receives).lower()} received here {_are(receives)} not known to be sent."
+    )
+
+
+def _messages(count: int) -> str:
+    return "1 message" if count == 1 else f"{count} messages"
+
+
+def _are(count: int) -> str:
+    return "is" if count == 1 else "are"
+
+
+def _time_until(time: Ints, begin: Ints, counted: Ints) -> Ints:
+    """Ticks that count before each time; the intervals follow each other, `counted` of each is 0 or all."""
+    if not begin.size:
+        return np.zeros(time.size, np.int64)
+    before = np.concatenate([[0], np.cumsum(counted)[:-1]])
+    at = np.maximum(np.searchsorted(begin, time, side="right") - 1, 0)
+    found: Ints = before[at] + np.clip(time - begin[at], 0, counted[at])
+    return found
+
+
+def in_places(where: NDArray[np.int32], time: Ints, places: int) -> tuple[Ints, Ints]:
+    """Order (n,) by location and time, equal ones as they are; where each location begins (places + 1,)."""
+    start = np.concatenate([[0], np.cumsum(np.bincount(where, minlength=places))]).astype(np.int64)
+    order = np.empty(where.size, np.int64)
+    put_in_places(where, start[:-1].copy(), order)
+    for a, b in zip(start[:-1].tolist(), start[1:].tolist(), strict=True):
+        part = order[a:b]
+        when = time[part]
+        if (when[1:] < when[:-1]).any():
+            order[a:b] = part[np.argsort(when, kind="stable")]
+    return order, start
+
+
+def call_at(time: Ints, over: NDArray[np.bool_], begin: Ints, end: Ints, first: int) -> Ints:
+    """The call in which each time (n,) is, -1 for none; `first` is the number of the first one of `begin`.
+    Where one ends as another begins, what is `over` then belongs to the former."""
+    if not begin.size:
+        return np.full(time.size, -1, np.int64)
+    at = np.searchsorted(begin, time, side="right") - 1
+    former = np.maximum(at - 1, 0)
+    at = np.where(over & (at > 0) & (begin[at] == time) & (end[former] == time), former, at)
+    return np.where((at >= 0) & (time <= end[np.maximum(at, 0)]), at + first, -1)
+
+
+def request_times(kind: NDArray[np.uint8], request: NDArray[np.uint64], time: Ints) -> Ints:
+    """Of each row (n,) of a location's messages: of an IRECV when it was posted, of an ISEND when it was
+    completed; `BEGIN` where that is not known. A request belongs to the latest row that began it."""
+    found = np.full(kind.size, BEGIN)
+    for first, last, of_first in (
+        (MessageKind.IRECV_POST, MessageKind.IRECV, False),
+        (MessageKind.ISEND, MessageKind.ISEND_COMPLETE, True),
+    ):
+        rows = np.flatnonzero((kind == first) | (kind == last))
+        rows = rows[np.argsort(request[rows], kind="stable")]
+        a, b = rows[:-1], rows[1:]
+        pairs = (request[a] == request[b]) & (kind[a] == first) & (kind[b] == last)
+        begun, over = a[pairs], b[pairs]
+        if of_first:
+            found[begun] = time[over]
+        else:
+            found[over] = time[begun]
+    return found

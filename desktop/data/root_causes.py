@@ -1,0 +1,331 @@
+"""What each lost processor-second of a run's ranges is charged to: locations, and what they did then.
+
+`charges` goes once through the events of each location: what it does when (account and innermost region),
+and how many others wait for it meanwhile (`desktop.core.wait_tree`, of what `desktop.data.causality` knows).
+All charges of a range add up to its processors times its duration, to the tick. Who waits for nobody that is
+known, or in a circle (which only contradicting clocks make), is charged itself.
+
+Memory: some 100 bytes for each wait, and the events of one location.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from desktop.core.accounts import WAITING, Account
+from desktop.core.root_causes import (
+    AFTER,
+    ENDING,
+    NOT_BEGUN,
+    SENDER,
+    Charges,
+    Explanation,
+    Naming,
+    explanation,
+)
+from desktop.core.wait_tree import COLUMNS, FAMILIES, charge, who_hangs
+from desktop.data.causality import Causality
+from desktop.data.classify import mpi_call
+from desktop.data.collectives import depends
+from desktop.data.naming import location_name
+from desktop.data.statistics import RangeStats, Statistics
+from desktop.data.store import TraceStore
+from desktop.data.utilization import Utilization, accounts_of_classes, class_states
+from desktop.progress import Progress
+
+Ints = NDArray[np.int64]
+
+#: How those of each account of `WAITING` wait: the family of `wait_tree`.
+_FAMILY = {
+    Account.LATE_SENDER: "sender before",
+    Account.LATE_RECEIVER: "receiver",
+    Account.LATE_ROOT: "root",
+    Account.BARRIER: "barrier",
+    **dict.fromkeys((Account.N_TO_N, Account.EARLY_ROOT, Account.PREFIX), "together"),
+}
+#: A location is the hub of a range if so much of all messages comes from or goes to it.
+_HUB = 0.9
+#: What a location does while it waits for another one; it is charged to that.
+_WAITS = -1
+
+
+def explain(
+    kept: Statistics,
+    use: Utilization,
+    breaks: Sequence[float],
+    names: Sequence[str] = (),
+    called: Mapping[str, str] | None = None,
+    progress: Progress | None = None,
+) -> Explanation:
+    """Why time is lost in a run and in its phases, in words.
+
+    breaks : (phases + 1,) seconds, from the start to the end of what is looked at. names : of the phases.
+    called : what regions are called instead.
+
+    Raises
+    ------
+    ValueError : a phase holds no tick of the curve.
+    StoreError : the store is damaged.
+    Cancelled : by `progress`.
+    """
+    progress = progress or Progress()
+    spans = [(breaks[0], breaks[-1]), *itertools.pairwise(breaks)]
+    ranges = kept.ranges(spans, use, progress, replay=True)
+    found = (
+        charges(kept.store, kept.causality(use, progress), use, ranges, progress) if not kept.of_curve else []
+    )
+    return explanation(found, names, _naming(kept.store, called or {}))
+
+
+def charges(
+    store: TraceStore,
+    causality: Causality,
+    use: Utilization,
+    ranges: Sequence[RangeStats],
+    progress: Progress | None = None,
+) -> list[Charges]:
+    """What the time of each range is charged to.
+
+    `ranges` : statistics of them, replayed (`Statistics.ranges`), of the same `use`.
+
+    Raises
+    ------
+    StoreError : the store is damaged.
+    Cancelled : by `progress`.
+    """
+    progress = progress or Progress()
+    spans = np.rint(np.array([(one.start_s, one.end_s) for one in ranges]) / use.unit).astype(np.int64)
+    spans = spans.reshape(-1, 2) + use.start
+    waits = _waits(store, causality)
+    segments = _segments(store, use, waits, np.unique(spans), progress)
+    collective = np.array([depends(region.name) is not None for region in store.regions], bool)
+    found = []
+    for stats, (first, last) in zip(ranges, spans.tolist(), strict=True):
+        rows, sums, seen = segments.between(first, last)
+        waiting, calls = waits.between(first, last)
+        replayed = stats.replayed
+        if replayed is not None and replayed.waiting_s is None:  # clocks say too little of this range
+            rows, sums = _untold(rows, sums, waiting, calls)
+            seen, waiting = np.zeros(sums.shape[0], np.int64), np.zeros_like(waiting)
+        hub, messages, size = _messages(causality, first, last, len(store.locations))
+        found.append(
+            Charges(
+                start_s=stats.start_s,
+                end_s=stats.end_s,
+                location=rows[0],
+                region=rows[1],
+                account=rows[2],
+                own_s=sums[:, 0] * np.float64(use.unit),
+                below_s=sums[:, 1:] * np.float64(use.unit),
+                seen=seen,
+                waiting_s=waiting * np.float64(use.unit),
+                calls=calls,
+                collective=collective,
+                is_processor=stats.is_processor,
+                processors=stats.processors,
+                computing=stats.computing,
+                hub=hub,
+                messages=messages,
+                bytes=size,
+                members=_collectives(store, causality, first, last),
+                serialisation=stats.serialisation_efficiency,
+                balance=stats.load_balance,
+                doubt_s=replayed.waiting_off_s if replayed else 0.0,
+            )
+        )
+    return found
+
+
+def _naming(store: TraceStore, called: Mapping[str, str]) -> Naming:
+    regions = [called.get(region.name, region.name) for region in store.regions]
+    ranks = tuple(-1 if place.rank is None else place.rank for place in store.locations)
+    return Naming(lambda i: location_name(store.locations[i]), lambda i: regions[i], ranks)
+
+
+@dataclass(frozen=True, eq=False)
+class _Waits:
+    """All waits (waits,) by location: ticks of the common clock, for whom, how, and the region of the call;
+    `start` (locations + 1,). Those that are not `followed` are for nobody that is known."""
+
+    start: Ints
+    begin: Ints
+    end: Ints
+    who: Ints
+    partner: Ints
+    family: Ints
+    region: Ints
+    followed: NDArray[np.bool_]
+    regions: int
+    #: what is below each location, see `who_hangs`, and where the rows of each begin
+    below: tuple[Ints, Ints, Ints]
+    first: Ints
+
+    def between(self, first: int, last: int) -> tuple[Ints, Ints]:
+        """(locations, families) ticks of waiting in a range, and (families,) the region in which most of them
+        are."""
+        length = np.maximum(np.minimum(self.end, last) - np.maximum(self.begin, first), 0)
+        waiting = np.zeros((self.start.size - 1, len(FAMILIES)), np.int64)
+        np.add.at(waiting, (self.who, self.family), length)
+        regions = np.zeros((len(FAMILIES), max(self.regions, 1)), np.int64)
+        np.add.at(regions, (self.family, self.region), length)
+        return waiting, np.where(regions.any(axis=1), regions.argmax(axis=1), -1)
+
+
+def _waits(store: TraceStore, causality: Causality) -> _Waits:
+    places = len(store.locations)
+    parts = [causality.waits_of(i) for i in range(places)]
+    start = np.concatenate([[0], np.cumsum([one[0].size for one in parts])]).astype(np.int64)
+    nothing = (np.zeros(0, np.int64),) * 3
+    begin, end, row = (np.concatenate(column) for column in zip(nothing, *parts, strict=True))
+    who = np.repeat(np.arange(places), np.diff(start))
+    family_of = np.zeros(len(Account), np.int64)
+    for account in WAITING:
+        family_of[account] = FAMILIES.index(_FAMILY[account])
+    partner = causality.waits.partner[row].astype(np.int64)
+    family = family_of[causality.waits.account[row]]
+    family[(family == SENDER) & (partner > who)] = AFTER
+    region = causality.calls.region[causality.waits.call[row]].astype(np.int64)
+    time, where, column, number, left_out = who_hangs(begin, end, who, partner, family, places)
+    first = np.searchsorted(where, np.arange(places + 1))
+    return _Waits(
+        start, begin, end, who, partner, family, region, ~left_out, len(store.regions),
+        (time, column, number), first,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class _Segments:
+    """Charges (rows,) of the times between neighbouring `cuts`: `rows` (3, rows) location, region, account;
+    `ticks` (rows, 1 + COLUMNS) own, and of those below; `seen`: how often somebody was below."""
+
+    cuts: Ints
+    segment: Ints
+    rows: Ints
+    seen: Ints
+    ticks: Ints
+
+    def between(self, first: int, last: int) -> tuple[Ints, Ints, Ints]:
+        """Rows, ticks and `seen` of a range that begins and ends at a cut."""
+        a, b = np.searchsorted(self.cuts, [first, last])
+        inside = (self.segment >= a) & (self.segment < b)
+        rows, same = np.unique(self.rows[:, inside], axis=1, return_inverse=True)
+        ticks = np.zeros((rows.shape[1], self.ticks.shape[1]), np.int64)
+        seen = np.zeros(rows.shape[1], np.int64)
+        np.add.at(ticks, same.ravel(), self.ticks[inside])
+        np.add.at(seen, same.ravel(), self.seen[inside])
+        return rows, ticks, seen
+
+
+def _segments(
+    store: TraceStore, use: Utilization, waits: _Waits, cuts: Ints, progress: Progress
+) -> _Segments:
+    finalize = np.array([mpi_call(region.name) == "finalize" for region in store.regions] + [False], bool)
+    factor = len(store.regions) + 1
+    parts = [np.zeros((0, 5 + 1 + COLUMNS), np.int64)]
+    for i, location in enumerate(store.locations):
+        progress.step(i, len(store.locations), "causes")
+        if location.kind != "cpu" or location.first is None:
+            continue
+        begin, end, doing = _states(store, i, use, waits)
+        known, state = np.unique(doing, return_inverse=True)
+        waiting = int(known.size > 0 and known[0] == _WAITS)
+        known, state = known[waiting:], state.ravel().astype(np.int64) - waiting
+        out = np.zeros((cuts.size - 1, known.size, 1 + COLUMNS), np.int64)
+        seen = np.zeros(out.shape[:2], np.int64)
+        mine = slice(waits.first[i], waits.first[i + 1])
+        charge(begin, end, state, cuts, *(column[mine] for column in waits.below), out, seen)
+        segment, which = np.nonzero(out.any(axis=2))
+        account, region = known[which] // factor, known[which] % factor - 1
+        account[(account == Account.STARTUP) & finalize[region]] = ENDING
+        key = np.stack([segment, np.full(segment.size, i), region, account, seen[segment, which]], axis=1)
+        parts.append(np.concatenate([key, out[segment, which]], axis=1))
+    table = np.concatenate(parts)
+    return _Segments(cuts, table[:, 0], table[:, 1:4].T, table[:, 4], table[:, 5:])
+
+
+def _states(store: TraceStore, i: int, use: Utilization, waits: _Waits) -> tuple[Ints, Ints, Ints]:
+    """What a location does from the start to the end of the axis: begin, end (ticks of the common clock), and
+    ``account * (regions + 1) + region + 1``, or `_WAITS`."""
+    times, regions = [np.zeros(0, np.int64)], [np.full(1, -1, np.int64)]
+
+    def note(time: Ints, _kind: Ints, _region: Ints, innermost: NDArray[np.int32]) -> None:
+        last = np.append(time[1:] != time[:-1], True)  # of several at one time the last one holds
+        times.append(time[last])
+        regions.append(innermost[last].astype(np.int64))
+
+    since, until, doing = class_states(store, i, use.rules, note)
+    repaired = store.repair if use.rules.repaired is None else use.rules.repaired
+    time, region = store.locations[i].clock(repaired).common(np.concatenate(times)), np.concatenate(regions)
+    begin, end = use.start, use.start + int(use.curve().edges[-1])
+    own = slice(waits.start[i], waits.start[i + 1])
+    wait_begin, wait_end, followed = waits.begin[own], waits.end[own], waits.followed[own]
+    every = np.concatenate([[begin, end], since, until, time, wait_begin, wait_end])
+    every = np.unique(np.clip(every, begin, end))
+    at = every[:-1]
+    factor = len(store.regions) + 1
+    k = np.searchsorted(since, at, side="right") - 1
+    inside = k >= 0
+    inside[inside] = at[inside] < until[k[inside]]
+    inner = region[np.searchsorted(time, at, side="right")] + 1
+    # A thread that has not begun is one that has nothing to do yet.
+    begins = NOT_BEGUN if store.locations[i].thread == 0 else int(Account.SERIAL)
+    found = np.where(at < since.min(initial=end), begins, int(Account.ABSENT)) * factor
+    found[inside] = accounts_of_classes(use.rules).astype(np.int64)[doing[k[inside]]] * factor + inner[inside]
+    w = np.searchsorted(wait_begin, at, side="right") - 1
+    waiting = w >= 0
+    waiting[waiting] = at[waiting] < wait_end[w[waiting]]
+    unknown = int(Account.UNKNOWN) * factor + inner[waiting]
+    found[waiting] = np.where(followed[w[waiting]], _WAITS, unknown)
+    new = np.append(True, found[1:] != found[:-1])[: found.size]
+    return at[new], np.append(at[new][1:], end), found[new]
+
+
+def _untold(rows: Ints, sums: Ints, waiting: Ints, calls: Ints) -> tuple[Ints, Ints]:
+    """The same charges without who waited for whom: all of communication is of the account `UNKNOWN`."""
+    location, region, account = rows
+    places = np.arange(waiting.shape[0])
+    most = np.where(waiting.any(axis=1), calls[waiting.argmax(axis=1)], -1)
+    own = np.zeros((location.size + places.size, sums.shape[1]), np.int64)
+    own[: location.size, 0] = sums[:, 0]
+    own[location.size :, 0] = waiting.sum(axis=1)
+    account = np.where(account == Account.MOVING, int(Account.UNKNOWN), account)
+    unknown = np.full(places.size, int(Account.UNKNOWN))
+    columns = (location, places), (region, most), (account, unknown)
+    return np.stack([np.concatenate(column) for column in columns]), own
+
+
+def _messages(causality: Causality, first: int, last: int, places: int) -> tuple[int, int, int]:
+    """The hub, and the number of messages sent in a range and their bytes."""
+    of = causality.messages
+    inside = (of.sent >= first) & (of.sent < last)
+    count = int(inside.sum())
+    if not count:
+        return -1, 0, 0
+    sender, receiver = of.sender[inside], of.receiver[inside]
+    ends = np.bincount(sender, minlength=places) + np.bincount(receiver, minlength=places)
+    hub = int(ends.argmax())
+    partners = np.unique(np.concatenate([sender[receiver == hub], receiver[sender == hub]])).size
+    is_hub = ends[hub] >= _HUB * count and partners > 1
+    return hub if is_hub else -1, count, int(of.bytes[inside].sum())
+
+
+def _collectives(store: TraceStore, causality: Causality, first: int, last: int) -> Ints:
+    """(regions, 2) how many members began collective operations in a range, and bytes, of each the larger of
+    sent and received, by the region of the call of that name."""
+    region_of = {mpi_call(region.name) or region.name.lower(): i for i, region in enumerate(store.regions)}
+    of_text = np.array([region_of.get(mpi_call(text) or text.lower(), -1) for text in store.texts], np.int64)
+    found = np.zeros((len(store.regions), 2), np.int64)
+    for i in range(len(store.locations)):
+        for begin, operation, sent, received in store.blocks(
+            "collectives", i, "begin", "operation", "sent", "received"
+        ):
+            begin, region = causality.common(i, begin), of_text[operation]
+            inside = (begin >= first) & (begin < last) & (region >= 0)
+            np.add.at(found[:, 0], region[inside], 1)
+            np.add.at(found[:, 1], region[inside], np.maximum(sent, received)[inside])
+    return found

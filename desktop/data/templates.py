@@ -1,0 +1,445 @@
+"""Experiments on a program of one's own: from its folder, as it is, to a description that can be run.
+
+The program is copied into the experiment's folder, the delays are written into the copy, and how programs of
+its kind are built and run is filled in. Nothing is built or run here.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+import shlex
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+
+from desktop import resources
+from desktop.core.design import smallest_runs
+from desktop.data.experiment import (
+    DESCRIPTION,
+    RESERVED,
+    Experiment,
+    Factor,
+    Plan,
+    Program,
+    Response,
+    Switch,
+    checked,
+    write_experiment,
+)
+from desktop.data.places import Place, Spot, chosen, find_places, first_choice, hottest, offered, prepare
+from desktop.data.syntax import language_of
+from desktop.errors import ExperimentError, reason
+
+#: The folder of the copy, below that of the experiment.
+PROGRAM = "program"
+#: Places of a new experiment where none is named.
+MOST = 5
+#: Units of a delay at first: short beside a run, long beside what a call costs. In Python microseconds.
+UNITS, MICROSECONDS = 1000, 100
+REPLICATES = 3
+_BUILD_FILES = {"makefile", "gnumakefile", "cmakelists.txt", "makefile.inc"}
+_LARGEST, _MOST_FILES = 256 << 20, 20_000
+_LEFT = shutil.ignore_patterns(
+    ".git",
+    ".hg",
+    ".svn",
+    "__pycache__",
+    ".venv",
+    "*.o",
+    "*.mod",
+    "*.pyc",
+    "builds",
+    "CMakeCache.txt",
+    "CMakeFiles",
+)
+_HELPERS = {
+    "c": ("spt_delay.h",), "cpp": ("spt_delay.h",), "python": ("spt_delay.py",),
+    "fortran": ("spt_delay.h", "spt_delay_c.c", "spt_delay.f90"),
+}  # fmt: skip
+_COMPILERS = {
+    "c": ("cc", "-O2"),
+    "cpp": ("c++", "-O2"),
+    "fortran": ("gfortran", "-O2", "-cpp", "-J", "builds"),
+}
+
+
+@dataclass(frozen=True)
+class Template:
+    """A kind of program. `language`: what it is meant for ("" for each that is compiled). `example`: files
+    of ``resources/templates`` that stand in where no program is named. `needs`: what builds and runs it."""
+
+    name: str
+    text: str
+    example: tuple[str, ...]
+    needs: tuple[str, ...]
+    language: str = ""
+
+
+TEMPLATES = {
+    one.name: one
+    for one in (
+        Template("make", "a program that make builds", ("heat.c", "Makefile"), ("make", "cc")),
+        Template("cmake", "a program that CMake builds", ("heat.c", "CMakeLists.txt"), ("cmake", "cc")),
+        Template("compiler", "C or C++, by one line of the compiler", ("heat.c",), ("cc",)),
+        Template("mpi", "a program with MPI, by mpicc and a launcher", ("heat_mpi.c",), ("mpicc", "mpirun")),
+        Template("openmp", "a program with OpenMP; threads are a factor", ("heat_omp.c",), ("cc",)),
+        Template("fortran", "Fortran, by one line of gfortran", ("heat.f90",), ("gfortran", "cc"), "fortran"),
+        Template("python", "a program in Python", ("heat.py",), ("python3",), "python"),
+        Template(
+            "command", "my command, set by variables of the environment", ("heat.sh",), ("sh",), "command"
+        ),
+    )
+}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is asked for: `program` a folder or file (None: the template's example), `places` routines or
+    ``FILE:LINE`` (none: the `most` that come first, or that `seconds` of a trace's regions say), commands
+    where those of the template do not fit, `variables` name -> (low, high) of the environment."""
+
+    template: str
+    program: Path | None = None
+    places: tuple[str, ...] = ()
+    most: int = MOST
+    build: str = ""
+    product: str = ""
+    run: str = ""
+    delay: int = 0
+    seconds: Mapping[str, float] | None = None
+    variables: Mapping[str, tuple[str, str]] | None = None
+
+
+def offers_of(asked: Asked) -> tuple[Spot, ...]:
+    """Places that a program offers, the hottest first where a profile is known.
+
+    Raises
+    ------
+    ExperimentError : a source cannot be read.
+    """
+    home = _home(asked)
+    offers = offered(home, _sources([name for name, _ in _files(asked)]))
+    return hottest(offers, asked.seconds) if asked.seconds else offers
+
+
+def new_experiment(folder: Path, asked: Asked) -> Experiment:
+    """Make the folder of an experiment, and what is in it.
+
+    Raises
+    ------
+    ExperimentError : the folder holds one already, the program cannot be copied, or no place was found.
+    ValueError : a place that is named is not there.
+    """
+    folder = Path(folder)
+    template = TEMPLATES[asked.template]
+    if (folder / DESCRIPTION).exists():
+        raise ExperimentError("holds an experiment already", file=folder, hint="choose another folder")
+    copy = folder / PROGRAM
+    if copy.exists():
+        raise ExperimentError(f"holds a folder {PROGRAM} already", file=folder, hint="choose another folder")
+    home = _home(asked)
+    if asked.program and asked.program.is_dir() and folder.resolve().is_relative_to(home.resolve()):
+        raise ExperimentError(
+            "lies inside the program that is to be copied", file=folder, hint="choose another folder"
+        )
+    files = _files(asked)
+    variables = dict(asked.variables or _VARIABLES.get(template.name if asked.program is None else "", {}))
+    if template.name == "openmp":
+        variables = {"OMP_NUM_THREADS": ("1", "2")} | variables
+    offers = () if template.language == "command" else offers_of(asked)
+    picked = chosen(offers, asked.places) if asked.places else first_choice(offers, asked.most)
+    if not picked and not variables:
+        raise ExperimentError(
+            "offers no routine or loop to delay",
+            file=home,
+            hint="name its folder with --program, or a variable with --variable NAME=LOW,HIGH",
+        )
+    try:
+        for name, source in files:
+            (copy / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(source, copy / name)
+        helpers = {h for one in picked for h in _HELPERS[language_of(one.place.file)]}
+        for helper in sorted(helpers):
+            shutil.copyfile(resources.folder() / "spt" / helper, copy / helper)
+        places = [replace(one, file=f"{PROGRAM}/{one.file}") for one in prepare(copy, picked)]
+        names = [f"{PROGRAM}/{n}" for n in sorted({*(n for n, _ in files), *helpers})]
+        experiment = checked(_described(folder.absolute(), asked, names, places, variables))
+        write_experiment(experiment)
+    except OSError as error:
+        shutil.rmtree(copy, ignore_errors=True)
+        raise ExperimentError(f"cannot be written ({reason(error)})", file=folder) from None
+    except BaseException:
+        shutil.rmtree(copy, ignore_errors=True)  # it was not there before
+        raise
+    return experiment
+
+
+#: What the examples are set by.
+_VARIABLES = {"command": {"STEPS": ("200", "400"), "CHECKS": ("off", "on")}}
+
+
+def _home(asked: Asked) -> Path:
+    """The folder of the program that is asked for."""
+    if asked.program is None:
+        return resources.folder() / "templates"
+    path = Path(asked.program)
+    if not path.exists():
+        raise ExperimentError("there is no such program", file=path, hint="name its folder, or its source")
+    return path if path.is_dir() else path.parent
+
+
+def _files(asked: Asked) -> list[tuple[str, Path]]:
+    """What is copied: names below the copy, and where it is."""
+    home = _home(asked)
+    if asked.program is None:
+        return [(name, home / name) for name in TEMPLATES[asked.template].example]
+    if Path(asked.program).is_file():
+        return [(Path(asked.program).name, Path(asked.program))]
+    found: list[tuple[str, Path]] = []
+    size, folders = 0, [home]
+    for folder in folders:
+        entries = sorted(folder.iterdir())
+        out = _LEFT(str(folder), [one.name for one in entries])
+        for one in entries:
+            if one.name in out or (one.is_symlink() and not one.exists()):
+                continue
+            if one.is_dir() and not one.is_symlink():
+                folders.append(one)
+            elif one.is_file():
+                size += one.stat().st_size
+                found.append((one.relative_to(home).as_posix(), one))
+        if size > _LARGEST or len(found) > _MOST_FILES:
+            raise ExperimentError(
+                f"holds more than {_LARGEST >> 20} MB or {_MOST_FILES} files",
+                file=home,
+                hint="name the folder of the sources alone",
+            )
+    return found
+
+
+def _sources(names: Sequence[str]) -> list[str]:
+    """Those that a program is built from."""
+    return [
+        name
+        for name in names
+        if language_of(name)
+        or PurePosixPath(name).name.casefold() in _BUILD_FILES
+        or PurePosixPath(name).suffix in (".cmake", ".mk", ".inc", ".sh")
+    ]
+
+
+def _described(
+    folder: Path,
+    asked: Asked,
+    names: Sequence[str],
+    places: Sequence[Place],
+    variables: Mapping[str, tuple[str, str]],
+) -> Experiment:
+    """The experiment; `names` of all files of the copy, below `folder`."""
+    template = TEMPLATES[asked.template]
+    sources = _sources(names)
+    kinds = [language_of(place.file) for place in places]
+    language = template.language or next((k for k in kinds if k), "c")
+    program = _program(folder, asked, language, sources)
+    python = language == "python"
+    delay = asked.delay or (MICROSECONDS if python else UNITS)
+    if not python and places:
+        program = replace(program, flags=(f"-DSPT_DELAY={delay}",))
+    factors, taken = [], {"wall", "cpu"}
+    for place in places:
+        name = _free(
+            re.sub(r"[^\w.~+-]+", ".", place.routine.rpartition("::")[2] or place.macro), place, taken
+        )
+        factors.append(replace(place.factor(delay if python else 0), name=name))
+    for variable, (low, high) in variables.items():
+        name = "threads" if variable == "OMP_NUM_THREADS" and "threads" not in taken else variable
+        taken.add(name)
+        factors.append(
+            Factor(
+                name, Switch(environment=((variable, high),)), Switch(environment=((variable, low),)),
+                means=f"{variable}={high}", low_means=f"{variable}={low}",
+            )
+        )  # fmt: skip
+    return Experiment(
+        folder,
+        folder.name,
+        program,
+        tuple(factors),
+        (Response("wall"), Response("cpu", "cpu")),
+        Plan(runs=smallest_runs(len(factors), 4), replicates=REPLICATES, seed=secrets.randbelow(1 << 31)),
+    )
+
+
+def _free(name: str, place: Place, taken: set[str]) -> str:
+    """A name of a factor that is not taken: of a loop, or of one of several, with its line."""
+    if place.construct not in ("function", "routine") or name in taken or name in RESERVED:
+        name = f"{name}.{place.line}"
+    while name in taken:
+        name += "'"
+    taken.add(name)
+    return name
+
+
+def _program(folder: Path, asked: Asked, language: str, sources: Sequence[str]) -> Program:
+    """How it is built and run: as asked for, else as programs of this kind are."""
+    build: tuple[str, ...] = ()
+    product, shell = "", False
+    run: tuple[str, ...] = ("{out}",)
+    name = asked.template
+    compiled = [s for s in sources if PurePosixPath(s).suffix.casefold() not in _HEADERS and language_of(s)]
+    texts = {s: (folder / s).read_text(encoding="utf-8", errors="replace") for s in sources}
+    if name == "make":
+        build, product = _make(texts, language)
+    elif name == "cmake":
+        shell = True
+        build, product = _cmake(texts)
+    elif name == "python":
+        mains = [s for s in compiled if language_of(s) == "python" and not s.endswith("spt_delay.py")]
+        main = next((s for s in mains if "__main__" in texts[s]), mains[0] if mains else f"{PROGRAM}/main.py")
+        run = ("python3", main, "{args}")
+    elif name == "command":
+        scripts = [s for s in sources if s.endswith(".sh")] or [f"{PROGRAM}/command"]
+        run = (f"./{scripts[0]}", "{args}")
+    else:
+        words = ("mpicc", "-O2") if name == "mpi" and language == "c" else _COMPILERS[language]
+        if name == "mpi":
+            words = ({"c": "mpicc", "cpp": "mpicxx", "fortran": "mpifort"}[language], *words[1:])
+        more = ("-fopenmp",) if name == "openmp" else ()
+        own = in_order([s for s in compiled if _fits(s, language)], texts)
+        build = (*words, *more, "{flags}", "-o", "{out}", *own, "-lm")
+    if name == "mpi":
+        run = ("mpirun", "-n", "2", "{out}")
+    if asked.build:
+        build, product = tuple(shlex.split(asked.build)), asked.product
+        if shell:
+            build = (asked.build,)
+    if asked.run:
+        run = (asked.run,) if shell else tuple(shlex.split(asked.run))
+    product = asked.product or product
+    if product and not product.startswith((f"{PROGRAM}/", "cmake/")):
+        product = f"{PROGRAM}/{product}"
+    return Program(run, build, tuple(sources), shell, product=product)
+
+
+_HEADERS = {".h", ".hh", ".hpp", ".hxx", ".inl", ".inc"}
+
+
+def _fits(source: str, language: str) -> bool:
+    """Whether a compiler of the language takes it: that of Fortran also the C of the delay."""
+    own = language_of(source)
+    return own == language or (own == "c" and (language == "cpp" or source.endswith("spt_delay_c.c")))
+
+
+def in_order(names: Sequence[str], texts: Mapping[str, str]) -> tuple[str, ...]:
+    """Sources of Fortran after the modules that they use; all others as they come."""
+    makes: dict[str, str] = {}
+    for name in names:
+        for found in re.finditer(r"^[ \t]*module[ \t]+(\w+)", texts[name], re.IGNORECASE | re.MULTILINE):
+            makes.setdefault(found[1].casefold(), name)
+    done: dict[str, None] = {}
+
+    def put(name: str, above: tuple[str, ...]) -> None:
+        if name in done or name in above:
+            return
+        for used in re.finditer(
+            r"^[ \t]*use\b[^\n:]*?(?:::)?[ \t]*(\w+)", texts[name], re.IGNORECASE | re.MULTILINE
+        ):
+            if (maker := makes.get(used[1].casefold())) is not None and language_of(name) == "fortran":
+                put(maker, (*above, name))
+        done[name] = None
+
+    for name in names:
+        put(name, ())
+    return tuple(done)
+
+
+_ASSIGNED = re.compile(r"^[ \t]*(?:export[ \t]+)?(\w+)[ \t]*[:?]?=[ \t]*([^#\n]*)", re.MULTILINE)
+_TARGET = re.compile(r"^([^\s:#=.%][^\s:#=%]*)[ \t]*:(?!=)[ \t]*([^\n]*)", re.MULTILINE)
+_COMPILER_NAMES = ("CC", "CXX", "FC", "F77", "F90", "MPICC", "MPICXX", "MPIF90", "MPIFC")
+
+
+def _make(texts: Mapping[str, str], language: str) -> tuple[tuple[str, ...], str]:
+    """The flags go with the compiler, so that those of the Makefile stay; all is built, as make does not see
+    that flags have changed. The product: its first target."""
+    files = [s for s in texts if PurePosixPath(s).name.casefold() in ("makefile", "gnumakefile")]
+    if not files:
+        raise ExperimentError("holds no Makefile", where=PROGRAM, hint="choose another template")
+    file = min(files, key=lambda s: s.count("/"))
+    values = {found[1]: found[2].strip() for found in _ASSIGNED.finditer(texts[file])}
+
+    def told(text: str, depth: int = 8) -> str:
+        def value(match: re.Match[str]) -> str:
+            return told(values.get(match[1], ""), depth - 1)
+
+        return re.sub(r"\$[({](\w+)[)}]", value, text) if depth else text
+
+    own = [name for name in _COMPILER_NAMES if name in values]
+    usual = {"c": "CC", "cpp": "CXX", "fortran": "FC"}[language]
+    if not own:
+        own = [usual]
+    defaults = {"CC": "cc", "CXX": "c++"}
+    commands = {name: told(values.get(name, defaults.get(name, "gfortran"))) for name in own}
+    words = [f"{k}={v}{' -cpp' if 'gfortran' in v else ''} {{flags}}" for k, v in commands.items()]
+    product = "program"
+    targets = {
+        t: found[2]
+        for found in _TARGET.finditer(texts[file])
+        for t in [told(found[1]).split()[0] if told(found[1]).split() else ""]
+    }
+    for target, needs in targets.items():
+        first = told(needs).split()
+        product = first[0] if target == "all" and first else target
+        break
+    folder = PurePosixPath(file).parent.as_posix()
+    return ("make", "-B", "-C", folder, *words), f"{folder}/{product}"
+
+
+def _cmake(texts: Mapping[str, str]) -> tuple[tuple[str, ...], str]:
+    """A text for a shell, as it is two commands; CMake sees that flags have changed."""
+    names = [
+        found[1]
+        for s, text in texts.items()
+        if s.casefold().endswith("cmakelists.txt")
+        for found in re.finditer(r"\badd_executable\s*\(\s*([\w.+-]+)", text, re.IGNORECASE)
+    ]
+    flags = " ".join(f"-DCMAKE_{one}_FLAGS='{{flags}}'" for one in ("C", "CXX", "Fortran"))
+    configure = f"cmake -S {PROGRAM} -B cmake -DCMAKE_BUILD_TYPE=Release {flags} --no-warn-unused-cli"
+    return (f"{configure} && cmake --build cmake",), f"cmake/{names[0] if names else 'program'}"
+
+
+def of_prepared(folder: Path) -> Experiment:
+    """Of the sources in a folder, where they are: their prepared places become factors, and they are built
+    by a line of the compiler of their language. Nothing is copied or written.
+
+    Raises
+    ------
+    ExperimentError : the folder holds an experiment.
+    """
+    if (folder / DESCRIPTION).exists():
+        raise ExperimentError("holds an experiment already", file=folder, hint="open it instead")
+    files = sorted(p.name for p in folder.iterdir() if language_of(p.name) and p.suffix not in _HEADERS)
+    own = [name for name in files if name not in _HELPERS["fortran"] and name != "spt_delay.py"]
+    kinds = [kind for name in own if (kind := language_of(name)) in _COMPILERS]
+    kind = max(sorted(set(kinds)), key=kinds.count) if kinds else ""
+    sources = tuple(name for name in files if _fits(name, kind)) if kind == "fortran" else tuple(
+        name for name in own if language_of(name) == kind and kind
+    )  # fmt: skip
+    first = Factor("F1", Switch(("-DF1",)) if kind else Switch(arguments=("--f1",)))
+    factors = tuple(place.factor() for place in find_places(folder, sources)) or (first,)
+    texts = {s: (folder / s).read_text(encoding="utf-8", errors="replace") for s in sources}
+    build = (*_COMPILERS[kind], "{flags}", "-o", "{out}", *in_order(sources, texts)) if kind else ()
+    return Experiment(
+        folder,
+        folder.name,
+        Program(
+            run=("{out}",) if kind else ("./program", "{args}"),
+            build=build,
+            sources=sources,
+            flags=("-DSPT_DELAY=100",) if kind else (),
+        ),
+        factors,
+        (Response("wall"), Response("cpu", "cpu")),
+        Plan(runs=smallest_runs(len(factors), 4), replicates=2, seed=secrets.randbelow(1 << 31)),
+    )

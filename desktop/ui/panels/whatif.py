@@ -1,0 +1,411 @@
+"""What if: how long the run would last on another network, or if parts of it computed otherwise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from PySide6.QtCore import QSignalBlocker, QSize, Qt, Signal
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QComboBox,
+    QGridLayout,
+    QLabel,
+    QPushButton,
+    QSlider,
+    QSpinBox,
+    QVBoxLayout,
+    QWidget,
+)
+
+from desktop.core.units import percent, quantity, signed, time_scale
+from desktop.ui.guard import guarded
+from desktop.ui.pages import beside, fill_layout, row, set_up
+from desktop.ui.panels import PanelSpec, why_empty
+from desktop.ui.tables import Column, FrameView, TableRow
+from desktop.ui.theme import Theme
+from desktop.workbench.workbench import Snapshot, Workbench
+
+if TYPE_CHECKING:
+    from desktop.data.whatif import Changes, Help
+    from desktop.workbench.imagining import Imagined
+
+_STEPS = 240  # of a slider
+
+
+class Knob(QSlider):
+    """A slider over powers of ten from `low` to `high`, whose ends may stand for 0 or for no limit."""
+
+    turned = Signal()
+
+    def __init__(
+        self, low: float, high: float, *, first: float | None = None, last: float | None = None
+    ) -> None:
+        super().__init__(Qt.Orientation.Horizontal)
+        self._low, self._high, self._first, self._last = math.log10(low), math.log10(high), first, last
+        self.setRange(0, _STEPS)
+        self.setPageStep(_STEPS // 12)
+        self.valueChanged.connect(lambda _: self.turned.emit())
+
+    @property
+    def number(self) -> float:
+        """What it stands at."""
+        k = self.value()
+        if k == 0 and self._first is not None:
+            return self._first
+        if k == _STEPS and self._last is not None:
+            return self._last
+        return float(f"{10 ** (self._low + (self._high - self._low) * k / _STEPS):.3g}")
+
+    def put(self, number: float) -> None:
+        """Stand at the nearest place, without telling."""
+        with QSignalBlocker(self):
+            if number == self._first:
+                self.setValue(0)
+            elif number == self._last:
+                self.setValue(_STEPS)
+            else:
+                share = (math.log10(max(number, 1e-300)) - self._low) / (self._high - self._low)
+                self.setValue(round(_STEPS * min(max(share, 0.0), 1.0)))
+
+    @guarded(otherwise=QSize)
+    def minimumSizeHint(self) -> QSize:
+        return QSize(4 * self.fontMetrics().height(), super().minimumSizeHint().height())
+
+
+class WhatIfPanel(QWidget):
+    """Sliders for network and computing, what the run would last, and what would help most."""
+
+    def __init__(self, workbench: Workbench) -> None:
+        super().__init__()
+        self._workbench = workbench
+        self._state: Imagined | None = None
+        self._helps: tuple[Help, ...] | None = None
+        self._shown: Changes | None = None
+        self.said = set_up(QLabel(), wordWrap=True, textFormat=Qt.TextFormat.PlainText,
+                           accessibleName="What the run would last")  # fmt: skip
+        self.reset = set_up(QPushButton("&As recorded"), clicked=self._reset)
+        self.reset.setToolTip("Take back all changes, also while they are being predicted")
+        self._grid = QGridLayout()
+        self._grid.setContentsMargins(0, 0, 0, 0)
+        self._grid.setColumnStretch(1, 2)
+        self._grid.setColumnStretch(2, 3)
+        self._values: list[tuple[QLabel, Callable[[], str]]] = []
+        self.network = set_up(QComboBox(), accessibleName="Network")
+        for text, key in (("As recorded", ""), ("Another one", "machine")):
+            self.network.addItem(text, key)
+        self.network.setToolTip("On another one calls take no time but for latency, bandwidth and waiting")
+        self.network.activated.connect(lambda _: self._turned())
+        self.buses = set_up(QSpinBox(), accessibleName="Buses", maximum=99999, specialValueText="any number")
+        self.buses.setToolTip("Messages that are under way at a time")
+        self.buses.valueChanged.connect(lambda _: self._turned())
+        self._line("Network", self.network, self._labelled("B&uses", self.buses))
+        self.latency = self._knob("Latency", 1e-8, 1e-2, lambda v: quantity(v, "s"), first=0.0)
+        self.bandwidth = self._knob(
+            "Bandwidth",
+            1e6,
+            1e12,
+            lambda v: "infinite" if math.isinf(v) else quantity(v, "B/s"),
+            last=math.inf,
+        )
+        self.eager = self._knob(
+            "Eager limit", 64, 1e8, lambda v: "none" if math.isinf(v) else quantity(v, "B"),
+            first=0.0, last=math.inf,
+        )  # fmt: skip
+        self.eager.setToolTip("Larger messages are sent when their receive is posted (rendezvous)")
+        for knob in (self.bandwidth, self.eager):
+            knob.put(math.inf)
+        self._on_network = (self.latency, self.bandwidth, self.eager, self.buses)
+        self.region = self._box("Region that is faster")
+        self.region_speed = self._speed("Region", self.region, "Region so many times faster", _faster)
+        self.phase = self._box("Phase that is faster")
+        self.balanced = set_up(QCheckBox("&Balanced"), accessibleName="Balance the phase")
+        self.balanced.setToolTip("Every processor computes as long in the phase as they do on average")
+        self.balanced.toggled.connect(lambda _: self._turned())
+        both = _together(self.phase, self.balanced)
+        self.phase_speed = self._speed("Phase", both, "Phase so many times faster", _faster)
+        self.first_rank, self.last_rank = (
+            set_up(QSpinBox(), accessibleName=name, maximum=999999, valueChanged=lambda _: self._turned())
+            for name in ("First slower rank", "Last slower rank")
+        )
+        ranks = _together(self.first_rank, QLabel("to"), self.last_rank)
+        self.rank_speed = self._speed("Ranks", ranks, "Ranks so many times slower", _slower)
+        self._speeds = (self.region_speed, self.phase_speed, self.rank_speed)
+        for knob in self._speeds:
+            knob.put(1.0)
+        self.settings = QWidget()
+        fill_layout(QVBoxLayout(self.settings), self.said, self._grid, row(self.reset, None), None, margins=0)
+        self.helps = FrameView("What would help most", sortable=False)
+        self.helps.activatedKey.connect(self._apply)
+        self.helps.chosen.connect(self._apply)
+        self.split = beside(self.settings, self.helps, 50)
+        fill_layout(QVBoxLayout(self), self.split, margins=6)
+        self._enable()
+
+    # ---- made of
+
+    def _line(self, name: str, first: QWidget, second: QWidget, value: QLabel | None = None) -> None:
+        at = self._grid.rowCount()
+        label = QLabel(name)
+        label.setBuddy(first)
+        self._grid.addWidget(label, at, 0)
+        self._grid.addWidget(first, at, 1)
+        self._grid.addWidget(second, at, 2)
+        if value is not None:
+            self._grid.addWidget(value, at, 3)
+
+    def _value(self, told: Callable[[], str]) -> QLabel:
+        value = QLabel()
+        value.setMinimumWidth(value.fontMetrics().horizontalAdvance("0.00 × faster "))
+        self._values.append((value, told))
+        return value
+
+    @staticmethod
+    def _labelled(name: str, widget: QWidget) -> QWidget:
+        label = QLabel(name)
+        label.setBuddy(widget)
+        return _together(label, widget)
+
+    def _knob(self, name: str, low: float, high: float, told: Callable[[float], str], **ends: float) -> Knob:
+        """A slider as wide as two parts."""
+        knob = Knob(low, high, **ends)
+        knob.setAccessibleName(name)
+        knob.turned.connect(self._turned)
+        at = self._grid.rowCount()
+        label = QLabel(name)
+        label.setBuddy(knob)
+        self._grid.addWidget(label, at, 0)
+        self._grid.addWidget(knob, at, 1, 1, 2)
+        self._grid.addWidget(self._value(lambda: told(knob.number)), at, 3)
+        return knob
+
+    def _box(self, called: str) -> QComboBox:
+        box = set_up(QComboBox(), accessibleName=called, activated=lambda _: self._turned())
+        box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+        box.setMinimumContentsLength(8)
+        return box
+
+    def _speed(self, name: str, what: QWidget, called: str, told: Callable[[float], str]) -> Knob:
+        knob = Knob(1 / 8, 8)
+        knob.setAccessibleName(called)
+        knob.turned.connect(self._turned)
+        self._line(name, what, knob, self._value(lambda: told(knob.number)))
+        return knob
+
+    # ---- showing
+
+    def set_theme(self, theme: Theme) -> None:
+        self.helps.set_theme(theme)
+
+    def room(self) -> int:
+        """The height in which all of it is seen."""
+        return 24 * self.fontMetrics().height()
+
+    @guarded(otherwise=QSize)
+    def minimumSizeHint(self) -> QSize:
+        em = self.fontMetrics().height()
+        settings = self.settings.minimumSizeHint()
+        below = self.split.orientation() == Qt.Orientation.Vertical
+        return QSize(settings.width() + em, settings.height() + (10 * em if below else em))
+
+    def heightForWidth(self, width: int) -> int:
+        """What a scroll area asks for, as the sentence is wrapped."""
+        return self.minimumSizeHint().height()
+
+    @guarded
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """The list below the sliders where there is no room for it beside them."""
+        super().resizeEvent(event)
+        wide = self.width() >= self.settings.minimumSizeHint().width() + 16 * self.fontMetrics().height()
+        way = Qt.Orientation.Horizontal if wide else Qt.Orientation.Vertical
+        if way != self.split.orientation():
+            self.split.setOrientation(way)
+            self.updateGeometry()
+
+    def show_snapshot(self, old: Snapshot, new: Snapshot) -> None:
+        state = new.imagined
+        ready = why_empty(new)
+        if state is self._state and ready == why_empty(old):
+            return
+        self._state = state
+        self._fill_boxes(state)
+        if state.prediction is not None and not state.outdated and state.changes != self._asked():
+            self._stand_at(state.changes)
+        self._say(state, ready)
+        if state.helps is not self._helps:
+            self._helps = state.helps
+            self._list(state.helps or ())
+        self._enable()
+
+    def _fill_boxes(self, state: Imagined) -> None:
+        regions = [(name, name) for name in state.regions]
+        phases = [(f"{k + 1}", k) for k in range(state.phases)]
+        for box, wanted in ((self.region, regions), (self.phase, phases)):
+            if [box.itemData(k) for k in range(box.count())] != [key for _, key in wanted]:
+                kept = box.currentData()
+                box.clear()
+                for text, key in wanted:
+                    box.addItem(text, key)
+                box.setCurrentIndex(max(box.findData(kept), 0) if wanted else -1)
+
+    def _say(self, state: Imagined, ready: str) -> None:
+        found = state.prediction
+        if state.problem:
+            text = state.problem
+        elif found is None:
+            text = ready if self._workbench.snapshot.fit is None else "Being made ready from the events."
+        elif state.changes is None:
+            text = (
+                f"The run lasts {quantity(found.recorded_s, 's')}. Turn something to see what it would last."
+            )
+        else:
+            change = signed(-100 * found.saved_s / found.recorded_s, 3)
+            text = (
+                f"{quantity(found.duration_s, 's')} instead of {quantity(found.recorded_s, 's')} "
+                f"({change} %): {found.changes.sentence or 'no change'}."
+            )
+        if state.task is not None and state.outdated:
+            part = state.task.fraction
+            text += f" Predicting{'' if part is None else f', {percent(part)}'} …"
+        self.said.setText(text)
+        for value, told in self._values:
+            value.setText(told())
+
+    def _list(self, helps: tuple[Help, ...]) -> None:
+        of = time_scale(max((one.saved_s for one in helps), default=0.0))
+        columns = (
+            Column("Change", "A click applies it", stretch=True),
+            Column("Saves", "Seconds that the run would be shorter", of.symbol),
+            Column("Part", "Of the run", "%"),
+        )
+        rows = [
+            TableRow((one.title, one.saved_s / of.factor, 100 * one.share), k, tip=one.assumption)
+            for k, one in enumerate(helps)
+        ]
+        self.helps.show_rows(columns, rows, "What would help most, by what it saves")
+
+    def _enable(self) -> None:
+        state = self._state
+        able = state is not None and state.prediction is not None and not state.prediction.note
+        for widget in (self.network, *self._speeds, self.first_rank, self.last_rank):
+            widget.setEnabled(able)
+        for widget in self._on_network:
+            widget.setEnabled(able and bool(self.network.currentData()))
+        for box, more in (
+            (self.region, (self.region_speed,)),
+            (self.phase, (self.phase_speed, self.balanced)),
+        ):
+            for part in (box, *more):
+                part.setEnabled(able and box.count() > 0)
+        self.reset.setEnabled(state is not None and state.changes is not None)
+
+    # ---- acting
+
+    def _asked(self) -> Changes | None:
+        """What the sliders stand at; None: as recorded. What was applied from the list stays as it is."""
+        from desktop.core.machine import Machine
+        from desktop.data.whatif import NONE, Changes
+
+        if self._shown is not None:
+            return self._shown
+        network = None
+        if self.network.currentData():
+            network = Machine(
+                self.latency.number, self.bandwidth.number, self.eager.number, self.buses.value()
+            )
+        region, phase = self.region.currentData(), self.phase.currentData()
+        found = Changes(
+            network=network,
+            regions=((region, self.region_speed.number),) if region and self.region_speed.number != 1 else (),
+            phases=((phase, self.phase_speed.number),)
+            if phase is not None and self.phase_speed.number != 1
+            else (),
+            balanced=(phase,) if phase is not None and self.balanced.isChecked() else (),
+            slower=((self.first_rank.value(), self.last_rank.value(), self.rank_speed.number),)
+            if self.rank_speed.number != 1
+            else (),
+        )
+        return None if found == NONE else found
+
+    def _turned(self) -> None:
+        self._shown = None
+        if self.last_rank.value() < self.first_rank.value():
+            with QSignalBlocker(self.last_rank):
+                self.last_rank.setValue(self.first_rank.value())
+        self._enable()
+        for value, told in self._values:
+            value.setText(told())
+        self._workbench.ask_what_if(self._asked())
+
+    def _reset(self) -> None:
+        self._stand_at(None)
+        self._workbench.cancel_what_if()
+
+    def _apply(self, key: Any) -> None:
+        if self._helps is not None and isinstance(key, int) and key < len(self._helps):
+            changes = self._helps[key].changes
+            self._stand_at(changes)
+            self._workbench.ask_what_if(changes)
+
+    def _stand_at(self, changes: Changes | None) -> None:
+        """Sliders where changes have them, as far as there are sliders for them."""
+        from desktop.core.machine import IDEAL
+        from desktop.data.whatif import NONE
+
+        wanted = changes or NONE
+        network = wanted.network or IDEAL
+        self.network.setCurrentIndex(0 if wanted.network is None else 1)
+        self.latency.put(network.latency_s)
+        self.bandwidth.put(network.bandwidth)
+        self.eager.put(network.eager)
+        with QSignalBlocker(self.buses):
+            self.buses.setValue(network.buses)
+        for box, knob, pairs in (
+            (self.region, self.region_speed, wanted.regions),
+            (self.phase, self.phase_speed, wanted.phases or tuple((k, 1.0) for k in wanted.balanced)),
+        ):
+            knob.put(1.0)
+            for name, factor in pairs:
+                box.setCurrentIndex(max(box.findData(name), 0))
+                knob.put(factor)
+        with QSignalBlocker(self.balanced):
+            self.balanced.setChecked(bool(wanted.balanced))
+        self.rank_speed.put(1.0)
+        for first, last, factor in wanted.slower:
+            for spin, rank in ((self.first_rank, first), (self.last_rank, last)):
+                with QSignalBlocker(spin):
+                    spin.setValue(rank)
+            self.rank_speed.put(factor)
+        self._shown = changes
+        for value, told in self._values:
+            value.setText(told())
+        self._enable()
+
+
+def _together(*widgets: QWidget) -> QWidget:
+    """In a row; the first takes the room that is left."""
+    holder = QWidget()
+    line = row(*widgets)
+    line.setContentsMargins(0, 0, 0, 0)
+    fill_layout(QVBoxLayout(holder), line, margins=0)
+    return holder
+
+
+def _faster(factor: float) -> str:
+    return "as it was" if factor == 1 else f"{factor:.3g} × faster"
+
+
+def _slower(factor: float) -> str:
+    return "as they were" if factor == 1 else f"{factor:.3g} × slower"
+
+
+PANEL = PanelSpec(
+    "whatif",
+    "What if",
+    "bottom",
+    WhatIfPanel,
+    "whatif.md",
+    frozenset({"whatif"}),
+)

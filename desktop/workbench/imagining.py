@@ -1,0 +1,189 @@
+"""What if: the run as it would go with changes, predicted beside the window while somebody looks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from desktop.workbench.jobs import Job, Lane, Task
+
+if TYPE_CHECKING:
+    from desktop.data.causality import Causality
+    from desktop.data.whatif import Changes, Help, Prediction, Rerun
+    from desktop.workbench.tracing import TraceRun
+
+
+@dataclass(frozen=True, eq=False)
+class Imagined:
+    """What is asked and what is known of it.
+
+    changes : as asked, None: nothing is. prediction : the latest, of these changes unless `outdated`.
+    regions : that can be changed, by name, those in which most is computed first; helps : what would help
+    most, None: not known yet. task : of work that takes long. problem : why there is no prediction.
+    """
+
+    changes: Changes | None = None
+    prediction: Prediction | None = None
+    outdated: bool = False
+    regions: tuple[str, ...] = ()
+    phases: int = 0
+    helps: tuple[Help, ...] | None = None
+    task: Task | None = None
+    problem: str = ""
+
+    @property
+    def drawn(self) -> Prediction | None:
+        """What is drawn over the curve: nothing, unless something is different."""
+        found = self.prediction
+        return found if self.changes is not None and found is not None and not found.note else None
+
+
+#: Seconds after which a prediction is given up for that of newer changes.
+PATIENCE = 0.3
+#: Before anybody asked.
+NOTHING_IMAGINED = Imagined()
+
+
+@dataclass(frozen=True, eq=False)
+class _Basis:
+    """What a program is of."""
+
+    store: Any
+    run: TraceRun
+    breaks: tuple[float, ...]
+
+    def same(self, other: _Basis | None) -> bool:
+        return other is not None and (self.store, self.run, self.breaks) == (
+            other.store,
+            other.run,
+            other.breaks,
+        )
+
+
+class Imagining:
+    """Keeps the program of a run, asks for predictions (the last request wins) and for what would help.
+
+    `show` tells of an `Imagined`; `settle`: seconds that a request for another program must last.
+    """
+
+    def __init__(self, predicting: Lane, helping: Lane, show: Callable[[Imagined], None]) -> None:
+        self._predicting, self._helping, self._show = predicting, helping, show
+        self.state = NOTHING_IMAGINED
+        self._basis: _Basis | None = None
+        self._program: Rerun | None = None
+
+    def forget(self) -> None:
+        """Another trace is shown, or none."""
+        self._predicting.cancel()
+        self._helping.cancel()
+        self._basis = self._program = None
+        if self.state is not NOTHING_IMAGINED:
+            self._tell(NOTHING_IMAGINED)
+
+    def look(
+        self, store: Any, run: TraceRun, breaks: tuple[float, ...], causality: Causality | None = None
+    ) -> None:
+        """Somebody looks at a run with phases between inner `breaks` (s): make its replay ready.
+        `causality`: of the run, if that is known."""
+        basis = _Basis(store, run, breaks)
+        if basis.same(self._basis):
+            return
+        if self._program is not None and self._basis is not None and self._basis.run is run:
+            causality = self._program.causality
+        self._basis, self._program = basis, None
+        self._helping.cancel()
+        self._ask(
+            replace(self.state, helps=None, outdated=True, problem="", phases=len(breaks) + 1), causality
+        )
+
+    def ask(self, changes: Changes | None) -> None:
+        """Predict the run with changes; None: as it was."""
+        if changes == self.state.changes or self._basis is None:
+            return
+        state = replace(self.state, changes=changes, outdated=True, problem="")
+        job = self._predicting.current
+        if self._program is not None and job is not None and job.elapsed < PATIENCE:
+            self._tell(state)  # what is under way is shown first, or nothing would be while a hand moves
+        else:
+            self._ask(state)
+
+    def cancel(self) -> None:
+        """Give up what is being predicted."""
+        self._predicting.cancel()
+        self._helping.cancel()
+        self._tell(replace(self.state, task=None, changes=None, prediction=None, outdated=False))
+
+    def _ask(self, state: Imagined, causality: Causality | None = None) -> None:
+        basis, program = self._basis, self._program
+        assert basis is not None
+        changes = state.changes
+        self._tell(state)
+
+        def work(job: Job) -> tuple[Rerun, Prediction, tuple[str, ...]]:
+            from desktop.data.whatif import NONE, Rerun, largest_regions
+
+            made, regions = program, state.regions
+            if made is None:
+                use, limit = basis.run.utilization, basis.run.limit
+                made = Rerun(basis.store, use, job, causality=causality, limit=limit, breaks=basis.breaks)
+                curve = basis.run.curve
+                span = curve.start, curve.start + curve.duration
+                regions = largest_regions(basis.store, use, span, job)
+            wanted = changes or NONE
+            if any(k >= made.phases for k in (*wanted.balanced, *(k for k, _ in wanted.phases))):
+                wanted = replace(  # there are fewer phases now
+                    wanted,
+                    balanced=tuple(k for k in wanted.balanced if k < made.phases),
+                    phases=tuple(one for one in wanted.phases if one[0] < made.phases),
+                )
+            found = made.predict(wanted, job)
+            if changes is not None and not found.note:
+                drawn = found.curve  # here, as it is kept
+                if drawn is not None:
+                    from desktop.core.envelope import envelope
+
+                    envelope(drawn)
+            return made, found, regions
+
+        def done(answer: tuple[Rerun, Prediction, tuple[str, ...]]) -> None:
+            self._program, found, regions = answer
+            more = self.state.changes != changes
+            self._tell(
+                replace(
+                    self.state,
+                    prediction=found,
+                    outdated=more,
+                    regions=regions,
+                    task=None,
+                    problem=found.note,
+                )
+            )
+            if more:
+                self._ask(self.state)
+            if self.state.helps is None and not self._helping.busy:
+                self._help(self._program, regions)
+
+        def failed(error: BaseException) -> None:
+            self._tell(replace(self.state, outdated=False, task=None, problem=str(error)))
+
+        self._predicting.submit(
+            "Predicting", work, done, failed, lambda task: self._tell(replace(self.state, task=task))
+        )
+
+    def _help(self, program: Rerun, regions: tuple[str, ...]) -> None:
+        def work(job: Job) -> tuple[Help, ...]:
+            from desktop.data.whatif import helps
+
+            return helps(program, (), regions, job)
+
+        self._helping.submit(
+            "What would help most",
+            work,
+            lambda found: self._tell(replace(self.state, helps=found)),
+            lambda error: self._tell(replace(self.state, helps=(), problem=str(error))),
+        )
+
+    def _tell(self, state: Imagined) -> None:
+        self.state = state
+        self._show(state)

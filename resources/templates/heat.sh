@@ -1,0 +1,7 @@
+#!/bin/sh
+# Stands for a program that is set by variables of the environment.
+steps=${STEPS:-200}
+i=0
+[ "$CHECKS" = on ] && steps=$((steps * 3))
+while [ "$i" -lt "$steps" ]; do i=$((i + 1)); done
+echo "finished"

@@ -1,0 +1,369 @@
+"""What the analysis of an experiment states against what it holds in simulation.
+
+    python -m tests.benchmarks.calibration [DRAWS] [WORD]
+
+prints one row a statement: what is stated, and what is found in DRAWS draws (10,000), of rows with WORD in
+their name. Run with an older tree before this one on PYTHONPATH, the same rows show what that one held.
+`tests/core/test_calibration.py` holds a short version.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from inspect import signature
+
+import numpy as np
+
+from desktop.core import effects as core
+from desktop.core.design import names_for, regular
+
+try:
+    from desktop.core import power as planning
+except ImportError:  # an older tree
+    planning = core
+
+Generator = np.random.Generator
+
+
+@dataclass(frozen=True)
+class Row:
+    """A statement. `draw`: one simulated experiment, 1 where it happened (NaN: not in question). `stated`: in
+    which share of them it should; `kind`: ``=`` in that share, ``<`` at most in that, ``>`` at least, ``~``
+    only to be told."""
+
+    name: str
+    stated: float
+    draw: Callable[[Generator], float]
+    kind: str = "="
+
+
+def design(runs: int) -> np.ndarray:
+    """(runs, runs - 1 or 6) levels: a full factorial of up to six factors."""
+    return regular(names_for(int(np.log2(runs))), runs).levels.astype(float)
+
+
+def experiment(
+    generator: Generator, runs: int, replicates: int, *, relative: float = 0.0, drift: float = 0.0,
+    line: float = 0.0, effects: dict[tuple[int, ...], float] | None = None, log: bool = False,
+) -> core.Trials:  # fmt: skip
+    """Mean 10 and noise of standard deviation 1, or `relative` to the mean; `drift`: standard deviation
+    between replicates, `line`: slope over the whole run. `log`: effects multiply."""
+    levels = design(runs)
+    x = np.concatenate([generator.permutation(levels) for _ in range(replicates)])
+    block = np.repeat(np.arange(replicates), runs)
+    mean = np.full(len(x), 10.0)
+    for members, size in (effects or {}).items():
+        column = x[:, list(members)].prod(axis=1)
+        mean = mean * (1 + size * (column + 1) / 2) if log else mean + size / 2 * column
+    noise = generator.standard_normal(len(x))
+    y = mean * (1 + relative * noise) if relative else mean + noise
+    y = y + drift * generator.standard_normal(replicates)[block] + line * np.linspace(-1, 1, len(x))
+    return core.trials(names_for(levels.shape[1]), x, y, block)
+
+
+def marked(found: core.Effects, without: tuple[tuple[int, ...], ...] = ()) -> list[bool]:
+    return [e.significant for e in found.effects if e.members not in without]
+
+
+def options(**wanted: object) -> dict[str, object]:
+    """Those that this tree knows."""
+    known = signature(core.analyse).parameters
+    return {name: value for name, value in wanted.items() if name in known}
+
+
+# --- marks ---
+
+
+def each(runs: int, replicates: int, **given: object) -> Callable[[Generator], float]:
+    threshold = str(given.pop("threshold", "t"))
+    return lambda g: float(
+        np.mean(marked(core.analyse(experiment(g, runs, replicates, **given), threshold=threshold)))
+    )
+
+
+def some(runs: int, replicates: int, **given: object) -> Callable[[Generator], float]:
+    threshold = str(given.pop("threshold", "familywise"))
+    return lambda g: float(
+        any(marked(core.analyse(experiment(g, runs, replicates, **given), threshold=threshold)))
+    )
+
+
+def clicked(runs: int, kept: int, replicates: int = 1) -> Callable[[Generator], float]:
+    """All but the largest terms are clicked away: is any of these marked?"""
+
+    def draw(g: Generator) -> float:
+        data = experiment(g, runs, replicates)
+        every = core.analyse(data)
+        largest = sorted(every.effects, key=lambda e: -abs(e.value))[:kept]
+        found = core.analyse(data, terms=[e.members for e in largest], error="interactions")
+        return float(any(marked(found)))
+
+    return draw
+
+
+def clicked_real(g: Generator) -> float:
+    """Two real effects and three clicked ones that are none: is one of these marked?"""
+    real = {(0,): 8.0, (1, 2): 6.0}
+    data = experiment(g, 16, 1, effects=real)
+    largest = sorted(core.analyse(data).effects, key=lambda e: -abs(e.value))[:5]
+    found = core.analyse(data, terms=[e.members for e in largest])
+    return float(any(marked(found, tuple(real))))
+
+
+def discoveries(g: Generator) -> float:
+    """Share of none among the marked."""
+    real = {(0,): 3.0, (1,): 3.0, (2,): 3.0, (3,): 3.0}
+    found = core.analyse(experiment(g, 16, 2, effects=real), threshold="fdr")
+    false, every = sum(marked(found, tuple(real))), sum(marked(found))
+    return false / every if every else 0.0
+
+
+def power(runs: int, replicates: int, lost: int = 0, drift: float = 0.0) -> Callable[[Generator], float]:
+    """An effect of the size that is said to be found with 90 % is found."""
+    size = planning.detectable(1.0, runs, replicates)
+
+    def draw(g: Generator) -> float:
+        data = experiment(g, runs, replicates, drift=drift, effects={(0,): size})
+        if lost:
+            data.y[g.choice(len(data.y), lost, replace=False)] = np.nan
+        return float(core.analyse(data).effect("A").significant)
+
+    return draw
+
+
+# --- suspects ---
+
+
+def suspected(runs: int, replicates: int, **given: object) -> Callable[[Generator], float]:
+    return lambda g: float(bool(core.analyse(experiment(g, runs, replicates, **given)).suspects))
+
+
+def found_out(runs: int, replicates: int, **given: object) -> Callable[[Generator], float]:
+    """One trial is off by six standard deviations of the noise: is it named?"""
+
+    def draw(g: Generator) -> float:
+        data = experiment(g, runs, replicates, **given)
+        bad = int(g.integers(len(data.y)))
+        data.y[bad] += 6.0
+        return float(str(bad + 1) in [s.label for s in core.analyse(data).suspects])
+
+    return draw
+
+
+# --- verdicts and fits ---
+
+
+def verdict(replicates: int, relative: float = 0.0) -> Callable[[Generator], float]:
+    """A factor whose share does not change (40, 48 on few, 20, 24 on many processors) is given a verdict."""
+    x = np.tile([[-1.0, -1], [1, -1], [-1, 1], [1, 1]], (replicates, 1))
+    mean = np.tile([40.0, 48.0, 20.0, 24.0], replicates)
+
+    def draw(g: Generator) -> float:
+        noise = g.standard_normal(len(x))
+        y = mean * (1 + relative * noise) if relative else mean + 0.5 * noise
+        found = core.analyse(core.trials(["f", "s"], x, y), blocks=False)
+        half = [e.half for e in found.effects]
+        known = {"df": found.effects[0].df} if "df" in signature(core.scale_test).parameters else {}
+        test = core.scale_test(found.mean, *half, found.effects[0].se / 2, **known)
+        if test.verdict in ("no effect", "system does not speed up"):
+            return np.nan
+        return float(test.verdict in ("scales", "does not scale"))
+
+    return draw
+
+
+def bent(sizes: int, df: int = 0) -> Callable[[Generator], float]:
+    """Effects in proportion to the delay are called not linear. ``df``: of estimated standard errors."""
+    delay = 3.0 ** np.arange(sizes)
+
+    def draw(g: Generator) -> float:
+        se = 0.1 * np.sqrt(delay)
+        effect = delay + se * g.standard_normal(sizes)
+        seen = se * np.sqrt(g.chisquare(df, sizes) / df) if df else se
+        known = {"df": np.full(sizes, df or np.inf)} if "df" in signature(core.dose).parameters else {}
+        return float(not core.dose(delay, effect, seen, **known).linear)
+
+    return draw
+
+
+def serial(sizes: int, df: int = 0) -> Callable[[Generator], float]:
+    """The serial part lies in its interval; without standard errors, or with those of few df."""
+    p = 2.0 ** np.arange(sizes)
+
+    def draw(g: Generator) -> float:
+        effect = 20 / p + 3 + 0.3 * g.standard_normal(sizes)
+        se = 0.3 * np.sqrt(g.chisquare(df, sizes) / df) if df else None
+        known = {"df": np.full(sizes, float(df))} if df and hasattr(core.OverProcessors, "df") else {}
+        fit = core.over_processors(p, effect, se, **known)
+        margin = getattr(fit, "serial_margin", 2 * fit.serial_se)
+        return float(abs(fit.serial - 3) < margin)
+
+    return draw
+
+
+def proposed(runs: int) -> Callable[[Generator], float]:
+    """Replicates proposed from three runs make three standard errors smaller than the effect."""
+
+    def draw(g: Generator) -> float:
+        known = {"df": 2.0} if "df" in signature(planning.replicates_for).parameters else {}
+        sigma = float(g.standard_normal(3).std(ddof=1))
+        r = planning.replicates_for(sigma, 0.9, runs, **known)
+        return float(3 * 2 / np.sqrt(runs * r) <= 0.9)
+
+    return draw
+
+
+def predicted(replicates: int, drift: float, new: bool = False) -> Callable[[Generator], float]:
+    """The mean at a setting (or one new trial of another replicate) lies in its 95 % interval."""
+
+    def draw(g: Generator) -> float:
+        found = core.analyse(experiment(g, 8, replicates, drift=drift, effects={(0,): 4.0, (1,): 2.0}))
+        at = found.predict([1.0, 1.0, -1.0])
+        if isinstance(at, tuple):
+            return float(abs(at[0] - 13.0) < 1.959964 * at[1])
+        true = 13.0 + (drift * g.standard_normal() + g.standard_normal() if new else 0.0)
+        return float(at.new_low < true < at.new_high if new else at.low < true < at.high)
+
+    return draw
+
+
+def helps(g: Generator) -> float:
+    """A place without any effect is said to help."""
+    lines = core.ranked(core.analyse(experiment(g, 16, 2)))
+    line = lines[0]
+    line = next(one for one in lines if one.effect.term == "A")
+    return float(line.verdict == "helps" if hasattr(line, "verdict") else line.rank == 0)
+
+
+def lost(g: Generator) -> float:
+    """One trial of 32 is lost while replicates drift: are effects that are none marked?"""
+    data = experiment(g, 16, 2, drift=5.0)
+    data.y[int(g.integers(32))] = np.nan
+    return float(np.mean(marked(core.analyse(data))))
+
+
+def small_beside_large(log: bool) -> Callable[[Generator], float]:
+    """Two places, one costs five times the run, the other ten percent; noise 3 %: is the small one found?"""
+
+    def draw(g: Generator) -> float:
+        data = experiment(g, 8, 3, relative=0.03, effects={(0,): 4.0, (1,): 0.1}, log=True)
+        return float(core.analyse(data, **options(transform=0.0 if log else 1.0)).effect("B").significant)
+
+    return draw
+
+
+def share(g: Generator) -> float:
+    """The share of the unperturbed run lies in its interval, although that run is one of eight."""
+    found = core.analyse(experiment(g, 8, 2, effects={(0,): 4.0}))
+    if not hasattr(found.effects[0], "share_low"):
+        return np.nan
+    e = found.effect("A")
+    return float(e.share_low < 100 * 4.0 / 8.0 < e.share_high)
+
+
+def exponent(g: Generator) -> float:
+    """The scaling exponent of perfectly shared work, from two tables of 6 degrees of freedom."""
+    df = 6
+    one, two = 20 + g.standard_normal(), 10 + g.standard_normal()
+    se = np.sqrt(g.chisquare(df, 2) / df)
+    known = {"df": (df, df)} if "df" in signature(core.scaling).parameters else {}
+    found = core.scaling({"A": (one, se[0])}, 4, {"A": (two, se[1])}, 8, **known)[0]
+    if not hasattr(found, "exponent_low"):
+        return np.nan
+    return float(found.exponent_low < -1 < found.exponent_high)
+
+
+ROWS: tuple[Row, ...] = (
+    *(
+        Row(f"Lenth's margin, one effect, {n} runs", 0.05, each(n, 1, threshold="lenth"))
+        for n in (8, 16, 32, 64)
+    ),
+    *(
+        Row(f"Lenth's simultaneous margin, any, {n} runs", 0.05, some(n, 1, threshold="lenth-simultaneous"))
+        for n in (8, 16, 32, 64)
+    ),
+    Row("one effect, 8 runs x 2", 0.05, each(8, 2)),
+    Row("one effect, 16 runs x 6", 0.05, each(16, 6)),
+    Row("one effect, 64 runs x 2, drift of replicates", 0.05, each(64, 2, drift=3.0)),
+    Row("one effect, 16 runs x 3, drift over the run", 0.05, each(16, 3, line=3.0)),
+    Row("one effect, 16 runs x 2, noise 20 %", 0.05, each(16, 2, relative=0.2)),
+    Row("family-wise, any of 15, 16 runs x 2", 0.05, some(16, 2)),
+    Row("family-wise, any of 63, 64 runs x 2", 0.05, some(64, 2)),
+    Row("family-wise, any of 15, 16 runs x 1", 0.05, some(16, 1)),
+    Row("false discovery rate, 4 of 15 real", 0.05 * 11 / 15, discoveries),
+    Row("terms clicked away, 3 of 7 kept", 0.05, clicked(8, 3)),
+    Row("terms clicked away, 5 of 15 kept", 0.05, clicked(16, 5)),
+    Row("terms clicked away, 20 of 63 kept", 0.05, clicked(64, 20)),
+    Row("terms clicked away, 2 real of 5 kept", 0.05, clicked_real, "<"),
+    Row("terms clicked away, 5 of 15 kept, x 2", 0.05, clicked(16, 5, 2)),
+    Row("power 90 %, 8 runs x 2", 0.9, power(8, 2)),
+    Row("power 90 %, 16 runs x 3, drift", 0.9, power(16, 3, drift=5.0)),
+    Row("power 90 %, 16 runs x 2, drift, one trial lost", 0.9, power(16, 2, 1, 5.0), "~"),
+    Row("one effect, 16 runs x 2, drift, one trial lost", 0.05, lost),
+    Row("suspects, 16 runs x 1", 0.05, suspected(16, 1), "<"),
+    Row("suspects, 16 runs x 2", 0.05, suspected(16, 2), "<"),
+    *(
+        Row(f"suspects, 16 runs x 3, noise {100 * s:g} %", 0.05,
+            suspected(16, 3, relative=s, effects={(0,): 12.0, (1,): 4.0}), "<")
+        for s in (0.01, 0.05, 0.2)
+    ),
+    Row("suspects, 16 runs x 3, drift", 0.05, suspected(16, 3, drift=4.0), "<"),
+    Row("trial 6 sigma off named, 16 runs x 3", 0.95, found_out(16, 3), ">"),
+    Row("trial 6 sigma off named, 16 runs x 3, drift, 4 active", 0.95,
+        found_out(16, 3, drift=4.0, effects={(0,): 4.0, (1,): 2.0, (0, 1): 1.5, (2,): 1.2}), ">"),
+    *(Row(f"verdict on factor and scale, r = {r}", 0.05, verdict(r)) for r in (2, 3, 6)),
+    Row("verdict on factor and scale, r = 2, noise 2 %", 0.05, verdict(2, 0.02)),
+    *(Row(f"not linear over {k} sizes", 0.05, bent(k)) for k in (3, 5, 8)),
+    *(Row(f"not linear over {k} sizes, 4 df each", 0.05, bent(k, 4)) for k in (3, 8)),
+    *(Row(f"a/p + b, b in its interval, K = {k}", 0.95, serial(k)) for k in (3, 4, 6)),
+    Row("a/p + b, b in its interval, K = 4, SE of 6 df", 0.95, serial(4, 6)),
+    Row("replicates from three runs are enough", 0.9, proposed(16), ">"),
+    *(Row(f"prediction of a mean, r = {r}, drift", 0.95, predicted(r, 2.0)) for r in (2, 3, 6)),
+    Row("prediction of a mean, r = 3, no drift", 0.95, predicted(3, 0.0), ">"),
+    Row("prediction of a new trial, r = 4, drift", 0.95, predicted(4, 2.0, True)),
+    Row("'helps' for no effect", 0.025, helps),
+    Row("+10 % beside x5, as it is", 0.9, small_beside_large(False), ">"),
+    Row("+10 % beside x5, logarithm", 0.9, small_beside_large(True), ">"),
+    Row("share in its interval, 8 runs x 2", 0.95, share),
+    Row("scaling exponent in its interval", 0.95, exponent),
+)  # fmt: skip
+
+
+def found(row: Row, draws: int) -> tuple[float, float]:
+    """Share in which it happened, and its standard error."""
+    generator = np.random.default_rng(sum(map(ord, row.name)))
+    with np.errstate(all="ignore"):
+        values = np.array([row.draw(generator) for _ in range(draws)])
+    values = values[np.isfinite(values)]
+    if not values.size:
+        return np.nan, np.nan
+    return float(values.mean()), float(values.std() / np.sqrt(values.size))
+
+
+def main() -> None:
+    words = sys.argv[1:]
+    draws = int(words[0]) if words else 10_000
+    wanted = words[1] if len(words) > 1 else ""
+    print(f"{'statement':<58}{'stated':>8}{'found':>8}   ({draws} draws)")
+    for row in ROWS:
+        if wanted in row.name:
+            begun = time.process_time()
+            try:
+                share_found, error = found(row, draws)
+            except (TypeError, ValueError, KeyError) as why:
+                print(f"{row.name:<58}{100 * row.stated:>7.1f}%   not there: {str(why)[:40]}", flush=True)
+                continue
+            sign = {"<": "at most", ">": "at least"}.get(row.kind, "")
+            print(
+                f"{row.name:<58}{100 * row.stated:>7.1f}%{100 * share_found:>7.1f}% ± {100 * error:.1f} "
+                f"{sign}"
+                f"   {time.process_time() - begun:.1f} s",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()

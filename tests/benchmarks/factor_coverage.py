@@ -1,0 +1,191 @@
+"""How often the intervals and verdicts of the factor model hold: simulated tables, real ones in part.
+
+Used by `tests.benchmarks.factor_model`, which prints it, and by a short test. "Before" is t', functions as
+given, and the asymptotic errors alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from desktop.core.factor_answers import choose
+from desktop.core.factor_intervals import interval, parameter_width, quantile, suspects
+from desktop.core.factor_model import Kind, Measurements, ModelFit, fit_individual, fit_joint, respond
+
+Floats = NDArray[np.float64]
+Index = NDArray[np.int64]
+TRUE = ("1/p", "1")
+Interval = Callable[[ModelFit, int, int, Floats], tuple[Floats, Floats, Floats]]
+
+#: Measured from the law's t': each a kind of noise, as runs of programs have it.
+NOISES: dict[str, Callable[[np.random.Generator, Floats, Floats], Floats]] = {
+    "constant in t'": lambda rng, y, p: (
+        y + np.maximum(0.05 * np.median(y) * rng.normal(size=y.size), -0.9 * y)
+    ),
+    "constant in t": lambda rng, y, p: np.maximum(
+        y + 0.005 * np.median(y) * p * rng.normal(size=y.size), 0.2 * y
+    ),
+    "relative, 5 %": lambda rng, y, p: y * (1 + 0.05 * rng.normal(size=y.size)),
+    "relative, 15 %": lambda rng, y, p: y * (1 + np.maximum(0.15 * rng.normal(size=y.size), -0.8)),
+    "log-normal, 10 %": lambda rng, y, p: y * np.exp(0.1 * rng.normal(size=y.size)),
+    "heavy tails (t, 5 df)": lambda rng, y, p: y * np.exp(0.08 * rng.standard_t(5, size=y.size)),
+    "delays (exponential)": lambda rng, y, p: y * (1 + 0.08 * rng.exponential(size=y.size)),
+    "cells 15 % off the form": lambda rng, y, p: y * np.exp(0.05 * rng.normal(size=y.size)),
+}
+#: Of these the form itself does not hold.
+LACKING = "cells 15 % off the form"
+
+
+@dataclass
+class Tally:
+    """Counts of what held, by name."""
+
+    held: dict[str, list[int]] = field(default_factory=dict)
+
+    def add(self, name: str, inside: NDArray[np.bool_] | bool) -> None:
+        count = self.held.setdefault(name, [0, 0])
+        count[0] += int(np.sum(inside))
+        count[1] += int(np.size(inside))
+
+    def share(self, name: str) -> float:
+        return self.held[name][0] / self.held[name][1]
+
+
+def asymptotic(fit: ModelFit, code: int, system: int, p: Floats) -> tuple[Floats, Floats, Floats]:
+    """The interval before: of a new measurement if the model holds."""
+    value, _, se = fit.predict(code, system, p)
+    df = fit.df if fit.kind == "joint" else int(fit.points[code, system]) - len(fit.functions)
+    half = quantile(df) * se
+    return value, value - half, value + half
+
+
+def fitted(data: Measurements, kind: Kind, functions: tuple[str, ...], now: bool) -> ModelFit:
+    if now:
+        return choose(data, kind, functions).fit
+    return fit_joint(data, functions) if kind == "joint" else fit_individual(data, functions)
+
+
+@dataclass(frozen=True, eq=False)
+class Truth:
+    """A table whose law is known."""
+
+    code: Index
+    system: Index
+    p: Floats
+    y: Floats
+    speed: Floats
+
+    @classmethod
+    def drawn(cls, rng: np.random.Generator, kind: str, codes: int = 4, systems: int = 4) -> Truth:
+        cells = [(c, s, int(rng.integers(5, 9))) for c in range(codes) for s in range(systems)]
+        code = np.concatenate([np.full(n, c) for c, _, n in cells])
+        system = np.concatenate([np.full(n, s) for _, s, n in cells])
+        p = np.concatenate([2.0 ** np.arange(n) for _, _, n in cells])
+        w = np.array([[1.0], [0.03]]) * rng.lognormal(0, 0.4, (2, codes))
+        v = rng.lognormal(0, 0.4, (2, systems))
+        y = w[0, code] * v[0, system] + w[1, code] * v[1, system] * p
+        if kind == LACKING:
+            y = y * np.exp(0.15 * rng.normal(size=(codes, systems)))[code, system]
+        return cls(code, system, p, y, v[:, :1] / v)
+
+    def measured(self, y: Floats) -> Measurements:
+        codes, systems = int(self.code.max()) + 1, int(self.system.max()) + 1
+        names = tuple(f"c{k}" for k in range(codes)), tuple(f"s{k}" for k in range(systems))
+        return Measurements(
+            *names, self.code, self.system, self.p, y / self.p, np.ones(codes), np.ones(systems)
+        )
+
+
+def _held(
+    fit: ModelFit, how: Interval, data: Measurements, rows: Index, y: Floats, tally: Tally, name: str
+) -> None:
+    """Whether measurements `y` (t' of `data`'s rows) lie in the intervals of their cells."""
+    cells = np.stack([data.code[rows], data.system[rows]], axis=1)
+    for c, s in np.unique(cells, axis=0).tolist():
+        mine = rows[(data.code[rows] == c) & (data.system[rows] == s)]
+        low, high = how(fit, c, s, data.p[mine])[1:]
+        scale = data.p[mine] if fit.response.kind == "t" else 1.0
+        said = np.isfinite(low) & np.isfinite(high)
+        at = y[mine] / scale
+        tally.add(name, ((low <= at) & (at <= high))[said])
+        if not said.all():
+            tally.add(f"{name}, nothing said", np.ones(int((~said).sum()), bool))
+
+
+def simulate(kind: str, tables: int, now: bool, seed: int = 1) -> Tally:
+    """Coverage of new measurements, cells, largest p, speeds; shares of tables with a row accused."""
+    rng, tally = np.random.default_rng(seed), Tally()
+    noise = NOISES[kind]
+    how: Interval = interval if now else asymptotic
+    for _ in range(tables):
+        truth = Truth.drawn(rng, kind)
+        y, again = noise(rng, truth.y, truth.p), noise(rng, truth.y, truth.p)
+        c, s = int(rng.integers(4)), int(rng.integers(4))
+        data = truth.measured(y)
+        every = np.arange(y.size)
+        cell = np.flatnonzero((truth.code == c) & (truth.system == s))
+        end = cell[-1:]
+        fit = fitted(data.only(~np.isin(every, cell)), "joint", TRUE, now)
+        _held(fit, how, data, cell, y, tally, "a cell left out")
+        for kind_of in ("joint", "individual"):
+            part = data.only(~np.isin(every, end))
+            _held(fitted(part, kind_of, TRUE, now), how, data, end, y, tally, f"largest p, {kind_of}")  # type: ignore[arg-type]  # the two kinds
+            fit = fitted(data, kind_of, TRUE, now)  # type: ignore[arg-type]  # the two kinds
+            _held(fit, how, data, every, again, tally, f"new measurement, {kind_of}")
+            tally.add(f"tables accused, {kind_of}", _accused(fit, now))
+            if kind_of == "joint":
+                width, df = parameter_width(fit) if now else (1.0, float(fit.df))
+                half = quantile(df) * width * fit.speed_se
+                known = np.isfinite(half)
+                tally.add("speeds", (np.abs(fit.speed - truth.speed) <= half)[known])
+    return tally
+
+
+def _accused(fit: ModelFit, now: bool) -> bool:
+    if now:
+        return bool(suspects(fit).size)
+    limit = quantile(fit.df - 1, 1.0 - 0.05 / fit.n)
+    return bool((np.abs(fit.studentized) > limit).any())
+
+
+def of_code(data: Measurements) -> Measurements:
+    """t' of a table, so that what is left out does not change its scale."""
+    return Measurements(
+        data.codes, data.systems, data.code, data.system, data.p, respond(data).y, transformed=True
+    )
+
+
+def left_out(data: Measurements, now: bool, functions: tuple[str, ...] = ()) -> Tally:
+    """Of a real table: every cell, every cell's largest p by itself, and those of all cells at once.
+
+    `functions` () : the best by AICc (before: 1/p and 1/sqrt(p)).
+    """
+    data, tally = of_code(data), Tally()
+    how: Interval = interval if now else asymptotic
+    chosen = functions or (() if now else ("1/p", "1/sqrt(p)"))
+    every = np.arange(len(data))
+    cell = data.code * len(data.systems) + data.system
+    for k in np.unique(cell):
+        mine = np.flatnonzero(cell == k)
+        try:
+            fit = fitted(data.only(cell != k), "joint", chosen, now)
+        except ValueError:
+            continue
+        _held(fit, how, data, mine, data.time, tally, "a cell left out")
+    for kind in ("joint", "individual"):
+        ends = []
+        for k in np.unique(cell):
+            mine = np.flatnonzero(cell == k)
+            if np.unique(data.p[mine]).size > 3:
+                ends.append(mine[data.p[mine] == data.p[mine].max()])
+        for end in ends:
+            fit = fitted(data.only(~np.isin(every, end)), kind, chosen, now)  # type: ignore[arg-type]  # the two kinds
+            _held(fit, how, data, end, data.time, tally, f"largest p, {kind}")
+        out = np.concatenate(ends)
+        fit = fitted(data.only(~np.isin(every, out)), kind, chosen, now)  # type: ignore[arg-type]  # the two kinds
+        _held(fit, how, data, out, data.time, tally, f"largest p of all at once, {kind}")
+    return tally

@@ -1,0 +1,178 @@
+"""What is said of an experiment: its words, and that they are right as often as they say."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from desktop import cli
+from desktop.core.effects import analyse, trials
+from desktop.core.power import detectable
+from desktop.core.recommend import recommend
+from desktop.data.answer import answer, answer_of
+from desktop.data.confirm import CONFIRMATION, judged, run_confirmation
+from desktop.data.experiment import Factor, Plan, Switch, read_journal, to_trials, write_experiment
+from desktop.data.runner import Runner
+from tests.experiments import SCRIPT, needs_shell, small
+
+DATA = Path(__file__).parent.parent / "data" / "spt"
+SIGNS = np.array([[1.0 if k >> j & 1 else -1.0 for j in range(3)] for k in range(8)])
+
+
+def made(effects: dict[str, float], sigma: float, replicates: int, generator: np.random.Generator):
+    """A 2^3 with these effects, a mean of 10, and replicates as blocks."""
+    names = ("A", "B", "C")
+    x = np.tile(SIGNS, (replicates, 1))
+    y = 10 + sigma * generator.standard_normal(len(x))
+    for term, value in effects.items():
+        y += value / 2 * np.prod([x[:, names.index(one)] for one in term.split(":")], axis=0)
+    return analyse(trials(names, x, y, np.repeat(np.arange(replicates), 8)))
+
+
+def test_named_and_bounded_as_often_as_said():
+    """120 experiments: 5 % name something where nothing is real, and 95 % bound all that is not named."""
+    generator = np.random.default_rng(18)
+    wrong = unbounded = 0
+    real = {"A": 3.0, "B": 0.4}
+    for _ in range(120):
+        wrong += bool(answer(made({}, 1.0, 2, generator)).named)
+        said = answer(made(real, 1.0, 2, generator))
+        left = [abs(real.get(name, 0.0)) for name in "ABC" if name not in said.named]
+        unbounded += bool(left) and max(left) > said.bound
+    assert wrong <= 6 + 3 * 2.4
+    assert unbounded <= 6 + 3 * 2.4
+
+
+def test_the_words_of_an_answer():
+    generator = np.random.default_rng(3)
+    place = Factor("A", Switch(("-DF4",)), Switch(), "q.c", 175, "swap", "function", 100)
+    setting = Factor("C", Switch(environment=(("T", "24"),)), Switch(environment=(("T", "8"),)))
+    found = made({"A": 3.0, "C": -1.0}, 0.01, 2, generator)
+    said = answer(found, "s", {"A": place, "C": setting}, {"A": 1e-6}, "wall")
+    assert said.named == ("A", "C")
+    first, then, rest = said.sentences
+    assert first.startswith(
+        "swap(), line 175 (A) is what the run time depends on most: 1 µs there costs 3.0 s"
+    )
+    assert "the delay of 1000 ns cost 3" in first and "% of the run" in first
+    assert then.startswith("Then C: T=24 in place of T=8 takes ") and " less" in then
+    assert rest.startswith("Nothing else above ") and rest.endswith(" ms (95 %).")
+    assert said.text.endswith(f"Next: {said.next}.") and "80 times longer" in said.next
+    nothing = answer(made({}, 1.0, 2, np.random.default_rng(7)), "s", response="wall_s")
+    assert nothing.sentences[0].startswith("Nothing that was tried changes the run time by more than ")
+    single = answer(made({"A": 1.0}, 1.0, 1, generator))
+    assert single.next  # by Lenth's margins, or replicates
+    waiting = answer(found, "s", waiting=5)
+    assert waiting.next == "run the 5 trials that are left"
+
+
+def test_the_answer_stands_first(tmp_path, capsys):
+    """NISTIR 5131, table 2: swap, and nothing else."""
+    assert cli.run(["spt", "effects", str(DATA / "nistir5131_table2_runs.csv")]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("f4 is what the response") and "262 % of the run" in lines[0]
+    rows = lines[3:18]
+    sizes = [abs(float(row.split()[1].rstrip("*").replace("−", "-"))) for row in rows]
+    assert sizes == sorted(sizes, reverse=True)
+    assert cli.run(["spt", "effects", str(DATA / "nistir5131_table2_runs.csv"), "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["answer"]["depends_on"] == ["f4"] and said["answer"]["text"] == lines[0]
+    assert [e["term"] for e in said["effects"]][:3] == ["f1", "f2", "f1:f2"]  # of the contract: Yates order
+
+
+@needs_shell
+def test_an_experiment_answers_and_is_confirmed(tmp_path, capsys):
+    script = SCRIPT.replace("value=10", "n=$(wc -l < ran.txt); value=$((10 + (n * n * 5 + n) % 7 % 3))")
+    experiment = small(tmp_path, script, plan=Plan(replicates=4, seed=5))
+    Runner(experiment).run()
+    found = analyse(to_trials(experiment))
+    said = answer_of(experiment, found, "value")
+    assert set(said.named) == {"A", "B"}
+    before = len(read_journal(experiment))
+    one = run_confirmation(Runner(experiment), found, ["A", "B"], 4)
+    assert one.verdict == "confirmed" and one.predicted == pytest.approx(11, abs=2)
+    assert len(read_journal(experiment)) == before
+    assert len((tmp_path / CONFIRMATION).read_text().splitlines()) == 1 + 8
+    assert cli.run(["spt", "confirm", str(tmp_path), "--factors", "A"]) == 1
+    assert "read the commands above and say --yes" in capsys.readouterr().err
+    assert cli.run(["spt", "confirm", str(tmp_path), "--factors", "A", "--runs", "3", "--yes", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["verdict"] == "confirmed"
+    assert cli.run(["spt", "confirm", str(tmp_path), "--factors", "Z", "--yes"]) == 1
+    # What is another program now has another effect.
+    write_experiment(replace(experiment, title="other"))
+    wrong = judged(["A"], (40.0, 0.5, 9.0), [10.0, 10.5, 10.2], [14.0, 14.6, 14.1])
+    assert wrong.verdict == "not confirmed"
+    unsure = judged(["A"], (4.0, 0.5, 9.0), [10.0, 30.0, 14.0], [14.0, 34.0, 18.0])
+    assert unsure.verdict == "undecided"
+
+
+def test_the_verdict_holds_its_level():
+    """Where the prediction is right, 5 % of confirmations say it is not."""
+    generator = np.random.default_rng(4)
+    wrong = 0
+    for _ in range(1500):
+        # A prediction from 12 degrees of freedom with the same noise.
+        se = 0.3 * np.sqrt(generator.chisquare(12) / 12)
+        guess = 2.0 + 0.3 * generator.standard_normal()
+        base, on = generator.standard_normal((2, 5)) + np.array([[10.0], [12.0]])
+        wrong += judged(["A"], (guess, float(se), 12.0), base, on).verdict == "not confirmed"
+    assert wrong / 1500 <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 1500)
+
+
+@pytest.mark.parametrize("count", [2, 3, 6, 11])
+def test_what_is_recommended_sees_the_effect(count, capsys):
+    one = recommend(count)
+    assert one.enough and one.sees <= 0.02
+    assert detectable(0.02, one.runs, one.replicates) == pytest.approx(one.sees)
+    fewer = detectable(0.02, one.runs, one.replicates - 1)
+    assert not fewer <= 0.02
+    assert cli.run(["spt", "design", "--factors", str(count), "--recommend", "--run-s", "60"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith(f"{one.runs} runs x {one.replicates}: sees ") and " min" in said
+    poor = recommend(3, 1.0, 0.001)
+    assert not poor.enough and "would take more than" in poor.text()
+
+
+def test_comparisons_have_commands(tmp_path, capsys):
+    table = tmp_path / "barriers.csv"
+    table.write_text("term,value,se\nFB1_a,1.0,0.1\nFB2_a,2.5,0.1\nF1,3,0.1\n")
+
+    def said(*words: str) -> dict:
+        assert cli.run(["spt", *words, "--json"]) == 0
+        return json.loads(capsys.readouterr().out)
+
+    (row,) = said("barriers", str(table), "--cost", "0.5")["barriers"]
+    assert (row["before"], row["difference"]) == (1.0, 1.0)
+    assert cli.run(["spt", "barriers", str(DATA / "nistir5131_table2_runs.csv")]) == 1
+    assert "no pair of factors" in capsys.readouterr().err
+    files = []
+    for p in (2, 4, 8, 24):
+        files.append(f"{p}={tmp_path / f'at{p}.csv'}")
+        (tmp_path / f"at{p}.csv").write_text(f"term,value,se\nF17,{48 / p + 0.1},0.01\nF2,5.3,0.01\n")
+    rows = {row["term"]: row for row in said("processors", *files)["effects"]}
+    assert rows["F17"]["shared"] == pytest.approx(48) and rows["F2"]["serial"] == pytest.approx(5.3)
+    assert rows["F17"]["slope"] == pytest.approx(-1, abs=0.05) and rows["F17"]["p"] == [2, 4, 8, 24]
+    assert cli.run(["spt", "processors", "x=a.csv"]) == 1
+    assert "no number of processors" in capsys.readouterr().err
+    runs = str(DATA / "nistir5131_table2_runs.csv")
+    rows = said("versions", runs, runs)["effects"]
+    assert rows[0]["term"] == "f4" and rows[0]["change"] == 0
+    offers = said("design", "--factors", "6", "--offers", "--run-s", "12", "--replicates", "3")["designs"]
+    assert offers[0]["seconds"] == 8 * 3 * 12 and "mixed up" in offers[0]["meaning"]
+
+
+def test_factors_are_pinned_by_a_command(tmp_path, capsys):
+    from desktop import resources
+
+    copy = resources.samples()[0].path
+    table = tmp_path / "runs.csv"
+    table.write_text("A,B,wall\n-,-,1\n+,-,2\n-,+,3\n+,+,4\n")
+    assert cli.run(["spt", "pin", str(table), str(copy), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [one["factor"] for one in found["factors"]] == ["A", "B"]
+    assert cli.run(["spt", "pin", str(table), str(copy), "--region", "A=nowhere"]) == 1
+    assert "has no region 'nowhere'" in capsys.readouterr().err

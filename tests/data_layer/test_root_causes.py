@@ -1,0 +1,106 @@
+"""Programs whose cause is known are explained by it, and every lost processor-second is charged once."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from desktop.core.accounts import Account
+from desktop.core.root_causes import KINDS, STRENGTH, causes
+from desktop.data.opening import open_trace
+from desktop.data.root_causes import charges, explain
+from desktop.data.statistics import Statistics
+from desktop.data.store import TraceStore
+from desktop.data.utilization import build
+from desktop.resources import samples
+from tests.programs.causes.known import DATA, DOUBLE, SINGLE, Known, held_back
+
+SMALL = [sample.path for sample in samples()]
+
+
+def told(store: TraceStore, parts: int = 1):  # type: ignore[no-untyped-def]  # an Explanation
+    use = build(store)
+    curve = use.curve()
+    breaks = np.linspace(curve.start, curve.start + curve.duration, parts + 1).tolist()
+    return explain(Statistics(store), use, breaks, [f"part {k}" for k in range(parts)])
+
+
+def check(one: Known, name: str) -> None:
+    with open_trace(DATA / f"{name}.tar.xz") as store:
+        found = told(store)
+        names = [region.name for region in store.regions]
+    assert len(found.causes) >= len(one.causes)
+    for (kind, region, rank), cause in zip(one.causes, found.causes, strict=False):
+        assert cause.key == kind, found.paragraph
+        if region in names:
+            assert cause.region == region, found.paragraph
+        if rank >= 0:
+            assert cause.locations[0] == rank, found.paragraph
+    title = found.causes[0].sentence
+    assert found.paragraph.startswith(title)
+
+
+@pytest.mark.parametrize("one", SINGLE, ids=lambda one: one.name)
+def test_the_first_sentence_names_the_cause(one: Known) -> None:
+    check(one, one.name)
+
+
+@pytest.mark.parametrize("one", DOUBLE, ids=lambda one: one.name)
+def test_both_causes_come_first(one: Known) -> None:
+    check(one, one.name)
+
+
+@pytest.mark.parametrize("path", SMALL, ids=lambda path: path.stem)
+def test_every_lost_second_is_charged_once(path: Path) -> None:
+    with open_trace(path) as store:
+        kept, use = Statistics(store), build(store)
+        curve = use.curve()
+        cuts = curve.start + curve.duration * np.array([0, 0.11, 0.3, 0.62, 1])
+        spans = [(cuts[0], cuts[-1]), (cuts[1], cuts[3]), *pairwise(cuts)]
+        ranges = kept.ranges(spans, use, replay=True)
+        found = charges(store, kept.causality(use), use, ranges)
+        for stats, of in zip(ranges, found, strict=True):
+            computing = of.account == Account.COMPUTING
+            assert of.own_s[computing].sum() == pytest.approx(of.computing * of.duration_s, abs=1e-9)
+            lost = of.own_s[~computing].sum() + of.below_s.sum()
+            assert lost == pytest.approx(of.lost_s, abs=1e-9)
+            assert sum(cause.lost_s for cause in causes(of)) == pytest.approx(of.lost_s, abs=1e-9)
+            if stats.replayed is not None and stats.replayed.waiting_s is not None:
+                assert of.below_s.sum() <= stats.replayed.waiting_s.sum() + 1e-9
+        parts = [sum(one.own_s.sum() + one.below_s.sum() for one in found[k:]) for k in (2,)]
+        assert parts[0] == pytest.approx(found[0].own_s.sum() + found[0].below_s.sum(), abs=1e-9)
+
+
+def test_phases_of_the_model_case() -> None:
+    """The forward solve is a chain of messages up the ranks, the backward solve one down."""
+    path = next(path for path in SMALL if "cholesky" in str(path))
+    with open_trace(path) as store:
+        use = build(store)
+        found = explain(
+            Statistics(store), use, [0.0, 0.542, 0.858, use.curve().duration], ["", "forward", "back"]
+        )
+    assert found.phases[1].causes[0].key == found.phases[2].causes[0].key == "serial"
+    assert "from rank 0 to rank 15" in found.phases[1].sentence
+    assert "from rank 15 to rank 0" in found.phases[2].sentence
+    assert found.phases[1].sentence.startswith("Phase 2, forward, ")
+    assert (
+        "no imbalance" in found.phases[1].sentence and "serialisation efficiency" in found.phases[1].sentence
+    )
+    assert found.causes[0].phase in (1, 2) and round(found.causes[0].start_s, 6) in (0.542, 0.858)
+
+
+def test_a_curve_has_no_causes(tmp_path: Path) -> None:
+    (tmp_path / "curve.csv").write_text("0 1\n1 2\n2 0\n")
+    with open_trace(tmp_path / "curve.csv") as store:
+        assert told(store).causes == ()
+
+
+def test_the_table_of_kinds_is_whole() -> None:
+    keys = [kind.key for kind in KINDS]
+    assert len(set(keys)) == len(keys)
+    assert {kind for one in SINGLE + DOUBLE for kind, _, _ in one.causes} <= set(keys)
+    assert list(STRENGTH) == ["strong", "fair", "weak"]
+    assert [one.name for one in held_back()] == [one.name for one in SINGLE + DOUBLE]
