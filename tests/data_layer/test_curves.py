@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,10 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from desktop.core.curve import StepCurve
+from desktop.core.selection import search
 from desktop.data import utilization
 from desktop.data.curves import KINDS, available, build_curve, metrics_in, parse, title_of
 from desktop.data.events import Importer, Location, MetricAbout, Region
 from desktop.data.opening import open_trace
+from desktop.data.presence import structure
 from desktop.data.store import Source, StoreWriter, TraceStore, open_store
 from desktop.data.utilization import build, keep
 from desktop.errors import CurveError
@@ -400,3 +403,44 @@ def test_every_kind_has_words() -> None:
         assert of.title
         assert of.needs
         assert kind == kind.lower()
+
+
+# ------------------------------------------------------------------ which phases of a metric
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_events_decide_about_a_metric_only_where_it_follows_them(tmp_path: Path, together: bool) -> None:
+    """Four processors in parts of a program that end at known times, and a power that changes at these times,
+    or at others."""
+    end, cuts = 1_000_000, np.array([0, 210_000, 480_000, 700_000, 1_000_000])
+    changes = cuts[1:-1] if together else np.array([330_000, 610_000])
+    rng = np.random.default_rng(5)
+    with StoreWriter(tmp_path / "made.h5", Source("made", "made"), IMPORTER) as writer:
+        writer.describe(ticks_per_second=1e6)
+        for name in ("first", "second", "third", "last"):
+            writer.region(Region(name, "function", "user"))
+        wait = writer.region(Region("MPI_Barrier", "barrier", "mpi"))
+        for i in range(4):
+            writer.location(Location(id=i, first=0, last=end))
+        for i in range(4):
+            rows = []
+            for part, (a, b) in enumerate(itertools.pairwise(cuts)):
+                early = b - int(rng.uniform(0.005, 0.02) * (b - a))
+                rows += [(a, 0, part), (early, 0, wait), (b, 1, wait), (b, 1, part)]
+            time, kind, region = (np.array([row[k] for row in rows], np.int64) for k in range(3))
+            writer.append("events", i, time=time, kind=kind, region=region)
+        time = np.arange(0, end, end // 400)
+        level = np.array([100.0, 140.0, 90.0, 130.0])[np.searchsorted(changes, time, "right")]
+        metric = np.full(time.size, writer.metric("power", MetricAbout("W")), np.uint32)
+        writer.append("metrics", 0, time=time, metric=metric, value=level + rng.normal(0, 2, time.size))
+        writer.complete()
+        keep(writer, Progress())
+    with open_store(tmp_path / "made.h5") as store:
+        use = build(store)
+        curve = build_curve(store, use, "metric:power")
+        known = structure(store, use).known(curve, ())
+        swept, suggestion = search(curve, "mixed", known=known)
+        breaks = suggestion.fit(curve, swept).breaks[1:-1]
+        assert breaks.size >= changes.size
+        assert all(np.abs(breaks - t).min() < 0.01 for t in changes * 1e-6)
+        assert (suggestion.chosen is not None) == together
