@@ -202,3 +202,32 @@ def along(
         while i < first[p + 1] and since[i] < high:
             regions[region[i]] += min(until[i], high) - max(since[i], low)
             i += 1
+
+
+@kernel
+def least_float(
+    first: Any, since: Any, until: Any, region: Any, wait: Any, first_stretch: Any, end: Any, spare: Any,
+    a: int, b: int, places: Any, regions: Any,
+) -> None:  # fmt: skip
+    """The least slack, of all but waiting, from tick `a` to `b` into `places` (p,) and `regions` (regions,).
+    What each location does as in `along`; its stretches (n,) and their slack as of `float_of`."""
+    for p in range(places.size):
+        i = first[p] + np.searchsorted(until[first[p] : first[p + 1]], a, side="right")
+        j = first_stretch[p]
+        while i < first[p + 1] and since[i] < b:
+            while j < first_stretch[p + 1] - 1 and end[j] < until[i]:
+                j += 1
+            if wait[i] < 0 and j < first_stretch[p + 1]:
+                places[p] = min(places[p], spare[j])
+                regions[region[i]] = min(regions[region[i]], spare[j])
+            i += 1
+
+
+@kernel
+def running_latest(key: Any, time: Any) -> Any:
+    """The latest time (n,) up to each of those with the same key, which follow each other."""
+    found = time.copy()
+    for i in range(1, time.size):
+        if key[i] == key[i - 1]:
+            found[i] = max(found[i], found[i - 1])
+    return found

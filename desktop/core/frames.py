@@ -127,6 +127,7 @@ TABLES: dict[str, tuple[Field, ...]] = {
         waits | float64 | proc·s | waiting for others in it
         costs | float64 | proc·s | waiting of others that it caused, short-term and long-term
         path | float64 | s | part of the critical path in it
+        slack | float64 | s | by how much it could have lasted longer at its least, the run being as long
     """),
     "locations": _fields("""
         location | text | | name of the processor
@@ -136,6 +137,7 @@ TABLES: dict[str, tuple[Field, ...]] = {
         costs | float64 | s | waiting of others that it caused
         costs_through_others | float64 | s | of that, of those who waited for others that waited for it
         path | float64 | s | part of the critical path on it
+        slack | float64 | s | by how much what it does could have lasted longer at its least
     """),
     "calls": _fields("""
         path | int64 | | number of the call path: the index of the frame

@@ -8,12 +8,11 @@ The network is the linear model of Dimemas (Badia, Labarta, Gimenez, Escale: "Di
 Applications Behaviour in Grid Environments", 2003; what its source does was read where the paper is silent):
 
 * a message arrives its bytes over the bandwidth after it was sent;
-* the latency is processor time: of the sender before it sends, of the receiver when it reaches its receive
-  (where it does not count if the message comes later still);
+* the latency is processor time: of the sender before it sends, of the receiver when it posts its receive;
 * a message above the eager limit is sent when its receive has been posted, and a sender that blocks goes on
-  when it has arrived (rendezvous);
+  when it has arrived (rendezvous; in Dimemas when it sets off, though its buffer is still in use then);
 * of `buses` messages at a time, further ones wait in the order in which they are ready;
-* a collective costs so many steps of a latency and a transfer each, see `collective_cost`; no buses.
+* a collective costs what `collective_cost` says, and uses no buses.
 
 Without latency, at infinite bandwidth, this is the ideal network by which the POP Centre of Excellence
 defines the transfer efficiency. Times are ticks, held as float64: whole ticks below 2**53 stay exact, and
@@ -130,9 +129,11 @@ class Replay(NamedTuple):
     ends: Floats
 
 
-def collective_cost(steps: Any, size: Any, latency: float, per_byte: float) -> Any:
-    """Ticks of collective operations: so many steps, each of a latency and a transfer of `size` bytes."""
-    return steps * (latency + size * per_byte)
+def collective_cost(members: Any, sent: Any, received: Any, latency: float, per_byte: float) -> Any:
+    """Ticks of collective operations: what is sent goes up a binary tree of the members, what is received
+    comes down one, with a latency and a transfer on each of its levels (the LOG model of Dimemas)."""
+    levels = np.ceil(np.log2(np.maximum(members, 1)))
+    return levels * (2 * latency + (sent + received) * per_byte)
 
 
 def replay(operations: Schedule, network: Network, progress: Progress | None = None) -> Replay:
@@ -160,8 +161,8 @@ def replay(operations: Schedule, network: Network, progress: Progress | None = N
     state = np.array([p, 0], np.int64)
     if network.buses:
         state[0] = 0
-        fill_heap(operations.first, operations.last, operations.kind, operations.gap, network.latency,
-                  clock, keys, ready, state)  # fmt: skip
+        fill_heap(operations.first, operations.last, operations.kind, operations.key, operations.gap,
+                  network.latency, clock, posted, keys, ready, state)  # fmt: skip
     at = operations.first.copy()
     inside = np.zeros(p, np.bool_)  # the location has reached its operation and waits in it
     awaited = np.full(p, -1, np.int64)  # the message that it waits for
@@ -223,18 +224,21 @@ def order_scans(first: Any, last: Any, kind: Any, key: Any, scan: Any, filled: A
 
 @kernel
 def fill_heap(
-    first: Any, last: Any, kind: Any, gap: Any, latency: float, clock: Any, keys: Any, ready: Any, state: Any
-) -> None:
+    first: Any, last: Any, kind: Any, key: Any, gap: Any, latency: float, clock: Any, posted: Any, keys: Any,
+    ready: Any, state: Any,
+) -> None:  # fmt: skip
     """Every location with the time of its first operation."""
     for p in range(first.size):
         if first[p] < last[p]:
-            push(keys, ready, state, due(first[p], kind, gap, latency, clock[p]), p)
+            i = first[p]
+            push(keys, ready, state, due(kind[i], gap[i], latency, clock[p], posted, key[i]), p)
 
 
 @kernel
-def due(i: int, kind: Any, gap: Any, latency: float, clock: float) -> float:
-    """When an operation is reached, a send when its message is ready."""
-    return clock + gap[i] + (latency if kind[i] == SEND else 0.0)
+def due(kind: int, gap: float, latency: float, clock: float, posted: Any, what: int) -> float:
+    """When an operation is reached; one that begins to send or to receive, when it is ready to."""
+    begins = kind in (SEND, POST) or (kind == RECEIVE and np.isnan(posted[what]))
+    return clock + gap + (latency if begins else 0.0)
 
 
 @kernel
@@ -323,13 +327,12 @@ def advance(
             k, what = kind[i], key[i]
             arrives = not inside[p]
             if arrives:
-                clock[p] += gap[i]
-                came[i] = clock[p]
+                came[i] = clock[p] + gap[i]
+                clock[p] = due(k, gap[i], latency, clock[p], posted, what)
                 inside[p] = True
             now = clock[p]
             if k == SEND:
                 if arrives:
-                    clock[p] = now = now + latency
                     if manner[what] == EAGER or not np.isnan(posted[what]):
                         ready_at = now if manner[what] == EAGER else max(now, posted[what])
                         arrival[what] = carried(ready_at, transfer[what], buses)
@@ -352,14 +355,11 @@ def advance(
                         if blocked[what] >= 0:
                             wake(blocked[what], now, ordered, keys, ready, state)
                             blocked[what] = -1
-                if k == RECEIVE:
-                    if free[i]:
-                        clock[p] = now + latency
-                    elif np.isnan(arrival[what]):
+                if k == RECEIVE and not free[i]:
+                    if np.isnan(arrival[what]):
                         awaited[p] = what
                         break
-                    else:
-                        clock[p] = max(now + latency, arrival[what])
+                    clock[p] = max(now, arrival[what])
             elif k == COMPLETE:
                 if manner[what] == DEFERRED and not free[i]:
                     if np.isnan(arrival[what]):
@@ -433,7 +433,8 @@ def advance(
             left -= 1
             if ordered:
                 if at[p] < last[p]:
-                    push(keys, ready, state, due(at[p], kind, gap, latency, clock[p]), p)
+                    j = at[p]
+                    push(keys, ready, state, due(kind[j], gap[j], latency, clock[p], posted, key[j]), p)
                 break
             if left <= 0 and at[p] < last[p]:  # goes on in the next round
                 wake(p, 0.0, ordered, keys, ready, state)

@@ -14,7 +14,7 @@ operations and waits stand by location and in order of time, those of location i
     messages    sender, receiver, sent, arrived, posted, bytes, send, receive (messages,)
                 posted: when the receive was posted, `BEGIN` if nothing tells; send, receive: operations
     collectives root (instances,), -1 none; barrier (instances,) bool; operation: index into the store's
-                texts; size: most bytes that a member sends or receives
+                texts; sent, received: most bytes of a member
     sends       call, message (sends,): the call in which the sender of a message could wait for its receiver
     waits       start (locations + 1,); call, until, account, partner, released, partner_call, key (waits,)
                 within `call`, from its begin to `until`, the location waits for `partner`, whose operation
@@ -133,7 +133,8 @@ class Collectives(NamedTuple):
     root: Ints
     barrier: NDArray[np.bool_]
     operation: Ints
-    size: Ints
+    sent: Ints
+    received: Ints
 
 
 class Waits(NamedTuple):
@@ -260,7 +261,7 @@ class Causality:
         is_barrier = np.array([_is_barrier(text) for text in store.texts], bool)
         process = process_of(store)
         roots, barriers = [np.zeros(0, np.int64)], [np.zeros(0, bool)]
-        names, sizes = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+        names, sent_most, got_most = ([np.zeros(0, np.int64)] for _ in range(3))
         needed, partner = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
         self.disagreeing = instances = 0
         for found in match_collectives(store, depends):
@@ -284,9 +285,10 @@ class Causality:
             roots.append(root)
             barriers.append(is_barrier[found.operation])
             names.append(found.operation)
-            sizes.append(np.maximum.reduceat(np.maximum(found.sent, found.received), found.start[:-1]))
+            sent_most.append(np.maximum.reduceat(found.sent, found.start[:-1]))
+            got_most.append(np.maximum.reduceat(found.received, found.start[:-1]))
             instances += members.size
-        self.collectives = Collectives(*map(np.concatenate, (roots, barriers, names, sizes)))
+        self.collectives = Collectives(*map(np.concatenate, (roots, barriers, names, sent_most, got_most)))
         order, start = in_places(np.concatenate(where), np.concatenate(time), places)
         self.operations = Operations(
             start, np.concatenate(time)[order], np.concatenate(kind)[order], np.concatenate(key)[order],
@@ -501,7 +503,7 @@ class Causality:
         idle = region_classes(self._store, self.rules) == Activity.IDLE
         found = []
         unknown = np.flatnonzero((self._held == 0) & idle[calls.region])
-        for i, moving in enumerate(self._moving):
+        for i in range(len(self._store.locations)):
             w = slice(waits.start[i], waits.start[i + 1])
             at = unknown[
                 np.searchsorted(unknown, calls.start[i]) : np.searchsorted(unknown, calls.start[i + 1])
@@ -511,13 +513,8 @@ class Causality:
             what = np.concatenate([waits.account[w], np.full(at.size, Account.UNKNOWN, np.uint8)])
             order = np.argsort(begin, kind="stable")
             begin, end, what = begin[order], end[order], what[order]
-            if moving is None:
-                found.append(Intervals.of(begin, end, what, len(Account)))
-                continue
-            since, until = moving
-            out = np.empty((3, begin.size + since.size), np.int64)
-            n = clipped(begin, end, since, until, out)
-            found.append(Intervals.of(out[0, :n].copy(), out[1, :n].copy(), what[out[2, :n]], len(Account)))
+            begin, end, of = self._in_communication(i, begin, end)
+            found.append(Intervals.of(begin, end, what[of], len(Account)))
         return found
 
     def waits_of(self, location: int) -> tuple[Ints, Ints, Ints]:
@@ -525,15 +522,20 @@ class Causality:
         class says to be communication. Nothing where nothing tells waiting from moving data."""
         calls, waits = self.calls, self.waits
         a, b = waits.start[location : location + 2]
-        own = slice(calls.start[location], calls.start[location + 1])
-        since, until = self._moving[location] or (calls.begin[own], calls.end[own])
-        out = np.empty((3, b - a + since.size), np.int64)
-        n = (
-            0
-            if self._why_none()
-            else clipped(calls.begin[waits.call[a:b]], waits.until[a:b], since, until, out)
-        )
-        return out[0, :n].copy(), out[1, :n].copy(), a + out[2, :n]
+        if self._why_none():
+            a = b
+        begin, end, of = self._in_communication(location, calls.begin[waits.call[a:b]], waits.until[a:b])
+        return begin, end, a + of
+
+    def _in_communication(self, location: int, begin: Ints, end: Ints) -> tuple[Ints, Ints, Ints]:
+        """What of parts (n,) of calls is communication as its class says: begin, end, and of which part."""
+        moving = self._moving[location]
+        if moving is None:
+            return begin, end, np.arange(begin.size)
+        since, until = moving
+        out = np.empty((3, begin.size + since.size), np.int64)
+        n = clipped(begin, end, since, until, out)
+        return out[0, :n].copy(), out[1, :n].copy(), out[2, :n].copy()
 
     def common(self, location: int, ticks: Ints) -> Ints:
         """Ticks that a location recorded, on the common clock."""
@@ -762,13 +764,18 @@ def in_places(where: NDArray[np.int32], time: Ints, places: int) -> tuple[Ints, 
 
 def call_at(time: Ints, over: NDArray[np.bool_], begin: Ints, end: Ints, first: int) -> Ints:
     """The call in which each time (n,) is, -1 for none; `first` is the number of the first one of `begin`.
-    Where one ends as another begins, what is `over` then belongs to the former."""
+    Where one ends as another begins, what is `over` then belongs to the former, if nothing else does."""
     if not begin.size:
         return np.full(time.size, -1, np.int64)
     at = np.searchsorted(begin, time, side="right") - 1
-    former = np.maximum(at - 1, 0)
-    at = np.where(over & (at > 0) & (begin[at] == time) & (end[former] == time), former, at)
-    return np.where((at >= 0) & (time <= end[np.maximum(at, 0)]), at + first, -1)
+    inside = (at >= 0) & (time <= end[np.maximum(at, 0)])
+    between = np.flatnonzero(over & inside & (at > 0))
+    between = between[begin[at[between]] == time[between]]
+    between = between[end[at[between] - 1] == time[between]]
+    if between.size:
+        between = between[~np.isin(at[between] - 1, at[inside])]
+        at[between] -= 1
+    return np.where(inside, at + first, -1)
 
 
 def request_times(kind: NDArray[np.uint8], request: NDArray[np.uint64], time: Ints) -> Ints:

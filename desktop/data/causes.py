@@ -5,22 +5,34 @@ sources: `desktop.core.delay_costs`, `desktop.core.critical_path`; who waited fo
 `desktop.data.causality`. Regions are numbered as in the store; two more numbers stand for the time outside of
 all regions (`Causes.outside`) and before the first event of a location (`Causes.before`).
 
-Memory: 40 bytes for each event and each wait, 70 more for each wait.
+Memory: 40 bytes for each event and each wait, 70 more for each wait, 50 for each operation and call.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from desktop.core import ideal
-from desktop.core.critical_path import CriticalPath, PathLine, along, critical_path
+from desktop.core.accounts import Account
+from desktop.core.critical_path import (
+    UNKNOWN,
+    CriticalPath,
+    PathLine,
+    along,
+    critical_path,
+    float_of,
+    least_float,
+    running_latest,
+)
 from desktop.core.delay_costs import Costs, Meetings, Segments, WaitStates, cut, delay_costs, tally
 from desktop.core.gantt import NO_REGION_NAME
-from desktop.core.open_regions import OpenRegions, no_classes
+from desktop.core.open_regions import BEGIN, OpenRegions, no_classes
 from desktop.data.causality import Causality
+from desktop.data.matching import process_of
 from desktop.data.store import TraceStore
 from desktop.data.utilization import Utilization
 from desktop.errors import StoreError
@@ -33,6 +45,21 @@ Ints = NDArray[np.int64]
 BEFORE_NAME = "(not begun)"
 #: How many pairs of a location and a region are named at most.
 PAIRS = 50
+
+
+class Slack(NamedTuple):
+    """How much longer each stretch of a location could have taken without making the run longer.
+
+    first : (p + 1,) where the stretches of each location begin.
+    end, ticks : (n,) where each ends, the first of a location begins with the run, and by how much each
+        could have been longer; `UNKNOWN` of `desktop.core.critical_path` where nothing limits it.
+    stuck : how many points depend on each other in a circle, so that their slack is not known.
+    """
+
+    first: Ints
+    end: Ints
+    ticks: Ints
+    stuck: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +90,8 @@ class Caused:
     delays : the largest costs by location and region, largest first.
     unexplained_s : of the whole run: waiting whose cause is not known.
     path_s, region_path_s : (locations,), (regions + 2,) of the critical path in each.
+    slack_s, region_slack_s : (locations,), (regions + 2,) the least slack of what each does there but wait;
+        NaN where it is not there, or its slack is not known.
     """
 
     waits_s: Floats
@@ -73,6 +102,8 @@ class Caused:
     unexplained_s: float
     path_s: Floats
     region_path_s: Floats
+    slack_s: Floats
+    region_slack_s: Floats
 
 
 class Causes:
@@ -114,6 +145,8 @@ class Causes:
         self._passed_on = 1.0 - self.costs.direct / lasting
         self._passed_on[self._passed_on < 1e-9] = 0.0  # of rounding
         self._passed_on[self.waits.partner < 0] = 0.0
+        progress.step(0, 0, "critical path")
+        self.slack = self._slack()
         self.path: CriticalPath = critical_path(self.waits, self.start, self.ends[: there.size * there.any()])
 
     def name(self, region: int) -> str:
@@ -174,6 +207,94 @@ class Causes:
             np.searchsorted(which[order], np.arange(number.size + 1)), location[order], leave[order],
         )  # fmt: skip
 
+    def _slack(self) -> Slack:
+        """How much longer each stretch could have taken (`desktop.core.critical_path`).
+
+        What depends on what: the rest of a call in which a message is received on its send, and on who must
+        have come to a collective operation; the rest of a send that waited for its receive on that.
+        """
+        causality = self.causality
+        calls, operations, found = causality.calls, causality.operations, causality.waits
+        places = len(self._store.locations)
+        kind, key = operations.kind, operations.key
+        where = np.repeat(np.arange(places), np.diff(operations.start))
+        # Nodes: operations as those that others depend on, calls as those that depend, ends of locations.
+        released = calls.begin.copy()
+        released[found.call] = found.until
+        own = operations.call
+        inside = own >= 0
+        np.maximum.at(released, own[inside], np.where(kind == ideal.RECEIVE, BEGIN, operations.time)[inside])
+        needed = np.flatnonzero(kind != ideal.RECEIVE)
+        n, m = needed.size, calls.begin.size
+        of_call = np.repeat(np.arange(places), np.diff(calls.start))
+        late = np.flatnonzero((found.account == Account.LATE_RECEIVER) & (found.partner_call >= 0))
+        begun = found.partner_call[late]  # calls whose begin a sender waited for
+        collective = (kind != ideal.SEND) & (kind != ideal.RECEIVE)
+        instances = causality.collectives.root.size
+        location = np.concatenate([where[needed], of_call, of_call[begun], np.arange(places)])
+        time = np.concatenate([operations.time[needed], released, calls.begin[begun], self.ends])
+        # In a call what others depend on comes first: all of it is begun before anything is waited for.
+        step = np.concatenate([2 * own[needed], 2 * np.arange(m) + 1, 2 * begun, np.full(places, 2 * m + 2)])
+        outside = np.flatnonzero(~inside[needed])  # these stand between calls
+        for i in np.unique(location[outside]).tolist():
+            mine = outside[location[outside] == i]
+            a, b = calls.start[i : i + 2]
+            after = a + np.searchsorted(calls.begin[a:b], time[mine], side="right")
+            step[mine] = 2 * after - 1
+        order = np.lexsort((time, step, location))
+        place = np.empty(order.size, np.int64)
+        place[order] = np.arange(order.size)
+        at_operation = np.full(kind.size, -1)
+        at_operation[needed] = place[:n]
+        at_call, at_begin = place[n : n + m], place[n + m : n + m + late.size]
+        first = np.searchsorted(location[order], np.arange(places + 1))
+        gathered = place.size + np.arange(instances)  # one node for all that an n-to-n operation needs
+        source, target = [at_begin], [at_call[found.call[late]]]
+        messages = causality.messages
+        received = own[messages.receive]
+        good = received >= 0
+        source.append(at_operation[messages.send[good]])
+        target.append(at_call[received[good]])
+        process = process_of(self._store)
+        root = causality.collectives.root
+        rows = np.flatnonzero(collective & inside)
+        is_root = (root[key[rows]] >= 0) & (process[where[rows]] == process[root[key[rows]]])
+        gives = (kind[rows] == ideal.N_TO_N) | np.where(kind[rows] == ideal.ONE_TO_ALL, is_root, ~is_root)
+        takes = (kind[rows] == ideal.N_TO_N) | np.where(kind[rows] == ideal.ONE_TO_ALL, ~is_root, is_root)
+        scans = kind[rows] == ideal.PREFIX
+        for chosen, ends, ours in (
+            (gives & ~scans, source, target),
+            (takes & ~scans, target, source),
+        ):
+            nodes = at_operation if ends is source else at_call
+            members = rows[chosen]
+            ends.append(nodes[members] if ends is source else nodes[own[members]])
+            ours.append(gathered[key[members]])
+        # Of a scan each needs those before it: a chain of nodes, one for each member.
+        scan = rows[scans]
+        scan = scan[np.lexsort((where[scan], key[scan]))]
+        link = place.size + instances + np.arange(scan.size)
+        next_ = np.flatnonzero(key[scan[1:]] == key[scan[:-1]])
+        source += [at_operation[scan], link[next_], link[next_]]
+        target += [link, link[next_ + 1], at_call[own[scan[next_ + 1]]]]
+        time_of = np.concatenate([time[order], np.full(instances + scan.size, BEGIN)])
+        heads, tails = np.concatenate(source), np.concatenate(target)
+        np.maximum.at(time_of, tails, np.where(tails >= place.size, time_of[heads], BEGIN))
+        time_of[link] = running_latest(key[scan], time_of[link])
+        release, since = np.zeros(time_of.size, bool), time_of.copy()
+        release[at_call] = True
+        since[at_call[found.call]] = calls.begin[found.call]
+        spare = np.full(time_of.size, UNKNOWN)
+        last = place[place.size - places :]
+        spare[last] = self.ends.max(initial=BEGIN) - self.ends
+        by_target = np.argsort(tails, kind="stable")
+        start = np.searchsorted(tails[by_target], np.arange(time_of.size + 1))
+        stuck = float_of(time_of, first, release, since, start, heads[by_target], spare)
+        waited = np.where(release, time_of - since, 0)[: place.size]
+        spare = spare[: place.size]
+        before = np.where(spare > UNKNOWN - waited, UNKNOWN, spare + waited)
+        return Slack(first, time_of[: place.size], before, stuck)
+
     def path_line(self, use: Utilization) -> PathLine:
         """The critical path in seconds on the axis of the curve of `use`."""
         path, unit = self.path, np.float64(use.unit)
@@ -208,6 +329,10 @@ class Causes:
             begin, end, path, path_regions,
         )  # fmt: skip
         unit = 1.0 / self._store.ticks_per_second
+        spare, spare_regions = np.full(places, UNKNOWN), np.full(regions, UNKNOWN)
+        stretches = self.slack.first, self.slack.end, self.slack.ticks
+        least_float(*self.segments, *stretches, begin, end, spare, spare_regions)
+        slack, slack_regions = (np.where(one < UNKNOWN, one * unit, np.nan) for one in (spare, spare_regions))
         return Caused(
             waits_s=of_places[:, :2] * unit,
             costs_s=of_places[:, 2:] * unit,
@@ -220,4 +345,6 @@ class Causes:
             unexplained_s=self.costs.unexplained * unit,
             path_s=path * unit,
             region_path_s=path_regions * unit,
+            slack_s=slack,
+            region_slack_s=slack_regions,
         )

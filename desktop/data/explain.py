@@ -117,7 +117,8 @@ def _causes(
     Keys: ``waiting_s``; ``costs_s``: waiting, at any time, that delays of the range caused;
     ``unexplained_s``: waiting of the whole run whose cause is not known; ``delays``: the largest
     ``short_term_s`` and ``long_term_s`` costs, with ``location`` (id) and ``region``; ``locations``: ``id``,
-    ``waits_direct_s``, ``waits_indirect_s``, ``costs_short_term_s``, ``costs_long_term_s``, ``path_s``;
+    ``waits_direct_s``, ``waits_indirect_s``, ``costs_short_term_s``, ``costs_long_term_s``, ``path_s``,
+    ``slack_s`` (the least);
     ``regions``: ``name`` and the same; ``critical_path``: ``length_s`` and ``segments`` of the range, each
     ``location`` (id), ``start_s`` and ``end_s``, the earliest `SEGMENTS` of them.
     """
@@ -126,14 +127,24 @@ def _causes(
         return None
     causes = kept.causes(use)
     ids = [location.id for location in store.locations]
-    keys = ("waits_direct_s", "waits_indirect_s", "costs_short_term_s", "costs_long_term_s", "path_s")
+    keys = (
+        "waits_direct_s",
+        "waits_indirect_s",
+        "costs_short_term_s",
+        "costs_long_term_s",
+        "path_s",
+        "slack_s",
+    )
 
-    def rows(waits: Any, costs: Any, path: Any) -> list[dict[str, float]]:
-        table = np.column_stack([waits, costs, path])
+    def rows(*columns: Any) -> list[dict[str, float]]:
+        table = np.column_stack(columns)
         return [dict(zip(keys, row, strict=True)) for row in table.tolist()]
 
-    by_location = rows(caused.waits_s, caused.costs_s, caused.path_s)
-    by_region = rows(caused.region_waits_s, caused.region_costs_s, caused.region_path_s)
+    by_location = rows(caused.waits_s, caused.costs_s, caused.path_s, caused.slack_s)
+    by_region = rows(
+        caused.region_waits_s, caused.region_costs_s, caused.region_path_s, caused.region_slack_s
+    )  # fmt: skip
+    seen = [any(row[key] for key in keys[:-1]) for row in by_region]
     return {
         "waiting_s": float(caused.waits_s.sum()),
         "costs_s": float(caused.costs_s.sum()),
@@ -148,7 +159,7 @@ def _causes(
             for one in caused.delays
         ],
         "locations": [{"id": ids[i], **by_location[i]} for i in np.flatnonzero(stats.is_processor).tolist()],
-        "regions": [{"name": causes.name(i), **row} for i, row in enumerate(by_region) if any(row.values())],
+        "regions": [{"name": causes.name(i), **row} for i, row in enumerate(by_region) if seen[i]],
         "critical_path": {
             "length_s": float(caused.path_s.sum()),
             "segments": [

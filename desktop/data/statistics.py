@@ -227,8 +227,9 @@ class RangeStats:
 @dataclass(frozen=True)
 class RegionRow:
     """A line of the flat profile: seconds over all processors, and the part that the exclusive ones are of
-    all their time. `activity` None: no region at all. Waiting in it, waiting of others that it caused and the
-    part of the critical path in it (`desktop.data.causes`): NaN where they are not known."""
+    all their time. `activity` None: no region at all. Waiting in it, waiting of others that it caused, the
+    part of the critical path in it and its least slack (`desktop.data.causes`): NaN where they are not known.
+    """
 
     region: int
     name: str
@@ -241,6 +242,7 @@ class RegionRow:
     waits_s: float = np.nan
     costs_s: float = np.nan
     path_s: float = np.nan
+    slack_s: float = np.nan
 
 
 @dataclass(frozen=True)
@@ -309,8 +311,8 @@ def statistics_frame(names: Sequence[str], ranges: Sequence[RangeStats]) -> Data
 def profile_frame(rows: Sequence[RegionRow]) -> DataFrame:
     """The flat profile, one row a region. Columns, dtypes, units: ``TABLES["profile"]`` of
     `desktop.core.frames`: region, role, activity (text), exclusive, inclusive (float64, proc·s), calls
-    (int64), share (float64, a part of 1), waits, costs (float64, proc·s), path (float64, s); units also in
-    ``attrs["units"]``.
+    (int64), share (float64, a part of 1), waits, costs (float64, proc·s), path, slack (float64, s); units
+    also in ``attrs["units"]``.
     """
     columns = {
         "region": [row.name for row in rows],
@@ -323,6 +325,7 @@ def profile_frame(rows: Sequence[RegionRow]) -> DataFrame:
         "waits": [row.waits_s for row in rows],
         "costs": [row.costs_s for row in rows],
         "path": [row.path_s for row in rows],
+        "slack": [row.slack_s for row in rows],
     }
     return frame(TABLES["profile"], columns)
 
@@ -330,7 +333,7 @@ def profile_frame(rows: Sequence[RegionRow]) -> DataFrame:
 def locations_frame(names: Sequence[str], stats: RangeStats) -> DataFrame:
     """The processors of a range, one row each, with the `names` of all locations; the index is their number.
     Columns, dtypes, units: ``TABLES["locations"]`` of `desktop.core.frames`: location (text), computing,
-    waits, waits_passed_on, costs, costs_through_others, path (float64, s; NaN where they are not known);
+    waits, waits_passed_on, costs, costs_through_others, path, slack (float64, s; NaN where not known);
     units also in ``attrs["units"]``.
     """
     there = np.flatnonzero(stats.is_processor)
@@ -344,6 +347,7 @@ def locations_frame(names: Sequence[str], stats: RangeStats) -> DataFrame:
         "costs": unknown if caused is None else caused.costs_s[there].sum(axis=1),
         "costs_through_others": unknown if caused is None else caused.costs_s[there, 1],
         "path": unknown if caused is None else caused.path_s[there],
+        "slack": unknown if caused is None else caused.slack_s[there],
     }
     return frame(TABLES["locations"], columns, index=there)
 
@@ -788,12 +792,12 @@ class Statistics:
         total = stats.seconds.sum() or np.nan
         outside_of_all = len(self._store.regions)
 
-        def caused(i: int) -> tuple[float, float, float]:
+        def caused(i: int) -> tuple[float, float, float, float]:
             found = stats.caused
             if found is None:
-                return (np.nan,) * 3
+                return np.nan, np.nan, np.nan, np.nan
             waits, costs = found.region_waits_s[i].sum(), found.region_costs_s[i].sum()
-            return float(waits), float(costs), float(found.region_path_s[i])
+            return float(waits), float(costs), float(found.region_path_s[i]), float(found.region_slack_s[i])
 
         rows = [
             RegionRow(

@@ -409,7 +409,8 @@ class Rerun:
             latency, buses = on.latency_s * ticks, on.buses
             per_byte = ticks / on.bandwidth
             transfer = known.messages.bytes * per_byte
-            cost = machine.collective_cost(self._steps, known.collectives.size, latency, per_byte)
+            together = known.collectives
+            cost = machine.collective_cost(self._members, together.sent, together.received, latency, per_byte)
             manner = np.where(known.messages.bytes > on.eager, self._may, machine.EAGER)
         ops, n = self._ops, self.operations
         operations = Schedule(
@@ -504,16 +505,11 @@ class Rerun:
         return found
 
     @cached_property
-    def _steps(self) -> Floats:
-        """(collectives,) steps of each: the logarithm of its members, twice where all wait for all."""
+    def _members(self) -> Ints:
+        """(collectives,) of each, in the range."""
         ops = self._ops
         chosen = (ops.kind >= machine.N_TO_N) & (ops.kind <= machine.PREFIX)
-        count = self.causality.collectives.root.size
-        members = np.bincount(ops.key[chosen], minlength=count)
-        both = np.zeros(count)
-        both[ops.key[chosen]] = np.isin(ops.kind[chosen], (machine.N_TO_N, machine.PREFIX))
-        found: Floats = np.ceil(np.log2(np.maximum(members, 1))) * (1.0 + both)
-        return found
+        return np.bincount(ops.key[chosen], minlength=self.causality.collectives.root.size)
 
     def _free(self, names: Sequence[str]) -> NDArray[np.bool_]:
         ops = self._ops

@@ -760,7 +760,7 @@ class Workbench(EditBench[Snapshot, Project]):
         request = StatisticsRequest(
             self._store, snapshot.run, snapshot.fit, view.selection, view.phase, self.scope, parts,
             self._known_causality(snapshot.run) if "accounts" in parts else None,
-            self._known_causes(snapshot.run) if "accounts" in parts else None, known,
+            self._known_causes(snapshot.run) if "accounts" in parts else None, known, explained,
         )  # fmt: skip
         return None if request.same(self._asked_statistics) else request
 

@@ -33,7 +33,7 @@ def found(made: Made) -> Iterator[Causes]:
 
 
 @st.composite
-def programs(draw: st.DrawFn, costs: bool = True) -> Made:
+def programs(draw: st.DrawFn, costs: bool = True, ssend: bool = True) -> Made:
     """A program that comes to its end: what ranks do together is drawn in one order."""
     ranks = draw(st.integers(2, 5))
     steps: list[Steps] = [[] for _ in range(ranks)]
@@ -52,7 +52,7 @@ def programs(draw: st.DrawFn, costs: bool = True) -> Made:
             "all",
             "ssend",
         )  # a late receiver is known by what it costs
-        what = draw(st.sampled_from(kinds if costs else kinds[:5]))
+        what = draw(st.sampled_from(kinds if costs and ssend else kinds[:5]))
         if what in ("message", "ssend"):
             a, b = draw(two)
             steps[a].append(("send" if what == "message" else "ssend", b, tag))
@@ -269,3 +269,32 @@ def test_a_delay_costs_as_often_as_it_is_waited_for() -> None:
     assert first.short_s * 1e9 == pytest.approx(5000, rel=0.01)
     assert first.long_s * 1e9 == pytest.approx(10000, rel=0.01)
     assert np.argmax(whole.path_s) == 0
+
+
+# ---------------------------------------------------------------- slack
+
+
+@settings(max_examples=40, deadline=None)
+@given(programs(ssend=False))  # a send that did not wait is taken to need no receive
+def test_slack_is_the_float_of_the_graph(made: Made) -> None:
+    longest, head, tail = made.longest()
+    with found(made) as causes:
+        slack = causes.slack
+    assert slack.stuck == 0
+    for rank, _, begin, end, before, after in made.pieces:
+        a, b = slack.first[rank : rank + 2]
+        stretch = a + np.searchsorted(slack.end[a:b], end)  # the one that this piece is in
+        assert slack.ticks[stretch] == longest - (head[before] + (end - begin) + tail[after])
+
+
+def test_slack_of_who_was_waited_for_in_a_send() -> None:
+    """Rank 1 receives late: what it does before has no slack, and rank 0 may come later by its waiting."""
+    steps: list[Steps] = [
+        [("work", "a", 10), ("ssend", 1, 0), ("work", "b", 50)],
+        [("work", "c", 40), ("recv", 0, 0), ("work", "d", 20)],
+    ]
+    made = exact.run(steps, [0, 0])
+    with found(made) as causes:
+        slack = causes.slack
+    told = [slack.ticks[a:b].tolist() for a, b in itertools.pairwise(slack.first)]
+    assert (told[0][0], told[0][-1]) == (30, 0) and (told[1][0], told[1][-1]) == (0, 30)

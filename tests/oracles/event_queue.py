@@ -66,7 +66,7 @@ class Simulated:
                     continue
                 step = steps[at[p]]
                 if not arrived[p]:
-                    lead = self.latency if step.what in ("send", "isend") else 0.0
+                    lead = self._lead(step)
                     event = (clock[p] + step.gap + lead, 0, p, "reach")
                 else:
                     when = self._over(p, step, clock[p])
@@ -80,9 +80,7 @@ class Simulated:
             when, _, p, does = best
             step = self.programs[p][at[p]]
             if does == "reach":
-                clock[p] += step.gap
-                if step.what in ("send", "isend"):
-                    clock[p] += self.latency
+                clock[p] += step.gap + self._lead(step)
                 arrived[p] = True
                 self._reach(p, step, clock[p])
             else:
@@ -91,6 +89,12 @@ class Simulated:
                 at[p] += 1
         done = all(a == len(steps) for a, steps in zip(at, self.programs, strict=True))
         return clock if done else None
+
+    def _lead(self, step: Step) -> float:
+        """The latency, of what begins to send or to receive."""
+        begins = step.what in ("send", "isend", "post")
+        begins |= step.what == "receive" and self.messages[step.to].posted_at is None
+        return self.latency if begins else 0.0
 
     def _reach(self, p: int, step: Step, now: float) -> None:
         if step.what in ("send", "isend"):
@@ -127,7 +131,7 @@ class Simulated:
             return None if message.arrives_at is None else max(now, message.arrives_at)
         if step.what == "receive":
             arrives = self.messages[step.to].arrives_at
-            return None if arrives is None else max(now + self.latency, arrives)
+            return None if arrives is None else max(now, arrives)
         members, root = self.members[step.to], self.root[step.to]
         if step.what == "all":
             needed = members

@@ -37,6 +37,9 @@ FLAT: tuple[Column, ...] = (
     Column("Waits", "Waiting for others in it, all processors together", name="waits"),
     Column("Makes others wait", "Waiting, at any time, that delays in it caused", name="costs"),
     Column("Critical path", "Part of the critical path of the run in it", name="path"),
+    Column(
+        "Slack", "By how much it could have lasted longer at its least, the run being as long", name="slack"
+    ),
     Column("Role", "What the trace says of it", name="role"),
     Column("Activity", "Class of the region", name="activity"),
 )
@@ -49,6 +52,8 @@ LOCATIONS: tuple[Column, ...] = (
     Column("Waits", "Waiting for others", name="waits"),
     Column("Passed on", "Of that, what whom it waited for had only passed on", name="waits_passed_on"),
     Column("Critical path", "Part of the critical path of the run on it", name="path"),
+    Column("Slack", "By how much what it does could have lasted longer at its least, the run being as long",
+           name="slack"),
     Column("Computing", "In activities that the curve counts", name="computing"),
 )  # fmt: skip
 
