@@ -152,6 +152,7 @@ class Workbench(EditBench[Snapshot, Project]):
         self._files, self._fitting = self._lane("store"), self._lane("fit")
         self._sweeping, self._counting = self._lane("sweep"), self._lane("statistics")
         self._tracking = self._lane("tracks")
+        self._building: list[str] = []  # curves that are being built
         self._choosing = ""  # a curve whose suggested phases are to be taken
         self._made: tuple[Any, dict[str, StepCurve | None]] | None = None  # curves of a utilization
         self._imagining = Imagining(
@@ -1050,10 +1051,11 @@ class Workbench(EditBench[Snapshot, Project]):
             if lack:
                 self._show(problem=Problem(f"This trace has no curve {', '.join(lack)}."))
 
-        if missing:
-            self._tracking.submit("Building curves", work, done, self._failed)
-        else:
+        if not missing:
             self._tracking.cancel()
+        elif not self._tracking.busy or self._building != missing:
+            self._building = missing
+            self._tracking.submit("Building curves", work, done, self._failed)
         known = ((name, curves.get(name)) for name in asked)
         return {"tracks": tuple((name, curve) for name, curve in known if curve is not None)}
 
