@@ -1024,7 +1024,7 @@ class Workbench(EditBench[Snapshot, Project]):
         """The curves below that are known; others are built beside the window."""
         asked, store, use = self.asked.tracks, self._store, run.utilization
         if self._made is None or self._made[0] is not use:
-            self._made = use, {}
+            self._made, self._building = (use, {}), []
         curves = self._made[1]
         missing = [name for name in asked if name not in curves]
 
@@ -1208,6 +1208,8 @@ class Workbench(EditBench[Snapshot, Project]):
         """Put the trace that is shown aside, as long as few are and memory allows; else close its store, and
         those of all before."""
         if self._store is not None:
+            self._tracking.cancel()
+            self._made = None
             self._counting.cancel()
             self._imagining.forget()
             self._tracing_waits.cancel()
