@@ -30,14 +30,17 @@ import desktop
 from desktop import resources
 from desktop.core.accounts import Account
 from desktop.core.contrast import Cell, Contrast, Phased, table
+from desktop.core.envelope import envelope
 from desktop.core.labels import ACCOUNTS, DEGREES
 from desktop.core.phase_stats import PhaseRow
+from desktop.core.quantity import PROCESSORS
 from desktop.core.root_causes import STRENGTH, Explanation
 from desktop.core.ticks import time_unit
 from desktop.core.units import capital, percent, seconds, tenth
 from desktop.core.units import format_number as _number
 from desktop.data.chart import Content
 from desktop.data.consistency import doubt
+from desktop.data.curves import DEFAULT
 from desktop.data.events import Activity
 from desktop.data.material import FIGURES, Material, Subject, gather
 from desktop.data.root_causes import explain
@@ -266,6 +269,9 @@ def _fit_words(subject: Subject) -> list[str]:
     words += [word for t in subject.locked for word in ("--lock", repr(float(t)))]
     if rules.repaired is not None:
         words.append("--repaired" if rules.repaired else "--as-recorded")
+    if subject.curve != DEFAULT:
+        words += ["--curve", subject.curve]
+    words += [word for track in subject.tracks for word in ("--track", track)]
     if rules.computing != Rules().computing:
         words += ["--computing", ",".join(a.name.lower() for a in sorted(rules.computing))]
     for region, activity in rules.overrides.items():
@@ -588,7 +594,7 @@ class _Run:
         if left:
             length, did = sum(r.end_s - r.start_s for r in left), sum(r.work_s for r in left)
             mean = did / length
-            of = tenth(mean / curve.capacity) if curve.capacity else "–"
+            of = tenth(mean / curve.capacity) if curve.capacity and curve.quantity.counted else "–"
             cells.append((f"{len(left)} more", "–", _number(length / factor), tenth(length / curve.duration),
                           "–", _number(mean), of, tenth(did / work)))  # fmt: skip
         return ReportTable("Phases", heads, tuple(cells))
@@ -771,7 +777,7 @@ class _Run:
     def _extent(self) -> str:
         """How long the run is, and what of it is analysed."""
         curve = self.material.curve
-        on = f"on {_number(curve.capacity)} processors"
+        on = f"on {_number(self.use.curve().capacity)} processors"
         if self.subject.limit is None:
             return f"The run takes {seconds(curve.duration)} {on}."
         whole = self.use.curve()
@@ -801,13 +807,17 @@ class _Run:
         curve, fit, rows = material.curve, material.fit, material.rows
         share = f" ({100 * curve.mean / curve.capacity:.0f} %)" if curve.capacity else ""
         overall = f"{_number(curve.mean)} of {_number(curve.capacity)} processors compute on average{share}"
+        of = curve.quantity
+        if of != PROCESSORS:
+            overall = f"{of.name}: on average {_number(curve.mean)} {of.unit}".rstrip()
         if figure == "curve":
             if fit.n == 1:
                 return f"{overall}; one {DEGREES[rows[0].degree]} phase describes the whole run."
             low = min(range(fit.n), key=lambda k: rows[k].mean)
+            least = "is the least busy" if of == PROCESSORS else "has the least"
             part = (rows[low].end_s - rows[low].start_s) / curve.duration
             return (
-                f"{overall}; of {fit.n} phases, phase {low + 1} is the least busy: {_number(rows[low].mean)} "
+                f"{overall}; of {fit.n} phases, phase {low + 1} {least}: {_number(rows[low].mean)} "
                 f"for {percent(part)} of the time."
             )
         if figure == "stack":
@@ -826,13 +836,13 @@ class _Run:
             worst = int(np.argmax([row.error for row in rows]))
             return (
                 f"Phase {worst + 1} is described least well: the curve is off by {_number(rows[worst].rms)} "
-                f"processors (root of the mean square) there."
+                f"{of.unit} (root of the mean square) there."
             )
         if figure == "epsilon":
             chosen = f"{fit.requested} {'parameters' if fit.model == 'budget' else 'phases'} are shown"
             chosen = chosen.replace("1 phases are", "1 phase is") if fit.requested == 1 else chosen
             if material.suggestion is None:
-                return f"{chosen}; the largest error is {_number(fit.epsilon)} processors·√s."
+                return f"{chosen}; the largest error is {_number(fit.epsilon)} {of.of_error}."
             return f"{chosen}; {material.suggestion.n} would be suggested, as {material.suggestion.reason}."
         if figure == "timeline":
             return self._loads(kept)
@@ -864,8 +874,17 @@ class _Run:
     def _phases(self) -> Iterable[Block]:
         fit, rows = self.material.fit, self.material.rows
         factor, unit = self._scale
-        heads = ("Phase", f"Start ({unit})", f"End ({unit})", f"Length ({unit})", "Kind", "Mean", "Min",
-                 "Max", "Efficiency", f"Work (proc·{unit})", "RMS", "Error (proc·√s)")  # fmt: skip
+        of, tracks = self.material.curve.quantity, self.material.tracks
+        mean, work = "Mean", f"Work (proc·{unit})"
+        if of != PROCESSORS:
+            mean = f"Mean ({of.unit})" if of.unit else "Mean"
+            work = f"Integral ({of.per('proc·s')})".removesuffix(" ()")
+        error = f"Error ({of.per('proc·√s')})"
+        beside = [c.quantity for c in tracks]
+        heads = ("Phase", f"Start ({unit})", f"End ({unit})", f"Length ({unit})", "Kind", mean, "Min", "Max",
+                 "Efficiency", work, "RMS", error,
+                 *(f"{q.name}, mean{q.unit and f' ({q.unit})'}" for q in beside))  # fmt: skip
+        means = [envelope(curve).columns(fit.breaks).mean.tolist() for curve in tracks]
         yield ReportTable(
             "Phases",
             heads,
@@ -879,10 +898,11 @@ class _Run:
                     _number(row.mean),
                     _number(row.min),
                     _number(row.max),
-                    f"{100 * row.efficiency:.1f} %",
-                    _number(row.work_s / factor),
+                    f"{100 * row.efficiency:.1f} %" if math.isfinite(row.efficiency) else "–",
+                    _number(row.work_s / (factor if of == PROCESSORS else 1)),
                     _number(row.rms),
                     _number(row.error),
+                    *(_number(mean[k - 1]) for mean in means),
                 )
                 for k, row in enumerate(rows, 1)
             ),
@@ -890,9 +910,10 @@ class _Run:
             "curve minus fit; the error is RMS times the root of the length.",
             part="phases",
         )
+        counts = "Processors computing" if of == PROCESSORS else of.name
         yield ReportTable(
             "Formulas",
-            ("Phase", "From (s)", "To (s)", "Processors computing at t (s)"),
+            ("Phase", "From (s)", "To (s)", f"{counts} at t (s)"),
             tuple(
                 (f"{k}", f"{row.start_s:.9g}", f"{row.end_s:.9g}", _formula(row))
                 for k, row in enumerate(rows, 1)
@@ -916,8 +937,10 @@ class _Run:
     def _certificate(self) -> str:
         """How large the error is, and what proves that no partition is better."""
         fit = self.material.fit
-        text = f"The largest local error is ε = {fit.epsilon:.6g} processors·√s"
-        text += f", the total squared error {fit.sse:.6g} processors²·s"
+        of = self.material.curve.quantity
+        squares = "processors²·s" if of == PROCESSORS else of.of_squares
+        text = f"The largest local error is ε = {fit.epsilon:.6g} {of.of_error}"
+        text += f", the total squared error {fit.sse:.6g} {squares}"
         text += f", the least over the largest local error {fit.equidistribution:.4g}. "
         if self.subject.breaks is not None:
             return text + (

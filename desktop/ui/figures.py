@@ -875,7 +875,8 @@ def epsilon_content(material: Material) -> Content:
     said = epsilon_words(errors, first, fit.requested, fit.epsilon, set_=how if apart else "")
     chosen = Chosen(x=float(fit.requested), y=fit.epsilon, label=said)
     suggested = material.suggestion.n if material.suggestion else None
-    return epsilon_chart(errors, first, fit.model, suggested, beyond, chosen)
+    unit = material.curve.quantity.of_error
+    return epsilon_chart(errors, first, fit.model, suggested, beyond, chosen, unit=unit)
 
 
 def _epsilon(frame: _Frame, material: Material) -> None:
@@ -885,7 +886,7 @@ def _epsilon(frame: _Frame, material: Material) -> None:
 
 def _phases(frame: _Frame, material: Material) -> None:
     em, sheet = frame.em, frame.sheet
-    table = phase_sheet(material.rows, material.fit)
+    table = phase_sheet(material.rows, material.fit, material.curve.quantity)
     step = 1.75 * em
     room = int((sheet.height - frame.top - 2 * frame.pad) / step)
     left_out = max(0, len(table) - room)

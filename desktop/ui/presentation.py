@@ -7,6 +7,7 @@ the mouse moves; the curve is drawn once, and only its fit again for another n. 
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -28,6 +29,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QSlider, QWidget
 
+from desktop.core.quantity import PROCESSORS
 from desktop.core.units import digits, format_number, instant, percent, quantity
 from desktop.printing import printable
 from desktop.ui import figures
@@ -219,7 +221,7 @@ class Presentation(QWidget):
         right = QFontMetricsF(big).horizontalAdvance(count) + margin
         painter.setPen(QColor(colours.text))
         fit = material.fit
-        error = "" if shown.refining else f"ε = {digits(fit.epsilon, 3)} processors·√s"
+        error = "" if shown.refining else f"ε = {digits(fit.epsilon, 3)} {shown.run.curve.quantity.of_error}"
         name = shown.project.views[self.view].name if 0 <= self.view < len(shown.project.views) else ""
         half = QRectF(box.left(), 0.12 * box.height(), box.width() - right, 0.44 * box.height())
         self._line(painter, half, name or shown.document.title, bold=True)
@@ -253,6 +255,10 @@ class Presentation(QWidget):
         assert shown.run is not None
         curve, phase = shown.run.curve, shown.project.view.phase
         if phase is None or phase >= len(shown.rows):
+            of = curve.quantity
+            if of != PROCESSORS:
+                mean = f"{digits(curve.mean, 3)} {of.unit}".rstrip()
+                return f"{quantity(curve.duration, 's', 3)}: {of.name}, on average {mean}"
             part = f" ({100 * curve.mean / curve.capacity:.0f} %)" if curve.capacity else ""
             return (
                 f"{quantity(curve.duration, 's', 3)}: on average {digits(curve.mean, 3)} of "
@@ -263,7 +269,7 @@ class Presentation(QWidget):
         return (
             f"Phase {phase + 1} of {len(shown.rows)}, a {kind}: from {instant(row.start_s, curve.duration)}, "
             f"{quantity(row.end_s - row.start_s, 's', 3)} long, mean {digits(row.mean, 3)} "
-            f"({100 * row.efficiency:.0f} %)"
+            + (f"({100 * row.efficiency:.0f} %)" if math.isfinite(row.efficiency) else curve.quantity.unit)
         )
 
     def _paint_keys(self, painter: QPainter) -> None:

@@ -27,6 +27,7 @@ from PySide6.QtWidgets import (
 )
 
 from desktop.core.labels import MODELS, OWN_BASIS
+from desktop.core.quantity import PROCESSORS
 from desktop.core.root_causes import STRENGTH, Explanation, Told
 from desktop.core.units import digits, quantity, read_seconds
 from desktop.ui.actions import MODEL_TIPS
@@ -351,12 +352,12 @@ class PhasesPanel(QScrollArea):
             (
                 "worst",
                 "Largest in",
-                "The phase with the largest local error, and its r.m.s. deviation in processors",
+                "The phase with the largest local error, and its r.m.s. deviation",
             ),
             (
                 "sse",
                 "Squared error",
-                "Total squared error, which other tools minimise, and its r.m.s. in processors",
+                "Total squared error, which other tools minimise, and its r.m.s.",
             ),
             ("equal", "Equidistribution", "Smallest over largest local error; 1 is a best partition"),
             ("certificate", "Best possible ε", "The fit's own proof: no n phases of this kind have less"),
@@ -475,12 +476,13 @@ class PhasesPanel(QScrollArea):
             return
         worst = max(range(len(new.rows)), key=lambda i: new.rows[i].error)
         rms = math.sqrt(max(0.0, fit.sse) / run.curve.duration)
-        unit = ", refining" if new.refining else " proc·√s"  # there is no room for both
+        of = run.curve.quantity
+        unit = ", refining" if new.refining else f" {of.per('proc·√s')}".rstrip()  # there is no room for both
         self._values["epsilon"].say(digits(fit.epsilon) + unit)
-        self._values["worst"].say(
-            f"phase {worst + 1} of {len(new.rows)}, r.m.s. {digits(new.rows[worst].rms, 3)} proc"
-        )
-        self._values["sse"].say(f"{digits(fit.sse)} proc²·s, r.m.s. {digits(rms, 3)} proc")
+        off = f"{digits(new.rows[worst].rms, 3)} {of.short}".rstrip()
+        self._values["worst"].say(f"phase {worst + 1} of {len(new.rows)}, r.m.s. {off}")
+        off = f"{digits(rms, 3)} {of.short}".rstrip()
+        self._values["sse"].say(f"{digits(fit.sse)} {of.of_squares}, r.m.s. {off}")
         self._values["equal"].say(self._equal_text(new))
         self._values["certificate"].say(self._certificate_text(new))
 
@@ -496,6 +498,7 @@ class PhasesPanel(QScrollArea):
     def _certificate_text(new: Snapshot) -> str:
         fit = new.fit
         assert fit is not None
+        unit = PROCESSORS.per("proc·√s") if new.run is None else new.run.curve.quantity.per("proc·√s")
         low, high = float(fit.lower), float(fit.upper)
         n = new.project.phases.n if fit.model == "budget" else fit.n
         if new.sweep is not None and new.sweep.model == fit.model and n in new.sweep.n:
@@ -506,8 +509,8 @@ class PhasesPanel(QScrollArea):
             return "–"
         if digits(low) == digits(high):
             gap = (high - low) / high if high else 0.0
-            return f"{digits(high)} proc·√s" + (f", certified to {gap:.0e}" if gap else "")
-        return f"from {digits(low)} to {digits(high)} proc·√s"
+            return f"{digits(high)} {unit}" + (f", certified to {gap:.0e}" if gap else "")
+        return f"from {digits(low)} to {digits(high)} {unit}"
 
     def _show_sweep(self, new: Snapshot) -> None:
         suggestion, sweep = new.suggestion, new.sweep
@@ -526,7 +529,8 @@ class PhasesPanel(QScrollArea):
         model = new.project.phases.model
         errors = sweep.epsilon if sweep is not None else ()
         fits = sweep.fits if sweep is not None else ()
-        self.epsilon_plot.set_sweep(errors, suggestion.n if suggestion else None, model, first)
+        of = PROCESSORS if new.run is None else new.run.curve.quantity
+        self.epsilon_plot.set_sweep(errors, suggestion.n if suggestion else None, model, first, of.of_error)
         rows = [(fit.breaks, fit.break_low, fit.break_high) for fit in fits]
         self.break_picture.set_sweep(rows, first)
 
