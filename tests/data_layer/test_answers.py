@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from desktop import cli
+from desktop import cli, resources
 from desktop.core.covariates import covariate
 from desktop.core.effects import analyse, trials
 from desktop.core.power import detectable
@@ -18,6 +18,7 @@ from desktop.data.answer import answer, answer_of
 from desktop.data.confirm import CONFIRMATION, judged, run_confirmation
 from desktop.data.experiment import Factor, Plan, Switch, read_journal, to_trials, write_experiment
 from desktop.data.runner import Runner
+from desktop.workbench.pinning import region_seconds
 from tests.experiments import SCRIPT, needs_shell, small
 
 DATA = Path(__file__).parent.parent / "data" / "spt"
@@ -167,8 +168,6 @@ def test_comparisons_have_commands(tmp_path, capsys):
 
 
 def test_factors_are_pinned_by_a_command(tmp_path, capsys):
-    from desktop import resources
-
     copy = resources.samples()[0].path
     table = tmp_path / "runs.csv"
     table.write_text("A,B,wall\n-,-,1\n+,-,2\n-,+,3\n+,+,4\n")
@@ -209,3 +208,18 @@ def test_covariates_are_found_and_taken_off(tmp_path, capsys):
     (said,) = json.loads(capsys.readouterr().out)["covariates"]
     assert said["slope"] == pytest.approx(one.slope) and said["name"] == "clock_mhz"
     assert cli.run(["spt", "covariates", str(table), "--columns", "A"]) == 1
+
+
+def test_places_are_offered_by_the_time_of_a_trace(tmp_path, capsys):
+    """Routines called like regions of the trace, the hottest first."""
+    sample = resources.samples()[0].path
+    seconds = region_seconds(sample)
+    names = [n for n in sorted(seconds, key=lambda n: -seconds[n]) if n.isidentifier()][:2]
+    source = tmp_path / "own.c"
+    source.write_text(f"void quiet(void) {{ }}\nvoid {names[1]}(void) {{ }}\nvoid {names[0]}(void) {{ }}\n")
+    words = ["spt", "places", str(source), "--offers", "--trace", str(sample), "--json"]
+    assert cli.run(words) == 0
+    found = json.loads(capsys.readouterr().out)["places"]
+    assert [one["routine"] for one in found] == [names[0], names[1], "quiet"]
+    assert found[0]["share"] == pytest.approx(seconds[names[0]] / sum(seconds.values()))
+    assert found[2]["share"] == 0
