@@ -80,7 +80,7 @@ def epsilon_chart(
     last, least = (None, None) if reach is None else (reach[0] + 0.5, reach[1])
     return Content(
         Axis("Parameters n" if model == "budget" else "Phases n", whole=True, tight=True, high=last),
-        Axis(f"Error ε ({unit})", log=True, floor=True, low=least),
+        Axis(f"ε ({unit})", log=True, floor=True, low=least),
         tuple(series), chosen=chosen, empty=empty, legend_rows=2, data=data,
     )  # fmt: skip
 
