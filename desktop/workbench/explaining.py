@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from desktop.core.critical_path import PathLine
     from desktop.core.phases import PhaseFit
     from desktop.data.causality import Causality
     from desktop.data.causes import Causes
