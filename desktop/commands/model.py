@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from desktop.core.factor_answers import FactorChoice, Ranking
     from desktop.core.factor_intervals import FTest
     from desktop.core.factor_model import Kind, ModelFit
+    from desktop.core.normal_form import NormalForms
     from desktop.data.tables import Selection, Table
 
 
@@ -42,6 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--repeats", choices=("points", "median", "minimum"), default="points")
     add("--positive", "let no parameter fall below zero")
     add("--all-pairs", "rank all pairs of the characteristic functions")
+    add("--normal-forms", "search a function of p for every cell, as Extra-P does, cross-validated")
     add("--column ROLE=HEADING", "what a column means, e.g. time=elapsed", action="append", default=[])
     add("--systems TABLE", "peak rate of every system, in a table", type=Path)
     add("--codes TABLE", "operations of every code, in a table", type=Path)
@@ -81,10 +83,27 @@ def run(
         reference=reference, positive=options.positive, progress=progress,
     )  # fmt: skip
     fit, test = choice.fit, None
+    forms = None
+    if options.normal_forms:
+        from desktop.core.normal_form import search_forms
+
+        forms = search_forms(chosen.data, progress)
     if fit.kind == "joint":
         with suppress(ValueError):
             test = f_test(fit, fit_individual(chosen.data, fit.functions, fit.response.kind))
-    return described(fit, table, chosen, test, choice), fit, chosen
+    result = described(fit, table, chosen, test, choice)
+    if forms is not None:
+        result["normal_forms"] = _forms(fit, forms)
+    return result, fit, chosen
+
+
+def _forms(fit: ModelFit, forms: NormalForms) -> list[dict[str, Any]]:
+    """Of every cell, with the prediction at twice the largest p."""
+    from desktop.workbench.model_results import forms_sheet
+
+    frame = forms_sheet(fit, forms, 2.0 * float(fit.data.p.max())).frame
+    assert frame is not None
+    return [{str(key): value for key, value in row.items()} for row in frame.to_dict("records")]
 
 
 def described(
@@ -257,12 +276,22 @@ def _told_fit(result: dict[str, Any], fit: ModelFit) -> list[str]:
         )
         weak = "  not different from 0" if abs(row["value"]) < 2 * row["se"] else ""
         lines.append(f"{row['kind']:<10}{name[:33]:<34}{row['function']:<14}{row['value']:>12.5g}{se}{weak}")
+    for row in result.get("normal_forms", ()):
+        lines.append(
+            f"{row['code']} on {row['system']}: {row['form']}; error {_percent(row['form_error'])} "
+            f"(fit above: {_percent(row['fit_error'])}); at p = {row['p']:.0f} {row['predicted']:.4g} "
+            f"({row['low']:.4g} to {row['high']:.4g})"
+        )
     for row in result["suspect_rows"]:
         lines.append(
             f"suspect: line {row['line']}, {row['code']} on {row['system']}, p = {row['p']}, "
             f"{row['studentized']:+.1f} standard deviations away"
         )
     return lines + [f"note: {warning}" for warning in result["warnings"]]
+
+
+def _percent(value: float) -> str:
+    return f"{value:.1f} %" if math.isfinite(value) else "not known"
 
 
 def main(options: argparse.Namespace) -> int:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from desktop import stopping
-from desktop.commands import spt_compare, spt_confirm, spt_new
+from desktop.commands import spt_compare, spt_confirm, spt_new, spt_report
 from desktop.commands.asked import adder, agree, pairs
 from desktop.commands.terminal import DONE, LOSSY, picked, show, terminal_progress
 from desktop.errors import DesktopError
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from desktop.core.array_search import ArraySearch
     from desktop.core.design import Design
     from desktop.core.effects import Effects
-    from desktop.data.answer import Answer
+    from desktop.data.answer import SptAnswer
     from desktop.data.experiment import Experiment, Factor
 
 KINDS = ("regular", "plackett-burman", "orthogonal-array")
@@ -52,11 +52,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--fold FACTOR", "mirror all signs, or one factor's", nargs="?", const="")
     add("--offers", "list the designs that fit instead of making one")
     add("--recommend", "the fewest trials that show an effect of --effect, and why")
-    add("--effect X", "to be seen: seconds with --run-s, else a share of the run (default 2 %)", type=float)
+    add("--effect X", "to be seen, in the unit of SIGMA; else a share of the run (default 2 %%)", type=float)
     add("--run-s S", "seconds of one run: says how long it all takes", type=float)
     add("--replicates R", type=int, default=1)
     add("--seed SEED", "of the random order (default: drawn, and shown)", type=int)
     add("--sigma SIGMA", "standard deviation of one trial: says which effects show", type=float)
+    add("--sigma-df DF", "degrees of freedom of SIGMA: its upper bound counts", type=float)
     add("-o --output RUNS.csv", "write the run sheet", type=Path)
 
     add = part("effects", effects, "what every delay does to the response")
@@ -90,6 +91,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     spt_confirm.add_parts(part)
     spt_compare.add_parts(part)
+    spt_report.add_parts(part)
     add = part("scaling", scaling, "which effects shrink when processors are added")
     add("runs RUNS.csv", "one factor and the scale", nargs="?", type=Path)
     for words in ("--factor NAME", "--scale NAME", "--response NAME"):
@@ -268,6 +270,7 @@ def design(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
         "order": [int(t) + 1 for t in sheet.treatment],
         "seed": seed,
         "detectable_effect": _detectable(options, made),
+        "power": _power_of(options, made),
     }
     return result, _told_design(made, result, options)
 
@@ -332,6 +335,29 @@ def _detectable(options: argparse.Namespace, made: Design) -> float | None:
         return None
     size = detectable(options.sigma, made.runs, options.replicates)
     return size if size == size else None
+
+
+def _power_of(options: argparse.Namespace, made: Design) -> dict[str, Any] | None:
+    """Replicates that find an effect, and the chance with fewer and more."""
+    from desktop.core.power import power_curve, replicates_to_find, sigma_bound
+
+    if options.sigma is None or options.effect is None:
+        return None
+    df = float("inf") if options.sigma_df is None else options.sigma_df
+    if not (options.sigma > 0 and df > 0):
+        raise ValueError("--sigma and --sigma-df have to be positive")
+    wanted = replicates_to_find(options.sigma, options.effect, made.runs, df)
+    counts = sorted({2, 3, 4, 6, 8, max(2, wanted // 2), max(2, wanted - 1), wanted, 2 * wanted})
+    found, bound = power_curve(options.effect, options.sigma, made.runs, counts, df)
+    return {
+        "effect": options.effect,
+        "sigma_bound": sigma_bound(options.sigma, df),
+        "replicates": wanted,
+        "curve": [
+            {"replicates": r, "power": float(a), "power_at_bound": float(b)}
+            for r, a, b in zip(counts, found, bound, strict=True)
+        ],
+    }
 
 
 def _recommended(
@@ -422,6 +448,14 @@ def _told_design(made: Design, result: dict[str, Any], options: argparse.Namespa
             f"an effect of {result['detectable_effect']:.4g} is seen with a chance of 90 % "
             f"({options.replicates} replicates, standard deviation {options.sigma:g})"
         )
+    power = result["power"]
+    if power is not None:
+        lines.append(
+            f"an effect of {power['effect']:g} takes {power['replicates']} replicates to be found with 90 % "
+            f"(standard deviation at most {power['sigma_bound']:.4g})"
+        )
+        lines += [f"{one['replicates']:>6} replicates find it with {100 * one['power_at_bound']:.0f} %"
+                  for one in power["curve"]]  # fmt: skip
     if options.output:
         lines.append(f"{len(result['order'])} trials in random order are in {options.output}")
         return lines
@@ -487,7 +521,7 @@ def _description_of(runs: Path) -> Experiment | None:
     return None
 
 
-def _answered(found: Effects, experiment: Experiment | None, response: str) -> Answer:
+def _answered(found: Effects, experiment: Experiment | None, response: str) -> SptAnswer:
     from desktop.data.answer import answer
 
     if experiment is not None and response in [r.name for r in experiment.responses]:

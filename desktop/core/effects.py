@@ -278,7 +278,7 @@ class Effects:
             return 100.0 * (back(base + effect.value, self.transform, self.gm) / self.unperturbed - 1)
         return 100.0 * effect.value / self.unperturbed if self.unperturbed else float("nan")
 
-    def predict(self, levels: Sequence[float]) -> Prediction:
+    def predict(self, levels: Sequence[float]) -> PredictedResponse:
         """Response at a setting (k,) of -1..+1 from all estimable terms, with 95 % intervals.
 
         Where replicates are blocks, what changes between them is part of the error: another day has a level
@@ -305,11 +305,11 @@ class Effects:
         margin = float(np.hypot(of_level * np.sqrt(level), of_rest * np.sqrt(rest)))
         wide = float(np.hypot(of_level * np.sqrt(level + drift), of_rest * np.sqrt(rest + own)))
         ends = [back(value + d, self.transform, self.gm) for d in (0.0, -margin, margin, -wide, wide)]
-        return Prediction(ends[0], se, *ends[1:])
+        return PredictedResponse(ends[0], se, *ends[1:])
 
 
 @dataclass(frozen=True)
-class Prediction:
+class PredictedResponse:
     """A response at a setting (in its own unit), with the standard error (of what was analysed) of its mean;
     between `low` and `high` lies the mean, between `new_low` and `new_high` one
     new trial, each with 95 %. NaN without an error estimate."""

@@ -26,6 +26,8 @@ CONFIDENCE = 0.95
 #: Chance that a row of a sound table is called suspect, over all its rows; that the product form is rejected
 #: where it holds.
 SUSPECT, REJECT = 0.05, 0.05
+#: What is beyond the measured p has its whole width from so many factors e on, so that bands have no step.
+AT_ONCE = 0.4
 
 
 def quantile(df: float | Array, confidence: float = CONFIDENCE) -> float | Array:
@@ -276,7 +278,7 @@ def _widths(fit: ModelFit) -> Widths:
     z2 = left.error**2 / (fit.s**2 * (1.0 + left.spread) * (1.0 + rise * far))
     weight = 1.0 / sizes[left.group]
     cell, cell_df = max(1.0, float((z2 * weight).sum() / cells)), float(max(cells - sum(shape) + 1, 1))
-    times = _conformal(np.sqrt(z2 / cell) / quantile(cell_df), weight, cells)
+    times = conformal(np.sqrt(z2 / cell) / quantile(cell_df), weight, cells)
     return replace(lacking, cell=cell, cell_df=cell_df, cell_times=times)
 
 
@@ -329,10 +331,10 @@ def _beyond(fit: ModelFit, common: tuple[float, float]) -> tuple[float, float, i
     # The variance of Student's t is more than 1.
     rise = max(0.0, float((z2 * np.maximum(df - 2.0, 1.0) / df - 1.0).sum() / distance.sum()))
     score = np.sqrt(z2 / (1.0 + rise * distance)) / quantile(df)
-    return rise, _conformal(score, np.ones(score.size), ends), ends
+    return rise, conformal(score, np.ones(score.size), ends), ends
 
 
-def _conformal(score: Array, weight: Array, count: int) -> float:
+def conformal(score: Array, weight: Array, count: int) -> float:
     """What a further one of `count` exchangeable groups stays below as often as is stated, at least 1; the
     largest score where they are too few to say."""
     order = np.argsort(score)
@@ -421,11 +423,11 @@ def interval(fit: ModelFit, code: int, system: int, p: Array) -> tuple[Array, Ar
         hat = np.einsum("ki,ij,kj->k", steep, _units(fit, at[0][:1], at[1][:1])[0], steep) if p.size else p
         if exact(fit):
             hat = np.zeros_like(p)
-        times, df = np.ones_like(p), np.full(p.shape, float(found.df[code, system]))
+        df = np.full(p.shape, float(found.df[code, system]))
         far = _distance(found.reach, code, system, p)
         variance = (1.0 + hat) * (1.0 + found.rise * far)
         df[far > 0] = np.minimum(df[far > 0], max(found.ends, 1) if found.rise > 0 else np.inf)
-        times[far > 0] = found.far_times
+        times = 1.0 + (found.far_times - 1.0) * np.minimum(far / AT_ONCE, 1.0)
         if not fit.points[code, system]:
             variance = variance * found.cell
             df, times = np.minimum(df, found.cell_df), np.maximum(times, found.cell_times)

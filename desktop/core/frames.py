@@ -191,6 +191,7 @@ TABLES: dict[str, tuple[Field, ...]] = {
         note | text | | remark
         source | text | | where the measurement comes from
         reason | text | | why it takes no part; empty where it does
+        size | float64 | | problem size N; NaN where there is none
     """),
     "trials": _fields("""
         trial | text | | what the trial is called: its line or number

@@ -32,12 +32,15 @@ from desktop.core.accounts import Account
 from desktop.core.contrast import Cell, Contrast, Phased, table
 from desktop.core.labels import ACCOUNTS, DEGREES
 from desktop.core.phase_stats import PhaseRow
+from desktop.core.root_causes import STRENGTH, Explanation
 from desktop.core.ticks import time_unit
 from desktop.core.units import capital, percent, seconds, tenth
 from desktop.core.units import format_number as _number
+from desktop.data.chart import Content
 from desktop.data.consistency import doubt
 from desktop.data.events import Activity
 from desktop.data.material import FIGURES, Material, Subject, gather
+from desktop.data.root_causes import explain
 from desktop.data.statistics import RangeStats, RegionRow, Statistics
 from desktop.data.store import TraceStore
 from desktop.data.utilization import Rules, Utilization
@@ -53,6 +56,8 @@ _REPAIRS = {
     "linear": "a shift and a rate for each process, as their clocks drift",
     "impossible": "neither shifts nor rates of the clocks mend that",
 }
+#: How strong the evidence of a cause is.
+_STRENGTHS = "Evidence: " + "; ".join(f"{word}: {meaning}" for word, meaning in STRENGTH.items()) + "."
 #: Slides that tell a story, the title among them; rows of its tables and lines of its texts.
 STORY = 8
 _STORY_ROWS, _STORY_REGIONS, _STORY_CHANGES = 16, 8, 8
@@ -64,6 +69,7 @@ _LONGEST, _LONGEST_CELL = 4000, 400
 
 #: Tables (and what is said with them) that a report may leave out, by their keys.
 TABLES = {
+    "why": "Why time is lost",
     "summary": "Summary",
     "phases": "Phases, every number",
     "formulas": "Formulas",
@@ -122,12 +128,13 @@ class ReportTable:
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure (a key of `FIGURES`) with what it shows in one sentence. `number` counts from 1."""
+    """A figure (a key of `FIGURES`, or the name of a chart) with what it shows in one sentence. `number`
+    counts from 1."""
 
     figure: str
     number: int
     finding: str
-    material: Material
+    material: Material | Content
 
     @property
     def part(self) -> str:
@@ -447,6 +454,7 @@ class _Run:
     material: Material
     use: Utilization
     statistics: list[RangeStats | None] = field(default_factory=list)  # the run, then each phase
+    words: list[Explanation] = field(default_factory=list)  # why time is lost, once
 
     @property
     def _store(self) -> TraceStore:
@@ -483,12 +491,21 @@ class _Run:
         kept = Statistics(self._store)
         if contents.statistics:
             self.statistics.extend(self._ask(kept, progress))
+            self.words.append(self._explain(kept, progress))
         keys = [key for key in contents.figures if key in self.material.figures()]
         pictures = [
             Picture(key, drawn + k, f"{self._finding(key, kept)}{self._doubt(key)}", self.material)
             for k, key in enumerate(keys, 1)
         ]
-        found = [Section("Summary", (Points(tuple(self._summary(kept)), "summary"),))]
+        found = []
+        for told in self.words:
+            first, *others = [cause.sentence for cause in told.causes[: told.named]] or [""]
+            said = tuple(text for text in (first, told.level, *others, told.rest) if text)
+            phases = tuple(phase.sentence for phase in told.phases if len(told.phases) > 1)
+            blocks = [Points(texts, "why") for texts in (said, phases) if texts]
+            if blocks:
+                found.append(Section("Why time is lost", (*blocks, Paragraph(_STRENGTHS, "why"))))
+        found.append(Section("Summary", (Points(tuple(self._summary(kept)), "summary"),)))
         if pictures:
             found.append(Section("Figures", tuple(pictures)))
         found.append(Section("Phases", tuple(self._phases())))
@@ -504,12 +521,15 @@ class _Run:
     def finding(self) -> str:
         """What is to be said of the run in one sentence, and what was lost of it."""
         lost = self._lossy()
+        causes = [cause for told in self.words for cause in told.causes]
+        if causes:
+            return causes[0].short + (f" {lost}" if lost else "")
         return self._finding("curve", Statistics(self._store)) + (f" {lost}" if lost else "")
 
     def story(self, sections: Sequence[Section], name: str) -> list[Slide]:
-        """The run in a few slides, the most telling first but for their order in time: the curve with its
-        phases, these in numbers, what limits them, what changes, who does what, where the time goes, and why
-        so many phases. `name` begins each title."""
+        """The run in a few slides, the most telling first but for their order in time: why time is lost, the
+        curve with its phases, these in numbers, what limits them, what changes, who does what, where the time
+        goes, and why so many phases. `name` begins each title."""
         pictures = {b.figure: b for section in sections for b in section.blocks if isinstance(b, Picture)}
 
         def shown(figure: str) -> list[Slide]:
@@ -521,6 +541,7 @@ class _Run:
         why = self._why(kept) if self.statistics else ()
         where = self._where(kept) if self.statistics else ()
         return [
+            *(Slide(name + title, block) for title, block in self._lost()),
             *shown("curve"),
             *(Slide(name + title, block) for title, block in (phases, *why)),
             *(() if self.statistics else shown("stack")),
@@ -568,6 +589,27 @@ class _Run:
             cells.append((f"{len(left)} more", "–", _number(length / factor), tenth(length / curve.duration),
                           "–", _number(mean), of, tenth(did / work)))  # fmt: skip
         return ReportTable("Phases", heads, tuple(cells))
+
+    def _explain(self, kept: Statistics, progress: Progress) -> Explanation:
+        fit = self.material.fit
+        try:
+            return explain(kept, self.use, fit.breaks.tolist(), fit.names, self.subject.names, progress)
+        except ValueError:  # a phase without a tick of the curve
+            ends = [float(fit.breaks[0]), float(fit.breaks[-1])]
+            return explain(kept, self.use, ends, (), self.subject.names, progress)
+
+    def _lost(self) -> Iterator[tuple[str, ReportTable]]:
+        """Why time is lost: the first cause, and all that are worth a line."""
+        for told in self.words:
+            causes = [cause for cause in told.causes if cause.part >= 0.005][:_STORY_REGIONS]
+            if not causes:
+                return
+            heads = ("Cause", "Where", "Who", "Lost (proc·s)", "of what is lost", "Evidence")
+            rows = [
+                (c.title, c.region, c.names, _number(c.lost_s), percent(c.part), c.strength) for c in causes
+            ]
+            note = f"{told.level} {_STRENGTHS}"
+            yield causes[0].short, ReportTable("Causes of lost time", heads, tuple(rows), 3, note)
 
     def _why(self, kept: Statistics) -> Iterator[tuple[str, ReportTable | Points]]:
         """What limits each phase, and what changes."""
@@ -637,7 +679,7 @@ class _Run:
         run, found = self.statistics[0], []
         for k, (left, right) in enumerate(pairwise(self.statistics[1:]), 1):
             if run is not None and left is not None and right is not None:
-                found += [(abs(c.difference), k, c) for c in kept.changes(run, left, right, 2)]
+                found += [(c.seconds, k, c) for c in kept.changes(run, left, right, 2)]
         most = sorted(found, key=lambda item: -item[0])[:_STORY_CHANGES]
         if not most:
             return None

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 #: What a column can mean.
-ROLES = ("code", "system", "p", "time", "t_prime", "work", "peak", "repeat", "note")
+ROLES = ("code", "system", "p", "time", "t_prime", "size", "work", "peak", "repeat", "note")
 #: Headings (lower case, unit taken off) of each role; the first that a table has wins.
 _HEADINGS: dict[str, tuple[str, ...]] = {
     "code": ("code", "program", "application", "app", "benchmark", "kernel"),
@@ -46,6 +46,7 @@ _HEADINGS: dict[str, tuple[str, ...]] = {
     "time": ("time", "t", "seconds", "runtime", "run_time", "elapsed", "wall", "wall_time", "walltime",
              "time_median", "time_s_median", "time_min"),
     "t_prime": ("t_prime", "t'", "tprime"),
+    "size": ("size", "problem_size", "elements", "unknowns", "grid_points"),
     "work": ("w", "work", "operations", "ops", "flop", "flops"),
     "peak": ("r_peak", "rpeak", "peak", "peak_rate"),
     "repeat": ("repeat", "replicate", "run", "repetition"),
@@ -88,6 +89,7 @@ class Row:
     source: str = ""
     reason: str = ""
     trace: str = ""
+    size: float = math.nan
 
 
 @dataclass(frozen=True)
@@ -482,6 +484,7 @@ def _row(
         value("peak") if "peak" in places else math.nan,
         cell("repeat"),
         cell("note"),
+        size=value("size") if "size" in places else math.nan,
     )
     written = {"p": cell("p"), "time": cell("t_prime" if transformed else "time")}
     return replace(row, reason=_fault(row, written))
@@ -566,10 +569,32 @@ def _listings(files: Sequence[tuple[Path, str]], source: str) -> Table:
                 if match:
                     fields.setdefault(match[1].casefold(), match[2])
             rows.append(_listing(name, fields, path, len(rows) + 1))
+    _name_inconsistent(rows)
     return _checked(
         Table(source, tuple(rows), {"time": "Time in seconds", "p": "Total processes"},
               {"time": "s", "work": "op"}, False, _similar(rows))
     )  # fmt: skip
+
+
+def _name_inconsistent(rows: list[Row]) -> None:
+    """Runs whose rate times time is not the work of the other runs of their code take no part, by name; of
+    two that differ nobody knows which is right, so both lose their work, not their time."""
+    for code in {row.code for row in rows}:
+        here = [k for k, row in enumerate(rows) if row.code == code and not row.reason and row.work > 0]
+        if not here:
+            continue
+        usual = float(np.median([rows[k].work for k in here]))
+        odd = [k for k in here if abs(rows[k].work / usual - 1.0) > 0.01]
+        for k in here if 2 * len(odd) >= len(here) else odd:
+            row = rows[k]
+            told = (
+                f"{row.source}: its Mop/s total times its time are {row.work:.4g} operations, "
+                f"those of the other runs of {code} {usual:.4g}"
+            )
+            if 2 * len(odd) < len(here):
+                rows[k] = replace(row, reason=told)
+            elif odd:
+                rows[k] = replace(row, work=math.nan, note=f"{told}; which is right is not known")
 
 
 def _listing(name: str, fields: Mapping[str, str], path: Path, number: int) -> Row:
@@ -631,11 +656,12 @@ def measurements(table: Table, repeats: Repeats = "points") -> Selection:
     dropped: list[str] = []
     work = _shared(table, rows, "work", "code", codes, dropped)
     peak = _shared(table, rows, "peak", "system", systems, dropped)
+    size = _sizes(rows, dropped)
     points: list[tuple[Row, float]] = [(row, row.time) for row in rows]
     if repeats != "points":
-        cells: dict[tuple[str, str, float], list[Row]] = {}
+        cells: dict[tuple[str, str, float, float], list[Row]] = {}
         for row in rows:
-            cells.setdefault((row.code, row.system, row.p), []).append(row)
+            cells.setdefault((row.code, row.system, row.p, row.size if size else 0.0), []).append(row)
         join = np.median if repeats == "median" else np.min
         points = [(group[0], float(join([row.time for row in group]))) for group in cells.values()]
     where_code, where_system = {n: i for i, n in enumerate(codes)}, {n: i for i, n in enumerate(systems)}
@@ -649,8 +675,18 @@ def measurements(table: Table, repeats: Repeats = "points") -> Selection:
         work,
         peak,
         table.transformed,
+        np.array([row.size for row, _ in points], np.float64) if size else None,
     )
     return Selection(data, tuple(row.line for row, _ in points), excluded, tuple(dropped))
+
+
+def _sizes(rows: Sequence[Row], dropped: list[str]) -> bool:
+    """Whether every row has a problem size above zero."""
+    known = [math.isfinite(row.size) and row.size > 0 for row in rows]
+    if any(known) and not all(known):
+        row = rows[known.index(False)]
+        dropped.append(f"the problem size is not known in line {row.line} and others, so it is used for none")
+    return all(known)
 
 
 def _shared(
@@ -685,6 +721,9 @@ def _shared(
     for name in names:
         known = sorted(values[name])
         # Derived from rounded rates, operation counts agree to some digits only.
+        if known[-1] > 1.02 * known[0] and table.transformed:
+            dropped.append(f"{role} of {name} is {known[0]:g} and {known[-1]:g}, so it is used for none")
+            return None
         if known[-1] > 1.02 * known[0]:
             row = next(r for r in rows if getattr(r, of) == name and getattr(r, role) == known[-1])
             raise TableError(

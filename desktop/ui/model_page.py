@@ -366,6 +366,10 @@ class ModelPage(Page):
         self.tables.show_tab("All pairs")
         self.bench.rank()
 
+    def search_forms(self) -> None:
+        self.tables.show_tab("Normal forms")
+        self.bench.search_forms()
+
     def leave_cells_out(self) -> None:
         self.plots.show_tab("Cells")
         self.plots.leave_out.click()

@@ -28,7 +28,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QSlider, QWidget
 
-from desktop.core.units import digits, format_number, instant, quantity
+from desktop.core.units import digits, format_number, instant, percent, quantity
 from desktop.printing import printable
 from desktop.ui import figures
 from desktop.ui.drawing import FAMILY, MM_PER_POINT, QtSheet
@@ -223,9 +223,23 @@ class Presentation(QWidget):
         name = shown.project.views[self.view].name if 0 <= self.view < len(shown.project.views) else ""
         half = QRectF(box.left(), 0.12 * box.height(), box.width() - right, 0.44 * box.height())
         self._line(painter, half, name or shown.document.title, bold=True)
-        self._line(painter, half.translated(0, half.height()), error)
+        why = "" if self.figure in ("epsilon", "residual") else self._why_text()
+        self._line(painter, half.translated(0, half.height()), why or error)
         foot = QRectF(margin, (1 - _FOOT) * high, box.width(), _FOOT * high)
         self._line(painter, foot, self._phase_text())
+
+    def _why_text(self) -> str:
+        """Why time is lost in the chosen phase, else in the run; nothing where that is not known."""
+        shown = self._bench.snapshot
+        told, phase = shown.explained.words, shown.project.view.phase
+        if told is None or shown.explained.fit is not shown.fit:
+            return ""
+        of = told.phases[phase] if phase is not None and phase < len(told.phases) else told
+        if not of.causes:
+            return ""
+        first = of.causes[0]
+        where = f" in {first.region}" if first.region else ""
+        return f"{first.title}{where}: {percent(first.part)} of what is lost"
 
     def _line(self, painter: QPainter, box: QRectF, text: str, *, bold: bool = False) -> None:
         font = self._font(bold=bold)

@@ -424,6 +424,14 @@ class TracePage(Page):
         panel.keepAsked.connect(self.desk.keep_view)
         panel.rangeAsked.connect(self.desk.go_to)
         panel.noteAsked.connect(self.annotate)
+        self.panel("phases").why.placeAsked.connect(self.show_place)
+
+    def show_place(self, phase: int, start_s: float, end_s: float, location: int) -> None:
+        """Show a range, a phase and a location of which something is said; -1: none."""
+        self.workbench.select_phase(phase if phase >= 0 else None)
+        self.desk.go_to(start_s, end_s)
+        if location >= 0:
+            self.timeline.view.bring_row(location)
 
     @guarded(otherwise=bool)
     def event(self, event: QEvent) -> bool:

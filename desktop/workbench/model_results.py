@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from desktop.core.factor_answers import CellCheck, FactorChoice, Ranking
     from desktop.core.factor_intervals import FTest, PInterval
     from desktop.core.factor_model import ModelFit
+    from desktop.core.normal_form import NormalForms
     from desktop.data.tables import Selection, Table
 
 Array = NDArray[np.float64]
@@ -266,6 +267,38 @@ def prediction_sheet(fit: ModelFit, p: float) -> ResultSheet:
     }
     units = dict.fromkeys(("predicted", "low", "high", "measured"), unit)
     return _sheet("predictions", columns, np.flatnonzero(value.ravel() < 0).tolist(), units)
+
+
+def forms_sheet(fit: ModelFit, forms: NormalForms, p: float) -> ResultSheet:
+    """The normal form of every cell, and what it says at p, beside the fit's errors where a point is left
+    out. Keys are code * systems + system."""
+    data, at = fit.data, np.array([p])
+    systems = len(data.systems)
+    found = [forms.interval(form, at) for form in forms.forms]
+    with np.errstate(all="ignore"):
+        loose = fit.residual / (1.0 - fit.leverage)
+        loose = loose if fit.response.kind == "log" else np.log(fit.response.y / (fit.response.y - loose))
+    cell = data.code * systems + data.system
+
+    def error(key: int) -> float:
+        mine = loose[(cell == key) & np.isfinite(loose)]
+        return 100.0 * float(np.sqrt(np.mean(mine**2))) if mine.size else np.nan
+
+    keys = np.array([form.code * systems + form.system for form in forms.forms], np.int64)
+    columns = {
+        "code": [data.codes[form.code] for form in forms.forms],
+        "system": [data.systems[form.system] for form in forms.forms],
+        "form": [form.text for form in forms.forms],
+        "form_error": np.array([100.0 * form.error for form in forms.forms]),
+        "fit_error": np.array([error(key) for key in keys.tolist()]),
+        "p": np.full(len(keys), float(p)),
+        "predicted": np.array([float(value[0]) for value, _, _ in found]),
+        "low": np.array([float(low[0]) for _, low, _ in found]),
+        "high": np.array([float(high[0]) for _, _, high in found]),
+    }
+    unit = "t'/p" if data.transformed else "s"
+    units = dict.fromkeys(("predicted", "low", "high"), unit) | {"form_error": "%", "fit_error": "%"}
+    return _sheet("forms", columns, (), units, keys)
 
 
 def time_unit(fit: ModelFit) -> str:

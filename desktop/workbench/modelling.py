@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from desktop.core.factor_answers import CellCheck, FactorChoice, Ranking
     from desktop.core.factor_intervals import FTest
     from desktop.core.factor_model import ModelFit
+    from desktop.core.normal_form import NormalForms
     from desktop.data.tables import Repeats, Row, Selection, Table
     from desktop.data.trace_rows import Quantity
     from desktop.workbench.model_results import ResultSheet
@@ -74,6 +75,7 @@ class ModelSnapshot:
     test: FTest | None = None
     ranking: Ranking | None = None
     checks: tuple[CellCheck, ...] = ()
+    forms: NormalForms | None = None
     sheet: ResultSheet | None = None
     source: Path | str | None = None
     unassigned: Unassigned | None = None
@@ -201,7 +203,7 @@ class ModelBench(EditBench[ModelSnapshot, ModelProject]):
         self._restart(ModelProject(table, settings or self._settings_for(table)))
         self._show(
             project=self.asked, view=ModelView(p=largest), source=source, unassigned=None,
-            problem="", task=None, previous=None, ranking=None, checks=(), fit=None, choice=None,
+            problem="", task=None, previous=None, ranking=None, checks=(), forms=None, fit=None, choice=None,
             individual=None, selection=None, test=None, sheet=None,
         )  # fmt: skip
         self._fit()
@@ -379,6 +381,21 @@ class ModelBench(EditBench[ModelSnapshot, ModelProject]):
             "Leaving cells out", work, lambda checks: self._show(checks=checks, task=None), of_fit=True
         )
 
+    def search_forms(self) -> None:
+        """A normal form for every cell."""
+        selection = self.snapshot.selection
+        if selection is None:
+            return
+
+        def work(job: Job) -> NormalForms:
+            from desktop.core.normal_form import search_forms
+
+            return search_forms(selection.data, job)
+
+        self._beside(
+            "Searching normal forms", work, lambda forms: self._show(forms=forms, task=None), of_fit=True
+        )
+
     def cancel(self) -> None:
         """Give up what runs beside the window; a fit is short and goes on."""
         self._more.cancel()
@@ -406,6 +423,8 @@ class ModelBench(EditBench[ModelSnapshot, ModelProject]):
     def turn(self, project: ModelProject) -> None:
         before = self.snapshot.project
         changes: dict[str, Any] = {"project": project, "ranking": None, "checks": (), "problem": ""}
+        if project.table is not before.table or project.settings.repeats != before.settings.repeats:
+            changes["forms"] = None
         if project.table is not before.table:
             changes["previous"] = self.snapshot.fit if _same_but_rows(project.table, before.table) else None
         same = replace(

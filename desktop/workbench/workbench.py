@@ -678,7 +678,7 @@ class Workbench(EditBench[Snapshot, Project]):
         been shown."""
         known, rules = self._causality, request.run.utilization.rules
         given_up = known is not None and known[1] is None
-        if "accounts" not in request.parts or request.causality is not None or given_up:
+        if not request.parts & {"accounts", "words"} or request.causality is not None or given_up:
             return
         if self._tracing_waits.busy and self._rules_of_waits == rules:
             return
@@ -733,10 +733,15 @@ class Workbench(EditBench[Snapshot, Project]):
             return None
         explained = snapshot.explained
         known = explained.iterations if explained.run is snapshot.run else None
+        waits = bool(parts & {"accounts", "words"})
+        called = dict(snapshot.project.names)
+        before = self._asked_statistics
+        same = before is not None and before.called == called and explained.fit is snapshot.fit
         request = StatisticsRequest(
             self._store, snapshot.run, snapshot.fit, view.selection, view.phase, self.scope, parts,
-            self._known_causality(snapshot.run) if "accounts" in parts else None,
-            self._known_causes(snapshot.run) if "accounts" in parts else None, known, explained,
+            self._known_causality(snapshot.run) if waits else None,
+            self._known_causes(snapshot.run) if waits else None, called,
+            explained.words if same and explained.run is snapshot.run else None, known, explained,
         )  # fmt: skip
         return None if request.same(self._asked_statistics) else request
 
@@ -756,7 +761,7 @@ class Workbench(EditBench[Snapshot, Project]):
             return request.answer(kept[1], job, lambda early: self._counting.tell(job, show, early))
 
         def show(found: Explained) -> None:
-            if found.causality is None and "accounts" in request.parts:
+            if found.causality is None and request.parts & {"accounts", "words"}:
                 given_up = self._causality is not None and self._causality[1] is None
                 found = replace(found, waits=self._why_no_waits if given_up else WAITS_ON_THE_WAY)
             self._show(explained=found)

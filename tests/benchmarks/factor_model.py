@@ -1,8 +1,10 @@
 """The joint fit of the factor model beside general least squares, and single cells beside Extra-P.
 
     python -m tests.benchmarks.factor_model [--table RUNS.csv [--systems PEAKS.csv]] [--extrap PYTHON]
+        [--tables N] [--only SECTION]
 
 Prints Markdown. `--table`: measurements of your own, beside the bundled class A (constructed values).
+`--tables`: how many are simulated for every kind of noise, to count how often intervals hold.
 `--extrap`: an interpreter of an environment that has Extra-P (``pip install extrap``); without it that table
 is left out, and this is said. Times are the least of several runs.
 """
@@ -23,10 +25,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from desktop.core.characteristic import characteristic
-from desktop.core.factor_answers import rank_pairs
-from desktop.core.factor_model import Measurements, ModelFit, fit_individual, fit_joint, respond
+from desktop.core.factor_answers import choose, rank_pairs
+from desktop.core.factor_intervals import interval
+from desktop.core.factor_model import Kind, Measurements, fit_joint, respond
+from desktop.core.normal_form import search_forms
 from desktop.data.tables import measurements, read_table, with_values
 from desktop.resources import example_table
+from tests.benchmarks.factor_coverage import NOISES, Truth, left_out, of_code, simulate
 from tests.benchmarks.phases import least, span
 
 Floats = NDArray[np.float64]
@@ -93,13 +98,30 @@ class Raw:
             slopes[rows[free], at[free]] = (g * w / (r * r))[free]
         return slopes
 
+    def sparse(self, theta: Floats) -> Any:
+        """The Jacobian by its entries: four a row."""
+        from scipy.sparse import csr_array
 
-def scipy_fit(raw: Raw, start: Floats, method: str, exact: bool) -> float:
+        work, speed = self.parts(theta)
+        w, r, two = work[self.code], speed[self.system], np.arange(2)
+        entries = np.concatenate([-self.columns / r, self.columns * w / r**2], axis=1)
+        at = np.concatenate(
+            [2 * self.code[:, None] + two, 2 * (self.codes + self.system[:, None] - 1) + two], axis=1
+        )
+        kept = np.ones_like(at, bool)
+        kept[self.system == 0, 2:] = False
+        rows = np.broadcast_to(np.arange(self.y.size)[:, None], at.shape)
+        return csr_array((entries[kept], (rows[kept], at[kept])), shape=(self.y.size, self.size))
+
+
+def scipy_fit(raw: Raw, start: Floats, method: str, exact: bool, sparse: bool = False) -> float:
     from scipy.optimize import least_squares
 
-    slopes = raw.jacobian if exact else "2-point"
+    slopes: Any = raw.sparse if sparse else raw.jacobian if exact else "2-point"
     most = 200 if exact else 40 * raw.size
-    found = least_squares(raw.residual, start, slopes, method=method, max_nfev=most, ftol=1e-12, xtol=1e-12)
+    # Sparse with the tolerances as they come: with narrower ones it goes on without end.
+    narrow = {} if sparse else {"ftol": 1e-12, "xtol": 1e-12}
+    found = least_squares(raw.residual, start, slopes, method=method, max_nfev=most, **narrow)
     return float(2 * found.cost)
 
 
@@ -142,6 +164,7 @@ def race(name: str, data: Measurements, patience: float = 60.0) -> None:
         ("scipy least_squares, trf, numerical Jacobian", lambda x: scipy_fit(raw, x, "trf", False)),
         ("scipy least_squares, lm, numerical Jacobian", lambda x: scipy_fit(raw, x, "lm", False)),
         ("scipy least_squares, trf, exact Jacobian", lambda x: scipy_fit(raw, x, "trf", True)),
+        ("scipy least_squares, trf, exact sparse Jacobian", lambda x: scipy_fit(raw, x, "trf", True, True)),
         ("lmfit minimize (leastsq)", lambda x: lmfit_fit(raw, x)),
     ]
     for title, fit in peers:
@@ -184,67 +207,91 @@ def ask_extrap(python: str, jobs: list[dict[str, Any]]) -> list[Floats]:
     return [np.array(answer["value"]) for answer in json.loads(done.stdout)]
 
 
-def beside_extrap(name: str, data: Measurements, python: str) -> None:
-    """Relative errors over the cells that Extra-P takes (5 different p), with the largest p left out."""
-    y = respond(data).y
-    cells = cells_of(data, 6)
-    last = [mine[data.p[mine] == data.p[mine].max()] for mine in cells]
-    rest = [mine[data.p[mine] < data.p[mine].max()] for mine in cells]
-    keep = np.ones(len(data), bool)
-    for held in last:
-        keep[held] = False
-    part = data.only(keep)
-    within: dict[str, list[float]] = {}
-    beyond: dict[str, list[float]] = {}
+def beside_extrap(name: str, data: Measurements, python: str | None) -> None:
+    """Relative errors and coverage over the cells that Extra-P takes (5 different p), with the largest p of
+    all of them left out."""
+    whole = of_code(data)
+    y, p = whole.time, whole.p
+    cells = cells_of(whole, 6)
+    last = [mine[p[mine] == p[mine].max()] for mine in cells]
+    rest = [mine[p[mine] < p[mine].max()] for mine in cells]
+    keep = np.ones(len(whole), bool)
+    keep[np.concatenate(last)] = False
+    part = whole.only(keep)
+    rows: dict[str, list[tuple[float, float, bool | None]]] = {}
 
-    def note(method: str, k: int, inside: Floats, outside: Floats) -> None:
-        within.setdefault(method, []).append(float(np.abs(inside / y[rest[k]] - 1).mean()))
-        beyond.setdefault(method, []).append(float(np.abs(outside / y[last[k]] - 1).mean()))
+    def note(method: str, k: int, inside: Floats, outside: Floats, held: bool | None) -> None:
+        within = float(np.abs(inside / y[rest[k]] - 1).mean())
+        rows.setdefault(method, []).append((within, float(np.abs(outside / y[last[k]] - 1).mean()), held))
 
-    # t' of the part is scaled by the whole table's medians, so that the same numbers are compared.
-    part = Measurements(
-        part.codes, part.systems, part.code, part.system, part.p, y[keep], transformed=True
-    )  # fmt: skip
-    ranked = rank_pairs(part, "individual").fits
-    best = next(fit for fit in ranked if len(fit.functions) == 2)
-    fits: dict[str, ModelFit] = {
-        f"every cell by itself, {' + '.join(PAIR)}": fit_individual(part, PAIR),
-        f"every cell by itself, best pair ({' + '.join(best.functions)})": best,
-        f"all cells together, {' + '.join(PAIR)}": fit_joint(part, PAIR),
-    }
-    together = next(fit for fit in rank_pairs(part, "joint").fits if len(fit.functions) == 2)
-    fits[f"all cells together, best pair ({' + '.join(together.functions)})"] = together
-    for method, fit in fits.items():
+    kinds: dict[Kind, str] = {"individual": "every cell by itself", "joint": "all cells together"}
+    for kind, words in kinds.items():
+        fit = choose(part, kind).fit
+        named = f"{words}, {' + '.join(fit.functions)}, {fit.response.kind}"
         for k, mine in enumerate(cells):
-            c, s = int(data.code[mine[0]]), int(data.system[mine[0]])
-            note(method, k, fit.predict(c, s, data.p[rest[k]])[0], fit.predict(c, s, data.p[last[k]])[0])
-    for falling in (True, False):
+            c, s = int(whole.code[mine[0]]), int(whole.system[mine[0]])
+            scale = (lambda at: p[at]) if fit.response.kind == "t" else (lambda at: 1.0)
+            value, low, high = interval(fit, c, s, p[last[k]])
+            held = bool(((low <= y[last[k]] / scale(last[k])) & (y[last[k]] / scale(last[k]) <= high)).all())
+            note(named, k, fit.predict(c, s, p[rest[k]])[0] * scale(rest[k]), value * scale(last[k]), held)
+    forms = search_forms(part)
+    by_cell = {(form.code, form.system): form for form in forms.forms}
+    for k, mine in enumerate(cells):
+        form = by_cell[int(whole.code[mine[0]]), int(whole.system[mine[0]])]
+        value, low, high = (part * p[last[k]] for part in forms.interval(form, p[last[k]]))
+        held = bool(((low <= y[last[k]]) & (y[last[k]] <= high)).all())
+        note("normal forms", k, form.value(p[rest[k]]) * p[rest[k]], value, held)
+    for falling in (True, False) if python else ():
         # The time falls with p, t' = t p grows: both are asked of Extra-P, as its users would.
-        scale = data.p if falling else np.ones(len(data))
+        scale_of = p if falling else np.ones(len(whole))
         jobs = [
             {
                 "falling": falling,
-                "p": data.p[rest[k]].tolist(),
-                "value": (y / scale)[rest[k]].tolist(),
-                "at": data.p[mine].tolist(),
+                "p": p[rest[k]].tolist(),
+                "value": (y / scale_of)[rest[k]].tolist(),
+                "at": p[mine].tolist(),
             }
             for k, mine in enumerate(cells)
         ]
+        assert python is not None
         for k, (mine, values) in enumerate(zip(cells, ask_extrap(python, jobs), strict=True)):
-            whole = values * scale[mine]
-            held = np.isin(mine, last[k])
+            said = values * scale_of[mine]
+            held_out = np.isin(mine, last[k])
             note(f"Extra-P, {'time, negative exponents' if falling else 't p, default'}", k,
-                 whole[~held], whole[held])  # fmt: skip
-    table = np.array([beyond[method] for method in beyond])
-    wins = np.bincount(np.argmin(table, 0), minlength=len(table))
-    print(f"\n### {name}: {len(cells)} cells with 6 or more p\n")
-    print("| model | mean error within | at the largest p, left out: mean | median | best of cells |")
+                 said[~held_out], said[held_out], None)  # fmt: skip
+    print(f"\n### {name}: {len(cells)} cells with 6 or more p, the largest of each left out\n")
+    print("| model | mean error within | left out: mean error | median | in its 95 % interval |")
     print("|---|---|---|---|---|")
-    for row, method in enumerate(beyond):
+    for method, found in rows.items():
+        within, beyond, held = zip(*found, strict=True)
+        covered = "none is stated" if held[0] is None else f"{sum(map(bool, held))} of {len(held)}"
         print(
-            f"| {method} | {np.mean(within[method]):.1%} | {np.mean(beyond[method]):.1%} "
-            f"| {np.median(beyond[method]):.1%} | {wins[row]} |"
+            f"| {method} | {np.mean(within):.1%} | {np.mean(beyond):.1%} | {np.median(beyond):.1%} "
+            f"| {covered} |",
+            flush=True,
         )
+
+
+def coverage(tables: dict[str, Measurements], count: int) -> None:
+    """How often intervals and verdicts hold, as they were stated before and are now."""
+    print(f"\n### Simulated, {count} tables of 4 x 4 cells each: before / now (stated 95 %, accused 5 %)\n")
+    titles: list[str] = []
+    for kind in NOISES:
+        before, now = (simulate(kind, count, new) for new in (False, True))
+        if not titles:
+            titles = [name for name in now.held if "nothing" not in name]
+            print(f"| noise | {' | '.join(titles)} |\n|{'---|' * (len(titles) + 1)}")
+        cells = [f"{before.share(name):.1%} / {now.share(name):.1%}" for name in titles]
+        print(f"| {kind} | {' | '.join(cells)} |", flush=True)
+    print("\n### Left out of tables: before / now (stated 95 %)\n\n| | " + " | ".join(tables) + " |")
+    print(f"|{'---|' * (len(tables) + 1)}")
+    found = [[left_out(data, new) for new in (False, True)] for data in tables.values()]
+    for name in found[0][0].held:
+        if "nothing" not in name:
+            told = [
+                " / ".join(f"{one.held[name][0]} of {one.held[name][1]}" for one in both) for both in found
+            ]
+            print(f"| {name} | {' | '.join(told)} |")
 
 
 def main() -> None:
@@ -252,6 +299,8 @@ def main() -> None:
     parser.add_argument("--table", type=Path, help="measurements of your own")
     parser.add_argument("--systems", type=Path, help="their peak rates")
     parser.add_argument("--extrap", metavar="PYTHON", help="an interpreter that has Extra-P")
+    parser.add_argument("--tables", type=int, default=200, help="simulated for every kind of noise")
+    parser.add_argument("--only", choices=("", "speed", "coverage", "extrap"), default="")
     options = parser.parse_args()
     tables = {"class A (constructed)": measurements(read_table(example_table())).data}
     if options.table:
@@ -264,17 +313,27 @@ def main() -> None:
         f"## Factor model\n\nPython {platform.python_version()}, numpy {np.__version__}, "
         f"{os.cpu_count()} cores"
     )
-    for name, data in (tables | large).items():
-        race(name, data)
-    print("\n### All 28 choices of one or two functions\n")
-    print("| data | fit | choices | time |\n|---|---|---|---|")
-    for name, data in (tables | large).items():
-        pairs(name, data)
-    if options.extrap:
-        for name, data in tables.items():
+    if options.only in ("", "speed"):
+        for name, data in (tables | large).items():
+            race(name, data)
+        print("\n### All 28 choices of one or two functions\n")
+        print("| data | fit | choices | time |\n|---|---|---|---|")
+        for name, data in (tables | large).items():
+            pairs(name, data)
+    if options.only in ("", "coverage"):
+        coverage(tables, options.tables)
+    if options.only in ("", "extrap"):
+        made = {f"synthetic, {kind}": _synthetic(kind) for kind in list(NOISES)[2:5]}
+        for name, data in (tables | made).items():
             beside_extrap(name, data, options.extrap)
-    else:
-        print("\nExtra-P was not asked: name an interpreter that has it with --extrap.")
+        if not options.extrap:
+            print("\nExtra-P was not asked: name an interpreter that has it with --extrap.")
+
+
+def _synthetic(kind: str) -> Measurements:
+    rng = np.random.default_rng(17)
+    truth = Truth.drawn(rng, kind)
+    return truth.measured(NOISES[kind](rng, truth.y, truth.p))
 
 
 if __name__ == "__main__":

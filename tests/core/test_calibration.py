@@ -37,7 +37,7 @@ SHORT = {
     "replicates from three runs are enough": 1000,
     "prediction of a mean, r = 3, drift": 120,
     "'helps' for no effect": 120,
-    "+10 % beside x5, logarithm": 40,
+    "+10 % beside x5, in its interval, logarithm": 40,
     "share in its interval, 8 runs x 2": 120,
     "scaling exponent in its interval": 500,
 }

@@ -17,6 +17,7 @@ from desktop.core.factor_answers import (
 )
 from desktop.core.factor_intervals import _leave_out, f_test, interval, suspects, widths
 from desktop.core.factor_model import Measurements, fit_individual, fit_joint
+from desktop.core.normal_form import search_forms
 from tests.benchmarks.factor_coverage import LACKING, NOISES, Truth, left_out, simulate
 
 DATA = Path(__file__).parent.parent / "data" / "npb"
@@ -228,3 +229,53 @@ def test_shares_stay_shares_where_a_part_is_below_zero():
     assert (fit.delta[1] < 0).all()
     found = shares(fit, 0, 0, p[:6])
     assert (found >= 0).all() and (found <= 1).all() and found.sum(0) == pytest.approx(np.ones(6))
+
+
+# --- the problem size ---
+
+
+def test_weak_scaling_is_followed_with_the_problem_size():
+    """T = 0.002 N/p + 0.05 log p: strong scaling of two sizes, and weak scaling on a second system, whose
+    curve keeps N/p."""
+    rng = np.random.default_rng(5)
+    p = np.concatenate([np.tile(2.0 ** np.arange(7), 2), 2.0 ** np.arange(7)])
+    size = np.concatenate([np.full(7, 1e4), np.full(7, 4e4), 1e3 * p[:7]])
+    system = np.concatenate([np.zeros(14, int), np.ones(7, int)])
+    time = (2e-3 * size / p + 0.05 * np.log(p)) * (1 + system) * np.exp(0.01 * rng.normal(size=p.size))
+    data = Measurements(("a",), ("x", "y"), np.zeros(21, int), system, p, time, size=size)
+    fit = choose(data, "individual", ("N/p", "log(p)"), "log").fit
+    assert fit.delta[:, 0, 0] * 1 == pytest.approx(fit.delta[:, 0, 1] / 2, rel=0.05)
+    at = np.array([128.0, 256.0])
+    assert fit.seconds(0, 1, at) == pytest.approx(2 * (2e-3 * 1e3 + 0.05 * np.log(at)), rel=0.03)
+    assert fit.seconds(0, 0, at) == pytest.approx(2e-3 * 4e4 / at + 0.05 * np.log(at), rel=0.05)
+    assert "N/p" in choose(data, "individual").fit.functions
+    with pytest.raises(ValueError, match="needs the problem size N"):
+        fit_individual(Measurements(("a",), ("x", "y"), data.code, system, p, time), ("N/p", "1"))
+
+
+# --- normal forms ---
+
+
+def test_the_form_that_made_the_times_is_found():
+    p = 2.0 ** np.arange(8)
+    laws = [lambda p: 3 + 200 / p, lambda p: 50 * p**-0.5, lambda p: 0.4 * np.log2(p) + 90 / p]
+    code = np.repeat(np.arange(3), 8)
+    time = np.concatenate([law(p) for law in laws]) * np.exp(1e-4 * np.random.default_rng(1).normal(size=24))
+    data = Measurements(("a", "b", "c"), ("x",), code, np.zeros(24, int), np.tile(p, 3), time)
+    found = search_forms(data)
+    for form, law in zip(found.forms, laws, strict=True):
+        assert form.value(np.array([512.0, 1000.0])) == pytest.approx(
+            law(np.array([512.0, 1000.0])), rel=0.02
+        )
+    assert "p^(-1)" in found.forms[0].text and len(found.forms[0].terms) == 1
+    _, low, high = found.interval(found.forms[0], np.array([100.0, 1000.0]))
+    assert high[0] / low[0] < high[1] / low[1]
+
+
+def test_forms_that_fall_below_zero_are_no_times(class_a):
+    found = search_forms(class_a)
+    assert len(found.forms) == 15, "one cell has three p"
+    for form in found.forms:
+        assert (form.value(np.geomspace(form.least, 10 * form.largest, 24)) > 0).all()
+    with pytest.raises(ValueError, match="4 or more different p"):
+        search_forms(class_a.only(class_a.p <= 4))

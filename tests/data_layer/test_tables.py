@@ -6,12 +6,14 @@ import json
 import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 from openpyxl import Workbook
 
 from desktop import cli
+from desktop.core.factor_model import fit_individual
 from desktop.data.tables import measurements, read_table, recognise, with_values
 from desktop.errors import TableError
 
@@ -284,6 +286,47 @@ def test_any_bytes_end_in_a_table_or_one_sentence(tmp_path_factory, data):
         assert all(row.reason or (row.time > 0 and math.isfinite(row.time)) for row in table.rows)
 
 
+def listing(time: float, rate: float, processes: int) -> str:
+    return (
+        f" LU Benchmark Completed.\n Class           =   A\n Time in seconds =  {time}\n"
+        f" Total processes =  {processes}\n Mop/s total     =  {rate}\n Verification    =  SUCCESSFUL\n"
+    )
+
+
+def test_a_folder_with_one_inconsistent_listing_is_read_and_the_run_is_named(tmp_path):
+    folder = tmp_path / "here"
+    folder.mkdir()
+    for k, (time, processes) in enumerate(((100.0, 1), (52.0, 2), (27.0, 4), (15.0, 8))):
+        rate = 119280.0 / time * (1.3 if processes == 4 else 1.0)
+        (folder / f"run{k}.out").write_text(listing(time, rate, processes))
+    table = read_table(folder)
+    chosen = measurements(table)
+    assert len(chosen.data) == 3 and chosen.data.work == pytest.approx([1.1928e11])
+    (odd,) = chosen.excluded
+    assert odd.p == 4 and odd.reason.startswith("run2.out: its Mop/s total times its time are 1.551e+11")
+    # Of two that differ nobody knows which is right: their times stay.
+    for k in (0, 1):
+        (folder / f"run{k}.out").unlink()
+    both = measurements(read_table(folder))
+    assert len(both.data) == 2 and both.data.work is None
+    assert "not known" in read_table(folder).rows[0].note
+
+
+def test_a_problem_size_is_read_and_asked_for_in_every_row(tmp_path):
+    text = "code,system,p,time,problem size\na,x,1,8,1000\na,x,2,5,2000\na,x,4,3,4000\n"
+    chosen = measurements(read_table(text))
+    assert chosen.data.size == pytest.approx([1000, 2000, 4000])
+    gap = measurements(read_table(text.replace("5,2000", "5,")))
+    assert gap.data.size is None and "not known in line 3" in gap.dropped[0]
+
+
+def test_a_table_of_t_prime_tells_seconds_where_work_and_peak_are_known():
+    text = "code,system,p,t',w,r_peak\n" + "".join(f"a,x,{p},{2 + p},1e9,1e8\n" for p in (1, 2, 4, 8))
+    fit = fit_individual(measurements(read_table(text)).data, ("1/p", "1"))
+    assert fit.in_seconds and fit.data.transformed
+    assert fit.seconds(0, 0, np.array([4.0])) == pytest.approx(6 * 1e9 / (4 * 1e8))
+
+
 # --- the command ---
 
 
@@ -323,6 +366,9 @@ def test_command_as_text_and_csv(capsys):
     assert code == 0 and "individual model" in out and "p^0.7" in out
     code, out, _ = run(capsys, SURROGATE, "--csv")
     assert out.splitlines()[0] == "kind,function,system,code,value,se"
+    code, out, _ = run(capsys, SURROGATE, "--normal-forms")
+    assert code == 0 and "by AICc; next: 1/p + 1, log: +" in out
+    assert "BT on IBM SP2: " in out and "p^(-" in out
     code, out, _ = run(capsys, SURROGATE, "--all-pairs", "--csv")
     assert out.splitlines()[1].startswith("1/p 1/sqrt(p),116,14,130.27")
 

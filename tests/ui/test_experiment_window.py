@@ -373,7 +373,7 @@ def test_terms_are_clicked_off_and_on(qtbot: QtBot, window: ExperimentPage) -> N
     settle(qtbot, window)
     assert len(window.bench.snapshot.effects.effects) == 14 and page.effects.frames.rowCount() == 15
     assert window.actions_by_id["undo"].text() == "Undo drop a term"
-    assert "without F1" in page.notes.text()
+    assert "without F4" in page.notes.text()  # the largest stands first
     window.actions_by_id["undo"].trigger()
     settle(qtbot, window)
     assert len(window.bench.snapshot.effects.effects) == 15
@@ -516,7 +516,7 @@ def test_cube_and_prediction_are_means_and_sums(qtbot: QtBot, window: Experiment
     assert f"{rows[0][column]}" in page.predicted.text(), "all terms predict the unperturbed run exactly"
     page.setting["f4"].setCurrentIndex(2)
     page.setting["f4"].activated.emit(2)
-    value = found.predict([-1, -1, -1, 1, -1, -1])[0]
+    value = found.predict([-1, -1, -1, 1, -1, -1]).value
     assert f"{value:.2f}" in page.predicted.text()
 
 
@@ -748,7 +748,7 @@ def test_tables_are_copied_with_headings(qtbot: QtBot, window: ExperimentPage) -
     table = window.read_page.effects
     table.copy(comma_separated, everything=True)
     parsed = list(csv.reader(QGuiApplication.clipboard().text().splitlines()))
-    assert {len(row) for row in parsed} == {9}, "aliases hold commas, which are quoted"
+    assert {len(row) for row in parsed} == {13}, "aliases hold commas, which are quoted"
     table.copy(markdown, everything=True)
     assert QGuiApplication.clipboard().text().startswith("| In | Term |")
     table.copy(latex, everything=True)

@@ -578,3 +578,49 @@ def test_the_summary_tells_both_r2_apart_and_the_test_in_words(class_a: ModelBen
         assert part in text, part
     untested = results.summary(fit, None, None, 0)
     assert any("cannot be tested" in line for line in untested)
+
+
+def test_what_is_best_is_chosen_and_what_comes_next_is_said(bench: ModelBench) -> None:
+    bench.open(example_table())
+    shown = bench.snapshot
+    assert shown.choice is not None and shown.choice.fit is shown.fit and fit_of(bench).response.kind == "log"
+    told = " ".join(results.summary(fit_of(bench), shown.individual, shown.test, 0, shown.choice))
+    assert "by AICc: 1/p + 1/sqrt(p), fitted to log t'. Next: 1/p + 1, log t': 6.4" in told
+    assert "works and speeds are" in told and "cells never measured" in told
+    bench.set_response("t'")
+    assert bench.snapshot.choice is not None and fit_of(bench).sse == pytest.approx(130.2755, abs=1e-4)
+    bench.set_functions(DEFAULT_FUNCTIONS)
+    assert bench.snapshot.choice is None, "nothing was left to choose"
+    bench.undo()
+    bench.undo()
+    assert fit_of(bench).response.kind == "log"
+
+
+def test_normal_forms_stand_beside_the_fit(class_a: ModelBench) -> None:
+    class_a.search_forms()
+    shown = class_a.snapshot
+    assert shown.forms is not None and shown.fit is not None
+    frame = results.forms_sheet(shown.fit, shown.forms, 512.0).frame
+    assert frame is not None and len(frame) == 15 and frame.attrs["units"]["predicted"] == "t'/p"
+    assert (frame["low"] < frame["predicted"]).all() and (frame["predicted"] < frame["high"]).all()
+    assert np.nanmedian(frame["form_error"]) < np.nanmedian(frame["fit_error"])
+    class_a.set_functions(["1/p", "1"])
+    assert class_a.snapshot.forms is shown.forms, "they do not depend on the functions"
+    class_a.set_repeats("median")
+    assert class_a.snapshot.forms is None
+
+
+def test_no_answer_beyond_ten_times_the_measurements(bench: ModelBench) -> None:
+    bench.open(times())
+    bench.set_functions(["1/p", "1"])
+    told = results.answers(fit_of(bench), 0, 1, 50.0)
+    assert "(p from 1 to 1 280, 10 times the largest that was measured)" in told[1].text
+    assert "large from p = 1 000, small from p = 1 000" in told[3].text
+    few = "\n".join(line for line in times().splitlines() if line.split(",")[2] in ("p", "1", "2", "4", "8"))
+    bench.open(few)
+    bench.set_functions(["1/p", "1"])
+    told = results.answers(fit_of(bench), 0, 1, 50.0)
+    assert told[3].text.startswith(
+        "The constant part never takes more than half of the time of any code up to"
+    )
+    assert "is as fast as" not in told[1].text, "they cross at p = 125, the measurements end at 8"

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from desktop.core.effect_limits import t_limit
 from desktop.core.effects import Dose, Effect, Effects
+from desktop.core.power import power_curve, replicates_to_find
 from desktop.core.response_power import Powers
 from desktop.core.units import digits
 from desktop.data.chart import MARKS, Axis, Content, Series
@@ -202,6 +203,21 @@ def powers(found: Powers | None, power: float) -> Content:
         "points", found.powers[at], found.likelihood[at], names=names, labels=frozenset(range(len(shown)))
     )
     return Content(x, y, (line, points), ((-1.9207, "95 %"),))
+
+
+def power(effect: float, sigma: float, treatments: int, df: float, replicates: int) -> Content:
+    """Chance that an effect is found over the number of replicates, with the standard deviation as it was
+    found and with its upper bound."""
+    x, y = Axis("replicates"), Axis("chance to find the effect [%]", zero=True)
+    if not (effect > 0 and sigma > 0):
+        return Content(x, y, empty="Say the standard deviation of one trial and the effect to be found.")
+    most = min(max(8, replicates, replicates_to_find(sigma, effect, treatments, df)) + 2, 200)
+    r = np.unique(np.linspace(2, most, 40).astype(int))
+    found, bound = power_curve(effect, sigma, treatments, r.tolist(), df)
+    series = [Series("line", r.astype(float), 100 * found, "deviation as found")]
+    if math.isfinite(df):
+        series.append(Series("line", r.astype(float), 100 * bound, "its upper bound", colour=1, dashed=True))
+    return Content(x, y, tuple(series), ((90.0, "90 %"),))
 
 
 def interaction(found: Effects | None, a: str, b: str, response: str) -> Content:

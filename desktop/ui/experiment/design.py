@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -21,12 +22,15 @@ from PySide6.QtWidgets import (
 )
 
 from desktop.core.design import ARRAYS, MOST_RUNS, Design, Offer, roman, smallest_runs
-from desktop.core.power import detectable
+from desktop.core.power import detectable, replicates_to_find, sigma_bound
+from desktop.core.recommend import EFFECT, NOISE, Recommended, meaning, recommend
 from desktop.core.units import count, digits, quantity
 from desktop.data.experiment import Experiment, Factor, Plan
+from desktop.ui.experiment import charts
 from desktop.ui.experiment.parts import Step, button, choice, fill, form, line, quiet
 from desktop.ui.experiment.sheet import sheet_html, write_pdf
 from desktop.ui.pages import beside, group, row, set_up, stacked
+from desktop.ui.plots.chart import Chart
 from desktop.ui.tables import Column, FrameView, TableRow
 from desktop.ui.theme import Theme
 from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot
@@ -79,7 +83,13 @@ class DesignStep(Step):
         self.sigma.setSpecialValueText("not known")
         self.sigma.setAccessibleName("Standard deviation of one trial")
         self.sigma.valueChanged.connect(lambda _: self._show_power(self.bench.snapshot))
+        self.effect = set_up(QDoubleSpinBox(), decimals=6, range=(0, 1e9), singleStep=0.01)
+        self.effect.setSpecialValueText("not said")
+        self.effect.setAccessibleName("Effect to be found")
+        self.effect.setToolTip("In the unit of the response: says how many replicates find it")
+        self.effect.valueChanged.connect(lambda _: self._show_power(self.bench.snapshot))
         self.power = quiet("")
+        self.power_chart = Chart("Chance to find the effect", help_at="spt.md#2-design-which-combinations")
         self.warning = quiet("")
         self.relation = set_up(QTextBrowser(), accessibleName="Defining relation and aliases")
         self.sheet = FrameView("Run sheet")
@@ -101,13 +111,21 @@ class DesignStep(Step):
             ),
             "Run sheet",
         )
+        self.tabs.addTab(self.power_chart, "Replicates")
         self.why = quiet("")
+        self.advice = quiet("")
+        self.take_advice = button(
+            "Take it", self._take_advice, "This many runs and replicates", "recommended"
+        )
+        advice = row(self.advice, self.take_advice)
+        advice.setStretch(0, 1)
         left = stacked(
             group(
                 "Designs that fit (choose one)",
                 row(QLabel("At most"), self.budget, QLabel("treatments, resolution"), self.least, None),
                 self.offers,
                 self.why,
+                advice,
             ),
             group(
                 "Choice",
@@ -120,7 +138,11 @@ class DesignStep(Step):
                 ),
                 row(QLabel("Seed of the order"), self.seed, self.draw, None),
             ),
-            group("What could be seen", form(("&Standard deviation of one trial", self.sigma)), self.power),
+            group(
+                "What could be seen",
+                form(("&Standard deviation of one trial", self.sigma), ("&Effect to be found", self.effect)),
+                self.power,
+            ),
             stretch=0,
         )
         right = stacked(self.warning, self.tabs, stretch=1)
@@ -153,11 +175,13 @@ class DesignStep(Step):
             if math.isfinite(sigma) and (not self._typed_sigma or self.sigma.value() == 0):
                 self.sigma.setValue(sigma)
         self._show_power(new)
+        self._show_advice(new)
         self._showing = False
 
     def set_theme(self, theme: Theme) -> None:
         self.offers.set_theme(theme)
         self.sheet.set_theme(theme)
+        self.power_chart.set_theme(theme)
 
     def _show_choice(self, experiment: Experiment, design: Design) -> None:
         plan, names = experiment.plan, experiment.names
@@ -274,7 +298,56 @@ class DesignStep(Step):
             text += f"An effect of {digits(seen, 3)} is found with a chance of 90 % (5 % level)"
             base = new.effects.unperturbed if new.effects else new.run_s
             text += f": {digits(100 * seen / base, 3)} % of the unperturbed run." if base > 0 else "."
+        effect, df = self.effect.value(), self._sigma_df(new)
+        if sigma > 0 and effect > 0 and experiment.plan.kind != "orthogonal-array":
+            wanted = [replicates_to_find(sigma, effect, design.runs, v) for v in (math.inf, df)]
+            text += f" An effect of {digits(effect, 3)} takes {count(wanted[0], 'replicate')}"
+            bound = digits(sigma_bound(sigma, df), 3)
+            if math.isfinite(df):
+                text += f", and {wanted[1]} to be sure: the true deviation is below {bound} with 90 %"
+            text += "."
         self.power.setText(text)
+        self.power_chart.set_content(charts.power(effect, sigma, design.runs, df, replicates))
+
+    def _sigma_df(self, new: ExperimentSnapshot) -> float:
+        """Degrees of freedom of the standard deviation; infinite of one that was typed."""
+        if not math.isclose(self.sigma.value(), _sigma_of(new), abs_tol=1e-6):
+            return math.inf
+        if new.effects is not None and new.effects.df > 0:
+            return float(new.effects.df)
+        return math.inf if new.estimate is None else new.estimate.runs - 1.0
+
+    def _show_advice(self, new: ExperimentSnapshot) -> None:
+        """Which design, and why."""
+        experiment = new.project.experiment
+        known = [(o.runs, o.resolution) for o in new.offers if o.kind in ("full", "regular")]
+        self._advised: Recommended | None = None
+        base = new.effects.unperturbed if new.effects else new.run_s
+        sigma = self.sigma.value()
+        if experiment is not None and known and experiment.plan.fold is None:
+            measured = sigma > 0 and base > 0
+            noise = sigma / base if measured else NOISE
+            # What cannot be seen with any number of runs is no advice.
+            effect = max(EFFECT, noise / 2)
+            with contextlib.suppress(ValueError):
+                self._advised = recommend(len(experiment.names), noise, effect, 4, known)
+        found = self._advised
+        self.advice.setVisible(found is not None)
+        self.take_advice.setVisible(found is not None)
+        if found is not None and experiment is not None:
+            plan = experiment.plan
+            self.advice.setText(f"Recommended: {found.text(1.0, new.run_s)}.")
+            same = (plan.runs or 1 << len(experiment.names), plan.replicates) == (
+                found.runs,
+                found.replicates,
+            )
+            self.take_advice.setEnabled(not same or plan.kind not in ("regular", "full"))
+
+    def _take_advice(self) -> None:
+        experiment, found = self.bench.snapshot.project.experiment, self._advised
+        if experiment is not None and found is not None:
+            plan = Plan("regular", found.runs, replicates=found.replicates, seed=experiment.plan.seed)
+            self._edit("take the recommended design", replace(experiment, plan=plan))
 
     # ---- editing
 
@@ -397,7 +470,7 @@ def _kind_name(offer: Offer) -> str:
 def _sigma_of(new: ExperimentSnapshot) -> float:
     """Of one trial: from the trials so far, else from the estimate."""
     found = new.effects
-    if found is not None and found.error == "replicates" and found.variance > 0:
+    if found is not None and found.error == "replicates" and found.transform == 1 and found.variance > 0:
         return math.sqrt(found.variance)
     return new.estimate.sigma_s if new.estimate is not None else math.nan
 
@@ -410,13 +483,21 @@ def relation_html(design: Design, factors: Sequence[Factor] = ()) -> str:
 
     parts = [f"<p><b>{count(design.runs, 'treatment')}</b>"]
     if design.resolution:
-        parts.append(f", resolution <b>{roman(design.resolution)}</b>")
+        parts.append(f", resolution <b>{roman(design.resolution)}</b>: {meaning(design.resolution)}")
     elif design.kind == "full":
         parts.append(", full factorial: every effect can be told apart")
     parts.append(".</p>")
     named = [f for f in factors if f.routine]
     if named:
-        told = ", ".join(f"{f.name} {f.routine}{f' ({f.construct})' if f.construct else ''}" for f in named)
+        told = ", ".join(
+            " ".join(
+                filter(
+                    None,
+                    (f.name, f.routine if f.routine != f.name else "", f.construct and f"({f.construct})"),
+                )
+            )
+            for f in named
+        )
         parts.append(f"<p>Factors: {escape(told)}.</p>")
     if design.note:
         parts.append(f"<p>{escape(design.note[:1].upper() + design.note[1:])}.</p>")

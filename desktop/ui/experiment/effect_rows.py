@@ -35,7 +35,10 @@ SHARE = "Between these the share lies with 95 %; the noise of the unperturbed ru
 
 
 #: What stands in place of a rank.
-RANKLESS = {"slows": "", "helps": "helps", "not distinguishable from zero": "≈ 0", "no error estimate": "?"}
+RANKLESS = {
+    "slows": "", "helps": "helps", "not distinguishable from zero": "within error",
+    "no error estimate": "no error",
+}  # fmt: skip
 
 
 def meaning(half: bool) -> str:
@@ -60,17 +63,11 @@ def _title(shown: ExperimentSnapshot) -> tuple[str, float]:
     return word[:1].upper() + word[1:], 0.5 if shown.project.analysis.half else 1.0
 
 
-def _unit(shown: ExperimentSnapshot) -> str:
-    """Of the effects, which are of the transformed response."""
-    found = shown.effects
-    return "of ln" if found is not None and found.transform == 0 else shown.unit
-
-
 def effects(shown: ExperimentSnapshot) -> Rows:
     """Every term, those of the model with their errors. Keys are terms."""
     found, every = shown.effects, shown.every or shown.effects
     assert found is not None and every is not None
-    unit, (title, scale) = _unit(shown), _title(shown)
+    unit, (title, scale) = shown.effect_unit, _title(shown)
     columns = (
         Column("In", "Whether the model has this term (Space or Del)", check=True),
         Column("Term"),
@@ -82,25 +79,25 @@ def effects(shown: ExperimentSnapshot) -> Rows:
             f"Chance of as large an effect where there is none, {FAMILY[found.limit.kind]}",
             significant=2,
         ),
-        Column("95 % from", INTERVAL, unit, 3),
-        Column("to", INTERVAL, unit, 3),
         Column("Share", "Full effect as percent of the unperturbed run", "% of base", 3),
-        Column("Share from", SHARE, "% of base", 3),
-        Column("Share to", SHARE, "% of base", 3),
         Column("Marked", f"Above {found.threshold}"),
         Column("Not told apart from", "Aliases up to two-factor interactions"),
+        Column("95 % from", INTERVAL, unit, 3),
+        Column("to", INTERVAL, unit, 3),
+        Column("Share from", SHARE, "% of base", 3),
+        Column("Share to", SHARE, "% of base", 3),
     )
     kept = {e.members: e for e in found.effects}
     rows = []
-    for one in every.effects:
+    # The largest first, whether or not the model has it; what the trials cannot tell comes last.
+    for one in sorted(every.effects, key=lambda e: -abs(e.value) if e.estimable else 1.0):
         e = kept.get(one.members, one)
         on = one.members in kept
         numbers = (e.value * scale, e.se * scale, e.t, e.p) if on else (e.value * scale, None, None, None)
         cells: tuple[Value, ...] = (
-            on, e.term, *numbers, *(sorted((e.low * scale, e.high * scale)) if on else (None, None)),
-            found.percent(e), *((e.share_low, e.share_high) if on else (None, None)),
-            "★" if e.significant and on else "",
+            on, e.term, *numbers, found.percent(e), "★" if e.significant and on else "",
             ", ".join(e.aliases),
+            *((e.low * scale, e.high * scale, e.share_low, e.share_high) if on else (None,) * 4),
         )  # fmt: skip
         tone = "strong" if e.significant and on else "" if on else "faint"
         rows.append(TableRow(cells, e.term, tone, ", ".join((e.term, *e.aliases))))
@@ -111,7 +108,7 @@ def rank(shown: ExperimentSnapshot) -> Rows:
     """Main effects, largest first, with where their factors are in the program. Keys are factors."""
     found: Effects | None = shown.effects
     assert found is not None
-    unit, (title, scale), factors = _unit(shown), _title(shown), shown.factors
+    unit, (title, scale), factors = shown.effect_unit, _title(shown), shown.factors
     columns = (
         Column("Rank", f"Effects above {found.threshold}; within one standard error they share a rank"),
         Column("Factor"),
@@ -119,6 +116,8 @@ def rank(shown: ExperimentSnapshot) -> Rows:
         Column("±", "Standard error", unit, 3),
         Column("t", significant=3),
         Column("Share", "Full effect as percent of the unperturbed run", "% of base", 3),
+        Column("− means", "What the factor is at its low level"),
+        Column("+ means", "What the factor is at its high level"),
         Column("File"),
         Column("Line"),
         Column("Routine"),
@@ -131,7 +130,9 @@ def rank(shown: ExperimentSnapshot) -> Rows:
         e = line.effect
         place = factors.get(e.term)
         where: tuple[Value, ...] = (
-            (place.file, place.line or None, place.routine, place.construct) if place else ("", None, "", "")
+            (*place.levels, place.file, place.line or None, place.routine, place.construct)
+            if place
+            else ("", "", "", None, "", "")
         )
         rank: Value = str(line.rank) if line.rank else RANKLESS[line.verdict]
         cells: tuple[Value, ...] = (

@@ -24,6 +24,8 @@ from desktop.workbench.modelling import ModelBench, ModelSnapshot
 
 _NO_RANKING = "Fits every one and every two of the seven functions, to compare them."
 
+_FORMS = "A function of p for every cell by itself: c0 + c1 p^i log2(p)^j + c2 …, cross-validated."
+
 
 class TablePane(QWidget):
     """Parameters, all pairs, correlations, predictions, and answers in words."""
@@ -34,12 +36,20 @@ class TablePane(QWidget):
         self.parameters = SheetView("Parameters")
         self.ranking = SheetView("All pairs")
         self.correlations = SheetView("Correlations of parameters")
+        self.forms = SheetView("Normal forms")
         self.predictions = SheetView("Predictions")
         self.answers = set_up(QTextBrowser(), objectName="answers", accessibleName="Answers")
         self.rank = set_up(QPushButton("Fit all pairs"), objectName="rank", clicked=bench.rank)
         self.ranked = set_up(QLabel(_NO_RANKING), wordWrap=True)
         self.ranking.activatedKey.connect(self._take_pair)
         self.predictions.picked.connect(self._look_at)
+        self.forms.picked.connect(self._look_at)
+        self.search = set_up(
+            QPushButton("Search normal forms"), objectName="search", clicked=bench.search_forms
+        )
+        searched = fill_layout(QHBoxLayout(), self.search, (QLabel(_FORMS), 1), margins=(8, 2, 8, 0))
+        forms = QWidget()
+        fill_layout(QVBoxLayout(forms), searched, (self.forms, 1), margins=(0, 2, 0, 0), spacing=2)
         row = fill_layout(QHBoxLayout(), self.rank, (self.ranked, 1), margins=(8, 2, 8, 0))
         pairs = QWidget()
         fill_layout(QVBoxLayout(pairs), row, (self.ranking, 1), margins=(0, 2, 0, 0), spacing=2)
@@ -49,6 +59,7 @@ class TablePane(QWidget):
         for widget, title, fill in (
             (self.parameters, "Parameters", self._fill_parameters),
             (pairs, "All pairs", self._fill_ranking),
+            (forms, "Normal forms", self._fill_forms),
             (self.correlations, "Correlations", self._fill_correlations),
             (self.predictions, "Predictions", self._fill_predictions),
             (self.answers, "Answers", self._fill_answers),
@@ -60,7 +71,7 @@ class TablePane(QWidget):
 
     @property
     def sheets(self) -> tuple[SheetView, ...]:
-        return self.parameters, self.ranking, self.correlations, self.predictions
+        return self.parameters, self.ranking, self.forms, self.correlations, self.predictions
 
     def show_tab(self, title: str) -> None:
         titles = [self.tabs.tabText(k) for k in range(self.tabs.count())]
@@ -68,7 +79,8 @@ class TablePane(QWidget):
 
     def show_snapshot(self, old: ModelSnapshot, new: ModelSnapshot) -> None:
         self.rank.setEnabled(new.selection is not None and new.task is None)
-        if (new.fit, new.ranking, new.view) != (old.fit, old.ranking, old.view):
+        self.search.setEnabled(new.selection is not None and new.task is None)
+        if (new.fit, new.ranking, new.forms, new.view) != (old.fit, old.ranking, old.forms, old.view):
             self._refill()
 
     def set_theme(self, theme: Theme) -> None:
@@ -90,6 +102,12 @@ class TablePane(QWidget):
         dropped = results.dropped_pairs(shown.ranking)
         said = "A double click, or Return, takes a pair."
         self.ranked.setText(f"{said} Not listed: {dropped}." if dropped else said)
+
+    def _fill_forms(self, shown: ModelSnapshot) -> None:
+        none = shown.forms is None or shown.fit is None
+        self.forms.show_sheet(
+            EMPTY if none else results.forms_sheet(shown.fit, shown.forms, shown.view.p)  # type: ignore[arg-type]  # none says that neither is None
+        )
 
     def _fill_correlations(self, shown: ModelSnapshot) -> None:
         if shown.fit is None or shown.cell is None or not shown.fit.parameters:

@@ -147,7 +147,7 @@ class EffectsPanel(SidePanel):
         shown = None if side is None else side.snapshot.shown
         if shown is None or shown.effects is None:
             return
-        half, said = shown.project.analysis.half, shown.unit
+        half, said = shown.project.analysis.half, shown.effect_unit
         if self.picture.currentIndex() == 0:
             content = charts.half_normal(shown.effects, shown.every, half, said, shown.selected)
         else:

@@ -1,11 +1,12 @@
-"""How many phases of which kind, and how good the fit is."""
+"""Why time is lost, how many phases of which kind there are, and how good the fit is."""
 
 from __future__ import annotations
 
 import math
+from html import escape
 from typing import Any
 
-from PySide6.QtCore import QEvent, QObject, QSignalBlocker, QSize, Qt, QTimer
+from PySide6.QtCore import QEvent, QObject, QSignalBlocker, QSize, Qt, QTimer, QUrl, Signal
 from PySide6.QtGui import QFont, QFontMetrics, QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import (
     QCheckBox,
@@ -20,17 +21,19 @@ from PySide6.QtWidgets import (
     QSlider,
     QSpinBox,
     QSplitter,
+    QTextBrowser,
     QVBoxLayout,
     QWidget,
 )
 
 from desktop.core.labels import MODELS, OWN_BASIS
+from desktop.core.root_causes import STRENGTH, Explanation, Told
 from desktop.core.units import digits, quantity, read_seconds
 from desktop.ui.actions import MODEL_TIPS
 from desktop.ui.guard import guarded
 from desktop.ui.mnemonics import rename
 from desktop.ui.pages import fill_layout, set_up
-from desktop.ui.panels import PanelSpec
+from desktop.ui.panels import PanelSpec, why_empty
 from desktop.ui.plots.notes import plain
 from desktop.ui.plots.sweep_plots import BreakPicture, EpsilonPlot
 from desktop.workbench.workbench import N_LIMIT, Snapshot, Workbench
@@ -91,6 +94,61 @@ class NumberBox(QSpinBox):
         )  # fmt: skip
         writes = plain and (event.text().isdigit() or event.key() in _EDITING)
         return not (writes or copying)
+
+
+class Why(QTextBrowser):
+    """Why time is lost: the causes of the run, and what is said of each phase. A link shows the place:
+    `placeAsked(phase, start_s, end_s, location)`, of which phase and location may be -1."""
+
+    placeAsked = Signal(int, float, float, int)
+
+    def __init__(self) -> None:
+        super().__init__()
+        set_up(
+            self, openLinks=False, accessibleName="Why time is lost", frameShape=QFrame.Shape.NoFrame,
+            toolTip="\n".join(f"{word} evidence: {meaning}" for word, meaning in STRENGTH.items()),
+        )  # fmt: skip
+        self.setObjectName("why")
+        self._told = Explanation()
+        self.anchorClicked.connect(self._follow)
+
+    @property
+    def told(self) -> bool:
+        """Whether causes are shown."""
+        return bool(self._told.level)
+
+    def say(self, text: str) -> None:
+        """Why there is nothing yet."""
+        self._told = Explanation()
+        self.setHtml(f"<p>{escape(text)}</p>")
+
+    def show_words(self, told: Explanation) -> None:
+        self._told = told
+        causes = list(enumerate(told.causes[: told.named]))
+        parts = [f"<b>{self._sentence(cause, f'cause:{k}')}</b>" for k, cause in causes[:1]]
+        parts.append(escape(told.level))
+        parts += [self._sentence(cause, f"cause:{k}") for k, cause in causes[1:]]
+        parts.append(escape(told.rest))
+        phases = []
+        for k, phase in enumerate(told.phases if len(told.phases) > 1 else ()):
+            head = f"Phase {k + 1}"
+            rest = escape(phase.sentence.removeprefix(head))
+            phases.append(f"<p><a href='phase:{k}'>{head}</a>{rest}</p>")
+        self.setHtml("".join([*(f"<p>{part}</p>" for part in parts if part), *phases]))
+
+    @staticmethod
+    def _sentence(cause: Told, link: str) -> str:
+        return f"{escape(cause.sentence)} <a href='{link}'>Show</a>"
+
+    def _follow(self, url: QUrl) -> None:
+        kind, _, number = url.toString().partition(":")
+        if kind == "cause":
+            cause = self._told.causes[int(number)]
+            place = cause.locations[0] if cause.locations else -1
+            self.placeAsked.emit(cause.phase, cause.start_s, cause.end_s, place)
+        else:
+            phase = self._told.phases[int(number)]
+            self.placeAsked.emit(int(number), phase.start_s, phase.end_s, -1)
 
 
 class Figure(QLabel):
@@ -178,6 +236,8 @@ class PhasesPanel(QScrollArea):
         self._make_facts()
         self._emphasise()
         self._arrange(narrow=False)
+        self.why = Why()
+        self.why.setMinimumHeight(9 * self.fontMetrics().height())
         self.epsilon_plot = EpsilonPlot()
         self.break_picture = BreakPicture()
         for plot in (self.epsilon_plot, self.break_picture):
@@ -187,12 +247,17 @@ class PhasesPanel(QScrollArea):
             plot.setMinimumHeight(6 * self.fontMetrics().height())
             pictures.addWidget(plot)
         self._content = QWidget()
-        layout = fill_layout(QVBoxLayout(self._content), self._controls, margins=(10, 8, 10, 8), spacing=8)
-        layout.addLayout(self._facts)
-        layout.addWidget(pictures, 1)
+        fit = QWidget()
+        fill_layout(QVBoxLayout(fit), self._controls, self._facts, (pictures, 1), margins=0, spacing=8)
+        parts = set_up(QSplitter(Qt.Orientation.Vertical), childrenCollapsible=False)
+        parts.addWidget(self.why)
+        parts.addWidget(fit)
+        parts.setSizes([45, 55])
+        fill_layout(QVBoxLayout(self._content), parts, margins=(10, 8, 10, 8))
         set_up(self, widget=self._content, widgetResizable=True, frameShape=QFrame.Shape.NoFrame)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self._show_project(Snapshot())
+        self._show_words(Snapshot(), Snapshot())
 
     @guarded(otherwise=QSize)
     def minimumSizeHint(self) -> QSize:
@@ -310,12 +375,11 @@ class PhasesPanel(QScrollArea):
 
     def _emphasise(self) -> None:
         """What counts most is larger than the rest, whatever the size of that."""
-        for widget, factor in ((self.n, 1.35), (self._values["epsilon"], 1.25)):
-            font = self.font()
-            font.setBold(True)
-            font.setPointSizeF(factor * font.pointSizeF())
-            if widget.font() != font:
-                widget.setFont(font)
+        font = self.font()
+        font.setBold(True)
+        font.setPointSizeF(1.35 * font.pointSizeF())
+        if self.n.font() != font:
+            self.n.setFont(font)
 
     @guarded
     def changeEvent(self, event: QEvent) -> None:
@@ -343,7 +407,17 @@ class PhasesPanel(QScrollArea):
 
     # ---- showing
 
+    def _show_words(self, old: Snapshot, new: Snapshot) -> None:
+        told, problem = new.explained.words, new.explained.problem or new.explained.waits
+        if told is not None and told.level:
+            self.why.show_words(told)
+        elif told is not None or problem or new.run is not old.run or not self.why.told:
+            self.why.say(problem or why_empty(new))
+        # else what was said stays until there is something new
+
     def show_snapshot(self, old: Snapshot, new: Snapshot) -> None:
+        if new.explained is not old.explained or why_empty(new) != why_empty(old):
+            self._show_words(old, new)
         if new.project.phases != old.project.phases or new.fit is not old.fit or new.sweep is not old.sweep:
             self._show_project(new)
         if new.fit is not old.fit or new.run is not old.run or (old.refining and not new.refining):
@@ -457,4 +531,4 @@ class PhasesPanel(QScrollArea):
         self.break_picture.set_sweep(rows, first)
 
 
-PANEL = PanelSpec("phases", "Phases", "right", PhasesPanel, "phases.md")
+PANEL = PanelSpec("phases", "Phases", "right", PhasesPanel, "phases.md", frozenset({"words"}))
