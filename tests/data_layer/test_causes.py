@@ -74,7 +74,7 @@ def programs(draw: st.DrawFn, costs: bool = True, ssend: bool = True) -> Made:
         steps[rank].append(("work", "a", draw(st.integers(1, 30))))
     starts = [draw(st.integers(0, 20)) for _ in range(ranks)]
     if costs:
-        return exact.run(steps, starts, overhead=draw(st.integers(1, 4)), cost=draw(st.integers(1, 4)))
+        return exact.run(steps, starts, overhead=draw(st.integers(2, 4)), cost=draw(st.integers(1, 4)))
     return exact.run(steps, [0] * ranks, overhead=0, cost=0)
 
 

@@ -77,7 +77,7 @@ class Made:
 
 
 def run(
-    programs: Sequence[Steps], starts: Sequence[int], latency: int = 0, overhead: int = 1, cost: int = 2
+    programs: Sequence[Steps], starts: Sequence[int], latency: int = 0, overhead: int = 2, cost: int = 2
 ) -> Made:
     """Until all have ended. A message is there `latency` after its send is begun; each call takes `overhead`
     beyond what it waits, a collective operation `cost`."""
@@ -154,7 +154,8 @@ def run(
             other, when = sent[key][k]
             there = max(begin, when + latency)
             name = "MPI_Recv" if what == "recv" else "MPI_Waitall"
-            made.messages[r].append((there + overhead, int(MessageKind.RECV), about[-2], about[-1], 8))
+            over = there + max(overhead - 1, 0)  # in the call, also where the next one begins at once
+            made.messages[r].append((over, int(MessageKind.RECV), about[-2], about[-1], 8))
             call(r, name, when, there + overhead, [(other, latency + overhead)], about[-2])
             if latency and there > max(begin, when):  # what moves data is no waiting
                 made.edges[-2] = (made.edges[-2][0], made.edges[-2][1], overhead)
