@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--fold FACTOR", "mirror all signs, or one factor's", nargs="?", const="")
     add("--offers", "list the designs that fit instead of making one")
     add("--recommend", "the fewest trials that show an effect of --effect, and why")
-    add("--effect X", "to be seen, in the unit of SIGMA; else a share of the run (default 2 %)", type=float)
+    add("--effect X", "to be seen, in the unit of SIGMA; else a share of the run (default 2 %%)", type=float)
     add("--run-s S", "seconds of one run: says how long it all takes", type=float)
     add("--replicates R", type=int, default=1)
     add("--seed SEED", "of the random order (default: drawn, and shown)", type=int)
