@@ -84,7 +84,7 @@ def test_sweep_suggests(capsys, curve_file):
     code, out, _ = run(capsys, "phases", curve_file, "--max-n", 4, "--model", "constant", "--json")
     sweep = json.loads(out)
     keys = {"model", "sweep", "suggested_n", "suggested_breaks_s", "reason", "limit_reached", "in_doubt_s"}
-    keys |= {"runner_up", "suggested_break_events"}
+    keys |= {"runner_up", "suggested_break_events", "curve", "curve_name", "unit"}
     assert code == 0 and set(sweep) == keys and sweep["limit_reached"] is False
     (suggested,) = [row for row in sweep["sweep"] if row["n"] == sweep["suggested_n"]]
     assert suggested["breaks_s"] == sweep["suggested_breaks_s"]

@@ -60,6 +60,10 @@ def add_span(parser: argparse.ArgumentParser) -> None:
     add("--end S", "analyse up to this second", type=float)
 
 
+def add_curve(parser: argparse.ArgumentParser) -> None:
+    adder(parser)("--curve KIND[:NAME]", "the curve that is fitted, as info lists them (else: computing)")
+
+
 def pairs(words: list[str], form: str = "NAME=VALUE") -> dict[str, str]:
     for word in words:
         if "=" not in word:
@@ -131,6 +135,20 @@ def utilization(store: TraceStore, options: argparse.Namespace) -> Utilization:
     rules = options.rules or Rules()
     with terminal_progress() as progress:
         return build(store, replace(rules, repaired=False) if options.as_recorded else rules, progress)
+
+
+def curve_asked(store: TraceStore, use: Utilization, options: argparse.Namespace) -> StepCurve:
+    """The curve asked for, or else that of a project, within the part that was asked for.
+
+    Raises
+    ------
+    CurveError : there is no such curve; it says which there are.
+    """
+    from desktop.data.curves import build_curve
+
+    options.curve = options.curve or options.kept.curve
+    with terminal_progress() as progress:
+        return window_of(build_curve(store, use, options.curve, progress), options)
 
 
 def window_of(curve: StepCurve, options: argparse.Namespace) -> StepCurve:

@@ -42,13 +42,14 @@ def main(options: argparse.Namespace) -> int:
     (processor-seconds), ``causes``, and ``phases`` with ``name``, ``start_s``, ``end_s``, ``sentence``,
     ``lost_s``, ``causes``. A cause: ``key``, ``title``, ``sentence``, ``lost_s``, ``part`` (of what is lost
     there), ``strength`` (of the evidence), ``seen`` (how often), ``region``, ``locations`` (ids, most first),
-    ``names``, ``phase`` (from 1; null: none), ``start_s``, ``end_s``."""
+    ``names``, ``phase`` (from 1; null: none), ``start_s``, ``end_s``. ``would_help``: as of ``whatif``."""
     from desktop.core.phase_names import phase_names
     from desktop.core.selection import search
     from desktop.data.info import in_doubt
     from desktop.data.presence import structure
     from desktop.data.root_causes import explain
     from desktop.data.statistics import Statistics
+    from desktop.data.whatif import would_help
 
     settle(options)
     check_budget(options.phases.model, options.phases.n if options.project or options.n is not None else None)
@@ -65,7 +66,10 @@ def main(options: argparse.Namespace) -> int:
         names = phase_names(doings, model.breaks, options.kept.given_names, options.kept.names)
         with terminal_progress() as progress:
             breaks = model.breaks.tolist()
-            found = explain(Statistics(store), use, breaks, names, options.kept.names, progress)
+            kept = Statistics(store)
+            found = explain(kept, use, breaks, names, options.kept.names, progress)
+            limit = None if curve is use.curve() else (breaks[0], breaks[-1])
+            better = would_help(kept, use, breaks, limit, progress) if options.json else ()
         if options.json:
             ids = [location.id for location in store.locations]
             told = {
@@ -84,6 +88,7 @@ def main(options: argparse.Namespace) -> int:
                     for name, phase in zip(names, found.phases, strict=False)
                 ],
             }
+            told["would_help"] = [one.plain() for one in better]
             print_json({"source": store.source.name, **told})
         else:
             _print(found)

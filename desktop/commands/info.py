@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import textwrap
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +46,7 @@ def _print_info(facts: dict[str, Any]) -> None:
         f"utilization     mean {use['mean']:.4g}, max {use['max']:g} of {use['processors']} processors, "
         f"{use['segments']} segments, {use['integral_s']:.6g} processor-seconds"
     )
+    _print_curves([one["curve"] for one in facts["curves"]])
     print(
         f"clocks          {clock['violations_before']} of {clock['checked']} checks contradict, "
         f"{clock['violations_after']} after repair ({clock['repair']})"
@@ -61,3 +65,14 @@ def _print_info(facts: dict[str, Any]) -> None:
     for finding in facts["report"]:
         said = f"{finding['severity']}: {finding['count']} x {finding['text']} {finding['where']}"
         print(printable(said, 2000))
+
+
+def _print_curves(curves: Sequence[str]) -> None:
+    kinds = Counter(curve.partition(":")[0] for curve in curves)
+    many = {curve.partition(":")[0] for curve in curves if ":" in curve}
+    told = (f"{kind}:NAME ({count})" if kind in many else kind for kind, count in kinds.items())
+    print(textwrap.fill("curves          " + ", ".join(told), 110, subsequent_indent=16 * " "))
+    metrics = [curve.partition(":")[2] for curve in curves if curve.startswith("metric:")]
+    if metrics:
+        names = printable(", ".join(metrics), 2000)
+        print(textwrap.fill(names, 110, initial_indent="metrics         ", subsequent_indent=16 * " "))

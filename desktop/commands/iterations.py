@@ -8,15 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from desktop.commands.asked import (
+    add_curve,
     add_formats,
     add_model,
     add_span,
     adder,
     check_budget,
+    curve_asked,
     open_as_asked,
     settle,
     utilization,
-    window_of,
 )
 from desktop.commands.terminal import outcome, print_csv, print_doubt, print_json, terminal_progress
 from desktop.core.labels import DEFAULT_MODEL
@@ -37,6 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of the command."""
     adder(parser)("file FILE", type=Path)
     add_model(parser, "phases inside an iteration (else: as suggested)")
+    add_curve(parser)
     add_span(parser)
     adder(parser)("--as-recorded", "do not repair contradicting clocks")
     add_formats(parser, csv=True)
@@ -51,7 +53,7 @@ def main(options: argparse.Namespace) -> int:
     settle(options)
     with open_as_asked(options.trace) as store:
         use = utilization(store, options)
-        curve = window_of(use.curve(), options)
+        curve = curve_asked(store, use, options)
         with terminal_progress() as progress:
             found = find(store, use, progress, curve)
         if options.json:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,18 +11,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from desktop.commands.asked import (
+    add_curve,
     add_formats,
     add_model,
     add_span,
     adder,
     check_budget,
+    curve_asked,
     fit_as_asked,
     open_as_asked,
     positive,
     settle,
     structure_events,
     utilization,
-    window_of,
 )
 from desktop.commands.terminal import (
     USAGE,
@@ -33,7 +35,9 @@ from desktop.commands.terminal import (
     print_json,
 )
 from desktop.core.labels import DEGREES
+from desktop.core.quantity import PROCESSORS, CurveQuantity
 from desktop.core.units import si
+from desktop.printing import printable
 
 if TYPE_CHECKING:
     from desktop.core.curve import StepCurve
@@ -69,6 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     alone = "no structure events (regions entered or left), as in the published tables"
     adder(parser)("--curve-only", alone)
     add_model(parser, seconds=True)
+    add_curve(parser)
     add_span(parser)
     adder(parser)("--as-recorded", "do not repair contradicting clocks")
     add_formats(parser, csv=True)
@@ -85,12 +90,13 @@ def main(options: argparse.Namespace) -> int:
     check_budget(options.phases.model, options.max_n or options.phases.n)
     with open_as_asked(options.trace) as store:
         use = utilization(store, options)
-        curve = window_of(use.curve(), options)
+        curve = curve_asked(store, use, options)
         known = structure_events(store, use, curve, options)
+        part = use.curve().window(curve.start, curve.start + curve.duration)
         if options.max_n:
             _print_sweep(curve, options, known, in_doubt(store))
         else:
-            _print_phases(curve, options, known, structure(store, use).doings(curve), in_doubt(store))
+            _print_phases(curve, options, known, structure(store, use).doings(part), in_doubt(store))
         if not (options.json or options.csv):
             print_doubt(store)
         return outcome(store)
@@ -123,6 +129,7 @@ def _print_sweep(
                     None if one.event is None else one.event.text for one in suggestion.chosen or ()
                 ],
                 "limit_reached": suggestion.limit_reached,
+                **_about(curve, options),
                 "in_doubt_s": in_doubt_s,
             }
         )
@@ -172,6 +179,7 @@ def _print_phases(
                 "breaks_s": model.breaks.tolist(),
                 "break_ranges_s": list(zip(model.break_low.tolist(), model.break_high.tolist(), strict=True)),
                 "note": model.note,
+                **_about(curve, options),
                 **basis_in_words(model),
                 "in_doubt_s": in_doubt_s,
                 "break_events": [[{"time_s": e.time_s, "text": e.text} for e in found] for found in events],
@@ -185,10 +193,15 @@ def _print_phases(
             row.update(zip(names, powers + [0.0] * (len(names) - len(powers)), strict=True))
         print_csv(tuple(rows[0]), (row.values() for row in rows))
     else:
-        print_phase_table(model, phases)
+        print_phase_table(model, phases, curve.quantity)
         for k, found in enumerate(events, 1):
             if found:
                 print(f"phase {k} ends where {found[0].text}, at {si(found[0].time_s)}s")
+
+
+def _about(curve: StepCurve, options: argparse.Namespace) -> dict[str, str]:
+    """Which curve it is."""
+    return {"curve": options.curve, "curve_name": curve.quantity.name, "unit": curve.quantity.unit}
 
 
 def basis_in_words(model: PhaseFit) -> dict[str, float]:
@@ -198,12 +211,15 @@ def basis_in_words(model: PhaseFit) -> dict[str, float]:
     return {"period_s" if model.basis.model == "periodic" else "time_constant_s": model.basis.seconds}
 
 
-def print_phase_table(model: PhaseFit, phases: Sequence[PhaseRow]) -> None:
+def print_phase_table(model: PhaseFit, phases: Sequence[PhaseRow], of: CurveQuantity = PROCESSORS) -> None:
     """The phases as a person reads them."""
+    unit = of.unit or "values"
+    if of != PROCESSORS:
+        print(f"the curve of {printable(of.name)}{of.unit and f', in {printable(of.unit)}'}")
     asked = f" of {model.requested} parameters" if model.model == "budget" else ""
     print(
-        f"{model.model}{asked}, n = {model.n}: epsilon {model.epsilon:.6g} processors*sqrt(s), "
-        f"total squared error {model.sse:.6g} processors^2*s, "
+        f"{model.model}{asked}, n = {model.n}: epsilon {model.epsilon:.6g} {unit}*sqrt(s), "
+        f"total squared error {model.sse:.6g} {unit if unit.isalnum() else f'({unit})'}^2*s, "
         f"smallest/largest local error {model.equidistribution:.4g}"
     )
     if model.note:
@@ -213,7 +229,10 @@ def print_phase_table(model: PhaseFit, phases: Sequence[PhaseRow]) -> None:
     if model.model == "mixed":
         print("its epsilon weights the error of a constant by sqrt(2), of a line by sqrt(4/3) (section 5.1)")
     heads = ("", "start", "end", "length", "degree", "mean", "efficiency", "work proc*s", "error", "name")
-    print("{:>3}{:>11}{:>11}{:>11}  {:<10}{:>8}{:>12}{:>13}{:>11}  {}".format(*heads))
+    wide = 8 if of.counted else 10
+    if of.short != PROCESSORS.short:
+        heads = (*heads[:7], "integral", *heads[8:])
+    print("{:>3}{:>11}{:>11}{:>11}  {:<10}{:>{}}{:>12}{:>13}{:>11}  {}".format(*heads[:6], wide, *heads[6:]))
     columns = [
         column(values)
         for values in (
@@ -222,10 +241,14 @@ def print_phase_table(model: PhaseFit, phases: Sequence[PhaseRow]) -> None:
             [row.end_s - row.start_s for row in phases],
         )
     ]
+
+    def share(value: float) -> str:
+        return f"{100 * value:.1f}%" if math.isfinite(value) else "-"
+
     for index, row in enumerate(phases, 1):
         times = "".join(f"{column[index - 1]:>10}s" for column in columns)
         degree = DEGREES[row.degree]
         print(
-            f"{index:>3}{times}  {degree:<10}{row.mean:>8.4g}{100 * row.efficiency:>11.1f}%"
+            f"{index:>3}{times}  {degree:<10}{row.mean:>{wide}.4g}{share(row.efficiency):>12}"
             f"{row.work_s:>13.4g}{row.error:>11.4g}  {row.name}".rstrip()
         )

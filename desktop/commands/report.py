@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from desktop.commands.asked import add_model, add_span, adder, check_budget, span_of
+from desktop.commands.asked import add_curve, add_model, add_span, adder, check_budget, span_of
 from desktop.commands.terminal import outcome, show, terminal_progress
 from desktop.core.labels import ACTIVITIES
 from desktop.progress import Progress, Share
@@ -64,6 +64,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     clocks("--repaired", "repair them whatever the format")
     add("--json", "one JSON object on standard output")
     add_model(parser, "phases (default: the suggested number)", "; a project says it itself", seconds=True)
+    add_curve(parser)
+    add("--track KIND[:NAME]", "a curve to be drawn below (repeat it)", action="append", default=[])
     add_span(parser)
 
 
@@ -185,8 +187,9 @@ def _of_project(
     from desktop.workbench.limiting import limited
     from desktop.workbench.presenting import subject
 
-    asked = (options.n, options.model, options.lock, options.breaks, options.computing, options.classify)
-    if any(asked) or options.degrees or options.as_recorded or options.repaired:
+    asked = [options.n, options.model, options.lock, options.breaks, options.computing, options.classify]
+    asked += [options.curve, options.track, options.degrees, options.as_recorded, options.repaired]
+    if any(asked):
         raise ValueError("a project says its fits and rules itself, leave out the words that do")
     workspace = read_workspace(options.file)
     runs = workspace.runs
@@ -211,6 +214,7 @@ def _of_project(
 
 
 def _of_trace(options: argparse.Namespace, span: tuple[float, float] | None, progress: Progress) -> Subject:
+    from desktop.data.curves import DEFAULT
     from desktop.data.material import Subject
     from desktop.data.naming import run_name
     from desktop.data.opening import open_trace
@@ -236,6 +240,8 @@ def _of_trace(options: argparse.Namespace, span: tuple[float, float] | None, pro
         breaks=tuple(sorted(options.breaks)) or (None if options.degrees is None else ()),
         degrees=options.degrees,
         limit=span,
+        curve=options.curve or DEFAULT,
+        tracks=tuple(options.track),
     )
 
 

@@ -7,7 +7,7 @@ import math
 import os
 from pathlib import Path
 
-from desktop.commands.asked import add_model, add_span, adder, open_as_asked, settle, span_of
+from desktop.commands.asked import add_curve, add_model, add_span, adder, open_as_asked, settle, span_of
 from desktop.commands.phases import print_phase_table
 from desktop.commands.terminal import outcome
 
@@ -18,6 +18,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("file FILE", type=Path)
     add("-o --output OUT.png", type=Path, required=True)
     add_model(parser, "phases (default: the suggested number)")
+    add_curve(parser)
+    add("--track KIND[:NAME]", "a curve to be drawn below (repeat it)", action="append", default=[])
     add_span(parser)
     add("--size WxH", type=_size, default=(1600, 1000))
     add("--theme", choices=("light", "dark"), default="light")
@@ -46,10 +48,12 @@ def main(options: argparse.Namespace) -> int:
             model=options.model,
             span=span_of(options, (-math.inf, math.inf)),
             size=options.size,
+            curve=options.curve,
+            tracks=options.track,
             theme=options.theme,
         )
         print(
             f"The window, {options.size[0]}x{options.size[1]}, is in {options.output}; the phases it shows:"
         )
-        print_phase_table(model, phase_table(curve, model))
+        print_phase_table(model, phase_table(curve, model), curve.quantity)
         return outcome(store)

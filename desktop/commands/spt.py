@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from desktop import stopping
-from desktop.commands import spt_compare, spt_confirm, spt_new
+from desktop.commands import spt_compare, spt_confirm, spt_new, spt_report
 from desktop.commands.asked import adder, agree, pairs
 from desktop.commands.terminal import DONE, LOSSY, picked, show, terminal_progress
 from desktop.errors import DesktopError
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from desktop.core.array_search import ArraySearch
     from desktop.core.design import Design
     from desktop.core.effects import Effects
-    from desktop.data.answer import Answer
+    from desktop.data.answer import SptAnswer
     from desktop.data.experiment import Experiment, Factor
 
 KINDS = ("regular", "plackett-burman", "orthogonal-array")
@@ -91,6 +91,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     spt_confirm.add_parts(part)
     spt_compare.add_parts(part)
+    spt_report.add_parts(part)
     add = part("scaling", scaling, "which effects shrink when processors are added")
     add("runs RUNS.csv", "one factor and the scale", nargs="?", type=Path)
     for words in ("--factor NAME", "--scale NAME", "--response NAME"):
@@ -520,7 +521,7 @@ def _description_of(runs: Path) -> Experiment | None:
     return None
 
 
-def _answered(found: Effects, experiment: Experiment | None, response: str) -> Answer:
+def _answered(found: Effects, experiment: Experiment | None, response: str) -> SptAnswer:
     from desktop.data.answer import answer
 
     if experiment is not None and response in [r.name for r in experiment.responses]:

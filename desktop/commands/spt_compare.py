@@ -31,6 +31,12 @@ def add_parts(part: Any) -> None:
     add("tables P=TABLE", "number of processors and table; or a table that says them", nargs="+")
     add("--response NAME")
 
+    add = part("covariates", covariates, "does the response follow the clock, the load or other columns")
+    add("table TABLE", "an experiment, its trials.csv, or runs", type=Path)
+    add("--columns NAMES", "default: other_busy_cores, load and clock_mhz, where they are", default="")
+    add("--response NAME")
+    add("--no-blocks", "replicates are no blocks")
+
     add = part("pin", pin, "in which phases of a trace the factors run")
     add("table TABLE", "an experiment, or runs", type=Path)
     add("trace TRACE", "of the program", type=Path)
@@ -112,6 +118,42 @@ def processors(options: argparse.Namespace) -> Said:
         for one in found
     ]  # fmt: skip
     return {"effects": rows}, lines
+
+
+def covariates(options: argparse.Namespace) -> Said:
+    """Each by itself, with the effects that are left."""
+    from desktop.core.covariates import covariate
+    from desktop.data.experiment import JOURNAL
+    from desktop.data.runs import read_runs
+    from desktop.errors import TableError
+
+    path = options.table / JOURNAL if options.table.is_dir() else options.table
+    path = path.with_name(JOURNAL) if path.suffix == ".toml" else path
+    table = read_runs(path, response=options.response)
+    names = [name.strip() for name in options.columns.split(",") if name.strip()]
+    factors = table.data.factors
+    rows, lines = [], [f"{'column':<20}{'slope':>12}{'std. error':>12}{'p':>10}{'explains':>10}"]
+    for name in names or ("other_busy_cores", "load", "clock_mhz"):
+        try:
+            beside = read_runs(path, response=name, factors=factors).data.y
+            one, _ = covariate(name, table.data, beside, blocks=not options.no_blocks)
+        except (TableError, ValueError) as error:
+            if names:
+                raise
+            lines.append(f"{name[:19]:<20}{error}")
+            continue
+        rows.append(
+            picked(one, "name slope se df t p low high share")
+            | {"effects": [picked(e, "term value se adjusted adjusted_se") for e in one.effects]}
+        )
+        numbers = f"{one.slope:>12.4g}{one.se:>12.3g}{one.p:>10.2g}{100 * one.share:>9.1f}%"
+        lines.append(f"{name[:19]:<20}{numbers}")
+        if one.p < 0.05:
+            lines += [
+                f"  without it: {e.term:<16}{e.adjusted:>12.4g} ± {e.adjusted_se:<9.3g} (was {e.value:.4g})"
+                for e in sorted(one.effects, key=lambda e: -abs(e.adjusted))
+            ]
+    return {"response": table.response, "covariates": rows}, lines
 
 
 def pin(options: argparse.Namespace) -> Said:

@@ -12,7 +12,7 @@ from desktop.commands.terminal import picked, terminal_progress
 
 if TYPE_CHECKING:
     from desktop.core.effects import Effects
-    from desktop.data.answer import Answer
+    from desktop.data.answer import SptAnswer
     from desktop.data.experiment import Experiment
 
 Said = tuple[dict[str, Any], list[str]]
@@ -60,7 +60,9 @@ def confirm(options: argparse.Namespace) -> Said:
     return result | {"response": response.name}, [told(one, response.unit or "")]
 
 
-def answered(found: Effects, experiment: Experiment, response: str | None = None, waiting: int = 0) -> Answer:
+def answered(
+    found: Effects, experiment: Experiment, response: str | None = None, waiting: int = 0
+) -> SptAnswer:
     """Of an experiment, with what its delays take here."""
     from desktop.core.delay import delay_unit_s
     from desktop.data.answer import answer_of
@@ -69,7 +71,7 @@ def answered(found: Effects, experiment: Experiment, response: str | None = None
     return answer_of(experiment, found, response or experiment.responses[0].name, unit, waiting)
 
 
-def plain_answer(one: Answer) -> dict[str, Any]:
+def plain_answer(one: SptAnswer) -> dict[str, Any]:
     """As ``--json`` has it."""
     return {
         "text": one.text,

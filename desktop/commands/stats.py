@@ -8,20 +8,21 @@ import math
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from desktop.commands.asked import (
+    add_curve,
     add_formats,
     add_model,
     add_span,
     adder,
     check_budget,
+    curve_asked,
     fit_as_asked,
     open_as_asked,
     settle,
     structure_events,
     utilization,
-    window_of,
 )
 from desktop.commands.terminal import column, outcome, print_csv, print_doubt, print_json, terminal_progress
 from desktop.core.labels import ACCOUNTS
@@ -36,6 +37,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of the command."""
     adder(parser)("file FILE", type=Path)
     add_model(parser, "also of each phase (with budget: parameters)", seconds=True)
+    add_curve(parser)
+    more = "also of each range: the mean of a metric, and of a counter what was counted (repeat it; all: ALL)"
+    adder(parser)("--metric NAME", more, action="append", default=[])
     add_span(parser)
     adder(parser)("--as-recorded", "do not repair contradicting clocks")
     add_formats(parser, csv=True)
@@ -45,6 +49,7 @@ def main(options: argparse.Namespace) -> int:
     """JSON: ``source``, ``model``, ``n``, ``breaks_s``, ``in_doubt_s``, and ``ranges``, the whole (``name``
     "run" or "window") before its phases (``name`` "phase 1", ...), each with ``level`` (mean of the fitted
     polynomial) and the keys of `desktop.data.explain.explained`."""
+    from desktop.data.curves import metrics_in
     from desktop.data.explain import explained, single
     from desktop.data.info import in_doubt
     from desktop.data.statistics import Statistics
@@ -54,9 +59,9 @@ def main(options: argparse.Namespace) -> int:
     check_budget(options.phases.model, options.phases.n if by_phase else None)
     with open_as_asked(options.trace) as store:
         use = utilization(store, options)
-        curve = window_of(use.curve(), options)
+        curve = curve_asked(store, use, options)
         end = curve.start + curve.duration
-        names, ranges = ["run" if curve is use.curve() else "window"], [(curve.start, end)]
+        names, ranges = ["run" if curve.duration == use.curve().duration else "window"], [(curve.start, end)]
         levels, breaks = [curve.mean], [curve.start, end]
         if by_phase:
             model = fit_as_asked(curve, options, structure_events(store, use, curve, options))
@@ -67,29 +72,37 @@ def main(options: argparse.Namespace) -> int:
         kept = Statistics(store)
         with terminal_progress() as progress:
             found = kept.ranges(ranges, use, progress, replay=True)
+            metrics = metrics_in(store, use, options.metric, ranges, progress)
         if options.json:
             before = [None, None, *found[1:-1]]
             told = [
                 {"name": name, "level": level, **explained(store, kept, use, found[0], stats, former)}
-                for name, level, stats, former in zip(names, levels, found, before, strict=False)
+                | ({"metrics": of} if of else {})
+                for name, level, stats, former, of in zip(names, levels, found, before, metrics, strict=False)
             ]
             model_id = options.phases.model if by_phase else None
             how = {"model": model_id, "n": len(found) - 1, "breaks_s": breaks, "in_doubt_s": in_doubt(store)}
-            print_json({"source": store.source.name, **how, "ranges": told})
+            what = {"curve": options.curve, "unit": curve.quantity.unit}
+            print_json({"source": store.source.name, **how, "ranges": told, **what})
         elif options.csv:
             rows = [
                 {"name": name, "level": level, **single(stats)}
-                for name, level, stats in zip(names, levels, found, strict=True)
+                | {f"metric {one['name']} {key}": one[key] for one in of for key in ("mean", "total")}
+                for name, level, stats, of in zip(names, levels, found, metrics, strict=True)
             ]
             print_csv(tuple(rows[0]), (row.values() for row in rows))
         else:
-            _print_stats(kept, use, names, found)
+            _print_stats(kept, use, names, found, metrics)
             print_doubt(store)
         return outcome(store)
 
 
 def _print_stats(
-    kept: Statistics, use: Utilization, names: Sequence[str], found: Sequence[RangeStats]
+    kept: Statistics,
+    use: Utilization,
+    names: Sequence[str],
+    found: Sequence[RangeStats],
+    metrics: Sequence[Sequence[dict[str, Any]]],
 ) -> None:
     """The ranges as a person reads them, within 100 columns."""
     heads = ("start", "length", "computing", "par.eff", "balance", "comm", "serial", "transfer", "messages")
@@ -109,8 +122,11 @@ def _print_stats(
             f"{name:<10}{begin:>10}s{long:>10}s{stats.computing:>10.4g}"
             f"{told[0]:>9}{told[1]:>9}{told[2]:>9}{told[3]:>9}{told[4]:>10}{count:>10}"
         )
-    for name, stats in zip(names, found, strict=True):
+    for name, stats, measured in zip(names, found, metrics, strict=True):
         print(f"\n{name}")
+        for one in measured:
+            counted = "" if one["total"] is None else f", in all {one['total']:.6g}"
+            print(f"  {printable(one['name'], 60)}: mean {one['mean']:.6g} {printable(one['unit'])}{counted}")
         if stats.is_processor.any():
             ends = [
                 f"{printable(kept.name(i))} ({100 * stats.utilization[i]:.1f}%)"

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from desktop.core.curve import StepCurve
     from desktop.core.landmarks import Landmarks
     from desktop.core.phases import PhaseFit
-    from desktop.data.whatif import Changes, Help, Prediction
+    from desktop.data.whatif import Changes, Help, RunPrediction
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -66,6 +66,7 @@ def main(options: argparse.Namespace) -> int:
     ``name``, ``start_s``, ``end_s``, ``predicted_start_s``, ``predicted_end_s``, ``predicted_s``), and
     ``would_help``, ranked: ``change``, ``saved_s``, ``share``, ``predicted_s``, ``assumption``."""
     from desktop.core import machine
+    from desktop.data.statistics import Statistics
     from desktop.data.whatif import Changes, Rerun, helps, largest_regions
 
     settle(options)
@@ -83,7 +84,7 @@ def main(options: argparse.Namespace) -> int:
             found = program.predict(changes, progress)
             ideal = program.predict(Changes(network=machine.IDEAL), progress)
             names = [f"phase {k}" for k in range(1, fit.n + 1)]
-            ranked = helps(program, names, largest_regions(store, use, span, progress), progress)
+            ranked = helps(program, names, largest_regions(Statistics(store), use, span, progress), progress)
         rows = _phases(fit, found, program.start_s)
         known_network = program.estimate
         result = {
@@ -95,16 +96,7 @@ def main(options: argparse.Namespace) -> int:
             "note": found.note,
             "estimated": None if known_network is None else known_network._asdict(),
             "phases": rows,
-            "would_help": [
-                {
-                    "change": one.title,
-                    "saved_s": one.saved_s,
-                    "share": one.share,
-                    "predicted_s": one.duration_s,
-                    "assumption": one.assumption,
-                }
-                for one in ranked
-            ],
+            "would_help": [one.plain() for one in ranked],
         }
         show(options, result, lambda: rows, lambda: _lines(found, rows, ranked))
         if not (options.json or options.csv):
@@ -169,7 +161,7 @@ def _fit(curve: StepCurve, options: argparse.Namespace, known: Landmarks | None)
     return suggestion.fit(curve, swept)
 
 
-def _phases(fit: PhaseFit, found: Prediction, start_s: float) -> list[dict[str, Any]]:
+def _phases(fit: PhaseFit, found: RunPrediction, start_s: float) -> list[dict[str, Any]]:
     moved = [start_s, *found.breaks_s.tolist(), start_s + found.duration_s]
     ends = fit.breaks.tolist()
     if found.note:
@@ -188,7 +180,7 @@ def _phases(fit: PhaseFit, found: Prediction, start_s: float) -> list[dict[str, 
     ]
 
 
-def _lines(found: Prediction, rows: list[dict[str, Any]], ranked: tuple[Help, ...]) -> Iterator[str]:
+def _lines(found: RunPrediction, rows: list[dict[str, Any]], ranked: tuple[Help, ...]) -> Iterator[str]:
     told = printable(found.changes.sentence) or "no change"
     if found.note:
         yield f"{told}: no prediction. {found.note}"

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from desktop.core.quantity import PROCESSORS, CurveQuantity
 from desktop.errors import CurveError
 
 
@@ -25,6 +26,7 @@ class StepCurve:
     level : (M,) processors, finite. Neighbours may be equal.
     capacity : processors there are in all; the largest level if not given.
     unit : seconds in one unit of `edges`; 1 means that `edges` are seconds.
+    quantity : what `level` counts, where it is not processors that compute.
 
     Raises
     ------
@@ -35,11 +37,17 @@ class StepCurve:
     level: NDArray[np.float64]
     capacity: float = np.nan
     unit: float = 1.0
+    quantity: CurveQuantity = PROCESSORS
     # Summaries built once per curve and found again by their maker's name (moment tree, drawing tree).
     summaries: dict[str, Any] = field(default_factory=dict, repr=False)
 
     def __init__(
-        self, edges: ArrayLike, level: ArrayLike, capacity: float | None = None, unit: float = 1.0
+        self,
+        edges: ArrayLike,
+        level: ArrayLike,
+        capacity: float | None = None,
+        unit: float = 1.0,
+        quantity: CurveQuantity = PROCESSORS,
     ) -> None:
         e = _frozen(edges)
         h = _frozen(level)
@@ -51,6 +59,7 @@ class StepCurve:
         object.__setattr__(self, "level", h)
         object.__setattr__(self, "capacity", cap)
         object.__setattr__(self, "unit", float(unit))
+        object.__setattr__(self, "quantity", quantity)
         object.__setattr__(self, "summaries", {})
 
     @property
@@ -110,7 +119,7 @@ class StepCurve:
         j = int(np.searchsorted(self.edges, b, side="left"))
         edges = self.edges[i : j + 1].copy()
         edges[0], edges[-1] = a, b
-        return StepCurve(edges, self.level[i:j], self.capacity, self.unit)
+        return StepCurve(edges, self.level[i:j], self.capacity, self.unit, self.quantity)
 
 
 def _frozen(values: ArrayLike) -> NDArray[np.float64]:

@@ -8,9 +8,12 @@ Sends never wait.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
+from desktop.core.jit import kernel
 from desktop.core.machine import (
     ALL_TO_ONE,
     EAGER,
@@ -46,19 +49,58 @@ def ideal_duration(
     before, useful : (p,) the same at the start of the replay, and how much it computes in all of it.
     receiver : (messages,) processor; root : (collectives,) processor, -1 if there is none.
     """
-    some = last > first
-    gap = np.zeros(kind.size)
-    gap[1:] = np.diff(done)
-    gap[first[some]] = (done[first[some]] - before[some]).astype(float)
+    lengths = last - first
+    begin = np.concatenate([[0], np.cumsum(lengths)])
+    kinds, keys, gap = np.empty(begin[-1], np.int64), np.empty(begin[-1], np.int64), np.empty(begin[-1])
+    of_message, of_collective = np.empty(begin[-1], np.int64), np.empty(begin[-1], np.int64)
+    # Of a short part of a long run no more is touched than belongs to it.
+    numbers = np.zeros(receiver.size, np.int32), np.zeros(root.size, np.int32)
+    messages, collectives = take_part(
+        first, last, kind, key, done, before, *numbers, kinds, keys, gap, of_message, of_collective
+    )
+    some = lengths > 0
     counted = before.copy()
     counted[some] = done[last[some] - 1]
     rest = (before + useful - counted).astype(float)
     schedule = Schedule(
-        first, last, kind.astype(np.int64), key, gap, np.zeros(kind.size), np.zeros(kind.size, np.bool_),
+        begin[:-1], begin[1:], kinds, keys, gap, np.zeros(kinds.size), np.zeros(kinds.size, np.bool_),
         np.zeros(first.size), rest,
     )  # fmt: skip
-    none = np.zeros(receiver.size)
+    receivers, roots = receiver[of_message[:messages]], root[of_collective[:collectives]]
+    none = np.zeros(messages)
     network = Network(
-        receiver.astype(np.int64), none, np.full(receiver.size, EAGER), root, np.zeros(root.size)
+        receivers.astype(np.int64), none, np.full(messages, EAGER), roots, np.zeros(collectives)
     )
     return round(replay(schedule, network).duration)
+
+
+@kernel
+def take_part(
+    first: Any, last: Any, kind: Any, key: Any, done: Any, before: Any, of_message: Any, of_collective: Any,
+    kinds: Any, keys: Any, gap: Any, messages: Any, collectives: Any,
+) -> tuple[int, int]:  # fmt: skip
+    """Operations from `first` to before `last` (p,) behind each other: kind, a new number of the message or
+    collective from 0 on, and ticks computed since the operation before. `of_message`, `of_collective`: zeros,
+    for the new numbers; `messages`, `collectives`: which have these. How many are numbered of both."""
+    n = m = c = 0
+    for p in range(first.size):
+        reached = before[p]
+        for i in range(first[p], last[p]):
+            what = key[i]
+            if kind[i] == SEND or kind[i] == RECEIVE:
+                if of_message[what] == 0:
+                    messages[m] = what
+                    m += 1
+                    of_message[what] = m
+                keys[n] = of_message[what] - 1
+            else:
+                if of_collective[what] == 0:
+                    collectives[c] = what
+                    c += 1
+                    of_collective[what] = c
+                keys[n] = of_collective[what] - 1
+            kinds[n] = kind[i]
+            gap[n] = done[i] - reached
+            reached = done[i]
+            n += 1
+    return m, c

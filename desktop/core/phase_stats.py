@@ -10,6 +10,7 @@ import numpy as np
 from desktop.core.curve import StepCurve
 from desktop.core.envelope import envelope
 from desktop.core.phases import TERMS, PhaseFit
+from desktop.core.quantity import PROCESSORS, CurveQuantity
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -23,7 +24,8 @@ class PhaseRow(NamedTuple):
     ``coefficients`` are ascending powers of (t - start_s), degree + 1 of them; ``error`` is the local L2
     error in processors * sqrt(s) and ``rms`` = error / sqrt(duration) the same as a deviation in processors;
     ``mean``, ``min``, ``max`` and ``work_s`` (processor-seconds) are the curve's own, not the fit's;
-    ``name`` is what it is called, if anything; ``efficiency`` is mean / capacity, 0 when the capacity is 0.
+    ``name`` is what it is called, if anything; ``efficiency`` is mean / capacity, 0 when the capacity is 0,
+    NaN where levels are no parts of it.
     """
 
     start_s: float
@@ -52,6 +54,8 @@ def phase_table(curve: StepCurve, fit: PhaseFit) -> list[PhaseRow]:
     # The constant Legendre coefficient of a best polynomial is the mean, whatever its degree.
     mean = fit.coefficients[:, 0]
     efficiency = mean / curve.capacity if curve.capacity else np.zeros(fit.n)
+    if not curve.quantity.counted:
+        efficiency = np.full(fit.n, np.nan)
     rms = fit.error / np.sqrt(fit.duration)
     work = mean * fit.duration
     breaks, degree = fit.breaks.tolist(), fit.degree.tolist()
@@ -72,11 +76,22 @@ def phase_frame(rows: Sequence[PhaseRow], fit: PhaseFit) -> DataFrame:
     return frame(_fields(), _columns(rows, fit))
 
 
-def phase_arrays(rows: Sequence[PhaseRow], fit: PhaseFit) -> ArrayTable:
-    """`phase_frame` without pandas."""
-    from desktop.core.frames import array_table
+def phase_arrays(
+    rows: Sequence[PhaseRow],
+    fit: PhaseFit,
+    of: CurveQuantity = PROCESSORS,
+    means: Sequence[tuple[StepCurve, str]] = (),
+) -> ArrayTable:
+    """`phase_frame` without pandas, in the units of what the curve counts. `means`: curves whose means over
+    each phase are a column each, with its name."""
+    from desktop.core.frames import ArrayTable, array_table
 
-    return array_table(_fields(), _columns(rows, fit))
+    found = array_table(_fields(), _columns(rows, fit))
+    values, units = dict(found.values), {name: of.per(unit) for name, unit in found.units.items()}
+    for curve, name in means:
+        values[name] = envelope(curve).columns(fit.breaks).mean
+        units[name] = curve.quantity.short
+    return ArrayTable(values, units)
 
 
 def _fields() -> tuple[Field, ...]:

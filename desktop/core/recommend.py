@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from desktop.core.design import names_for, regular, roman
@@ -9,7 +10,8 @@ from desktop.core.power import POWER, detectable
 
 #: Effect to be seen and noise of a trial, as shares of the run, where nothing else is said.
 EFFECT, NOISE = 0.02, 0.02
-_REPLICATES = range(2, 33)
+#: Fewest and most replicates, and most trials, that are recommended.
+_REPLICATES = (2, 32)
 _MOST_TRIALS = 4096
 
 #: What a resolution means, for those who do not know the word.
@@ -62,11 +64,18 @@ class Recommended:
         )
 
 
-def recommend(count: int, noise: float = NOISE, effect: float = EFFECT, resolution: int = 4) -> Recommended:
+def recommend(
+    count: int,
+    noise: float = NOISE,
+    effect: float = EFFECT,
+    resolution: int = 4,
+    known: Sequence[tuple[int, int]] | None = None,
+) -> Recommended:
     """For `count` factors, with a standard deviation `noise` of one trial, to see `effect`, in one unit.
 
     Among designs of at least that resolution the fewest trials; of those, the most treatments, as they tell
-    more apart. Where no number of trials is enough, the largest.
+    more apart. Where no number of trials is enough, the largest. `known`: runs and resolution of the regular
+    designs that there are, where somebody has looked already.
 
     Raises
     ------
@@ -74,26 +83,31 @@ def recommend(count: int, noise: float = NOISE, effect: float = EFFECT, resoluti
     """
     if not (noise > 0 and effect > 0):
         raise ValueError("the noise of a trial and the effect to be seen have to be positive")
-    best: tuple[tuple[int, int], Recommended] | None = None
-    largest: Recommended | None = None
-    for base in range(max(1, count.bit_length()), min(count, 7) + 1):
-        runs = 1 << base
-        found = regular(names_for(count), runs).resolution
+    if known is None:
+        sizes = [1 << base for base in range(max(1, count.bit_length()), min(count, 7) + 1)]
+        known = [(runs, regular(names_for(count), runs).resolution) for runs in sizes]
+
+    def one(runs: int, found: int, replicates: int) -> Recommended:
+        sees = detectable(noise, runs, replicates)
+        return Recommended(runs, replicates, found, sees, noise, effect, sees <= effect)
+
+    enough: list[Recommended] = []
+    most: list[Recommended] = []
+    for runs, found in known:
         if found and found < resolution:
             continue
-        for replicates in _REPLICATES:
-            if runs * replicates > _MOST_TRIALS:
-                break
-            sees = detectable(noise, runs, replicates)
-            one = Recommended(runs, replicates, found, sees, noise, effect, sees <= effect)
-            if largest is None or sees < largest.sees:
-                largest = one
-            if one.enough:
-                if best is None or (one.trials, -runs) < best[0]:
-                    best = (one.trials, -runs), one
-                break
-    if largest is None:
-        raise ValueError(
-            f"there is no design of {count} factors with resolution {roman(resolution)} in 128 runs"
-        )
-    return best[1] if best is not None else largest
+        low, high = _REPLICATES
+        high = max(low, min(high, _MOST_TRIALS // runs))
+        last = one(runs, found, high)
+        if not last.enough:
+            most.append(last)
+            continue
+        while low < high:  # the more replicates, the smaller the effect that is seen
+            middle = (low + high) // 2
+            low, high = (low, middle) if one(runs, found, middle).enough else (middle + 1, high)
+        enough.append(one(runs, found, low))
+    if enough:
+        return min(enough, key=lambda r: (r.trials, -r.runs))
+    if most:
+        return min(most, key=lambda r: r.sees)
+    raise ValueError(f"there is no design of {count} factors with resolution {roman(resolution)} in 128 runs")

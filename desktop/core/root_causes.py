@@ -503,7 +503,7 @@ def _master(group: Group) -> float:
 
 
 def _idle_master(group: Group) -> float:
-    hub, waits = group.of.hub, group.of.waiting_s[:, SENDER]
+    hub, waits = group.of.hub, group.waits_s
     return float(waits[hub] / waits.sum()) if hub >= 0 and waits.sum() > 0 else 0.0
 
 
@@ -708,22 +708,20 @@ def worth_telling(found: Sequence[Cause], most: int = 4) -> list[Cause]:
     return [cause for i, cause in enumerate(found[:most]) if i == 0 or cause.part >= WORTH]
 
 
-def paragraph(of: Charges, found: Sequence[Cause], words: Naming) -> str:
-    """Of a run: what is lost, and why, most first."""
-    computing, processors = f"{of.computing:.3g}", f"{of.processors:.0f}"
-    level = f"On average {computing} of {processors} processors compute"
-    if not of.processors:
-        return "There are no processors."
-    lost = of.lost_s / of.whole_s
+def level(of: Charges, found: Sequence[Cause]) -> str:
+    """How much is computed and lost, in a sentence."""
+    text = f"On average {of.computing:.3g} of {of.processors:.0f} processors compute"
     if not found:
-        return f"{level}; nothing is lost." if lost <= 0 else f"{level}; nothing tells why."
-    spent = f"{level}; {percent(lost)} of their time ({_total(of.lost_s)}) is lost"
-    if lost < LITTLE:
-        spent += ", which is little"
-    sentences = [told(cause, words) for cause in worth_telling(found)]
-    rest = 1.0 - sum(cause.part for cause in worth_telling(found))
-    tail = f" Other causes: {percent(rest)} of what is lost." if rest >= WORTH else ""
-    return f"{sentences[0]} {spent}. {' '.join(sentences[1:])}".rstrip() + tail
+        return f"{text}; nothing is lost."
+    lost = of.lost_s / of.whole_s
+    little = ", which is little" if lost < LITTLE else ""
+    return f"{text}; {percent(lost)} of their time ({_total(of.lost_s)}) is lost{little}."
+
+
+def rest(found: Sequence[Cause]) -> str:
+    """What is left of what is lost, where that is much."""
+    left = 1.0 - sum(cause.part for cause in worth_telling(found))
+    return f"Other causes: {percent(left)} of what is lost." if found and left >= WORTH else ""
 
 
 def phase_sentence(
@@ -734,8 +732,7 @@ def phase_sentence(
     name = re.sub(r"(: |, )\S[^:]* \d+ %$", "", name)
     called = f", {name}" if name and not name.endswith("%") else ""
     head = f"Phase {number}{called}, {percent(of.duration_s / run_s)} of the run"
-    level = f"on average {of.computing:.2g} of {of.processors:.0f} processors compute"
-    told = [level]
+    told = [f"on average {of.computing:.2g} of {of.processors:.0f} processors compute"]
     if of.serialisation is not None and of.serialisation < BALANCED:
         told.append(f"{percent(of.serialisation)} serialisation efficiency")
     kinds = {cause.kind.key for cause in worth_telling(found, 2)}
@@ -755,11 +752,12 @@ class Told:
     """A cause in words, and where it is.
 
     location : that is charged most. phase : in which it costs most (from 0), -1: none. start_s, end_s : of
-    that. region : its name, or nothing.
+    that. region : its name, or nothing. short : the sentence without its numbers.
     """
 
     key: str
     title: str
+    short: str
     sentence: str
     lost_s: float
     part: float
@@ -786,13 +784,22 @@ class ToldPhase:
 
 @dataclass(frozen=True)
 class Explanation:
-    """Why time is lost: of the run a paragraph and its causes, most first; of each phase a sentence and the
-    same. `lost_s`: processor-seconds. Nothing is known of the processors of a curve: all is empty."""
+    """Why time is lost: of the run its causes, most first, of which the first `named` are worth a sentence in
+    its paragraph, and how much is lost (`level`) and `rest`, as sentences; of each phase a sentence and
+    its causes. `lost_s`: processor-seconds. Nothing is known of the processors of a curve: all is empty."""
 
-    paragraph: str = ""
+    level: str = ""
+    rest: str = ""
+    named: int = 0
     lost_s: float = 0.0
     causes: tuple[Told, ...] = ()
     phases: tuple[ToldPhase, ...] = ()
+
+    @property
+    def paragraph(self) -> str:
+        """The cause first, then how much is lost, then the other causes."""
+        first, *others = [cause.sentence for cause in self.causes[: self.named]] or [""]
+        return " ".join(part for part in (first, self.level, *others, self.rest) if part)
 
 
 def explanation(of: Sequence[Charges], names: Sequence[str], words: Naming) -> Explanation:
@@ -825,7 +832,8 @@ def explanation(of: Sequence[Charges], names: Sequence[str], words: Naming) -> E
         )
         for k, (one, there) in enumerate(zip(phases, found[1:], strict=True))
     )
-    return Explanation(paragraph(run, found[0], words), run.lost_s, tuple(told), by_phase)
+    named = len(worth_telling(found[0]))
+    return Explanation(level(run, found[0]), rest(found[0]), named, run.lost_s, tuple(told), by_phase)
 
 
 def _told(cause: Cause, words: Naming, phase: int, place: Charges) -> Told:
@@ -833,6 +841,7 @@ def _told(cause: Cause, words: Naming, phase: int, place: Charges) -> Told:
     return Told(
         key=cause.kind.key,
         title=cause.kind.title,
+        short=f"{capital(cause.kind.says(cause, words))}.",
         sentence=told(cause, words),
         lost_s=cause.lost_s,
         part=cause.part,

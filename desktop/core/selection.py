@@ -33,6 +33,7 @@ from desktop.core.choice import MOST, Break, choose, not_shared
 from desktop.core.curve import StepCurve
 from desktop.core.landmarks import NEAR, Landmark, Landmarks
 from desktop.core.phases import PhaseFit, Sweep, extend, fit, fit_breaks, least_n, sweep
+from desktop.core.quantity import PROCESSORS
 from desktop.core.spaces import Basis
 
 #: Every n up to these is fitted before the first suggestion: phases, and parameters for ``budget``.
@@ -105,14 +106,18 @@ def search(
     locked, stop, basis : as for `desktop.core.phases.fit`.
     known : structure events of the run. Where it has any, they and the curve decide together
         (`desktop.core.choice`), and of equally good breakpoints of a fit those at events are taken
-        (`at_events`). None: the curve alone, as in the published tables.
+        (`at_events`). None: the curve alone, as in the published tables. Of a curve that is not the
+        utilization the curve alone decides where as many phases without events fit it better: a metric may
+        have nothing to do with them.
 
     Raises
     ------
     ValueError, Cancelled : as `desktop.core.phases.fit` does.
     """
     if known is not None and known.events:
-        return _with_structure(curve, model, locked, to, stop, known, basis)
+        swept, suggested = _with_structure(curve, model, locked, to, stop, known, basis)
+        if curve.quantity == PROCESSORS or _fits(curve, swept, suggested):
+            return swept, suggested
     last = max(SWEEP_PARAMETERS if model == "budget" else SWEEP, least_n(model, locked))
     limit = max(LIMIT, last, to)
     found = sweep(curve, model, last, locked=locked, stop=stop, basis=basis)
@@ -126,6 +131,12 @@ def search(
         reason = f"{suggestion.reason}; the search ended at its limit of {end} {what}, more may be better"
         suggestion = replace(suggestion, reason=reason, limit_reached=True)
     return extend(curve, found, to, locked=locked, stop=stop), suggestion
+
+
+def _fits(curve: StepCurve, swept: Sweep, suggested: Suggestion) -> bool:
+    """Whether the suggestion's total squared error is no larger than that of as many phases by the curve."""
+    taken = suggested.fit(curve, swept)
+    return taken.n not in swept.n or taken.sse <= swept.fit(taken.n).sse
 
 
 def _with_structure(

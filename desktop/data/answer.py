@@ -26,7 +26,7 @@ _LONGER = 100
 
 
 @dataclass(frozen=True)
-class Answer:
+class SptAnswer:
     """`sentences`: the first is what the response depends on. `named`: terms beyond the limit, the largest
     first. `bound`: all other main effects are between -bound and bound, with 95 % for all together (NaN where
     nothing tells). `next`: what to do, "" if nothing is left."""
@@ -50,7 +50,7 @@ def answer(
     delays_s: Mapping[str, float] | None = None,
     response: str = "the response",
     waiting: int = 0,
-) -> Answer:
+) -> SptAnswer:
     """From effects on a response in `unit`. `factors`: what they are, by name. `delays_s`: how long their
     delays take. `waiting`: trials that are planned and not run."""
     factors, delays_s = factors or {}, delays_s or {}
@@ -61,7 +61,7 @@ def answer(
         what = (
             f"run the {waiting} trials that are left" if waiting else "run replicates, two of each treatment"
         )
-        return Answer((said,), (), math.nan, what)
+        return SptAnswer((said,), (), math.nan, what)
     beyond = [e for e in found.effects if abs(e.value) > limits[e.term]]
     named = sorted((e for e in mains if e in beyond), key=lambda e: -abs(e.value))
     others = [e for e in mains if e not in named]
@@ -87,7 +87,7 @@ def answer(
         subject = "Nothing else" if named else f"Nothing that was tried changes {what}"
         above = f"above {_number(found, bound, unit)} (95 %)"
         sentences.append(f"{subject} {above}." if named else f"{subject} by more than {above[6:]}.")
-    return Answer(
+    return SptAnswer(
         tuple(sentences),
         tuple(e.term for e in named),
         bound,
@@ -97,7 +97,7 @@ def answer(
 
 def answer_of(
     experiment: Experiment, found: Effects, response: str, unit_s: float = math.nan, waiting: int = 0
-) -> Answer:
+) -> SptAnswer:
     """Of an experiment that is described. `unit_s`: seconds of one unit of delay on this machine."""
     factors = {one.name: one for one in experiment.factors}
     kept = next((r for r in experiment.responses if r.name == response), experiment.responses[0])

@@ -116,7 +116,7 @@ class Causes:
     """
 
     def __init__(self, store: TraceStore, causality: Causality, progress: Progress) -> None:
-        self._store, self.causality = store, causality
+        self.store, self.causality = store, causality
         self.outside = len(store.regions)
         self.before = self.outside + 1
         calls, found = causality.calls, causality.waits
@@ -152,12 +152,12 @@ class Causes:
     def name(self, region: int) -> str:
         """What a region is called, also what is none."""
         if region < self.outside:
-            return self._store.regions[region].name
+            return self.store.regions[region].name
         return NO_REGION_NAME if region == self.outside else BEFORE_NAME
 
     def _segments(self, progress: Progress) -> Segments:
         """What each location does: the innermost region from event to event, cut at its waits."""
-        store, waits, places = self._store, self.waits, len(self._store.locations)
+        store, waits, places = self.store, self.waits, len(self.store.locations)
         starts = np.searchsorted(waits.location, np.arange(places + 1))
         room = sum(store.rows("events", i) + 3 for i in range(places)) + 2 * waits.location.size
         time = np.empty((2, room), np.int64)
@@ -191,7 +191,7 @@ class Causes:
     def _meetings(self) -> Meetings:
         """The n-to-n collectives."""
         operations, calls = self.causality.operations, self.causality.calls
-        places = len(self._store.locations)
+        places = len(self.store.locations)
         row = np.flatnonzero(operations.kind == ideal.N_TO_N)
         location = np.searchsorted(operations.start, row, side="right") - 1
         number, which = np.unique(operations.key[row], return_inverse=True)
@@ -215,7 +215,7 @@ class Causes:
         """
         causality = self.causality
         calls, operations, found = causality.calls, causality.operations, causality.waits
-        places = len(self._store.locations)
+        places = len(self.store.locations)
         kind, key = operations.kind, operations.key
         where = np.repeat(np.arange(places), np.diff(operations.start))
         # Nodes: operations as those that others depend on, calls as those that depend, ends of locations.
@@ -255,7 +255,7 @@ class Causes:
         good = received >= 0
         source.append(at_operation[messages.send[good]])
         target.append(at_call[received[good]])
-        process = process_of(self._store)
+        process = process_of(self.store)
         root = causality.collectives.root
         rows = np.flatnonzero(collective & inside)
         is_root = (root[key[rows]] >= 0) & (process[where[rows]] == process[root[key[rows]]])
@@ -316,7 +316,7 @@ class Causes:
 
     def between(self, begin: int, end: int) -> Caused:
         """Of the ticks from `begin` to `end` of the common clock."""
-        places, regions = len(self._store.locations), self.before + 1
+        places, regions = len(self.store.locations), self.before + 1
         of_places, of_regions = np.zeros((places, 4)), np.zeros((regions, 4))
         most = np.zeros((PAIRS, 4))
         n = tally(
@@ -328,7 +328,7 @@ class Causes:
             *self.path, self.segments.first, self.segments.begin, self.segments.end, self.segments.region,
             begin, end, path, path_regions,
         )  # fmt: skip
-        unit = 1.0 / self._store.ticks_per_second
+        unit = 1.0 / self.store.ticks_per_second
         spare, spare_regions = np.full(places, UNKNOWN), np.full(regions, UNKNOWN)
         stretches = self.slack.first, self.slack.end, self.slack.ticks
         least_float(*self.segments, *stretches, begin, end, spare, spare_regions)

@@ -76,6 +76,8 @@ def predicted(found: Effects, levels: Sequence[float]) -> tuple[float, float, fl
     ------
     ValueError : there is no standard error to judge by.
     """
+    if found.transform != 1:
+        raise ValueError("a confirmation is of the response as it is; take its power off first")
     marked = [e for e in found.effects if e.significant]
     mains = {(j,) for e in marked for j in e.members}
     kept = [e for e in found.effects if e.significant or e.members in mains]

@@ -101,6 +101,11 @@ Nesting = Literal["outermost", "strongest"]
 
 LocationKind = Literal["cpu", "accelerator", "metric", "host"]
 
+#: What the values of a metric are: totals since the start, values as such, or what was added.
+MetricMode = Literal["accumulated", "absolute", "relative"]
+#: For when a value holds: from its sample to the next one, or from the one before to it.
+MetricTiming = Literal["next", "last"]
+
 
 @dataclass
 class Location:
@@ -147,6 +152,15 @@ class Region:
     paradigm: str = ""
     activity: Activity | None = None
     synthetic: bool = False
+
+
+@dataclass(frozen=True)
+class MetricAbout:
+    """What is known of a metric beside its name. `unit` "" if the trace says none."""
+
+    unit: str = ""
+    mode: MetricMode = "absolute"
+    timing: MetricTiming = "next"
 
 
 @dataclass
@@ -212,6 +226,10 @@ class Sink(Protocol):
 
     def text(self, text: str) -> int:
         """Index of a text (metric or operation name, mark)."""
+
+    def metric(self, name: str, about: MetricAbout) -> int:
+        """Define a metric; index of its text. One of that name that is something else makes it another
+        name."""
 
     def wants(self, location: int) -> bool:
         """Ask before the records of a location are read: whether they belong into this sink.

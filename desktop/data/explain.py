@@ -219,4 +219,5 @@ def _location(store: TraceStore, kept: Statistics, stats: RangeStats, i: int) ->
 
 
 def _change(change: Change) -> dict[str, Any]:
-    return {"kind": change.kind, "left": change.left, "right": change.right, "sentence": change.sentence}
+    names = ("kind", "left", "right", "seconds", "sentence")
+    return {name: getattr(change, name) for name in names}

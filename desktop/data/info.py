@@ -10,6 +10,7 @@ import numpy as np
 
 from desktop.data.classify import mpi_call
 from desktop.data.consistency import doubt
+from desktop.data.curves import available
 from desktop.data.events import Activity, Location
 from desktop.data.store import TraceStore
 from desktop.data.utilization import outline
@@ -81,6 +82,7 @@ def info(store: TraceStore) -> dict[str, Any]:
                 "integral_s": curve.integral_s,
                 "in_doubt_s": in_doubt(store),
             },
+            "curves": [one._asdict() for one in available(store)],
             "clock": {
                 "checked": clock.checked,
                 "violations_before": clock.violations_before,

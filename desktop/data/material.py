@@ -26,6 +26,7 @@ from desktop.core.phases import PhaseFit, Sweep, fit_breaks
 from desktop.core.selection import Suggestion, at_events, search
 from desktop.core.spaces import Basis
 from desktop.data.consistency import doubt
+from desktop.data.curves import DEFAULT, build_curve
 from desktop.data.events import Activity
 from desktop.data.message_filter import MessageFilter
 from desktop.data.naming import location_labels, location_name
@@ -91,7 +92,8 @@ class Subject:
     are drawn on the curve; `names`: what regions are called instead. `limit`: the only range of time
     (seconds) that is analysed, None for the whole run. `pure`: fits and suggestion by the curve alone;
     `phase_names`: what phases are called by the user, each by a time inside of it (s). `store` None: there is
-    nothing to draw yet.
+    nothing to draw yet. `curve`: the one that is fitted, and `tracks` those drawn below it, as
+    `desktop.data.curves` has them.
     """
 
     store: TraceStore | None
@@ -108,6 +110,8 @@ class Subject:
     limit: tuple[float, float] | None = None
     pure: bool = False
     phase_names: tuple[tuple[float, str], ...] = ()
+    curve: str = "computing"
+    tracks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,7 +171,7 @@ class Material:
     `sweep`, `suggestion` and `bars` are None where they are not known (a source that is a curve has no
     timeline); `contrast` where the run is not compared with others. `locked`: breakpoints that are held, and
     `limit`: what alone is analysed (seconds); `doubt`: how much of the curve may be wrong, in words;
-    `predicted`: the run with changes.
+    `predicted`: the run with changes; `tracks`: curves drawn below.
     """
 
     title: str
@@ -183,6 +187,7 @@ class Material:
     locked: tuple[float, ...] = ()
     limit: tuple[float, float] | None = None
     doubt: str = ""
+    tracks: tuple[StepCurve, ...] = ()
     predicted: Predicted | None = None
 
     @property
@@ -230,7 +235,9 @@ def gather(
     if store is None:
         raise ValueError(f"the trace of {subject.title} is not open")
     use = build(store, rules, Share(progress, 0, 0.4))
-    curve = use.curve() if subject.limit is None else use.curve().window(*subject.limit)
+    curve = build_curve(store, use, subject.curve, Share(progress, 0.4, 0.4))
+    if subject.limit is not None:
+        curve = curve.window(*subject.limit)
     progress.step(0.4, 1, "fitting every n")
     known, found = None, structure(store, use, progress)
     if not subject.pure:
@@ -269,13 +276,14 @@ def gather(
             fit = suggestion.fit(curve, swept)
         else:
             fit = at_events(curve, swept.fit(n), known, subject.locked)
-    names = phase_names(found.doings(curve), fit.breaks, subject.phase_names, subject.names)
+    part = use.curve() if subject.limit is None else use.curve().window(*subject.limit)
+    names = phase_names(found.doings(part), fit.breaks, subject.phase_names, subject.names)
     fit = replace(fit, names=names)
     progress.step(0.7, 1, "timeline")
     gathered = Material(
         title=subject.title,
         curve=curve,
-        stack=stack(use, subject.limit),
+        stack=stack(use, subject.limit) if subject.curve == DEFAULT else {"computing": curve},
         fit=fit,
         rows=tuple(phase_table(curve, fit)),
         sweep=swept,
@@ -295,7 +303,10 @@ def gather(
         doubt=lost.short if (lost := doubt(store)) else "",
     )
     progress.step(1, 1)
-    return gathered, use
+    tracks = [build_curve(store, use, name) for name in subject.tracks]
+    if subject.limit is not None:
+        tracks = [track.window(*subject.limit) for track in tracks]
+    return replace(gathered, tracks=tuple(tracks)), use
 
 
 def stack(use: Utilization, limit: tuple[float, float] | None = None) -> dict[str, StepCurve]:

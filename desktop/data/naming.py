@@ -40,12 +40,16 @@ def file_stem(trace: Path, member: str | None = None) -> str:
 
 
 def location_name(about: Location) -> str:
-    """What people call a location: its rank and thread, or what the trace calls it.
+    """What people call a location: its rank and thread or stream, or what the trace calls it.
 
     >>> from desktop.data.events import Location
     >>> [location_name(x) for x in (Location(7, rank=2, thread=1), Location(7, "GPU"), Location(7))]
     ['rank 2 thread 1', 'GPU', 'location 7']
+    >>> location_name(Location(7, rank=2, kind="accelerator"))
+    'rank 2 stream 0'
     """
+    if about.rank >= 0 and about.kind == "accelerator":
+        return f"rank {about.rank} stream {about.thread}"
     if about.rank >= 0:
         return f"rank {about.rank}" + (f" thread {about.thread}" if about.thread else "")
     return about.name or f"location {about.id}"
@@ -62,6 +66,8 @@ def location_labels(locations: Sequence[Location]) -> list[str]:
     return [
         location_name(about)
         if about.rank < 0
+        else f"{about.rank}.s{about.thread}"
+        if about.kind == "accelerator"
         else f"{about.rank}.{about.thread}"
         if several[about.rank] > 1
         else str(about.rank)

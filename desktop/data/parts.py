@@ -185,13 +185,13 @@ def name_apart(writer: StoreWriter) -> None:
         (
             "accelerator",
             "accelerators",
-            "Streams of accelerators are kept and drawn in the timeline; they are no processors, so the "
-            "curve, its phases and the statistics are without them.",
+            "Streams of accelerators are drawn in the timeline and have a curve of their own; they are no "
+            "processors, so the utilization and the statistics are without them.",
         ),
         (
             "metric",
             "metric locations",
-            "Locations carry only metrics; they are kept but not shown, and are no processors.",
+            "Locations carry only metrics; they are no processors and have no row of their own.",
         ),
     ):
         found = of_kind[kind]
@@ -200,7 +200,9 @@ def name_apart(writer: StoreWriter) -> None:
             writer.report.add(name, "info", text, count=len(found), where=first)
     metrics = sum(writer.rows("metrics", i) for i in range(len(writer.locations)))
     if metrics:
-        writer.report.add("metrics", "info", "Values of metrics are kept but not shown.", count=metrics)
+        writer.report.add(
+            "metrics", "info", "Values of metrics are kept; each metric is a curve of its own.", count=metrics
+        )
 
 
 def unreadable(error: OSError, trace: Path) -> TraceFormatError:
@@ -240,7 +242,7 @@ def read_parts(
     if not _fit(parts, stores):
         return None
     _describe(writer, parts, stores)
-    texts = [np.array([writer.text(text) for text in store.texts], np.uint32) for store in stores]
+    texts = [writer.take_texts(store) for store in stores]
     writer.take_over(
         [(store, part.own, text) for store, part, text in zip(stores, parts, texts, strict=True)]
     )

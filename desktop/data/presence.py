@@ -182,7 +182,7 @@ class Structure:
         )
 
     def doings(self, curve: StepCurve) -> Doings:
-        """What names of phases are made of, of the same part."""
+        """What names of phases are made of, of the part that `curve`, the utilization, is of."""
         return doings(self.stretches, curve, lambda what: self._kind(self.regions[what]))
 
     @staticmethod

@@ -30,22 +30,29 @@ import desktop
 from desktop import resources
 from desktop.core.accounts import Account
 from desktop.core.contrast import Cell, Contrast, Phased, table
+from desktop.core.envelope import envelope
 from desktop.core.labels import ACCOUNTS, DEGREES
 from desktop.core.phase_stats import PhaseRow
+from desktop.core.quantity import PROCESSORS
+from desktop.core.root_causes import STRENGTH, Explanation
 from desktop.core.ticks import time_unit
 from desktop.core.units import capital, percent, seconds, tenth
 from desktop.core.units import format_number as _number
+from desktop.data.chart import Content
 from desktop.data.consistency import doubt
+from desktop.data.curves import DEFAULT
 from desktop.data.events import Activity
 from desktop.data.material import FIGURES, Material, Subject, gather
+from desktop.data.root_causes import explain
 from desktop.data.statistics import RangeStats, RegionRow, Statistics
 from desktop.data.store import TraceStore
 from desktop.data.utilization import Rules, Utilization
+from desktop.data.whatif import Help, would_help
 from desktop.printing import printable
 from desktop.progress import Progress, Share
 
 # Rows of a table of regions, locations or changes: what is longer is for the window.
-_REGIONS, _CHANGES, _SHIFTS, _ACCOUNTS, _DELAYS = 4, 5, 64, 7, 3
+_REGIONS, _CHANGES, _SHIFTS, _ACCOUNTS, _DELAYS, _HELPS = 4, 5, 64, 7, 3, 6
 #: What repairs of clocks are.
 _REPAIRS = {
     "none": "none",
@@ -53,6 +60,8 @@ _REPAIRS = {
     "linear": "a shift and a rate for each process, as their clocks drift",
     "impossible": "neither shifts nor rates of the clocks mend that",
 }
+#: How strong the evidence of a cause is.
+_STRENGTHS = "Evidence: " + "; ".join(f"{word}: {meaning}" for word, meaning in STRENGTH.items()) + "."
 #: Slides that tell a story, the title among them; rows of its tables and lines of its texts.
 STORY = 8
 _STORY_ROWS, _STORY_REGIONS, _STORY_CHANGES = 16, 8, 8
@@ -64,6 +73,7 @@ _LONGEST, _LONGEST_CELL = 4000, 400
 
 #: Tables (and what is said with them) that a report may leave out, by their keys.
 TABLES = {
+    "why": "Why time is lost",
     "summary": "Summary",
     "phases": "Phases, every number",
     "formulas": "Formulas",
@@ -73,6 +83,7 @@ TABLES = {
     "activities": "Activities",
     "accounts": "Accounts",
     "delays": "Who makes others wait",
+    "helps": "What would help most",
     "loads": "Most and least loaded processors",
     "regions": "Regions that take most time",
     "changes": "What changed at each break",
@@ -122,12 +133,13 @@ class ReportTable:
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure (a key of `FIGURES`) with what it shows in one sentence. `number` counts from 1."""
+    """A figure (a key of `FIGURES`, or the name of a chart) with what it shows in one sentence. `number`
+    counts from 1."""
 
     figure: str
     number: int
     finding: str
-    material: Material
+    material: Material | Content
 
     @property
     def part(self) -> str:
@@ -257,6 +269,9 @@ def _fit_words(subject: Subject) -> list[str]:
     words += [word for t in subject.locked for word in ("--lock", repr(float(t)))]
     if rules.repaired is not None:
         words.append("--repaired" if rules.repaired else "--as-recorded")
+    if subject.curve != DEFAULT:
+        words += ["--curve", subject.curve]
+    words += [word for track in subject.tracks for word in ("--track", track)]
     if rules.computing != Rules().computing:
         words += ["--computing", ",".join(a.name.lower() for a in sorted(rules.computing))]
     for region, activity in rules.overrides.items():
@@ -447,6 +462,8 @@ class _Run:
     material: Material
     use: Utilization
     statistics: list[RangeStats | None] = field(default_factory=list)  # the run, then each phase
+    words: list[Explanation] = field(default_factory=list)  # why time is lost, once
+    helps: list[Help] = field(default_factory=list)  # what would help most
 
     @property
     def _store(self) -> TraceStore:
@@ -483,12 +500,21 @@ class _Run:
         kept = Statistics(self._store)
         if contents.statistics:
             self.statistics.extend(self._ask(kept, progress))
+            self.words.append(self._explain(kept, progress))
         keys = [key for key in contents.figures if key in self.material.figures()]
         pictures = [
             Picture(key, drawn + k, f"{self._finding(key, kept)}{self._doubt(key)}", self.material)
             for k, key in enumerate(keys, 1)
         ]
-        found = [Section("Summary", (Points(tuple(self._summary(kept)), "summary"),))]
+        found = []
+        for told in self.words:
+            first, *others = [cause.sentence for cause in told.causes[: told.named]] or [""]
+            said = tuple(text for text in (first, told.level, *others, told.rest) if text)
+            phases = tuple(phase.sentence for phase in told.phases if len(told.phases) > 1)
+            blocks = [Points(texts, "why") for texts in (said, phases) if texts]
+            if blocks:
+                found.append(Section("Why time is lost", (*blocks, Paragraph(_STRENGTHS, "why"))))
+        found.append(Section("Summary", (Points(tuple(self._summary(kept)), "summary"),)))
         if pictures:
             found.append(Section("Figures", tuple(pictures)))
         found.append(Section("Phases", tuple(self._phases())))
@@ -504,12 +530,15 @@ class _Run:
     def finding(self) -> str:
         """What is to be said of the run in one sentence, and what was lost of it."""
         lost = self._lossy()
+        causes = [cause for told in self.words for cause in told.causes]
+        if causes:
+            return causes[0].short + (f" {lost}" if lost else "")
         return self._finding("curve", Statistics(self._store)) + (f" {lost}" if lost else "")
 
     def story(self, sections: Sequence[Section], name: str) -> list[Slide]:
-        """The run in a few slides, the most telling first but for their order in time: the curve with its
-        phases, these in numbers, what limits them, what changes, who does what, where the time goes, and why
-        so many phases. `name` begins each title."""
+        """The run in a few slides, the most telling first but for their order in time: why time is lost, the
+        curve with its phases, these in numbers, what limits them, what changes, who does what, where the time
+        goes, and why so many phases. `name` begins each title."""
         pictures = {b.figure: b for section in sections for b in section.blocks if isinstance(b, Picture)}
 
         def shown(figure: str) -> list[Slide]:
@@ -521,6 +550,7 @@ class _Run:
         why = self._why(kept) if self.statistics else ()
         where = self._where(kept) if self.statistics else ()
         return [
+            *(Slide(name + title, block) for title, block in self._lost()),
             *shown("curve"),
             *(Slide(name + title, block) for title, block in (phases, *why)),
             *(() if self.statistics else shown("stack")),
@@ -564,10 +594,31 @@ class _Run:
         if left:
             length, did = sum(r.end_s - r.start_s for r in left), sum(r.work_s for r in left)
             mean = did / length
-            of = tenth(mean / curve.capacity) if curve.capacity else "–"
+            of = tenth(mean / curve.capacity) if curve.capacity and curve.quantity.counted else "–"
             cells.append((f"{len(left)} more", "–", _number(length / factor), tenth(length / curve.duration),
                           "–", _number(mean), of, tenth(did / work)))  # fmt: skip
         return ReportTable("Phases", heads, tuple(cells))
+
+    def _explain(self, kept: Statistics, progress: Progress) -> Explanation:
+        fit = self.material.fit
+        try:
+            return explain(kept, self.use, fit.breaks.tolist(), fit.names, self.subject.names, progress)
+        except ValueError:  # a phase without a tick of the curve
+            ends = [float(fit.breaks[0]), float(fit.breaks[-1])]
+            return explain(kept, self.use, ends, (), self.subject.names, progress)
+
+    def _lost(self) -> Iterator[tuple[str, ReportTable]]:
+        """Why time is lost: the first cause, and all that are worth a line."""
+        for told in self.words:
+            causes = [cause for cause in told.causes if cause.part >= 0.005][:_STORY_REGIONS]
+            if not causes:
+                return
+            heads = ("Cause", "Where", "Who", "Lost (proc·s)", "of what is lost", "Evidence")
+            rows = [
+                (c.title, c.region, c.names, _number(c.lost_s), percent(c.part), c.strength) for c in causes
+            ]
+            note = f"{told.level} {_STRENGTHS}"
+            yield causes[0].short, ReportTable("Causes of lost time", heads, tuple(rows), 3, note)
 
     def _why(self, kept: Statistics) -> Iterator[tuple[str, ReportTable | Points]]:
         """What limits each phase, and what changes."""
@@ -637,7 +688,7 @@ class _Run:
         run, found = self.statistics[0], []
         for k, (left, right) in enumerate(pairwise(self.statistics[1:]), 1):
             if run is not None and left is not None and right is not None:
-                found += [(abs(c.difference), k, c) for c in kept.changes(run, left, right, 2)]
+                found += [(c.seconds, k, c) for c in kept.changes(run, left, right, 2)]
         most = sorted(found, key=lambda item: -item[0])[:_STORY_CHANGES]
         if not most:
             return None
@@ -703,6 +754,7 @@ class _Run:
         whole = [np.rint(b / unit) > np.rint(a / unit) or self._store.has("curve") for a, b in ranges]
         asked = [r for r, there in zip(ranges, whole, strict=True) if there]
         answers = iter(kept.ranges(asked, self.use, progress, replay=True))
+        self.helps.extend(would_help(kept, self.use, fit.breaks.tolist(), self.subject.limit, progress))
         return [next(answers) if there else None for there in whole]
 
     # ---- sentences
@@ -725,7 +777,7 @@ class _Run:
     def _extent(self) -> str:
         """How long the run is, and what of it is analysed."""
         curve = self.material.curve
-        on = f"on {_number(curve.capacity)} processors"
+        on = f"on {_number(self.use.curve().capacity)} processors"
         if self.subject.limit is None:
             return f"The run takes {seconds(curve.duration)} {on}."
         whole = self.use.curve()
@@ -755,13 +807,17 @@ class _Run:
         curve, fit, rows = material.curve, material.fit, material.rows
         share = f" ({100 * curve.mean / curve.capacity:.0f} %)" if curve.capacity else ""
         overall = f"{_number(curve.mean)} of {_number(curve.capacity)} processors compute on average{share}"
+        of = curve.quantity
+        if of != PROCESSORS:
+            overall = f"{of.name}: on average {_number(curve.mean)} {of.unit}".rstrip()
         if figure == "curve":
             if fit.n == 1:
                 return f"{overall}; one {DEGREES[rows[0].degree]} phase describes the whole run."
             low = min(range(fit.n), key=lambda k: rows[k].mean)
+            least = "is the least busy" if of == PROCESSORS else "has the least"
             part = (rows[low].end_s - rows[low].start_s) / curve.duration
             return (
-                f"{overall}; of {fit.n} phases, phase {low + 1} is the least busy: {_number(rows[low].mean)} "
+                f"{overall}; of {fit.n} phases, phase {low + 1} {least}: {_number(rows[low].mean)} "
                 f"for {percent(part)} of the time."
             )
         if figure == "stack":
@@ -780,13 +836,13 @@ class _Run:
             worst = int(np.argmax([row.error for row in rows]))
             return (
                 f"Phase {worst + 1} is described least well: the curve is off by {_number(rows[worst].rms)} "
-                f"processors (root of the mean square) there."
+                f"{of.unit} (root of the mean square) there."
             )
         if figure == "epsilon":
             chosen = f"{fit.requested} {'parameters' if fit.model == 'budget' else 'phases'} are shown"
             chosen = chosen.replace("1 phases are", "1 phase is") if fit.requested == 1 else chosen
             if material.suggestion is None:
-                return f"{chosen}; the largest error is {_number(fit.epsilon)} processors·√s."
+                return f"{chosen}; the largest error is {_number(fit.epsilon)} {of.of_error}."
             return f"{chosen}; {material.suggestion.n} would be suggested, as {material.suggestion.reason}."
         if figure == "timeline":
             return self._loads(kept)
@@ -818,8 +874,17 @@ class _Run:
     def _phases(self) -> Iterable[Block]:
         fit, rows = self.material.fit, self.material.rows
         factor, unit = self._scale
-        heads = ("Phase", f"Start ({unit})", f"End ({unit})", f"Length ({unit})", "Kind", "Mean", "Min",
-                 "Max", "Efficiency", f"Work (proc·{unit})", "RMS", "Error (proc·√s)")  # fmt: skip
+        of, tracks = self.material.curve.quantity, self.material.tracks
+        mean, work = "Mean", f"Work (proc·{unit})"
+        if of != PROCESSORS:
+            mean = f"Mean ({of.unit})" if of.unit else "Mean"
+            work = f"Integral ({of.per('proc·s')})".removesuffix(" ()")
+        error = f"Error ({of.per('proc·√s')})"
+        beside = [c.quantity for c in tracks]
+        heads = ("Phase", f"Start ({unit})", f"End ({unit})", f"Length ({unit})", "Kind", mean, "Min", "Max",
+                 "Efficiency", work, "RMS", error,
+                 *(f"{q.name}, mean{q.unit and f' ({q.unit})'}" for q in beside))  # fmt: skip
+        means = [envelope(curve).columns(fit.breaks).mean.tolist() for curve in tracks]
         yield ReportTable(
             "Phases",
             heads,
@@ -833,10 +898,11 @@ class _Run:
                     _number(row.mean),
                     _number(row.min),
                     _number(row.max),
-                    f"{100 * row.efficiency:.1f} %",
-                    _number(row.work_s / factor),
+                    f"{100 * row.efficiency:.1f} %" if math.isfinite(row.efficiency) else "–",
+                    _number(row.work_s / (factor if of == PROCESSORS else 1)),
                     _number(row.rms),
                     _number(row.error),
+                    *(_number(mean[k - 1]) for mean in means),
                 )
                 for k, row in enumerate(rows, 1)
             ),
@@ -844,9 +910,10 @@ class _Run:
             "curve minus fit; the error is RMS times the root of the length.",
             part="phases",
         )
+        counts = "Processors computing" if of == PROCESSORS else of.name
         yield ReportTable(
             "Formulas",
-            ("Phase", "From (s)", "To (s)", "Processors computing at t (s)"),
+            ("Phase", "From (s)", "To (s)", f"{counts} at t (s)"),
             tuple(
                 (f"{k}", f"{row.start_s:.9g}", f"{row.end_s:.9g}", _formula(row))
                 for k, row in enumerate(rows, 1)
@@ -870,8 +937,10 @@ class _Run:
     def _certificate(self) -> str:
         """How large the error is, and what proves that no partition is better."""
         fit = self.material.fit
-        text = f"The largest local error is ε = {fit.epsilon:.6g} processors·√s"
-        text += f", the total squared error {fit.sse:.6g} processors²·s"
+        of = self.material.curve.quantity
+        squares = "processors²·s" if of == PROCESSORS else of.of_squares
+        text = f"The largest local error is ε = {fit.epsilon:.6g} {of.of_error}"
+        text += f", the total squared error {fit.sse:.6g} {squares}"
         text += f", the least over the largest local error {fit.equidistribution:.4g}. "
         if self.subject.breaks is not None:
             return text + (
@@ -928,6 +997,7 @@ class _Run:
             yield self._activities(ranges)
             yield self._accounts(ranges)
             yield from self._delays(kept, ranges)
+            yield from self._helps()
             yield self._processors(kept, ranges)
         regions = [
             row
@@ -990,6 +1060,20 @@ class _Run:
                 "costs as Scalasca defines them), and the part of the range in which the critical path of "
                 "the run is on that processor.",
                 part="delays",
+            )
+
+    def _helps(self) -> Iterator[ReportTable]:
+        if self.helps:
+            rows = (
+                (one.title, _number(one.saved_s), tenth(one.share), one.assumption)
+                for one in self.helps[:_HELPS]
+            )
+            yield ReportTable(
+                "What would help most",
+                ("Change", "Saves, s", "Of the run", "If"),
+                tuple(rows),
+                note="One change at a time, in a replay of the run.",
+                part="helps",
             )
 
     def _processors(self, kept: Statistics, ranges: Sequence[tuple[str, RangeStats]]) -> ReportTable:

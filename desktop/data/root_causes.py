@@ -61,11 +61,12 @@ def explain(
     names: Sequence[str] = (),
     called: Mapping[str, str] | None = None,
     progress: Progress | None = None,
+    causality: Causality | None = None,
 ) -> Explanation:
     """Why time is lost in a run and in its phases, in words.
 
     breaks : (phases + 1,) seconds, from the start to the end of what is looked at. names : of the phases.
-    called : what regions are called instead.
+    called : what regions are called instead. causality : who waited for whom, if that is known already.
 
     Raises
     ------
@@ -74,11 +75,13 @@ def explain(
     Cancelled : by `progress`.
     """
     progress = progress or Progress()
+    if kept.of_curve:
+        return Explanation()
+    if causality is None:
+        causality = kept.causality(use, progress)
     spans = [(breaks[0], breaks[-1]), *itertools.pairwise(breaks)]
-    ranges = kept.ranges(spans, use, progress, replay=True)
-    found = (
-        charges(kept.store, kept.causality(use, progress), use, ranges, progress) if not kept.of_curve else []
-    )
+    ranges = kept.ranges(spans, use, progress, causality=causality)
+    found = charges(kept.store, causality, use, ranges, progress)
     return explanation(found, names, _naming(kept.store, called or {}))
 
 

@@ -199,7 +199,11 @@ class _Slides:
     def _picture(self, title: str, picture: Picture, png: bytes) -> None:
         slide = self._slide("only", title)
         shape = slide.shapes.add_picture(io.BytesIO(png), *_place(_LEFT, _TOP, *PICTURE))
-        self._describe(shape, f"Figure {picture.number}", f"{FIGURES[picture.figure]}. {picture.finding}")
+        self._describe(
+            shape,
+            f"Figure {picture.number}",
+            f"{FIGURES.get(picture.figure, picture.figure)}. {picture.finding}",
+        )
 
     def _text(self, title: str, blocks: Iterable[Block]) -> None:
         """Sentences, as many to a slide as are sure to fit; what announces others stands with them."""

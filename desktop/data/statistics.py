@@ -22,11 +22,13 @@ waiting and transfer) is done only when asked for, and kept.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,6 +71,10 @@ Ints = NDArray[np.int64]
 NO_REGION = NO_REGION_NAME
 #: Differences of parts below this are not worth a sentence.
 LEAST_CHANGE = 0.005
+#: Times into which a range is parted, to see how much its numbers scatter.
+_PARTS = 8
+#: Below this part of what it takes in the range beside, a region is not there.
+_TRACE = 0.01
 
 
 @dataclass(frozen=True, eq=False)
@@ -381,11 +387,12 @@ def _activity_name(activity: Activity | None) -> str:
 class Change:
     """Something whose part differs between two neighbouring ranges, said in one sentence.
 
-    `left` and `right` are parts (0 to 1): of all processors' time that a region takes (exclusive), of the
-    time in which a location computes, of all bytes (if there are none, messages) that go from one to
-    another, and what is sent per second as a part of the largest of both rates and the run's. `difference`,
-    by whose size changes are ranked, is right - left; of a location less the median of all processors, of a
-    pair times the part of the run's rate (at most all) that the range reaches which sends less.
+    `seconds`, by which changes are ranked: processor-seconds that the difference makes in the shorter of both
+    ranges; 0 of messages. `left` and `right` are parts (0 to 1): of all processors' time that a region takes
+    (exclusive), of the time in which a location computes, of all bytes (if there are none, messages) that go
+    from one to another, and what is sent per second as a part of the largest of both rates and the run's.
+    `difference` is right - left; of a location less the median of all processors, of a pair times the part of
+    the run's rate (at most all) that the range reaches which sends less.
     `index`: of the region (-1: none) or location, (sender, receiver) of a pair, nothing for the total;
     `region`: its name.
     """
@@ -397,6 +404,7 @@ class Change:
     difference: float
     sentence: str
     region: str = ""
+    seconds: float = 0.0
 
     def called(self, names: Mapping[str, str]) -> str:
         """The sentence, with what regions are called instead."""
@@ -510,6 +518,8 @@ class Statistics:
         self._profile: Profile | None = None
         self._use: Utilization | None = None
         self._causality: Causality | None = None
+        self._latest: Utilization | None = None
+        self._scatters: tuple[object, dict[object, _Scatter]] = (None, {})
         self._causes: Causes | None = None
         self._folded: tuple[object, dict[int, Intervals]] = (None, {})
 
@@ -541,7 +551,7 @@ class Statistics:
         Cancelled : by `progress`.
         """
         progress = progress or Progress()
-        use = self._known(use, progress)
+        use = self._latest = self._known(use, progress)
         if replay:
             causality, causes = self.causality(use, progress), self.causes(use, progress)
         elif causality is not None and causality.rules == use.rules:
@@ -856,11 +866,51 @@ class Statistics:
         return tree.rows(self._store, region_classes(self._store, use.rules), use.unit, search)
 
     def changes(self, run: RangeStats, left: RangeStats, right: RangeStats, most: int = 10) -> list[Change]:
-        """What differs most between two ranges of a run, the largest difference first, at most so many."""
+        """What differs most between two ranges of a run, the most processor-seconds first, at most so many.
+
+        What lies inside the noise of the ranges is left out: each is parted into `_PARTS` times of equal
+        length, whose scatter says how well the means are known (their standard error); a difference has to be
+        so many of these that among as many things without any one in a hundred times one would be found.
+        """
         found = [*self._regions_changed(left, right), *self._locations_changed(left, right)]
         found += self._messages_changed(run, left, right)
         found = [change for change in found if abs(change.difference) >= LEAST_CHANGE]
-        return sorted(found, key=lambda change: -abs(change.difference))[:most]
+        if found:
+            noise = self._scatter(left), self._scatter(right)
+            errors = 3.0 + 1.2 * np.log10(len(self._store.regions) + len(self._store.locations) + 1)
+            found = [change for change in found if abs(change.difference) > errors * _noise(change, *noise)]
+        return sorted(found, key=lambda change: (-change.seconds, -abs(change.difference)))[:most]
+
+    def _scatter(self, stats: RangeStats) -> _Scatter:
+        """How well the means of a range are known; not at all where it is too short to be parted."""
+        use = self._latest
+        if use is None or self.of_curve or stats.duration_s < 2 * _PARTS * use.unit:
+            return _Scatter({}, {}, 0.0, 0)
+        if self._scatters[0] != use.rules:
+            self._scatters = use.rules, {}
+        known, key = self._scatters[1], (stats.start_s, stats.end_s)
+        if key not in known:
+            if len(known) > 256:
+                known.clear()
+            ends = np.linspace(stats.start_s, stats.end_s, _PARTS + 1)
+            parts = self.ranges(pairwise(ends.tolist()), use)
+            regions = [
+                np.append(one.exclusive_s, one.outside_s) / (one.seconds.sum() or np.nan) for one in parts
+            ]
+            there = stats.is_processor
+            loads = [one.utilization - np.median(one.utilization[there]) for one in parts if there.any()]
+            rates = [
+                np.array([one.messages.bytes.sum(), one.messages.count.sum()], float)
+                for one in parts
+                if one.messages is not None
+            ]
+            known[key] = _Scatter(
+                dict(enumerate(_error(regions)[:-1].tolist())) | {-1: float(_error(regions)[-1])},
+                dict(enumerate(_error(loads).tolist())) if loads else {},
+                _relative(rates),
+                0 if stats.messages is None else int(stats.messages.count.sum()),
+            )
+        return known[key]
 
     def _regions_changed(self, left: RangeStats, right: RangeStats) -> Iterator[Change]:
         totals = [stats.seconds.sum() or np.nan for stats in (left, right)]
@@ -870,11 +920,16 @@ class Statistics:
             (i, f"Region {name}", a, b) for i, (name, a, b) in enumerate(zip(names, *parts, strict=False))
         ]
         rows.append((-1, "Time in no region", left.outside_s / totals[0], right.outside_s / totals[1]))
-        time = " of the processors' time"
+        time, shorter = " of the processors' time", min(left.duration_s, right.duration_s) * left.processors
         for i, name, a, b in rows:
             sentence = f"{name} takes {_now(b, a, time)}."
+            if a < _TRACE * b:
+                sentence = f"{name} begins here: it takes {percent(b)}{time}."
+            elif b < _TRACE * a:
+                sentence = f"{name} ends here: it took {percent(a)}{time} before."
             region = names[i] if i >= 0 else ""
-            yield Change("region", (i,), float(a), float(b), float(b - a), sentence, region)
+            seconds = abs(float(b - a)) * shorter
+            yield Change("region", (i,), float(a), float(b), float(b - a), sentence, region, seconds)
 
     def _locations_changed(self, left: RangeStats, right: RangeStats) -> Iterator[Change]:
         there = np.flatnonzero(left.is_processor)
@@ -889,7 +944,9 @@ class Statistics:
             sentence = (
                 f"{self.name(i)} computes {_now(b, a, ' of the time')}; all processors together {together}."
             )
-            yield Change("location", (i,), a, b, b - a - usual, capital(sentence))
+            differs = b - a - usual
+            seconds = abs(differs) * min(left.duration_s, right.duration_s)
+            yield Change("location", (i,), a, b, differs, capital(sentence), seconds=seconds)
 
     def _messages_changed(self, run: RangeStats, left: RangeStats, right: RangeStats) -> Iterator[Change]:
         if run.messages is None or left.messages is None or right.messages is None:
@@ -1023,6 +1080,47 @@ class _MergedTree:
             below = sorted((c for c in children[row] if wanted[c]), key=lambda c: (self._within[c], -c))
             waiting += [(child, here, depth + 1) for child in below]
         return found
+
+
+class _Scatter(NamedTuple):
+    """Standard errors of the means of a range, by region and by location, in parts as of `Change`; that of
+    what is sent per second, as a part of it; and how many messages are sent."""
+
+    regions: dict[int, float]
+    locations: dict[int, float]
+    rate: float
+    messages: int
+
+
+def _error(rows: Sequence[Floats]) -> Floats:
+    """(things,) standard errors of the means of (parts, things)."""
+    found: Floats = np.nan_to_num(np.std(rows, axis=0, ddof=1) / len(rows) ** 0.5)
+    return found
+
+
+def _relative(rates: Sequence[Floats]) -> float:
+    """Of what is sent, bytes or else messages: the standard error as a part of the mean."""
+    if not rates:
+        return 0.0
+    mean = np.mean(rates, axis=0)
+    of = 0 if mean[0] else 1
+    return float(_error(rates)[of] / mean[of]) if mean[of] else 0.0
+
+
+def _noise(change: Change, left: _Scatter, right: _Scatter) -> float:
+    """The standard error of a difference."""
+    if change.kind == "region":
+        both = [one.regions.get(change.index[0], 0.0) for one in (left, right)]
+    elif change.kind == "location":
+        both = [one.locations.get(change.index[0], 0.0) for one in (left, right)]
+    elif change.kind == "messages":
+        if 4 * min(change.left, change.right) < max(change.left, change.right):
+            return 0.0  # of few messages as well
+        both = [left.rate * change.left, right.rate * change.right]
+    else:  # of so many messages, a part of them
+        sides = ((change.left, left.messages), (change.right, right.messages))
+        both = [(part * (1 - part) / count) ** 0.5 if count else 0.0 for part, count in sides]
+    return math.hypot(*both)
 
 
 def _now(after: float, before: float, of: str = "") -> str:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from desktop.core.quantity import PROCESSORS
 from desktop.core.units import format_number
 from desktop.data.chart import Axis, Chosen, Content, Series
 
@@ -33,6 +34,10 @@ def epsilon_words(epsilon: Floats, first: int, n: int, value: float, *, set_: st
     return text
 
 
+def _heading(unit: str) -> str:
+    return "epsilon_processors_sqrt_s" if unit == PROCESSORS.of_error else f"epsilon ({unit})"
+
+
 def epsilon_chart(
     epsilon: ArrayLike,
     first: int,
@@ -43,10 +48,11 @@ def epsilon_chart(
     *,
     beyond: Callable[[], Beyond] = lambda: None,
     empty: str = "",
+    unit: str = PROCESSORS.of_error,
 ) -> Content:
     """epsilon(n) on a logarithmic axis, an error of zero on its low end.
 
-    `epsilon` (K,) of n = first .. first+K-1, processors·√s; `reach`: an n beyond it up to which the axes
+    `epsilon` (K,) of n = first .. first+K-1, in `unit`; `reach`: an n beyond it up to which the axes
     reach, down to the error there; `beyond`: for the table, the n in use that the sweep does not reach.
     """
     errors = np.array(epsilon, float)
@@ -66,7 +72,7 @@ def epsilon_chart(
             )
 
     def data() -> Iterator[tuple[Any, ...]]:
-        yield "parameters_n" if model == "budget" else "phases_n", "epsilon_processors_sqrt_s"
+        yield "parameters_n" if model == "budget" else "phases_n", _heading(unit)
         yield from enumerate(errors.tolist(), first)
         if (used := beyond()) is not None:
             yield used
@@ -74,7 +80,7 @@ def epsilon_chart(
     last, least = (None, None) if reach is None else (reach[0] + 0.5, reach[1])
     return Content(
         Axis("Parameters n" if model == "budget" else "Phases n", whole=True, tight=True, high=last),
-        Axis("Error ε (processors·√s)", log=True, floor=True, low=least),
+        Axis(f"Error ε ({unit})", log=True, floor=True, low=least),
         tuple(series), chosen=chosen, empty=empty, legend_rows=2, data=data,
     )  # fmt: skip
 

@@ -119,7 +119,7 @@ def offers_of(asked: Asked) -> tuple[Spot, ...]:
     ------
     ExperimentError : a source cannot be read.
     """
-    home = _home(asked)
+    home = home_of(asked)
     offers = offered(home, _sources([name for name, _ in _files(asked)]))
     return hottest(offers, asked.seconds) if asked.seconds else offers
 
@@ -139,7 +139,7 @@ def new_experiment(folder: Path, asked: Asked) -> Experiment:
     copy = folder / PROGRAM
     if copy.exists():
         raise ExperimentError(f"holds a folder {PROGRAM} already", file=folder, hint="choose another folder")
-    home = _home(asked)
+    home = home_of(asked)
     if asked.program and asked.program.is_dir() and folder.resolve().is_relative_to(home.resolve()):
         raise ExperimentError(
             "lies inside the program that is to be copied", file=folder, hint="choose another folder"
@@ -180,7 +180,7 @@ def new_experiment(folder: Path, asked: Asked) -> Experiment:
 _VARIABLES = {"command": {"STEPS": ("200", "400"), "CHECKS": ("off", "on")}}
 
 
-def _home(asked: Asked) -> Path:
+def home_of(asked: Asked) -> Path:
     """The folder of the program that is asked for."""
     if asked.program is None:
         return resources.folder() / "templates"
@@ -192,7 +192,7 @@ def _home(asked: Asked) -> Path:
 
 def _files(asked: Asked) -> list[tuple[str, Path]]:
     """What is copied: names below the copy, and where it is."""
-    home = _home(asked)
+    home = home_of(asked)
     if asked.program is None:
         return [(name, home / name) for name in TEMPLATES[asked.template].example]
     if Path(asked.program).is_file():

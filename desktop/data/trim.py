@@ -204,7 +204,7 @@ class _Part:
         self._locations = np.full(len(store.locations) + 1, -1, np.int64)
         self._locations[list(chosen)] = np.arange(len(chosen))
         self._regions = np.array([writer.region(region) for region in store.regions], np.int64)
-        self._texts = np.array([writer.text(text) for text in store.texts], np.int64)
+        self._texts = writer.take_texts(store).astype(np.int64)
         self._parallel = np.array([is_parallel(region) for region in store.regions], np.uint8)
         self._begin, self._end = (np.full(len(store.locations), t, np.int64) for t in (BEGIN, END))
         self._cut = {"rows": 0, "open at start": 0, "open at end": 0, "operations": 0, "partners": 0}

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import IO
@@ -300,7 +300,10 @@ def partial_curve(
     StoreError : the rows contradict the description (a damaged file).
     Cancelled : by `progress`.
     """
-    replay = _Replay(source, rules, only=only, steps=steps)
+    return _written(_Replay(source, rules, only=only, steps=steps), locations, path, progress)
+
+
+def _written(replay: _Replay, locations: NDArray[np.int64], path: Path, progress: Progress) -> PartialCurve:
     with path.open("wb") as file:
         for times, counts in replay.blocks(progress):
             rows = np.empty(times.size, _STEP)
@@ -396,7 +399,7 @@ class _Replay:
         begins = []
         for i in range(len(source.locations)) if only is None else only:
             location = source.locations[i]
-            if location.kind == "cpu" and location.first is not None and location.last is not None:
+            if self._counts(location) and location.first is not None and location.last is not None:
                 self._there.append(i)
                 begins.append(location.clock(self._repaired).common(location.first))
         self.processors = len(self._there)
@@ -404,6 +407,20 @@ class _Replay:
         self.start = min(begins, default=0)
         self.totals = np.zeros((len(source.locations), _CLASSES), np.int64)
         self.stray = self.unclosed = 0
+
+    def _counts(self, location: Location) -> bool:
+        return location.kind == "cpu"
+
+    def _rule(self) -> Classes:
+        source = self._source
+        active = np.array([is_parallel(region) for region in source.regions], np.uint8)
+        return rule_of(region_classes(source, self._rules), active, source.nesting)
+
+    def _known(self, location: Location) -> Location:
+        return location
+
+    def _of(self, group: Sequence[int]) -> _Replay:
+        return _Replay(self._source, self._rules, only=group, steps=self._steps)
 
     def blocks(self, progress: Progress) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int32]]]:
         """Times (n,), in ticks since `start`, from which the counts (len(Activity), n) hold.
@@ -423,21 +440,18 @@ class _Replay:
                     group = self._there[at : at + SIDE_BY_SIDE]
                     everybody = np.arange(len(self.totals))
                     path = folder / str(at)
-                    parts.append(
-                        partial_curve(self._source, self._rules, everybody, path, share, group, self._steps)
-                    )
+                    parts.append(_written(self._of(group), everybody, path, share))
                 yield from self._sum(parts, Share(progress, 0.9, 1.0))
 
     def _side_by_side(self, progress: Progress) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int32]]]:
         source, steps = self._source, self._steps
         rows = max(ROWS_AT_LEAST, ROWS_IN_FLIGHT // max(1, len(self._there)))
-        active = np.array([is_parallel(region) for region in source.regions], np.uint8)
-        rule = rule_of(region_classes(source, self._rules), active, source.nesting)
+        rule = self._rule()
         codes = [
             _Stored(source, i, rule, rows) if steps is None else _Kept(steps, i, rows) for i in self._there
         ]
         every = tracks = [
-            _Track(source.locations[i], here, self._repaired, rows, self.totals[i])
+            _Track(self._known(source.locations[i]), here, self._repaired, rows, self.totals[i])
             for i, here in zip(self._there, codes, strict=True)
         ]
         total = sum(here.rows for here in codes)
@@ -494,6 +508,51 @@ class _Replay:
                 progress.step(done, size, "utilization")
                 if n:
                     yield out_times[:n], out_counts[:, :n]
+
+
+class _Inside(_Replay):
+    """The same for whether locations are inside of some regions: `Activity.OVERHEAD` counts those that are,
+    `Activity.COMPUTING` the others."""
+
+    def __init__(
+        self, source: EventSource, rules: Rules, regions: NDArray[np.bool_], only: Sequence[int]
+    ) -> None:
+        self._inside = regions
+        super().__init__(source, rules, only=only)
+
+    def _counts(self, location: Location) -> bool:
+        return True
+
+    def _rule(self) -> Classes:
+        classes = np.where(self._inside, np.uint8(Activity.OVERHEAD), np.uint8(Activity.COMPUTING))
+        return rule_of(classes, np.zeros(classes.size, np.uint8), "strongest")
+
+    def _known(self, location: Location) -> Location:
+        return replace(location, base=Activity.COMPUTING, thread=0)
+
+    def _of(self, group: Sequence[int]) -> _Replay:
+        return _Inside(self._source, self._rules, self._inside, group)
+
+
+def inside(
+    source: EventSource, rules: Rules, regions: NDArray[np.bool_], only: Sequence[int], progress: Progress
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """How many of the locations `only` are inside of any of the `regions` (regions,), inclusive.
+
+    Returns times (n,), ticks of the common clock, and the number (n,) from each on; the last one is 0.
+    Memory does not grow with the trace, but for the result.
+
+    Raises
+    ------
+    StoreError : the rows contradict the description (a damaged file).
+    Cancelled : by `progress`.
+    """
+    replay = _Inside(source, rules, regions, only)
+    times, counts = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    for block in replay.blocks(progress):
+        times.append(block[0] + replay.start)
+        counts.append(block[1][Activity.OVERHEAD].astype(np.int64))
+    return np.concatenate(times), np.concatenate(counts)
 
 
 class _Steps:

@@ -22,7 +22,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,7 +99,7 @@ NONE = Changes()
 
 
 @dataclass(frozen=True, eq=False)
-class Prediction:
+class RunPrediction:
     """How a run would go. `duration_s`: seconds; `ends_s` : (locations,) when each is over. `note`: why there
     is no prediction (`duration_s` is NaN then), or "".
     """
@@ -382,7 +382,7 @@ class Rerun:
         for k, name in enumerate(names):
             self._known_regions[name] = ticks[k], entered[k]
 
-    def predict(self, changes: Changes = NONE, progress: Progress | None = None) -> Prediction:
+    def predict(self, changes: Changes = NONE, progress: Progress | None = None) -> RunPrediction:
         """How the run would go.
 
         Raises
@@ -392,7 +392,7 @@ class Rerun:
         """
         progress = progress or Progress()
         if self.note:
-            return Prediction(changes, math.nan, self.recorded_s, self.note)
+            return RunPrediction(changes, math.nan, self.recorded_s, self.note)
         busy = self._changed(changes, progress)
         on = changes.network
         ticks = 1.0 / self.unit
@@ -428,9 +428,9 @@ class Rerun:
         )
         found = machine.replay(operations, network, progress)
         if found.duration == machine.STUCK:
-            return Prediction(changes, math.nan, self.recorded_s, _STUCK)
+            return RunPrediction(changes, math.nan, self.recorded_s, _STUCK)
         ends = np.where(self._decides, found.ends, 0.0)
-        return Prediction(
+        return RunPrediction(
             changes, float(ends.max(initial=0.0)) * self.unit, self.recorded_s, "", ends * self.unit,
             (self, found.came, found.went, np.stack([busy, mid, tail])),
         )  # fmt: skip
@@ -705,6 +705,16 @@ class Help:
         """Of the duration before."""
         return self.saved_s / self.before_s if self.before_s else 0.0
 
+    def plain(self) -> dict[str, Any]:
+        """As values, for JSON."""
+        return {
+            "change": self.title,
+            "saved_s": self.saved_s,
+            "share": self.share,
+            "predicted_s": self.duration_s,
+            "assumption": self.assumption,
+        }
+
 
 def helps(
     program: Rerun,
@@ -741,6 +751,23 @@ def helps(
 
 #: By how much of the run an estimated network may miss it, if anything is to be said of it.
 TRUSTED = 0.1
+
+
+def would_help(
+    kept: Statistics,
+    use: Utilization,
+    breaks: Sequence[float],
+    limit: tuple[float, float] | None = None,
+    progress: Progress | None = None,
+) -> tuple[Help, ...]:
+    """What would shorten a run with phases between `breaks` (all of them, s), see `helps`."""
+    progress = progress or Progress()
+    causality = kept.causality(use, progress)
+    rerun = Rerun(kept.store, use, progress, causality=causality, limit=limit, breaks=breaks[1:-1])
+    regions = largest_regions(kept, use, (breaks[0], breaks[-1]), progress)
+    return helps(rerun, [f"phase {k}" for k in range(1, len(breaks))], regions, progress)
+
+
 #: What saves less of the run is not worth a line.
 LEAST = 0.0005
 
@@ -809,10 +836,9 @@ def _single(
 
 
 def largest_regions(
-    store: TraceStore, use: Utilization, span: tuple[float, float], progress: Progress | None = None
+    kept: Statistics, use: Utilization, span: tuple[float, float], progress: Progress | None = None
 ) -> tuple[str, ...]:
     """Names of the regions in which most is computed, up to `REGIONS`, of a range of time (s)."""
-    kept = Statistics(store)
     stats = kept.ranges([span], use, progress)[0]
     rows = [row for row in kept.flat(stats, use) if row.region >= 0 and row.activity in use.rules.computing]
     rows.sort(key=lambda row: -row.exclusive_s)

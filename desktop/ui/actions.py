@@ -15,6 +15,17 @@ if TYPE_CHECKING:
 
 Command: TypeAlias = commands.Command["TracePage", Snapshot]
 
+#: Curves that need no name, as `desktop.data.curves` has them, which the window loads after it is on screen.
+PLAIN_CURVES = {
+    "computing": "Processors computing",
+    "overhead": "Processors in overhead",
+    "idle": "Processors idle",
+    "io": "Processors in I/O",
+    "communication": "Processors in communication",
+    "accelerators": "Accelerator streams busy",
+    "messages": "Messages in flight",
+    "bytes": "Bytes in flight",
+}
 MODEL_TIPS = {
     "constant": "Each phase is a level",
     "linear": "Each phase is a straight line",
@@ -85,6 +96,23 @@ def _model(model: str, rule: bool) -> Command:
         lambda w: w.workbench.set_model(model),
         enabled=_document,
         mark=lambda w: w.workbench.snapshot.project.phases.model == model,
+        rule=rule,
+    )
+
+
+def _has_curve(shown: Snapshot, curve: str) -> bool:
+    return shown.document is not None and any(one["curve"] == curve for one in shown.document.info["curves"])
+
+
+def _curve(kind: str, title: str, rule: bool) -> Command:
+    return Command(
+        f"curve_{kind}",
+        title,
+        "Analyse/Curve",
+        f"Fit the phases to the curve of {title[:1].lower()}{title[1:]}",
+        lambda w: w.workbench.set_curve(kind),
+        enabled=When[Snapshot](lambda s: _has_curve(s, kind), f"a trace with {title[:1].lower()}{title[1:]}"),
+        mark=lambda w: w.workbench.snapshot.project.curve == kind,
         rule=rule,
     )
 
@@ -223,6 +251,10 @@ COMMANDS: tuple[Command, ...] = with_common((
     Command("suggested", "Suggested number", "Analyse", "As many phases as are suggested",
             lambda w: w.workbench.use_suggestion(), ("N",), _suggested),
     *(_model(model, model == "constant") for model in MODELS),
+    Command("curves", "Curves…", "Analyse/Curve",
+            "Which curve of the trace is fitted, and which are drawn below it: regions, messages, metrics",
+            lambda w: w.choose_curves(), ("Shift+C",), _document),
+    *(_curve(kind, title, kind == "computing") for kind, title in PLAIN_CURVES.items()),
     Command("previous_phase", "Previous phase", "Analyse", "Select the phase before",
             lambda w: w.workbench.step_phase(-1), (",",), _fitted, rule=True),
     Command("next_phase", "Next phase", "Analyse", "Select the phase after",

@@ -9,10 +9,15 @@ from PySide6.QtCore import QSize
 from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QToolButton, QWidget
 
 from desktop.core.units import count, instant
+from desktop.printing import printable
 from desktop.ui.guard import guarded
 from desktop.ui.pages import fill_layout
 from desktop.workbench.limiting import waiting
+from desktop.workbench.model import Project
 from desktop.workbench.workbench import Snapshot, Workbench
+
+#: The curve that is fitted unless another is chosen.
+PLAIN = Project().curve
 
 
 @dataclass(frozen=True)
@@ -60,6 +65,17 @@ def chips(shown: Snapshot, bench: Workbench) -> list[Chip]:
                     bench.reset_computing,
                 )
             )
+    if shown.project.curve != PLAIN:
+        known = (one["title"] for one in document.info["curves"] if one["curve"] == shown.project.curve)
+        title = printable(next(known, shown.project.curve), 60)
+        found.append(
+            Chip(
+                "curve",
+                f"fitted curve: {title[:1].lower()}{title[1:]}",
+                "End it: fit the processors that compute",
+                lambda: bench.set_curve(PLAIN),
+            )
+        )
     limit = shown.project.limit
     if limit is not None:
         a, b = limit

@@ -23,6 +23,7 @@ from desktop.ui import theme as themes
 from desktop.ui.experiment.actions import EXPERIMENT_COMMANDS, EXPERIMENT_MENUS, EXPERIMENT_MOUSE, STEPS
 from desktop.ui.experiment.compare import CompareStep
 from desktop.ui.experiment.design import DesignStep
+from desktop.ui.experiment.new import NewExperimentDialog
 from desktop.ui.experiment.parts import Step
 from desktop.ui.experiment.program import ProgramStep
 from desktop.ui.experiment.read import ReadStep
@@ -108,7 +109,7 @@ class ExperimentPage(Page):
         )
         page, layout = first_page("Experiments with artificial delays", text)
         for words, explanation, act in (
-            ("New experiment…", "Choose the folder of a program; prepared places become its factors",
+            ("New experiment…", "A program of your own: it is copied, and the copy gets the delays",
              self.choose_new),
             ("Open experiment…", "A folder with experiment.toml; or drop it here", self.choose_experiment),
             ("Open table of runs…", "Trials that were run elsewhere: levels and responses, CSV or TSV",
@@ -190,9 +191,7 @@ class ExperimentPage(Page):
         self.bench.open(path)
 
     def choose_new(self) -> None:
-        name = QFileDialog.getExistingDirectory(self, "Folder of the program", self.settings.folder)
-        if name:
-            self.bench.create_in(Path(name))
+        NewExperimentDialog(self, self.bench, self.settings.folder).open()
 
     def choose_experiment(self) -> None:
         name = QFileDialog.getExistingDirectory(self, "Open an experiment", self.settings.folder)
@@ -222,6 +221,25 @@ class ExperimentPage(Page):
             folder = Path(name)
             self.bench.open_example(folder if not any(folder.iterdir()) else folder / "quicksort")
 
+    def choose_report(self) -> None:
+        """The answer, tables and charts of what is shown, for others."""
+        files = "Reports (*.html *.pdf *.pptx)"
+        name, _ = QFileDialog.getSaveFileName(self, "Write a report", self.settings.folder, files)
+        if name:
+            self.write_report(Path(name))
+
+    def write_report(self, path: Path) -> None:
+        """Beside the window; by its ending it is HTML, a PDF document or slides."""
+        from desktop.ui.experiment.report import compose
+        from desktop.ui.reporting import write
+
+        new = self.shown
+        found, answer, experiment = new.effects, new.answer, new.project.experiment
+        if found is None or answer is None:
+            return
+        report = compose(new.name, found, answer, new.response, new.unit, new.factors, experiment)
+        self.bench.write_beside(path, lambda job: write(report, path, progress=job))
+
     def choose_trace(self) -> None:
         name, _ = QFileDialog.getOpenFileName(self, "Open a trace of the program", self.settings.folder)
         if name:
@@ -249,6 +267,11 @@ class ExperimentPage(Page):
         """Step 1, with the commands of a pilot to be read."""
         self.show_step(0)
         self.program_page.ask_pilot()
+
+    def ask_confirmation(self) -> None:
+        """Step 4, with the commands of runs that confirm to be read."""
+        self.show_step(3)
+        self.read_page.ask_confirmation()
 
     def pause_or_go_on(self) -> None:
         if self.bench.snapshot.running == "paused":

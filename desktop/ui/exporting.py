@@ -80,6 +80,7 @@ def material_of(shown: Snapshot) -> Material | None:
         marks=presenting.marks(shown.project.annotations, shown.document.locations),
         locked=shown.project.phases.locked,
         doubt=shown.document.doubt.short if shown.document.doubt else "",
+        tracks=tuple(curve for _, curve in shown.tracks),
         predicted=presenting.predicted(shown.imagined),
     )
 

@@ -150,7 +150,9 @@ def texts(figure: str, material: Material) -> dict[str, str]:
     return common
 
 
-def _title(figure: str, material: Material, look: Look) -> str:
+def _title(figure: str, material: Material | Content, look: Look) -> str:
+    if isinstance(material, Content):
+        return look.words.get("title", material.title or figure)
     return look.words.get("title", texts(figure, material)["title"])
 
 
@@ -160,19 +162,21 @@ def _title(figure: str, material: Material, look: Look) -> str:
 Paint = Callable[[Sheet], None]
 
 
-def svg(figure: str, material: Material, look: Look, *, inline: bool = False, prefix: str = "") -> str:
+def svg(
+    figure: str, material: Material | Content, look: Look, *, inline: bool = False, prefix: str = ""
+) -> str:
     """The figure as SVG; `inline` to stand in HTML, then with a `prefix` of its own."""
     sheet = SvgSheet(look.width, look.height, prefix)
     draw(sheet, figure, material, look)
     return sheet.svg(_title(figure, material, look), inline=inline)
 
 
-def image(figure: str, material: Material, look: Look, dpi: float) -> QImage:
+def image(figure: str, material: Material | Content, look: Look, dpi: float) -> QImage:
     """The figure as pixels."""
     return image_of(lambda sheet: draw(sheet, figure, material, look), look, dpi)
 
 
-def png(figure: str, material: Material, look: Look, dpi: float) -> bytes:
+def png(figure: str, material: Material | Content, look: Look, dpi: float) -> bytes:
     """The figure as a PNG file that knows its size in mm."""
     return _png(image(figure, material, look, dpi))
 
@@ -272,13 +276,16 @@ def dated_pdf(pdf: bytes, date: datetime | None = None) -> bytes:
 # ------------------------------------------------------------------ drawing
 
 
-def draw(sheet: Sheet, figure: str, material: Material, look: Look) -> None:
-    """Draw a figure over the whole sheet, ground included.
+def draw(sheet: Sheet, figure: str, material: Material | Content, look: Look) -> None:
+    """Draw a figure over the whole sheet, ground included; a chart is all that it takes to draw it.
 
     Raises
     ------
     ValueError : there is nothing to draw it from, or the sheet is smaller than `SMALLEST`.
     """
+    if isinstance(material, Content):
+        draw_chart(sheet, material, look)
+        return
     if figure not in material.figures():
         raise ValueError(f"there is no figure {figure!r} of this run")
     _check_size(look)
@@ -868,7 +875,8 @@ def epsilon_content(material: Material) -> Content:
     said = epsilon_words(errors, first, fit.requested, fit.epsilon, set_=how if apart else "")
     chosen = Chosen(x=float(fit.requested), y=fit.epsilon, label=said)
     suggested = material.suggestion.n if material.suggestion else None
-    return epsilon_chart(errors, first, fit.model, suggested, beyond, chosen)
+    unit = material.curve.quantity.of_error
+    return epsilon_chart(errors, first, fit.model, suggested, beyond, chosen, unit=unit)
 
 
 def _epsilon(frame: _Frame, material: Material) -> None:
@@ -878,7 +886,7 @@ def _epsilon(frame: _Frame, material: Material) -> None:
 
 def _phases(frame: _Frame, material: Material) -> None:
     em, sheet = frame.em, frame.sheet
-    table = phase_sheet(material.rows, material.fit)
+    table = phase_sheet(material.rows, material.fit, material.curve.quantity)
     step = 1.75 * em
     room = int((sheet.height - frame.top - 2 * frame.pad) / step)
     left_out = max(0, len(table) - room)

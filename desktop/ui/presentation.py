@@ -7,6 +7,7 @@ the mouse moves; the curve is drawn once, and only its fit again for another n. 
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -28,7 +29,8 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QSlider, QWidget
 
-from desktop.core.units import digits, format_number, instant, quantity
+from desktop.core.quantity import PROCESSORS
+from desktop.core.units import digits, format_number, instant, percent, quantity
 from desktop.printing import printable
 from desktop.ui import figures
 from desktop.ui.drawing import FAMILY, MM_PER_POINT, QtSheet
@@ -219,13 +221,27 @@ class Presentation(QWidget):
         right = QFontMetricsF(big).horizontalAdvance(count) + margin
         painter.setPen(QColor(colours.text))
         fit = material.fit
-        error = "" if shown.refining else f"ε = {digits(fit.epsilon, 3)} processors·√s"
+        error = "" if shown.refining else f"ε = {digits(fit.epsilon, 3)} {shown.run.curve.quantity.of_error}"
         name = shown.project.views[self.view].name if 0 <= self.view < len(shown.project.views) else ""
         half = QRectF(box.left(), 0.12 * box.height(), box.width() - right, 0.44 * box.height())
         self._line(painter, half, name or shown.document.title, bold=True)
-        self._line(painter, half.translated(0, half.height()), error)
+        why = "" if self.figure in ("epsilon", "residual") else self._why_text()
+        self._line(painter, half.translated(0, half.height()), why or error)
         foot = QRectF(margin, (1 - _FOOT) * high, box.width(), _FOOT * high)
         self._line(painter, foot, self._phase_text())
+
+    def _why_text(self) -> str:
+        """Why time is lost in the chosen phase, else in the run; nothing where that is not known."""
+        shown = self._bench.snapshot
+        told, phase = shown.explained.words, shown.project.view.phase
+        if told is None or shown.explained.fit is not shown.fit:
+            return ""
+        of = told.phases[phase] if phase is not None and phase < len(told.phases) else told
+        if not of.causes:
+            return ""
+        first = of.causes[0]
+        where = f" in {first.region}" if first.region else ""
+        return f"{first.title}{where}: {percent(first.part)} of what is lost"
 
     def _line(self, painter: QPainter, box: QRectF, text: str, *, bold: bool = False) -> None:
         font = self._font(bold=bold)
@@ -239,6 +255,10 @@ class Presentation(QWidget):
         assert shown.run is not None
         curve, phase = shown.run.curve, shown.project.view.phase
         if phase is None or phase >= len(shown.rows):
+            of = curve.quantity
+            if of != PROCESSORS:
+                mean = f"{digits(curve.mean, 3)} {of.unit}".rstrip()
+                return f"{quantity(curve.duration, 's', 3)}: {of.name}, on average {mean}"
             part = f" ({100 * curve.mean / curve.capacity:.0f} %)" if curve.capacity else ""
             return (
                 f"{quantity(curve.duration, 's', 3)}: on average {digits(curve.mean, 3)} of "
@@ -249,7 +269,7 @@ class Presentation(QWidget):
         return (
             f"Phase {phase + 1} of {len(shown.rows)}, a {kind}: from {instant(row.start_s, curve.duration)}, "
             f"{quantity(row.end_s - row.start_s, 's', 3)} long, mean {digits(row.mean, 3)} "
-            f"({100 * row.efficiency:.0f} %)"
+            + (f"({100 * row.efficiency:.0f} %)" if math.isfinite(row.efficiency) else curve.quantity.unit)
         )
 
     def _paint_keys(self, painter: QPainter) -> None:

@@ -31,6 +31,7 @@ from PySide6.QtGui import (
 
 from desktop.data import slides
 from desktop.data.atomic import write_bytes
+from desktop.data.material import Material
 from desktop.data.report import Picture, Report, to_html
 from desktop.errors import DesktopError
 from desktop.printing import printable
@@ -103,7 +104,7 @@ def save_png(path: Path, picture: QImage) -> None:
 def look_of(picture: Picture, looks: Look, width: float = 170.0) -> Look:
     """How a figure stands in a report: as wide as the text; the phase table as high as its rows."""
     height = _FIGURE_HEIGHT.get(picture.figure, 80.0)
-    if picture.figure == "phases":
+    if picture.figure == "phases" and isinstance(picture.material, Material):
         height = min(18.0 + 5.7 * len(picture.material.rows), 200.0)
     height = max(height, figures.SMALLEST[1])
     return replace(looks, width=width, height=height, points=8.5, dark=False)

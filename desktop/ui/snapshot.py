@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from desktop.core.phases import PhaseFit
 
 
+# Many: what the window can be asked for, which callers name one by one.
 def snapshot(
     source: Any,
     output: str | Path,
@@ -24,6 +26,8 @@ def snapshot(
     size: tuple[int, int] = (1600, 1000),
     theme: str = "light",
     span: tuple[float, float] | None = None,
+    curve: str | None = None,
+    tracks: Sequence[str] = (),
 ) -> tuple[StepCurve, PhaseFit]:
     """Open `source` (a path, also of a project, or an open store) in the window and save its picture as PNG.
 
@@ -33,6 +37,7 @@ def snapshot(
     model : None: mixed, or that of the project.
     size : of the picture in pixels, (width, height).
     span : the only range of time (seconds) that is analysed; None: the whole run, or the project's limit.
+    curve, tracks : the one that is fitted, and more to be drawn below it; None: computing, or the project's.
 
     Returns
     -------
@@ -61,6 +66,12 @@ def snapshot(
         frame.show()
         window.open_path(Path(source) if isinstance(source, (str, Path)) else Path(source.path))
         _settle(window)
+        if curve is not None:
+            window.workbench.set_curve(curve)
+            _settle(window)
+        for track in tracks:
+            window.workbench.toggle_track(track)
+            _settle(window)
         if span is not None:
             window.workbench.limit_to(span)
             _settle(window)

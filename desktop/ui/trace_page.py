@@ -38,6 +38,7 @@ from PySide6.QtWidgets import (
 )
 
 from desktop import resources
+from desktop.core.quantity import PROCESSORS
 from desktop.core.units import digits, format_number, instant, quantity, scaled, signed, time_scale
 from desktop.data.naming import run_name
 from desktop.data.tables import holds_measurements
@@ -405,6 +406,7 @@ class TracePage(Page):
         view.classToggled.connect(bench.toggle_class)
         view.levelsChanged.connect(lambda _: self.levels_changed())
         view.noteAsked.connect(self.desk.annotate)
+        view.curvesAsked.connect(self.choose_curves)
         rows = self.timeline.view
         for plot in (view, rows):
             plot.noteActivated.connect(self._edit_note)
@@ -424,6 +426,14 @@ class TracePage(Page):
         panel.keepAsked.connect(self.desk.keep_view)
         panel.rangeAsked.connect(self.desk.go_to)
         panel.noteAsked.connect(self.annotate)
+        self.panel("phases").why.placeAsked.connect(self.show_place)
+
+    def show_place(self, phase: int, start_s: float, end_s: float, location: int) -> None:
+        """Show a range, a phase and a location of which something is said; -1: none."""
+        self.workbench.select_phase(phase if phase >= 0 else None)
+        self.desk.go_to(start_s, end_s)
+        if location >= 0:
+            self.timeline.view.bring_row(location)
 
     @guarded(otherwise=bool)
     def event(self, event: QEvent) -> bool:
@@ -472,6 +482,8 @@ class TracePage(Page):
             self.timeline.view.set_path(found.path if found.run is new.run else None)
         if new.project.names != old.project.names:
             self.timeline.set_names(new.project.names)
+        if afresh or new.tracks != old.tracks:
+            self.curve_view.set_tracks([curve for _, curve in new.tracks])
         if new.imagined.drawn is not old.imagined.drawn:
             self.curve_view.set_predicted(presenting.predicted(new.imagined))
         if new.boundaries != old.boundaries:
@@ -577,7 +589,12 @@ class TracePage(Page):
             return
         if math.isnan(time_s):
             curve = run.curve
+            of = curve.quantity
             text = "{0}, on average {1} of {2:g} processors computing ({3:.0f} %)"
+            if of != PROCESSORS:
+                text = f"{of.name}: {{0}}, on average {{1}} {of.unit}".rstrip()
+            if of != PROCESSORS and of.counted:
+                text = f"{of.name}: {{0}}, on average {{1}} of {{2:g}} {of.unit} ({{3:.0f}} %)"
             if run.limit is not None:
                 text = f"analysed: {text}"
             self._cursor_text.setText(
@@ -600,6 +617,10 @@ class TracePage(Page):
             f"{instant(time_s, b - a)}   {number(found.level)} of {run.curve.capacity:g} processors "
             "at this instant"
         )
+        of = run.curve.quantity
+        if of != PROCESSORS:
+            all_ = f" of {run.curve.capacity:g}" if of.counted else ""
+            text = f"{instant(time_s, b - a)}   {of.name} {number(found.level)}{all_} {of.unit}".rstrip()
         if found.phase is not None:
             left = signed(found.level - found.fit)
             text += f"   phase {found.phase + 1}: fit {number(found.fit)}, residual {left}"
@@ -784,6 +805,12 @@ class TracePage(Page):
         """The timeline under the curve, if the trace has any."""
         self.settings.timeline_shown = shown
         self._place_timeline()
+
+    def choose_curves(self) -> None:
+        """Ask which curve is fitted, and which are drawn below it."""
+        from desktop.ui.curves import CurvesDialog
+
+        CurvesDialog(self.workbench, self).open()
 
     def find_region(self) -> None:
         """Ask for the name of a region."""

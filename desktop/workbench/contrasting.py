@@ -234,7 +234,15 @@ class _Wanted:
     @property
     def _question(self) -> tuple[Any, ...]:
         project = self.run.project
-        return self.key, self.name, self.run.trace, project.rules, project.phases, project.limit
+        return (
+            self.key,
+            self.name,
+            self.run.trace,
+            project.rules,
+            project.phases,
+            project.limit,
+            project.curve,
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -315,6 +323,7 @@ def load(
     DesktopError : it cannot be opened.
     ValueError : its limit lies outside of the curve.
     """
+    from desktop.data.curves import build_curve
     from desktop.data.opening import open_trace
     from desktop.data.utilization import Rules, build
 
@@ -327,7 +336,8 @@ def load(
     with open_trace(place, progress, **asdict(run.trace.options)) as store:
         if seen is not None:
             seen(store)
-        curve = build(store, run.project.rules or Rules(), progress).curve()
+        use = build(store, run.project.rules or Rules(), progress)
+        curve = build_curve(store, use, run.project.curve, progress)
         return curve if run.project.limit is None else curve.window(*run.project.limit)
 
 

@@ -24,11 +24,14 @@ if TYPE_CHECKING:
     from desktop.core.design import Design, Offer
     from desktop.core.effects import Effects, Error, Members
     from desktop.core.response_power import Powers
+    from desktop.data.answer import SptAnswer
+    from desktop.data.confirm import Confirmed
     from desktop.data.experiment import Experiment, Factor, State, Trial
     from desktop.data.pilot import Pilot
-    from desktop.data.places import Place
+    from desktop.data.places import Place, Spot
     from desktop.data.runner import Estimate, Runner
     from desktop.data.runs import RunTable
+    from desktop.data.templates import Asked
     from desktop.workbench.comparing import Compared
 
 #: Up to so many factors the designs that fit are listed; more take too long to search.
@@ -92,8 +95,10 @@ class ExperimentSnapshot:
     hierarchy: str = ""
     powers: Powers | None = None
     unread: str = ""
+    answer: SptAnswer | None = None
     estimate: Estimate | None = None
     pilot: Pilot | None = None
+    confirmed: Confirmed | None = None
     unit_s: float = float("nan")
     running: str = "idle"
     consented: bool = False
@@ -306,6 +311,48 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
 
         self._begin_work(self._files, f"Reading the sources in {folder.name}", work, self.create)
 
+    def look_for_places(
+        self, asked: Asked, trace: Path | None, done: Callable[[tuple[Spot, ...]], None]
+    ) -> None:
+        """Routines and loops of a program, the hottest of a trace first, for who calls it."""
+
+        def work(job: Job) -> tuple[Spot, ...]:
+            from desktop.data.templates import offers_of
+            from desktop.workbench.pinning import region_seconds
+
+            seconds = None if trace is None else region_seconds(trace, job)
+            return () if asked.template == "command" else offers_of(replace(asked, seconds=seconds))
+
+        def found(spots: tuple[Spot, ...]) -> None:
+            self._show(task=None)
+            done(spots)
+
+        self._begin_work(self._files, "Reading the sources", work, found)
+
+    def make_experiment(self, folder: Path, asked: Asked, made: Callable[[], None]) -> None:
+        """An experiment of a program, in a folder of its own, and open it. `made`: is called when it is
+        there."""
+
+        def work(job: Job) -> Experiment:
+            from desktop.data.templates import new_experiment
+
+            return new_experiment(folder, asked)
+
+        def done(experiment: Experiment) -> None:
+            self.open(experiment.folder)
+            made()
+
+        self._begin_work(self._files, f"Copying the program to {folder.name}", work, done)
+
+    def write_beside(self, path: Path, write: Callable[[Job], None]) -> None:
+        """Write a file about what is shown, beside the window."""
+        self._begin_work(
+            self._files,
+            f"Writing {path.name}",
+            write,
+            lambda _: self._show(task=None, note=f"wrote {path.name}"),
+        )
+
     def open_example(self, folder: Path) -> None:
         """Copy the bundled quicksort into a folder of the user's and open it there."""
 
@@ -345,7 +392,7 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
         self._show(
             project=project, name=name, saved=saved, design=design, offers=(), trials=(), state=None,
             effects=None, every=None, search=None, parts=(), hierarchy="", powers=None, unread="",
-            estimate=None, pilot=None, running="idle",
+            estimate=None, pilot=None, confirmed=None, running="idle",
             consented=False, commands=(), selected="", pinned=None, task=None, problem="", note="",
         )  # fmt: skip
         self._refresh()
@@ -516,6 +563,36 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
         others = tuple(table for table in project.tables if table.path != path)
         if tables or len(others) < len(project.tables):
             self._edit("add the pilot", replace(project, tables=(*others, *tables)))
+
+    def confirm_commands(self, names: Sequence[str]) -> tuple[str, ...]:
+        """What runs that confirm the effects of these factors execute; none, with a problem, if they cannot
+        be."""
+        from desktop.data.confirm import confirm_commands, setting_of
+
+        experiment = self._experiment
+        found: list[str] = []
+        if experiment is not None and names:
+            self.attempt(lambda: found.extend(confirm_commands(experiment, setting_of(experiment, names))))
+        return tuple(found)
+
+    def confirm(self, names: Sequence[str], agreed: tuple[str, ...]) -> None:
+        """Run these factors at +, and the unperturbed program, in turn. `agreed`: commands that the user has
+        seen; nothing is run if they are others now."""
+        effects, response = self.snapshot.effects, self.snapshot.response
+        if self._experiment is None or effects is None or self.snapshot.running != "idle":
+            return
+        commands = self.confirm_commands(names)
+        if not commands or commands != agreed:
+            problem = "nothing is run before you have read the commands and agreed to them"
+            self._show(problem=self.snapshot.problem or problem)
+            return
+
+        def work(runner: Runner, progress: Progress) -> Confirmed:
+            from desktop.data.confirm import run_confirmation
+
+            return run_confirmation(runner, effects, names, response=response, progress=progress)
+
+        self._start("Confirming", work, lambda found: self._show(confirmed=found))
 
     def take_pilot(self) -> None:
         """The size of the delay that the pilot found."""
@@ -880,6 +957,7 @@ def _opened(kept: KeptExperiment) -> tuple[ExperimentProject, str, str]:
 
 #: Nothing was read from the trials.
 _UNREAD: dict[str, Any] = {
+    "answer": None,
     "effects": None, "every": None, "search": None, "parts": (), "hierarchy": "", "powers": None,
 }  # fmt: skip
 
@@ -924,14 +1002,37 @@ def _analysed(project: ExperimentProject) -> dict[str, Any]:
 
     if settings.terms is None:
         every = read(None, settings.error)
-        return {"effects": every, "every": every, "parts": parts, "powers": _powers(every)}
+        more: dict[str, Any] = {"answer": _answered(project, every), "powers": _powers(every)}
+        return {"effects": every, "every": every, "parts": parts, **more}
     found = read(settings.terms, settings.error)
     try:
         every = read(None, settings.error)
     except ValueError:  # the chosen error needs terms to be left out
         every = read(None, None)
-    told = {"hierarchy": _hierarchy(found), "powers": _powers(found)}
-    return {"effects": found, "every": every, "parts": parts, **told}
+    more = {
+        "hierarchy": _hierarchy(found),
+        "powers": _powers(found),
+        "answer": _answered(project, found),
+    }
+    return {"effects": found, "every": every, "parts": parts, **more}
+
+
+def _answered(project: ExperimentProject, found: Effects) -> SptAnswer:
+    """In words what was found."""
+    from desktop.core.delay import delay_unit_s
+    from desktop.data.answer import answer, answer_of
+    from desktop.data.experiment import read_journal, state_of
+
+    experiment, imported = project.experiment, project.imported
+    if experiment is not None and imported is None:
+        state = state_of(experiment, read_journal(experiment))
+        waiting = state.planned - len(state.good) - len(state.given_up - set(state.good))
+        response = project.analysis.response or experiment.responses[0].name
+        unit = delay_unit_s() if experiment.program.build else float("nan")
+        return answer_of(experiment, found, response, unit, waiting)
+    table = imported.table if imported is not None else None
+    name = table.response.split(" ")[0] if table is not None else "the response"
+    return answer(found, "s" if name.endswith("_s") or "_s_" in name else "", response=name)
 
 
 def _powers(found: Effects) -> Powers | None:

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from desktop.core.critical_path import PathLine
     from desktop.core.phases import PhaseFit
+    from desktop.core.root_causes import Explanation
     from desktop.data.causality import Causality
     from desktop.data.causes import Causes
     from desktop.data.iterations import Iterations
@@ -21,7 +23,7 @@ ALL_PHASES = 60
 #: Sentences for every break.
 CHANGES = 8
 
-Part = Literal["ranges", "calls", "accounts", "iterations", "whatif"]
+Part = Literal["ranges", "calls", "accounts", "iterations", "whatif", "words"]
 #: With more messages and members of collective operations, numbers that need none of them are shown first,
 #: then accounts of what is looked at, then all.
 AT_ONCE = 200_000
@@ -45,8 +47,9 @@ class Explained:
     `changes`: for every pair of neighbouring phases by the earlier one, most different first. `calls`,
     `flat`: call tree and flat profile of the focus. `names`: of locations. `replayed`: whether all `stats`
     have accounts, and all efficiencies that can be known; they come of `causality`, `waits` says why they are
-    not there. `causes`: of the whole run, where they have been found, `path`: the critical path. `outdated`:
-    a newer answer is on its way. `iterations`: of `run`. `problem`: why there is nothing.
+    not there. `causes`: of the whole run, where they have been found, `path`: the critical path. `words`: why
+    time is lost, of `fit`. `outdated`: a newer answer is on its way. `iterations`: of `run`. `problem`: why
+    there is nothing.
     """
 
     fit: PhaseFit | None = None
@@ -60,6 +63,7 @@ class Explained:
     replayed: bool = False
     causality: Causality | None = None
     causes: Causes | None = None
+    words: Explanation | None = None
     path: PathLine | None = None
     waits: str = ""
     run: TraceRun | None = None
@@ -75,7 +79,8 @@ NOTHING = Explained()
 @dataclass(frozen=True, eq=False)
 class StatisticsRequest:
     """Everything that an answer depends on. `known`: the iterations of the run, if they have been found;
-    `causality`, `causes`: who waited for whom, and what caused it, if that has been found; `before`: the last
+    `causality`, `causes`: who waited for whom, and what caused it, if that has been found. `called`: what
+    regions are called instead; `words`: why time is lost, if that is known of this fit; `before`: the last
     answer, whose statistics are taken where they are of the same ranges."""
 
     store: Any
@@ -87,6 +92,8 @@ class StatisticsRequest:
     parts: frozenset[Part]
     causality: Causality | None = None
     causes: Causes | None = None
+    called: dict[str, str] = field(default_factory=dict)
+    words: Explanation | None = field(default=None, compare=False)
     known: Iterations | None = field(default=None, compare=False)
     before: Explained = field(default=NOTHING, compare=False)
 
@@ -129,9 +136,18 @@ class StatisticsRequest:
             loops = find(self.store, use, job, self.run.curve)
         found = Explained(
             self.fit, scopes, stats, focus, flat, calls, changes, names, at_once, causality, causes,
-            None if causes is None else causes.path_line(use), run=self.run, iterations=loops,
+            self.words, None if causes is None else causes.path_line(use), run=self.run, iterations=loops,
         )  # fmt: skip
-        if causality is None or at_once:
+        if causality is None:
+            return found
+        if "words" in self.parts and self.words is None and self.fit is not None:
+            from desktop.data.root_causes import explain
+
+            early(found if at_once else replace(found, replayed=known))
+            breaks = [float(b) for b in self.fit.breaks]
+            words = explain(kept, use, breaks, self.fit.names, self.called, job, causality)
+            found = replace(found, words=words)
+        if at_once:
             return found
         early(replace(found, replayed=known))
         (looked_at,) = kept.ranges([spans[focus]], use, job, causality=causality, causes=causes)

@@ -10,7 +10,7 @@ from desktop.workbench.jobs import Job, Lane, Task
 
 if TYPE_CHECKING:
     from desktop.data.causality import Causality
-    from desktop.data.whatif import Changes, Help, Prediction, Rerun
+    from desktop.data.whatif import Changes, Help, Rerun, RunPrediction
     from desktop.workbench.tracing import TraceRun
 
 
@@ -24,7 +24,7 @@ class Imagined:
     """
 
     changes: Changes | None = None
-    prediction: Prediction | None = None
+    prediction: RunPrediction | None = None
     outdated: bool = False
     regions: tuple[str, ...] = ()
     phases: int = 0
@@ -33,7 +33,7 @@ class Imagined:
     problem: str = ""
 
     @property
-    def drawn(self) -> Prediction | None:
+    def drawn(self) -> RunPrediction | None:
         """What is drawn over the curve: nothing, unless something is different."""
         found = self.prediction
         return found if self.changes is not None and found is not None and not found.note else None
@@ -120,7 +120,8 @@ class Imagining:
         changes = state.changes
         self._tell(state)
 
-        def work(job: Job) -> tuple[Rerun, Prediction, tuple[str, ...]]:
+        def work(job: Job) -> tuple[Rerun, RunPrediction, tuple[str, ...]]:
+            from desktop.data.statistics import Statistics
             from desktop.data.whatif import NONE, Rerun, largest_regions
 
             made, regions = program, state.regions
@@ -129,7 +130,7 @@ class Imagining:
                 made = Rerun(basis.store, use, job, causality=causality, limit=limit, breaks=basis.breaks)
                 curve = basis.run.curve
                 span = curve.start, curve.start + curve.duration
-                regions = largest_regions(basis.store, use, span, job)
+                regions = largest_regions(Statistics(basis.store), use, span, job)
             wanted = changes or NONE
             if any(k >= made.phases for k in (*wanted.balanced, *(k for k, _ in wanted.phases))):
                 wanted = replace(  # there are fewer phases now
@@ -146,7 +147,7 @@ class Imagining:
                     envelope(drawn)
             return made, found, regions
 
-        def done(answer: tuple[Rerun, Prediction, tuple[str, ...]]) -> None:
+        def done(answer: tuple[Rerun, RunPrediction, tuple[str, ...]]) -> None:
             self._program, found, regions = answer
             more = self.state.changes != changes
             self._tell(

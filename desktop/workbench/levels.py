@@ -59,7 +59,7 @@ AT_FIRST = Levels()
 class Heights:
     """What a curve needs: all its `processors`; its `least` and `most` level in the whole run; of its drawn
     line there (the means of columns) the `peak` and the least that is not 0, `tiny` (NaN: none); the `low`
-    and `high` level in what is visible."""
+    and `high` level in what is visible; what levels count, `unit`."""
 
     processors: float
     least: float
@@ -68,6 +68,7 @@ class Heights:
     tiny: float
     low: float
     high: float
+    unit: str = "processors"
 
 
 def line_heights(curve: StepCurve) -> tuple[float, float]:
@@ -184,7 +185,7 @@ def note(wanted: Levels, known: Heights) -> str:
     if high >= max(known.processors, known.most) and (wanted.log or low <= min(0.0, known.least)):
         return ""
     beyond = f", peaks to {_number(known.most)}" if known.most > high and wanted.mode == "start" else ""
-    return f"{_number(low)}–{_number(high)} of {_number(known.processors)} processors{beyond}"
+    return f"{_number(low)}–{_number(high)} of {_number(known.processors)} {known.unit}{beyond}".rstrip()
 
 
 def residual_reach(reach: float, wanted: Levels, known: Heights) -> float:

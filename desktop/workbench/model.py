@@ -32,6 +32,8 @@ UNITS = ("s", "ms", "us", "ns")
 VIEWS = 9
 #: Colours of annotations.
 COLOURS = 8
+#: Curves that are drawn below the one that is fitted, at most.
+TRACKS = 8
 #: Axes on which runs are compared, see `desktop.core.contrast.AXES`.
 AXES = ("absolute", "start", "normalised", "phases")
 #: What a factor model was made of before the functions were chosen by AICc; projects may not name it.
@@ -274,7 +276,8 @@ class Project:
     `views` by rising number, `annotations` as they were made, one after the other. `names`: what regions
     are called instead. `limit`: the only range of time (seconds) that is analysed, None for the whole run;
     `phases` are then those of this range, and `aside` what the whole run has beside them. `report`: what was
-    chosen for the last one. `phase_names`: what the user calls phases, each by a time inside of it.
+    chosen for the last one. `phase_names`: what the user calls phases, each by a time inside of it. `curve`:
+    the one that is fitted, and `tracks`: those drawn below it, as `desktop.data.curves` has them.
     """
 
     phases: PhaseSettings = PhaseSettings()
@@ -287,8 +290,14 @@ class Project:
     aside: SetAside | None = None
     report: ReportChoices = ReportChoices()
     phase_names: tuple[PhaseName, ...] = ()
+    curve: str = "computing"
+    tracks: tuple[str, ...] = ()
 
     def problem(self) -> str:
+        if not all((self.curve, *self.tracks)):
+            return "a curve has no name"
+        if len(self.tracks) > TRACKS or len(set(self.tracks)) < len(self.tracks):
+            return f"tracks are more than {TRACKS}, or two are the same"
         if self.limit is not None and not self.limit[0] < self.limit[1]:
             return "limit ends before it begins"
         if self.limit is None and self.aside is not None:

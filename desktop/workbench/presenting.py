@@ -74,4 +74,6 @@ def subject(project: Project, store: TraceStore | None, title: str) -> Subject:
         limit=project.limit,
         pure=phases.pure,
         phase_names=tuple(project.given_names),
+        curve=project.curve,
+        tracks=project.tracks,
     )

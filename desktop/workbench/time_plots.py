@@ -20,8 +20,9 @@ from desktop.core.envelope import Columns, envelope
 from desktop.core.labels import ACTIVITIES
 from desktop.core.matching import NONE
 from desktop.core.pieces import Breakpoints, breakpoints, residual, visible
+from desktop.core.quantity import PROCESSORS, CurveQuantity
 from desktop.core.ticks import Ticks
-from desktop.core.units import format_number
+from desktop.core.units import common, format_number
 from desktop.workbench import levels as heights
 from desktop.workbench.levels import AT_FIRST, Heights, Levels, limits, line_heights, residual_reach, share
 
@@ -46,8 +47,8 @@ WORDS = {
     "residual axis": "Residual",
     "residual": "Curve − fit, mean",
     "rms": "± r.m.s. of each phase",
-    "epsilon": "ε = {0} processors·√s",
-    "phase error": "phase {0}: r.m.s. {1} processors, local error {2} processors·√s",
+    "epsilon": "ε = {0} {1}",
+    "phase error": "phase {0}: r.m.s. {1} {3}, local error {2} {4}",
     "location": "Location",
     "rank": "Rank",
     "message": "Message",
@@ -67,6 +68,8 @@ WORDS = {
 }
 #: Lines of text and widths of a label that a tick takes of its axis.
 _LINES, _LABELS = 1.9, 1.5
+#: Height of a curve below the one that is fitted, as a part of that.
+TRACK = 0.3
 #: Room around the number of a phase, in heights of text.
 _AROUND = 0.3
 
@@ -122,7 +125,7 @@ class AxisData:
     def words(self) -> str:
         """Its title with the unit of its labels."""
         unit = ticks.time_unit(self.high - self.low, self.asked)[1] if self.time else self.unit
-        return f"{self.title} ({unit})" if unit else self.title
+        return f"{self.title} ({unit})" if unit and self.title else self.title
 
     def across(self, length: float, width: Measure) -> Ticks:
         """Ticks of a level axis so long, whose labels are so wide."""
@@ -332,7 +335,8 @@ class PlotData:
 @dataclass(frozen=True, eq=False)
 class RunData:
     """What a plot of one run is made of. `shown`: the activities that are drawn, None: all that are known;
-    computing alone is drawn with its extremes. `predicted`: the run with changes."""
+    computing alone is drawn with its extremes. `predicted`: the run with changes. `tracks`: curves
+    below."""
 
     curve: StepCurve
     stack: Mapping[str, StepCurve] = field(default_factory=dict)
@@ -344,6 +348,12 @@ class RunData:
     doubt: str = ""
     levels: Levels = AT_FIRST
     predicted: Predicted | None = None
+    tracks: tuple[StepCurve, ...] = ()
+
+    @property
+    def plain(self) -> bool:
+        """Whether the curve is the utilization."""
+        return self.curve.quantity == PROCESSORS
 
     def heights(self, a: float, b: float, line: tuple[float, float] | None = None) -> Heights:
         """What it needs of an upright axis where the times from `a` to `b` are seen. `line`: its
@@ -351,7 +361,8 @@ class RunData:
         env = envelope(self.curve)
         least, most, _ = env.range(-math.inf, math.inf)
         low, high, _ = env.range(a, b)
-        return Heights(self.curve.capacity, least, most, *(line or line_heights(self.curve)), low, high)
+        line = line or line_heights(self.curve)
+        return Heights(self.curve.capacity, least, most, *line, low, high, self.curve.quantity.unit)
 
 
 def column_times(curve: StepCurve, a: float, b: float, count: int) -> Floats:
@@ -373,7 +384,35 @@ def time_axis(a: float, b: float, say: Words) -> AxisData:
 
 def level_axis(run: RunData, known: Heights, say: Words) -> AxisData:
     low, high = limits(run.levels, known)
-    return AxisData(say("processors"), low, high, log=run.levels.log, whole=True, top=run.curve.capacity)
+    of = run.curve.quantity
+    if of.counted:
+        title, top = say.name("processors", of.axis), run.curve.capacity
+        return AxisData(title, low, high, log=run.levels.log, whole=True, top=top)
+    return replace(quantity_axis(of, low, high, say.name("processors", of.axis)), log=run.levels.log)
+
+
+def quantity_axis(of: CurveQuantity, low: float, high: float, title: str, *, whole: bool = False) -> AxisData:
+    """An axis of levels in their unit, with a prefix where it takes one; `whole`: as numbers of things."""
+    most = max(abs(low), abs(high))
+    if of.physical:
+        found = common((most,), of.unit)
+        return AxisData(title, low, high, found.symbol, 1 / found.factor)
+    return AxisData(title, low, high, "" if of.axis.lower().startswith(of.unit) else of.unit, whole=whole)
+
+
+def track_lane(curve: StepCurve, x: Floats, say: Words, key: str) -> LaneData:
+    """A curve of its own below the one that is fitted, from 0 or its least level to its largest of all."""
+    least, most, _ = envelope(curve).range(-math.inf, math.inf)
+    of = curve.quantity
+    low, high = min(least, 0.0), max(most, 0.0, curve.capacity if of.counted else 0.0)
+    high = high if high > low else low + 1.0
+    room = (high - low) * heights.ROOM
+    axis = quantity_axis(of, low - room * (low < 0), high + room, of.axis)
+    # Its name would be higher than it is.
+    axis = replace(axis, title="", whole=of.counted, top=curve.capacity if of.counted else None)
+    series = SeriesData("computing", x, envelope(curve).columns(x), "filled")
+    name = f"{of.name} ({axis.unit})" if axis.unit else of.name
+    return LaneData(axis, (series,), note=say.name(key, name), part=TRACK)
 
 
 def percent_axis(axis: AxisData, capacity: float, say: Words) -> AxisData:
@@ -392,7 +431,7 @@ def curve_lane(run: RunData, x: Floats, known: Heights, say: Words) -> LaneData:
 
 def _predicted(run: RunData, x: Floats) -> Iterator[SeriesData]:
     """The curve with changes, over the recorded one; where it has ended there is nothing."""
-    if run.predicted is not None:
+    if run.predicted is not None and run.plain:
         curve = run.predicted.curve
         c = envelope(curve).columns(x)
         yield SeriesData("predicted", x, c, "line", x[:-1] < curve.start + curve.duration)
@@ -410,6 +449,10 @@ def stack_lane(run: RunData, x: Floats, known: Heights, shown: Iterable[str], sa
     if "computing" in drawn:
         series += _predicted(run, x)
     return LaneData(level_axis(run, known, say), tuple(series), fitted=fitted, moved=_moved(run))
+
+
+def _short(of: CurveQuantity) -> dict[str, Any]:
+    return {} if of.physical else {"unit": of.short}
 
 
 def residual_lane(
@@ -441,11 +484,12 @@ def residual_lane(
     ]
     if run.phase is not None and 0 <= run.phase < rms.size:
         error = fit.error[run.phase]
-        note = say("phase error", run.phase + 1, *map(format_number, (float(rms[run.phase]), float(error))))
+        numbers = map(format_number, (float(rms[run.phase]), float(error)))
+        note = say("phase error", run.phase + 1, *numbers, curve.quantity.unit, curve.quantity.of_error)
     else:
-        note = say("epsilon", format_number(float(fit.epsilon)))
+        note = say("epsilon", format_number(float(fit.epsilon)), curve.quantity.of_error)
     return LaneData(
-        AxisData(say("residual axis"), -top, top, "proc"),
+        replace(quantity_axis(curve.quantity, -top, top, say("residual axis")), **_short(curve.quantity)),
         (series,),
         zero=True,
         spread=Spread(ends[0], ends[1], rms[show]),
@@ -460,10 +504,11 @@ def run_legend(
     """Of the curve, or of what is stacked (`shown`: of the known activities, None: all); `exact`: there are
     no extremes to be seen."""
     known = [name for name in ACTIVITIES if name in run.stack]
-    alone = shown == frozenset({"computing"}) or not known
+    alone = shown == frozenset({"computing"}) or not known or (not run.plain and known == ["computing"])
     entries = [LegendData(say(name), name, name, shown is None or name in shown) for name in known]
     if alone:
-        entries[:1] = [LegendData(say("computing"), "computing", "computing" if known else "")]
+        named = say("computing") if run.plain else say.name("computing", run.curve.quantity.name)
+        entries[:1] = [LegendData(named, "computing", "computing" if known else "")]
         if not exact:
             entries.insert(1, LegendData(say("extremes"), "extremes"))
     fit = run.fit
@@ -471,7 +516,7 @@ def run_legend(
         count = f"{fit.n} phase{'' if fit.n == 1 else 's'}"
         entries.append(LegendData(say("break"), "break"))
         entries.append(LegendData(say("fit", count, fit.model), "fit"))
-    if run.predicted is not None:
+    if run.predicted is not None and run.plain:
         lasts = say.quantity(run.predicted.duration_s, "s")
         entries.append(LegendData(say("predicted", lasts), "predicted"))
     return tuple(entries)
@@ -567,10 +612,13 @@ def figure_plot(
             )
 
         return comparison(material.contrast, how or Comparing(), times, say)
-    title = say.name("title", f"{FIGURES[figure]}: {material.title}")
+    shows = FIGURES[figure]
+    if figure == "curve" and material.curve.quantity != PROCESSORS:
+        shows = f"{material.curve.quantity.name} and its phases"
+    title = say.name("title", f"{shows}: {material.title}")
     run = RunData(
         material.curve, material.stack, material.fit, material.locked, phase, material.marks, material.limit,
-        material.doubt, levels, material.predicted,
+        material.doubt, levels, material.predicted, material.tracks,
     )  # fmt: skip
     a, b = seen_span(run.curve, span)
     axis = time_axis(a, b, say)
@@ -591,7 +639,17 @@ def figure_plot(
     else:
         lane = curve_lane(run, column_times(run.curve, a, b, columns), known, say)
         legend = run_legend(run, say, exact=lane.exact, shown=frozenset({"computing"}))
+        lanes = [lane, *track_lanes(run, a, b, columns, say)]
+        return run_plot(figure, run, axis, lanes, legend, title=title, known=known)
     return run_plot(figure, run, axis, [lane], legend, title=title, known=known)
+
+
+def track_lanes(run: RunData, a: float, b: float, columns: int, say: Words) -> list[LaneData]:
+    """The curves below, each over its own steps or in so many columns."""
+    return [
+        track_lane(curve, column_times(curve, a, b, columns), say, f"track {k}")
+        for k, curve in enumerate(run.tracks, 1)
+    ]
 
 
 def seen_span(curve: StepCurve, span: tuple[float, float] | None) -> tuple[float, float]:
@@ -749,11 +807,19 @@ def _level_axis(contrast: Contrast, how: Comparing, say: Words) -> AxisData:
     placement = contrast.placement
     if placement.share:
         return AxisData(say("utilization"), *(how.levels or (0.0, 1.05)), "%", 100.0, whole=True)
+    of = _compared(contrast)
     if how.levels is not None:
-        return AxisData(say("processors"), *how.levels, whole=True)
+        return quantity_axis(of, *how.levels, say.name("processors", of.axis), whole=of.counted)
     low = min(float(envelope(c).nodes[-1, 0]) for c in placement.curves)
     high = max(max(c.capacity, float(envelope(c).nodes[-1, 1])) for c in placement.curves)
-    return AxisData(say("processors"), min(low, 0.0), (high if high > 0 else 1.0) * 1.05, whole=True)
+    ends = min(low, 0.0), (high if high > 0 else 1.0) * 1.05
+    return quantity_axis(of, *ends, say.name("processors", of.axis), whole=of.counted)
+
+
+def _compared(contrast: Contrast) -> CurveQuantity:
+    """What the curves of all runs count; of different things their bare levels."""
+    found = {run.curve.quantity for run in contrast.alignment.runs}
+    return found.pop() if len(found) == 1 else CurveQuantity("Level", "Level", "", "", counted=False)
 
 
 def _in_phases(contrast: Contrast, run: int, c: Columns, x: Floats) -> NDArray[np.bool_]:
@@ -771,7 +837,7 @@ def _difference_lane(
     contrast: Contrast, how: Comparing, times: Callable[[StepCurve], Floats], say: Words
 ) -> LaneData:
     alignment, placement = contrast.alignment, contrast.placement
-    reference = alignment.reference
+    reference, of = alignment.reference, _compared(contrast)
     series = []
     for k, apart in enumerate(placement.differences):
         if apart is None:
@@ -790,11 +856,12 @@ def _difference_lane(
     most = float(every.max(initial=0.0))
     if how.relative and most > 0:  # rare peaks run to the rim
         most = min(most, max(4 * float(np.quantile(every, 0.75)), 1.0))
-    unit = "%" if how.relative else "% pts" if placement.share else "proc"
-    factor = 1.0 if unit == "proc" else 100.0
+    unit = "%" if how.relative else "% pts" if placement.share else of.short
+    factor = 1.0 if unit == of.short else 100.0
     top = round_up(most * factor * 1.02) / factor if most > 0 else 1.0
     parts = []
     of_area = ("%" if placement.share else "proc") + ("" if placement.axis == "normalised" else "·s")
+    of_area = of.per(of_area)
     for run, areas in zip(alignment.runs, placement.areas, strict=True):
         if areas is not None:
             if of_area == "proc·s":  # with the prefix of the run's size

@@ -62,7 +62,8 @@ class Document:
 
 @dataclass(frozen=True, eq=False)
 class TraceRun:
-    """Its utilization under one set of rules. `stack`: those of `ACTIVITIES` that occur, `curve` first.
+    """Its utilization under one set of rules, and the `curve` that is fitted, in `desktop.data.curves` called
+    `name`. `stack`: those of `ACTIVITIES` that occur, `curve` first; of another curve it alone.
 
     Where the analysis is limited, `curve` and `stack` are the part within `limit` (seconds), and `unlimited`
     is the same without. `structure`: what processors are in when;
@@ -77,6 +78,7 @@ class TraceRun:
     unlimited: TraceRun | None = None
     structure: Structure | None = None
     doings: Doings | None = None
+    name: str = "computing"
 
     @property
     def whole(self) -> TraceRun:
@@ -131,7 +133,7 @@ class Fits:
 class Opened(NamedTuple):
     """A trace that is ready to be shown: open store, facts, and curve with fits, of the whole run and of
     the part that is analysed. `stamp`: of the source, see `_stamp`; `causality`: who waited for whom, if that
-    was found."""
+    was found; `lack`: why the curve that was asked for is not shown."""
 
     store: Any
     document: Document
@@ -139,6 +141,7 @@ class Opened(NamedTuple):
     shown: tuple[TraceRun, Fits]
     stamp: tuple[int, int] | None = None
     causality: Any = None
+    lack: str = ""
 
     @property
     def size(self) -> int:
@@ -171,6 +174,7 @@ def open_source(source: Path, options: OpenOptions, kept: Project | None, job: J
     from desktop.data.consistency import doubt
     from desktop.data.info import info
     from desktop.data.opening import open_trace
+    from desktop.errors import CurveError
 
     stamp = stamp_of(source)
     store = open_trace(source, job, **asdict(options))
@@ -182,38 +186,63 @@ def open_source(source: Path, options: OpenOptions, kept: Project | None, job: J
         document = Document(source, place, facts, store.report, regions, store.repair, again, names, lost)
         wanted = Project() if kept is None else kept
         key = key_of(wanted.phases, wanted.annotations)
-        whole = shown = build_run(store, wanted.rules, key._replace(locked=()), job)
+        free, lack = key._replace(locked=()), ""
+        try:
+            whole = shown = build_run(store, wanted.rules, free, job, wanted.curve)
+        except CurveError as error:
+            if wanted.curve == Project().curve:
+                raise
+            lack = f"{error}; shown is what computes"
+            whole = shown = build_run(store, wanted.rules, free, job)
         if kept is not None and kept.limit is not None and holds(whole[0].curve, kept.limit):
             shown = part_of(whole[0], kept.limit, key, job)
     except BaseException:
         store.close()
         raise
-    return Opened(store, document, whole, shown, stamp)
+    return Opened(store, document, whole, shown, stamp, lack=lack)
 
 
-def build_run(store: Any, rules: Rules | None, key: SweepKey, job: Job) -> tuple[TraceRun, Fits]:
-    """Curves and their summaries, and the first sweep, so that the window has a fit with the curve."""
+def build_run(
+    store: Any,
+    rules: Rules | None,
+    key: SweepKey,
+    job: Job,
+    name: str = "computing",
+    like: TraceRun | None = None,
+) -> tuple[TraceRun, Fits]:
+    """Curves and their summaries, and the first sweep, so that the window has a fit with the curve. `like`: a
+    run of the trace, of which is taken what is the same.
+
+    Raises
+    ------
+    CurveError : the trace has no curve of that `name`.
+    """
     from desktop.core.concurrency import summarise
     from desktop.core.envelope import envelope
+    from desktop.data.curves import build_curve
     from desktop.data.events import Activity
     from desktop.data.presence import structure
     from desktop.data.utilization import Rules, build
 
     rules = rules or Rules()
-    utilization = build(store, rules, job)
-    curve = utilization.curve()
+    if like is not None and like.rules != rules:
+        like = None
+    utilization = build(store, rules, job) if like is None else like.utilization
+    curve = build_curve(store, utilization, name, job)
     stack = {"computing": curve}
-    for name in list(ACTIVITIES)[1:]:
+    for activity in list(ACTIVITIES)[1:] if curve is utilization.curve() else ():
         # What counts as computing is not drawn a second time.
-        drawn_as = frozenset({Activity[name.upper()]}) - rules.computing
+        drawn_as = frozenset({Activity[activity.upper()]}) - rules.computing
         level = replace(utilization, rules=replace(rules, computing=drawn_as)).curve()
         if level.level.any():
-            stack[name] = level
+            stack[activity] = level
     for drawn in stack.values():
         envelope(drawn)
-    summarise(curve)
-    found = structure(store, utilization, job)
-    run = TraceRun(rules, utilization, curve, stack, structure=found, doings=found.doings(curve))
+    summarise(utilization.curve())
+    found = structure(store, utilization, job) if like is None or like.structure is None else like.structure
+    run = TraceRun(
+        rules, utilization, curve, stack, structure=found, doings=found.doings(utilization.curve()), name=name
+    )
     fits = Fits()
     begun = time.perf_counter()
     fits.sweeps[key] = swept = sweep_of(run, key, job)
@@ -235,10 +264,11 @@ def part_of(whole: TraceRun, limit: tuple[float, float], key: SweepKey, job: Job
             envelope(part)
             stack[name] = part
     curve = stack["computing"]
-    summarise(curve)
+    if curve.quantity == whole.utilization.curve().quantity:
+        summarise(curve)
     found = whole.structure
-    doings = None if found is None else found.doings(curve)
-    run = TraceRun(whole.rules, whole.utilization, curve, stack, limit, whole, found, doings)
+    doings = None if found is None else found.doings(whole.utilization.curve().window(*limit))
+    run = TraceRun(whole.rules, whole.utilization, curve, stack, limit, whole, found, doings, whole.name)
     fits = Fits()
     key = key._replace(locked=tuple(t for t in key.locked if limit[0] < t < limit[1]))
     fits.sweeps[key] = sweep_of(run, key, job)

@@ -28,6 +28,7 @@ from desktop.workbench.limiting import limited
 from desktop.workbench.model import (
     AS_FOUND,
     COLOURS,
+    TRACKS,
     Annotation,
     NamedView,
     OpenOptions,
@@ -68,6 +69,7 @@ from desktop.workbench.tracing import (
 if TYPE_CHECKING:  # the heavy modules are loaded by the first job, beside the window
     from numpy.typing import NDArray
 
+    from desktop.core.curve import StepCurve
     from desktop.core.landmarks import Landmarks
     from desktop.core.phase_stats import PhaseRow
     from desktop.core.phases import PhaseFit, Sweep
@@ -106,7 +108,8 @@ class Snapshot:
     curve alone counts;
     `preparing`: kernels are being compiled, as at the first start. `marked`: regions, by their names in the
     trace, that are to be seen wherever regions are shown. `boundaries`: of iterations, in seconds, that
-    are to be drawn over time. `imagined`: the run with changes."""
+    are to be drawn over time. `imagined`: the run with changes. `tracks`: curves drawn below the one that is
+    fitted, with their names."""
 
     project: Project = field(default_factory=Project)
     document: Document | None = None
@@ -125,6 +128,7 @@ class Snapshot:
     explained: Explained = NOTHING
     marked: tuple[str, ...] = ()
     boundaries: tuple[float, ...] = ()
+    tracks: tuple[tuple[str, StepCurve], ...] = ()
     imagined: Imagined = NOTHING_IMAGINED
 
 
@@ -147,6 +151,10 @@ class Workbench(EditBench[Snapshot, Project]):
         super().__init__(Snapshot(), Project(), deliver, executors, history)
         self._files, self._fitting = self._lane("store"), self._lane("fit")
         self._sweeping, self._counting = self._lane("sweep"), self._lane("statistics")
+        self._tracking = self._lane("tracks")
+        self._building: list[str] = []  # curves that are being built
+        self._choosing = ""  # a curve whose suggested phases are to be taken
+        self._made: tuple[Any, dict[str, StepCurve | None]] | None = None  # curves of a utilization
         self._imagining = Imagining(
             self._lane("whatif"), self._lane("helps"), lambda found: self._show(imagined=found)
         )
@@ -216,12 +224,12 @@ class Workbench(EditBench[Snapshot, Project]):
 
         def done(opened: Opened) -> None:
             self._release()
-            store, document, self._unlimited, (run, self._fits), self._stamp, waits = opened
+            store, document, self._unlimited, (run, self._fits), self._stamp, waits, lack = opened
             self._store = store
             self._causality = None if waits is None else (store, waits)
             fits = self._fits
             if asked is not None and kept is not None:
-                fitting = kept
+                fitting = replace(kept, curve=run.name)
                 if run.limit != kept.limit:  # of a trace that has become another
                     fitting = limited(kept, None, ends_of(run.curve))
                 fitting = replace(fitting, phases=within(fitting.phases, run.curve))
@@ -236,7 +244,7 @@ class Workbench(EditBench[Snapshot, Project]):
                 fit=None,
                 rows=(),
                 opening=None,
-                problem=None,
+                problem=Problem(lack) if lack else None,
                 marked=(),
                 boundaries=(),
                 explained=NOTHING,
@@ -513,6 +521,23 @@ class Workbench(EditBench[Snapshot, Project]):
             label = "remove the limit of the analysis" if span is None else "limit the analysis"
             self._edit(label, limited(project, span, whole))
 
+    def set_curve(self, curve: str) -> None:
+        """Fit another curve, as `desktop.data.curves` names it, with the phases that are suggested for it."""
+        if curve != self.asked.curve:
+            self._choosing = curve
+            asked = replace(self.asked, curve=curve, phases=self._phases.free())
+            self._edit(f"fit the curve {curve}", asked, f"curve {curve}")
+
+    def toggle_track(self, curve: str) -> None:
+        """Draw a curve below the one that is fitted, or leave it out."""
+        tracks = tuple(track for track in self.asked.tracks if track != curve)
+        if tracks != self.asked.tracks:
+            self._edit(f"leave out {curve}", replace(self.asked, tracks=tracks))
+        elif len(tracks) == TRACKS:
+            self._show(problem=Problem(f"{TRACKS} curves are drawn already, leave one out first."))
+        else:
+            self._edit(f"draw {curve}", replace(self.asked, tracks=(*tracks, curve)))
+
     def set_activity(self, region: str, activity: Activity | None) -> None:
         """Count `region` (a name, or ``"role:NAME"``) as `activity`; None: as the table says."""
         overrides = dict(self._rules().overrides)
@@ -678,7 +703,7 @@ class Workbench(EditBench[Snapshot, Project]):
         been shown."""
         known, rules = self._causality, request.run.utilization.rules
         given_up = known is not None and known[1] is None
-        if "accounts" not in request.parts or request.causality is not None or given_up:
+        if not request.parts & {"accounts", "words"} or request.causality is not None or given_up:
             return
         if self._tracing_waits.busy and self._rules_of_waits == rules:
             return
@@ -733,10 +758,15 @@ class Workbench(EditBench[Snapshot, Project]):
             return None
         explained = snapshot.explained
         known = explained.iterations if explained.run is snapshot.run else None
+        waits = bool(parts & {"accounts", "words"})
+        called = dict(snapshot.project.names)
+        before = self._asked_statistics
+        same = before is not None and before.called == called and explained.fit is snapshot.fit
         request = StatisticsRequest(
             self._store, snapshot.run, snapshot.fit, view.selection, view.phase, self.scope, parts,
-            self._known_causality(snapshot.run) if "accounts" in parts else None,
-            self._known_causes(snapshot.run) if "accounts" in parts else None, known, explained,
+            self._known_causality(snapshot.run) if waits else None,
+            self._known_causes(snapshot.run) if waits else None, called,
+            explained.words if same and explained.run is snapshot.run else None, known, explained,
         )  # fmt: skip
         return None if request.same(self._asked_statistics) else request
 
@@ -756,7 +786,7 @@ class Workbench(EditBench[Snapshot, Project]):
             return request.answer(kept[1], job, lambda early: self._counting.tell(job, show, early))
 
         def show(found: Explained) -> None:
-            if found.causality is None and "accounts" in request.parts:
+            if found.causality is None and request.parts & {"accounts", "words"}:
                 given_up = self._causality is not None and self._causality[1] is None
                 found = replace(found, waits=self._why_no_waits if given_up else WAITS_ON_THE_WAY)
             self._show(explained=found)
@@ -901,23 +931,33 @@ class Workbench(EditBench[Snapshot, Project]):
         if (project.phases.n, project.phases.model) != (before.phases.n, before.phases.model):
             view = replace(view, phase=None)
         shown = {"project": replace(project, view=view), "preview": False}
-        if (project.rules, project.limit) != (before.rules, before.limit):
+        if (project.rules, project.limit, project.curve) != (before.rules, before.limit, before.curve):
             self._rebuild(shown)
         else:
             self._resolve(**shown)
 
     def _rebuild(self, shown: dict[str, Any]) -> None:
-        """The rules or the limit have changed: the curve has to be built anew, beside the window."""
+        """The rules, the limit or the choice of the curve have changed: it has to be built anew, beside the
+        window."""
         store, rules, known, limit = self._store, self._rules(), self._unlimited, self.asked.limit
-        key = self._key(self._phases)
+        key, name = self._key(self._phases), self.asked.curve
+        same = known is not None and (known[0].rules, known[0].name) == (rules, name)
 
         def work(job: Job) -> tuple[tuple[TraceRun, Fits], tuple[TraceRun, Fits]]:
-            whole = known if known is not None and known[0].rules == rules else None
-            whole = whole or build_run(store, rules, key._replace(locked=()), job)
+            whole = known if same else None
+            whole = whole or build_run(
+                store, rules, key._replace(locked=()), job, name, None if known is None else known[0]
+            )
             return whole, whole if limit is None else part_of(whole[0], limit, key, job)
 
         def done(built: tuple[tuple[TraceRun, Fits], tuple[TraceRun, Fits]], **more: Any) -> None:
             self._unlimited, (run, self._fits) = built
+            chosen, self._choosing = self._choosing == run.name, ""
+            if chosen:
+                swept = next(iter(self._fits.sweeps.values()))
+                asked = replace(self.asked, phases=suggested_of(self._phases, run, swept))
+                self.branch.edit(f"fit the curve {run.name}", asked, f"curve {run.name}")
+                more["project"] = replace(asked, view=replace(self._view, phase=None))
             # The old fit says nothing about the new curve.
             self._resolve(run=run, opening=None, fit=None, rows=(), boundaries=(), **more)
 
@@ -925,12 +965,12 @@ class Workbench(EditBench[Snapshot, Project]):
             self._keep_rules()
             self._show(opening=None, problem=problem_of(error))
 
-        if known is not None and known[0].rules == rules and limit is None:
+        if known is not None and same and limit is None:
             self._files.cancel()
             done((known, known), **shown)
             return
         self._resolve(**shown)
-        title = "Building the curve" if limit is None else "Limiting the analysis"
+        title = "Building the curve" if limit is None or not same else "Limiting the analysis"
         self._files.submit(
             title,
             work,
@@ -952,7 +992,11 @@ class Workbench(EditBench[Snapshot, Project]):
 
     def _is_of(self, run: TraceRun) -> bool:
         """Whether a run is the one that the project asks for."""
-        return self._rules() == run.rules and self.asked.limit == run.limit
+        return self._rules() == run.rules and self._on(run)
+
+    def _on(self, run: TraceRun) -> bool:
+        """Whether a run is of the curve and the part of it that the project asks for."""
+        return (self.asked.limit, self.asked.curve) == (run.limit, run.name)
 
     def _resolve(self, **changes: Any) -> None:
         """Answer the project: from what is known, at once if that is quick, else by a job.
@@ -962,7 +1006,8 @@ class Workbench(EditBench[Snapshot, Project]):
         run, phases = changes.get("run", self.snapshot.run), self._phases
         if run is None:
             return
-        if run.limit != self.asked.limit:  # its phases are those of a curve that is not there yet
+        changes.update(self._tracks(run))
+        if not self._on(run):  # its phases are those of a curve that is not there yet
             self._fitting.cancel()
             self._sweeping.cancel()
             self._show(**changes, refining=True)
@@ -979,6 +1024,45 @@ class Workbench(EditBench[Snapshot, Project]):
             self._request_fit(run, phases)
         else:
             self._fitting.cancel()
+
+    def _tracks(self, run: TraceRun) -> dict[str, Any]:
+        """The curves below that are known; others are built beside the window."""
+        asked, store, use = self.asked.tracks, self._store, run.utilization
+        if self._made is None or self._made[0] is not use:
+            self._made, self._building = (use, {}), []
+        curves = self._made[1]
+        missing = [name for name in asked if name not in curves]
+
+        def work(job: Job) -> dict[str, StepCurve | None]:
+            from desktop.core.envelope import envelope
+            from desktop.data.curves import build_curve
+            from desktop.errors import CurveError
+
+            found: dict[str, StepCurve | None] = {}
+            for name in missing:
+                try:
+                    envelope(curve := build_curve(store, use, name, job))
+                    found[name] = curve
+                except CurveError:  # of a trace that has become another
+                    found[name] = None
+            return found
+
+        def done(found: dict[str, StepCurve | None]) -> None:
+            curves.update(found)
+            now = self.snapshot.run
+            if now is not None and now.utilization is use:
+                self._show(**self._tracks(now))
+            lack = [name for name in self.asked.tracks if name in found and found[name] is None]
+            if lack:
+                self._show(problem=Problem(f"This trace has no curve {', '.join(lack)}."))
+
+        if not missing:
+            self._tracking.cancel()
+        elif not self._tracking.busy or self._building != missing:
+            self._building = missing
+            self._tracking.submit("Building curves", work, done, self._failed)
+        known = ((name, curves.get(name)) for name in asked)
+        return {"tracks": tuple((name, curve) for name, curve in known if curve is not None)}
 
     def _known(self, phases: PhaseSettings) -> PhaseFit | None:
         found = self._fits.single.get(phases)
@@ -1103,7 +1187,7 @@ class Workbench(EditBench[Snapshot, Project]):
     def _settled(self) -> PhaseFit | None:
         """The fit before a drag that may be going on; None while another part of the run is made ready."""
         run = self.snapshot.run
-        if run is None or run.limit != self.asked.limit:
+        if run is None or not self._on(run):
             return None
         return self._known(self._phases) or self.snapshot.fit
 
@@ -1129,6 +1213,8 @@ class Workbench(EditBench[Snapshot, Project]):
         """Put the trace that is shown aside, as long as few are and memory allows; else close its store, and
         those of all before."""
         if self._store is not None:
+            self._tracking.cancel()
+            self._made = None
             self._counting.cancel()
             self._imagining.forget()
             self._tracing_waits.cancel()
@@ -1153,9 +1239,9 @@ class Workbench(EditBench[Snapshot, Project]):
         for one in self._parked:
             if (one.document.source, one.document.options) == (source, options) and kept is not None:
                 self._parked.remove(one)
-                wanted = kept.rules or Rules(), kept.limit
+                wanted = kept.rules or Rules(), kept.limit, kept.curve
                 run = one.shown[0]
-                if one.stamp == stamp_of(source) and (run.rules, run.limit) == wanted:
+                if one.stamp == stamp_of(source) and (run.rules, run.limit, run.name) == wanted:
                     return one
                 one.store.close()
                 return None

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from desktop.data.events import TABLES, ImportReport, Location, Nesting, Region
+from desktop.data.events import TABLES, ImportReport, Location, MetricAbout, Nesting, Region
 
 
 class Memory:
@@ -22,6 +22,7 @@ class Memory:
         self.locations: list[Location] = []
         self.regions: list[Region] = []
         self.texts: list[str] = []
+        self.metrics: dict[str, MetricAbout] = {}
         self.appended: dict[tuple[str, int], list[dict[str, NDArray[Any]]]] = {}
         self._open: dict[str, int] = {}
 
@@ -46,6 +47,10 @@ class Memory:
                 return i
         self.regions.append(region)
         return len(self.regions) - 1
+
+    def metric(self, name: str, about: MetricAbout) -> int:
+        assert self.metrics.setdefault(name, about) == about
+        return self.text(name)
 
     def text(self, text: str) -> int:
         if text not in self.texts:

@@ -177,6 +177,7 @@ def write(
     paradigms: dict[int, int] | None = None,
     contexts: dict[int, int] | None = None,
     members: Sequence[str] = (),
+    about: Sequence[tuple[int, int, str]] = (),
     order: str = "<",
     chunk: int = 1 << 18,
     version: tuple[int, int, int] = (3, 2, 0),
@@ -185,7 +186,8 @@ def write(
     """An archive of MPI processes, in rank order, and their threads; its anchor file.
 
     Communicator 0 is all of them, in their order, 1 the same backwards, 2 everybody's own. Metric 0 is the
-    class of all `members`. `paradigms`: of regions, by OTF2's numbers; of others MPI or user, by the name.
+    class of all `members`; `about`: mode, power of ten and unit of each.
+    `paradigms`: of regions, by OTF2's numbers; of others MPI or user, by the name.
     """
     to = Writer(order, chunk)
     strings: dict[str, int] = {"": 0}
@@ -224,7 +226,9 @@ def write(
     for comm in range(3):
         define(22, "nnnnn", comm, 0, comm + 1, none, 0)
     for member, name in enumerate(members):
-        define(19, "nnnbbbbNn", member, text(name), 0, 0, 0, UNSIGNED, 0, 0, 0)
+        mode, power, unit = about[member] if about else (0, 0, "")
+        values = 0, 0, mode, UNSIGNED, 1, power % (1 << 64), text(unit)
+        define(19, "nnnbbbbNn", member, text(name), *values)
     if members:
         define(20, "nb" + "n" * len(members) + "bb", 0, len(members), *range(len(members)), 0, 0)
     for number, region in (contexts or {}).items():

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from desktop import cli
+from desktop.core.covariates import covariate
 from desktop.core.effects import analyse, trials
 from desktop.core.power import detectable
 from desktop.core.recommend import recommend
@@ -176,3 +177,35 @@ def test_factors_are_pinned_by_a_command(tmp_path, capsys):
     assert [one["factor"] for one in found["factors"]] == ["A", "B"]
     assert cli.run(["spt", "pin", str(table), str(copy), "--region", "A=nowhere"]) == 1
     assert "has no region 'nowhere'" in capsys.readouterr().err
+
+
+def test_covariates_are_found_and_taken_off(tmp_path, capsys):
+    """Against the whole least squares problem, solved at once; and the level where nothing follows it."""
+    generator = np.random.default_rng(12)
+    x, block = np.tile(SIGNS, (3, 1)), np.repeat(np.arange(3), 8)
+    clock = 2000 + 100 * generator.standard_normal(24) + 40 * x[:, 0]
+    y = 10 + x[:, 0] - 0.01 * clock + 0.2 * generator.standard_normal(24) + block
+    one, _ = covariate("clock", trials(("A", "B", "C"), x, y, block), clock)
+    words = [x[:, list(m)].prod(axis=1) / 2 for m in [(0,), (1,), (0, 1), (2,), (0, 2), (1, 2), (0, 1, 2)]]
+    columns = np.stack([*(block == k for k in range(3)), *words, clock], axis=1).astype(float)
+    found, rest, _, _ = np.linalg.lstsq(columns, y, rcond=None)
+    assert one.slope == pytest.approx(found[-1]) and one.df == 24 - 11
+    errors = np.sqrt(np.diag(np.linalg.inv(columns.T @ columns)) * rest[0] / one.df)
+    assert one.se == pytest.approx(errors[-1])
+    assert [e.adjusted for e in one.effects] == pytest.approx(found[3:10])
+    assert [e.adjusted_se for e in one.effects] == pytest.approx(errors[3:10])
+    wrong = 0
+    for _ in range(60):
+        noise, other = generator.standard_normal((2, 24))
+        wrong += covariate("load", trials(("A", "B", "C"), x, noise, block), other)[0].p < 0.05
+    assert wrong <= 3 + 3 * 1.7
+    table = tmp_path / "runs.csv"
+    rows = [
+        ",".join(map(repr, (*map(int, r), b, v, c)))
+        for r, b, v, c in zip(x.tolist(), block.tolist(), y.tolist(), clock.tolist(), strict=True)
+    ]
+    table.write_text("A,B,C,replicate,wall,clock_mhz\n" + "\n".join(rows) + "\n")
+    assert cli.run(["spt", "covariates", str(table), "--json"]) == 0
+    (said,) = json.loads(capsys.readouterr().out)["covariates"]
+    assert said["slope"] == pytest.approx(one.slope) and said["name"] == "clock_mhz"
+    assert cli.run(["spt", "covariates", str(table), "--columns", "A"]) == 1

@@ -14,8 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from desktop.core.critical_path import PathLine
 from desktop.data.causality import Causality
 from desktop.data.causes import Causes
+from desktop.data.statistics import statistics
 from desktop.data.store import open_store
 from desktop.data.utilization import Rules
 from desktop.progress import Progress
@@ -176,7 +178,7 @@ def _region_of(made: Made, rank: int, time: int) -> str:
     return [name for when, leaves, name in made.events[rank] if when <= time and not leaves][-1]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(programs())
 def test_costs_are_those_of_the_definition_and_add_up_to_all_waiting(made: Made) -> None:
     with found(made) as causes:
@@ -203,7 +205,7 @@ def test_costs_are_those_of_the_definition_and_add_up_to_all_waiting(made: Made)
 # ---------------------------------------------------------------- the critical path
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(programs())
 def test_the_critical_path_is_a_longest_one(made: Made) -> None:
     longest, head, tail = made.longest()
@@ -227,13 +229,15 @@ def test_the_critical_path_is_a_longest_one(made: Made) -> None:
         assert (other, begin) in waits and rank != other and end == begin
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(programs(costs=False))
 def test_without_network_it_is_as_long_as_the_critical_path_of_computing(made: Made) -> None:
     """OTF-CPT (Protze and others, Euro-Par 2022): each rank counts what it has computed; a message and a
     collective operation carry the count, and the largest one goes on."""
     with found(made) as causes:
         computing = computed_on_the_longest_way(made)
+        (run,) = statistics(causes.store, [(0.0, max(made.ends) * 1e-9)], replay=True)
+        assert run.replayed is not None and run.replayed.ideal_s == pytest.approx(computing * 1e-9)
         whole = causes.between(0, max(made.ends))
         assert computing == max(made.ends)
         assert whole.path_s.sum() * 1e9 == pytest.approx(computing)
@@ -247,6 +251,30 @@ def computed_on_the_longest_way(made: Made) -> int:
     only = Made(made.ranks, [], [], [], edges=[(a, b, work.get((a, b), 0)) for a, b, _ in made.edges])
     only.times = made.times
     return only.longest()[0]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_a_line_from_afar_covers_the_rows_of_the_path(data: st.DataObject) -> None:
+    n = data.draw(st.integers(1, 60))
+    steps = data.draw(st.lists(st.integers(0, 9), min_size=n, max_size=n))
+    edges = np.concatenate([[0], np.cumsum(steps)]).astype(float)
+    location = np.array(data.draw(st.lists(st.integers(0, 4), min_size=n, max_size=n)))
+    line = PathLine(location, edges[:-1], edges[1:])
+    a = data.draw(st.floats(0, max(1.0, edges[-1] / 2)))
+    b = a + data.draw(st.floats(1, 100))
+    row, columns = np.arange(5) + 0.5, data.draw(st.integers(1, 40))
+    lines, afar = line.lines(row, a, b, columns)
+    seen = [k for k in range(n) if edges[k + 1] > a and edges[k] < b]
+    assert afar == (len(seen) > 2 * columns)
+    assert (lines[:, [0, 2]] >= a).all() and (lines[:, [0, 2]] <= b).all()
+    if seen:
+        assert {*lines[:, 1], *lines[:, 3]} <= set(row[location[seen]])
+        assert lines[:, [1, 3]].min() == row[location[seen]].min()
+        assert lines[:, [1, 3]].max() == row[location[seen]].max()
+    if not afar:  # all of it, exactly
+        lasting = sum(min(edges[k + 1], b) - max(edges[k], a) for k in seen)
+        assert (lines[:, 2] - lines[:, 0]).sum() == pytest.approx(lasting)
 
 
 def test_a_delay_costs_as_often_as_it_is_waited_for() -> None:
@@ -274,7 +302,7 @@ def test_a_delay_costs_as_often_as_it_is_waited_for() -> None:
 # ---------------------------------------------------------------- slack
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(programs(ssend=False))  # a send that did not wait is taken to need no receive
 def test_slack_is_the_float_of_the_graph(made: Made) -> None:
     longest, head, tail = made.longest()

@@ -21,7 +21,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as some
 
 from desktop.data import importers, spill
-from desktop.data.events import Activity
+from desktop.data.events import Activity, MetricAbout
 from desktop.data.importers import otf1
 from desktop.data.importers._otf1 import rows, stream, text
 from desktop.data.info import info
@@ -463,6 +463,23 @@ def test_counters_have_the_type_of_their_properties(tmp_path: Path) -> None:
     assert rows_of(memory, 1)["metrics"] == [
         (1, name, float(numbers[n][0])) for n, name in enumerate(types, 1)
     ]
+
+
+def test_counters_have_unit_and_meaning_of_their_properties(tmp_path: Path) -> None:
+    """Accumulated or absolute by the lowest bits; of the time since the sample before by the next two."""
+    about = {
+        "cycles": (0, "#", MetricAbout("", "accumulated", "next")),
+        "memory": (1 | 12, "B", MetricAbout("B", "absolute", "next")),
+        "load": (1 | 8, "#/s", MetricAbout("/s", "absolute", "last")),
+        "spike": (1 | 4, "", MetricAbout("", "absolute", "next")),
+    }
+    definitions = "".join(
+        f'DCNT{n:x}G1NM"{name}"P{kind:x}U"{unit}"\n'
+        for n, (name, (kind, unit, _)) in enumerate(about.items(), 1)
+    )
+    events = "1\n*1\n" + "\n".join(f"CNT{n:x}V7" for n in range(1, 5))
+    memory = made(tmp_path, events, "DTR1\n" + definitions)
+    assert memory.metrics == {name: meaning for name, (_, _, meaning) in about.items()}
 
 
 def test_comments_become_marks_and_their_number_is_bounded(

@@ -23,7 +23,7 @@ from hypothesis import strategies as some
 from desktop.data import spill
 from desktop.data.classify import region_activity
 from desktop.data.clock import Wrong, check_clocks
-from desktop.data.events import Activity, MessageKind
+from desktop.data.events import Activity, MessageKind, MetricAbout
 from desktop.data.importers import paraver
 from desktop.data.importers._paraver import tables
 from desktop.data.info import info
@@ -574,6 +574,21 @@ def test_labels_decide_before_numbers_and_garbage_in_them_is_passed_over(tmp_pat
     assert [x.name for x in sink.locations][:2] == ["first thread", "\N{REPLACEMENT CHARACTER}"]
     assert sink.locations[0].process == "whole task"
     assert sink.texts == ["event type 42000001"]
+
+
+def test_hardware_counters_are_what_was_added_since_the_event_before(tmp_path):
+    (tmp_path / "trace.pcf").write_bytes(
+        b"EVENT_TYPE\n7 42000050 PAPI_TOT_INS [Instr completed]\n0 7 Size of the queue\n"
+    )
+    sink = import_lines(
+        tmp_path,
+        "1:1:1:1:1:0:100:1",
+        *("2:1:1:1:1:10:42000050:5:7:2", "2:1:1:1:1:30:42000050:8", "2:1:1:1:1:60:7:3"),
+    )
+    assert sink.metrics == {
+        "PAPI_TOT_INS [Instr completed]": MetricAbout("", "relative", "last"),
+        "Size of the queue": MetricAbout(),
+    }
 
 
 # -- random traces -----------------------------------------------------------------------------------------

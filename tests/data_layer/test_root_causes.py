@@ -92,6 +92,12 @@ def test_phases_of_the_model_case() -> None:
     assert found.causes[0].phase in (1, 2) and round(found.causes[0].start_s, 6) in (0.542, 0.858)
 
 
+def test_a_master_that_waits_is_told_from_workers_that_differ() -> None:
+    with open_trace(Path(__file__).parents[1] / "data" / "otf2" / "mpt_farm_6_dilated.tar.gz") as store:
+        first = told(store).causes[0]
+    assert first.key == "idle master" and first.sentence.startswith("Rank 0 only serves the others")
+
+
 def test_a_curve_has_no_causes(tmp_path: Path) -> None:
     (tmp_path / "curve.csv").write_text("0 1\n1 2\n2 0\n")
     with open_trace(tmp_path / "curve.csv") as store:

@@ -510,13 +510,14 @@ def test_collectives_that_disagree() -> None:
 def test_what_changed_is_said_in_words() -> None:
     """0 receives from 50 on, before it computes; 1 does the same all the time."""
     many = [busy_but((50, 100, RECV)), busy_but((0, 1, RECV))]
-    talk = {0: [send(10, 1), send(11, 1)], 1: [send(60, 0)]}
+    talk = {0: [send(2 * k + 1, 1) for k in range(25)], 1: [send(52 + 5 * k, 0) for k in range(10)]}
     with stored(many, talk) as store:
         kept = Statistics(store)
         run, left, right = kept.ranges([(0, 100), (0, 50), (50, 100)])
         found = kept.changes(run, left, right)
-        sizes = [abs(change.difference) for change in found]
-        assert sizes == sorted(sizes, reverse=True)
+        assert [c.seconds for c in found] == sorted((c.seconds for c in found), reverse=True)
+        region = found[0]
+        assert region.seconds == pytest.approx(0.49 * 2 * 50)  # of 100 processor-seconds of each half
         by_kind: dict[str, list[Change]] = {}
         for change in found:
             by_kind.setdefault(change.kind, []).append(change)
@@ -528,7 +529,7 @@ def test_what_changed_is_said_in_words() -> None:
             "Rank 0 computes 0 % of the time, 100 % before; all processors together 50 %, 99 % before."
         )
         assert by_kind["messages"][0].sentence == (
-            "0.16 B/s are sent (0.02 messages per second), 0.32 B/s before (0.04 messages per second)."
+            "1.6 B/s are sent (0.2 messages per second), 4 B/s before (0.5 messages per second)."
         )
         assert {change.index for change in by_kind["pair"]} == {(0, 1), (1, 0)}
         assert "100 % of all bytes go from rank 1 to rank 0, 0 % before." in {
@@ -536,6 +537,19 @@ def test_what_changed_is_said_in_words() -> None:
         }
         assert kept.changes(run, left, left) == []
         assert len(kept.changes(run, left, right, most=2)) == 2
+
+
+def test_what_begins_and_ends_is_said_and_what_is_noise_is_not() -> None:
+    """From 50 on both are in another call; of the time before, 0 spends a little more in one half of it."""
+    many = [busy_but((50, 100, ALLREDUCE)), busy_but((20, 21, RECV), (50, 100, ALLREDUCE))]
+    with stored(many, {}) as store:
+        kept = Statistics(store)
+        run, first, second, after = kept.ranges([(0, 100), (0, 25), (25, 50), (50, 100)])
+        said = [change.sentence for change in kept.changes(run, second, after)]
+        assert said[0] == "Region MPI_Allreduce begins here: it takes 100 % of the processors' time."
+        assert kept.changes(run, first, second) == []  # one wait in 25 s is no change
+        back = [change.sentence for change in kept.changes(run, after, second)]
+        assert back[0] == "Region MPI_Allreduce ends here: it took 100 % of the processors' time before."
 
 
 def test_what_stands_out_is_named_alone() -> None:

@@ -15,6 +15,7 @@ from desktop import cli
 from desktop.core.machine import IDEAL, Machine
 from desktop.core.units import quantity
 from desktop.data.opening import open_trace
+from desktop.data.statistics import Statistics, statistics
 from desktop.data.store import TraceStore
 from desktop.data.utilization import Utilization, build
 from desktop.data.whatif import COLLECTIVES, MESSAGES, Changes, Rerun, helps, largest_regions
@@ -97,8 +98,6 @@ def test_the_ideal_network_of_the_statistics_is_that_of_a_machine() -> None:
     """Where nothing but computing and communication is recorded."""
     store, use = _opened("v1-lu8-compact.trf")
     with store:
-        from desktop.data.statistics import statistics
-
         curve = use.curve()
         (whole,) = statistics(store, [(curve.start, curve.start + curve.duration)], use, replay=True)
         found = Rerun(store, use).predict(Changes(network=IDEAL))
@@ -289,4 +288,13 @@ def test_regions_that_compute_most_are_tried(capsys: pytest.CaptureFixture[str])
     store, use = _opened("ezt_cholesky_bcast_8_dilated.tar.gz")
     with store:
         curve = use.curve()
-        assert largest_regions(store, use, (curve.start, curve.start + curve.duration)) == ("Working",)
+        assert largest_regions(Statistics(store), use, (curve.start, curve.start + curve.duration)) == (
+            "Working",
+        )
+
+
+def test_what_would_help_is_explained_too(capsys: pytest.CaptureFixture[str]) -> None:
+    name = TRACES["ezt_cholesky_bcast_8_dilated.tar.gz"]
+    assert cli.run(["explain", str(name), "-n", "3", "--json"]) == 0
+    explained = json.loads(capsys.readouterr().out)["would_help"]
+    assert explained == json.loads(_said(capsys, name, "-n", 3, "--json")[1])["would_help"]

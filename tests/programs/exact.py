@@ -154,7 +154,7 @@ def run(
             other, when = sent[key][k]
             there = max(begin, when + latency)
             name = "MPI_Recv" if what == "recv" else "MPI_Waitall"
-            made.messages[r].append((there, int(MessageKind.RECV), about[-2], about[-1], 8))
+            made.messages[r].append((there + overhead, int(MessageKind.RECV), about[-2], about[-1], 8))
             call(r, name, when, there + overhead, [(other, latency + overhead)], about[-2])
             if latency and there > max(begin, when):  # what moves data is no waiting
                 made.edges[-2] = (made.edges[-2][0], made.edges[-2][1], overhead)

@@ -22,7 +22,8 @@ from desktop.ui.bundle import BundleDialog
 from desktop.ui.commands import KINDS
 from desktop.ui.crashes import Trouble
 from desktop.ui.dialogs import Dialog
-from desktop.ui.experiment.pilot import PilotDialog
+from desktop.ui.experiment.new import NewExperimentDialog
+from desktop.ui.experiment.pilot import CommandsDialog, ConfirmDialog, PilotDialog
 from desktop.ui.experiment_page import ExperimentPage
 from desktop.ui.exporting import ChartDialog, ExportDialog, FigureDialog, ReportDialog, SheetDialog
 from desktop.ui.frame import Frame
@@ -203,6 +204,13 @@ def _pilot(scene: Scene) -> QDialog:
     return shown(PilotDialog, window)
 
 
+def _confirmation(scene: Scene) -> QDialog:
+    window = scene.page(ExperimentPage, 1)
+    made = ConfirmDialog(window, window.shown, ("./program",), ("A",))
+    made.open()
+    return made
+
+
 def _of_chart(ask: Callable[[Any], None], kind: type[QDialog]) -> Callable[[Scene], QDialog]:
     """What the menu of a chart opens."""
 
@@ -244,10 +252,12 @@ OPENERS: dict[type[QDialog], Callable[[Scene], QDialog]] = {
     AssignColumns: _columns,
     AddRuns: _by("add_runs", AddRuns, ModelPage),
     PilotDialog: _pilot,
+    ConfirmDialog: _confirmation,
+    NewExperimentDialog: _by("new", NewExperimentDialog, ExperimentPage),
     Trouble: _trouble,
 }
 #: What others derive from.
-BASES = {Dialog, ExportDialog, Page, SheetDialog}
+BASES = {CommandsDialog, Dialog, ExportDialog, Page, SheetDialog}
 
 
 def classes(of: type[QWidget]) -> set[type[QWidget]]:

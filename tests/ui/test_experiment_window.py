@@ -373,7 +373,7 @@ def test_terms_are_clicked_off_and_on(qtbot: QtBot, window: ExperimentPage) -> N
     settle(qtbot, window)
     assert len(window.bench.snapshot.effects.effects) == 14 and page.effects.frames.rowCount() == 15
     assert window.actions_by_id["undo"].text() == "Undo drop a term"
-    assert "without F1" in page.notes.text()
+    assert "without F4" in page.notes.text()  # the largest stands first
     window.actions_by_id["undo"].trigger()
     settle(qtbot, window)
     assert len(window.bench.snapshot.effects.effects) == 15

@@ -10,6 +10,7 @@ from PySide6.QtGui import QGuiApplication
 
 from desktop import resources
 from desktop.core.accounts import Account
+from desktop.data.events import Activity
 from desktop.data.opening import open_trace
 from desktop.data.statistics import Statistics
 from desktop.ui.frame import Frame
@@ -60,8 +61,15 @@ def settled(qtbot, window: TracePage, panel: str) -> None:
     )
 
 
-def test_nothing_is_computed_while_nobody_looks(window):
-    assert window.workbench.snapshot.explained.scopes == ()
+def test_nothing_is_computed_while_nobody_looks(qtbot, window):
+    """At first only the panel of phases is looked at, which says why time is lost."""
+    qtbot.waitUntil(lambda: window.workbench.snapshot.explained.words is not None, timeout=TIMEOUT)
+    explained = window.workbench.snapshot.explained
+    assert explained.calls == () and explained.iterations is None
+    window._docks["phases"].hide()
+    window.workbench.set_n(5)
+    qtbot.waitUntil(lambda: not window.workbench.busy, timeout=TIMEOUT)
+    assert window.workbench.snapshot.explained.fit is explained.fit
 
 
 def test_statistics_agree_with_the_store_and_follow_n(qtbot, window, sample):
@@ -161,14 +169,39 @@ def test_what_changed_is_said_for_every_break_and_a_click_selects(qtbot, window)
     assert panel.text.toPlainText().startswith("Break 3 at")
 
 
+def test_why_time_is_lost_is_said_first_and_a_link_shows_the_place(qtbot, window):
+    window.show_panel("phases")
+    why = window.panel("phases").why
+    qtbot.waitUntil(lambda: "A chain of messages" in why.toPlainText(), timeout=TIMEOUT)
+    told = window.workbench.snapshot.explained.words
+    text = why.toPlainText().replace("\n", " ")
+    assert text.startswith(told.causes[0].sentence) and told.level in text
+    assert [f"Phase {k + 1}" in text for k in range(len(told.phases))] == [True] * len(told.phases)
+    top = why.mapTo(window, why.rect().topLeft()).y()
+    assert top < window.panel("phases").n.mapTo(window, why.rect().topLeft()).y()
+    cause = told.causes[1]
+    why.anchorClicked.emit(QUrl("cause:1"))
+    assert window.workbench.snapshot.project.view.phase == cause.phase >= 0
+    a, b = window.curve_view.visible_range()
+    assert a <= cause.start_s < cause.end_s <= b < 2 * cause.end_s
+    why.anchorClicked.emit(QUrl("phase:0"))
+    assert window.workbench.snapshot.project.view.phase == 0
+    window.workbench.set_n(2)
+    assert why.toPlainText().startswith(told.causes[0].sentence[:20])  # until there is something new
+    qtbot.waitUntil(
+        lambda: getattr(window.workbench.snapshot.explained.words, "phases", ())[2:] == (), timeout=TIMEOUT
+    )
+    qtbot.waitUntil(lambda: "Phase 3" not in why.toPlainText(), timeout=TIMEOUT)
+
+
 def test_what_takes_a_pass_is_computed_without_being_asked_for(qtbot, window):
     """Serialisation, transfer, waits and accounts of the run and all phases, after what takes none."""
+    settled(qtbot, window, "statistics")
+    panel = window.panel("statistics")
     seen = []
     window.workbench.subscribe(lambda _, new: seen.append(new.explained.replayed))
-    window.show_panel("statistics")
-    panel = window.panel("statistics")
-    qtbot.waitUntil(lambda: window.workbench.snapshot.explained.replayed, timeout=TIMEOUT)
-    assert seen[0] is False
+    window.workbench.set_computing(frozenset({Activity.COMPUTING, Activity.IO}))  # other rules: all anew
+    qtbot.waitUntil(lambda: False in seen and window.workbench.snapshot.explained.replayed, timeout=TIMEOUT)
     found = window.workbench.snapshot.explained
     stats = found.stats[0]
     assert all(one.replayed is not None and one.accounts is not None for one in found.stats)
@@ -197,5 +230,6 @@ def test_closing_while_statistics_are_computed_is_quiet(qtbot, window):
     window.workbench.set_n(6)
     window.workbench.close_document()
     qtbot.waitUntil(lambda: not window.workbench.busy, timeout=TIMEOUT)
+    assert not window.workbench._watched, window.workbench._watched
     assert window.workbench.snapshot.explained.scopes == ()
     assert window.panel("statistics").model.rowCount() == 0

@@ -419,7 +419,7 @@ def files(path: Path) -> list[Path]:
 IMPORTER = Importer(
     id="otf1",
     title="OTF trace (version 1)",
-    version="4",
+    version="5",
     detect=detect,
     read=read,
     files=files,

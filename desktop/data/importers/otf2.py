@@ -369,7 +369,7 @@ def files(path: Path) -> list[Path]:
 IMPORTER = Importer(
     id="otf2",
     title="OTF2 archive",
-    version="5",
+    version="6",
     detect=detect,
     read=read,
     files=files,

@@ -398,7 +398,10 @@ class _Reading:
                 f"has more than {MOST_NAMES} types of events", file=self.path, hint="it is damaged"
             )
         if new := self.types.values[len(self.metrics) :].tolist():
-            texts = [self.sink.text(self.labels.types.get(kind, f"event type {kind}")) for kind in new]
+            texts = [
+                self.sink.metric(self.labels.types.get(kind, f"event type {kind}"), tb.metric(kind))
+                for kind in new
+            ]
             self.metrics = np.append(self.metrics, texts)
         self.sink.append(
             "metrics",
@@ -557,7 +560,7 @@ def _files(path: Path) -> list[Path]:
 IMPORTER = Importer(
     id="paraver",
     title="Paraver",
-    version="3",
+    version="4",
     detect=_detect,
     read=_read,
     files=_files,

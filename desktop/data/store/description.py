@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -14,6 +14,7 @@ from desktop.data.events import (
     Finding,
     ImportReport,
     Location,
+    MetricAbout,
     Nesting,
     Region,
 )
@@ -78,6 +79,8 @@ class Description:
     totals: list[list[int]] = field(default_factory=list)
     regions: list[Region] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
+    #: by their names, which are among the texts; none in stores of importers that did not say it
+    metrics: dict[str, MetricAbout] = field(default_factory=dict)
     report: ImportReport = field(default_factory=ImportReport)
 
 
@@ -135,6 +138,10 @@ class Described:
         return self.description.texts
 
     @property
+    def metrics(self) -> Mapping[str, MetricAbout]:
+        return self.description.metrics
+
+    @property
     def report(self) -> ImportReport:
         return self.description.report
 
@@ -162,6 +169,7 @@ def encode(description: Description) -> bytes:
         ],
         "tallies": [vars(tally) for tally in d.tallies],
         "regions": [vars(region) for region in d.regions],
+        "metrics": {name: vars(metric) for name, metric in d.metrics.items()},
         "report": [vars(finding) for finding in d.report],
     }
     return json.dumps(plain, separators=(",", ":"), allow_nan=False).encode("utf-8", "surrogateescape")

@@ -18,7 +18,16 @@ from numpy.typing import NDArray
 
 from desktop.core.jit import kernel
 from desktop.data.atomic import PartFile
-from desktop.data.events import TABLES, EventKind, Importer, Location, MessageKind, Nesting, Region
+from desktop.data.events import (
+    TABLES,
+    EventKind,
+    Importer,
+    Location,
+    MessageKind,
+    MetricAbout,
+    Nesting,
+    Region,
+)
 from desktop.data.packing import Chunks, Packer, unpack
 from desktop.data.store.description import Described, Description, ImporterInfo, Source, Tally, encode
 from desktop.data.store.layout import (
@@ -153,6 +162,19 @@ class StoreWriter(Described):
         if index == len(self.description.texts):
             self.description.texts.append(text)
         return index
+
+    def metric(self, name: str, about: MetricAbout) -> int:
+        known, named, more = self.description.metrics, name, 1
+        while known.setdefault(named, about) != about:
+            more += 1
+            named = f"{name} ({more})"
+        return self.text(named)
+
+    def take_texts(self, store: TraceStore) -> NDArray[np.uint32]:
+        """Define the texts and metrics of another store; their numbers here."""
+        metrics = store.metrics
+        found = [self.metric(t, metrics[t]) if t in metrics else self.text(t) for t in store.texts]
+        return np.array(found, np.uint32)
 
     def wants(self, location: int) -> bool:
         return self._only is None or self._only(location)

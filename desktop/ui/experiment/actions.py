@@ -37,6 +37,10 @@ _idle = When[ExperimentSnapshot](
 _under_way = When[ExperimentSnapshot](lambda s: s.running in ("running", "paused"), "trials that are running")
 _running = When[ExperimentSnapshot](lambda s: s.running != "idle", "something that is running")
 _read = When[ExperimentSnapshot](lambda s: s.effects is not None, "responses of enough trials")
+_read_idle = When[ExperimentSnapshot](
+    lambda s: _is_described(s) and s.running == "idle" and s.answer is not None and bool(s.answer.named),
+    "an experiment that names an effect, and of which no trials are running",
+)
 _reduced = When[ExperimentSnapshot](
     lambda s: s.project.analysis.terms is not None, "a model out of which terms were taken"
 )
@@ -51,7 +55,7 @@ def _step(number: int, name: str) -> ExperimentCommand:
 
 
 EXPERIMENT_COMMANDS: tuple[ExperimentCommand, ...] = with_common((
-    ExperimentCommand("new", "New experiment…", "File", "Describe the program in a folder of sources",
+    ExperimentCommand("new", "New experiment…", "File", "Delay places of a program of your own, in a copy",
                       lambda w: w.choose_new(), ("Ctrl+N",)),
     ExperimentCommand("open", "Open experiment…", "File", "Open the folder of an experiment; nothing runs",
                       lambda w: w.choose_experiment(), ("Ctrl+O",)),
@@ -64,6 +68,8 @@ EXPERIMENT_COMMANDS: tuple[ExperimentCommand, ...] = with_common((
                       lambda w: w.choose_example()),
     ExperimentCommand("save", "Save", "File", "Write experiment.toml",
                       lambda w: w.bench.save(), ("Ctrl+S",), _described, rule=True),
+    ExperimentCommand("report", "Report…", "File", "The answer, tables and charts as HTML, PDF or slides",
+                      lambda w: w.choose_report(), (), _read),
     ExperimentCommand("to_project", "Add to project…", "File", "Keep it in a project, and how it is read",
                       lambda w: w.frame.keep_in_project(w), ("Ctrl+Alt+S",), _something),
     ExperimentCommand("new_window", "New window", "File", "Open a window for a trace",
@@ -82,6 +88,8 @@ EXPERIMENT_COMMANDS: tuple[ExperimentCommand, ...] = with_common((
                       lambda w: w.bench.check(), ("F7",), _ready),
     ExperimentCommand("pilot", "Pilot…", "Run", "Choose the size of the delay, one place at a time",
                       lambda w: w.ask_pilot(), ("Shift+F7",), _idle),
+    ExperimentCommand("confirm", "Confirm…", "Run", "Run the largest effect alone and the program as it is",
+                      lambda w: w.ask_confirmation(), (), _read_idle),
     ExperimentCommand("run", "Run", "Run", "All trials that are not done yet",
                       lambda w: w.bench.run(), ("F5",), _ready),
     ExperimentCommand("pause", "Pause or go on", "Run", "Wait after the trial that is running",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -22,6 +23,7 @@ from PySide6.QtWidgets import (
 
 from desktop.core.design import ARRAYS, MOST_RUNS, Design, Offer, roman, smallest_runs
 from desktop.core.power import detectable, replicates_to_find, sigma_bound
+from desktop.core.recommend import EFFECT, NOISE, Recommended, meaning, recommend
 from desktop.core.units import count, digits, quantity
 from desktop.data.experiment import Experiment, Factor, Plan
 from desktop.ui.experiment import charts
@@ -111,12 +113,19 @@ class DesignStep(Step):
         )
         self.tabs.addTab(self.power_chart, "Replicates")
         self.why = quiet("")
+        self.advice = quiet("")
+        self.take_advice = button(
+            "Take it", self._take_advice, "This many runs and replicates", "recommended"
+        )
+        advice = row(self.advice, self.take_advice)
+        advice.setStretch(0, 1)
         left = stacked(
             group(
                 "Designs that fit (choose one)",
                 row(QLabel("At most"), self.budget, QLabel("treatments, resolution"), self.least, None),
                 self.offers,
                 self.why,
+                advice,
             ),
             group(
                 "Choice",
@@ -166,6 +175,7 @@ class DesignStep(Step):
             if math.isfinite(sigma) and (not self._typed_sigma or self.sigma.value() == 0):
                 self.sigma.setValue(sigma)
         self._show_power(new)
+        self._show_advice(new)
         self._showing = False
 
     def set_theme(self, theme: Theme) -> None:
@@ -307,6 +317,38 @@ class DesignStep(Step):
             return float(new.effects.df)
         return math.inf if new.estimate is None else new.estimate.runs - 1.0
 
+    def _show_advice(self, new: ExperimentSnapshot) -> None:
+        """Which design, and why."""
+        experiment = new.project.experiment
+        known = [(o.runs, o.resolution) for o in new.offers if o.kind in ("full", "regular")]
+        self._advised: Recommended | None = None
+        base = new.effects.unperturbed if new.effects else new.run_s
+        sigma = self.sigma.value()
+        if experiment is not None and known and experiment.plan.fold is None:
+            measured = sigma > 0 and base > 0
+            noise = sigma / base if measured else NOISE
+            # What cannot be seen with any number of runs is no advice.
+            effect = max(EFFECT, noise / 2)
+            with contextlib.suppress(ValueError):
+                self._advised = recommend(len(experiment.names), noise, effect, 4, known)
+        found = self._advised
+        self.advice.setVisible(found is not None)
+        self.take_advice.setVisible(found is not None)
+        if found is not None and experiment is not None:
+            plan = experiment.plan
+            self.advice.setText(f"Recommended: {found.text(1.0, new.run_s)}.")
+            same = (plan.runs or 1 << len(experiment.names), plan.replicates) == (
+                found.runs,
+                found.replicates,
+            )
+            self.take_advice.setEnabled(not same or plan.kind not in ("regular", "full"))
+
+    def _take_advice(self) -> None:
+        experiment, found = self.bench.snapshot.project.experiment, self._advised
+        if experiment is not None and found is not None:
+            plan = Plan("regular", found.runs, replicates=found.replicates, seed=experiment.plan.seed)
+            self._edit("take the recommended design", replace(experiment, plan=plan))
+
     # ---- editing
 
     def _plan(self, label: str, **changes: Any) -> None:
@@ -441,13 +483,21 @@ def relation_html(design: Design, factors: Sequence[Factor] = ()) -> str:
 
     parts = [f"<p><b>{count(design.runs, 'treatment')}</b>"]
     if design.resolution:
-        parts.append(f", resolution <b>{roman(design.resolution)}</b>")
+        parts.append(f", resolution <b>{roman(design.resolution)}</b>: {meaning(design.resolution)}")
     elif design.kind == "full":
         parts.append(", full factorial: every effect can be told apart")
     parts.append(".</p>")
     named = [f for f in factors if f.routine]
     if named:
-        told = ", ".join(f"{f.name} {f.routine}{f' ({f.construct})' if f.construct else ''}" for f in named)
+        told = ", ".join(
+            " ".join(
+                filter(
+                    None,
+                    (f.name, f.routine if f.routine != f.name else "", f.construct and f"({f.construct})"),
+                )
+            )
+            for f in named
+        )
         parts.append(f"<p>Factors: {escape(told)}.</p>")
     if design.note:
         parts.append(f"<p>{escape(design.note[:1].upper() + design.note[1:])}.</p>")

@@ -89,7 +89,8 @@ def effects(shown: ExperimentSnapshot) -> Rows:
     )
     kept = {e.members: e for e in found.effects}
     rows = []
-    for one in every.effects:
+    # The largest first, whether or not the model has it; what the trials cannot tell comes last.
+    for one in sorted(every.effects, key=lambda e: -abs(e.value) if e.estimable else 1.0):
         e = kept.get(one.members, one)
         on = one.members in kept
         numbers = (e.value * scale, e.se * scale, e.t, e.p) if on else (e.value * scale, None, None, None)
@@ -115,6 +116,8 @@ def rank(shown: ExperimentSnapshot) -> Rows:
         Column("±", "Standard error", unit, 3),
         Column("t", significant=3),
         Column("Share", "Full effect as percent of the unperturbed run", "% of base", 3),
+        Column("− means", "What the factor is at its low level"),
+        Column("+ means", "What the factor is at its high level"),
         Column("File"),
         Column("Line"),
         Column("Routine"),
@@ -127,7 +130,9 @@ def rank(shown: ExperimentSnapshot) -> Rows:
         e = line.effect
         place = factors.get(e.term)
         where: tuple[Value, ...] = (
-            (place.file, place.line or None, place.routine, place.construct) if place else ("", None, "", "")
+            (*place.levels, place.file, place.line or None, place.routine, place.construct)
+            if place
+            else ("", "", "", None, "", "")
         )
         rank: Value = str(line.rank) if line.rank else RANKLESS[line.verdict]
         cells: tuple[Value, ...] = (

@@ -1,9 +1,12 @@
-"""What a pilot runs, for the user to read before it does."""
+"""What a pilot or a confirmation runs, for the user to read before it does."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from PySide6.QtWidgets import QDialogButtonBox, QPlainTextEdit, QVBoxLayout, QWidget
 
+from desktop.data.confirm import CONFIRMATION, RUNS
 from desktop.data.pilot import PILOT, SIZES, STEP
 from desktop.ui.dialogs import Dialog
 from desktop.ui.experiment.parts import quiet
@@ -11,16 +14,18 @@ from desktop.ui.pages import set_up
 from desktop.workbench.experimenting import ExperimentSnapshot
 
 
-class PilotDialog(Dialog):
-    """Accepted: the user has seen `commands` and wants them run."""
+class CommandsDialog(Dialog):
+    """Accepted: the user has read what it is for, has seen `commands` and wants them run."""
 
-    def __init__(self, parent: QWidget, shown: ExperimentSnapshot, commands: tuple[str, ...]) -> None:
+    def __init__(
+        self, parent: QWidget, shown: ExperimentSnapshot, commands: tuple[str, ...], title: str, text: str
+    ) -> None:
         super().__init__(parent)
-        self.setWindowTitle("Pilot")
+        self.setWindowTitle(title)
         experiment = shown.project.experiment
         folder = "" if experiment is None else str(experiment.folder)
         listed = set_up(QPlainTextEdit("\n".join(commands)), readOnly=True)
-        listed.setAccessibleName("Commands of the pilot")
+        listed.setAccessibleName("Commands that are run")
         listed.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)
         run = buttons.addButton("I have read them, &run", QDialogButtonBox.ButtonRole.AcceptRole)
@@ -29,14 +34,34 @@ class PilotDialog(Dialog):
         buttons.accepted.connect(self.accept)
         buttons.rejected.connect(self.reject)
         layout = QVBoxLayout(self)
-        layout.addWidget(
-            quiet(
-                f"The pilot delays one place at a time, {STEP} times as long in every round, {SIZES} rounds "
-                "at most; a place that shows is left out of the next. It ends when all show. Its runs go to "
-                f"{PILOT} and not to the trials; stopped, it goes on from there when it is run again."
-            )
-        )
+        layout.addWidget(quiet(text))
         layout.addWidget(quiet(f"Up to {len(commands)} commands in {folder}:"))
         layout.addWidget(listed, 1)
         layout.addWidget(buttons)
         self.resize(720, 440)
+
+
+class PilotDialog(CommandsDialog):
+    """Before a pilot."""
+
+    def __init__(self, parent: QWidget, shown: ExperimentSnapshot, commands: tuple[str, ...]) -> None:
+        super().__init__(
+            parent, shown, commands, "Pilot",
+            f"The pilot delays one place at a time, {STEP} times as long in every round, {SIZES} rounds "
+            "at most; a place that shows is left out of the next. It ends when all show. Its runs go to "
+            f"{PILOT} and not to the trials; stopped, it goes on from there when it is run again.",
+        )  # fmt: skip
+
+
+class ConfirmDialog(CommandsDialog):
+    """Before runs that confirm the effects of the factors `names`."""
+
+    def __init__(
+        self, parent: QWidget, shown: ExperimentSnapshot, commands: tuple[str, ...], names: Sequence[str]
+    ) -> None:
+        super().__init__(
+            parent, shown, commands, "Confirm",
+            f"{' and '.join(names)} alone and the program as it is are run {RUNS} times each, in turn and in "
+            f"random order; the runs go to {CONFIRMATION} and not to the trials. The verdict says whether "
+            "they agree with the effects.",
+        )  # fmt: skip

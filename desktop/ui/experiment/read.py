@@ -21,10 +21,12 @@ from PySide6.QtWidgets import (
 )
 
 from desktop.core.effects import Effect, Effects
-from desktop.core.units import count, digits
+from desktop.core.units import capital, count, digits
 from desktop.data.chart import Axis, Content
+from desktop.data.confirm import told as told_confirmed
 from desktop.ui.experiment import charts, effect_rows
 from desktop.ui.experiment.parts import Step, button, choice, fill, quiet
+from desktop.ui.experiment.pilot import ConfirmDialog
 from desktop.ui.guard import guarded
 from desktop.ui.pages import beside, fill_layout, row, scrolled, set_up, stacked
 from desktop.ui.plots.chart import Chart
@@ -98,6 +100,16 @@ class ReadStep(Step):
         self.rows = choice("Only rows where", [], self._choose_rows)
         self.rows_label = QLabel("Rows")
         self.said = quiet("")
+        self.answer = quiet("")
+        font = self.answer.font()
+        font.setBold(True)
+        self.answer.setFont(font)
+        self.confirmed = quiet("")
+        self.confirm = button(
+            "&Confirm…",
+            self.ask_confirmation,
+            "Run the largest effect alone and the program as it is, in turn",
+        )
         self.effects = set_up(FrameView("Effects"), chosen=bench.select)
         effect_rows.let_toggle(self.effects, self._toggle)
         self.rank = set_up(FrameView("SPT rank"), chosen=bench.select)
@@ -125,6 +137,9 @@ class ReadStep(Step):
         self._setting_grid = QGridLayout(self._settings)
         self.predicted = quiet("")
         self.pinning = PinPanel(bench)
+        self._lay_out()
+
+    def _lay_out(self) -> None:
         tables = set_up(QTabWidget(), documentMode=True)
         tables.addTab(self.effects, "Effects")
         tables.addTab(self.rank, "SPT rank")
@@ -160,6 +175,10 @@ class ReadStep(Step):
         layout.addLayout(
             row(QLabel("Error from"), self.error, QLabel("Mark above"), self.limit, self.blocks, None)
         )
+        said = row(self.answer, self.confirm)
+        said.setStretch(0, 1)
+        layout.addLayout(said)
+        layout.addWidget(self.confirmed)
         layout.addWidget(self.said)
         layout.addWidget(beside(left, plots, 48), 1)
 
@@ -181,6 +200,7 @@ class ReadStep(Step):
             self._drawn = None
             return
         self.set_empty("")
+        self._show_answer(new)
         drawn = new.effects is not self._drawn or new.project.analysis is not old.project.analysis
         if drawn or new.project is not old.project:
             self._show_settings(new)
@@ -200,6 +220,26 @@ class ReadStep(Step):
             self.interaction, self.residuals, self.cube, self.powers, self.pinning,
         ):  # fmt: skip
             widget.set_theme(theme)
+
+    def _show_answer(self, new: ExperimentSnapshot) -> None:
+        """First of all, in words."""
+        self.answer.setText(new.answer.text if new.answer is not None else "")
+        self.confirm.setVisible(new.project.experiment is not None)
+        named = new.answer is not None and bool(new.answer.named)
+        self.confirm.setEnabled(named and new.running == "idle")
+        self.confirmed.setVisible(new.confirmed is not None)
+        if new.confirmed is not None:
+            self.confirmed.setText(f"{capital(told_confirmed(new.confirmed, new.unit))}.")
+
+    def ask_confirmation(self) -> None:
+        """Show what is run to confirm the largest effect, and run it if the user says so."""
+        shown = self.bench.snapshot
+        names = shown.answer.named[:1] if shown.answer is not None else ()
+        commands = self.bench.confirm_commands(names)
+        if commands:
+            dialog = ConfirmDialog(self, shown, commands, names)
+            dialog.accepted.connect(lambda: self.bench.confirm(names, commands))
+            dialog.open()
 
     def _show_settings(self, new: ExperimentSnapshot) -> None:
         imported, analysis = new.project.imported, new.project.analysis

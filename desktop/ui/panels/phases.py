@@ -1,11 +1,12 @@
-"""How many phases of which kind, and how good the fit is."""
+"""Why time is lost, how many phases of which kind there are, and how good the fit is."""
 
 from __future__ import annotations
 
 import math
+from html import escape
 from typing import Any
 
-from PySide6.QtCore import QEvent, QObject, QSignalBlocker, QSize, Qt, QTimer
+from PySide6.QtCore import QEvent, QObject, QSignalBlocker, QSize, Qt, QTimer, QUrl, Signal
 from PySide6.QtGui import QFont, QFontMetrics, QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import (
     QCheckBox,
@@ -20,17 +21,20 @@ from PySide6.QtWidgets import (
     QSlider,
     QSpinBox,
     QSplitter,
+    QTextBrowser,
     QVBoxLayout,
     QWidget,
 )
 
 from desktop.core.labels import MODELS, OWN_BASIS
+from desktop.core.quantity import PROCESSORS
+from desktop.core.root_causes import STRENGTH, Explanation, Told
 from desktop.core.units import digits, quantity, read_seconds
 from desktop.ui.actions import MODEL_TIPS
 from desktop.ui.guard import guarded
 from desktop.ui.mnemonics import rename
 from desktop.ui.pages import fill_layout, set_up
-from desktop.ui.panels import PanelSpec
+from desktop.ui.panels import PanelSpec, why_empty
 from desktop.ui.plots.notes import plain
 from desktop.ui.plots.sweep_plots import BreakPicture, EpsilonPlot
 from desktop.workbench.workbench import N_LIMIT, Snapshot, Workbench
@@ -91,6 +95,61 @@ class NumberBox(QSpinBox):
         )  # fmt: skip
         writes = plain and (event.text().isdigit() or event.key() in _EDITING)
         return not (writes or copying)
+
+
+class Why(QTextBrowser):
+    """Why time is lost: the causes of the run, and what is said of each phase. A link shows the place:
+    `placeAsked(phase, start_s, end_s, location)`, of which phase and location may be -1."""
+
+    placeAsked = Signal(int, float, float, int)
+
+    def __init__(self) -> None:
+        super().__init__()
+        set_up(
+            self, openLinks=False, accessibleName="Why time is lost", frameShape=QFrame.Shape.NoFrame,
+            toolTip="\n".join(f"{word} evidence: {meaning}" for word, meaning in STRENGTH.items()),
+        )  # fmt: skip
+        self.setObjectName("why")
+        self._told = Explanation()
+        self.anchorClicked.connect(self._follow)
+
+    @property
+    def told(self) -> bool:
+        """Whether causes are shown."""
+        return bool(self._told.level)
+
+    def say(self, text: str) -> None:
+        """Why there is nothing yet."""
+        self._told = Explanation()
+        self.setHtml(f"<p>{escape(text)}</p>")
+
+    def show_words(self, told: Explanation) -> None:
+        self._told = told
+        causes = list(enumerate(told.causes[: told.named]))
+        parts = [f"<b>{self._sentence(cause, f'cause:{k}')}</b>" for k, cause in causes[:1]]
+        parts.append(escape(told.level))
+        parts += [self._sentence(cause, f"cause:{k}") for k, cause in causes[1:]]
+        parts.append(escape(told.rest))
+        phases = []
+        for k, phase in enumerate(told.phases if len(told.phases) > 1 else ()):
+            head = f"Phase {k + 1}"
+            rest = escape(phase.sentence.removeprefix(head))
+            phases.append(f"<p><a href='phase:{k}'>{head}</a>{rest}</p>")
+        self.setHtml("".join([*(f"<p>{part}</p>" for part in parts if part), *phases]))
+
+    @staticmethod
+    def _sentence(cause: Told, link: str) -> str:
+        return f"{escape(cause.sentence)} <a href='{link}'>Show</a>"
+
+    def _follow(self, url: QUrl) -> None:
+        kind, _, number = url.toString().partition(":")
+        if kind == "cause":
+            cause = self._told.causes[int(number)]
+            place = cause.locations[0] if cause.locations else -1
+            self.placeAsked.emit(cause.phase, cause.start_s, cause.end_s, place)
+        else:
+            phase = self._told.phases[int(number)]
+            self.placeAsked.emit(int(number), phase.start_s, phase.end_s, -1)
 
 
 class Figure(QLabel):
@@ -178,6 +237,8 @@ class PhasesPanel(QScrollArea):
         self._make_facts()
         self._emphasise()
         self._arrange(narrow=False)
+        self.why = Why()
+        self.why.setMinimumHeight(9 * self.fontMetrics().height())
         self.epsilon_plot = EpsilonPlot()
         self.break_picture = BreakPicture()
         for plot in (self.epsilon_plot, self.break_picture):
@@ -187,12 +248,17 @@ class PhasesPanel(QScrollArea):
             plot.setMinimumHeight(6 * self.fontMetrics().height())
             pictures.addWidget(plot)
         self._content = QWidget()
-        layout = fill_layout(QVBoxLayout(self._content), self._controls, margins=(10, 8, 10, 8), spacing=8)
-        layout.addLayout(self._facts)
-        layout.addWidget(pictures, 1)
+        fit = QWidget()
+        fill_layout(QVBoxLayout(fit), self._controls, self._facts, (pictures, 1), margins=0, spacing=8)
+        parts = set_up(QSplitter(Qt.Orientation.Vertical), childrenCollapsible=False)
+        parts.addWidget(self.why)
+        parts.addWidget(fit)
+        parts.setSizes([45, 55])
+        fill_layout(QVBoxLayout(self._content), parts, margins=(10, 8, 10, 8))
         set_up(self, widget=self._content, widgetResizable=True, frameShape=QFrame.Shape.NoFrame)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self._show_project(Snapshot())
+        self._show_words(Snapshot(), Snapshot())
 
     @guarded(otherwise=QSize)
     def minimumSizeHint(self) -> QSize:
@@ -286,12 +352,12 @@ class PhasesPanel(QScrollArea):
             (
                 "worst",
                 "Largest in",
-                "The phase with the largest local error, and its r.m.s. deviation in processors",
+                "The phase with the largest local error, and its r.m.s. deviation",
             ),
             (
                 "sse",
                 "Squared error",
-                "Total squared error, which other tools minimise, and its r.m.s. in processors",
+                "Total squared error, which other tools minimise, and its r.m.s.",
             ),
             ("equal", "Equidistribution", "Smallest over largest local error; 1 is a best partition"),
             ("certificate", "Best possible ε", "The fit's own proof: no n phases of this kind have less"),
@@ -310,12 +376,11 @@ class PhasesPanel(QScrollArea):
 
     def _emphasise(self) -> None:
         """What counts most is larger than the rest, whatever the size of that."""
-        for widget, factor in ((self.n, 1.35), (self._values["epsilon"], 1.25)):
-            font = self.font()
-            font.setBold(True)
-            font.setPointSizeF(factor * font.pointSizeF())
-            if widget.font() != font:
-                widget.setFont(font)
+        font = self.font()
+        font.setBold(True)
+        font.setPointSizeF(1.35 * font.pointSizeF())
+        if self.n.font() != font:
+            self.n.setFont(font)
 
     @guarded
     def changeEvent(self, event: QEvent) -> None:
@@ -343,7 +408,17 @@ class PhasesPanel(QScrollArea):
 
     # ---- showing
 
+    def _show_words(self, old: Snapshot, new: Snapshot) -> None:
+        told, problem = new.explained.words, new.explained.problem or new.explained.waits
+        if told is not None and told.level:
+            self.why.show_words(told)
+        elif told is not None or problem or new.run is not old.run or not self.why.told:
+            self.why.say(problem or why_empty(new))
+        # else what was said stays until there is something new
+
     def show_snapshot(self, old: Snapshot, new: Snapshot) -> None:
+        if new.explained is not old.explained or why_empty(new) != why_empty(old):
+            self._show_words(old, new)
         if new.project.phases != old.project.phases or new.fit is not old.fit or new.sweep is not old.sweep:
             self._show_project(new)
         if new.fit is not old.fit or new.run is not old.run or (old.refining and not new.refining):
@@ -401,12 +476,13 @@ class PhasesPanel(QScrollArea):
             return
         worst = max(range(len(new.rows)), key=lambda i: new.rows[i].error)
         rms = math.sqrt(max(0.0, fit.sse) / run.curve.duration)
-        unit = ", refining" if new.refining else " proc·√s"  # there is no room for both
+        of = run.curve.quantity
+        unit = ", refining" if new.refining else f" {of.per('proc·√s')}".rstrip()  # there is no room for both
         self._values["epsilon"].say(digits(fit.epsilon) + unit)
-        self._values["worst"].say(
-            f"phase {worst + 1} of {len(new.rows)}, r.m.s. {digits(new.rows[worst].rms, 3)} proc"
-        )
-        self._values["sse"].say(f"{digits(fit.sse)} proc²·s, r.m.s. {digits(rms, 3)} proc")
+        off = f"{digits(new.rows[worst].rms, 3)} {of.short}".rstrip()
+        self._values["worst"].say(f"phase {worst + 1} of {len(new.rows)}, r.m.s. {off}")
+        off = f"{digits(rms, 3)} {of.short}".rstrip()
+        self._values["sse"].say(f"{digits(fit.sse)} {of.of_squares}, r.m.s. {off}")
         self._values["equal"].say(self._equal_text(new))
         self._values["certificate"].say(self._certificate_text(new))
 
@@ -422,6 +498,7 @@ class PhasesPanel(QScrollArea):
     def _certificate_text(new: Snapshot) -> str:
         fit = new.fit
         assert fit is not None
+        unit = PROCESSORS.per("proc·√s") if new.run is None else new.run.curve.quantity.per("proc·√s")
         low, high = float(fit.lower), float(fit.upper)
         n = new.project.phases.n if fit.model == "budget" else fit.n
         if new.sweep is not None and new.sweep.model == fit.model and n in new.sweep.n:
@@ -432,8 +509,8 @@ class PhasesPanel(QScrollArea):
             return "–"
         if digits(low) == digits(high):
             gap = (high - low) / high if high else 0.0
-            return f"{digits(high)} proc·√s" + (f", certified to {gap:.0e}" if gap else "")
-        return f"from {digits(low)} to {digits(high)} proc·√s"
+            return f"{digits(high)} {unit}" + (f", certified to {gap:.0e}" if gap else "")
+        return f"from {digits(low)} to {digits(high)} {unit}"
 
     def _show_sweep(self, new: Snapshot) -> None:
         suggestion, sweep = new.suggestion, new.sweep
@@ -452,9 +529,10 @@ class PhasesPanel(QScrollArea):
         model = new.project.phases.model
         errors = sweep.epsilon if sweep is not None else ()
         fits = sweep.fits if sweep is not None else ()
-        self.epsilon_plot.set_sweep(errors, suggestion.n if suggestion else None, model, first)
+        of = PROCESSORS if new.run is None else new.run.curve.quantity
+        self.epsilon_plot.set_sweep(errors, suggestion.n if suggestion else None, model, first, of.of_error)
         rows = [(fit.breaks, fit.break_low, fit.break_high) for fit in fits]
         self.break_picture.set_sweep(rows, first)
 
 
-PANEL = PanelSpec("phases", "Phases", "right", PhasesPanel, "phases.md")
+PANEL = PanelSpec("phases", "Phases", "right", PhasesPanel, "phases.md", frozenset({"words"}))

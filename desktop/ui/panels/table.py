@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QModelIndex
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
+from desktop.core.quantity import PROCESSORS, CurveQuantity
 from desktop.ui.pages import fill_layout, set_up
 from desktop.ui.panels import PanelSpec
 from desktop.ui.tables import Column, FrameView, Texts, shown_texts, tab_separated
 from desktop.workbench.workbench import Snapshot, Workbench
 
 if TYPE_CHECKING:
+    from desktop.core.curve import StepCurve
+    from desktop.core.frames import ArrayTable
     from desktop.core.phase_stats import PhaseRow
     from desktop.core.phases import PhaseFit
 
@@ -45,12 +49,39 @@ COLUMNS: tuple[Column, ...] = (
 ON_PAPER = ("phase", "start_s", "duration_s", "degree", "mean", "efficiency", "rms")
 
 
-def phase_sheet(rows: Sequence[PhaseRow], fit: PhaseFit) -> Texts:
-    """Headings and rows of the table as they stand on paper, in the words of the window."""
+def columns_of(of: CurveQuantity, tracks: Sequence[StepCurve] = ()) -> list[Column]:
+    """The columns for phases of what a curve counts, and the means of more curves."""
+    found = list(COLUMNS)
+    if of != PROCESSORS:
+        words = {
+            "mean": ("Mean", f"Mean of the curve: {of.name}"),
+            "work": ("Integral", "The curve times time"),
+            "level": ("Level", "The fit at its start"),
+            "efficiency": ("Share", "Mean of all that there are"),
+        }
+        kept = (c for c in found if c.name != "efficiency" or of.counted)
+        said = ((c, *words.get(c.name, (c.title, c.tip))) for c in kept)
+        found = [replace(c, title=title, tip=tip) for c, title, tip in said]
+    return found + [
+        Column(curve.quantity.name, f"Mean over the phase: {curve.quantity.name}", name=f"track {k}")
+        for k, curve in enumerate(tracks, 1)
+    ]
+
+
+def arrays_of(
+    rows: Sequence[PhaseRow], fit: PhaseFit, of: CurveQuantity, tracks: Sequence[StepCurve] = ()
+) -> ArrayTable:
+    """The table that `columns_of` shows."""
     from desktop.core.phase_stats import phase_arrays
 
+    return phase_arrays(rows, fit, of, [(curve, f"track {k}") for k, curve in enumerate(tracks, 1)])
+
+
+def phase_sheet(rows: Sequence[PhaseRow], fit: PhaseFit, of: CurveQuantity = PROCESSORS) -> Texts:
+    """Headings and rows of the table as they stand on paper, in the words of the window."""
     named = ("name",) if any(row.name for row in rows) else ()
-    return shown_texts(phase_arrays(rows, fit), [c for c in COLUMNS if c.name in (*ON_PAPER, *named)])
+    columns = [c for c in columns_of(of) if c.name in (*ON_PAPER, *named)]
+    return shown_texts(arrays_of(rows, fit, of), columns)
 
 
 class TablePanel(QWidget):
@@ -60,6 +91,7 @@ class TablePanel(QWidget):
         super().__init__()
         self._workbench = workbench
         self.view = set_up(FrameView("Phases", copies_one=True, row_height=1.25), objectName="phase_table")
+        self._columns = list(COLUMNS)
         self.view.show_frame(None, COLUMNS)
         self.view.give_room(1)  # to the names
         self.model = self.view.frames
@@ -76,10 +108,14 @@ class TablePanel(QWidget):
         self._workbench.select_phase(self.model.row_of(index))
 
     def show_snapshot(self, old: Snapshot, new: Snapshot) -> None:
-        if new.rows is not old.rows:
-            from desktop.core.phase_stats import phase_arrays
-
-            self.view.show_frame(None if new.fit is None else phase_arrays(new.rows, new.fit))
+        if new.rows is not old.rows or new.tracks != old.tracks:
+            of = PROCESSORS if new.run is None else new.run.curve.quantity
+            tracks = [curve for _, curve in new.tracks]
+            columns = columns_of(of, tracks)
+            again = None if columns == self._columns else columns
+            self._columns = columns
+            table = None if new.fit is None else arrays_of(new.rows, new.fit, of, tracks)
+            self.view.show_frame(table, again)
         phase = new.project.view.phase
         if self.view.keys != (() if phase is None else (phase,)):
             self.view.select_key("" if phase is None else phase)

@@ -96,7 +96,7 @@ class TracePanel(QWidget):
 
 def _facts(info: dict[str, Any], run: TraceRun) -> str:
     source, use, totals = info["source"], info["utilization"], info["totals"]
-    processors, curve = float(use["processors"]), run.whole.curve
+    processors, curve = float(use["processors"]), run.utilization.curve()
     rows = [
         ("Source", source["name"]),
         ("Size", quantity(float(source["size"]), "B", 3)),

@@ -218,7 +218,7 @@ class WhatIfPanel(QWidget):
     def resizeEvent(self, event: QResizeEvent) -> None:
         """The list below the sliders where there is no room for it beside them."""
         super().resizeEvent(event)
-        wide = self.width() >= self.settings.minimumSizeHint().width() + 16 * self.fontMetrics().height()
+        wide = self.width() >= self.settings.minimumSizeHint().width() + 24 * self.fontMetrics().height()
         way = Qt.Orientation.Horizontal if wide else Qt.Orientation.Vertical
         if way != self.split.orientation():
             self.split.setOrientation(way)

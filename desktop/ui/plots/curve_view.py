@@ -15,6 +15,7 @@ from PySide6.QtWidgets import QMenu, QWidget
 from desktop.core.curve import StepCurve
 from desktop.core.envelope import Columns, envelope
 from desktop.core.pieces import breakpoints, fitted, residual
+from desktop.core.quantity import PROCESSORS
 from desktop.core.units import format_number, signed
 from desktop.data.chart import AxisChoice
 from desktop.ui.guard import guarded
@@ -52,6 +53,7 @@ from desktop.workbench.time_plots import (
     run_plot,
     stack_lane,
     time_axis,
+    track_lane,
 )
 
 if TYPE_CHECKING:
@@ -61,6 +63,8 @@ if TYPE_CHECKING:
 _MIDDLE = Qt.AlignmentFlag.AlignVCenter
 #: Heights, in lines of text, from which on the overview and the residual are shown.
 _OVERVIEW, _RESIDUAL = 16, 21
+#: Height of a track in lines of text, and of all tracks together as a part of the room for lanes.
+_TRACK, _LEAST_TRACK, _TRACKS = 4.5, 2.8, 0.6
 #: What a click in the legend switches, where there is room for the overview or the residual.
 _RESIDUAL_LANE = "residual lane"
 
@@ -97,6 +101,7 @@ class CurveView(TimePlot):
     classToggled = Signal(str)
     noteAsked = Signal(float)
     noteActivated = Signal(int)
+    curvesAsked = Signal()
     levelsChanged = Signal(object)  # how levels are shown, by a gesture: `desktop.workbench.levels.Levels`
 
     def __init__(self, navigation: Navigation | None = None, parent: QWidget | None = None) -> None:
@@ -121,6 +126,9 @@ class CurveView(TimePlot):
         self._run = LaneBox(QRectF())
         self._rail = QRectF()
         self._axis = QRectF()
+        self._tracks: tuple[StepCurve, ...] = ()
+        self._track_boxes: list[LaneBox] = []
+        self._track_lanes: list[LaneOf] = []
         self._legend = Legend()
         self._notes = NoteItems()
         self._doubt = ""
@@ -145,6 +153,8 @@ class CurveView(TimePlot):
         )
         self._curve = curve
         self._stack = dict(stack or {})
+        if curve is not None and curve.quantity != PROCESSORS:
+            self._stack = {}
         self._fit = None
         self._phase = None
         if not same_time:
@@ -157,6 +167,14 @@ class CurveView(TimePlot):
         self._describe()
         self._redraw()
         self.dirty()
+
+    def set_tracks(self, curves: Sequence[StepCurve]) -> None:
+        """Show more curves over the same time below, each with an axis of its own."""
+        if tuple(curves) != self._tracks:
+            self._tracks = tuple(curves)
+            self._laid = ()
+            self._redraw()
+            self.dirty()
 
     def set_predicted(self, predicted: Predicted | None) -> None:
         """Draw the run with changes over it."""
@@ -238,7 +256,8 @@ class CurveView(TimePlot):
         if self._line is None or self._line[0] is not self._curve:
             self._line = self._curve, *line_heights(self._curve)
         low, high, _ = env.range(self._nav.a, self._nav.b)
-        self._known = of, Heights(self._curve.capacity, least, most, *self._line[1:], low, high)
+        unit = self._curve.quantity.unit
+        self._known = of, Heights(self._curve.capacity, least, most, *self._line[1:], low, high, unit)
         return self._known[1]
 
     @property
@@ -277,8 +296,12 @@ class CurveView(TimePlot):
         if known is not None:
             free, log = self._levels.mode != "hand", self._levels.log
             ends = limits(self._levels, known)
-            found.append(plot_menu.AxisOption("y", "Processors", *ends, free, log))
+            found.append(plot_menu.AxisOption("y", self._curve_axis, *ends, free, log))
         return found
+
+    @property
+    def _curve_axis(self) -> str:
+        return "" if self._curve is None else self._curve.quantity.axis
 
     def choose_axis(self, way: str, choice: AxisChoice) -> None:
         if way == "x":
@@ -346,7 +369,8 @@ class CurveView(TimePlot):
             top = whole(top)
             return QRectF(left, top, width, max(whole(top + height) - top, 1.0))
 
-        one, both = self.height() >= _OVERVIEW * em, self.height() >= _RESIDUAL * em
+        height = self.height() - _LEAST_TRACK * em * len(self._tracks)
+        one, both = height >= _OVERVIEW * em, height >= _RESIDUAL * em
         overview, residual = (
             both or (one and not self._residual_first),
             both or (one and self._residual_first),
@@ -358,18 +382,39 @@ class CurveView(TimePlot):
         bottom = self.height() - (2 * em + 12)
         gap = em * 1.9 if residual else 0.0
         room = max(bottom - self._rail.bottom() - gap, 2.0)
+        # The curve that is fitted keeps most of the height.
+        each = min(_TRACK * em, _TRACKS * room / max(len(self._tracks), 1))
+        room -= len(self._tracks) * each
         self._main.rect = band(self._rail.bottom(), room * (0.74 if residual else 1.0))
         self._residual.rect = QRectF(left, self._main.rect.bottom(), width, 0.0)
         if residual:
             self._residual.rect = band(self._main.rect.bottom() + gap, room * 0.26)
-        self._axis = QRectF(
-            left, self._residual.rect.bottom(), width, self.height() - self._residual.rect.bottom()
-        )
+        top = self._residual.rect.bottom()
+        space = min(0.5 * em, 0.2 * each)
+        self._track_boxes = [
+            LaneBox(band(top + k * each + space, each - space)) for k in range(len(self._tracks))
+        ]
+        top = self._bottom
+        self._axis = QRectF(left, top, width, self.height() - top)
+
+    @property
+    def _bottom(self) -> float:
+        """Where the lowest lane ends."""
+        return (self._track_boxes[-1] if self._track_boxes else self._residual).rect.bottom()
+
+    @property
+    def _tracks_rect(self) -> QRectF:
+        """All tracks with their axes."""
+        if not self._track_boxes:
+            return QRectF()
+        first, last = self._track_boxes[0].rect, self._track_boxes[-1].rect
+        return QRectF(0, first.top() - 4, first.right() + 1, last.bottom() - first.top() + 8)
 
     @property
     def _lanes(self) -> tuple[QRectF, ...]:
         """Those over the visible range for which there is room."""
-        return tuple(lane.rect for lane in (self._main, self._residual) if lane.rect.height())
+        lanes = (self._main, self._residual, *self._track_boxes)
+        return tuple(lane.rect for lane in lanes if lane.rect.height())
 
     @property
     def _stacked(self) -> bool:
@@ -401,9 +446,10 @@ class CurveView(TimePlot):
         for name, draw in pictures:
             PixelItem(draw, self.lanes[name].vb)
         strips = (self._paint_legend, self._draw_rail, self._paint_heading, self._paint_frames)
-        self._head, self._rail_item, self._heading, self._frames = (PixelItem(draw) for draw in strips)
-        self._empty = PixelItem(self._paint_empty)
-        for item in (self._head, self._rail_item, self._heading, self._frames, self._empty):
+        strip_items = tuple(PixelItem(draw) for draw in strips)
+        self._head, self._rail_item, self._heading, self._frames = strip_items
+        self._empty, self._tracks_item = PixelItem(self._paint_empty), PixelItem(self._paint_tracks)
+        for item in (self._tracks_item, *strip_items, self._empty):
             scene.addItem(item)
         self._frames.setZValue(40)
 
@@ -418,10 +464,11 @@ class CurveView(TimePlot):
         self._time_axes[1].place(self._axis)
         self._head.place(self._head_rect)
         self._rail_item.place(self._rail)
+        self._tracks_item.place(self._tracks_rect)
         self._heading.place(QRectF(main.left(), residual.top() - em * 1.5, main.width(), em * 1.4))
         for item in (self._frames, self._empty, self._above):
             item.place(whole)
-        self.set_opaque(main, *([residual] if residual.height() else []))
+        self.set_opaque(*self._lanes)
         self._show_parts()
 
     def _show_parts(self) -> None:
@@ -430,6 +477,7 @@ class CurveView(TimePlot):
         self._empty.setVisible(not open_)
         for item in (*self.lanes.values(), *self._time_axes, self._head, self._frames):
             item.setVisible(open_)
+        self._tracks_item.setVisible(open_ and bool(self._track_boxes))
         self.lanes["residual"].setVisible(open_ and low)
         self._heading.setVisible(open_ and low and self._fit is not None)
         self._rail_item.setVisible(open_ and self._fit is not None)
@@ -444,6 +492,8 @@ class CurveView(TimePlot):
             reach = title_reach(residual.height())
             found.append(QRectF(0, residual.top() - reach, residual.left(), residual.height() + 2 * reach))
             found.append(residual.adjusted(0, -1.6 * em, 0, 0))
+        if self._track_boxes:
+            found.append(self._tracks_rect)
         if base:
             found.append(QRectF(0, self._axis.top(), self.width(), self._axis.height()))
             found.append(self._head_rect)
@@ -485,6 +535,7 @@ class CurveView(TimePlot):
         if self._base_stale:
             self._draw_curve(dpr / self._coarse)
             self._draw_overview(dpr / self._coarse)
+            self._draw_track_bases(dpr / self._coarse)
         self._draw_fit(dpr)
         a, b = self._nav.a, self._nav.b
         low, high = (math.log10(v) for v in seen[:2]) if seen[2] else seen[:2]
@@ -538,12 +589,64 @@ class CurveView(TimePlot):
             if self._grid:
                 scales.grid(painter, lane, self._theme, xs, ys)
 
+    def _draw_track_bases(self, dpr: float) -> None:
+        """The curves below, without the fit's breaks."""
+        self._track_lanes = []
+        say = words()
+        for k, (curve, box) in enumerate(zip(self._tracks, self._track_boxes, strict=True), 1):
+            sheet = self._sheet(f"track base {k}", box.rect, dpr)
+            _, m = self._local(box)
+            described = track_lane(curve, scales.column_edges(m, sheet.image.width()), say, f"track {k}")
+            box.low, box.high = described.axis.low, described.axis.high
+            lane, _ = self._local(box)
+            columns, thickness = described.series[0].columns, max(1, round(dpr))
+            curve_lanes.draw_curve(sheet, lane, columns, thickness, self._theme)
+            if self._grid:
+                with QPainter(sheet.image) as painter:
+                    metrics = self.fontMetrics()
+                    across = time_axis(m.a, m.b, say).across(m.width, metrics.horizontalAdvance)
+                    upright = described.axis.upright(lane.rect.height(), metrics.height())
+                    xs, ys = ([at(v) for v in t.positions] for at, t in ((m.x, across), (lane.y, upright)))
+                    scales.grid(painter, lane, self._theme, xs, ys)
+            self._track_lanes.append(described)
+
+    def _draw_tracks(self, dpr: float) -> None:
+        for k, box in enumerate(self._track_boxes, 1):
+            sheet = self._sheet(f"track {k}", box.rect, dpr)
+            sheet.take(self._rasters[f"track base {k}"])
+            lane, m = self._local(box)
+            ink = QColor(self._theme.accent)
+            fit_overlay.draw_boundaries(sheet.image, self._boundaries, m, [lane.rect], ink)
+            if self._fit is not None:
+                fit_overlay.draw_breaks(sheet.image, self._fit, m, [lane.rect], self._theme, ranges=True)
+                self._tint_phase(sheet.image, self._fit, m)
+            self._veil(sheet.image, m)
+
+    def _paint_tracks(self, painter: QPainter, rect: QRectF) -> None:
+        painter.setFont(self.font())
+        metrics = self.fontMetrics()
+        for k, (box, described) in enumerate(zip(self._track_boxes, self._track_lanes, strict=False), 1):
+            blit(painter, box.rect, self._rasters[f"track {k}"].image)
+            self._frame(painter, box.rect)
+            axis, r = described.axis, box.rect
+            ticks = axis.upright(r.height(), metrics.height())
+            scales.level_axis(painter, box, ticks, self._theme, "", self.height())
+            name = metrics.elidedText(
+                described.note, Qt.TextElideMode.ElideMiddle, max(int(r.width()) - 24, 1)
+            )
+            box_ = QRectF(r.left() + 4, r.top() + 2, metrics.horizontalAdvance(name) + 8, metrics.height())
+            ground = QColor(self._theme.background)
+            ground.setAlpha(200)
+            painter.fillRect(box_, ground)
+            painter.setPen(QColor(self._theme.text))
+            painter.drawText(box_, Qt.AlignmentFlag.AlignCenter, name)
+
     def _run_shown(self) -> RunData:
         """What is shown, in whole."""
         assert self._curve is not None
         return RunData(
             self._curve, self._stack, self._fit, self._locked, self._phase, self._notes.marks, self._limit,
-            self._doubt, self._levels, self._predicted,
+            self._doubt, self._levels, self._predicted, self._tracks,
         )  # fmt: skip
 
     def _state(self, residual: LaneOf | None) -> PlotData:
@@ -553,7 +656,7 @@ class CurveView(TimePlot):
         fitting = self._fit is not None and "computing" in self._shown
         lane = replace(self._described, fitted=fitting)
         legend = run_legend(run, say, exact=lane.exact, shown=self._shown)
-        lanes = [lane] if residual is None else [lane, residual]
+        lanes = [lane, *([] if residual is None else [residual]), *self._track_lanes]
         axis = time_axis(self._nav.a, self._nav.b, say)
         figure = "stack" if self._stacked else "curve"
         return run_plot(figure, run, axis, lanes, legend, known=self._heights)
@@ -593,6 +696,7 @@ class CurveView(TimePlot):
             if "computing" in self._shown:
                 fit_overlay.draw_pieces(sheet.image, fit, m, lane, t, self._phase)
         self._veil(sheet.image, m)
+        self._draw_tracks(fine)
         self._plot = self._state(self._draw_left_over(fine) if self._residual.rect.height() else None)
         whole = self._sheet("overview", self._run.rect, fine)
         whole.take(self._rasters["run base"])
@@ -688,27 +792,37 @@ class CurveView(TimePlot):
         if self._fit is not None:
             self._frame(painter, self._rail.united(self._main.rect))
 
+    @property
+    def _has_residual(self) -> bool:
+        """Whether the second lane is the residual."""
+        return self._fit is not None and bool(self._residual.rect.height())
+
     def _paint_heading(self, painter: QPainter, rect: QRectF) -> None:
-        if self._plot is not None and len(self._plot.lanes) > 1:
+        if self._plot is not None and self._has_residual:
             painter.setFont(self.font())
             curve_lanes.residual_heading(painter, rect, self._plot.lanes[1], self._theme)
 
     def _paint_upright(self, painter: QPainter, rect: LaneBox, axis: AxisOf, *, right: bool = False) -> None:
         painter.setFont(self.font())
-        ticks = axis.upright(rect.rect.height(), self.fontMetrics().height())
-        scales.level_axis(painter, rect, ticks, self._theme, axis.words, self.height(), right=right)
+        metrics, high = self.fontMetrics(), rect.rect.height()
+        ticks, words = axis.upright(high, metrics.height()), axis.words
+        if words != axis.title and metrics.horizontalAdvance(words) > high + 2 * title_reach(high):
+            words = axis.unit  # the legend says the rest
+        scales.level_axis(painter, rect, ticks, self._theme, words, self.height(), right=right)
 
     def _paint_levels(self, painter: QPainter, rect: QRectF) -> None:
         if self._plot is not None:
             self._paint_upright(painter, self._main, self._plot.lanes[0].axis)
 
     def _paint_shares(self, painter: QPainter, rect: QRectF) -> None:
-        if self._percent and self._plot is not None and self._curve is not None and self._curve.capacity > 0:
-            axis = percent_axis(self._plot.lanes[0].axis, self._curve.capacity, words())
+        curve = self._curve
+        counted = curve is not None and curve.quantity.counted and curve.capacity > 0
+        if self._percent and self._plot is not None and curve is not None and counted:
+            axis = percent_axis(self._plot.lanes[0].axis, curve.capacity, words())
             self._paint_upright(painter, self._main, axis, right=True)
 
     def _paint_residual_axis(self, painter: QPainter, rect: QRectF) -> None:
-        if self._plot is not None and len(self._plot.lanes) > 1:
+        if self._plot is not None and self._has_residual:
             self._paint_upright(painter, self._residual, self._plot.lanes[1].axis)
 
     def _paint_name(self, painter: QPainter, rect: QRectF) -> None:
@@ -851,9 +965,7 @@ class CurveView(TimePlot):
                 painter.drawRect(QRectF(x0, r.top() + 1, max(x1 - x0, 3), r.height() - 2))
         line = self._marked_line()
         if line is not None and m.a <= line <= m.b:
-            through = QRectF(
-                m.left, self._rail.top(), m.width, self._residual.rect.bottom() - self._rail.top()
-            )
+            through = QRectF(m.left, self._rail.top(), m.width, self._bottom - self._rail.top())
             self._uprights(painter, [m.x(line)], [through], QPen(QColor(t.accent), 2))
         if m.a <= self._cursor <= m.b:
             pen = QPen(QColor(t.text), 0, Qt.PenStyle.DashLine)
@@ -915,12 +1027,19 @@ class CurveView(TimePlot):
             return []
         number = format_number
         rows = [scales.format_time(t, (m.b - m.a) / m.width)]
-        rows.append(f"computing {number(found.level)} at this instant")
+        assert self._curve is not None
+        of = self._curve.quantity
+        named = of.name.lower() if of == PROCESSORS else of.name
+        unit = "" if of.counted else f" {of.unit}".rstrip()
+        rows.append(f"{named} {number(found.level)}{unit} at this instant")
         if found.minimum != found.maximum:
             rows.append(
                 f"{number(found.mean)} on average in this pixel "
                 f"({number(found.minimum)} to {number(found.maximum)})"
             )
+        for curve in self._tracks:
+            level = float(curve.at([t])[0])
+            rows.append(f"{curve.quantity.name} {number(level)} {curve.quantity.unit}".rstrip())
         if found.phase is not None:
             rows.append(
                 f"phase {found.phase + 1}: fit {number(found.fit)}, "
@@ -941,10 +1060,13 @@ class CurveView(TimePlot):
             return
         duration = self._curve.duration
         mean = envelope(self._curve).range(-math.inf, math.inf)[2] / duration
+        of, long = self._curve.quantity, scales.format_time(duration, duration / 1000)
         text = (
-            f"{format_number(self._curve.capacity)} processors over "
-            f"{scales.format_time(duration, duration / 1000)}, on average {format_number(mean)} computing."
+            f"{format_number(self._curve.capacity)} processors over {long}, on average {format_number(mean)} "
+            "computing."
         )
+        if of != PROCESSORS:
+            text = f"{of.name} over {long}, on average {format_number(mean)} {of.unit}.".replace(" .", ".")
         if self._fit is not None:
             text += f" Fitted with {self._fit.breaks.size - 1} phases."
         if self._doubt:
@@ -977,9 +1099,9 @@ class CurveView(TimePlot):
             return "run"
         if self._rail.top() <= p.y() < self._rail.bottom():
             return "rail"
-        if self._rail.bottom() <= p.y() <= self._residual.rect.bottom():
+        if self._rail.bottom() <= p.y() <= self._bottom:
             return "plot"
-        return "axis" if p.y() > self._residual.rect.bottom() else ""
+        return "axis" if p.y() > self._bottom else ""
 
     @guarded
     def mousePressEvent(self, event) -> None:
@@ -1170,6 +1292,7 @@ class CurveView(TimePlot):
         for action in (remove, lock):
             action.setEnabled(near is not None)
         menu.addAction("A&nnotate here…", lambda: self.noteAsked.emit(t))
+        menu.addAction("&Curves…", self.curvesAsked.emit)
         menu.addSeparator()
         to_phase = menu.addAction("&Zoom to phase", lambda: self._zoom_to_phase(t))
         to_phase.setEnabled(self._phase_span(t) is not None)

@@ -12,6 +12,7 @@ from PySide6.QtCore import QPointF, QSize, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QMouseEvent
 from PySide6.QtWidgets import QWidget
 
+from desktop.core.quantity import PROCESSORS
 from desktop.core.units import format_number
 from desktop.data import sweep_charts
 from desktop.data.chart import Chosen, Content
@@ -127,11 +128,19 @@ class EpsilonPlot(SweepPlot):
         self._how = "set by hand"
         self._beyond: Beyond = None
         self._room: Beyond = None
-        self._model = ""
+        self._model, self._unit = "", PROCESSORS.of_error
         self._describe()
 
-    def set_sweep(self, epsilon: ArrayLike, suggested_n: int | None, model: str, first: int = 1) -> None:
-        """`epsilon` (K,) of n = first .. first+K-1, processors * sqrt(s); an empty one clears the plot."""
+    def set_sweep(
+        self,
+        epsilon: ArrayLike,
+        suggested_n: int | None,
+        model: str,
+        first: int = 1,
+        unit: str = PROCESSORS.of_error,
+    ) -> None:
+        """`epsilon` (K,) of n = first .. first+K-1, in `unit`; an empty one clears the plot."""
+        self._unit = unit
         self._epsilon = np.array(epsilon, float)
         self._first, self._count = first, self._epsilon.size
         self._suggested, self._model = suggested_n, model
@@ -173,7 +182,7 @@ class EpsilonPlot(SweepPlot):
             text += f"n = {self._first + self._count - 1}."
         content = sweep_charts.epsilon_chart(
             self._epsilon, self._first, self._model, self._suggested, self._room, self._chosen(),
-            beyond=lambda: self._beyond, empty=self._nothing_yet(),
+            beyond=lambda: self._beyond, empty=self._nothing_yet(), unit=self._unit,
         )  # fmt: skip
         self.set_content(content, text)
 

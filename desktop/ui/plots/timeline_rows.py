@@ -149,5 +149,7 @@ class TimelineRows:
                     location = self._locations[i]
                     self._row_of[i] = len(self.rows)
                     title = " – ".join(t for t in (process.title, location.name) if t)
-                    label = f"{process.label}.{location.thread}" if location.rank >= 0 else location.name
+                    stream = "s" if location.kind == "accelerator" else ""
+                    label = f"{process.label}.{stream}{location.thread}"
+                    label = label if location.rank >= 0 else location.name
                     self.rows.append(TimelineRow((i,), label, title, p, 1))

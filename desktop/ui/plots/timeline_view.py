@@ -241,12 +241,16 @@ class TimelineView(TimePlot):
         a, b = self.visible_range()
         half = (b - a) / 2
         self.zoom_to(begin - half, begin + half)
+        self.bring_row(location)
+        self._redraw()
+
+    def bring_row(self, location: int) -> None:
+        """Scroll so that the row of a location is seen."""
         if self._rows is not None:
             row = self._rows.row_of(location)
             first, last = self._in_view()
             if not first + 1 <= row < last - 1:
                 self._scroll_to(row - (last - first) / 2)
-        self._redraw()
 
     @property
     def chosen_place(self) -> tuple[int, float] | None:

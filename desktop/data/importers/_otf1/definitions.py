@@ -13,7 +13,7 @@ from pathlib import Path
 from desktop.core import ideal
 from desktop.data.classify import is_stream, mpi_call
 from desktop.data.collectives import depends
-from desktop.data.events import Activity, Location, Region
+from desktop.data.events import Activity, Location, MetricAbout, MetricMode, MetricTiming, Region
 from desktop.data.importers._otf1.lines import TOKENS
 from desktop.data.importers._otf1.text import Text
 
@@ -84,6 +84,7 @@ _FIELDS = {
         "group": (b"G", b"GROUP"),
         "type": (b"Y", b"TYPE"),
         "properties": (b"P", b"PROPERTIES"),
+        "unit": (b"U", b"UNIT"),
     }.items()
     for word in words
 }
@@ -200,6 +201,14 @@ class Otf1Definitions:
         """Name and type of values of a counter; the type is one of `VALUE_TYPES`."""
         found = self._find("counter", number)
         return str(found.get("name", "")) or f"counter {number}", int(found.get("properties", 0)) & 0x1E0
+
+    def metric(self, number: int) -> MetricAbout:
+        """What the values of a counter are."""
+        found = self._find("counter", number)
+        properties = int(found.get("properties", 0))
+        timing: MetricTiming = "last" if properties & 12 == 8 else "next"
+        mode: MetricMode = "absolute" if properties & 3 else "accumulated"
+        return MetricAbout(str(found.get("unit", "")).replace("#", ""), mode, timing)
 
 
 #: Types of collective operations: who waits for whom, whatever they are called.

@@ -93,7 +93,9 @@ class Otf1Rows:
         self._nameless: dict[int, int] = {}
         self.functions = Numbers(self._function)
         self.operations = Numbers(self._operation)
-        self.counters = Numbers(lambda number: sink.text(definitions.counter(number)[0]))
+        self.counters = Numbers(
+            lambda number: sink.metric(definitions.counter(number)[0], definitions.metric(number))
+        )
         self.value_types = Numbers(lambda number: definitions.counter(number)[1])
         self.peers = Numbers(lambda number: index.get(number, -1))
 

@@ -13,9 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from desktop.core.jit import kernel
-from desktop.data.events import Activity, Location, Region, Sink
+from desktop.data.events import Activity, Location, MetricAbout, Region, Sink
 from desktop.data.importers._otf2.records import CONTEXTS, FLUSHING, NOT_MEASURED
-from desktop.data.importers._otf2.tables import KINDS, PARADIGMS, ROLES
+from desktop.data.importers._otf2.tables import (
+    KINDS,
+    METRIC_LAST,
+    METRIC_MODES,
+    METRIC_NEXT,
+    PARADIGMS,
+    PREFIXES,
+    ROLES,
+)
 
 COMM_LOCATIONS, COMM_GROUP, COMM_SELF = 4, 5, 6
 GLOBAL_MEMBERS = 1  # flag of a group: ranks in records count in the COMM_LOCATIONS group itself
@@ -31,7 +39,7 @@ KEPT: dict[str, tuple[str, ...]] = {
     "Region": ("name", "role", "paradigm"),
     "Group": ("kind", "paradigm", "flags", "members"),
     "Comm": ("group",),
-    "MetricMember": ("name",),
+    "MetricMember": ("name", "mode", "base", "exponent", "unit"),
     "MetricClass": ("members",),
     "MetricInstance": ("metric_class",),
     "CallingContext": ("region",),
@@ -155,14 +163,25 @@ class Definitions:
                 found.append(comm)
         return found
 
-    def metric_name(self, metric: int, i: int) -> str:
-        """Name of the i-th value of a metric class, or of an instance of one."""
+    def metric(self, metric: int, i: int) -> tuple[str, MetricAbout]:
+        """Name and meaning of the i-th value of a metric class, or of an instance of one."""
         by = self.by
         instance = by["MetricInstance"].get(metric)
         (members,) = by["MetricClass"].get(instance[0] if instance else metric, ((),))
         member = by["MetricMember"].get(members[i]) if i < len(members) else None
         otherwise = f"metric {metric}.{i}"
-        return self.name(member[0], otherwise) if member else otherwise
+        if not member:
+            return otherwise, MetricAbout()
+        name, mode, base, exponent, unit = member
+        of = self.name(unit, "").replace("#", "")
+        exponent -= (exponent >> 63) << 64
+        if exponent:
+            power = f"{10 if base else 2}^{exponent}"
+            of = PREFIXES.get(exponent, f"{power} ") + of if base and of else f"{power} {of}".strip()
+        value, timing = METRIC_MODES.get(mode & 0x0F, "absolute"), mode & 0xF0
+        # What was added up to a point was added since the sample before.
+        since = timing == METRIC_LAST or (value == "relative" and timing != METRIC_NEXT)
+        return self.name(name, otherwise), MetricAbout(of, value, "last" if since else "next")
 
     def places(self) -> list[LocationPlace]:
         """All locations, in the order in which they are shown, and numbered within their process."""

@@ -39,7 +39,7 @@ LAYOUT = {
     14: ("Location", "NnbNn", (0, 1, 2, 3, 4)),
     15: ("Region", "nnnbnnnnbb", (0, 1, 8, 9)),
     18: ("Group", "nnb*Nbbn", (0, 4, 5, 6, 3)),
-    19: ("MetricMember", "nn", (0, 1)),
+    19: ("MetricMember", "nnnbbbbNn", (0, 1, 4, 6, 7, 8)),
     20: ("MetricClass", "n+n", (0, 1)),
     21: ("MetricInstance", "nn", (0, 1)),
     22: ("Comm", "nnn", (0, 2)),

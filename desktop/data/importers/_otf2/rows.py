@@ -108,8 +108,7 @@ class Rows:
         known, which = np.unique(key, return_inverse=True)
         for number in known.tolist():
             if number not in self.metric_names:
-                self.metric_names[number] = self.sink.text(
-                    self.definitions.metric_name(number >> 8, number & 0xFF)
-                )
+                name, about = self.definitions.metric(number >> 8, number & 0xFF)
+                self.metric_names[number] = self.sink.metric(name, about)
         names = np.array([self.metric_names[number] for number in known.tolist()], "u4")
         return {"time": time, "metric": names[which], "value": np.ascontiguousarray(value).view("f8")}

@@ -5,7 +5,7 @@ Source: OTF2 3.2 reference (score-p.org).
 
 from __future__ import annotations
 
-from desktop.data.events import LocationKind
+from desktop.data.events import LocationKind, MetricMode
 
 
 def listed(names: str) -> tuple[str, ...]:
@@ -29,3 +29,9 @@ Alltoallw Allreduce Reduce Reduce_scatter Scan Exscan Reduce_scatter_block Creat
 Allocate Deallocate Create_handle_and_allocate Destroy_handle_and_deallocate"""
 )
 KINDS: dict[int, LocationKind] = {2: "accelerator", 3: "metric"}
+#: What values of a metric are, by the lower half of its mode; the upper half of those whose values are of the
+#: time since the sample before, or to the one after.
+METRIC_MODES: dict[int, MetricMode] = {0: "accumulated", 1: "absolute", 2: "relative"}
+METRIC_LAST, METRIC_NEXT = 0x20, 0x30
+#: Of units, by the power of ten.
+PREFIXES = {-9: "n", -6: "\N{MICRO SIGN}", -3: "m", 3: "k", 6: "M", 9: "G", 12: "T"}

@@ -5,7 +5,7 @@ Source: the event tables of Extrae (bsc-performance-tools/extrae, LGPL) and the 
 
 from __future__ import annotations
 
-from desktop.data.events import Activity
+from desktop.data.events import Activity, MetricAbout
 
 _C, _O, _I = Activity.COMPUTING, Activity.OVERHEAD, Activity.IDLE
 
@@ -55,6 +55,15 @@ MPI_ROLES = ("point2point", "coll_other", "function", "rma", "file_io")
 SENT, RECEIVED, ROOT, COMMUNICATOR = range(50100001, 50100005)
 FUNCTION = 60000019
 TRACING, FLUSHING = 40000012, 40000003
+
+
+#: Types of events that are hardware counters: what was counted since the one before.
+COUNTERS = range(42000000, 43000000)
+
+
+def metric(kind: int) -> MetricAbout:
+    """What the values of a type of events are."""
+    return MetricAbout("", "relative", "last") if kind in COUNTERS else MetricAbout()
 
 
 def _numbered(first: int, names: str) -> dict[int, str]:

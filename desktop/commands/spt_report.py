@@ -1,0 +1,105 @@
+"""``phasewright spt report`` and ``spt figures``: an experiment for others."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from desktop.commands.terminal import terminal_progress
+
+if TYPE_CHECKING:
+    from desktop.core.effects import Effects
+    from desktop.data.answer import SptAnswer
+    from desktop.data.experiment import Experiment
+
+Said = tuple[dict[str, Any], list[str]]
+FORMATS = ("svg", "png", "pdf")
+
+
+def add_parts(part: Any) -> None:
+    """Their arguments. `part` makes one of a name, a function and a text."""
+    add = part("report", report, "the answer, tables and charts of an experiment: HTML, PDF or slides")
+    add("table TABLE", "an experiment, or runs", type=Path)
+    add("-o --output OUT", "ends in .html, .pdf or .pptx", type=Path, required=True)
+    add("--title TITLE", default="")
+    add("--response NAME")
+
+    add = part("figures", figures, "the charts of an experiment as files")
+    add("table TABLE", "an experiment, or runs", type=Path)
+    add("-o --output FOLDER", "is made", type=Path, required=True)
+    add("--kind", "of the files; default svg", choices=FORMATS, default="svg")
+    add("--plots P,P", "of half-normal, pareto, main-effects, residuals, interactions", default="")
+    add("--data", "their values as CSV beside them")
+    add("--response NAME")
+
+
+def report(options: argparse.Namespace) -> Said:
+    """Write it."""
+    from desktop.ui.experiment.report import compose
+    from desktop.ui.reporting import kind_of, write
+
+    kind_of(options.output)
+    experiment, found, answer, response, unit = _read(options)
+    _prepare_qt()
+    title = options.title or (experiment.title if experiment is not None else options.table.stem)
+    factors = {one.name: one for one in experiment.factors} if experiment is not None else {}
+    made = compose(title, found, answer, response, unit, factors, experiment)
+    with terminal_progress() as progress:
+        write(made, options.output, progress=progress)
+    result = {
+        "output": str(options.output),
+        "title": made.title,
+        "figures": [p.figure for p in made.pictures],
+    }
+    return result | {"answer": answer.text}, [answer.text, f"the report is in {options.output}"]
+
+
+def figures(options: argparse.Namespace) -> Said:
+    """Write each into a file of its name."""
+    from desktop.ui.experiment.report import CHARTS, drawings
+    from desktop.ui.exporting import export_chart
+    from desktop.ui.figures import Look
+
+    wanted = [name.strip() for name in options.plots.split(",") if name.strip()] or list(CHARTS)
+    unknown = next((name for name in wanted if name not in CHARTS), None)
+    if unknown is not None:
+        raise ValueError(f"there is no chart {unknown!r}, choose of {', '.join(CHARTS)}")
+    _, found, _, response, unit = _read(options)
+    _prepare_qt()
+    options.output.mkdir(parents=True, exist_ok=True)
+    written: list[str] = []
+    for name, content in drawings(found, response, unit, wanted).items():
+        path = options.output / f"{name}.{options.kind}"
+        written += map(str, export_chart(content, Look(), path, kind=options.kind, data=options.data))
+    return {"files": written}, [f"{len(written)} files are in {options.output}"]
+
+
+def _read(options: argparse.Namespace) -> tuple[Experiment | None, Effects, SptAnswer, str, str]:
+    """The experiment, if it is one, its effects, the answer, and what was measured."""
+    from desktop.commands.spt_confirm import answered
+    from desktop.core.effects import analyse
+    from desktop.data.answer import answer
+    from desktop.data.experiment import DESCRIPTION, read_experiment, read_journal, state_of, to_trials
+    from desktop.data.runs import read_runs
+
+    if options.table.is_dir() or options.table.name == DESCRIPTION:
+        experiment = read_experiment(options.table)
+        found = analyse(to_trials(experiment, options.response))
+        state = state_of(experiment, read_journal(experiment))
+        kept = next(r for r in experiment.responses if options.response in (None, r.name))
+        said = answered(found, experiment, kept.name, state.planned - len(state.good))
+        return experiment, found, said, kept.name, kept.unit or ""
+    table = read_runs(options.table, response=options.response)
+    found, name = analyse(table.data), table.response.split(" ")[0]
+    unit = "s" if name.endswith("_s") or "_s_" in name else ""
+    return None, found, answer(found, unit, response=name), name, unit
+
+
+def _prepare_qt() -> None:
+    """Fonts need a QGuiApplication, but no display."""
+    os.environ["QT_QPA_PLATFORM"] = "offscreen"
+    from desktop.ui.app import application
+
+    application()

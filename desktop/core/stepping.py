@@ -1,0 +1,58 @@
+"""Kernels of curves that are no utilization: stretches of open regions, sums over locations."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from desktop.core.jit import kernel
+
+
+@kernel
+def stretches(time, kind, region, wanted, open_, state, begin, end):
+    """When any of the `wanted` regions (regions,) is open: begins and ends in `begin`, `end`; how many.
+
+    `open_` (regions,): how often each is open; `state` (2,): how many are in all, and since when; both are
+    those of the events before. A leave without enter is ignored.
+    """
+    n = 0
+    for i in range(time.size):
+        r = region[i]
+        if not wanted[r]:
+            continue
+        if kind[i] == 0:
+            if state[0] == 0:
+                state[1] = time[i]
+            open_[r] += 1
+            state[0] += 1
+        elif open_[r] > 0:
+            open_[r] -= 1
+            state[0] -= 1
+            if state[0] == 0:
+                begin[n], end[n] = state[1], time[i]
+                n += 1
+    return n
+
+
+@kernel
+def over_locations(place, value, count, mean, level):
+    """The sum or mean over locations after each of the changes (n,), of `place` to `value` (NaN: none).
+
+    A tree of sums is kept up, so that no rounding error is carried on.
+    """
+    size = 1
+    while size < count:
+        size *= 2
+    sums, known = np.zeros(2 * size), np.zeros(size, np.bool_)
+    there = 0
+    for i in range(place.size):
+        at = place[i]
+        now = not np.isnan(value[i])
+        there += int(now) - int(known[at])
+        known[at] = now
+        node = at + size
+        sums[node] = value[i] if now else 0.0
+        node //= 2
+        while node:
+            sums[node] = sums[2 * node] + sums[2 * node + 1]
+            node //= 2
+        level[i] = sums[1] / there if mean and there else sums[1]

@@ -1,0 +1,597 @@
+"""Curves of anything that a trace tells over time, beside the utilization: a table of kinds, `KINDS`.
+
+A curve is asked for by a text, ``KIND`` or ``KIND:WHAT``, as ``io`` or ``region:solve``. All run over the
+time of the utilization curve (first to last event of the processors); times are exact, whole ticks of the
+common clock, so phases of one belong to all. Memory grows with the steps of the result, of messages in flight
+with the messages, of a metric with its samples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from desktop.core.curve import StepCurve
+from desktop.core.envelope import envelope
+from desktop.core.quantity import PROCESSORS, CurveQuantity
+from desktop.core.stepping import over_locations, stretches
+from desktop.data.classify import is_communication, region_activity
+from desktop.data.events import Activity, MetricAbout
+from desktop.data.matching import match_messages
+from desktop.data.naming import location_name
+from desktop.data.store import TraceStore
+from desktop.data.utilization import Utilization, inside
+from desktop.errors import CurveError
+from desktop.progress import Progress
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+#: The curve that is fitted unless another is asked for.
+DEFAULT = "computing"
+#: Names of one kind that are listed in a sentence, at most.
+LISTED = 8
+#: Units that take SI prefixes; of others, such as percent or a named power, a prefix would be of no sense.
+PHYSICAL = {"Bytes": "B", "bytes": "B", "byte": "B", "Byte": "B"} | {u: u for u in ("B", "J", "W", "Hz", "s")}
+
+
+class CurveAsked(NamedTuple):
+    """What a curve is made of. `rules` of the utilization are its rules too."""
+
+    store: TraceStore
+    use: Utilization
+    progress: Progress
+
+    @property
+    def repaired(self) -> bool:
+        wanted = self.use.rules.repaired
+        return self.store.repair if wanted is None else wanted
+
+    @property
+    def end(self) -> int:
+        """The last tick since the start."""
+        return int(self.use.edges[-1])
+
+    def common(self, location: int, time: Ints) -> Ints:
+        """Ticks as recorded as those since the start, on the common clock."""
+        about = self.store.locations[location]
+        return np.asarray(about.clock(self.repaired).common(time), np.int64) - self.use.start
+
+    def there(self, *kinds: str) -> list[int]:
+        """Locations of these kinds that have events."""
+        found = enumerate(self.store.locations)
+        return [i for i, at in found if at.kind in kinds and at.first is not None]
+
+
+@dataclass(frozen=True)
+class CurveKind:
+    """A kind of curve. `title`: of one, "{}" stands for its WHAT. `names`: the WHATs that a trace has, in
+    order; [""] where none is needed, [] where the trace has no such curve. `needs`: what it would take."""
+
+    title: str
+    names: Callable[[TraceStore], list[str]]
+    make: Callable[[CurveAsked, str, CurveQuantity], StepCurve]
+    quantity: Callable[[TraceStore, str, str], CurveQuantity]
+    needs: str
+
+
+class Available(NamedTuple):
+    """A curve that a trace has: how it is asked for, what it is called, the unit of its levels."""
+
+    curve: str
+    title: str
+    unit: str
+
+
+def parse(curve: str) -> tuple[str, str]:
+    """Kind and WHAT of a curve.
+
+    Raises
+    ------
+    CurveError : there is no such kind, or it lacks its WHAT or has one too many.
+    """
+    kind, _, what = curve.partition(":")
+    if kind not in KINDS:
+        raise CurveError(f"there are no curves of {kind!r}", hint=f"kinds are {', '.join(KINDS)}")
+    if ("{}" in KINDS[kind].title) != bool(what):
+        wanted = f"{kind}:NAME" if "{}" in KINDS[kind].title else kind
+        raise CurveError(f"a curve is asked for as {curve!r}, this kind is written {wanted}")
+    return kind, what
+
+
+def title_of(curve: str) -> str:
+    """What a curve is called, "Processors in solve"; of a text that is none, the text."""
+    kind, _, what = curve.partition(":")
+    return KINDS[kind].title.format(what) if kind in KINDS else curve
+
+
+def available(store: TraceStore) -> list[Available]:
+    """The curves of a trace, in the order of `KINDS`."""
+    return [
+        Available(
+            f"{kind}:{what}" if what else kind, of.title.format(what), of.quantity(store, kind, what).unit
+        )
+        for kind, of in KINDS.items()
+        for what in of.names(store)
+    ]
+
+
+def build_curve(
+    store: TraceStore, use: Utilization, curve: str, progress: Progress | None = None
+) -> StepCurve:
+    """A curve over the time of the utilization `use` of the trace, with its rules and clocks.
+
+    Raises
+    ------
+    CurveError : there is no such kind of curve, or none in this trace.
+    StoreError : the store is damaged.
+    Cancelled : by `progress`.
+    """
+    if curve == DEFAULT:
+        return use.curve()
+    kind, what = parse(curve)
+    of, names = KINDS[kind], KINDS[kind].names(store)
+    if what not in names:
+        listed = f"it has {', '.join(names[:LISTED])}{' ...' if len(names) > LISTED else ''}"
+        lack = f"has no curve {curve}: {listed if any(names) else of.needs}"
+        others = ", ".join(dict.fromkeys(one.curve.partition(":")[0] for one in available(store)))
+        raise CurveError(lack, file=store.source.name, hint=f"this trace has curves of {others}")
+    return of.make(CurveAsked(store, use, progress or Progress()), what, of.quantity(store, kind, what))
+
+
+# ------------------------------------------------------------------ the time of a curve
+
+
+def _stepped(
+    asked: CurveAsked, times: Ints, level: Floats, quantity: CurveQuantity, capacity: float | None
+) -> StepCurve:
+    """The curve whose `level` holds from each of the `times` on (ticks since the start, not falling; of equal
+    ones the last counts); 0 before the first."""
+    end = asked.end
+    before = int(np.searchsorted(times, 0, "right"))
+    stop = max(int(np.searchsorted(times, end, "left")), before)
+    at = np.concatenate([[0], times[before:stop], [end]])
+    levels = np.concatenate([[level[before - 1] if before else 0.0], level[before:stop]])
+    # A change holds if time moves on before the next one, and changes something.
+    kept = np.flatnonzero(at[1:] > at[:-1])
+    at, levels = at[kept], levels[kept]
+    new = np.flatnonzero(np.concatenate([[True], levels[1:] != levels[:-1]]))
+    edges = np.append(at[new], end).astype(np.float64)
+    top = float(np.max(levels, initial=0.0)) if capacity is None else capacity
+    return StepCurve(edges, levels[new], top, asked.use.unit, quantity)
+
+
+def _summed(times: Ints, change: Ints) -> tuple[Ints, Floats]:
+    """Times in order, and the sum of all changes up to each."""
+    order = np.argsort(times, kind="stable")
+    return times[order], np.cumsum(change[order]).astype(np.float64)
+
+
+# ------------------------------------------------------------------ processors and streams
+
+
+def _processors(name: str) -> Callable[[TraceStore, str, str], CurveQuantity]:
+    return lambda *_: replace(PROCESSORS, name=name)
+
+
+def _activity(activity: Activity) -> Callable[[CurveAsked, str, CurveQuantity], StepCurve]:
+    def make(asked: CurveAsked, _: str, quantity: CurveQuantity) -> StepCurve:
+        rules = replace(asked.use.rules, computing=frozenset({activity}))
+        found = replace(asked.use, rules=rules).curve()
+        return StepCurve(found.edges, found.level, found.capacity, found.unit, quantity)
+
+    return make
+
+
+def _has(activity: Activity) -> Callable[[TraceStore], list[str]]:
+    def names(store: TraceStore) -> list[str]:
+        return [""] if any(row[activity] for row in store.totals) else []
+
+    return names
+
+
+def _regions_where(store: TraceStore, test: Callable[[int], bool]) -> NDArray[np.bool_]:
+    return np.array([test(i) for i in range(len(store.regions))], bool)
+
+
+def _within(
+    asked: CurveAsked, regions: NDArray[np.bool_], locations: Sequence[int], quantity: CurveQuantity
+) -> StepCurve:
+    times, count = inside(asked.store, asked.use.rules, regions, locations, asked.progress)
+    return _stepped(asked, times - asked.use.start, count.astype(np.float64), quantity, float(len(locations)))
+
+
+def _communicating(store: TraceStore) -> NDArray[np.bool_]:
+    return _regions_where(store, lambda i: is_communication(store.regions[i]))
+
+
+def _entered(store: TraceStore) -> set[int]:
+    """Regions that some location enters."""
+    found: set[int] = set()
+    for i in range(len(store.locations)):
+        for (region,) in store.blocks("calls", i, "region"):
+            found.update(region.tolist())
+    return found
+
+
+def _communication_names(store: TraceStore) -> list[str]:
+    found = _communicating(store)
+    return [""] if any(found[i] for i in _entered(store)) else []
+
+
+def _communication(asked: CurveAsked, _: str, quantity: CurveQuantity) -> StepCurve:
+    return _within(asked, _communicating(asked.store), asked.there("cpu"), quantity)
+
+
+STREAMS = CurveQuantity("Streams busy", "Streams", "streams", "str")
+
+
+def _stream_names(store: TraceStore) -> list[str]:
+    return [""] if any(at.kind == "accelerator" and at.first is not None for at in store.locations) else []
+
+
+def _each_stream(store: TraceStore) -> list[str]:
+    found = (at for at in store.locations if at.kind == "accelerator" and at.first is not None)
+    return list(dict.fromkeys(map(location_name, found)))
+
+
+def _streams(asked: CurveAsked, name: str, quantity: CurveQuantity) -> StepCurve:
+    """A stream is busy in any region in which it does not wait. Of all, or of those of a name."""
+    store, quiet = asked.store, (Activity.IDLE, Activity.UNMEASURED)
+    busy = _regions_where(store, lambda i: region_activity(store.regions[i]) not in quiet)
+    streams = asked.there("accelerator")
+    wanted = [i for i in streams if not name or location_name(store.locations[i]) == name]
+    return _within(asked, busy, wanted, quantity)
+
+
+def _region_names(store: TraceStore) -> list[str]:
+    entered = _entered(store)
+    return sorted({region.name for i, region in enumerate(store.regions) if i in entered})
+
+
+def _where(store: TraceStore, name: str) -> tuple[NDArray[np.bool_], list[int]]:
+    """A region, and the locations of the kind that enters it; processors if both do."""
+    wanted = _regions_where(store, lambda i: store.regions[i].name == name)
+    by = {
+        at.kind
+        for i, at in enumerate(store.locations)
+        if any(wanted[region].any() for (region,) in store.blocks("calls", i, "region"))
+    }
+    kind = "accelerator" if by == {"accelerator"} else "cpu"
+    return wanted, [i for i, at in enumerate(store.locations) if at.kind == kind and at.first is not None]
+
+
+def _region(asked: CurveAsked, name: str, quantity: CurveQuantity) -> StepCurve:
+    return _within(asked, *_where(asked.store, name), quantity)
+
+
+def _region_quantity(store: TraceStore, _: str, name: str) -> CurveQuantity:
+    return replace(PROCESSORS, name=f"In {name}")
+
+
+# ------------------------------------------------------------------ communicators
+
+
+def _communicators(store: TraceStore) -> list[str]:
+    found: set[int] = set()
+    for i in range(len(store.locations)):
+        for (number,) in store.blocks("collectives", i, "communicator"):
+            found.update(np.unique(number).tolist())
+    return [str(number) for number in sorted(found) if number != 0xFFFFFFFF]
+
+
+def _communicator(asked: CurveAsked, name: str, quantity: CurveQuantity) -> StepCurve:
+    """Processors in a call of communication during which they begin or end something of the communicator."""
+    store, number, speaks = asked.store, int(name), _communicating(asked.store)
+    begins, ends = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    there = asked.there("cpu")
+    for done, i in enumerate(there):
+        asked.progress.step(done, len(there), "communicator")
+        marks = [np.zeros(0, np.int64)]
+        for begin, end, comm in store.blocks("collectives", i, "begin", "end", "communicator"):
+            marks += [begin[comm == number], end[comm == number]]
+        for time, comm in store.blocks("messages", i, "time", "communicator"):
+            marks.append(time[comm == number])
+        at = np.sort(np.concatenate(marks))
+        if not at.size:
+            continue
+        for begin, end in _calls(store, i, speaks):
+            first = np.searchsorted(at, begin, "left")
+            used = (first < at.size) & (at[np.minimum(first, at.size - 1)] <= end)
+            begins.append(asked.common(i, begin[used]))
+            ends.append(asked.common(i, end[used]))
+    times = np.concatenate(begins + ends)
+    change = np.ones(times.size, np.int64)
+    change[times.size // 2 :] = -1
+    return _stepped(asked, *_summed(times, change), quantity, float(len(there)))
+
+
+def _calls(store: TraceStore, location: int, regions: NDArray[np.bool_]) -> Iterator[tuple[Ints, Ints]]:
+    """When a location is inside of any of the regions: begin and end of every stretch, ticks as recorded."""
+    open_ = np.zeros(regions.size, np.int64)
+    state = np.zeros(2, np.int64)  # how many are open, and since when
+    for time, kind, region in store.blocks("events", location, "time", "kind", "region"):
+        begin, end = np.empty(time.size, np.int64), np.empty(time.size, np.int64)
+        n = stretches(time, kind, region, regions, open_, state, begin, end)
+        yield begin[:n], end[:n]
+    last = store.locations[location].last
+    if state[0] and last is not None:
+        yield state[1:].copy(), np.array([last], np.int64)
+
+
+# ------------------------------------------------------------------ messages
+
+
+def _message_names(store: TraceStore) -> list[str]:
+    return [""] if any(tally.sent for tally in store.tallies) else []
+
+
+def _in_flight(weighed: bool) -> Callable[[CurveAsked, str, CurveQuantity], StepCurve]:
+    """Messages whose two ends are known, from the send to the end of the receive; one that arrives before it
+    is sent (by clocks that contradict) is never in flight."""
+
+    def make(asked: CurveAsked, _: str, quantity: CurveQuantity) -> StepCurve:
+        times, change = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+        for sent, arrived, size in _links(asked):
+            good = arrived > sent
+            weight = size[good] if weighed else np.ones(int(good.sum()), np.int64)
+            times += [sent[good], arrived[good]]
+            change += [weight, -weight]
+        return _stepped(asked, *_summed(np.concatenate(times), np.concatenate(change)), quantity, None)
+
+    return make
+
+
+def _links(asked: CurveAsked) -> Iterator[tuple[Ints, Ints, Ints]]:
+    """When messages were sent and received, ticks since the start, and their bytes."""
+    store = asked.store
+    if not store.has("links"):
+        for found in match_messages(store):
+            yield from (
+                (asked.common(a, found.sent[k]), asked.common(b, found.received[k]), found.bytes[k])
+                for a, b, k in _pairs(found.sender, found.receiver)
+            )
+        return
+    for sender in range(len(store.locations)):
+        asked.progress.step(sender, len(store.locations), "messages")
+        for time, arrival, peer, size in store.blocks("links", sender, "time", "arrival", "peer", "bytes"):
+            sent, arrived = asked.common(sender, time), np.empty(time.size, np.int64)
+            for _, b, k in _pairs(np.zeros(peer.size, np.int64), peer.astype(np.int64)):
+                arrived[k] = asked.common(b, arrival[k])
+            yield sent, arrived, size
+
+
+def _pairs(a: Ints, b: Ints) -> Iterator[tuple[int, int, Ints]]:
+    """Each pair of values that occurs, and the rows in which it does."""
+    order = np.lexsort((b, a))
+    cut = np.flatnonzero((np.diff(a[order]) != 0) | (np.diff(b[order]) != 0)) + 1
+    for rows in np.split(order, cut):
+        if rows.size:
+            yield int(a[rows[0]]), int(b[rows[0]]), rows
+
+
+# ------------------------------------------------------------------ metrics
+
+
+def _metric_names(store: TraceStore) -> list[str]:
+    if store.metrics or not store.has("metrics"):
+        return [name for name in store.metrics if name in store.texts]
+    found: set[int] = set()
+    for i in range(len(store.locations)):
+        for (number,) in store.blocks("metrics", i, "metric"):
+            found.update(np.unique(number).tolist())
+    return [store.texts[number] for number in sorted(found)]
+
+
+def about_metric(store: TraceStore, name: str) -> MetricAbout:
+    return store.metrics.get(name, MetricAbout())
+
+
+def _is_rate(kind: str, about: MetricAbout) -> bool:
+    return kind == "metric-rate" or (kind == "metric" and about.mode != "absolute")
+
+
+def _metric_quantity(store: TraceStore, kind: str, name: str) -> CurveQuantity:
+    about = about_metric(store, name)
+    unit = PHYSICAL.get(about.unit, about.unit)
+    rate = _is_rate(kind, about)
+    per = f"{unit}/s" if rate else unit
+    said = f"{name}, mean" if kind == "metric-mean" else f"{name} per second" if rate else name
+    return CurveQuantity(said, said, per, per, counted=False, physical=unit in ("", *PHYSICAL) and bool(per))
+
+
+def _metric(kind: str) -> Callable[[CurveAsked, str, CurveQuantity], StepCurve]:
+    def make(asked: CurveAsked, name: str, quantity: CurveQuantity) -> StepCurve:
+        times, level = metric_steps(asked, name, kind)
+        return _stepped(asked, times, level, quantity, None)
+
+    return make
+
+
+def metric_steps(asked: CurveAsked, name: str, kind: str) -> tuple[Ints, Floats]:
+    """Times (ticks since the start, rising) and the level from each on: the sum over the locations, or with
+    ``metric-mean`` the mean over those that have a value then.
+
+    A value holds from its sample to the next one (timing "next"; the last to the end) or from the sample
+    before to its own ("last"). A rate, per second, is of the time between two samples of a location.
+    """
+    store, about = asked.store, about_metric(asked.store, name)
+    number, rate = store.texts.index(name), _is_rate(kind, about)
+    every, places, levels = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0)]
+    count = 0
+    for i, location in enumerate(store.locations):
+        asked.progress.step(i, len(store.locations), "metric")
+        parts = [(np.zeros(0, np.int64), np.zeros(0))]
+        for time, which, value in store.blocks("metrics", i, "time", "metric", "value"):
+            good = (which == number) & np.isfinite(value)
+            parts.append((time[good], value[good]))
+        time, value = (np.concatenate([part[k] for part in parts]) for k in (0, 1))
+        if not time.size:
+            continue
+        first = None if location.first is None else np.array([location.first])
+        begin = asked.common(i, time[:1] if first is None else first)[0]
+        held = _held(asked.common(i, time), value, int(begin), about, rate, asked.use.unit)
+        every.append(held[0])
+        levels.append(held[1])
+        places.append(np.full(held[0].size, count, np.int64))
+        count += 1
+    times, place, value = np.concatenate(every), np.concatenate(places), np.concatenate(levels)
+    order = np.argsort(times, kind="stable")
+    level = np.empty(times.size)
+    over_locations(place[order], value[order], max(count, 1), kind == "metric-mean", level)
+    return times[order], level
+
+
+def _held(
+    time: Ints, value: Floats, begin: int, about: MetricAbout, rate: bool, unit: float
+) -> tuple[Ints, Floats]:
+    """The level of one location from each time on, NaN where it has none. `begin`: its first event."""
+    last_of = np.append(time[1:] > time[:-1], True)
+    if about.mode == "relative" and rate:  # of several samples at one time all count
+        value = np.add.reduceat(value, np.append(0, np.flatnonzero(last_of)[:-1] + 1))
+    else:
+        value = value[last_of]
+    time = time[last_of]
+    nothing = np.full(1, np.nan)
+    if rate and about.mode != "relative":
+        return time, np.append(np.diff(value) / (np.diff(time) * unit), nothing)
+    if about.timing == "last":
+        starts: Ints = np.concatenate([np.array([min(begin, int(time[0]))], np.int64), time])
+        if rate:
+            with np.errstate(divide="ignore"):
+                value = value / (np.diff(starts) * unit)
+        found = np.append(value, nothing)
+        kept = np.append(starts[1:] > starts[:-1], True)
+        return starts[kept], found[kept]
+    if rate:
+        value = np.append(value[:-1] / (np.diff(time) * unit), nothing)
+    return time, value
+
+
+def metrics_in(
+    store: TraceStore,
+    use: Utilization,
+    wanted: Sequence[str],
+    ranges: Sequence[tuple[float, float]],
+    progress: Progress | None = None,
+) -> list[list[dict[str, Any]]]:
+    """Of each range (seconds) the metrics that are `wanted` ("ALL": all that there are): ``name``, ``mean``
+    over time of the curve ``metric:NAME``, its ``unit``, and ``total``: of a rate what was counted in the
+    range, else None.
+
+    Raises
+    ------
+    CurveError : the trace has no metric of a name.
+    """
+    found: list[list[dict[str, Any]]] = [[] for _ in ranges]
+    names = dict.fromkeys(n for one in wanted for n in (_metric_names(store) if one == "ALL" else [one]))
+    for name in names:
+        drawn = envelope(curve := build_curve(store, use, f"metric:{name}", progress))
+        rate = _is_rate("metric", about_metric(store, name))
+        for told, (a, b) in zip(found, ranges, strict=True):
+            integral = drawn.range(a, b)[2]
+            of = {"name": name, "mean": integral / (b - a), "unit": curve.quantity.unit}
+            told.append(of | {"total": integral if rate else None})
+    return found
+
+
+# ------------------------------------------------------------------ the table
+
+
+def _always(_: TraceStore) -> list[str]:
+    return [""]
+
+
+def _said(**about: object) -> Callable[[TraceStore, str, str], CurveQuantity]:
+    found = replace(PROCESSORS, **about)  # type: ignore[arg-type]  # fields by their names
+    return lambda *_: found
+
+
+_METRICS = "metrics are recorded where the tracer is told to, as by Score-P with SCOREP_METRIC_PAPI"
+KINDS: dict[str, CurveKind] = {
+    "computing": CurveKind(
+        "Processors computing",
+        _always,
+        lambda asked, *_: asked.use.curve(),
+        lambda *_: PROCESSORS,
+        "every trace has it",
+    ),
+    "overhead": CurveKind(
+        "Processors in overhead",
+        _has(Activity.OVERHEAD),
+        _activity(Activity.OVERHEAD),
+        _processors("Overhead"),
+        "no processor moves data or starts operations",
+    ),
+    "idle": CurveKind(
+        "Processors idle", _has(Activity.IDLE), _activity(Activity.IDLE), _processors("Idle"), "nobody waits"
+    ),
+    "io": CurveKind(
+        "Processors in I/O",
+        _has(Activity.IO),
+        _activity(Activity.IO),
+        _processors("I/O"),
+        "no region reads or writes files",
+    ),
+    "communication": CurveKind(
+        "Processors in communication",
+        _communication_names,
+        _communication,
+        _processors("Communication"),
+        "no call of a message-passing library is recorded",
+    ),
+    "accelerators": CurveKind(
+        "Accelerator streams busy",
+        _stream_names,
+        _streams,
+        lambda *_: STREAMS,
+        "no stream of an accelerator is recorded",
+    ),
+    "stream": CurveKind(
+        "Stream {} busy",
+        _each_stream,
+        _streams,
+        lambda _, __, name: replace(STREAMS, name=name),
+        "no stream of an accelerator is recorded",
+    ),
+    "region": CurveKind("Processors in {}", _region_names, _region, _region_quantity, "no region is entered"),
+    "communicator": CurveKind(
+        "Processors in calls of communicator {}",
+        _communicators,
+        _communicator,
+        lambda _, __, name: replace(PROCESSORS, name=f"In communicator {name}"),
+        "no collective operation is recorded",
+    ),
+    "messages": CurveKind(
+        "Messages in flight",
+        _message_names,
+        _in_flight(False),
+        _said(
+            name="Messages in flight", axis="Messages in flight", unit="messages", short="msg", counted=False
+        ),
+        "no message is recorded",
+    ),
+    "bytes": CurveKind(
+        "Bytes in flight",
+        _message_names,
+        _in_flight(True),
+        _said(
+            name="Bytes in flight", axis="Bytes in flight", unit="B", short="B", counted=False, physical=True
+        ),
+        "no message is recorded",
+    ),
+    "metric": CurveKind("Metric {}", _metric_names, _metric("metric"), _metric_quantity, _METRICS),
+    "metric-sum": CurveKind(
+        "Metric {}, sum over locations", _metric_names, _metric("metric-sum"), _metric_quantity, _METRICS
+    ),
+    "metric-mean": CurveKind(
+        "Metric {}, mean over locations", _metric_names, _metric("metric-mean"), _metric_quantity, _METRICS
+    ),
+    "metric-rate": CurveKind(
+        "Metric {}, change per second", _metric_names, _metric("metric-rate"), _metric_quantity, _METRICS
+    ),
+}

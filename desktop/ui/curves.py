@@ -1,0 +1,101 @@
+"""Which curve of a trace is fitted, and which are drawn below it: the dialog that asks for them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QSignalBlocker, Qt
+from PySide6.QtGui import QFont
+from PySide6.QtWidgets import QDialogButtonBox, QLabel, QLineEdit, QListWidget, QListWidgetItem, QVBoxLayout
+
+from desktop.printing import printable
+from desktop.ui.dialogs import Dialog
+from desktop.ui.pages import fill_layout, set_up
+from desktop.workbench.workbench import Snapshot, Workbench
+
+if TYPE_CHECKING:
+    from PySide6.QtWidgets import QWidget
+
+_CURVE = Qt.ItemDataRole.UserRole
+_TEXT = (
+    "Double-click the curve that is to be fitted (bold). Those with a tick are drawn below it, over the same "
+    "phases."
+)
+
+
+class CurvesDialog(Dialog):
+    """The curves of the open trace. What is chosen holds at once, and can be undone."""
+
+    def __init__(self, workbench: Workbench, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("curves")
+        self.setWindowTitle("Curves")
+        self._workbench = workbench
+        self.search = set_up(QLineEdit(), placeholderText="Find a curve", clearButtonEnabled=True)
+        self.search.setAccessibleName("Find a curve")
+        self.search.textChanged.connect(self._filter)
+        self.list = QListWidget()
+        self.list.setAccessibleName("Curves")
+        self.list.itemActivated.connect(self._fit)
+        self.list.itemChanged.connect(self._track)
+        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
+        self.fit = buttons.addButton("&Fit this curve", QDialogButtonBox.ButtonRole.ActionRole)
+        self.fit.clicked.connect(lambda: self._fit(self.list.currentItem()))
+        buttons.rejected.connect(self.reject)
+        fill_layout(QVBoxLayout(self), set_up(QLabel(_TEXT), wordWrap=True), self.search, self.list, buttons)
+        em = self.fontMetrics().height()
+        self.resize(34 * em, 26 * em)
+        self._fill(self._workbench.snapshot)
+        self._workbench.subscribe(self._show_snapshot)
+
+    def _finish(self) -> None:
+        self._workbench.unsubscribe(self._show_snapshot)
+
+    def _show_snapshot(self, old: Snapshot, new: Snapshot) -> None:
+        if new.document is not old.document:
+            self.reject()
+        elif (new.project.curve, new.project.tracks) != (old.project.curve, old.project.tracks):
+            self._mark(new)
+
+    def _fill(self, shown: Snapshot) -> None:
+        curves: Sequence[dict[str, str]] = [] if shown.document is None else shown.document.info["curves"]
+        for one in curves:
+            unit = f" ({one['unit']})" if one["unit"] not in ("", "processors") else ""
+            item = QListWidgetItem(printable(f"{one['title']}{unit}"))
+            item.setData(_CURVE, one["curve"])
+            item.setToolTip(printable(one["curve"]))
+            item.setFlags(item.flags() | Qt.ItemFlag.ItemIsUserCheckable)
+            self.list.addItem(item)
+        self._mark(shown)
+
+    def _mark(self, shown: Snapshot) -> None:
+        blocker = QSignalBlocker(self.list)
+        for item in self._items():
+            curve = item.data(_CURVE)
+            ticked = Qt.CheckState.Checked if curve in shown.project.tracks else Qt.CheckState.Unchecked
+            item.setCheckState(ticked)
+            font = QFont(self.list.font())
+            font.setBold(curve == shown.project.curve)
+            item.setFont(font)
+            if curve == shown.project.curve and self.list.currentRow() < 0:
+                self.list.setCurrentItem(item)
+        del blocker
+        self.list.viewport().update()
+
+    def _items(self) -> list[QListWidgetItem]:
+        return [self.list.item(k) for k in range(self.list.count())]
+
+    def _filter(self, text: str) -> None:
+        for item in self._items():
+            item.setHidden(text.lower() not in item.text().lower())
+
+    def _fit(self, item: QListWidgetItem | None) -> None:
+        if item is not None:
+            self._workbench.set_curve(item.data(_CURVE))
+
+    def _track(self, item: QListWidgetItem) -> None:
+        curve, tracks = item.data(_CURVE), self._workbench.asked.tracks
+        if (item.checkState() == Qt.CheckState.Checked) != (curve in tracks):
+            self._workbench.toggle_track(curve)
+            self._mark(self._workbench.snapshot)

@@ -1,0 +1,258 @@
+"""A new experiment: a program as it is, its places beside their source, the hottest of a trace first."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from PySide6.QtGui import QFontDatabase, QTextCursor, QTextFormat
+from PySide6.QtWidgets import (
+    QDialogButtonBox,
+    QFileDialog,
+    QLineEdit,
+    QPlainTextEdit,
+    QTextEdit,
+    QVBoxLayout,
+    QWidget,
+)
+
+from desktop.core.units import percent
+from desktop.data.places import Spot, first_choice
+from desktop.data.syntax import read_source
+from desktop.data.templates import MOST, TEMPLATES, Asked, home_of
+from desktop.errors import DesktopError
+from desktop.ui.dialogs import Dialog
+from desktop.ui.experiment.parts import button, choice, form, quiet
+from desktop.ui.pages import beside, row, set_up, stacked
+from desktop.ui.tables import Column, FrameView, TableRow
+from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot
+
+_PLACES = (
+    Column("Delay", "Whether a delay is written there, into the copy", check=True),
+    Column("Routine"),
+    Column("Construct"),
+    Column("File"),
+    Column("Line"),
+    Column("Time", "Of the trace, in the routine itself"),
+)
+
+
+class NewExperimentDialog(Dialog):
+    """Accepted: the experiment is made, and opened by the page that asked."""
+
+    def __init__(self, parent: QWidget, bench: ExperimentBench, folder: str) -> None:
+        super().__init__(parent)
+        self.setWindowTitle("New experiment")
+        self.bench, self._start = bench, folder
+        self._spots: tuple[Spot, ...] = ()
+        self._chosen: set[str] = set()
+        self._source: Path | None = None
+        self._asked = Asked("compiler")
+        kinds = [(f"{one.name}: {one.text}", one.name) for one in TEMPLATES.values()]
+        self.kind = choice("Kind of the program", kinds, lambda _: self.look())
+        self.program = self._line("Program", "Its folder or source; empty: a small example", self.look)
+        self.trace = self._line(
+            "Trace", "Of the program: places are sorted by the time they take there", self.look
+        )
+        self.build = self._line(
+            "Build command", "As the kind says; {flags} for the compiler, {out} or a product"
+        )
+        self.product = self._line("Product", "What the build makes, where it cannot write to {out}")
+        self.run_words = self._line("Run command", "As the kind says; {out} is the built program")
+        self.folder = self._line(
+            "Folder of the experiment", "It is made; the program is copied into it", self._ready
+        )
+        self.places = set_up(FrameView("Places"), chosen=self._show_source)
+        self.places.frames.toggled.connect(self._toggled)
+        self.source = set_up(QPlainTextEdit(), readOnly=True, accessibleName="Source of the place")
+        self.source.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
+        self.source.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
+        self.said = quiet("")
+        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)
+        self.make = buttons.addButton("&Make the experiment", QDialogButtonBox.ButtonRole.ActionRole)
+        self.make.setObjectName("make_experiment")
+        self.make.clicked.connect(self._make)
+        self.in_place = buttons.addButton("&Use prepared sources…", QDialogButtonBox.ButtonRole.ActionRole)
+        self.in_place.setToolTip(
+            "Sources with #ifdef blocks that call spt_delay, in the folder where they are"
+        )
+        self.in_place.clicked.connect(self._use_prepared)
+        buttons.rejected.connect(self.reject)
+        fields = form(
+            ("&Kind", self.kind),
+            ("&Program", row(self.program, self._open("Folder…", self._choose_program, True),
+                             self._open("File…", self._choose_program, False))),
+            ("&Trace", row(self.trace, self._open("Choose…", self._choose_trace, False))),
+            ("&Build", self.build),
+            ("Pro&duct", self.product),
+            ("&Run", self.run_words),
+            ("&Folder", row(self.folder, self._open("Choose…", self._choose_folder, True))),
+        )  # fmt: skip
+        holder = QWidget()
+        holder.setLayout(fields)
+        fields.setContentsMargins(0, 0, 0, 0)
+        layout = QVBoxLayout(self)
+        layout.addWidget(
+            quiet(
+                "Your program is copied, and the delays are written into the copy: its own files stay as "
+                "they are. Nothing is built or run before you have read the commands."
+            )
+        )
+        layout.addWidget(holder)
+        layout.addWidget(beside(stacked(self.places), self.source, 52), 1)
+        layout.addWidget(self.said)
+        layout.addWidget(buttons)
+        self.resize(980, 680)
+        bench.subscribe(self._listen)
+        self.look()
+
+    def _line(self, name: str, tip: str, act: object = None) -> QLineEdit:
+        made = set_up(QLineEdit(), accessibleName=name, placeholderText=tip, toolTip=tip)
+        if callable(act):
+            made.editingFinished.connect(lambda: act())
+        return made
+
+    def _open(self, text: str, act: object, folder: bool) -> QWidget:
+        assert callable(act)
+        return button(text, lambda: act(folder))
+
+    # ---- what is asked for
+
+    @property
+    def asked(self) -> Asked:
+        """As the fields say; raises nothing: what cannot be is told when it is looked at."""
+        program = self.program.text().strip()
+        return Asked(
+            str(self.kind.currentData()),
+            Path(program) if program else None,
+            tuple(one.key for one in self._spots if one.key in self._chosen),
+            MOST,
+            self.build.text().strip(),
+            self.product.text().strip(),
+            self.run_words.text().strip(),
+        )
+
+    def look(self) -> None:
+        """Read the sources, and the trace if one is named, beside the window."""
+        asked = replace(self.asked, places=(), build="", product="", run="")
+        trace = self.trace.text().strip()
+        if (asked, trace) == (self._asked, getattr(self, "_trace", None)):
+            return
+        self._asked, self._trace = asked, trace
+        self.said.setText("Reading the sources…")
+        self.bench.look_for_places(asked, Path(trace) if trace else None, self._found)
+
+    def _found(self, spots: tuple[Spot, ...]) -> None:
+        if self._finished:
+            return
+        self._spots = spots
+        self._chosen = {one.key for one in first_choice(spots, MOST)}
+        self._show_places()
+        chosen = next((one.key for one in spots if one.key in self._chosen), "")
+        self.places.select_key(chosen)
+        self._show_source(chosen)
+        self._ready()
+
+    def _show_places(self) -> None:
+        rows = [
+            TableRow(
+                (
+                    one.key in self._chosen, one.place.routine, one.place.construct, one.place.file,
+                    one.place.line, "" if one.share is None else percent(one.share, 1),
+                ),
+                one.key,
+                "strong" if one.key in self._chosen else "",
+            )
+            for one in self._spots
+        ]  # fmt: skip
+        self.places.show_rows(_PLACES, rows)
+
+    def _toggled(self, key: str, on: bool) -> None:
+        (self._chosen.add if on else self._chosen.discard)(key)
+        self._show_places()
+        self.places.select_key(key)
+        self._ready()
+
+    def _show_source(self, key: str) -> None:
+        """The source of a place, its lines marked."""
+        spot = next((one for one in self._spots if one.key == key), None)
+        if spot is None:
+            self.source.clear()
+            self._source = None
+            return
+        path = home_of(self.asked) / spot.place.file
+        if path != self._source:
+            try:
+                self.source.setPlainText(read_source(path).decode("utf-8", "replace"))
+            except DesktopError as error:
+                self.source.setPlainText(str(error))
+            self._source = path
+        document = self.source.document()
+        cursor = QTextCursor(document.findBlockByNumber(spot.place.line - 1))
+        self.source.setTextCursor(cursor)
+        self.source.centerCursor()
+        last = document.findBlockByNumber(min(spot.end, document.blockCount()) - 1)
+        cursor.setPosition(last.position() + last.length() - 1, QTextCursor.MoveMode.KeepAnchor)
+        mark = QTextEdit.ExtraSelection()
+        mark.cursor = cursor
+        shade = self.palette().highlight().color()
+        shade.setAlpha(50)
+        mark.format.setBackground(shade)
+        mark.format.setProperty(QTextFormat.Property.FullWidthSelection, True)
+        self.source.setExtraSelections([mark])
+
+    def _ready(self) -> None:
+        """What would be made."""
+        command = self.asked.template == "command"
+        count = len(self._chosen)
+        where = self.folder.text().strip()
+        if command:
+            said = "The factors are variables of the environment: change them in step 1."
+        elif not self._spots:
+            said = (
+                "The sources hold no routine or loop that can be read: name the program's folder or source."
+            )
+        else:
+            said = f"{count} of {len(self._spots)} places get a delay."
+        self.said.setText(said if where else f"{said} Name the folder of the experiment.")
+        self.make.setEnabled(bool(where and (command or count)))
+
+    # ---- acting
+
+    def _listen(self, old: ExperimentSnapshot, new: ExperimentSnapshot) -> None:
+        if new.problem and new.problem != old.problem:
+            self.said.setText(new.problem)
+
+    def _choose_program(self, folder: bool) -> None:
+        if folder:
+            name = QFileDialog.getExistingDirectory(self, "Folder of the program", self._start)
+        else:
+            name, _ = QFileDialog.getOpenFileName(self, "Source of the program", self._start)
+        if name:
+            self.program.setText(name)
+            self.look()
+
+    def _choose_trace(self, _folder: bool) -> None:
+        name, _ = QFileDialog.getOpenFileName(self, "Trace of the program", self._start)
+        if name:
+            self.trace.setText(name)
+            self.look()
+
+    def _choose_folder(self, _folder: bool) -> None:
+        name = QFileDialog.getExistingDirectory(self, "Folder of the experiment", self._start)
+        if name:
+            folder = Path(name)
+            self.folder.setText(str(folder / "experiment" if any(folder.iterdir()) else folder))
+            self._ready()
+
+    def _make(self) -> None:
+        self.bench.make_experiment(Path(self.folder.text().strip()), self.asked, self.accept)
+
+    def _use_prepared(self) -> None:
+        name = QFileDialog.getExistingDirectory(self, "Folder of the prepared program", self._start)
+        if name:
+            self.bench.create_in(Path(name))
+            self.accept()
+
+    def _finish(self) -> None:
+        self.bench.unsubscribe(self._listen)

@@ -1,0 +1,113 @@
+"""A program of one's own in the window: a new experiment of it, the answer, and reports on it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+from pptx import Presentation
+from PySide6.QtWidgets import QPlainTextEdit
+
+from desktop import cli, resources
+from desktop.data.experiment import Plan, read_experiment, read_journal
+from desktop.data.runner import Runner
+from desktop.ui.experiment.new import NewExperimentDialog
+from desktop.ui.experiment.pilot import ConfirmDialog
+from desktop.ui.experiment_page import ExperimentPage
+from tests.experiments import SCRIPT, needs_shell, small
+from tests.ui.scene import alone
+
+TABLE = Path(__file__).parent.parent / "data" / "spt" / "nistir5131_table2_runs.csv"
+
+
+def settled(qtbot, page: ExperimentPage) -> None:
+    qtbot.waitUntil(lambda: not page.busy, timeout=20_000)
+
+
+def test_reports_and_figures_by_commands(qapp, tmp_path, capsys):
+    for kind in ("html", "pdf", "pptx"):
+        out = tmp_path / f"report.{kind}"
+        assert cli.run(["spt", "report", str(TABLE), "-o", str(out)]) == 0
+        assert out.stat().st_size > 10_000
+    page = (tmp_path / "report.html").read_text()
+    said = "f4 is what the response depends on"
+    assert page.count("<svg") == 4 and said in page
+    deck = Presentation(str(tmp_path / "report.pptx"))
+    texts = [s.text_frame.text for slide in deck.slides for s in slide.shapes if s.has_text_frame]
+    assert any(text.startswith(said) for text in texts)
+    capsys.readouterr()
+    words = ["spt", "figures", str(TABLE), "-o", str(tmp_path / "figures"), "--data", "--json"]
+    assert cli.run(words) == 0
+    files = [Path(name) for name in json.loads(capsys.readouterr().out)["files"]]
+    assert len(files) == 8 and all(file.stat().st_size for file in files)
+    assert cli.run([*words[:-2], "--plots", "cake"]) == 1
+    assert "no chart 'cake'" in capsys.readouterr().err
+
+
+def test_a_new_experiment_of_a_program(qtbot, settings, tmp_path):
+    """Its places stand beside their source; what is ticked gets a delay in a copy."""
+    own = tmp_path / "own"
+    own.mkdir()
+    source = (resources.folder() / "templates" / "heat.c").read_text()
+    (own / "heat.c").write_text(source)
+    page = alone(ExperimentPage, settings)
+    qtbot.addWidget(page.frame)
+    page.actions_by_id["new"].trigger()
+    dialog = page.findChild(NewExperimentDialog)
+    settled(qtbot, page)
+    dialog.kind.setCurrentIndex(dialog.kind.findData("compiler"))
+    dialog.program.setText(str(own / "nothing"))
+    dialog.look()
+    settled(qtbot, page)
+    assert "no such program" in dialog.said.text()
+    dialog.program.setText(str(own))
+    dialog.look()
+    settled(qtbot, page)
+    assert dialog.asked.places == ("heat.c:8", "heat.c:15", "heat.c:21")
+    assert not dialog.make.isEnabled(), "no folder is named"
+    dialog.places.select_key("heat.c:15")
+    dialog._show_source("heat.c:15")
+    assert "heat_end" in dialog.source.textCursor().block().text()
+    dialog.places.frames.toggled.emit("heat.c:21", False)
+    dialog.folder.setText(str(tmp_path / "e"))
+    dialog._ready()
+    assert dialog.said.text() == "2 of 5 places get a delay."
+    dialog.make.click()
+    settled(qtbot, page)
+    assert page.shown.project.experiment == read_experiment(tmp_path / "e")
+    assert [f.name for f in page.shown.project.experiment.factors] == ["smooth", "heat_end"]
+    assert (own / "heat.c").read_text() == source
+    assert "#ifdef F2" in (tmp_path / "e" / "program" / "heat.c").read_text()
+
+
+@needs_shell
+def test_the_answer_stands_above_and_is_confirmed(qtbot, settings, tmp_path):
+    script = SCRIPT.replace("value=10", "n=$(wc -l < ran.txt); value=$((10 + (n * n * 5 + n) % 7 % 3))")
+    experiment = small(tmp_path / "e", script, plan=Plan(replicates=4, seed=5))
+    Runner(experiment).run()
+    page = alone(ExperimentPage, settings)
+    qtbot.addWidget(page.frame)
+    page.open_path(tmp_path / "e")
+    settled(qtbot, page)
+    read = page.read_page
+    assert read.answer.text().startswith("B is what value depends on most: --slow in place of --fast takes ")
+    page.actions_by_id["confirm"].trigger()
+    dialog = read.findChild(ConfirmDialog)
+    assert "./program.sh --slow" in dialog.findChild(QPlainTextEdit).toPlainText()
+    before = len(read_journal(experiment))
+    page.bench.confirm(("B",), ("something else",))
+    assert "agreed to them" in page.shown.problem
+    dialog.accept()
+    settled(qtbot, page)
+    one = page.shown.confirmed
+    assert 5.5 <= one.measured <= 8.5 and one.setting == ("B",)
+    assert read.confirmed.text().startswith(f"{one.verdict.capitalize()}: B should change the response by ")
+    assert len(read_journal(experiment)) == before
+    page.write_report(tmp_path / "said.html")
+    settled(qtbot, page)
+    assert "B is what value depends on" in (tmp_path / "said.html").read_text()
+    page.design_page.take_advice.click()
+    plan = page.shown.project.experiment.plan
+    assert (plan.runs, plan.seed) == (4, 5) and plan.replicates != 4
+    assert replace(plan, replicates=4, runs=None) == experiment.plan

@@ -1,0 +1,130 @@
+"""The panel "What if" in the real window: sliders, what they predict, what is drawn, what would help most."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from PySide6.QtCore import Qt
+
+from desktop import resources
+from desktop.data.material import tables
+from desktop.ui.exporting import material_of
+from desktop.ui.frame import Frame
+
+TIMEOUT = 60_000
+
+
+@pytest.fixture(autouse=True, scope="module")
+def own_cache(tmp_path_factory):
+    """One import for all tests here."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+@pytest.fixture
+def window(qtbot, settings, no_thread_left):
+    made = Frame(settings).trace
+    qtbot.addWidget(made.frame)
+    made.frame.resize(1500, 950)
+    made.frame.show()
+    yield made
+    made.frame.close_unasked()
+
+
+@pytest.fixture
+def panel(qtbot, window):
+    window.open_path(next(s.path for s in resources.samples() if "cholesky" in str(s.path)))
+    qtbot.waitUntil(
+        lambda: window.workbench.snapshot.fit is not None and not window.workbench.busy, timeout=TIMEOUT
+    )
+    assert window.workbench.snapshot.imagined.prediction is None  # nobody has asked
+    window.show_panel("whatif")
+    settled(qtbot, window)
+    return window.panel("whatif")
+
+
+def settled(qtbot, window):
+    def done() -> bool:
+        imagined = window.workbench.snapshot.imagined
+        return (
+            imagined.prediction is not None
+            and imagined.helps is not None
+            and not imagined.outdated
+            and not window.workbench.busy
+        )
+
+    qtbot.waitUntil(done, timeout=TIMEOUT)
+
+
+def test_sliders_predict_and_draw_and_are_taken_back(qtbot, window, panel):
+    bench = window.workbench
+    assert panel.said.text().startswith("The run lasts 1168 ms")
+    assert bench.snapshot.imagined.drawn is None and panel.region.count() == 3
+    panel.region.setCurrentIndex(panel.region.findText("factor"))
+    panel.region_speed.put(2.0)
+    panel.region_speed.turned.emit()
+    settled(qtbot, window)
+    found = bench.snapshot.imagined.drawn
+    assert found.changes.regions == (("factor", panel.region_speed.number),)
+    assert found.duration_s < found.recorded_s and "factor 2 times faster" in panel.said.text()
+    described = window.curve_view.description()
+    assert [series.ink for series in described.lanes[0].series][-1] == "predicted"
+    assert described.lanes[0].moved.tolist() == found.breaks_s.tolist()
+    assert any(entry.words.startswith("What if: ") for entry in described.legend)
+    assert any("factor 2 times faster" in remark for remark in described.remarks)
+
+    # A figure and its table say the same.
+    material = material_of(bench.snapshot)
+    assert material.predicted.duration_s == found.duration_s
+    rows = list(tables(material, "curve")["predicted"])
+    assert rows[0] == ("start_s", "end_s", "processors") and math.isclose(rows[-1][1], found.duration_s)
+
+    assert panel.reset.isEnabled()
+    qtbot.mouseClick(panel.reset, Qt.MouseButton.LeftButton)
+    assert bench.snapshot.imagined.drawn is None and panel.region_speed.number == 1.0
+    assert "predicted" not in [series.ink for series in window.curve_view.description().lanes[0].series]
+
+
+def test_the_last_of_many_turns_is_predicted(qtbot, window, panel):
+    panel.network.setCurrentIndex(1)
+    panel.network.activated.emit(1)
+    for latency in (1e-6, 1e-5, 1e-4, 1e-3):
+        panel.latency.put(latency)
+        panel.latency.turned.emit()
+    settled(qtbot, window)
+    found = window.workbench.snapshot.imagined.prediction
+    assert found.changes.network.latency_s == panel.latency.number == 1e-3
+    assert found.duration_s > found.recorded_s
+    panel.buses.setValue(2)
+    settled(qtbot, window)
+    assert window.workbench.snapshot.imagined.prediction.changes.network.buses == 2
+
+
+def test_an_entry_of_what_would_help_is_applied(qtbot, window, panel):
+    helps = window.workbench.snapshot.imagined.helps
+    assert [one.saved_s for one in helps] == sorted((one.saved_s for one in helps), reverse=True)
+    place = next(k for k, one in enumerate(helps) if one.title == "forward_solve twice as fast")
+    panel.helps.chosen.emit(place)
+    settled(qtbot, window)
+    found = window.workbench.snapshot.imagined.drawn
+    assert found.changes == helps[place].changes
+    assert found.saved_s == pytest.approx(helps[place].saved_s)
+    assert (panel.region.currentText(), panel.region_speed.number) == (
+        "forward_solve",
+        pytest.approx(2, rel=0.01),
+    )
+
+
+def test_other_phases_are_other_changes(qtbot, window, panel):
+    window.workbench.set_n(5)
+    settled(qtbot, window)
+    assert panel.phase.count() == 5
+    panel.phase.setCurrentIndex(4)
+    panel.balanced.setChecked(True)
+    settled(qtbot, window)
+    assert window.workbench.snapshot.imagined.prediction.changes.balanced == (4,)
+    window.workbench.set_n(2)  # there is no fifth one any more
+    settled(qtbot, window)
+    assert window.workbench.snapshot.imagined.problem == "" and panel.phase.count() == 2
