@@ -593,25 +593,25 @@ def warnings(fit: ModelFit | None, selection: Selection | None) -> tuple[str, ..
 
 
 @dataclass(frozen=True)
-class Answer:
+class ModelAnswer:
     """A question and what the model says."""
 
     question: str
     text: str
 
 
-def answers(fit: ModelFit, code: int, system: int, p: float) -> tuple[Answer, ...]:
+def answers(fit: ModelFit, code: int, system: int, p: float) -> tuple[ModelAnswer, ...]:
     """What is asked of a cell at p: its time, where others overtake, where it stops scaling."""
     data = fit.data
     name = f"{data.codes[code]} on {data.systems[system]}"
     if not np.isfinite(fit.delta[:, code, system]).all():
-        return (Answer(f"How long does {name} take?", "The model says nothing of this cell."),)
+        return (ModelAnswer(f"How long does {name} take?", "The model says nothing of this cell."),)
     return (
-        Answer(f"How long does {name} take on {p:.0f} processors?", _time_answer(fit, code, system, p)),
-        Answer(f"Which system overtakes {data.systems[system]} for {data.codes[code]}, and where?",
+        ModelAnswer(f"How long does {name} take on {p:.0f} processors?", _time_answer(fit, code, system, p)),
+        ModelAnswer(f"Which system overtakes {data.systems[system]} for {data.codes[code]}, and where?",
                _overtaking_answer(fit, code, system)),
-        Answer(f"Up to which p does the time of {name} fall?", _falling_answer(fit, code, system)),
-        Answer(f"What makes the codes stop scaling on {data.systems[system]}?",
+        ModelAnswer(f"Up to which p does the time of {name} fall?", _falling_answer(fit, code, system)),
+        ModelAnswer(f"What makes the codes stop scaling on {data.systems[system]}?",
                _stopping_answer(fit, system)),
     )  # fmt: skip
 
