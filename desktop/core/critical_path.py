@@ -3,8 +3,7 @@
 Source: D. Böhme, F. Wolf, B. R. de Supinski, M. Schulz, M. Geimer, "Scalable critical-path based performance
 analysis", IPDPS 2012, section III: from the end of the process that ended last backward in time; where the
 process has waited, the path goes on at whom it waited for, at the instant at which that one came. So it holds
-no waiting, and it is as long as the run. Its profile, and the imbalance
-of a region, what the path spends in it beyond the mean of all processes, are of section IV there.
+no waiting, and it is as long as the run. Its profile is of section IV there.
 
 Slack is how much longer something could have taken without making the run longer, all else as it was: the
 total float of the critical path method (J. E. Kelley, "Critical-path planning and scheduling: mathematical

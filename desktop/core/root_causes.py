@@ -411,7 +411,8 @@ def _says_small(cause: Cause, words: Naming) -> str:
     if cause.group.family == TOGETHER:
         call = words.region(cause.group.region)
         return f"Latency of collective operations: {grouped(times)} calls of {call} {of}, {each}{far}"
-    return f"Messages are many and small: {grouped(times)} {of}, {each}{_call(cause, words)}{far}"
+    head = "Messages take long though nobody is late" if far else "Messages are many and small"
+    return f"{head}: {grouped(times)} {of}, {each}{_call(cause, words)}{far}"
 
 
 def _says_bandwidth(cause: Cause, words: Naming) -> str:
