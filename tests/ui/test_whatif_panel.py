@@ -128,3 +128,11 @@ def test_other_phases_are_other_changes(qtbot, window, panel):
     window.workbench.set_n(2)  # there is no fifth one any more
     settled(qtbot, window)
     assert window.workbench.snapshot.imagined.problem == "" and panel.phase.count() == 2
+
+
+def test_all_settings_are_seen_on_a_small_screen(qtbot, window, panel):
+    window.frame.resize(1366, 768)
+    for part in (panel.said, panel.reset, panel.network, panel.eager, panel.last_rank, panel.rank_speed):
+        qtbot.waitUntil(
+            lambda part=part: part.visibleRegion().boundingRect().size() == part.size(), timeout=TIMEOUT
+        )
