@@ -137,6 +137,7 @@ class WhatIfPanel(QWidget):
         for knob in self._speeds:
             knob.put(1.0)
         self.settings = QWidget()
+        self.said.setMinimumWidth(8 * self.fontMetrics().height())  # narrower than what it says asks for
         head = row(self.said, self.reset)
         head.setStretchFactor(self.said, 1)
         fill_layout(QVBoxLayout(self.settings), head, self._grid, None, margins=0)
