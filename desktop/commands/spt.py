@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from desktop.core.effects import Effects
     from desktop.data.answer import SptAnswer
     from desktop.data.experiment import Experiment, Factor
+    from desktop.data.runs import RunTable
 
 KINDS = ("regular", "plackett-burman", "orthogonal-array")
 ERRORS = ("replicates", "interactions", "lenth")
@@ -83,6 +84,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--yes", "the commands have been read and may be run")
     add("--check", "check and estimate only")
     add("--pilot", "choose the size of the delay, or go on with that")
+    add("--take", "with --pilot: write the size into the description")
     add("--exclude ORDER", "mark a trial as an outlier, with --reason", type=int)
     add("--reason TEXT", default="")
     add("--job-script OUT.sh", "write a job array instead of running", type=Path)
@@ -188,7 +190,17 @@ def _piloted(experiment: Experiment, options: argparse.Namespace) -> tuple[dict[
         numbers = f"{place.effect:>12.4g}{place.se:>12.2g}{row['percent_of_unperturbed']:>8.1f}%"
         lines.append(f"{place.factor[:15]:<16}{at:>10}{numbers if place.delay else ''}")
     suggested = f"suggested: {found.size} units, because " if found.size else ""
-    return result, [*lines, suggested + found.reason]
+    lines.append(suggested + found.reason)
+    result["taken"] = bool(found.size and options.take)
+    if result["taken"]:
+        from desktop.data.experiment import write_experiment
+
+        write_experiment(pilots.sized(experiment, found.size))
+        lines.append(f"taken: the description says {found.size} units now")
+    elif found.size:
+        lines.append(f"next: write this size into {experiment.folder / 'experiment.toml'}, in place of the "
+                     "one that stands there (with --take the pilot does so)")  # fmt: skip
+    return result, lines
 
 
 def _stands(experiment: Experiment) -> tuple[dict[str, Any], list[str]]:
@@ -505,9 +517,9 @@ def effects(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
     result = analysed(found, options.half)
     result |= {"response": table.response, "missing_runs": list(missing(table.data))}
     described_as = _description_of(options.runs)
-    factors = described_as.factors if described_as is not None else ()
+    factors = described_as.factors if described_as is not None else tuple(table.settings.values())
     result["ranks"] = ranks(found, options.half, factors)
-    said = _answered(found, described_as, table.response)
+    said = _answered(found, described_as, table)
     result["answer"] = spt_confirm.plain_answer(said)
     return result, [said.text, *_told_effects(found, options.half, table.response, factors)]
 
@@ -521,14 +533,15 @@ def _description_of(runs: Path) -> Experiment | None:
     return None
 
 
-def _answered(found: Effects, experiment: Experiment | None, response: str) -> SptAnswer:
+def _answered(found: Effects, experiment: Experiment | None, table: RunTable) -> SptAnswer:
     from desktop.data.answer import answer
 
+    response = table.response
     if experiment is not None and response in [r.name for r in experiment.responses]:
         return spt_confirm.answered(found, experiment, response)
     plain = response.split(" ")[0]
     unit = "s" if plain.endswith("_s") or "_s_" in plain or plain in ("wall", "cpu", "seconds") else ""
-    return answer(found, unit, response=plain)
+    return answer(found, unit, table.settings, response=plain)
 
 
 def _power(text: str) -> float:
@@ -793,8 +806,15 @@ def _told_effects(found: Effects, half: bool, response: str, factors: Sequence[F
         where = "; ".join(filter(None, (place, meaning)))
         number = f"{row['value']:>13.5g} ± {row['se']:<9.3g}{row['percent_of_unperturbed']:>7.1f}%"
         lines.append(f"{rank}  {row['term']:<20}{number}   {where}".rstrip())
+    settings = {one.name for one in factors if not one.is_delay}
+    for row in mains:
+        if row["verdict"] == "helps" and row["term"] in settings:
+            lines.append(f"      {row['term']}: {row['plus']} is faster than {row['minus']}")
     for verdict, text in _RANKLESS.items():
-        without = [row["term"] for row in mains if row["verdict"] == verdict]
+        without = [
+            row["term"] for row in mains
+            if row["verdict"] == verdict and not (verdict == "helps" and row["term"] in settings)
+        ]  # fmt: skip
         if without:
             lines.append(f"      {', '.join(without)}: {text}")
     for s in found.suspects:

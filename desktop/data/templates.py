@@ -157,6 +157,7 @@ def new_experiment(folder: Path, asked: Asked) -> Experiment:
             hint="name its folder with --program, or a variable with --variable NAME=LOW,HIGH",
         )
     try:
+        folder.mkdir(parents=True, exist_ok=True)
         for name, source in files:
             (copy / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(source, copy / name)
@@ -176,8 +177,8 @@ def new_experiment(folder: Path, asked: Asked) -> Experiment:
     return experiment
 
 
-#: What the examples are set by.
-_VARIABLES = {"command": {"STEPS": ("200", "400"), "CHECKS": ("off", "on")}}
+#: What the examples are set by: enough steps that the start of a shell hides none of them.
+_VARIABLES = {"command": {"STEPS": ("50000", "100000"), "CHECKS": ("off", "on")}}
 
 
 def home_of(asked: Asked) -> Path:
@@ -194,6 +195,8 @@ def _files(asked: Asked) -> list[tuple[str, Path]]:
     """What is copied: names below the copy, and where it is."""
     home = home_of(asked)
     if asked.program is None:
+        if TEMPLATES[asked.template].language == "command" and asked.run:
+            return []  # a command of one's own
         return [(name, home / name) for name in TEMPLATES[asked.template].example]
     if Path(asked.program).is_file():
         return [(Path(asked.program).name, Path(asked.program))]

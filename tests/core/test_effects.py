@@ -25,7 +25,7 @@ from desktop.core.effects import (
     standard_order,
     trials,
 )
-from desktop.core.power import detectable, replicates_for
+from desktop.core.power import MOST, detectable, replicates_for
 
 DATA = Path(__file__).parent.parent / "data" / "spt"
 
@@ -517,6 +517,7 @@ def test_ties_and_negative_effects_in_the_rank_table():
 def test_planning():
     assert replicates_for(0.5, 1.0, 8) == 2  # (6 * 0.5)^2 / 8 = 1.125
     assert replicates_for(0.05, 1.0, 16) == 1
+    assert replicates_for(0.0, 1.0, 8, df=0) == MOST  # one run bounds nothing
     with pytest.raises(ValueError):
         replicates_for(1, 0, 8)
     assert np.isnan(detectable(1.0, 8, 1))
