@@ -62,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("-o --output RUNS.csv", "write the run sheet", type=Path)
 
     add = part("effects", effects, "what every delay does to the response")
-    add("runs RUNS.csv", type=Path)
+    add("runs RUNS.csv", "or the folder of an experiment that was run", type=Path)
     add("--table", "at two levels, an array, sizes of the delay (default: as it says)", choices=TABLES)
     add("--response NAME")
     add("--factors NAMES", "columns that are factors (default: those of two levels)")
@@ -377,6 +377,8 @@ def _recommended(
 ) -> tuple[dict[str, Any], list[str]]:
     from desktop.core.recommend import EFFECT, NOISE, recommend
 
+    if options.runs:
+        raise ValueError("--recommend chooses the number of runs: leave --runs out, or name it without")
     # Without a time of the run, sizes are shares of it.
     sigma, run_s = options.sigma or NOISE, options.run_s or float("nan")
     base = run_s if options.sigma and options.run_s else 1.0
@@ -491,6 +493,8 @@ def effects(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
     from desktop.core.effects import analyse, condensed, missing
     from desktop.data.runs import kind_of, read_runs
 
+    if options.runs.is_dir():
+        options.runs /= "trials.csv"  # of an experiment
     kind = options.table or kind_of(options.runs)
     if kind == "array":
         return _ranking(options)
