@@ -845,7 +845,7 @@ def scaling(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
 
 
 def _two_tables(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
-    from desktop.core.effects import scaling as combined
+    from desktop.core.effect_tables import scaling as combined
 
     if not (options.small and options.large and options.small_p and options.large_p):
         raise ValueError("two tables need --small, --small-p, --large and --large-p")
@@ -892,7 +892,8 @@ def _effects_of(
 
 
 def _one_factor(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
-    from desktop.core.effects import analyse, scale_test
+    from desktop.core.effect_tables import scale_test
+    from desktop.core.effects import analyse
     from desktop.data.runs import read_runs
 
     names = [options.factor, options.scale]

@@ -12,19 +12,8 @@ from hypothesis import strategies as some
 from scipy import stats
 
 from desktop.core.design import foldover, names_for, plackett_burman, regular
-from desktop.core.effects import (
-    Trials,
-    analyse,
-    barrier,
-    dose,
-    lenth_of,
-    over_processors,
-    ranked,
-    scale_test,
-    scaling,
-    standard_order,
-    trials,
-)
+from desktop.core.effect_tables import barrier, dose, over_processors, scale_test, scaling
+from desktop.core.effects import Trials, analyse, lenth_of, ranked, standard_order, trials
 from desktop.core.power import MOST, detectable, replicates_for
 
 DATA = Path(__file__).parent.parent / "data" / "spt"

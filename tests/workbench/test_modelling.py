@@ -550,9 +550,9 @@ def test_answers_name_the_right_p(bench: ModelBench) -> None:
 def test_an_interval_without_an_end_is_no_place() -> None:
     """ "from a p of 71 or more" was read as 71, beside a share of 44 % at p = 256."""
     say = results._place_words
-    assert say(PInterval(401.0, 71.0, np.inf)) == "some p above 71 (95 %), if at all"
-    assert say(PInterval(40.0, 0.0, 71.0)) == "some p below 71 (95 %)"
-    assert say(PInterval(100.0, 71.0, 130.0)) == "p = 100 (95 %: 71 to 130)"
+    assert say(PInterval(401.0, 71.0, np.inf, True)) == "some p above 71 (95 %), if at all"
+    assert say(PInterval(40.0, 0.0, 71.0, True)) == "some p below 71 (95 %)"
+    assert say(PInterval(100.0, 71.0, 130.0, True)) == "p = 100 (95 %: 71 to 130)"
 
 
 def test_answers_where_more_processors_cost_time(bench: ModelBench) -> None:
