@@ -66,8 +66,9 @@ def barriers(options: argparse.Namespace) -> Said:
         for p in found
         for b in [p.barrier]
     ]
-    if any(math.isnan(p.barrier.share) for p in found):
-        lines.append("–: FB2 cannot be told from zero, so there is no share of it")
+    vague = [p.after for p in found if math.isinf(p.barrier.share_low)]
+    if vague:
+        lines.append(f"{', '.join(vague)}: cannot be told from zero, so nothing limits the share of it")
     return {"barriers": rows, "cost": options.cost}, lines
 
 

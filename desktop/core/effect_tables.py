@@ -149,7 +149,8 @@ def scale_test(
 class Barrier:
     """Artificial critical sections before (FB1) and after (FB2) a barrier: the difference is what is waited
     there (NISTIR 5139, table 11). With 95 % it lies between `low` and `high`, its share of FB2 between
-    `share_low` and `share_high`; NaN where FB2 cannot be told from zero."""
+    `share_low` and `share_high`; infinite where FB2 cannot be told from zero. No
+    share (NaN) where FB2 is not above zero."""
 
     before: float
     after: float
@@ -180,8 +181,8 @@ def barrier(
     half = t_limit(df)
     own, extra = se_difference**2 / 2, cost_se**2
     shares = ratio_interval(difference, net, se**2, own + extra, own + extra, half)
-    # Of what may be nothing there is no share.
-    share = difference / net if np.isfinite(shares).all() else float("nan")
+    # Of what is nothing, or saves time, there is no share.
+    share = difference / net if net > 0 else float("nan")
     return Barrier(
         before, net, difference, se, t, share, difference - half * se, difference + half * se, *shares
     )
