@@ -33,6 +33,7 @@ from pytestqt.qtbot import QtBot
 
 from desktop.core import phases
 from desktop.core.curve import StepCurve
+from desktop.core.spaces import Basis
 from desktop.core.units import digits, quantity
 from desktop.data.events import Activity
 from desktop.resources import samples
@@ -808,6 +809,9 @@ def test_snapshot_is_the_window_in_the_size_asked_for(
     image = QImage(str(output))
     assert (image.width(), image.height()) == (1280, 720)
     assert darkness(image) > 0.7
+    curve, fit = take_snapshot(curve_file, output, n=3, model="periodic", period=0.75)
+    assert fit.basis == Basis.of("periodic", 0.75)
+    assert fit.epsilon == pytest.approx(phases.fit(curve, 3, "periodic", basis=fit.basis).epsilon)
 
 
 def test_the_start_page_lists_what_was_opened_before(qtbot, settings, tmp_path):
