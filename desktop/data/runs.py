@@ -389,8 +389,8 @@ def is_runs(path: Path) -> bool:
     except (OSError, UnicodeDecodeError):
         return False
     rows = first_cells(text, 400)[:-1]  # the last line may have been cut
-    if len(rows) < 2:
-        return False
+    if len(rows) < 2 or len(set(rows[0])) < len(rows[0]) or all(_is_number([c]) for c in rows[0]):
+        return False  # without a heading: the records of a trace may be numbers with a -1 and a 1 as well
     columns = [[row[k] for row in rows[1:] if k < len(row)] for k in range(len(rows[0]))]
     if not any(map(_is_number, columns)):
         return False
