@@ -191,6 +191,7 @@ def _print_phases(
             powers = [float(value) for value in row.pop("coefficients")]
             names = ("c0", "c1", "c2", "c3")[: model.powers.shape[1]]
             row.update(zip(names, powers + [0.0] * (len(names) - len(powers)), strict=True))
+            row.update(basis_in_words(model))
         print_csv(tuple(rows[0]), (row.values() for row in rows))
     else:
         print_phase_table(model, phases, curve.quantity)
@@ -206,9 +207,7 @@ def _about(curve: StepCurve, options: argparse.Namespace) -> dict[str, str]:
 
 def basis_in_words(model: PhaseFit) -> dict[str, float]:
     """``period_s`` or ``time_constant_s`` of a fit that has one."""
-    if model.basis is None:
-        return {}
-    return {"period_s" if model.basis.model == "periodic" else "time_constant_s": model.basis.seconds}
+    return {} if model.basis is None else model.basis.scale
 
 
 def print_phase_table(model: PhaseFit, phases: Sequence[PhaseRow], of: CurveQuantity = PROCESSORS) -> None:

@@ -17,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = adder(parser)
     add("file FILE", type=Path)
     add("-o --output OUT.png", type=Path, required=True)
-    add_model(parser, "phases (default: the suggested number)")
+    add_model(parser, "phases (default: the suggested number)", seconds=True)
     add_curve(parser)
     add("--track KIND[:NAME]", "a curve to be drawn below (repeat it)", action="append", default=[])
     add_span(parser)
@@ -46,6 +46,7 @@ def main(options: argparse.Namespace) -> int:
             options.output,
             n=options.n,
             model=options.model,
+            period=options.seconds,
             span=span_of(options, (-math.inf, math.inf)),
             size=options.size,
             curve=options.curve,

@@ -9,7 +9,9 @@ Phases keep their order, and a phase may stay without a partner: the alignment o
 
 shape : the root of the mean square distance of the two fitted polynomials, stretched over each other, each in
     parts of its run's processors. With Legendre coefficients c of the phases divided by the capacities, this
-    is sqrt(dc0² + dc1²/3 + dc2²/5): level, slope and bend at once, whatever the lengths.
+    is sqrt(dc0² + dc1²/3 + dc2²/5): level, slope and bend at once, whatever the lengths. Of phases of other
+    functions (a period, a saturation) c are those of the curve's best parabola: where in its period a phase
+    begins is no matter.
 size : |x - y| / (x + y) of the shares of the run's time, and of its work, on average; a phase that takes
     twice as large a share costs 1/3, whichever of the two it is.
 
@@ -27,7 +29,7 @@ from numpy.typing import NDArray
 
 from desktop.core.curve import StepCurve
 from desktop.core.jit import kernel
-from desktop.core.phases import PhaseFit
+from desktop.core.phases import PhaseFit, parabolas
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -59,8 +61,11 @@ def shapes(curve: StepCurve, fit: PhaseFit) -> Shapes:
     """The phases of a fit of this curve, without units."""
     work = np.abs(fit.coefficients[:, 0] * fit.duration)
     total = float(work.sum())
+    form = fit.coefficients[:, :3]
+    if (own := fit.degree > 2).any():
+        form = np.where(own[:, None], parabolas(curve, fit), form)
     return Shapes(
-        fit.coefficients[:, :3] / (abs(curve.capacity) or 1.0),
+        form / (abs(curve.capacity) or 1.0),
         fit.duration / float(fit.duration.sum()),
         work / total if total else work,
     )

@@ -538,6 +538,12 @@ def _finish(
     return fits
 
 
+def parabolas(curve: StepCurve, fit: PhaseFit) -> Floats:
+    """(n, 3) Legendre coefficients of the curve's best parabola in each phase of a fit of it, whatever the
+    phase itself is made of."""
+    return _described(with_basis(curve, None), fit.index, fit.offset)[1][:, :3]
+
+
 def _described(
     tree: MomentTree, j: Ints, o: Floats, joints: NDArray[np.intp] | None = None
 ) -> tuple[Floats, Floats, Floats, Floats]:

@@ -100,6 +100,11 @@ class Basis(NamedTuple):
         """The period, or the time in which what is missing falls to 1/e (s)."""
         return 2 * math.pi / self.rate if self.model == "periodic" else 1 / self.rate
 
+    @property
+    def scale(self) -> dict[str, float]:
+        """``period_s`` or ``time_constant_s``, as tables and JSON name it."""
+        return {"period_s" if self.model == "periodic" else "time_constant_s": self.seconds}
+
 
 def with_basis(curve: StepCurve, basis: Basis | None) -> MomentTree:
     """The moment tree of a curve, with nodes of a basis where one is given: O(M) at the first call, found

@@ -512,20 +512,28 @@ def _errors(material: Material, swept: Sweep) -> list[tuple[PhaseFit, str]]:
 _POWERS = ("c0", "c1_per_s", "c2_per_s2")
 _TERMS = {
     "periodic": ("c0", "c1_per_s", "cosine", "sine"),
-    "saturation": ("c0", "c1_per_s", "exponential", "none"),
+    "saturation": ("c0", "c1_per_s", "exponential"),
 }
 
 
 def _fit(fit: PhaseFit) -> Iterator[tuple[object, ...]]:
+    terms, scale = (_POWERS, {}) if fit.basis is None else (_TERMS[fit.basis.model], fit.basis.scale)
     yield (
         *("phase", "start_s", "end_s", "start_low_s", "start_high_s"),
         "degree",
-        *(_POWERS if fit.basis is None else _TERMS[fit.basis.model]),
+        *terms,
+        *scale,
         "error",
     )
     for k in range(fit.n):
         spans = (fit.breaks[k], fit.breaks[k + 1], fit.break_low[k], fit.break_high[k])
-        yield (k + 1, *map(float, spans), int(fit.degree[k]), *fit.powers[k].tolist(), float(fit.error[k]))
+        powers = fit.powers[k, : len(terms)].tolist()
+        yield (
+            *(k + 1, *map(float, spans), int(fit.degree[k])),
+            *powers,
+            *scale.values(),
+            float(fit.error[k]),
+        )
 
 
 def _phases(material: Material) -> Iterator[tuple[object, ...]]:

@@ -33,10 +33,11 @@ from desktop.core.contrast import Cell, Contrast, Phased, table
 from desktop.core.envelope import envelope
 from desktop.core.labels import ACCOUNTS, DEGREES
 from desktop.core.phase_stats import PhaseRow
+from desktop.core.phases import PhaseFit
 from desktop.core.quantity import PROCESSORS
 from desktop.core.root_causes import STRENGTH, Explanation
 from desktop.core.ticks import time_unit
-from desktop.core.units import capital, percent, seconds, tenth
+from desktop.core.units import capital, percent, quantity, seconds, tenth
 from desktop.core.units import format_number as _number
 from desktop.data.chart import Content
 from desktop.data.consistency import doubt
@@ -919,6 +920,7 @@ class _Run:
                 for k, row in enumerate(rows, 1)
             ),
             left=1,
+            note=_rate_in_words(fit),
             part="formulas",
         )
         if fit.n > 1:
@@ -1192,6 +1194,18 @@ def _notes(stats: RangeStats) -> list[str]:
 def _called(k: int, row: PhaseRow) -> str:
     """A phase by number and name."""
     return f"{k} {row.name}" if row.name else f"{k}"
+
+
+def _rate_in_words(fit: PhaseFit) -> str:
+    """What the letter in the formulas is, where phases are made of other functions."""
+    if fit.basis is None:
+        return ""
+    name, what = (
+        ("ω = 2π / period", "period")
+        if fit.basis.model == "periodic"
+        else ("r = 1 / time constant", "time constant")
+    )
+    return f"{name} = {fit.basis.rate:.9g} per second, of a {what} of {quantity(fit.basis.seconds, 's', 5)}."
 
 
 def _formula(row: PhaseRow) -> str:

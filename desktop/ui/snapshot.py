@@ -28,6 +28,7 @@ def snapshot(
     span: tuple[float, float] | None = None,
     curve: str | None = None,
     tracks: Sequence[str] = (),
+    period: float | None = None,
 ) -> tuple[StepCurve, PhaseFit]:
     """Open `source` (a path, also of a project, or an open store) in the window and save its picture as PNG.
 
@@ -37,6 +38,7 @@ def snapshot(
     model : None: mixed, or that of the project.
     size : of the picture in pixels, (width, height).
     span : the only range of time (seconds) that is analysed; None: the whole run, or the project's limit.
+    period : of the model "periodic", the time constant of "saturation" (seconds); None: as searched.
     curve, tracks : the one that is fitted, and more to be drawn below it; None: computing, or the project's.
 
     Returns
@@ -77,11 +79,16 @@ def snapshot(
             _settle(window)
             if n is None and not (isinstance(source, (str, Path)) and is_project(Path(source))):
                 window.workbench.use_suggestion()
-        if model is not None and model != window.workbench.snapshot.project.phases.model:
-            window.workbench.set_model(model)
+        bench, before = window.workbench, window.workbench.snapshot.project.phases
+        if model is not None and model != before.model:
+            bench.set_model(model)
             _settle(window)
-            if n is None:
-                window.workbench.use_suggestion()
+        if period is not None and period != before.seconds:
+            bench.set_seconds(period)
+            _settle(window)
+        asked = bench.snapshot.project.phases
+        if n is None and (asked.model, asked.seconds) != (before.model, before.seconds):
+            bench.use_suggestion()
         if n is not None:
             window.workbench.set_n(n)
         _settle(window)

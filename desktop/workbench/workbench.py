@@ -131,6 +131,14 @@ class Snapshot:
     tracks: tuple[tuple[str, StepCurve], ...] = ()
     imagined: Imagined = NOTHING_IMAGINED
 
+    @property
+    def as_suggested(self) -> bool:
+        """Whether the settings are those that are suggested."""
+        if self.suggestion is None or self.run is None or self.preview:
+            return False
+        phases, suggested = self.project.phases, self.suggestion
+        return phases == phases.taking(suggested.n, suggested.breaks(self.run.curve))
+
 
 class Workbench(EditBench[Snapshot, Project]):
     """One trace, its fit, and the work that leads there.

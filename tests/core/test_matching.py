@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from desktop.core.curve import StepCurve
 from desktop.core.matching import GAP, NONE, Shapes, match, pair_costs, shapes
 from desktop.core.phases import fit
+from desktop.core.spaces import Basis
 from tests.strategies import curves
 
 shares = st.floats(0.01, 1.0)
@@ -141,3 +142,19 @@ def test_what_cannot_hold_is_said() -> None:
 def test_an_idle_run_has_no_work_to_share() -> None:
     idle = of(constant((4, 0), (6, 0)), 1)
     assert match(idle, idle).cost == 0
+
+
+def test_phases_of_other_functions_are_matched_by_their_trend() -> None:
+    """Where a period begins is no matter, and neither are the sizes of functions that are no polynomials."""
+    t = np.arange(4000)
+    level = 4 + 2 * np.sin(2 * np.pi * t / 40) + 6 * (t >= 2000)
+    one, other = (
+        StepCurve(np.arange(4001.0) * 1e-3, np.roll(level[:2000], shift).tolist() + level[2000:].tolist(), 16)
+        for shift in (0, 13)
+    )
+    for model, seconds in (("periodic", 0.04), ("saturation", 0.01)):
+        basis = Basis.of(model, seconds)
+        a, b = (shapes(c, fit(c, 2, model, basis=basis)) for c in (one, other))
+        assert match(a, b).of_a.tolist() == [0, 1]
+        assert a.form == pytest.approx(shapes(one, fit(one, 2, "quadratic")).form, abs=0.05)
+        assert match(a, shapes(other, fit(other, 2, "quadratic"))).alike.min() > 0.8

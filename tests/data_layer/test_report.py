@@ -29,6 +29,7 @@ from pptx import Presentation
 from desktop import cli
 from desktop.core.phase_stats import phase_table
 from desktop.core.phases import fit, fit_breaks
+from desktop.core.spaces import Basis
 from desktop.data.events import Activity, EventKind, Importer, Location, Region
 from desktop.data.material import FIGURES, Mark, Material, Subject, gather, tables
 from desktop.data.report import (
@@ -219,6 +220,7 @@ def test_a_report_says_what_was_measured() -> None:
     assert [float(row[3]) for row in cells(report, "Formulas").rows] == pytest.approx(
         [row.coefficients[0] for row in phase_table(material.curve, found)], rel=1e-6
     )
+    assert not cells(report, "Formulas").note
     identity = dict(cells(report, "Identity").rows)
     assert (identity["Name"], identity["Size"], identity["SHA-256"]) == ("run.trace", "4711 bytes", "ab" * 32)
     assert cells(report, "Import report").rows == (("notice", "1", "Found solve.", "worker 0"),)
@@ -263,6 +265,28 @@ def test_breaks_by_hand_and_locked_ones() -> None:
         assert 3.0 in locked.fit.breaks
 
 
+@pytest.mark.parametrize(("model", "rate"), [("periodic", 2 * np.pi / 2.5), ("saturation", 1 / 2.5)])
+def test_formulas_of_other_functions_can_be_evaluated(model: str, rate: float) -> None:
+    """By what the report says alone: the letter in them is a number beside them."""
+    with stored(["solve", "write"], [f"worker {k}" for k in range(4)]) as store:
+        basis = Basis.of(model, 2.5)
+        report = compose([Subject(store, "A run", model=model, n=2, basis=basis)], date=WHEN)
+        material, _ = gather(Subject(store, "A run", model=model, n=2, basis=basis))
+    found = fit(material.curve, 2, model, basis=basis)
+    table = cells(report, "Formulas")
+    letter, said = table.note.split(" = ")[0], float(table.note.split(" = ")[-1].split()[0])
+    assert said == pytest.approx(rate, rel=1e-8) and table.note.endswith(" of 2.5000 s.")
+    assert found.n == len(table.rows) == 2 and abs(found.powers).min(axis=0)[:3].all()
+    for row in table.rows:
+        t = (float(row[1]) + float(row[2])) / 2
+        since, text = f"(t - {row[1]})", row[3].replace("−", "-")
+        for name, call in (("cos", f"cos {letter}{since}"), ("sin", f"sin {letter}{since}")):
+            text = text.replace(call, f"* {name}(rate * dt)")
+        text = text.replace(f"exp(-{letter}{since})", "* exp(-rate * dt)").replace(since, "* dt")
+        known = {"rate": said, "dt": t - float(row[1]), "cos": np.cos, "sin": np.sin, "exp": np.exp}
+        assert eval(text, known) == pytest.approx(float(found.value(t)), rel=1e-5), text
+
+
 class Stopping(Progress):
     """Cancels itself after so many steps."""
 
@@ -293,6 +317,19 @@ def test_the_data_behind_a_figure_comes_back_from_csv() -> None:
     assert [[float(row[c]) for c in ("c0", "c1_per_s", "c2_per_s2")] for row in fits] == (
         material.fit.powers.tolist()
     )
+    with stored(["solve", "write"], [f"worker {k}" for k in range(4)]) as store:
+        varied = gather(Subject(store, "x", n=2))[0].curve
+    for model, terms in (
+        ("periodic", ("c0", "c1_per_s", "cosine", "sine", "period_s")),
+        ("saturation", ("c0", "c1_per_s", "exponential", "time_constant_s")),
+    ):
+        own = replace(material, fit=fit(varied, 2, model, basis=Basis.of(model, 2.5)))
+        fits = list(csv.DictReader(io.StringIO("".join(as_csv(tables(own, "curve")["fit"])))))
+        assert list(fits[0])[6:-1] == list(terms)
+        assert [[float(row[c]) for c in terms[:-1]] for row in fits] == (
+            own.fit.powers[:, : len(terms) - 1].tolist()
+        )
+        assert [float(row[terms[-1]]) for row in fits] == pytest.approx([2.5, 2.5])
     bars = "".join(as_csv(tables(material, "timeline")["timeline"])).splitlines()
     assert bars[1].startswith("'@sum,"), "a spreadsheet would compute it"
     for figure in material.figures():

@@ -20,6 +20,7 @@ from PySide6.QtWidgets import (
     QAbstractButton,
     QApplication,
     QDialog,
+    QLabel,
     QMenu,
     QPushButton,
     QSpinBox,
@@ -32,6 +33,7 @@ from pytestqt.qtbot import QtBot
 
 from desktop.core import phases
 from desktop.core.curve import StepCurve
+from desktop.core.spaces import Basis
 from desktop.core.units import digits, quantity
 from desktop.data.events import Activity
 from desktop.resources import samples
@@ -180,10 +182,40 @@ def test_n_by_typing_wheel_keys_slider_and_picture(qtbot: QtBot, opened: TracePa
 
 
 def test_epsilon_plot_and_break_picture_take_clicks(qtbot: QtBot, opened: TracePage) -> None:
-    for plot in (opened.panel("phases").epsilon_plot, opened.panel("phases").break_picture):
+    panel = opened.panel("phases")
+    for plot in (panel.epsilon_plot, panel.break_picture):
+        panel.pictures.setCurrentWidget(plot)
         with qtbot.waitSignal(plot.nClicked) as asked:
             qtbot.mouseClick(plot.viewport(), Qt.MouseButton.LeftButton, pos=plot.rect().center())
         assert shown_n(opened) == asked.args[0]
+
+
+def test_what_is_suggested_cannot_be_taken_twice(qtbot: QtBot, opened: TracePage) -> None:
+    button, bench = opened.panel("phases")._suggested, opened.workbench
+    bench.use_suggestion()
+    settle(qtbot, opened)
+    assert bench.snapshot.as_suggested and not button.isEnabled()
+    bench.set_n(bench.snapshot.project.phases.n + 2)
+    settle(qtbot, opened)
+    assert button.isEnabled()
+    qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
+    settle(qtbot, opened)
+    assert shown_n(opened) == bench.snapshot.suggestion.n and not button.isEnabled()
+
+
+def test_no_bar_lies_above_what_is_read_before_anything_is_open(
+    qtbot: QtBot, window: TracePage, tmp_path: Path
+) -> None:
+    heading = next(label for label in window.start_page.findChildren(QLabel) if label.text() == "Phasewright")
+    bar = window.frame.problem_bar
+    window.workbench.open(tmp_path / "gone.otf2")
+    qtbot.waitUntil(bar.isVisible)
+    QApplication.processEvents()
+    lower = bar.mapToGlobal(bar.rect().bottomLeft()).y()
+    assert heading.mapToGlobal(heading.rect().topLeft()).y() > lower
+    bar.dismissed.emit()
+    QApplication.processEvents()
+    assert heading.mapToGlobal(heading.rect().topLeft()).y() <= lower + 36
 
 
 def test_every_model_is_fitted_and_the_shown_fit_is_the_right_one(qtbot: QtBot, opened: TracePage) -> None:
@@ -440,7 +472,8 @@ def test_a_small_window_stays_small_and_holds_everything(qtbot: QtBot, opened: T
             QApplication.processEvents()
             assert opened.frame.size() == small, panel
     opened.resizeDocks([opened._docks["phases"]], [200], Qt.Orientation.Horizontal)
-    QApplication.processEvents()
+    for _ in range(3):  # parts within parts are laid out one after the other
+        QApplication.processEvents()
     panel = opened.panel("phases")
     assert panel.width() == 200
     assert panel.horizontalScrollBar().maximum() == 0, "figures stand below their names"
@@ -777,6 +810,9 @@ def test_snapshot_is_the_window_in_the_size_asked_for(
     image = QImage(str(output))
     assert (image.width(), image.height()) == (1280, 720)
     assert darkness(image) > 0.7
+    curve, fit = take_snapshot(curve_file, output, n=3, model="periodic", period=0.75)
+    assert fit.basis == Basis.of("periodic", 0.75)
+    assert fit.epsilon == pytest.approx(phases.fit(curve, 3, "periodic", basis=fit.basis).epsilon)
 
 
 def test_the_start_page_lists_what_was_opened_before(qtbot, settings, tmp_path):
@@ -816,8 +852,8 @@ def test_what_counts_most_and_the_table_follow_the_size_of_text(opened: TracePag
     def sizes() -> tuple[float, ...]:
         for _ in range(3):
             QApplication.processEvents()
-        fonts = (panel.n.font(), panel._values["epsilon"].font())
-        assert all(font.bold() for font in fonts)
+        fonts = (panel.n.font(), panel.why.font())
+        assert fonts[0].bold()
         rows, columns = table.verticalHeader(), table.horizontalHeader()
         return *(font.pointSizeF() for font in fonts), rows.defaultSectionSize(), columns.minimumSectionSize()
 
@@ -831,7 +867,7 @@ def test_what_counts_most_and_the_table_follow_the_size_of_text(opened: TracePag
 def test_figures_beside_the_fit_keep_their_room_whatever_they_say(opened: TracePage) -> None:
     panel = opened.panel("phases")
     QApplication.processEvents()
-    sizes = lambda: [w.size() for w in (panel.break_picture, *panel._values.values())]  # noqa: E731 - thrice
+    sizes = lambda: [w.size() for w in (panel.epsilon_plot, *panel._values.values())]  # noqa: E731 - thrice
     before, value = sizes(), panel._values["suggestion"]
     long = "n = 4: 3 of 3 breakpoints at structure events, such as 876.4 ms (<b>solve</b> begins); " * 4
     for figure in panel._values.values():
@@ -853,7 +889,7 @@ def test_the_best_possible_error_is_no_higher_than_the_sweep_found() -> None:
     swept, by_hand = phases.sweep(curve, "constant", 4), phases.fit_breaks(curve, [0, 0.5, 7], "constant")
     best = swept.fit(2)
     assert best.upper < by_hand.upper
-    shown = SimpleNamespace(fit=by_hand, sweep=swept, project=Project(PhaseSettings("constant", 2)))
+    shown = SimpleNamespace(run=None, fit=by_hand, sweep=swept, project=Project(PhaseSettings("constant", 2)))
     said = PhasesPanel._certificate_text(cast(Any, shown))
     assert digits(float(best.upper)) in said and digits(float(by_hand.upper)) not in said
 

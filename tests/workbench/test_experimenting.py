@@ -248,6 +248,11 @@ def test_what_cannot_be_read_is_a_sentence(bench, tmp_path):
         assert holds_experiment(DATA / name)
     (tmp_path / "curve.csv").write_text("time,busy\n" + "".join(f"{k},{k % 2}\n" for k in range(50)))
     assert not holds_experiment(tmp_path / "curve.csv") and not holds_experiment(tmp_path)
+    # Records of a PICL trace, in which columns are -1 or 1 too, are no table: it has no heading.
+    for first in ("-202 -812 0.000000 -1 -1 4 2", "-3 -901 0.000000 0 5 6 7"):
+        rows = "".join(f"{k % 2 * 2 - 1} 1 0.{k} {k} {k} {k} {k}\n" for k in range(9))
+        (tmp_path / "run.trf").write_text(first + "\n" + rows)
+        assert not holds_experiment(tmp_path / "run.trf")
 
 
 # --- responses from elsewhere ---

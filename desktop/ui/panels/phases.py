@@ -21,6 +21,7 @@ from PySide6.QtWidgets import (
     QSlider,
     QSpinBox,
     QSplitter,
+    QTabWidget,
     QTextBrowser,
     QVBoxLayout,
     QWidget,
@@ -243,13 +244,16 @@ class PhasesPanel(QScrollArea):
         self.break_picture = BreakPicture()
         for plot in (self.epsilon_plot, self.break_picture):
             plot.nClicked.connect(workbench.set_n)
-        pictures = set_up(QSplitter(Qt.Orientation.Vertical), childrenCollapsible=False)
-        for plot in (self.epsilon_plot, self.break_picture):
-            plot.setMinimumHeight(6 * self.fontMetrics().height())
-            pictures.addWidget(plot)
+        self.pictures = set_up(QTabWidget(), documentMode=True, objectName="pictures")
+        for plot, title, tip in (
+            (self.epsilon_plot, "Error by n", "Error of the best fit of every n; a click takes that n"),
+            (self.break_picture, "Breaks by n", "Where the breaks of every n lie; a click takes that n"),
+        ):
+            plot.setMinimumHeight(8 * self.fontMetrics().height())
+            self.pictures.setTabToolTip(self.pictures.addTab(plot, title), tip)
         self._content = QWidget()
         fit = QWidget()
-        fill_layout(QVBoxLayout(fit), self._controls, self._facts, (pictures, 1), margins=0, spacing=8)
+        fill_layout(QVBoxLayout(fit), self._controls, self._facts, (self.pictures, 1), margins=0, spacing=8)
         parts = set_up(QSplitter(Qt.Orientation.Vertical), childrenCollapsible=False)
         parts.addWidget(self.why)
         parts.addWidget(fit)
@@ -429,6 +433,7 @@ class PhasesPanel(QScrollArea):
         found = new.sweep is not old.sweep or new.suggestion is not old.suggestion
         if found or new.given_up != old.given_up:
             self._show_sweep(new)
+        self._suggested.setEnabled(new.run is not None and not new.as_suggested)
         by_hand = new.fit is not None and (new.preview or new.project.phases.breaks is not None)
         how = "as suggested" if new.project.phases.suggested and not new.preview else "set by hand"
         self.epsilon_plot.set_by_hand(new.fit.epsilon if new.fit is not None and by_hand else None, how)
@@ -465,7 +470,7 @@ class PhasesPanel(QScrollArea):
         self._values["epsilon"].explain(_WEIGHTED if weighted else _EPSILON)
         self._refit.setVisible(phases.breaks is not None)
         self._refit.setToolTip(_AS_SUGGESTED if phases.suggested else _BY_HAND)
-        for widget in (self.model, self.n, self.slider, self.events, self._suggested):
+        for widget in (self.model, self.n, self.slider, self.events):
             widget.setEnabled(new.run is not None)
 
     def _show_fit(self, new: Snapshot) -> None:

@@ -122,7 +122,7 @@ class WhatIfPanel(QWidget):
         self.region = self._box("Region that is faster")
         self.region_speed = self._speed("Region", self.region, "Region so many times faster", _faster)
         self.phase = self._box("Phase that is faster")
-        self.balanced = set_up(QCheckBox("&Balanced"), accessibleName="Balance the phase")
+        self.balanced = set_up(QCheckBox("Balance&d"), accessibleName="Balance the phase")
         self.balanced.setToolTip("Every processor computes as long in the phase as they do on average")
         self.balanced.toggled.connect(lambda _: self._turned())
         both = _together(self.phase, self.balanced)
