@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from desktop.core.effects import Effects
     from desktop.data.answer import SptAnswer
     from desktop.data.experiment import Experiment, Factor
+    from desktop.data.runs import RunTable
 
 KINDS = ("regular", "plackett-burman", "orthogonal-array")
 ERRORS = ("replicates", "interactions", "lenth")
@@ -61,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("-o --output RUNS.csv", "write the run sheet", type=Path)
 
     add = part("effects", effects, "what every delay does to the response")
-    add("runs RUNS.csv", type=Path)
+    add("runs RUNS.csv", "or the folder of an experiment that was run", type=Path)
     add("--table", "at two levels, an array, sizes of the delay (default: as it says)", choices=TABLES)
     add("--response NAME")
     add("--factors NAMES", "columns that are factors (default: those of two levels)")
@@ -83,6 +84,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--yes", "the commands have been read and may be run")
     add("--check", "check and estimate only")
     add("--pilot", "choose the size of the delay, or go on with that")
+    add("--take", "with --pilot: write the size into the description")
     add("--exclude ORDER", "mark a trial as an outlier, with --reason", type=int)
     add("--reason TEXT", default="")
     add("--job-script OUT.sh", "write a job array instead of running", type=Path)
@@ -188,7 +190,17 @@ def _piloted(experiment: Experiment, options: argparse.Namespace) -> tuple[dict[
         numbers = f"{place.effect:>12.4g}{place.se:>12.2g}{row['percent_of_unperturbed']:>8.1f}%"
         lines.append(f"{place.factor[:15]:<16}{at:>10}{numbers if place.delay else ''}")
     suggested = f"suggested: {found.size} units, because " if found.size else ""
-    return result, [*lines, suggested + found.reason]
+    lines.append(suggested + found.reason)
+    result["taken"] = bool(found.size and options.take)
+    if result["taken"]:
+        from desktop.data.experiment import write_experiment
+
+        write_experiment(pilots.sized(experiment, found.size))
+        lines.append(f"taken: the description says {found.size} units now")
+    elif found.size:
+        lines.append(f"next: write this size into {experiment.folder / 'experiment.toml'}, in place of the "
+                     "one that stands there (with --take the pilot does so)")  # fmt: skip
+    return result, lines
 
 
 def _stands(experiment: Experiment) -> tuple[dict[str, Any], list[str]]:
@@ -365,6 +377,8 @@ def _recommended(
 ) -> tuple[dict[str, Any], list[str]]:
     from desktop.core.recommend import EFFECT, NOISE, recommend
 
+    if options.runs:
+        raise ValueError("--recommend chooses the number of runs: leave --runs out, or name it without")
     # Without a time of the run, sizes are shares of it.
     sigma, run_s = options.sigma or NOISE, options.run_s or float("nan")
     base = run_s if options.sigma and options.run_s else 1.0
@@ -479,6 +493,8 @@ def effects(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
     from desktop.core.effects import analyse, condensed, missing
     from desktop.data.runs import kind_of, read_runs
 
+    if options.runs.is_dir():
+        options.runs /= "trials.csv"  # of an experiment
     kind = options.table or kind_of(options.runs)
     if kind == "array":
         return _ranking(options)
@@ -505,9 +521,9 @@ def effects(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
     result = analysed(found, options.half)
     result |= {"response": table.response, "missing_runs": list(missing(table.data))}
     described_as = _description_of(options.runs)
-    factors = described_as.factors if described_as is not None else ()
+    factors = described_as.factors if described_as is not None else tuple(table.settings.values())
     result["ranks"] = ranks(found, options.half, factors)
-    said = _answered(found, described_as, table.response)
+    said = _answered(found, described_as, table)
     result["answer"] = spt_confirm.plain_answer(said)
     return result, [said.text, *_told_effects(found, options.half, table.response, factors)]
 
@@ -521,14 +537,15 @@ def _description_of(runs: Path) -> Experiment | None:
     return None
 
 
-def _answered(found: Effects, experiment: Experiment | None, response: str) -> SptAnswer:
+def _answered(found: Effects, experiment: Experiment | None, table: RunTable) -> SptAnswer:
     from desktop.data.answer import answer
 
+    response = table.response
     if experiment is not None and response in [r.name for r in experiment.responses]:
         return spt_confirm.answered(found, experiment, response)
     plain = response.split(" ")[0]
     unit = "s" if plain.endswith("_s") or "_s_" in plain or plain in ("wall", "cpu", "seconds") else ""
-    return answer(found, unit, response=plain)
+    return answer(found, unit, table.settings, response=plain)
 
 
 def _power(text: str) -> float:
@@ -793,8 +810,15 @@ def _told_effects(found: Effects, half: bool, response: str, factors: Sequence[F
         where = "; ".join(filter(None, (place, meaning)))
         number = f"{row['value']:>13.5g} ± {row['se']:<9.3g}{row['percent_of_unperturbed']:>7.1f}%"
         lines.append(f"{rank}  {row['term']:<20}{number}   {where}".rstrip())
+    settings = {one.name for one in factors if not one.is_delay}
+    for row in mains:
+        if row["verdict"] == "helps" and row["term"] in settings:
+            lines.append(f"      {row['term']}: {row['plus']} is faster than {row['minus']}")
     for verdict, text in _RANKLESS.items():
-        without = [row["term"] for row in mains if row["verdict"] == verdict]
+        without = [
+            row["term"] for row in mains
+            if row["verdict"] == verdict and not (verdict == "helps" and row["term"] in settings)
+        ]  # fmt: skip
         if without:
             lines.append(f"      {', '.join(without)}: {text}")
     for s in found.suspects:
@@ -821,7 +845,7 @@ def scaling(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
 
 
 def _two_tables(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
-    from desktop.core.effects import scaling as combined
+    from desktop.core.effect_tables import scaling as combined
 
     if not (options.small and options.large and options.small_p and options.large_p):
         raise ValueError("two tables need --small, --small-p, --large and --large-p")
@@ -868,7 +892,8 @@ def _effects_of(
 
 
 def _one_factor(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
-    from desktop.core.effects import analyse, scale_test
+    from desktop.core.effect_tables import scale_test
+    from desktop.core.effects import analyse
     from desktop.data.runs import read_runs
 
     names = [options.factor, options.scale]

@@ -45,6 +45,7 @@ def add_parts(part: Any) -> None:
 
 def barriers(options: argparse.Namespace) -> Said:
     """NISTIR 5139, table 11."""
+    from desktop.core.units import tenth
     from desktop.workbench import comparing
 
     table = _one(options.table, options.response)
@@ -61,10 +62,13 @@ def barriers(options: argparse.Namespace) -> Said:
     ]
     lines += [
         f"{p.before[:13]:<14}{p.after[:13]:<14}{b.before:>11.4g}{b.after:>11.4g}{b.difference:>11.4g}"
-        f"{b.se:>10.3g}{b.t:>8.2f}{100 * b.share:>8.1f}%"
+        f"{b.se:>10.3g}{b.t:>8.2f}{tenth(b.share).replace(' ', ''):>9}"
         for p in found
         for b in [p.barrier]
     ]
+    vague = [p.after for p in found if math.isinf(p.barrier.share_low)]
+    if vague:
+        lines.append(f"{', '.join(vague)}: cannot be told from zero, so nothing limits the share of it")
     return {"barriers": rows, "cost": options.cost}, lines
 
 
@@ -77,8 +81,10 @@ def versions(options: argparse.Namespace) -> Said:
     found = tuple(sorted(found, key=lambda n: -max(abs(n.first), abs(n.second), key=_known)))
     rows = [picked(n, "term first second change") for n in found]
     lines = [
-        f"percent of the unperturbed run of each ({first.unperturbed:.5g} and {other.unperturbed:.5g})",
-        f"{'factor':<20}{first.name[:12]:>13}{other.name[:12]:>13}{'change':>10}",
+        f"first: {first.name}, unperturbed run {first.unperturbed:.5g}",
+        f"second: {other.name}, unperturbed run {other.unperturbed:.5g}",
+        "effects in percent of the unperturbed run of each",
+        f"{'factor':<20}{'first':>13}{'second':>13}{'change':>10}",
     ]
     lines += [f"{n.term[:19]:<20}{n.first:>12.1f}%{n.second:>12.1f}%{n.change:>+10.1f}" for n in found]
     return {"first": first.name, "second": other.name, "effects": rows}, lines
@@ -103,7 +109,10 @@ def processors(options: argparse.Namespace) -> Said:
         if not (math.isfinite(number) and number > 0):
             raise ValueError(f"{word!r} names no number of processors, write 8={name}")
         tables.append(replace(_one(Path(name), options.response), processors=number))
-    found = sorted(over_processors(tables), key=lambda one: -abs(one.effect[-1]))
+    try:
+        found = sorted(over_processors(tables), key=lambda one: -abs(one.effect[-1]))
+    except ValueError as error:
+        raise ValueError(f"this {error}; name each as P=TABLE, such as 8=runs.csv") from None
     rows = [
         picked(one, "term p effect se") | picked(one.fit, "shared shared_se serial serial_se slope")
         for one in found

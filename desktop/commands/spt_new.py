@@ -82,7 +82,9 @@ def new(options: argparse.Namespace) -> Said:
         "build": list(made.program.build), "run": list(made.program.run),
         "runs": made.plan.runs, "replicates": made.plan.replicates,
     }  # fmt: skip
-    lines = [f"{made.folder} holds the experiment; your program is as it was, its copy has the delays"]
+    delays = any(f.is_delay for f in made.factors)
+    kept = "; your program is as it was, its copy has the delays" if delays else ""
+    lines = [f"{made.folder} holds the experiment{kept}"]
     lines += [f"{'factor':<20}{'-':<24}{'+':<34}place"]
     lines += [
         f"{row['name'][:19]:<20}{row['minus'][:23]:<24}{row['plus'][:33]:<34}"
@@ -91,8 +93,9 @@ def new(options: argparse.Namespace) -> Said:
     ]
     lines += [f"{made.plan.runs} treatments, {made.plan.replicates} times each; the commands are in "
               f"{result['description']}",
-              f"next: phasewright spt run {options.folder} --check, then --pilot for the size of the delay, "
-              "then without either"]  # fmt: skip
+              f"next: phasewright spt run {options.folder} --check" + (
+                  ", then --pilot --take for the size of the delay, then without either" if delays else
+                  ", then without it")]  # fmt: skip
     return result, lines
 
 

@@ -105,6 +105,8 @@ def _print_stats(
     metrics: Sequence[Sequence[dict[str, Any]]],
 ) -> None:
     """The ranges as a person reads them, within 100 columns."""
+    # Worked out first: nothing is printed of what is stopped.
+    changed = [kept.changes(found[0], left, right, 5) for left, right in itertools.pairwise(found[1:])]
     heads = ("start", "length", "computing", "par.eff", "balance", "comm", "serial", "transfer", "messages")
     print("{:<10}{:>11}{:>11}{:>10}{:>9}{:>9}{:>9}{:>9}{:>10}{:>10}".format("", *heads))
     begins, lengths = column([one.start_s for one in found]), column([one.duration_s for one in found])
@@ -155,7 +157,9 @@ def _print_stats(
         notes = [stats.note, *((replayed.ideal_note, replayed.waiting_note) if replayed else ())]
         for note in filter(None, notes):
             print(textwrap.fill(note, 98, initial_indent="  ", subsequent_indent="  "))
-    for number, (left, right) in enumerate(itertools.pairwise(found[1:]), 1):
+    for number, changes in enumerate(changed, 1):
         print(f"\nwhat changed from phase {number} to phase {number + 1}")
-        for change in kept.changes(found[0], left, right, 5):
+        if not changes:
+            print("  nothing beyond what varies within the phases")
+        for change in changes:
             print(textwrap.fill(change.sentence, 98, initial_indent="  ", subsequent_indent="    "))

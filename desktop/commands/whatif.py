@@ -181,13 +181,13 @@ def _phases(fit: PhaseFit, found: RunPrediction, start_s: float) -> list[dict[st
 
 
 def _lines(found: RunPrediction, rows: list[dict[str, Any]], ranked: tuple[Help, ...]) -> Iterator[str]:
-    told = printable(found.changes.sentence) or "no change"
+    told = printable(found.changes.sentence) or "as recorded"
     if found.note:
         yield f"{told}: no prediction. {found.note}"
         return
     saved = f"{signed(100 * -found.saved_s / found.recorded_s, 3)} %"
     lasts, lasted = quantity(found.duration_s, "s"), quantity(found.recorded_s, "s")
-    yield f"{told}: {lasts} instead of {lasted} ({saved})"
+    yield f"{told}: {lasts}" + (f" instead of {lasted} ({saved})" if found.changes.sentence else "")
     yield ""
     yield f"{'phase':<8}{'start':>12}{'length':>12}{'predicted':>12}"
     columns = [

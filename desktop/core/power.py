@@ -72,7 +72,7 @@ def detectable(sigma: float, treatments: int, replicates: int, power: float = PO
 
 def replicates_for(sigma: float, effect: float, treatments: int, df: float = np.inf) -> int:
     """Replicates so that three standard errors stay below the effect: ceil((6 s / effect)^2 / n), with s the
-    upper bound of sigma, which `df` degrees of freedom gave.
+    upper bound of sigma, which `df` degrees of freedom gave; `MOST` if nothing bounds it.
 
     Raises
     ------
@@ -80,6 +80,8 @@ def replicates_for(sigma: float, effect: float, treatments: int, df: float = np.
     """
     if not effect > 0:
         raise ValueError("the effect to be seen has to be positive")
+    if not df > 0:
+        return MOST
     wanted = (6 * sigma_bound(sigma, df) / effect) ** 2 / treatments
     return max(1, int(np.ceil(min(wanted, MOST) - 1e-9)))
 

@@ -313,6 +313,17 @@ def _short(value_s: float) -> str:
     return f"{si(float(f'{value_s:.2g}'), 3)}s"
 
 
+def _rest(group: Group, words: Naming, but: int) -> str:
+    """Those that take part beside one that is named: ``the others``, or the only other one."""
+    rest = [i for i in np.flatnonzero(group.taking_part).tolist() if i != but]
+    return words.location(rest[0]) if len(rest) == 1 else "the others"
+
+
+def _rest_wait(group: Group, words: Naming, but: int) -> str:
+    rest = _rest(group, words, but)
+    return f"{rest} {'waits' if _one(rest) else 'wait'}"
+
+
 def _says_imbalance(cause: Cause, words: Naming) -> str:
     group = cause.group
     work = group.work_s[group.taking_part]
@@ -321,7 +332,7 @@ def _says_imbalance(cause: Cause, words: Naming) -> str:
     verb, them = ("computes", "it") if _one(who) else ("compute", "them")
     more = work.max() / mean
     times = f"{more:.2g} times the mean" if more >= 1.1 else f"up to {percent(more - 1)} more than the mean"
-    waits = f"the others wait for {them}{_call(cause, words)}"
+    waits = f"{_rest_wait(group, words, int(group.work_s.argmax()))} for {them}{_call(cause, words)}"
     return f"Load imbalance: {who} {verb} {times}{_region(cause, words)}, and {waits}"
 
 
@@ -331,23 +342,25 @@ def _says_slow(cause: Cause, words: Naming) -> str:
     slow = int(np.argmax(np.where(group.taking_part, group.work_s, -1.0)))
     others = float((work.sum() - work.max()) / (work.size - 1))
     times = f"{work.max() / others:.2g} times" if work.max() < 100 * others else "more than 100 times"
-    long = f"{times} as long as the others{_region(cause, words)}"
-    who = capital(words.location(slow))
-    return f"{who} is slow or has more work: it computes {long}, and they wait for it{_call(cause, words)}"
+    long = f"{times} as long as {_rest(group, words, slow)}{_region(cause, words)}"
+    waits = f"{_rest_wait(group, words, slow)} for it{_call(cause, words)}"
+    return f"{capital(words.location(slow))} is slow or has more work: it computes {long}, and {waits}"
 
 
 def _says_alone(cause: Cause, words: Naming) -> str:
     who = capital(_who(cause, words))
-    return f"{who} alone computes{_region(cause, words)}, and the others wait for it{_call(cause, words)}"
+    waits = f"{_rest_wait(cause.group, words, cause.locations[0])} for it{_call(cause, words)}"
+    return f"{who} alone computes{_region(cause, words)}, and {waits}"
 
 
 def _says_late_root(cause: Cause, words: Naming) -> str:
     call = words.region(cause.group.call) if cause.group.call >= 0 else "one-to-all operations"
-    before = f"compute before{_region(cause, words)}, and the others wait"
+    where = _region(cause, words)
     if cause.named:
         who = _who(cause, words)
-        return f"The root of {call}, {who}, comes late: it {before.replace('compute', 'computes', 1)} for it"
-    return f"The roots of {call} come late, one after the other: they {before} for them"
+        waits = f"{_rest_wait(cause.group, words, cause.locations[0])} for it"
+        return f"The root of {call}, {who}, comes late: it first computes{where}, and {waits}"
+    return f"The roots of {call} come late: each first computes{where}, and the others wait for it"
 
 
 def _says_serial(cause: Cause, words: Naming) -> str:
@@ -387,10 +400,9 @@ def _says_idle_master(cause: Cause, words: Naming) -> str:
 
 
 def _says_noise(cause: Cause, words: Naming) -> str:
-    whom = "the last" if cause.group.family == TOGETHER else "them"
     return (
-        f"Noise, or work that varies: each time others take longest{_region(cause, words)}, and the rest "
-        f"wait for {whom}{_call(cause, words)}, though altogether all take about equally long"
+        f"Noise, or work that varies: each time another one takes longest{_region(cause, words)}, and the "
+        f"rest wait for it{_call(cause, words)}, though in total all take about equally long"
     )
 
 
@@ -404,26 +416,36 @@ def _moved(group: Group) -> tuple[int, int]:
 def _says_small(cause: Cause, words: Naming) -> str:
     times, size = _moved(cause.group)
     each = f"each taking {_short(cause.group.total_s / times)} of processor time"
-    of = f"of {quantity(size / times, 'B', 3)} on average"
+    of = f"of {quantity(size / times, 'B', 3)}{' on average' if times > 1 else ''}"
     far = ""
     if cause.group.total_s > LATENCY_S * times:
-        far = ", far more than the latency of a network (do processes share cores?)"
+        far = f", far more than the latency of a network{_SHARED}"
     if cause.group.family == TOGETHER:
         call = words.region(cause.group.region)
-        return f"Latency of collective operations: {grouped(times)} calls of {call} {of}, {each}{far}"
-    head = "Messages take long though nobody is late" if far else "Messages are many and small"
-    return f"{head}: {grouped(times)} {of}, {each}{_call(cause, words)}{far}"
+        head = _long("Collective operations") if far else "Latency of collective operations"
+        return f"{head}: {count(times, 'call')} of {call} {of}, {each}{far}"
+    head = _long("Messages") if far else "Latency of small messages"
+    return f"{head}: {count(times, 'message')} {of}, {each}{_call(cause, words)}{far}"
+
+
+#: Why something takes longer than networks do.
+_SHARED = " (do processes share cores?)"
+
+
+def _long(what: str) -> str:
+    return f"{what} take long though nobody is late"
 
 
 def _says_bandwidth(cause: Cause, words: Naming) -> str:
     times, size = _moved(cause.group)
-    what = count(times, "call" if cause.group.family == TOGETHER else "message")
+    together = cause.group.family == TOGETHER
+    what = count(times, "call" if together else "message")
+    moves = f"{what} of {quantity(size / times, 'B', 3)} {'moves' if times == 1 else 'move'}"
     rate = f"{quantity(size / cause.group.total_s, 'B', 2)}/s{_call(cause, words)}"
     if size < SLOW * cause.group.total_s:
-        rate += ", far less than the bandwidth of a network"
-    return (
-        f"Moving data takes the time (bandwidth): {what} of {quantity(size / times, 'B', 3)} move at {rate}"
-    )
+        head = _long("Collective operations" if together else "Messages")
+        return f"{head}: {moves} at {rate}, far less than the bandwidth of a network{_SHARED}"
+    return f"Moving data takes the time (bandwidth): {moves} at {rate}"
 
 
 def _says_io(cause: Cause, words: Naming) -> str:
@@ -452,7 +474,10 @@ def _says_threads(cause: Cause, words: Naming) -> str:
 
 def _says_outside(cause: Cause, words: Naming) -> str:
     who = words.several(sorted(cause.locations))
-    return f"Only the first threads work: {who} {'has' if _one(who) else 'have'} not begun or nothing to do"
+    have = "has" if _one(who) else "have"
+    return (
+        f"Outside of parallel regions only first threads work: {who} {have} not begun or {have} nothing to do"
+    )
 
 
 def _says_start(cause: Cause, words: Naming) -> str:

@@ -105,6 +105,16 @@ def quantity(value: float, unit: str, significant: int = 4) -> str:
     return f"{digits(value / chosen.factor, significant)} {chosen.symbol}".rstrip()
 
 
+def margin(value: float, error: float, unit: str, significant: int = 2) -> str:
+    """A value with its error, both in the prefix of the value.
+
+    >>> margin(0.0046, 0.001366, "s"), margin(1.5, 0.25, "")
+    ('4.6 ± 1.4 ms', '1.5 ± 0.25')
+    """
+    of = common((value,), unit)
+    return f"{digits(value / of.factor, significant)} ± {scaled(error, of, significant)}"
+
+
 def read_seconds(text: str) -> float | None:
     """A time that somebody typed, ``26.2 ms`` or ``0.0262``, in seconds; None if it is none above 0.
 

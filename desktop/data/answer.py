@@ -15,7 +15,7 @@ import numpy as np
 
 from desktop.core.effect_limits import familywise_limit
 from desktop.core.effects import Effect, Effects
-from desktop.core.units import digits, quantity
+from desktop.core.units import digits, margin, quantity
 from desktop.data.experiment import Experiment, Factor
 
 #: Lengths of a delay that costs are told for: the longest whose cost is not above so many runs.
@@ -147,7 +147,7 @@ def _limit(found: Effects, effect: Effect) -> float:
 
 def _is_delay(name: str, factors: Mapping[str, Factor]) -> bool:
     one = factors.get(name)
-    return one is None or bool(one.place or one.delay)
+    return one is None or one.is_delay
 
 
 def _place(effect: Effect, factors: Mapping[str, Factor]) -> str:
@@ -195,11 +195,11 @@ def _plain(found: Effects) -> bool:
 
 
 def _amount(found: Effects, effect: Effect, unit: str) -> str:
-    margin = effect.se
     if not _plain(found):
         return f"{digits(abs(found.percent(effect)), 3)} %"
-    error = f" ± {_number(found, margin, unit)}" if math.isfinite(margin) and found.error != "lenth" else ""
-    return f"{_number(found, abs(effect.value), unit)}{error}"
+    if not math.isfinite(effect.se) or found.error == "lenth":
+        return _number(found, abs(effect.value), unit)
+    return margin(abs(effect.value), effect.se, unit)
 
 
 def _number(found: Effects, value: float, unit: str) -> str:

@@ -187,13 +187,15 @@ def _lowest(experiment: Experiment) -> tuple[int, ...]:
 
 def told(one: Confirmed, unit: str) -> str:
     """As a sentence."""
-    from desktop.core.units import digits, quantity
+    from desktop.core.units import common, margin, scaled
+
+    of = common((one.measured,), unit)
 
     def number(value: float) -> str:
-        return quantity(value, unit, 3) if unit else digits(value, 3)
+        return scaled(value, of, 3)
 
     return (
-        f"{one.verdict}: {' and '.join(one.setting)} should change the response by {number(one.predicted)} ± "
-        f"{number(one.predicted_se)}, {one.runs} runs of either give {number(one.measured)} (95 %: "
-        f"{number(one.low)} to {number(one.high)}); {one.reason}"
+        f"{one.verdict}: {' and '.join(one.setting)} should change the response by "
+        f"{margin(one.predicted, one.predicted_se, unit, 3)}, {one.runs} runs of either give "
+        f"{number(one.measured)} (95 %: {number(one.low)} to {number(one.high)}); {one.reason}"
     )

@@ -108,6 +108,11 @@ class Factor:
         return ", ".join(filter(None, (routine, f"line {self.line}" if self.line else "")))
 
     @property
+    def is_delay(self) -> bool:
+        """Whether + delays something; else it is another setting."""
+        return bool(self.place or self.delay)
+
+    @property
     def levels(self) -> tuple[str, str]:
         """What − and + mean: as the description says, else what is added there."""
         high = self.means

@@ -36,6 +36,7 @@ from desktop.data.naming import location_name
 from desktop.data.statistics import RangeStats, Statistics
 from desktop.data.store import TraceStore
 from desktop.data.utilization import Utilization, accounts_of_classes, class_states
+from desktop.printing import printable
 from desktop.progress import Progress
 
 Ints = NDArray[np.int64]
@@ -82,7 +83,7 @@ def explain(
     spans = [(breaks[0], breaks[-1]), *itertools.pairwise(breaks)]
     ranges = kept.ranges(spans, use, progress, causality=causality)
     found = charges(kept.store, causality, use, ranges, progress)
-    return explanation(found, names, _naming(kept.store, called or {}))
+    return explanation(found, names, naming(kept.store, called or {}))
 
 
 def charges(
@@ -144,8 +145,9 @@ def charges(
     return found
 
 
-def _naming(store: TraceStore, called: Mapping[str, str]) -> Naming:
-    regions = [called.get(region.name, region.name) for region in store.regions]
+def naming(store: TraceStore, called: Mapping[str, str]) -> Naming:
+    """Names for sentences: in one line of harmless characters, and short: templates' fill pages."""
+    regions = [printable(called.get(region.name, region.name), 80) for region in store.regions]
     ranks = tuple(-1 if place.rank is None else place.rank for place in store.locations)
     return Naming(lambda i: location_name(store.locations[i]), lambda i: regions[i], ranks)
 

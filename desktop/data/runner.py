@@ -343,7 +343,7 @@ class Runner:
         sigma = math.sqrt(sum((t - mean) ** 2 for t in times) / max(runs - 1, 1))
         left = state.planned - len(state.good)
         treatments = self.experiment.design().runs
-        wanted = replicates_for(sigma, effect * mean, treatments, runs - 1) if mean > 0 else 1
+        wanted = replicates_for(sigma, effect * mean, treatments, runs - 1) if mean > 0 and runs > 1 else 1
         return Estimate(mean, sigma, left, left * mean, wanted, runs)
 
     # --- the trials ---

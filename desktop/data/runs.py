@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +34,9 @@ from desktop.data.frames import (
 )
 from desktop.data.reading import head
 from desktop.errors import TableError
+
+if TYPE_CHECKING:
+    from desktop.data.experiment import Factor
 
 #: Columns that are neither factor nor response.
 _KEPT = frozenset(
@@ -66,7 +69,8 @@ class RunTable:
     """What was read. `response`: its name; `others`: columns that could be the response as well.
     `choices`: columns by whose values rows could be chosen (`where`), with these values. `array`: x holds
     levels or sizes, as `read_array` finds them. `delay`: (N,) size of each trial's delay, 0 if there was
-    none; None without such a column, or if rows are to be chosen by others first."""
+    none; None without such a column, or if rows are to be chosen by others first. `settings`: factors of
+    which the table says what the levels are, by name."""
 
     data: Trials
     response: str
@@ -75,6 +79,7 @@ class RunTable:
     choices: tuple[tuple[str, tuple[str, ...]], ...] = ()
     array: bool = False
     delay: NDArray[np.float64] | None = None
+    settings: Mapping[str, Factor] = field(default_factory=dict)
 
     def only(self, keep: NDArray[np.bool_]) -> RunTable:
         """These trials (N,)."""
@@ -181,7 +186,21 @@ def read_runs(
     half = _halves(Path(path), header, rows)
     if half is not None:
         table = replace(table, data=replace(table.data, half=np.repeat(half, len(columns))))
-    return replace(table, others=tuple(others), choices=choices)
+    named = {
+        name: _setting(name, cells[name])
+        for name in chosen
+        if (set(cells[name]) == {"1", "2"} and name.casefold() in _PROCESSORS)
+        or not set(cells[name]) & {"-", "-1", "0", "1"}
+    }
+    return replace(table, others=tuple(others), choices=choices, settings=named)
+
+
+def _setting(name: str, cells: list[str]) -> Factor:
+    """Of a column of two whole numbers, such as 8 and 24 threads: no delay."""
+    from desktop.data.experiment import Factor, Switch
+
+    low, high = sorted(set(cells), key=int)
+    return Factor(name, Switch(), means=f"{name}={high}", low_means=f"{name}={low}")
 
 
 def read_array(

@@ -145,11 +145,25 @@ def new_experiment(folder: Path, asked: Asked) -> Experiment:
             "lies inside the program that is to be copied", file=folder, hint="choose another folder"
         )
     files = _files(asked)
-    variables = dict(asked.variables or _VARIABLES.get(template.name if asked.program is None else "", {}))
+    example = asked.program is None and not (template.language == "command" and asked.run)
+    variables = dict(asked.variables or (_VARIABLES.get(template.name, {}) if example else {}))
     if template.name == "openmp":
         variables = {"OMP_NUM_THREADS": ("1", "2")} | variables
     offers = () if template.language == "command" else offers_of(asked)
+    if template.language in _HELPERS:
+        own = tuple(one for one in offers if language_of(one.place.file) == template.language)
+        if offers and not own:
+            raise ExperimentError(
+                f"holds no {template.language.capitalize()}",
+                file=home,
+                hint="choose the template of its language, phasewright spt new --list names them",
+            )
+        offers = own
     picked = chosen(offers, asked.places) if asked.places else first_choice(offers, asked.most)
+    if template.language == "command" and not variables:
+        raise ValueError(
+            "a command needs what is to be varied: say --variable NAME=LOW,HIGH, such as OMP_NUM_THREADS=8,24"
+        )
     if not picked and not variables:
         raise ExperimentError(
             "offers no routine or loop to delay",
@@ -157,6 +171,7 @@ def new_experiment(folder: Path, asked: Asked) -> Experiment:
             hint="name its folder with --program, or a variable with --variable NAME=LOW,HIGH",
         )
     try:
+        folder.mkdir(parents=True, exist_ok=True)
         for name, source in files:
             (copy / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(source, copy / name)
@@ -176,8 +191,8 @@ def new_experiment(folder: Path, asked: Asked) -> Experiment:
     return experiment
 
 
-#: What the examples are set by.
-_VARIABLES = {"command": {"STEPS": ("200", "400"), "CHECKS": ("off", "on")}}
+#: What the examples are set by: enough steps that the start of a shell hides none of them.
+_VARIABLES = {"command": {"STEPS": ("50000", "100000"), "CHECKS": ("off", "on")}}
 
 
 def home_of(asked: Asked) -> Path:
@@ -194,6 +209,8 @@ def _files(asked: Asked) -> list[tuple[str, Path]]:
     """What is copied: names below the copy, and where it is."""
     home = home_of(asked)
     if asked.program is None:
+        if TEMPLATES[asked.template].language == "command" and asked.run:
+            return []  # a command of one's own
         return [(name, home / name) for name in TEMPLATES[asked.template].example]
     if Path(asked.program).is_file():
         return [(Path(asked.program).name, Path(asked.program))]

@@ -438,6 +438,8 @@ class Rerun:
     @cached_property
     def note(self) -> str:
         """Why nothing can be predicted, or ""."""
+        if self._store.has("curve"):
+            return "The source is a curve: of its processors nothing else is known."
         if self.causality.disagreeing:
             return "Members of a communicator name different collective operations."
         kinds = np.bincount(self._ops.kind, minlength=2)

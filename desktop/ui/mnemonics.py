@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import (
     QAbstractButton,
     QGroupBox,
     QLabel,
+    QMainWindow,
     QMenu,
     QStackedLayout,
     QStackedWidget,
@@ -84,7 +86,7 @@ class _Target:
     """Something with a letter: how its text is read and set, and on which pages it stands."""
 
     def __init__(self, widget: QWidget, text: str, put: Callable[[str], object]) -> None:
-        self.text, self.put = text, put
+        self.widget, self.text, self.put = widget, text, put
         self._pages: dict[int, int] = {}
         parent = widget.parentWidget()
         while parent is not None:
@@ -116,7 +118,20 @@ def _targets(window: QWidget) -> list[_Target]:
 def settle(window: QWidget, menus: Sequence[QAction] = ()) -> None:
     """Give out the letters of a window or a page: its menus have theirs first, then what asks for one."""
     _letter(menus)
-    targets = [_Target(window, action.text(), action.setText) for action in menus] + _targets(window)
+    _give([_Target(window, action.text(), action.setText) for action in menus] + _targets(window))
+
+
+def join(part: QWidget) -> None:
+    """Give out the letters of a part of a page that is made later: what has one keeps it."""
+    page = part
+    while not isinstance(page, QMainWindow) and (parent := page.parentWidget()) is not None:
+        page = parent
+    menus = page.findChildren(QMenu, options=Qt.FindChildOption.FindDirectChildrenOnly)
+    targets = [_Target(page, menu.title(), menu.setTitle) for menu in menus]
+    _give(targets + sorted(_targets(page), key=lambda target: part.isAncestorOf(target.widget)))
+
+
+def _give(targets: Sequence[_Target]) -> None:
     texts = lettered([one.text for one in targets], lambda a, b: targets[a].beside(targets[b]))
     for target, text in zip(targets, texts, strict=True):
         if text != target.text:

@@ -22,6 +22,7 @@ from PySide6.QtWidgets import (
 
 from desktop.ui.flow import Flow
 from desktop.ui.guard import guarded
+from desktop.ui.mnemonics import join
 from desktop.ui.pages import fill_layout, set_up
 from desktop.ui.theme import LIGHT, Theme
 from desktop.workbench.side import Side
@@ -182,6 +183,7 @@ class SidePanel(QWidget):
             child.setAcceptDrops(False)  # files that are dropped are the window's
         self.pages.addWidget(content)
         self._made = True
+        join(self)
         self.set_theme(self._theme)
         QTimer.singleShot(0, self, self._show_anew)
 

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from desktop.core.effects import Barrier, Dose, Effects, OverProcessors, ScaleTest, Scaling, Trials
+    from desktop.core.effect_tables import Barrier, Dose, OverProcessors, ScaleTest, Scaling
+    from desktop.core.effects import Effects, Trials
     from desktop.data.runs import RunTable
 
 #: Effect and standard error by name.
@@ -212,7 +213,7 @@ def barriers(
 ) -> tuple[Pair, ...]:
     """What is waited at every barrier (NISTIR 5139, table 11). `cost`: of the artificial barrier itself, with
     its standard error; ``df``: degrees of freedom of the effects' errors, by name."""
-    from desktop.core.effects import barrier
+    from desktop.core.effect_tables import barrier
 
     found = []
     for before, after in pairs_in(table):
@@ -290,7 +291,7 @@ def two_scales(tables: Sequence[Compared]) -> tuple[Scaling, ...]:
     ------
     ValueError : fewer than two different numbers are said, or the tables share no effect.
     """
-    from desktop.core.effects import scaling
+    from desktop.core.effect_tables import scaling
 
     said = sorted((t for t in tables if t.processors > 0), key=lambda t: t.processors)
     if len(said) < 2 or said[0].processors == said[-1].processors:
@@ -320,7 +321,7 @@ def over_processors(tables: Sequence[Compared]) -> tuple[Scaled, ...]:
     ------
     ValueError : fewer than three different numbers of processors.
     """
-    from desktop.core.effects import over_processors as fitted
+    from desktop.core.effect_tables import over_processors as fitted
 
     said = sorted((t for t in tables if t.processors > 0), key=lambda t: t.processors)
     p = np.array([t.processors for t in said])
@@ -343,7 +344,7 @@ def doses(tables: Sequence[Compared]) -> tuple[tuple[str, Dose], ...]:
     ------
     ValueError : there is none.
     """
-    from desktop.core.effects import dose
+    from desktop.core.effect_tables import dose
 
     said = sorted((t for t in tables if t.delay > 0), key=lambda t: t.delay)
     found = []
@@ -396,7 +397,7 @@ def scale_test_of(found: Effects, factor: str, scale: str, se: float | None = No
     ------
     ValueError : one of the three effects cannot be told from these trials.
     """
-    from desktop.core.effects import scale_test
+    from desktop.core.effect_tables import scale_test
 
     names = found.trials.factors
     for name in (factor, scale):

@@ -148,8 +148,10 @@ class ExperimentSnapshot:
 
     @property
     def factors(self) -> dict[str, Factor]:
-        """By name, where the experiment describes them."""
-        experiment = self.project.experiment
+        """By name, where the experiment describes them, or a table says what their levels are."""
+        experiment, imported = self.project.experiment, self.project.imported
+        if imported is not None and imported.table is not None:
+            return dict(imported.table.settings)
         return {} if experiment is None else {one.name: one for one in experiment.factors}
 
     def region_of(self, factor: str, pinned: Pinned) -> str:
@@ -1032,7 +1034,8 @@ def _answered(project: ExperimentProject, found: Effects) -> SptAnswer:
         return answer_of(experiment, found, response, unit, waiting)
     table = imported.table if imported is not None else None
     name = table.response.split(" ")[0] if table is not None else "the response"
-    return answer(found, "s" if name.endswith("_s") or "_s_" in name else "", response=name)
+    settings = table.settings if table is not None else {}
+    return answer(found, "s" if name.endswith("_s") or "_s_" in name else "", settings, response=name)
 
 
 def _powers(found: Effects) -> Powers | None:

@@ -686,9 +686,9 @@ def _place_words(place: PInterval) -> str:
     if place.low <= 0 and not high:
         return ""
     if not high:
-        return f"a p of {low} or more"
+        return f"some p above {low} (95 %), if at all"
     if place.low <= 0:
-        return f"a p of {high} or less"
+        return f"some p below {high} (95 %)"
     # What is said to three digits needs no interval that is the same to three digits.
     tight = place.high - place.low < 0.01 * place.p
     return f"p = {_whole(place.p)}" + ("" if tight else f" (95 %: {low} to {high})")

@@ -40,7 +40,7 @@ class Document:
     """A trace that is open: facts that no setting changes.
 
     `info` as ``phasewright info --json`` prints it; `repaired`: clocks are repaired unless asked otherwise;
-    `options`: how to open it again; `locations`: what they are called; `doubt`: how much of its curve may be
+    `options`: how to open it again; `locations`: what they are called, those of a curve are not known; `doubt`: how much of its curve may be
     wrong, None if nothing was lost.
     """
 
@@ -181,7 +181,7 @@ def open_source(source: Path, options: OpenOptions, kept: Project | None, job: J
     try:
         facts, regions = info(store), tuple(store.regions)
         place, again = Path(store.path), options.again()
-        names = tuple(map(location_name, store.locations))
+        names = () if store.has("curve") else tuple(map(location_name, store.locations))
         lost = doubt(store)
         document = Document(source, place, facts, store.report, regions, store.repair, again, names, lost)
         wanted = Project() if kept is None else kept

@@ -17,6 +17,7 @@ from inspect import signature
 
 import numpy as np
 
+from desktop.core import effect_tables as tables
 from desktop.core import effects as core
 from desktop.core.design import names_for, regular
 
@@ -166,8 +167,8 @@ def verdict(replicates: int, relative: float = 0.0) -> Callable[[Generator], flo
         y = mean * (1 + relative * noise) if relative else mean + 0.5 * noise
         found = core.analyse(core.trials(["f", "s"], x, y), blocks=False)
         half = [e.half for e in found.effects]
-        known = {"df": found.effects[0].df} if "df" in signature(core.scale_test).parameters else {}
-        test = core.scale_test(found.mean, *half, found.effects[0].se / 2, **known)
+        known = {"df": found.effects[0].df} if "df" in signature(tables.scale_test).parameters else {}
+        test = tables.scale_test(found.mean, *half, found.effects[0].se / 2, **known)
         if test.verdict in ("no effect", "system does not speed up"):
             return np.nan
         return float(test.verdict in ("scales", "does not scale"))
@@ -183,8 +184,8 @@ def bent(sizes: int, df: int = 0) -> Callable[[Generator], float]:
         se = 0.1 * np.sqrt(delay)
         effect = delay + se * g.standard_normal(sizes)
         seen = se * np.sqrt(g.chisquare(df, sizes) / df) if df else se
-        known = {"df": np.full(sizes, df or np.inf)} if "df" in signature(core.dose).parameters else {}
-        return float(not core.dose(delay, effect, seen, **known).linear)
+        known = {"df": np.full(sizes, df or np.inf)} if "df" in signature(tables.dose).parameters else {}
+        return float(not tables.dose(delay, effect, seen, **known).linear)
 
     return draw
 
@@ -196,8 +197,8 @@ def serial(sizes: int, df: int = 0) -> Callable[[Generator], float]:
     def draw(g: Generator) -> float:
         effect = 20 / p + 3 + 0.3 * g.standard_normal(sizes)
         se = 0.3 * np.sqrt(g.chisquare(df, sizes) / df) if df else None
-        known = {"df": np.full(sizes, float(df))} if df and hasattr(core.OverProcessors, "df") else {}
-        fit = core.over_processors(p, effect, se, **known)
+        known = {"df": np.full(sizes, float(df))} if df and hasattr(tables.OverProcessors, "df") else {}
+        fit = tables.over_processors(p, effect, se, **known)
         margin = getattr(fit, "serial_margin", 2 * fit.serial_se)
         return float(abs(fit.serial - 3) < margin)
 
@@ -271,8 +272,8 @@ def exponent(g: Generator) -> float:
     df = 6
     one, two = 20 + g.standard_normal(), 10 + g.standard_normal()
     se = np.sqrt(g.chisquare(df, 2) / df)
-    known = {"df": (df, df)} if "df" in signature(core.scaling).parameters else {}
-    found = core.scaling({"A": (one, se[0])}, 4, {"A": (two, se[1])}, 8, **known)[0]
+    known = {"df": (df, df)} if "df" in signature(tables.scaling).parameters else {}
+    found = tables.scaling({"A": (one, se[0])}, 4, {"A": (two, se[1])}, 8, **known)[0]
     if not hasattr(found, "exponent_low"):
         return np.nan
     return float(found.exponent_low < -1 < found.exponent_high)

@@ -15,7 +15,8 @@ from desktop.core.effect_limits import (
     lenth_ratios,
     ratio_interval,
 )
-from desktop.core.effects import analyse, barrier, condensed, ranked, trials
+from desktop.core.effect_tables import barrier
+from desktop.core.effects import analyse, condensed, ranked, trials
 from desktop.core.power import detectable, power_curve, power_of, replicates_to_find, sigma_bound
 from desktop.core.response_power import powers
 from tests.benchmarks.calibration import ROWS, experiment, found

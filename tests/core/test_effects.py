@@ -12,20 +12,9 @@ from hypothesis import strategies as some
 from scipy import stats
 
 from desktop.core.design import foldover, names_for, plackett_burman, regular
-from desktop.core.effects import (
-    Trials,
-    analyse,
-    barrier,
-    dose,
-    lenth_of,
-    over_processors,
-    ranked,
-    scale_test,
-    scaling,
-    standard_order,
-    trials,
-)
-from desktop.core.power import detectable, replicates_for
+from desktop.core.effect_tables import barrier, dose, over_processors, scale_test, scaling
+from desktop.core.effects import Trials, analyse, lenth_of, ranked, standard_order, trials
+from desktop.core.power import MOST, detectable, replicates_for
 
 DATA = Path(__file__).parent.parent / "data" / "spt"
 
@@ -517,6 +506,7 @@ def test_ties_and_negative_effects_in_the_rank_table():
 def test_planning():
     assert replicates_for(0.5, 1.0, 8) == 2  # (6 * 0.5)^2 / 8 = 1.125
     assert replicates_for(0.05, 1.0, 16) == 1
+    assert replicates_for(0.0, 1.0, 8, df=0) == MOST  # one run bounds nothing
     with pytest.raises(ValueError):
         replicates_for(1, 0, 8)
     assert np.isnan(detectable(1.0, 8, 1))

@@ -223,3 +223,70 @@ def test_places_are_offered_by_the_time_of_a_trace(tmp_path, capsys):
     assert [one["routine"] for one in found] == [names[0], names[1], "quiet"]
     assert found[0]["share"] == pytest.approx(seconds[names[0]] / sum(seconds.values()))
     assert found[2]["share"] == 0
+
+
+def test_two_numbers_in_a_table_are_a_setting_and_no_delay(capsys):
+    """More threads once read "threads makes it faster when it is delayed"."""
+    table = str(DATA / "measured_2026-11-21_scaling_2p2.csv")
+    assert cli.run(["spt", "effects", table, "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    rows = {row["term"]: row for row in said["ranks"]}
+    assert rows["threads"]["plus"] == "threads=2" and "plus" not in rows["x_factor"]
+    assert cli.run(["spt", "effects", table]) == 0
+    text = capsys.readouterr().out
+    assert "threads=2 in place of threads=1 takes 257 ± 44 ms less" in text
+    assert "threads: threads=2 is faster than threads=1" in text and "the delay makes" not in text
+
+
+def test_a_command_of_ones_own_has_no_pilot(tmp_path, capsys):
+    folder = str(tmp_path / "e")
+    words = ["spt", "new", folder, "--from", "command", "--run", "sh -c 'sleep $S'", "--variable", "S=0,0.1"]
+    assert cli.run(words) == 0
+    said = capsys.readouterr().out
+    assert (
+        "--pilot" not in said
+        and "its copy" not in said
+        and f"spt run {folder} --check, then without it" in said
+    )
+    assert not (tmp_path / "e" / "program").exists()
+    assert cli.run(["spt", "run", folder, "--pilot", "--yes"]) == 1
+    assert "where no factor is a delay, run it without a pilot" in capsys.readouterr().err
+
+
+def test_what_is_refused_says_what_to_do(tmp_path, capsys):
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "own.c").write_text("int main(void)\n{\n    return 0;\n}\n")
+    new, table = (
+        ["spt", "new", str(tmp_path / "e"), "--from"],
+        str(DATA / "measured_2026-11-21_scaling_2p2.csv"),
+    )
+    for words, told in (
+        # The variables of the example were once given to any command.
+        ([*new, "command", "--run", "ls"], "say --variable NAME=LOW,HIGH"),
+        (
+            [*new, "python", "--program", str(tmp_path / "own")],
+            "holds no Python, choose the template of its language",
+        ),
+        (["spt", "design", "--factors", "6", "--recommend", "--runs", "8"], "leave --runs out"),
+        (["spt", "processors", table], "name each as P=TABLE, such as 8=runs.csv"),
+    ):
+        assert cli.run(words) == 1
+        assert told in capsys.readouterr().err
+    assert not (tmp_path / "e").exists()
+
+
+def test_tables_of_two_versions_are_told_apart_and_nothing_has_no_share(capsys):
+    pair = [str(DATA / f"measured_2026-11-21_screen_2p6m2{one}.csv") for one in ("", "_unfenced")]
+    assert cli.run(["spt", "versions", *pair]) == 0
+    said = capsys.readouterr().out
+    assert (
+        "first: measured_2026-11-21_screen_2p6m2" in said
+        and "second: measured_2026-11-21_screen_2p6m2_unf" in said
+    )
+    # FB2_1 is -0.1 of its standard error; the difference was once 923.1 % of it.
+    barriers = ["spt", "barriers", str(DATA / "measured_2026-11-21_barriers_spin_2p6m2.csv")]
+    assert cli.run(barriers) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1].endswith("–") and lines[2].endswith("-37.9%") and "cannot be told from zero" in lines[-1]
+    assert cli.run([*barriers, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["barriers"][0]["share"] is None

@@ -681,8 +681,10 @@ def test_a_pilot_runs_what_was_shown_and_nothing_else(tmp_path, capsys):
     assert "say --yes" in capsys.readouterr().err and not (tmp_path / PILOT).exists()
     shown = pilot_commands(experiment)
     assert len(shown) == len(set(shown)) == 1 + 3 * 8 and "C=2187 ./program.sh" in shown
-    assert cli.run(["spt", "run", str(tmp_path), "--pilot", "--yes", "--json"]) == 0
+    assert cli.run(["spt", "run", str(tmp_path), "--pilot", "--yes", "--json", "--take"]) == 0
     said = json.loads(capsys.readouterr().out)
+    # What the trials run with is what the pilot found.
+    assert said["taken"] and [f.delay for f in read_experiment(tmp_path).factors] == [3, 3, 3]
     assert said["size"] == 3 and [place["delay"] for place in said["places"]] == [1, 3, None]
     rows = pilot_rows(tmp_path)
     assert [int(row["run"]) for row in rows] == list(range(1, len(rows) + 1))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 from pathlib import Path
 
@@ -11,11 +12,12 @@ import pytest
 from desktop.core.accounts import Account
 from desktop.core.root_causes import KINDS, STRENGTH, causes
 from desktop.data.opening import open_trace
-from desktop.data.root_causes import charges, explain
+from desktop.data.root_causes import charges, explain, naming
 from desktop.data.statistics import Statistics
 from desktop.data.store import TraceStore
 from desktop.data.utilization import build
 from desktop.resources import samples
+from tests.data_layer.otf2_writer import Event, Place, write
 from tests.programs.causes.known import DATA, DOUBLE, SINGLE, Known, held_back
 
 SMALL = [sample.path for sample in samples()]
@@ -96,6 +98,43 @@ def test_a_master_that_waits_is_told_from_workers_that_differ() -> None:
     with open_trace(Path(__file__).parents[1] / "data" / "otf2" / "mpt_farm_6_dilated.tar.gz") as store:
         first = told(store).causes[0]
     assert first.key == "idle master" and first.sentence.startswith("Rank 0 only serves the others")
+
+
+def test_sentences_agree_with_their_numbers() -> None:
+    """One is not many, two ranks have no "others", and what no network takes is not called its latency."""
+    folder = Path(__file__).parents[1] / "data"
+    said = []
+    for name in ("otf2/ezt_psort_8_dilated.tar.gz", "otf2/public_scorep_pingpong_2.tar.gz",
+                 "otf2/mpt_farm_6_dilated.tar.gz", "otf2/ezt_openmp_4.tar.gz",
+                 "picl/v2-ncptl-pipeline6.trf"):  # fmt: skip
+        with open_trace(folder / name) as store:
+            found = told(store, 30)
+        said += [cause.sentence for one in (found, *found.phases) for cause in one.causes]
+    for sentence in said:
+        assert not re.search(r"[ :]1 (calls|messages)|many|1 (call|message) .*on average", sentence), sentence
+        if "far more than" in sentence or "far less than" in sentence:
+            assert "take long though nobody is late" in sentence, sentence
+    slow = [sentence for sentence in said if " main(" in sentence and " times as long as rank " in sentence]
+    assert slow and all(re.search(r"as rank ([01]) in .*, and rank \1 waits for it", one) for one in slow)
+    assert any(
+        "Collective operations take long" in sentence and " 1 call of " in sentence for sentence in said
+    )
+    assert any(sentence.startswith("Latency of small messages: 3") for sentence in said)
+    assert any("have not begun or have nothing to do" in sentence for sentence in said)
+
+
+def test_names_of_strangers_are_short_and_harmless_in_sentences(tmp_path: Path) -> None:
+    name = "\x1b[31m\u202e" + "std::vector<" * 500
+    places = [
+        Place(rank, [Event(0, "Enter", (0,)), Event(1 + rank, "Leave", (0,)),
+                     Event(5, "Enter", (1,)), Event(9, "Leave", (1,))])
+        for rank in range(2)
+    ]  # fmt: skip
+    with open_trace(write(tmp_path / "trace", places, regions={0: "main", 1: name})) as store:
+        words = naming(store, {"main": "\u202e" + name})
+    for place in range(2):
+        said = words.region(place)
+        assert len(said) <= 80 and "\x1b" not in said and "\u202e" not in said
 
 
 def test_a_curve_has_no_causes(tmp_path: Path) -> None:

@@ -37,11 +37,11 @@ from tests.experiments import needs_shell, small
 pytestmark = needs_shell
 #: Of every template: what is asked for, how long its runs are, and the factor that has to come out on top.
 WAYS = {
-    "make": (("smooth", "heat_end"), "{out} 1500", "heat_end"),
-    "cmake": (("total", "heat_end"), "{out} 1500", "heat_end"),
-    "compiler": (("total", "heat_end", "heat.c:34"), "{out} 1500", "heat_end"),
-    "mpi": (("smooth",), "mpirun -n 1 {out} 1500", "smooth"),
-    "openmp": (("heat_end",), "{out} 1500", "heat_end"),
+    "make": (("smooth", "heat_end"), "{out} 300", "heat_end"),
+    "cmake": (("total", "heat_end"), "{out} 300", "heat_end"),
+    "compiler": (("total", "heat_end", "heat.c:34"), "{out} 300", "heat_end"),
+    "mpi": (("smooth",), "mpirun -n 1 {out} 300", "smooth"),
+    "openmp": (("heat_end",), "{out} 300", "heat_end"),
     "fortran": (("smooth", "heat"), "", "smooth"),
     "python": (("smooth", "main"), "python3 program/heat.py 100", "smooth"),
     "command": ((), "", ""),
@@ -77,6 +77,10 @@ def test_every_template_leads_to_a_table(tmp_path, monkeypatch, name):
     assert len(found.trials.y) == 2 * quick.design().runs
     if largest:
         assert max(mains, key=lambda e: e.value).term == largest
+        return
+    # The example of a command: twice the steps, three times with checks, so 2/3 and all of the mean run.
+    share = {e.term: e.value / found.mean for e in found.effects}
+    assert share == pytest.approx({"STEPS": 2 / 3, "CHECKS": 1, "STEPS:CHECKS": 1 / 3}, abs=0.2)
 
 
 def test_a_program_of_ones_own_stays_as_it_is(tmp_path, capsys):

@@ -298,3 +298,18 @@ def test_what_would_help_is_explained_too(capsys: pytest.CaptureFixture[str]) ->
     assert cli.run(["explain", str(name), "-n", "3", "--json"]) == 0
     explained = json.loads(capsys.readouterr().out)["would_help"]
     assert explained == json.loads(_said(capsys, name, "-n", 3, "--json")[1])["would_help"]
+
+
+def test_a_curve_has_no_prediction(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its one location has no events, which are no events of length 0."""
+    (tmp_path / "curve.csv").write_text("0 1\n1 4\n2 2\n3 0\n")
+    assert cli.run(["whatif", str(tmp_path / "curve.csv"), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["note"].startswith("The source is a curve") and told["predicted_s"] is None
+    assert told["would_help"] == []
+
+
+def test_without_a_change_there_is_nothing_to_compare(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["whatif", str(TRACES["public_scorep_pingpong_2.tar.gz"]), "-n", "1"]) == 0
+    head = capsys.readouterr().out.splitlines()[0]
+    assert head.startswith("as recorded: ") and "instead" not in head

@@ -21,6 +21,7 @@ from desktop.ui.app import Windows
 from desktop.ui.bundle import BundleDialog
 from desktop.ui.commands import KINDS
 from desktop.ui.crashes import Trouble
+from desktop.ui.curves import CurvesDialog
 from desktop.ui.dialogs import Dialog
 from desktop.ui.experiment.new import NewExperimentDialog
 from desktop.ui.experiment.pilot import CommandsDialog, ConfirmDialog, PilotDialog
@@ -244,6 +245,7 @@ OPENERS: dict[type[QDialog], Callable[[Scene], QDialog]] = {
     AxisDialog: _of_chart(plot_menu.ask_axes, AxisDialog),
     ReportDialog: _by("report", ReportDialog),
     PartDialog: _part,
+    CurvesDialog: _by("curves", CurvesDialog),
     BundleDialog: _bundle,
     Preferences: _by("preferences", Preferences),
     KeyList: _by("keys", KeyList),

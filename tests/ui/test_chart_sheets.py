@@ -24,7 +24,8 @@ from pytestqt.qtbot import QtBot
 
 from desktop.core import phases
 from desktop.core.curve import StepCurve
-from desktop.core.effects import analyse, dose, over_processors, trials
+from desktop.core.effect_tables import dose, over_processors
+from desktop.core.effects import analyse, trials
 from desktop.data import chart
 from desktop.data.chart import Axis, AxisChoice, Content, Layout, Series
 from desktop.resources import example_table

@@ -640,7 +640,7 @@ def test_a_region_is_called_otherwise_wherever_regions_are_listed(
     assert new in [entry.label for entry in pane.view._entries()]
     changes = window.panel("changes")
     window.show_panel("changes")
-    window.workbench.set_n(4)
+    window.workbench.set_n(5)
     qtbot.waitUntil(lambda: not window.busy and new in changes.text.toPlainText(), timeout=60_000)
     assert "MPI_Recv" not in changes.text.toPlainText()
     window.workbench.undo()

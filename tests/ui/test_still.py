@@ -66,7 +66,9 @@ def places(window: QWidget) -> dict[str, QRect]:
         if any(isinstance(one, QToolBar) for one in above) and not widget.objectName():
             continue  # the button with what a bar has no room for
         name = f"{type(widget).__name__} {widget.objectName() or widget.accessibleName()} {id(widget)}"
-        found[name] = QRect(widget.mapTo(window, QPoint()), widget.size())
+        place = QRect(widget.mapTo(window, QPoint()), widget.size())
+        if place.intersects(window.rect()):  # what lies behind another panel is moved out of sight by Qt
+            found[name] = place
     return found
 
 

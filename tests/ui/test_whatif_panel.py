@@ -128,3 +128,24 @@ def test_other_phases_are_other_changes(qtbot, window, panel):
     window.workbench.set_n(2)  # there is no fifth one any more
     settled(qtbot, window)
     assert window.workbench.snapshot.imagined.problem == "" and panel.phase.count() == 2
+
+
+def test_all_settings_are_seen_on_a_small_screen(qtbot, window, panel):
+    window.frame.resize(1366, 768)
+    for part in (panel.said, panel.reset, panel.network, panel.eager, panel.last_rank, panel.rank_speed):
+        qtbot.waitUntil(
+            lambda part=part: part.visibleRegion().boundingRect().size() == part.size(), timeout=TIMEOUT
+        )
+
+
+def test_a_curve_is_said_to_have_no_causes_and_no_prediction(qtbot, window, tmp_path):
+    (tmp_path / "curve.csv").write_text("0 1\n1 4\n2 2\n3 0\n")
+    window.open_path(tmp_path / "curve.csv")
+    qtbot.waitUntil(
+        lambda: window.workbench.snapshot.fit is not None and not window.workbench.busy, timeout=TIMEOUT
+    )
+    window.show_panel("whatif")
+    settled(qtbot, window)
+    panel = window.panel("whatif")
+    assert panel.said.text().startswith("The source is a curve") and not panel.network.isEnabled()
+    assert window.panel("phases").why.toPlainText().startswith("This is a curve without events")

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from desktop.core.factor_answers import crossover, fastest_p
+from desktop.core.factor_answers import PInterval, crossover, fastest_p
 from desktop.core.factor_model import ModelFit
 from desktop.data.tables import headings, holds_measurements, missing_roles
 from desktop.data.trace_rows import Quantity, trace_rows
@@ -545,6 +545,14 @@ def test_answers_name_the_right_p(bench: ModelBench) -> None:
     assert told[1].startswith("two is as fast as one at p = 125 (one is ahead before)")
     assert "falls as far as the model goes" in told[2]
     assert "small from p = 100" in told[3] and "large from p = 100" in told[3]
+
+
+def test_an_interval_without_an_end_is_no_place() -> None:
+    """ "from a p of 71 or more" was read as 71, beside a share of 44 % at p = 256."""
+    say = results._place_words
+    assert say(PInterval(401.0, 71.0, np.inf, True)) == "some p above 71 (95 %), if at all"
+    assert say(PInterval(40.0, 0.0, 71.0, True)) == "some p below 71 (95 %)"
+    assert say(PInterval(100.0, 71.0, 130.0, True)) == "p = 100 (95 %: 71 to 130)"
 
 
 def test_answers_where_more_processors_cost_time(bench: ModelBench) -> None:

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from desktop.core.effect_limits import t_limit
-from desktop.core.effects import Dose, Effect, Effects
+from desktop.core.effect_tables import Dose
+from desktop.core.effects import Effect, Effects
 from desktop.core.power import power_curve, replicates_to_find
 from desktop.core.response_power import Powers
 from desktop.core.units import digits

@@ -17,7 +17,7 @@ from PySide6.QtWidgets import (
 )
 
 from desktop.core.array_search import LevelMean
-from desktop.core.effects import Dose
+from desktop.core.effect_tables import Dose
 from desktop.core.units import digits
 from desktop.data.chart import Axis, Content, Series
 from desktop.data.structure import LARGEST

@@ -26,6 +26,7 @@ from desktop.core.power import detectable, replicates_to_find, sigma_bound
 from desktop.core.recommend import EFFECT, NOISE, Recommended, meaning, recommend
 from desktop.core.units import count, digits, quantity
 from desktop.data.experiment import Experiment, Factor, Plan
+from desktop.ui.elided import Elided
 from desktop.ui.experiment import charts
 from desktop.ui.experiment.parts import Step, button, choice, fill, form, line, quiet
 from desktop.ui.experiment.sheet import sheet_html, write_pdf
@@ -113,19 +114,18 @@ class DesignStep(Step):
         )
         self.tabs.addTab(self.power_chart, "Replicates")
         self.why = quiet("")
-        self.advice = quiet("")
+        self.advice = Elided()
         self.take_advice = button(
             "Take it", self._take_advice, "This many runs and replicates", "recommended"
         )
-        advice = row(self.advice, self.take_advice)
-        advice.setStretch(0, 1)
         left = stacked(
             group(
                 "Designs that fit (choose one)",
                 row(QLabel("At most"), self.budget, QLabel("treatments, resolution"), self.least, None),
                 self.offers,
                 self.why,
-                advice,
+                self.advice,
+                row(self.take_advice, None),
             ),
             group(
                 "Choice",

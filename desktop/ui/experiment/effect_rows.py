@@ -138,7 +138,11 @@ def rank(shown: ExperimentSnapshot) -> Rows:
         cells: tuple[Value, ...] = (
             rank, e.term, e.value * scale, e.se * scale, e.t, line.percent, *where, ", ".join(e.aliases)
         )  # fmt: skip
-        helps = "A delay here makes the program faster: look for contention it relieves"
+        helps = (
+            "A delay here makes the program faster: look for contention it relieves"
+            if place is None or place.is_delay
+            else f"{place.levels[1]} is faster than {place.levels[0]}"
+        )
         tip = helps if line.verdict == "helps" else "" if line.rank else line.verdict.capitalize()
         rows.append(TableRow(cells, e.term, "strong" if e.significant else "", tip))
     return columns, rows

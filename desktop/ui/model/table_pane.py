@@ -47,7 +47,8 @@ class TablePane(QWidget):
         self.search = set_up(
             QPushButton("Search normal forms"), objectName="search", clicked=bench.search_forms
         )
-        searched = fill_layout(QHBoxLayout(), self.search, (QLabel(_FORMS), 1), margins=(8, 2, 8, 0))
+        what = set_up(QLabel(_FORMS), wordWrap=True)
+        searched = fill_layout(QHBoxLayout(), self.search, (what, 1), margins=(8, 2, 8, 0))
         forms = QWidget()
         fill_layout(QVBoxLayout(forms), searched, (self.forms, 1), margins=(0, 2, 0, 0), spacing=2)
         row = fill_layout(QHBoxLayout(), self.rank, (self.ranked, 1), margins=(8, 2, 8, 0))

@@ -8,6 +8,7 @@ from typing import Any
 from PySide6.QtWidgets import QTextBrowser, QVBoxLayout, QWidget
 
 from desktop.core.units import quantity
+from desktop.printing import printable
 from desktop.ui.pages import fill_layout, set_up
 from desktop.ui.panels import PanelSpec, why_empty
 from desktop.workbench.workbench import Snapshot, Workbench
@@ -45,7 +46,9 @@ class ChangesPanel(QWidget):
         parts = []
         for k in order:
             head = f"Break {k + 1} at {quantity(ends[k], 's', 6)}, phase {k + 1} to {k + 2}"
-            items = "".join(f"<li>{escape(change.called(names))}</li>" for change in found.changes[k])
+            items = "".join(
+                f"<li>{escape(printable(change.called(names)))}</li>" for change in found.changes[k]
+            )
             items = items or "<li>Nothing differs by more than half a percent.</li>"
             parts.append(f"<h4><a href='{k}'>{escape(head)}</a></h4><ol>{items}</ol>")
         self.text.setHtml("".join(parts))

@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
 from desktop.core.units import quantity, time_scale
 from desktop.ui.flow import Flow
 from desktop.ui.guard import guarded
+from desktop.ui.mnemonics import join
 from desktop.ui.panels import PanelSpec, why_empty
 from desktop.ui.theme import LIGHT, Theme
 from desktop.workbench.workbench import N_LIMIT, Snapshot, Workbench
@@ -100,6 +101,7 @@ class IterationsPanel(QWidget):
         layout = self.layout()
         assert isinstance(layout, QVBoxLayout)
         layout.insertWidget(2, self.parts, 1)
+        join(self)
         self.set_theme(self._theme)
 
     # ---- showing

@@ -90,6 +90,7 @@ class WhatIfPanel(QWidget):
         self.reset.setToolTip("Take back all changes, also while they are being predicted")
         self._grid = QGridLayout()
         self._grid.setContentsMargins(0, 0, 0, 0)
+        self._grid.setVerticalSpacing(2)
         self._grid.setColumnStretch(1, 2)
         self._grid.setColumnStretch(2, 3)
         self._values: list[tuple[QLabel, Callable[[], str]]] = []
@@ -121,7 +122,7 @@ class WhatIfPanel(QWidget):
         self.region = self._box("Region that is faster")
         self.region_speed = self._speed("Region", self.region, "Region so many times faster", _faster)
         self.phase = self._box("Phase that is faster")
-        self.balanced = set_up(QCheckBox("&Balanced"), accessibleName="Balance the phase")
+        self.balanced = set_up(QCheckBox("Balance&d"), accessibleName="Balance the phase")
         self.balanced.setToolTip("Every processor computes as long in the phase as they do on average")
         self.balanced.toggled.connect(lambda _: self._turned())
         both = _together(self.phase, self.balanced)
@@ -136,7 +137,9 @@ class WhatIfPanel(QWidget):
         for knob in self._speeds:
             knob.put(1.0)
         self.settings = QWidget()
-        fill_layout(QVBoxLayout(self.settings), self.said, self._grid, row(self.reset, None), None, margins=0)
+        head = row(self.said, self.reset)
+        head.setStretchFactor(self.said, 1)
+        fill_layout(QVBoxLayout(self.settings), head, self._grid, None, margins=0)
         self.helps = FrameView("What would help most", sortable=False)
         self.helps.activatedKey.connect(self._apply)
         self.helps.chosen.connect(self._apply)

@@ -1,0 +1,352 @@
+"""What several tables of effects say together: scaling over processors, barriers, sizes of the delay.
+
+Sources: NISTIR 5131 (delay sizes), NISTIR 5139 (tables 5 to 8 and 11), NISTIR 5417 (scaling).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from desktop.core.effect_limits import LEVEL, pooled_df, ratio_interval, t_limit
+from desktop.core.effects import Array
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """An effect A at p and B at p' > p (NISTIR 5417, table 3): `interaction` (B - A)/2 (its header says
+    (A - B)/2, its numbers do not), `ratio` (B - A)/(A + B), `exponent` ln(B/A)/ln(p'/p): -1 for work that is
+    shared perfectly, 0 for serial work; between `exponent_low` and `exponent_high` with 95 % (infinite where
+    an effect is not distinguishable from zero)."""
+
+    term: str
+    small: float
+    large: float
+    middle: float
+    interaction: float
+    se: float
+    ratio: float
+    exponent: float
+    exponent_low: float = float("nan")
+    exponent_high: float = float("nan")
+
+
+def scaling(
+    small: dict[str, tuple[float, float]],
+    small_p: float,
+    large: dict[str, tuple[float, float]],
+    large_p: float,
+    df: tuple[float, float] = (float("inf"), float("inf")),
+) -> tuple[Scaling, ...]:
+    """Effects (value, se) by name at two numbers of processors, in the order of the first; ``df``: of
+    either's standard errors.
+
+    Raises
+    ------
+    ValueError : large_p is not above small_p, or the tables have no name in common.
+    """
+    if not large_p > small_p >= 1:
+        raise ValueError(
+            f"the scaling test needs a larger number of processors than {small_p:g}, got {large_p:g}"
+        )
+    names = [name for name in small if name in large]
+    if not names:
+        raise ValueError("the two tables have no effect of the same name")
+    found = []
+    for name in names:
+        (a, se_a), (b, se_b) = small[name], large[name]
+        exponent = np.log(b / a) / np.log(large_p / small_p) if a > 0 and b > 0 else float("nan")
+        ratio = (b - a) / (a + b) if a + b else float("nan")
+        low = high = float("nan")
+        if exponent == exponent and se_a > 0 and se_b > 0:
+            # In ln(B/A) each has its relative error; few degrees of freedom count for more.
+            free = pooled_df(np.array([(se_a / a) ** 2, (se_b / b) ** 2]), np.array(df))
+            ends = ratio_interval(b, a, se_b**2, se_a**2, 0.0, t_limit(free))
+            with np.errstate(divide="ignore", invalid="ignore"):
+                low, high = np.log(np.maximum(ends, 0.0)) / np.log(large_p / small_p)
+        found.append(
+            Scaling(
+                name,
+                a,
+                b,
+                (a + b) / 2,
+                (b - a) / 2,
+                float(np.hypot(se_a, se_b) / 2),
+                float(ratio),
+                float(exponent),
+                float(low),
+                float(high),
+            )
+        )
+    return tuple(found)
+
+
+Verdict = Literal[
+    "scales", "does not scale", "undecided", "no effect", "system does not speed up", "no verdict"
+]
+
+
+@dataclass(frozen=True)
+class ScaleTest:
+    """One factor and the scale (NISTIR 5417, table 4); half effects. `excess` is D = b_cds - b_cd b_s / mu:
+    below zero the factor's share of the run time does not grow. `limit`: standard errors that D has to pass,
+    the t quantile of the 5 % level."""
+
+    mu: float
+    factor: float
+    scale: float
+    interaction: float
+    se: float
+    threshold: float
+    excess: float
+    excess_se: float
+    verdict: Verdict
+    reason: str
+    limit: float
+
+
+def scale_test(
+    mu: float, factor: float, scale: float, interaction: float, se: float, df: float = float("inf")
+) -> ScaleTest:
+    """Verdict from the half effects of a 2^2 experiment, the standard error of each and its degrees of
+    freedom; every step of it at the 5 % level.
+
+    Raises
+    ------
+    ValueError : the standard error is below zero.
+    """
+    if se < 0:
+        raise ValueError(f"a standard error is not below zero, got {se:g}")
+    if not mu > 0:
+        nan, reason = float("nan"), "the mean is not positive"
+        return ScaleTest(mu, factor, scale, interaction, se, nan, nan, nan, "no verdict", reason, nan)
+    share, speed = factor / mu, scale / mu
+    threshold = share * scale
+    excess = interaction - threshold
+    excess_se = se * float(np.sqrt(1 + speed**2 + share**2 + (factor * scale / mu**2) ** 2))
+    k = t_limit(df)
+    verdict: Verdict
+    if not np.isfinite(se) or not k > 0:
+        verdict, reason = "no verdict", "there is no standard error; run replicates, or say one"
+    elif abs(factor) < k * se:
+        verdict, reason = "no effect", f"its half effect is below {k:.3g} standard errors"
+    elif factor <= 0:
+        verdict, reason = "no verdict", "the delay does not make the program slower"
+    elif scale >= -k * se:
+        verdict, reason = "system does not speed up", "more processors do not shorten the run"
+    elif excess < -k * excess_se:
+        verdict, reason = "scales", "its share of the run time falls"
+    elif excess > k * excess_se:
+        verdict, reason = "does not scale", "its share of the run time grows"
+    else:
+        verdict, reason = "undecided", "the change of its share is within the error, run more replicates"
+    return ScaleTest(mu, factor, scale, interaction, se, threshold, excess, excess_se, verdict, reason, k)
+
+
+@dataclass(frozen=True)
+class Barrier:
+    """Artificial critical sections before (FB1) and after (FB2) a barrier: the difference is what is waited
+    there (NISTIR 5139, table 11). With 95 % it lies between `low` and `high`, its share of FB2 between
+    `share_low` and `share_high`; infinite where FB2 cannot be told from zero. No
+    share (NaN) where FB2 is not above zero."""
+
+    before: float
+    after: float
+    difference: float
+    se: float
+    t: float
+    share: float
+    low: float = float("nan")
+    high: float = float("nan")
+    share_low: float = float("nan")
+    share_high: float = float("nan")
+
+
+def barrier(
+    before: float,
+    after: float,
+    se_difference: float,
+    cost: float = 0.0,
+    cost_se: float = 0.0,
+    df: float = float("inf"),
+) -> Barrier:
+    """`cost`: effect of the artificial barrier itself (FB2 with delay 0), which is subtracted, with its
+    standard error. `se_difference`: of after - before, each of which has half of its variance, with df."""
+    net = after - cost
+    difference = net - before
+    se = float(np.hypot(se_difference, cost_se))
+    t = difference / se if se > 0 else float("nan")
+    half = t_limit(df)
+    own, extra = se_difference**2 / 2, cost_se**2
+    shares = ratio_interval(difference, net, se**2, own + extra, own + extra, half)
+    # Of what is nothing, or saves time, there is no share.
+    share = difference / net if net > 0 else float("nan")
+    return Barrier(
+        before, net, difference, se, t, share, difference - half * se, difference + half * se, *shares
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Dose:
+    """Effect per unit of delay at several sizes (NISTIR 5131, figure 3). `p`: chance of effects that are as
+    far from being in proportion to the delay, if they are; `linear` False: it is below 5 %."""
+
+    delay: Array
+    effect: Array
+    se: Array
+    per_unit: Array
+    per_unit_se: Array
+    linear: bool
+    warning: str
+    p: float
+
+
+def dose(
+    delay: Array, effect: Array, se: Array, df: Array | float = float("inf"), shared: float = 0.0
+) -> Dose:
+    """delay, effect, se : (K,), K >= 2, delays positive. Where no size has a standard error (0 or NaN),
+    effects per unit are the same only if they differ by no more than rounding.
+
+    df : degrees of freedom of every standard error. shared : variance that all effects have in common, as
+    they are differences to the same runs; it is part of se^2.
+
+    One test of all sizes together; of standard errors with few degrees of freedom by simulation with these
+    (Krishnamoorthy, Lu and Mathew, Computational Statistics and Data Analysis 51, 2007).
+
+    Raises
+    ------
+    ValueError : fewer than two sizes, or one that is not positive.
+    """
+    order = np.argsort(delay)
+    delay, effect, se = (np.asarray(v, np.float64)[order] for v in (delay, effect, se))
+    free = np.broadcast_to(np.asarray(df, np.float64), delay.shape)[order]
+    if delay.size < 2 or not (delay > 0).all():
+        raise ValueError("two or more positive sizes of the delay are needed")
+    unit, unit_se = effect / delay, se / delay
+    if not (np.nan_to_num(se) > 0).all():
+        close = np.ptp(unit) <= max(1e-9 * float(np.abs(unit).max()), 1e-150)
+        p = 1.0 if close else 0.0
+    else:
+        own = np.maximum(se**2 - shared, 1e-6 * se**2)
+        p = _chance_of_bend(delay, _out_of_line(delay, effect, own, shared), own, shared, free)
+    linear = p >= LEVEL
+    limit = np.array([t_limit(v) for v in free])
+    sure = np.abs(effect) > limit * np.nan_to_num(se)
+    turned = bool((effect[sure] > 0).any() and (effect[sure] < 0).any())
+    warning = ""
+    if not linear and turned:
+        warning = "the sign of the effect changes with the size of the delay, so no linear model holds"
+    elif not linear:
+        warning = "the effect does not grow in proportion to the delay, so effects hold for this size only"
+    if warning:
+        warning += "; search with an orthogonal array of several sizes"
+    return Dose(delay, effect, se, unit, unit_se, linear, warning, p)
+
+
+def _out_of_line(delay: Array, effect: Array, own: Array, shared: float | Array) -> Array:
+    """(...,) sum of squares of what a line through the origin leaves of effects (..., K), in units of its
+    variance: each has its own (..., K), and all have one in common."""
+    ones = (1 / own).sum(-1)
+
+    def product(a: Array, b: Array) -> Array:
+        # The inverse of diag(own) + shared (Sherman and Morrison 1950).
+        sums = (a / own).sum(-1) * (b / own).sum(-1)
+        return np.asarray((a * b / own).sum(-1) - shared * sums / (1 + shared * ones))
+
+    bend = product(effect, effect) - product(delay, effect) ** 2 / product(delay, delay)
+    return np.maximum(bend, 0.0)
+
+
+#: Draws of the simulations that stand in for formulas where errors have few degrees of freedom.
+_DRAWS = 20_000
+
+
+def _chance_of_bend(delay: Array, bend: Array, own: Array, shared: float, df: Array) -> float:
+    """Chance of as large a bend of effects in proportion to the delay, whose variances have df (K,)."""
+    from scipy.special import chdtrc
+
+    if not np.isfinite(df).any():
+        return float(chdtrc(delay.size - 1, bend))
+    generator = np.random.default_rng(2007)
+    effects = np.sqrt(own) * generator.standard_normal((_DRAWS, delay.size))
+    effects += np.sqrt(shared) * generator.standard_normal((_DRAWS, 1))
+    seen = own * _estimated(generator, df)
+    return float((1 + np.sum(_out_of_line(delay, effects, seen, shared) >= bend)) / (_DRAWS + 1))
+
+
+def _estimated(generator: np.random.Generator, df: Array) -> Array:
+    """(_DRAWS, K) estimates of variances that are 1."""
+    known = np.where(np.isfinite(df), df, 1.0)
+    drawn = generator.chisquare(known, (_DRAWS, df.size)) / known
+    return np.where(np.isfinite(df), drawn, 1.0)
+
+
+@dataclass(frozen=True)
+class OverProcessors:
+    """An effect over processors: a/p + b by weighted least squares, and the slope of ln effect on ln p. With
+    95 % b lies within `serial_margin` of `serial`, a within `shared_margin`; ``df`` degrees of freedom."""
+
+    shared: float
+    shared_se: float
+    serial: float
+    serial_se: float
+    slope: float
+    df: float = float("nan")
+    shared_margin: float = float("nan")
+    serial_margin: float = float("nan")
+
+
+def over_processors(
+    p: Array, effect: Array, se: Array | None = None, df: Array | float = float("inf")
+) -> OverProcessors:
+    """p, effect : (K,), K >= 3 (NISTIR 5139, tables 5 to 8). All count the same if not all standard errors
+    are known and positive; then what the fit leaves is the error, with K - 2 degrees of freedom. ``df``: of
+    the standard errors.
+
+    Raises
+    ------
+    ValueError : fewer than three different p.
+    """
+    p, effect = np.asarray(p, np.float64), np.asarray(effect, np.float64)
+    if np.unique(p).size < 3:
+        raise ValueError("three or more numbers of processors are needed")
+    if se is not None and not (np.asarray(se) > 0).all():
+        se = None
+    x = np.stack([1 / p, np.ones(p.size)], axis=1)
+    own = np.ones(p.size) if se is None else np.asarray(se, np.float64) ** 2
+    value, errors = _line(x, effect, own)
+    free, limits = float("inf"), np.full(2, t_limit(float("inf")))
+    if se is None:
+        free = float(p.size - 2)
+        errors = errors * float(np.sqrt(((effect - x @ value) ** 2).sum() / free))
+        limits = np.full(2, t_limit(free))
+    else:
+        each = np.broadcast_to(np.asarray(df, np.float64), p.shape)
+        if np.isfinite(each).any():
+            # Weights that are uncertain themselves have no t distribution: it is simulated.
+            free = float(each.min())
+            generator = np.random.default_rng(5139)
+            drawn = np.sqrt(own) * generator.standard_normal((_DRAWS, p.size))
+            values, their = _line(x, drawn, own * _estimated(generator, each))
+            limits = np.quantile(np.abs(values / their), 1 - LEVEL, axis=0)
+    margins = [float(limit * error) for limit, error in zip(limits, errors, strict=True)]
+    positive = effect > 0
+    slope = float("nan")
+    if np.unique(p[positive]).size >= 2:
+        slope = float(np.polyfit(np.log(p[positive]), np.log(effect[positive]), 1)[0])
+    return OverProcessors(
+        float(value[0]), float(errors[0]), float(value[1]), float(errors[1]), slope, free, *margins
+    )
+
+
+def _line(x: Array, y: Array, own: Array) -> tuple[Array, Array]:
+    """Least squares of y (..., K) on two columns x (K, 2), weighted by one over the variances (..., K):
+    coefficients (..., 2) and their standard errors."""
+    a, b = x.T
+    aa, ab, bb = (a * a / own).sum(-1), (a * b / own).sum(-1), (b * b / own).sum(-1)
+    ay, by = (a * y / own).sum(-1), (b * y / own).sum(-1)
+    size = aa * bb - ab**2
+    value = np.stack([bb * ay - ab * by, aa * by - ab * ay], axis=-1) / size[..., None]
+    return value, np.sqrt(np.stack([bb, aa], axis=-1) / size[..., None])
