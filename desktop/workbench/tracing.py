@@ -40,7 +40,8 @@ class Document:
     """A trace that is open: facts that no setting changes.
 
     `info` as ``phasewright info --json`` prints it; `repaired`: clocks are repaired unless asked otherwise;
-    `options`: how to open it again; `locations`: what they are called, those of a curve are not known; `doubt`: how much of its curve may be
+    `options`: how to open it again; `locations`: what they are called, those of a curve are not known;
+    `doubt`: how much of its curve may be
     wrong, None if nothing was lost.
     """
 
