@@ -18,6 +18,8 @@ from desktop.core.envelope import envelope
 from desktop.ui.curves import CurvesDialog
 from desktop.ui.exporting import material_of
 from desktop.ui.frame import Frame
+from desktop.ui.plots import scales
+from desktop.ui.plots.scales import LaneBox
 from desktop.ui.settings import Settings
 from desktop.ui.trace_page import TracePage
 from desktop.workbench.time_plots import Words, figure_plot
@@ -94,6 +96,26 @@ def test_lanes_below_have_their_own_axes_and_the_same_phases(qtbot: QtBot, windo
     assert view._region(place) == "plot"
     told = view._tell(0.2, view._map())
     assert any(line.startswith("PAPI_TOT_CYC per second") for line in told)
+
+
+def test_a_title_does_not_reach_into_the_labels_of_lanes_below(
+    qtbot: QtBot, window: TracePage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window.frame.resize(1920, 1080)
+    choose(qtbot, window, CYCLES.replace("metric", "metric-rate"), "messages", "bytes")
+    said: dict[float, str] = {}
+
+    def note(
+        painter: object, lane: LaneBox, ticks: object, theme: object, title: str, *_: object, **__: object
+    ):
+        said[lane.rect.top()] = title
+        if lane.rect == view._residual.rect:
+            assert view.fontMetrics().horizontalAdvance(title) <= lane.rect.height()
+
+    view = window.curve_view
+    monkeypatch.setattr(scales, "level_axis", note)
+    view.grab()
+    assert view._residual.rect.height() and said[view._residual.rect.top()] == "G/s"
 
 
 def test_units_follow_the_curve(qtbot: QtBot, window: TracePage) -> None:

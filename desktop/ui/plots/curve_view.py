@@ -806,7 +806,9 @@ class CurveView(TimePlot):
         painter.setFont(self.font())
         metrics, high = self.fontMetrics(), rect.rect.height()
         ticks, words = axis.upright(high, metrics.height()), axis.words
-        if words != axis.title and metrics.horizontalAdvance(words) > high + 2 * title_reach(high):
+        # Below the last lane stands nothing but time, unless there are tracks, with labels of their own.
+        room = high if self._track_boxes else high + 2 * title_reach(high)
+        if words != axis.title and metrics.horizontalAdvance(words) > room:
             words = axis.unit  # the legend says the rest
         scales.level_axis(painter, rect, ticks, self._theme, words, self.height(), right=right)
 
