@@ -41,7 +41,7 @@ class Document:
 
     `info` as ``phasewright info --json`` prints it; `repaired`: clocks are repaired unless asked otherwise;
     `options`: how to open it again; `locations`: what they are called, those of a curve are not known;
-        `doubt`: how much of its curve may be wrong, None if nothing was lost.
+    `doubt`: how much of its curve may be wrong, None if nothing was lost.
     """
 
     source: Path
