@@ -41,7 +41,6 @@ from PySide6.QtWidgets import (
     QMainWindow,
     QMenu,
     QMessageBox,
-    QScrollArea,
     QStackedWidget,
     QTabBar,
     QWidget,
@@ -512,13 +511,7 @@ class Frame(QMainWindow):
         notice = self._told.get("notice")
         if self.current is not None and not self._ended:
             settled = notice is not None and notice[2].settled
-            centre = self.current.centralWidget()
-            # What is there before anything is opened is read from its heading on, so no bar lies above it.
-            stack = centre if isinstance(centre, QStackedWidget) else centre.findChild(QStackedWidget)
-            start = stack.widget(0) if isinstance(stack, QStackedWidget) else None
-            if isinstance(start, QScrollArea):
-                start = start.widget()
-            self._below.make_room((centre, int(settled)), *([] if start is None else [(start, 2)]))
+            self._below.make_room(self.current.centralWidget(), int(settled))
 
     def _act(self, kind: str) -> None:
         shown = self._told.get(kind)

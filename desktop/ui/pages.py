@@ -143,7 +143,7 @@ class Floating(QWidget):
         """`area`: the part of it that the bars lie above; None: all of it."""
         super().__init__()
         self._area = area
-        self._roomy: tuple[tuple[QWidget, int], ...] = ()
+        self._roomy: tuple[QWidget | None, int] = (None, 0)
         fill_layout(QVBoxLayout(self), page, margins=0)
         self._over = column(*bars)
         self._over.setParent(self)
@@ -159,18 +159,19 @@ class Floating(QWidget):
         high = layout.heightForWidth(wide) if layout.hasHeightForWidth() else layout.sizeHint().height()
         self._over.setGeometry(area.x(), area.y(), wide, high)
         self._over.raise_()
-        over = [bar for bar in self._over.children()[1:] if isinstance(bar, QWidget)]  # without the layout
-        for page, bars in self._roomy:
+        page, bars = self._roomy
+        if page is not None:
+            above = self._over.children()[1:]  # without the layout
+            shown = [bar for bar in above[:bars] if isinstance(bar, QWidget) and not bar.isHidden()]
             room = sum(
                 bar.heightForWidth(wide) if bar.hasHeightForWidth() else bar.sizeHint().height()
-                for bar in over[:bars]
-                if not bar.isHidden()
+                for bar in shown
             )
             page.setContentsMargins(0, room, 0, 0)
 
-    def make_room(self, *pages: tuple[QWidget, int]) -> None:
-        """Each page begins below so many of the first bars instead of under them."""
-        self._roomy = pages
+    def make_room(self, page: QWidget, bars: int) -> None:
+        """`page` begins below so many of the first bars instead of under them."""
+        self._roomy = (page, bars)
         self.place()
 
     @guarded

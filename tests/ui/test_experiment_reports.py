@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from pptx import Presentation
 from PySide6.QtWidgets import QPlainTextEdit
 
@@ -23,6 +24,14 @@ TABLE = Path(__file__).parent.parent / "data" / "spt" / "nistir5131_table2_runs.
 
 def settled(qtbot, page: ExperimentPage) -> None:
     qtbot.waitUntil(lambda: not page.busy, timeout=20_000)
+
+
+@pytest.fixture
+def page(qtbot, settings, no_thread_left):
+    made = alone(ExperimentPage, settings)
+    qtbot.addWidget(made.frame)
+    yield made
+    made.frame.close_unasked()
 
 
 def test_reports_and_figures_by_commands(qapp, tmp_path, capsys):
@@ -45,14 +54,12 @@ def test_reports_and_figures_by_commands(qapp, tmp_path, capsys):
     assert "no chart 'cake'" in capsys.readouterr().err
 
 
-def test_a_new_experiment_of_a_program(qtbot, settings, tmp_path):
+def test_a_new_experiment_of_a_program(qtbot, page, tmp_path):
     """Its places stand beside their source; what is ticked gets a delay in a copy."""
     own = tmp_path / "own"
     own.mkdir()
     source = (resources.folder() / "templates" / "heat.c").read_text()
     (own / "heat.c").write_text(source)
-    page = alone(ExperimentPage, settings)
-    qtbot.addWidget(page.frame)
     page.actions_by_id["new"].trigger()
     dialog = page.findChild(NewExperimentDialog)
     settled(qtbot, page)
@@ -82,12 +89,10 @@ def test_a_new_experiment_of_a_program(qtbot, settings, tmp_path):
 
 
 @needs_shell
-def test_the_answer_stands_above_and_is_confirmed(qtbot, settings, tmp_path):
+def test_the_answer_stands_above_and_is_confirmed(qtbot, page, tmp_path):
     script = SCRIPT.replace("value=10", "n=$(wc -l < ran.txt); value=$((10 + (n * n * 5 + n) % 7 % 3))")
     experiment = small(tmp_path / "e", script, plan=Plan(replicates=4, seed=5))
     Runner(experiment).run()
-    page = alone(ExperimentPage, settings)
-    qtbot.addWidget(page.frame)
     page.open_path(tmp_path / "e")
     settled(qtbot, page)
     read = page.read_page

@@ -20,7 +20,6 @@ from PySide6.QtWidgets import (
     QAbstractButton,
     QApplication,
     QDialog,
-    QLabel,
     QMenu,
     QPushButton,
     QSpinBox,
@@ -201,21 +200,6 @@ def test_what_is_suggested_cannot_be_taken_twice(qtbot: QtBot, opened: TracePage
     qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
     settle(qtbot, opened)
     assert shown_n(opened) == bench.snapshot.suggestion.n and not button.isEnabled()
-
-
-def test_no_bar_lies_above_what_is_read_before_anything_is_open(
-    qtbot: QtBot, window: TracePage, tmp_path: Path
-) -> None:
-    heading = next(label for label in window.start_page.findChildren(QLabel) if label.text() == "Phasewright")
-    bar = window.frame.problem_bar
-    window.workbench.open(tmp_path / "gone.otf2")
-    qtbot.waitUntil(bar.isVisible)
-    QApplication.processEvents()
-    lower = bar.mapToGlobal(bar.rect().bottomLeft()).y()
-    assert heading.mapToGlobal(heading.rect().topLeft()).y() > lower
-    bar.dismissed.emit()
-    QApplication.processEvents()
-    assert heading.mapToGlobal(heading.rect().topLeft()).y() <= lower + 36
 
 
 def test_every_model_is_fitted_and_the_shown_fit_is_the_right_one(qtbot: QtBot, opened: TracePage) -> None:
