@@ -131,4 +131,4 @@ def _report(report: ImportReport) -> str:
     return f"<h4>Import report</h4>{items}"
 
 
-PANEL = PanelSpec("trace", "About the trace", "right", TracePanel, "guide.md#about-the-trace")
+PANEL = PanelSpec("trace", "Details", "right", TracePanel, "guide.md#details")
