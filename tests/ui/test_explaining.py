@@ -15,6 +15,7 @@ from desktop.data.opening import open_trace
 from desktop.data.statistics import Statistics
 from desktop.ui.frame import Frame
 from desktop.ui.panels.statistics import METRICS
+from desktop.ui.theme import DARK, LIGHT
 from desktop.ui.trace_page import TracePage
 
 TIMEOUT = 30_000
@@ -177,6 +178,9 @@ def test_why_time_is_lost_is_said_first_and_a_link_shows_the_place(qtbot, window
     text = why.toPlainText().replace("\n", " ")
     assert text.startswith(told.causes[0].sentence) and told.level in text
     assert [f"Phase {k + 1}" in text for k in range(len(told.phases))] == [True] * len(told.phases)
+    for theme in (DARK, LIGHT):
+        window.frame.use_theme(theme)
+        assert f"color:{theme.accent}" in why.document().toHtml(), "links are read on this ground"
     top = why.mapTo(window, why.rect().topLeft()).y()
     assert top < window.panel("phases").n.mapTo(window, why.rect().topLeft()).y()
     cause = told.causes[1]

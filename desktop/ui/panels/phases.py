@@ -124,6 +124,12 @@ class Why(QTextBrowser):
         self._told = Explanation()
         self.setHtml(f"<p>{escape(text)}</p>")
 
+    def set_theme(self, theme: Any) -> None:
+        """Links keep the colour that they were written in, so the words are written again."""
+        self.document().setDefaultStyleSheet(f"a {{ color: {theme.accent} }}")
+        if self.told:
+            self.show_words(self._told)
+
     def show_words(self, told: Explanation) -> None:
         self._told = told
         causes = list(enumerate(told.causes[: told.named]))
@@ -445,6 +451,7 @@ class PhasesPanel(QScrollArea):
                 plot.set_n(n)
 
     def set_theme(self, theme: Any) -> None:
+        self.why.set_theme(theme)
         self.epsilon_plot.set_theme(theme)
         self.break_picture.set_theme(theme)
 
