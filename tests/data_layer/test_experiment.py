@@ -859,7 +859,8 @@ def test_the_quicksort_is_built_run_and_analysed(tmp_path):
     for place, factor in enumerate(CALLS, 1):
         (calls,) = {trial.responses[place] for trial in state.good.values()}
         expected, effect = calls * 300 * unit, found.effect(factor)
-        assert abs(effect.value - expected) < 0.1 * expected + 4 * effect.se, factor
+        # A shared machine runs up to a fifth faster or slower a minute later.
+        assert abs(effect.value - expected) < 0.25 * expected + 4 * effect.se, factor
         assert effect.se < 0.02 * swap.value
     assert swap.significant
 
