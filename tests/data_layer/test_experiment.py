@@ -845,6 +845,8 @@ def test_the_quicksort_is_built_run_and_analysed(tmp_path):
     runner = Runner(experiment)
     runner.check()
     assert runner.estimate().left == 48
+    # Before and after the trials, as a shared machine's speed changes from one minute to the next.
+    units = [unit_s(next((tmp_path / BUILDS).iterdir()))]
     state = runner.run()
     assert state.finished and len(state.good) == 48
     builds = list((tmp_path / BUILDS).iterdir())
@@ -855,12 +857,12 @@ def test_the_quicksort_is_built_run_and_analysed(tmp_path):
     assert ranking[0].effect.term == "F4" and ranking[0].rank == 1
     swap = found.effect("F4")
     assert swap.value > 5 * max(abs(e.value) for e in found.effects if e is not swap)
-    unit = unit_s(builds[0])
+    units.append(unit_s(builds[0]))
     for place, factor in enumerate(CALLS, 1):
         (calls,) = {trial.responses[place] for trial in state.good.values()}
-        expected, effect = calls * 300 * unit, found.effect(factor)
-        # A shared machine runs up to a fifth faster or slower a minute later.
-        assert abs(effect.value - expected) < 0.25 * expected + 4 * effect.se, factor
+        effect = found.effect(factor)
+        low, high = (calls * 300 * unit for unit in (min(units), max(units)))
+        assert 0.9 * low - 4 * effect.se < effect.value < 1.1 * high + 4 * effect.se, factor
         assert effect.se < 0.02 * swap.value
     assert swap.significant
 
