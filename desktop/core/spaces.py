@@ -60,7 +60,7 @@ def _f(n: int) -> Fraction:
 
 
 def _square(k: int, sign: int) -> Fraction:
-    """Coefficient of x^2k in 6 (x cosh x - sinh x)²/x⁴ · x⁴ for sign 1, of sin and cos for -1."""
+    """Coefficient of x^2k in 6 (x cosh x - sinh x)² for sign 1, with sin and cos for -1."""
     inside = _f(2 * k) / 2 - _f(2 * k - 1) / 2 + (_f(2 * k - 2) / 8 if k > 1 else Fraction(1, 4))
     return 6 * Fraction(4) ** k * sign ** (k - 1) * inside
 
