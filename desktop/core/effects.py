@@ -28,6 +28,7 @@ from desktop.core.effect_limits import (
     selected_ratios,
     t_limit,
 )
+from desktop.core.suspects import Suspect, suspects
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -41,9 +42,6 @@ Inner = Literal["each", "mean", "median", "minimum"]
 
 #: Columns whose product with the others explains all but this share are linearly dependent.
 _DEPENDENT = 1e-9
-#: Level of the effects that a trial is judged beside: few that are none, whose size would be missing in the
-#: noise.
-_ACTIVE = 0.01
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,18 +167,6 @@ class Lenth:
     def simultaneous(self) -> float:
         """|effect| that the largest passes in 5 % where none is real."""
         return lenth_ratios(self.count)[1].quantile(LEVEL) * self.pse
-
-
-@dataclass(frozen=True)
-class Suspect:
-    """A trial that does not fit the effects that stand out. `limit`: |t| that one or more of all trials pass
-    in 5 % where all are as they should be."""
-
-    label: str
-    value: float
-    expected: float
-    t: float
-    limit: float
 
 
 @dataclass(frozen=True)
@@ -502,9 +488,9 @@ def analyse(
     anova, r2, adjusted = _anova(data, chosen, values, unit, fitted, pure, pure_df, blocked, spare, s2, df)
     return Effects(
         asked, effects, mean, mean_se, method, float(s2), int(df) if np.isfinite(df) else 0, lenth,
-        unperturbed, measured, _suspects(data, np.concatenate([shifts, group], axis=1), effects, lenth,
-        method), anova, r2, adjusted, correlation, limit, tuple(notes), fitted, block_ss / block_df if
-        block_df else float("nan"), block_df, transform, gm,
+        unperturbed, measured, suspects(data.label, data.y, *model.design), anova, r2, adjusted, correlation,
+        limit, tuple(notes), fitted, block_ss / block_df if block_df else float("nan"), block_df,
+        transform, gm,
     )  # fmt: skip
 
 
@@ -754,6 +740,7 @@ class Model:
     trial (mean first), and what the further columns that are blocks have."""
 
     y: Array
+    design: tuple[Array, Array]
     q: Array
     inverse: Array
     coefficients: Array
@@ -795,9 +782,11 @@ def _least_squares(data: Trials, chosen: list[Members], more: Array) -> Model:
     for column in columns:
         kept.take(column)
     columns += [column for column in more.T if kept.take(column)]
-    q, r = np.linalg.qr(np.stack(columns, axis=1))
+    x = np.stack(columns, axis=1)
+    q, r = np.linalg.qr(x)
     inverse = np.linalg.inv(r)
-    return Model(data.y, q, inverse, inverse @ (q.T @ data.y), len(chosen))
+    design = x[:, : 1 + len(chosen)], x[:, 1 + len(chosen) :]
+    return Model(data.y, design, q, inverse, inverse @ (q.T @ data.y), len(chosen))
 
 
 def _pure_error(y: Array, number: Index, treatments: int, group: Array) -> tuple[float, int, float, int]:
@@ -990,63 +979,6 @@ def _effects(
             chosen, sets, values, se, t, p, marked & tested, quantile, wide, strict=True
         )
     ), limit
-
-
-def _suspects(
-    data: Trials, shifts: Array, found: tuple[Effect, ...], lenth: Lenth | None, method: Error
-) -> tuple[Suspect, ...]:
-    """Trials far from the model of the effects that stand out and of the blocks: |t| above the quantile for
-    so many trials.
-
-    One wrong run gives all effects that are not active about the same size, so the test is made with the
-    active ones only. Noise is taken as the same for all trials or as growing with the response, whichever is
-    more likely without the trial that fits worst: with the wrong one, long runs are named for being long.
-    """
-    # Of replicated treatments every trial is judged against its fellows, too.
-    if method == "lenth" and lenth is not None:
-        limit = lenth_ratios(lenth.count)[0].quantile(_ACTIVE) * lenth.pse
-        active = [e.members for e in found if abs(e.value) > limit]
-    else:
-        active = [e.members for e in found if abs(e.t) > t_limit(e.df, _ACTIVE)]
-    n = len(data.y)
-    kept = _Independent(n)
-    columns = [np.ones(n), *(_column(data.x, m) for m in active), *shifts.T]
-    x = np.stack([column for column in columns if kept.take(column)], axis=1)
-    df = n - x.shape[1] - 1
-    if df < 3:
-        return ()
-    limit = t_limit(df, LEVEL / n)
-    t, expected, likelihood = _studentized(x, data.y, df)
-    fitted = x @ np.linalg.lstsq(x, data.y, rcond=None)[0]
-    for _ in range(4):  # what is small is fitted well only where it counts for more
-        if (fitted > 0).all():
-            weight = 1 / fitted
-            fitted = x @ np.linalg.lstsq(x * weight[:, None], data.y * weight, rcond=None)[0]
-    if (fitted > 0).all():
-        grown, also, other = _studentized(x / fitted[:, None], data.y / fitted, df)
-        if other - float(np.log(fitted).sum()) > likelihood + 2:  # not by chance
-            t, expected = grown, also * fitted
-    return tuple(
-        Suspect(data.label[i], float(data.y[i]), float(expected[i]), float(t[i]), limit)
-        for i in np.argsort(-np.abs(t))
-        if abs(t[i]) > limit
-    )
-
-
-def _studentized(x: Array, y: Array, df: int) -> tuple[Array, Array, float]:
-    """Externally studentized residuals (N,), what each trial would be by all others, and the logarithm of the
-    likelihood without the one that fits worst."""
-    q = np.linalg.qr(x)[0]
-    hat = (q**2).sum(1)
-    rest = y - q @ (q.T @ y)
-    s2 = float(rest @ rest)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        others = (s2 - rest**2 / (1 - hat)) / df
-        usable = (others > 1e-12 * max(s2, 1e-300)) & (hat < 1 - 1e-9)
-        t = np.where(usable, rest / np.sqrt(others * (1 - hat)), 0.0)
-        least = others[int(np.argmax(np.abs(t)))]
-        likelihood = float(-len(y) / 2 * np.log(least)) if least > 0 else np.inf
-        return t, np.where(usable, y - rest / (1 - hat), y), likelihood
 
 
 def _anova(

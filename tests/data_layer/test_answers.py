@@ -18,6 +18,7 @@ from desktop.data.answer import answer, answer_of
 from desktop.data.confirm import CONFIRMATION, judged, run_confirmation
 from desktop.data.experiment import Factor, Plan, Switch, read_journal, to_trials, write_experiment
 from desktop.data.runner import Runner
+from desktop.data.runs import read_runs
 from desktop.workbench.pinning import region_seconds
 from tests.experiments import SCRIPT, needs_shell, small
 
@@ -147,8 +148,14 @@ def test_comparisons_have_commands(tmp_path, capsys):
         assert cli.run(["spt", *words, "--json"]) == 0
         return json.loads(capsys.readouterr().out)
 
-    (row,) = said("barriers", str(table), "--cost", "0.5")["barriers"]
+    (row,) = said("barriers", str(table), "--cost", "0.5", "--cost-se", "0.1")["barriers"]
     assert (row["before"], row["difference"]) == (1.0, 1.0)
+    # The standard error of the cost is one more; the share is of FB2, which has noise itself (Fieller).
+    half = 1.959964 * np.sqrt(0.03)
+    assert row["interval"] == pytest.approx([1 - half, 1 + half], abs=1e-6)
+    assert row["share_interval"][0] < 0.5 < row["share_interval"][1]
+    assert cli.run(["spt", "barriers", str(table), "--cost-se", "-1"]) == 1
+    assert "not below zero" in capsys.readouterr().err
     assert cli.run(["spt", "barriers", str(DATA / "nistir5131_table2_runs.csv")]) == 1
     assert "no pair of factors" in capsys.readouterr().err
     files = []
@@ -158,11 +165,17 @@ def test_comparisons_have_commands(tmp_path, capsys):
     rows = {row["term"]: row for row in said("processors", *files)["effects"]}
     assert rows["F17"]["shared"] == pytest.approx(48) and rows["F2"]["serial"] == pytest.approx(5.3)
     assert rows["F17"]["slope"] == pytest.approx(-1, abs=0.05) and rows["F17"]["p"] == [2, 4, 8, 24]
+    assert rows["F17"]["serial_margin"] == pytest.approx(1.959964 * rows["F17"]["serial_se"])
     assert cli.run(["spt", "processors", "x=a.csv"]) == 1
     assert "no number of processors" in capsys.readouterr().err
     runs = str(DATA / "nistir5131_table2_runs.csv")
     rows = said("versions", runs, runs)["effects"]
     assert rows[0]["term"] == "f4" and rows[0]["change"] == 0
+    low, high = rows[0]["change_interval"]
+    own = analyse(read_runs(Path(runs)).data).effect("f4")
+    assert [-low, high] == pytest.approx(
+        [np.hypot(own.share_high - own.share, own.share - own.share_low)] * 2
+    )
     offers = said("design", "--factors", "6", "--offers", "--run-s", "12", "--replicates", "3")["designs"]
     assert offers[0]["seconds"] == 8 * 3 * 12 and "mixed up" in offers[0]["meaning"]
 
