@@ -68,8 +68,8 @@ def barriers(options: argparse.Namespace) -> Said:
     ]
     lines += [
         f"{p.before[:13]:<14}{p.after[:13]:<14}{b.before:>11.4g}{b.after:>11.4g}{b.difference:>11.4g}"
-        f"{b.se:>10.3g}{b.t:>8.2f}{tenth(b.share).replace(' ', ''):>9}   {b.low:.4g} to {b.high:.4g}; "
-        f"{tenth(b.share_low)} to {tenth(b.share_high)}"
+        f"{b.se:>10.3g}{b.t:>8.2f}{tenth(b.share).replace(' ', ''):>9}   {b.low:.4g} to {b.high:.4g}"
+        + (f"; {tenth(b.share_low)} to {tenth(b.share_high)}" if math.isfinite(b.share_low) else "")
         for p in found
         for b in [p.barrier]
     ]
@@ -148,21 +148,18 @@ def processors(options: argparse.Namespace) -> Said:
 def covariates(options: argparse.Namespace) -> Said:
     """Each by itself, with the effects that are left."""
     from desktop.core.covariates import covariate
-    from desktop.data.experiment import JOURNAL
+    from desktop.data.experiment import COVARIATES, JOURNAL
     from desktop.data.runs import read_runs
-    from desktop.errors import TableError
 
     path = options.table / JOURNAL if options.table.is_dir() else options.table
     path = path.with_name(JOURNAL) if path.suffix == ".toml" else path
     table = read_runs(path, response=options.response)
     names = [name.strip() for name in options.columns.split(",") if name.strip()]
-    factors = table.data.factors
     rows, lines = [], [f"{'column':<20}{'slope':>12}{'std. error':>12}{'p':>10}{'explains':>10}"]
-    for name in names or ("other_busy_cores", "load", "clock_mhz"):
+    for name in names or COVARIATES:
         try:
-            beside = read_runs(path, response=name, factors=factors).data.y
-            one, _ = covariate(name, table.data, beside, blocks=not options.no_blocks)
-        except (TableError, ValueError) as error:
+            one = covariate(name, table.data, blocks=not options.no_blocks)
+        except ValueError as error:
             if names:
                 raise
             lines.append(f"{name[:19]:<20}{error}")

@@ -95,6 +95,11 @@ class ReadStep(Step):
         self.inner = choice(
             "Repeats in a replicate", _INNER, lambda w: bench.set_analysis("take repeats together", inner=w)
         )
+        self.covariate = choice(
+            "Taken off, as the response may follow it",
+            [],
+            lambda w: bench.set_analysis("take off what follows " + (w or "nothing"), covariate=w),
+        )
         self.blocks = QCheckBox("&Replicates are blocks")
         self.blocks.clicked.connect(lambda on: bench.set_analysis("change blocks", blocks=on))
         self.rows = choice("Only rows where", [], self._choose_rows)
@@ -173,7 +178,16 @@ class ReadStep(Step):
         )  # fmt: skip
         layout.addLayout(row(QLabel("Response"), *what, None))
         layout.addLayout(
-            row(QLabel("Error from"), self.error, QLabel("Mark above"), self.limit, self.blocks, None)
+            row(
+                QLabel("Error from"),
+                self.error,
+                QLabel("Mark above"),
+                self.limit,
+                QLabel("Take off"),
+                self.covariate,
+                self.blocks,
+                None,
+            )
         )
         said = row(self.answer, self.confirm)
         said.setStretch(0, 1)
@@ -260,6 +274,14 @@ class ReadStep(Step):
         more = () if any(word == chosen for _, word in _POWERS) else ((f"power {chosen}", chosen),)
         fill(self.power, [*_POWERS, *more], chosen)
         fill(self.inner, _INNER, analysis.inner)
+        noted = [] if new.effects is None else [
+            name for name, values in new.effects.trials.beside.items() if np.isfinite(values).any()
+        ]  # fmt: skip
+        if analysis.covariate and analysis.covariate not in noted:
+            noted.append(analysis.covariate)
+        fill(self.covariate, [("nothing", ""), *((n, n) for n in noted)], analysis.covariate)
+        self.covariate.setEnabled(bool(noted))
+        fill(self.against, [(n, n) for n in (*charts.RESIDUALS, *noted)])
         self.blocks.setChecked(analysis.blocks)
 
     def _choose_rows(self, word: str) -> None:
