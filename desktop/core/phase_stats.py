@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,6 +16,7 @@ from desktop.core.quantity import PROCESSORS, CurveQuantity
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+    from desktop.core.firmness import Firm
     from desktop.core.frames import ArrayTable, Field
 
 
@@ -81,12 +83,23 @@ def phase_arrays(
     fit: PhaseFit,
     of: CurveQuantity = PROCESSORS,
     means: Sequence[tuple[StepCurve, str]] = (),
+    firm: Sequence[Firm | None] = (),
 ) -> ArrayTable:
     """`phase_frame` without pandas, in the units of what the curve counts. `means`: curves whose means over
-    each phase are a column each, with its name."""
-    from desktop.core.frames import ArrayTable, array_table
+    each phase are a column each, with its name. `firm`: of the inner breakpoints, the columns of
+    ``TABLES["repeats"]``."""
+    from desktop.core.frames import TABLES, ArrayTable, array_table
 
-    found = array_table(_fields(), _columns(rows, fit))
+    fields, columns = _fields(), _columns(rows, fit)
+    if any(firm):
+        fields = *fields, *TABLES["repeats"]
+        ends = [*firm, None]
+        columns |= {
+            "repeats_low_s": [math.nan if one is None else one.low_s for one in ends],
+            "repeats_high_s": [math.nan if one is None else one.high_s for one in ends],
+            "repeats": ["" if one is None else one.text for one in ends],
+        }
+    found = array_table(fields, columns)
     values, units = dict(found.values), {name: of.per(unit) for name, unit in found.units.items()}
     for curve, name in means:
         values[name] = envelope(curve).columns(fit.breaks).mean
