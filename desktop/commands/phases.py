@@ -42,9 +42,8 @@ from desktop.printing import printable
 
 if TYPE_CHECKING:
     from desktop.core.curve import StepCurve
-    from desktop.core.firmness import Firm
     from desktop.core.landmarks import Landmark, Landmarks
-    from desktop.core.phase_stats import PhaseRow
+    from desktop.core.phase_stats import Firm, PhaseRow
     from desktop.core.phases import PhaseFit
     from desktop.data.store import TraceStore
     from desktop.data.utilization import Utilization

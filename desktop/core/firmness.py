@@ -13,15 +13,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import comb
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from desktop.core.iterations import laid, means
+from desktop.core.phase_stats import Firm
 from desktop.core.phases import BY_HAND
 from desktop.core.selection import AS_SUGGESTED
-from desktop.core.units import si
 
 if TYPE_CHECKING:
     from desktop.core.contrast import Alignment, Phased
@@ -39,30 +39,6 @@ _BINS, _MOST = 1024, 1024
 _SAME, _OFTEN = 0.01, 0.7
 #: Parts on either side of a breakpoint that are needed to find it again.
 _SIDE = 8
-
-
-class Firm(NamedTuple):
-    """A breakpoint over `repeats` ("iterations" or "runs", `what`), found in so many of `of`.
-
-    low_s, high_s : enclose its median place with the probability `level`; seconds on the axis of the fit.
-    """
-
-    low_s: float
-    high_s: float
-    level: float
-    repeats: int
-    of: int
-    what: str
-
-    @property
-    def text(self) -> str:
-        among = f"{self.repeats} of {self.of}" if self.repeats < self.of else f"{self.of}"
-        return f"{100 * self.level:.0f} % over {among} {self.what}"
-
-    @property
-    def told(self) -> str:
-        """With its ends."""
-        return f"{si(self.low_s, 4)}s to {si(self.high_s, 4)}s, {self.text}"
 
 
 def median_interval(places: Floats, *, in_order: bool = False) -> tuple[float, float, float] | None:
@@ -116,7 +92,7 @@ def over_iterations(
             continue
         # A place is known to one part, and the breakpoint that is shown is one of those that fit.
         low, high = min(interval[0] - 0.5, at[i]) * scale, max(interval[1] + 0.5, at[i]) * scale
-        found.append(Firm(low, high, interval[2], kept.size, kept.size, "iterations"))
+        found.append(Firm(low, high, interval[2], kept.size, loop.count, "iterations"))
     return tuple(found)
 
 

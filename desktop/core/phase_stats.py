@@ -12,11 +12,11 @@ from desktop.core.curve import StepCurve
 from desktop.core.envelope import envelope
 from desktop.core.phases import TERMS, PhaseFit
 from desktop.core.quantity import PROCESSORS, CurveQuantity
+from desktop.core.units import si
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from desktop.core.firmness import Firm
     from desktop.core.frames import ArrayTable, Field
 
 
@@ -42,6 +42,30 @@ class PhaseRow(NamedTuple):
     work_s: float
     rms: float
     name: str = ""
+
+
+class Firm(NamedTuple):
+    """A breakpoint over `repeats` ("iterations" or "runs", `what`), found in so many of `of`.
+
+    low_s, high_s : enclose its median place with the probability `level`; seconds on the axis of the fit.
+    """
+
+    low_s: float
+    high_s: float
+    level: float
+    repeats: int
+    of: int
+    what: str
+
+    @property
+    def text(self) -> str:
+        among = f"{self.repeats} of {self.of}" if self.repeats < self.of else f"{self.of}"
+        return f"{100 * self.level:.0f} % over {among} {self.what}"
+
+    @property
+    def told(self) -> str:
+        """With its ends."""
+        return f"{si(self.low_s, 4)}s to {si(self.high_s, 4)}s, {self.text}"
 
 
 def phase_table(curve: StepCurve, fit: PhaseFit) -> list[PhaseRow]:

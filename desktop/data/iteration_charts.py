@@ -11,7 +11,7 @@ from desktop.core.pieces import fitted
 from desktop.data.chart import Axis, Content, Series
 
 if TYPE_CHECKING:
-    from desktop.core.firmness import Firm
+    from desktop.core.phase_stats import Firm
     from desktop.core.phases import PhaseFit
     from desktop.data.iterations import Level
 

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from desktop.core import iterations as core
 from desktop.core.curve import StepCurve
-from desktop.core.firmness import Firm, in_the_run, over_iterations
+from desktop.core.firmness import in_the_run, over_iterations
+from desktop.core.phase_stats import Firm
 from desktop.core.phases import PhaseFit, fit, sweep
 from desktop.core.selection import suggest
 from desktop.core.units import si

@@ -18,11 +18,10 @@ from desktop.core.contrast import Cell, Contrast, table
 from desktop.core.critical_path import PathLine
 from desktop.core.curve import StepCurve
 from desktop.core.density import DRAWN, apart, line_density
-from desktop.core.firmness import Firm
 from desktop.core.gantt import NO_REGION, NO_REGION_NAME, OTHER_REGION, region_classes, region_shares
 from desktop.core.labels import ACTIVITIES
 from desktop.core.phase_names import phase_names
-from desktop.core.phase_stats import PhaseRow, phase_table
+from desktop.core.phase_stats import Firm, PhaseRow, phase_table
 from desktop.core.phases import PhaseFit, Sweep, fit_breaks
 from desktop.core.selection import Suggestion, at_events, search
 from desktop.core.spaces import Basis

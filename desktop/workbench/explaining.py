@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from desktop.core.critical_path import PathLine
-    from desktop.core.firmness import Firm
+    from desktop.core.phase_stats import Firm
     from desktop.core.phases import PhaseFit
     from desktop.core.root_causes import Explanation
     from desktop.data.causality import Causality

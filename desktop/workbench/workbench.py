@@ -70,9 +70,8 @@ if TYPE_CHECKING:  # the heavy modules are loaded by the first job, beside the w
     from numpy.typing import NDArray
 
     from desktop.core.curve import StepCurve
-    from desktop.core.firmness import Firm
     from desktop.core.landmarks import Landmarks
-    from desktop.core.phase_stats import PhaseRow
+    from desktop.core.phase_stats import Firm, PhaseRow
     from desktop.core.phases import PhaseFit, Sweep
     from desktop.core.selection import Suggestion
     from desktop.data.causality import Causality

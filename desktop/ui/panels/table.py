@@ -17,9 +17,8 @@ from desktop.workbench.workbench import Snapshot, Workbench
 
 if TYPE_CHECKING:
     from desktop.core.curve import StepCurve
-    from desktop.core.firmness import Firm
     from desktop.core.frames import ArrayTable
-    from desktop.core.phase_stats import PhaseRow
+    from desktop.core.phase_stats import Firm, PhaseRow
     from desktop.core.phases import PhaseFit
 
 #: Columns of `desktop.core.phase_stats.phase_arrays`.

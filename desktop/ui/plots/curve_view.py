@@ -57,7 +57,7 @@ from desktop.workbench.time_plots import (
 )
 
 if TYPE_CHECKING:
-    from desktop.core.firmness import Firm
+    from desktop.core.phase_stats import Firm
     from desktop.core.phases import PhaseFit
     from desktop.data.material import Predicted
 

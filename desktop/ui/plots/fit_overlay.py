@@ -16,7 +16,7 @@ from desktop.ui.plots.scales import LaneBox, TimeMap
 from desktop.ui.theme import Theme
 
 if TYPE_CHECKING:
-    from desktop.core.firmness import Firm
+    from desktop.core.phase_stats import Firm
     from desktop.core.phases import PhaseFit
 
 
