@@ -21,13 +21,14 @@ from desktop.core.density import DRAWN, apart, line_density
 from desktop.core.gantt import NO_REGION, NO_REGION_NAME, OTHER_REGION, region_classes, region_shares
 from desktop.core.labels import ACTIVITIES
 from desktop.core.phase_names import phase_names
-from desktop.core.phase_stats import PhaseRow, phase_table
+from desktop.core.phase_stats import Firm, PhaseRow, phase_table
 from desktop.core.phases import PhaseFit, Sweep, fit_breaks
 from desktop.core.selection import Suggestion, at_events, search
 from desktop.core.spaces import Basis
 from desktop.data.consistency import doubt
 from desktop.data.curves import DEFAULT, build_curve
 from desktop.data.events import Activity
+from desktop.data.iterations import find, firm_breaks
 from desktop.data.message_filter import MessageFilter
 from desktop.data.naming import location_labels, location_name
 from desktop.data.presence import structure
@@ -171,7 +172,8 @@ class Material:
     `sweep`, `suggestion` and `bars` are None where they are not known (a source that is a curve has no
     timeline); `contrast` where the run is not compared with others. `locked`: breakpoints that are held, and
     `limit`: what alone is analysed (seconds); `doubt`: how much of the curve may be wrong, in words;
-    `predicted`: the run with changes; `tracks`: curves drawn below.
+    `predicted`: the run with changes; `tracks`: curves drawn below; `firm`: of the inner breakpoints, over
+    iterations.
     """
 
     title: str
@@ -189,6 +191,7 @@ class Material:
     doubt: str = ""
     tracks: tuple[StepCurve, ...] = ()
     predicted: Predicted | None = None
+    firm: tuple[Firm | None, ...] = ()
 
     @property
     def by_hand(self) -> PhaseFit | None:
@@ -306,7 +309,8 @@ def gather(
     tracks = [build_curve(store, use, name) for name in subject.tracks]
     if subject.limit is not None:
         tracks = [track.window(*subject.limit) for track in tracks]
-    return replace(gathered, tracks=tuple(tracks)), use
+    loops = find(store, use, progress, curve) if fit.n > 1 else None
+    return replace(gathered, tracks=tuple(tracks), firm=firm_breaks(loops, curve, fit)), use
 
 
 def stack(use: Utilization, limit: tuple[float, float] | None = None) -> dict[str, StepCurve]:

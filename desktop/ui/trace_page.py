@@ -486,6 +486,8 @@ class TracePage(Page):
             self.curve_view.set_tracks([curve for _, curve in new.tracks])
         if new.imagined.drawn is not old.imagined.drawn:
             self.curve_view.set_predicted(presenting.predicted(new.imagined))
+        if new.firm != old.firm or new.fit is not old.fit:
+            self.curve_view.set_firm(new.firm)
         if new.boundaries != old.boundaries:
             for plot in (self.curve_view, self.timeline.view):
                 plot.set_boundaries(new.boundaries)
