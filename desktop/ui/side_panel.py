@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from PySide6.QtCore import QEvent, QSignalBlocker, QSize, Qt, QTimer, Signal
+from PySide6.QtCore import QEvent, QSignalBlocker, Qt, QTimer, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import (
     QComboBox,
@@ -21,7 +21,7 @@ from PySide6.QtWidgets import (
 )
 
 from desktop.ui.flow import Flow
-from desktop.ui.guard import guarded
+from desktop.ui.guard import guarded, in_ems
 from desktop.ui.mnemonics import join
 from desktop.ui.pages import fill_layout, set_up
 from desktop.ui.theme import LIGHT, Theme
@@ -140,10 +140,7 @@ class SidePanel(QWidget):
         """The height in which some rows and a chart are seen."""
         return 19 * self.fontMetrics().height()
 
-    @guarded(otherwise=QSize)
-    def minimumSizeHint(self) -> QSize:
-        em = self.fontMetrics().height()
-        return QSize(14 * em, 11 * em)
+    minimumSizeHint = in_ems(14, 11)
 
     def heightForWidth(self, width: int) -> int:
         """What a scroll area asks for: the least height for both, beside or below each other."""

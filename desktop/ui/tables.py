@@ -30,7 +30,6 @@ from PySide6.QtCore import (
     QPoint,
     QRect,
     QSignalBlocker,
-    QSize,
     Qt,
     Signal,
 )
@@ -68,7 +67,7 @@ from desktop.core.units import Scale, common, digits, grouped, time_scale
 from desktop.errors import reason
 from desktop.printing import as_csv
 from desktop.printing import guarded as harmless
-from desktop.ui.guard import guarded
+from desktop.ui.guard import guarded, in_ems
 from desktop.ui.pages import set_up
 from desktop.ui.theme import LIGHT, Theme
 from desktop.ui.workers import MainThread
@@ -1221,15 +1220,8 @@ class FrameView(_Framed, QTableView):
         # A number at the far end of a wide column would belong to no heading.
         header.setStretchLastSection(bool(cells) and not stretched and not cells[-1].right)
 
-    @guarded(otherwise=QSize)
-    def sizeHint(self) -> QSize:
-        em = self.fontMetrics().height()
-        return QSize(20 * em, 12 * em)
-
-    @guarded(otherwise=QSize)
-    def minimumSizeHint(self) -> QSize:
-        em = self.fontMetrics().height()
-        return QSize(12 * em, 5 * em)
+    sizeHint = in_ems(20, 12)
+    minimumSizeHint = in_ems(12, 5)
 
     def sortByColumn(self, column: int, order: Qt.SortOrder) -> None:
         """As a click on the heading does; -1: as at first."""

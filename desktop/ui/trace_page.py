@@ -47,7 +47,7 @@ from desktop.ui.actions import COMMANDS, MENUS, MOUSE
 from desktop.ui.chips import ChipBar
 from desktop.ui.commands import Command
 from desktop.ui.exporting import FigureDialog, ReportDialog
-from desktop.ui.guard import guarded
+from desktop.ui.guard import guarded, in_ems
 from desktop.ui.icons import icon
 from desktop.ui.opening import ChoiceDialog, OpenDialog
 from desktop.ui.page import Page
@@ -94,10 +94,7 @@ class _Scrolled(QScrollArea):
     def sizeHint(self) -> QSize:
         return self._panel.sizeHint()
 
-    @guarded(otherwise=QSize)
-    def minimumSizeHint(self) -> QSize:
-        em = self.fontMetrics().height()
-        return QSize(12 * em, 6 * em)
+    minimumSizeHint = in_ems(12, 6)
 
 
 class _Plots(QSplitter):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import QSize, Qt, QTimer, Signal
+from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
@@ -18,7 +18,7 @@ from PySide6.QtWidgets import (
 
 from desktop.core.units import quantity, time_scale
 from desktop.ui.flow import Flow
-from desktop.ui.guard import guarded
+from desktop.ui.guard import in_ems
 from desktop.ui.mnemonics import join
 from desktop.ui.panels import PanelSpec, why_empty
 from desktop.ui.theme import LIGHT, Theme
@@ -116,10 +116,7 @@ class IterationsPanel(QWidget):
         """The height in which the chart and some rows are seen."""
         return 19 * self.fontMetrics().height()
 
-    @guarded(otherwise=QSize)
-    def minimumSizeHint(self) -> QSize:
-        em = self.fontMetrics().height()
-        return QSize(14 * em, 11 * em)
+    minimumSizeHint = in_ems(14, 11)
 
     def heightForWidth(self, width: int) -> int:
         """What a scroll area asks for: the least height for words, tools and chart."""

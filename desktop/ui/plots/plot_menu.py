@@ -102,11 +102,16 @@ def _give_keys(menu: QMenu) -> None:
         action.setText(text if at < 0 else f"{text[:at]}&{text[at:]}")
 
 
+def menu_of(widget: QWidget) -> QMenu:
+    """A menu that goes when it is closed."""
+    menu = QMenu(widget)
+    menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+    return menu
+
+
 def plot_menu(plot: Any) -> QMenu:
     """The menu of a plot that has no commands of its own."""
-    menu = QMenu(plot)
-    menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-    return finish(menu, plot)
+    return finish(menu_of(plot), plot)
 
 
 def popup(plot: Any, event: QContextMenuEvent) -> None:
