@@ -19,6 +19,7 @@ from desktop.core.matching import NONE
 from desktop.core.units import digits, format_number, quantity
 from desktop.data.chart import MARKS, AxisChoice
 from desktop.ui.guard import in_ems, in_pixels
+from desktop.ui.pages import passing_menu
 from desktop.ui.plots import plot_menu, scales
 from desktop.ui.plots.chart import draw_mark
 from desktop.ui.plots.raster import Raster, mix
@@ -673,7 +674,7 @@ class RunsView(TimePlot):
         return "\n".join(lines)
 
     def menu_at(self, p: QPointF) -> QMenu:
-        menu = plot_menu.menu_of(self)
+        menu = passing_menu(self)
         if self._selection is not None:
             menu.addAction("&Zoom to selection", lambda: self.zoom_to(*self._selection))
         return plot_menu.finish(menu, self)

@@ -19,6 +19,7 @@ from desktop.core.quantity import PROCESSORS
 from desktop.core.units import format_number, signed
 from desktop.data.chart import AxisChoice
 from desktop.ui.guard import guarded, in_ems, in_pixels
+from desktop.ui.pages import passing_menu
 from desktop.ui.plots import curve_lanes, fit_overlay, plot_menu, scales
 from desktop.ui.plots.legend import Legend, entries, samples
 from desktop.ui.plots.navigation import Navigation
@@ -1228,7 +1229,7 @@ class CurveView(TimePlot):
 
     def menu_at(self, p: QPointF) -> QMenu:
         """The context menu for a place in the plot."""
-        menu = plot_menu.menu_of(self)
+        menu = passing_menu(self)
         t, near, fit = self._time(p.x()), self._break_near(p.x(), 2 * GRAB), self._fit
         add = menu.addAction("&Add break here", lambda: self.breakAddRequested.emit(t))
         add.setEnabled(self._phase_span(t) is not None and near is None)

@@ -24,6 +24,7 @@ from desktop.data.message_filter import MessageFilter
 from desktop.data.naming import location_name
 from desktop.ui.drawing import shaded
 from desktop.ui.guard import guarded, in_ems, in_pixels
+from desktop.ui.pages import passing_menu
 from desktop.ui.plots import fit_overlay, plot_menu, scales
 from desktop.ui.plots.legend import Legend, LegendItem, entries, samples
 from desktop.ui.plots.navigation import Navigation
@@ -445,18 +446,10 @@ class TimelineView(TimePlot):
             self._nav.a, self._nav.b, self._scroll, self._scroll + plot.height() / self._row_height
         )
         self._make_rows(dpr)
-        entries, note = self._entries(), self._note()
         around = (
-            dpr,
-            self._theme,
-            self.font(),
-            plot,
-            self._scroll,
-            self._row_height,
-            self._marked_rows,
-            note,
-            entries,
-        )
+            dpr, self._theme, self.font(), plot, self._scroll, self._row_height, self._marked_rows,
+            self._note(), self._entries(),
+        )  # fmt: skip
         if around != self._around:
             self._around = around
             self.dirty()
@@ -601,11 +594,8 @@ class TimelineView(TimePlot):
                     box.moveTop(top)
                 text = metrics.elidedText(text, Qt.TextElideMode.ElideMiddle, int(box.width()))
                 painter.drawText(box, Qt.AlignmentFlag.AlignRight | _MIDDLE, text)
-            if self._marked_rows:
-                places = [
-                    k for k in range(first, last) if self._marked_rows & set(self._rows.rows[k].locations)
-                ]
-                for k in places:
+            for k in range(first, last) if self._marked_rows else ():
+                if self._marked_rows & set(self._rows.rows[k].locations):
                     painter.fillRect(QRectF(plot.left() - 4, self._y(k), 3, max(h - 1, 1)), QColor(t.accent))
 
     def _paint_legend(self, painter: QPainter, entries: list[LegendItem], note: str) -> None:
@@ -627,20 +617,11 @@ class TimelineView(TimePlot):
         rows = [row.label for row in self._rows.rows[first:last]]
         lane = LaneOf(AxisOf(say(self._heading), float(last), float(first)), ())
         return PlotData(
-            "timeline",
-            "",
-            axis,
-            (lane,),
-            tuple(self._legend_of(say)),
-            fit=fit,
-            breaks=None if fit is None else breakpoints(fit),
-            phase=self._phase,
-            notes=notes_in(self._notes.marks, axis),
-            limit=self._limit,
-            remarks=tuple(self._remarks(say)),
-            cells=self._cells(),
-            rows=tuple(rows),
-        )
+            "timeline", "", axis, (lane,), tuple(self._legend_of(say)),
+            fit=fit, breaks=None if fit is None else breakpoints(fit), phase=self._phase,
+            notes=notes_in(self._notes.marks, axis), limit=self._limit,
+            remarks=tuple(self._remarks(say)), cells=self._cells(), rows=tuple(rows),
+        )  # fmt: skip
 
     def _cells(self) -> CellData | None:
         """What the rows in view do most in the columns that are drawn; None before any are known."""
@@ -995,25 +976,20 @@ class TimelineView(TimePlot):
 
     @guarded
     def keyPressEvent(self, event) -> None:
-        page = self._plot.height() / self._row_height
-        steps = {
-            Qt.Key.Key_Up: -1.0,
-            Qt.Key.Key_Down: 1.0,
-            Qt.Key.Key_PageUp: -page,
-            Qt.Key.Key_PageDown: page,
-        }
-        if event.key() in steps:
-            by = steps[event.key()]
-            if event.modifiers() & Qt.KeyboardModifier.AltModifier:
-                self.move_row(1 if by > 0 else -1)
-            else:
-                self.scroll_rows(by)
-            return
-        super().keyPressEvent(event)
+        page, key = self._plot.height() / self._row_height, Qt.Key
+        by = {key.Key_Up: -1.0, key.Key_Down: 1.0, key.Key_PageUp: -page, key.Key_PageDown: page}.get(
+            event.key()
+        )
+        if by is None:
+            super().keyPressEvent(event)
+        elif event.modifiers() & Qt.KeyboardModifier.AltModifier:
+            self.move_row(1 if by > 0 else -1)
+        else:
+            self.scroll_rows(by)
 
     def menu_at(self, p: QPointF) -> QMenu:
         """The context menu for a place in the plot."""
-        menu = plot_menu.menu_of(self)
+        menu = passing_menu(self)
         row, t = self._row_at(p.y()), self._time(p.x())
         stack = menu.addAction(
             "Call &stack here", lambda: self._clicked(Drag("", p, Qt.MouseButton.LeftButton), t)
@@ -1028,12 +1004,8 @@ class TimelineView(TimePlot):
         path.setChecked(self._path_shown)
         menu.addAction("&All rows in view", self.fit_rows)
         grouped = self._rows is not None and self._rows.grouped
-        for text, opened in (
-            ("&Open all processes", True),
-            ("&Close all processes", False),
-        ):
-            action = menu.addAction(text, lambda opened=opened: self._open_all(opened))
-            action.setEnabled(grouped)
+        menu.addAction("&Open all processes", lambda: self._open_all(True)).setEnabled(grouped)
+        menu.addAction("&Close all processes", lambda: self._open_all(False)).setEnabled(grouped)
         menu.addSeparator()
         self._add_limit(menu, t)
         return plot_menu.finish(menu, self)
