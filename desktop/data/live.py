@@ -79,7 +79,7 @@ def live_page(
     """
     progress = progress or Progress()
     material, use = gather(subject, Share(progress, 0, 0.3))
-    page = _Page(subject, material, use)
+    page = _LiveRun(subject, material, use)
     facts = page.facts(palettes, Share(progress, 0.3, 0.8))
     columns, cells = _CURVE_COLUMNS, _TIMELINE_CELLS
     while True:
@@ -91,7 +91,7 @@ def live_page(
         columns, cells = columns // 2, cells // 2
 
 
-class _Page:
+class _LiveRun:
     """What a page holds of one run."""
 
     def __init__(self, subject: Subject, material: Material, use: Utilization) -> None:
