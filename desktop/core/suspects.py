@@ -16,7 +16,7 @@ from desktop.core.effect_limits import LEVEL, Array, lenth_ratios, t_limit
 
 #: Level of the effects that a trial is judged beside: few that are none, whose size would be missing in the
 #: noise.
-_ACTIVE = 0.03
+_ACTIVE = 0.01
 #: Experiments without such a trial that are simulated where it is close.
 _DRAWS = 200
 #: Beyond so many times the quantile it is not close.
