@@ -2,8 +2,8 @@
 
     python -m tests.benchmarks.transcripts [TEMPLATE ...] [-o resources/docs/templates.md]
 
-runs the commands in a folder of its own and writes them with what they said, word for word but for the name of
-that folder. It takes about half a minute a template. The tests run the same steps (`test_templates.py`).
+runs the commands in a folder of its own and writes them with what they said, word for word but for the name
+of that folder. It takes about half a minute a template. The tests run the same steps (`test_templates.py`).
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from desktop.data.templates import TEMPLATES
 
 HEAD = """# From a program to a table, with every template
 
-Each of these was run as it stands: the example of the template is copied, delays are written into the copy, it is
-built, tried and run, and the table is read. Nothing was prepared and nothing left out but the name of the folder; the
-machine's two processors had other work meanwhile, so wall times vary, and two threads that wait for each other (openmp)
-are slower than one there. Made by `python -m tests.benchmarks.transcripts`; what each
-template is stands in [Experiments with artificial delays](spt.md#a-program-of-your-own-in-ten-minutes).
+Each of these was run as it stands: the example of the template is copied, delays are written into the copy,
+it is built, tried and run, and the table is read. Nothing was prepared and nothing left out but the name of
+the folder; the machine's two processors had other work meanwhile, so wall times vary, and two threads that
+wait for each other (openmp) are slower than one there. Made by `python -m tests.benchmarks.transcripts`; what
+each template is stands in [Experiments with artificial delays](spt.md#a-program-of-your-own-in-ten-minutes).
 """
 
 
