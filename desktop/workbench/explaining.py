@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from desktop.core.critical_path import PathLine
+    from desktop.core.phase_stats import Firm
     from desktop.core.phases import PhaseFit
     from desktop.core.root_causes import Explanation
     from desktop.data.causality import Causality
@@ -50,7 +51,7 @@ class Explained:
     have accounts, and all efficiencies that can be known; they come of `causality`, `waits` says why they are
     not there. `causes`: of the whole run, where they have been found, `path`: the critical path. `words`: why
     time is lost, of `fit`. `outdated`: a newer answer is on its way. `iterations`: of `run`. `problem`: why
-    there is nothing.
+    there is nothing. `firm`: of the inner breakpoints of `fit`, over iterations.
     """
 
     fit: PhaseFit | None = None
@@ -69,6 +70,7 @@ class Explained:
     waits: str = ""
     run: TraceRun | None = None
     iterations: Iterations | None = None
+    firm: tuple[Firm | None, ...] = ()
     outdated: bool = False
     problem: str = ""
 
@@ -136,13 +138,22 @@ class StatisticsRequest:
         flat = tuple(kept.flat(stats[focus], use))
         names = tuple(kept.name(i) for i in range(len(self.store.locations)))
         loops = self.known
-        if loops is None and "iterations" in self.parts:
+        from desktop.core.phases import BY_HAND
+
+        by_hand = self.fit is not None and self.fit.note == BY_HAND
+        if loops is None and ("iterations" in self.parts or by_hand):
             from desktop.data.iterations import find
 
             loops = find(self.store, use, job, self.run.curve)
+        firm: tuple[Firm | None, ...] = ()
+        if loops is not None and self.fit is not None:
+            from desktop.data.iterations import firm_breaks
+
+            firm = firm_breaks(loops, self.run.curve, self.fit)
         found = Explained(
             self.fit, scopes, stats, focus, flat, calls, changes, names, at_once, causality, causes,
             words, None if causes is None else causes.path_line(use), run=self.run, iterations=loops,
+            firm=firm,
         )  # fmt: skip
         if causality is None:
             return found
