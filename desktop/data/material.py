@@ -20,6 +20,7 @@ from desktop.core.curve import StepCurve
 from desktop.core.density import DRAWN, apart, line_density
 from desktop.core.gantt import NO_REGION, NO_REGION_NAME, OTHER_REGION, region_classes, region_shares
 from desktop.core.labels import ACTIVITIES
+from desktop.core.landmarks import Landmarks
 from desktop.core.phase_names import phase_names
 from desktop.core.phase_stats import Firm, PhaseRow, phase_table
 from desktop.core.phases import PhaseFit, Sweep, fit_breaks
@@ -31,7 +32,7 @@ from desktop.data.events import Activity
 from desktop.data.iterations import find, firm_breaks
 from desktop.data.message_filter import MessageFilter
 from desktop.data.naming import location_labels, location_name
-from desktop.data.presence import structure
+from desktop.data.presence import Structure, structure
 from desktop.data.store import TraceStore
 from desktop.data.timeline import Timeline, open_timeline
 from desktop.data.utilization import Rules, Utilization, build
@@ -242,11 +243,8 @@ def gather(
     if subject.limit is not None:
         curve = curve.window(*subject.limit)
     progress.step(0.4, 1, "fitting every n")
-    known, found = None, structure(store, use, progress)
-    if not subject.pure:
-        everywhere = [mark for mark in subject.marks if not mark.where]
-        marks = {(t, m.text) for m in everywhere for t in (m.start_s, m.end_s) if t is not None}
-        known = found.known(curve, sorted(marks))
+    found = structure(store, use, progress)
+    known = landmarks_of(subject, found, curve)
     swept, suggestion = search(
         curve,
         subject.model,
@@ -313,6 +311,15 @@ def gather(
     return replace(gathered, tracks=tuple(tracks), firm=firm_breaks(loops, curve, fit)), use
 
 
+def landmarks_of(subject: Subject, structure: Structure, curve: StepCurve) -> Landmarks | None:
+    """The structure events that the fits of a subject know of; None: they are asked to know of none."""
+    if subject.pure:
+        return None
+    everywhere = [mark for mark in subject.marks if not mark.where]
+    marks = {(t, m.text) for m in everywhere for t in (m.start_s, m.end_s) if t is not None}
+    return structure.known(curve, sorted(marks))
+
+
 def stack(use: Utilization, limit: tuple[float, float] | None = None) -> dict[str, StepCurve]:
     """Processors by class over time, those that occur; what counts as computing is one class. Within `limit`
     (seconds), if one is given."""
@@ -340,6 +347,7 @@ def bars(
     names: Mapping[str, str] | None = None,
     messages: MessageFilter | None = None,
     path: PathLine | None = None,
+    cells: int = _CELLS,
 ) -> Bars | None:
     """The timeline of a store, from all its events; None of a curve.
 
@@ -350,6 +358,7 @@ def bars(
     messages : which of them are drawn; None: none.
     path : the critical path, if it is drawn.
     by_region : by the innermost region instead of the activity, called by `names` where those know it.
+    cells : about how many there may be.
 
     Raises
     ------
@@ -365,7 +374,9 @@ def bars(
     if not places:
         return None
     groups = [group.tolist() for group in np.array_split(places, min(len(places), _ROWS))]
-    edges = _columns(curve, span, breaks, max(_LEAST_COLUMNS, min(_COLUMNS, _CELLS // len(groups))))
+    edges = _columns(
+        curve, span, breaks, max(_LEAST_COLUMNS, min(_COLUMNS * cells // _CELLS, cells // len(groups)))
+    )
     rows, labels = (
         tuple(
             called[group[0]] if len(group) == 1 else f"{called[group[0]]} – {called[group[-1]]}"

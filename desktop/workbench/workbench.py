@@ -257,20 +257,10 @@ class Workbench(EditBench[Snapshot, Project]):
                 self._turn_to(self.history.branch(Project(first_settings(run, fits)), self.turn))
             project = self.asked
             self._resolve(
-                project=project if view is None else replace(project, view=view),
-                document=document,
-                run=run,
-                fit=None,
-                rows=(),
-                opening=None,
-                problem=Problem(lack) if lack else None,
-                marked=(),
-                boundaries=(),
-                explained=NOTHING,
-            )
-
-        def failed(error: BaseException) -> None:
-            self._show(opening=None, problem=problem_of(error))
+                project=project if view is None else replace(project, view=view), document=document, run=run,
+                fit=None, rows=(), opening=None, problem=Problem(lack) if lack else None, marked=(),
+                boundaries=(), explained=NOTHING,
+            )  # fmt: skip
 
         self._keep_rules()
         parked = self._take_parked(source, options, kept)
@@ -278,13 +268,8 @@ class Workbench(EditBench[Snapshot, Project]):
             self._files.cancel()
             done(parked)
             return
-        self._show(opening=Task(f"Opening {run_name(source)}"), problem=None)
-        self._files.submit(
-            f"Opening {run_name(source)}",
-            lambda job: open_source(source, options, kept, job),
-            done,
-            failed,
-            lambda task: self._show(opening=task),
+        self._on_files(
+            f"Opening {run_name(source)}", lambda job: open_source(source, options, kept, job), done
         )
 
     def open_member(self, name: str) -> None:
@@ -298,12 +283,17 @@ class Workbench(EditBench[Snapshot, Project]):
             self._show(opening=None)
             done(result)
 
+        self._keep_rules()
+        self._on_files(title, work, finished)
+
+    def _on_files(self, title: str, work: Callable[[Job], Any], done: Callable[[Any], None]) -> None:
+        """Work on files, shown as opening is."""
+
         def failed(error: BaseException) -> None:
             self._show(opening=None, problem=problem_of(error))
 
-        self._keep_rules()
         self._show(opening=Task(title), problem=None)
-        self._files.submit(title, work, finished, failed, lambda task: self._show(opening=task))
+        self._files.submit(title, work, done, failed, lambda task: self._show(opening=task))
 
     def save_part(
         self,
@@ -883,10 +873,8 @@ class Workbench(EditBench[Snapshot, Project]):
         for kept in self.asked.views:
             if kept.number == number:
                 view = kept.view
-                phase = (
-                    view.phase if view.phase is not None and view.phase < len(self.snapshot.rows) else None
-                )
-                self._look(selection=view.selection, phase=phase, shown=view.shown)
+                there = view.phase is not None and view.phase < len(self.snapshot.rows)
+                self._look(selection=view.selection, phase=view.phase if there else None, shown=view.shown)
                 return view
         return None
 
@@ -995,13 +983,7 @@ class Workbench(EditBench[Snapshot, Project]):
             return
         self._resolve(**shown)
         title = "Building the curve" if limit is None or not same else "Limiting the analysis"
-        self._files.submit(
-            title,
-            work,
-            done,
-            failed,
-            lambda task: self._show(opening=task),
-        )
+        self._files.submit(title, work, done, failed, lambda task: self._show(opening=task))
 
     def _keep_rules(self) -> None:
         """Leave a change of rules or of the limit, made or undone, whose curve was not finished."""
