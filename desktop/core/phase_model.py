@@ -11,10 +11,11 @@ probable they are given the runs (Bayesian model averaging: Hoeting, Madigan, Ra
 Science 14, 1999), and a prediction is a draw of a set, its weights and its noise. Intervals are quantiles of
 draws, so they hold what is open in all three.
 
-Priors: sets with one, two, three functions are equally probable; shares of the functions in the time in the
-middle of the runs are uniform; errors are relative, with any spread of `_SPREADS`. Which of these is true is
-said by all phases together, as far as theirs may be alike. For d functions, n runs, A the columns over the
-times, R its triangle, s a spread, a set has the marginal likelihood
+Priors: sets with one, two, three functions are as probable as `_SETS` says; shares of the functions in the
+time in the middle of the runs are uniform; errors are in proportion to the phase or (breakpoints that are not
+exact) to the run, with any spread of `_SPREADS`. Which of these is true is said by all phases together, as
+far as theirs may be alike. For d functions, n runs, A the columns over what errors are in proportion to, R
+its triangle, s a spread, a set has the marginal likelihood
 
     (d - 1)! (2 pi)^(d/2) s^(d-n) / |R|  exp(-RSS / 2 s^2)  P(w >= 0)
 
@@ -53,6 +54,8 @@ _SPREADS = np.geomspace(0.004, 0.3, 9)
 #: How much a phase's spread is thought to be that of the others: their log likelihood counts so much.
 _ALIKE = 0.5
 _MOST, _TRIED = 3, 240
+#: How probable sets of one, two, three functions are; and errors in proportion to the phase, to the run.
+_SETS, _KINDS = (0.2, 0.3, 0.5), (0.7, 0.3)
 #: Errors of a part of a phase are not below this share of the phase.
 _FLOOR = 0.05
 _NAMES = tuple(one.text for one in CHARACTERISTICS)
@@ -78,11 +81,13 @@ def _random(seed: int) -> tuple[Array, Array]:
 @dataclass(frozen=True, eq=False)
 class Law:
     """What runs say of a time over p. weights (draws, functions) : seconds, none negative; spread (draws,) :
-    relative error of one run; chances : sets of functions with their probability, the likeliest first;
+    error of one run in parts of the time or, where `of_run` (draws,) is above zero, in parts of that part of
+    the run; chances : sets of functions with their probability, the likeliest first;
     least, largest : p of the runs."""
 
     weights: Array
     spread: Array
+    of_run: Array
     chances: tuple[tuple[tuple[str, ...], float], ...]
     least: float
     largest: float
@@ -128,21 +133,26 @@ def band(draws: Array) -> Band:
 
 @dataclass(frozen=True, eq=False)
 class _Weighed:
-    """Every set with every spread. score (sets, spreads) : logarithm of the marginal likelihood; sets : which
-    they are; drawn, good (spreads, tried, d), (spreads, tried) of each : weights, and which are none below
-    zero; size (functions,) : what weights are counted in."""
+    """Every set with every kind and spread of errors. score (sets, kinds x spreads) : logarithm of the
+    marginal likelihood; sets : which they are; drawn, good (kinds x spreads, tried, d),
+    (kinds x spreads, tried) of each : weights, and which are none below zero; size (functions,) : what
+    weights are counted in; part : of the run, in the middle of the runs."""
 
     score: Array
     sets: tuple[tuple[int, ...], ...]
     drawn: tuple[Array, ...]
     good: tuple[Any, ...]
     size: Array
+    part: float
     least: float
     largest: float
 
 
-def _weigh(p: Array, time: Array, scale: Array | None = None, seed: int = 0) -> _Weighed:
-    """Runs at p (N,) that took `time` (N,); `scale` (N,): what errors are relative to, else the times."""
+def _weigh(
+    p: Array, time: Array, scale: Array | None = None, seed: int = 0, run: Array | None = None
+) -> _Weighed:
+    """Runs at p (N,) that took `time` (N,); `scale` (N,): what errors are relative to, else the times; `run`
+    (N,): times of the runs, to which errors may be in proportion."""
     p, time = np.asarray(p, np.float64), np.asarray(time, np.float64)
     scale = time if scale is None else np.asarray(scale, np.float64)
     if np.unique(p).size < FEWEST:
@@ -154,61 +164,74 @@ def _weigh(p: Array, time: Array, scale: Array | None = None, seed: int = 0) -> 
         raise ValueError("times over p have to be above zero, on one or more processors")
     middle = np.array([np.exp(np.log(p).mean())])
     size = columns(middle)[0] / max(float(np.median(time)), 1e-3 * float(np.median(scale)))
-    rows, y = columns(p) / scale[:, None] / size, time / scale
-    normal, n = _random(seed)[0], y.size
-    sets, score, drawn, good = [], [], [], []
-    for own in _sets():
-        d, a = len(own), rows[:, own]
-        if d > np.unique(p).size:
-            continue
-        q, r = np.linalg.qr(a)
-        corner = np.abs(np.diag(r))
-        if corner.min() < 1e-9 * corner.max():
-            continue
-        best = np.linalg.solve(r, q.T @ y)
-        rss = float(((y - a @ best) ** 2).sum())
-        step = np.linalg.solve(r, normal[:, :d].T).T
-        tried = best + _SPREADS[:, None, None] * step
-        sound = (tried >= 0).all(axis=2)
-        with np.errstate(divide="ignore"):
-            score.append(
-                math.lgamma(d) + d / 2 * np.log(2 * np.pi) - np.log(corner).sum() + (d - n) * np.log(_SPREADS)
-                - rss / (2 * _SPREADS**2) + np.log(sound.mean(axis=1)) - np.log(_count(d))
-            )  # fmt: skip
-        sets.append(own)
-        drawn.append(tried)
-        good.append(sound)
-    found = np.array(score)
-    if not np.isfinite(found).any():
+    if run is not None and not (time > 0).all():
+        raise ValueError("a phase takes no time in one of the runs, so it has no law")
+    part = 0.0 if run is None else float(np.exp(np.mean(np.log(time / run))))
+    scales = [scale] if run is None else [scale, part * run]
+    normal, n = _random(seed)[0], time.size
+    sets: list[tuple[int, ...]] = []
+    score, drawn, good = [], [], []
+    for d in range(1, min(_MOST, np.unique(p).size) + 1):
+        every = [own for own in _sets() if len(own) == d]
+        sets += every
+        scored, tries, sounds = [], [], []
+        for kind, by in enumerate(scales):
+            a = (columns(p) / by[:, None] / size)[:, every].transpose(1, 0, 2)  # (sets, N, d)
+            q, r = np.linalg.qr(a)
+            corner = np.abs(np.diagonal(r, axis1=1, axis2=2))
+            alike = corner.min(axis=1) < 1e-9 * corner.max(axis=1)
+            r[alike], corner[alike] = np.eye(d), 1.0
+            y = time / by
+            best = np.linalg.solve(r, (q.transpose(0, 2, 1) @ y)[:, :, None])[:, :, 0]
+            rss = ((y - (a @ best[:, :, None])[:, :, 0]) ** 2).sum(axis=1)
+            step = np.linalg.solve(r, np.broadcast_to(normal[:, :d].T, (len(every), d, _TRIED)))
+            tried = best[:, None, None] + _SPREADS[:, None, None] * step.transpose(0, 2, 1)[:, None]
+            sound = (tried >= 0).all(axis=3)
+            with np.errstate(divide="ignore"):
+                found = (
+                    math.lgamma(d) + d / 2 * np.log(2 * np.pi) - np.log(corner).sum(axis=1)[:, None]
+                    - np.log(by).sum() + (d - n) * np.log(_SPREADS) - rss[:, None] / (2 * _SPREADS**2)
+                    + np.log(sound.mean(axis=2)) + np.log(_SETS[d - 1] / len(every)) + np.log(_KINDS[kind])
+                )  # fmt: skip
+            found[alike] = -np.inf
+            scored.append(found)
+            tries.append(tried)
+            sounds.append(sound)
+        score.append(np.concatenate(scored, axis=1))
+        drawn += list(np.concatenate(tries, axis=1))
+        good += list(np.concatenate(sounds, axis=1))
+    whole = np.concatenate(score)
+    if not np.isfinite(whole).any():
         raise ValueError("no sum of characteristic functions without a negative part comes near these times")
-    return _Weighed(found, tuple(sets), tuple(drawn), tuple(good), size, float(p.min()), float(p.max()))
+    return _Weighed(whole, tuple(sets), tuple(drawn), tuple(good), size, part, float(p.min()), float(p.max()))
 
 
 def _law(of: _Weighed, others: Array | None = None, seed: int = 0) -> Law:
-    """Draws. `others` (spreads,): what other quantities of the same runs say of the spread."""
+    """Draws. `others` (kinds x spreads,): what other quantities of the same runs say of the spread."""
     score = of.score if others is None else of.score + others
     chance = np.exp(score - score.max())
     chance /= chance.sum()
-    weights, spread = np.zeros((DRAWS, len(_NAMES))), np.empty(DRAWS)
+    weights, spread, of_run = np.zeros((DRAWS, len(_NAMES))), np.empty(DRAWS), np.zeros(DRAWS)
     # so many draws of each as it is probable, at random places so that laws do not depend on each other
     order = np.argsort(_random(seed)[1])
     ends = np.concatenate([[0], np.rint(np.cumsum(chance) * DRAWS).astype(np.int64)])
     for k in np.flatnonzero(np.diff(ends)).tolist():
-        which, s = divmod(k, _SPREADS.size)
+        which, s = divmod(k, score.shape[1])
         drawn = of.drawn[which][s][of.good[which][s]]
         at = order[ends[k] : ends[k + 1]]
         own = list(of.sets[which])
         weights[at[:, None], own] = drawn[np.arange(at.size) % len(drawn)] / of.size[own]
-        spread[at] = _SPREADS[s]
+        spread[at] = _SPREADS[s % _SPREADS.size]
+        of_run[at] = of.part if s >= _SPREADS.size else 0.0
     ranked = sorted(zip(chance.sum(axis=1).tolist(), of.sets, strict=True), reverse=True)
     chances = tuple(
         (tuple(_NAMES[i] for i in own), c) for c, own in ranked[:6] if c >= 0.01 or c == ranked[0][0]
     )
-    return Law(weights, spread, chances, of.least, of.largest)
+    return Law(weights, spread, of_run, chances, of.least, of.largest)
 
 
 def _spreads_of(of: _Weighed) -> Array:
-    """(spreads,) logarithm of how likely the runs are by it, less the largest."""
+    """(kinds x spreads,) logarithm of how likely the runs are by it, less the largest."""
     top = of.score.max()
     with np.errstate(divide="ignore"):
         found = np.log(np.exp(of.score - top).sum(axis=0))
@@ -224,10 +247,6 @@ def learn(p: Array, time: Array, scale: Array | None = None, seed: int = 0) -> L
     ValueError : fewer than `FEWEST` different p, a p below 1, or times that are negative.
     """
     return _law(_weigh(p, time, scale, seed), seed=seed)
-
-
-def _count(d: int) -> int:
-    return sum(len(own) == d for own in _sets())
 
 
 # --- phases of several runs ---
@@ -321,10 +340,13 @@ class PhaseModel:
         if not noise:
             return clean, whole
         rng = np.random.default_rng([19, 1])
-        errors = 1.0 + np.stack([law.spread for law in self.phases], axis=1)[:, :, None] * (
-            rng.standard_normal((DRAWS, len(self.phases), 1))
+        spread, of_run = (
+            np.stack([getattr(law, name) for law in self.phases], axis=1)[:, :, None]
+            for name in ("spread", "of_run")
         )
-        noisy = clean * np.maximum(errors, 0.05)
+        by = np.where(of_run > 0, of_run * clean.sum(axis=1, keepdims=True), clean)
+        error = spread * rng.standard_normal((DRAWS, len(self.phases), 1)) * by
+        noisy = np.maximum(clean + error, 0.05 * clean)
         if not joint:
             return noisy, noisy.sum(axis=1)
         error = 1.0 + self.run.spread[:, None] * rng.standard_normal((DRAWS, 1))
@@ -382,8 +404,9 @@ class PhaseModel:
         return band((constant / np.maximum(first, 1e-300))[:, None])
 
     def efficiencies(self, p: Array, phase: int | None = None) -> dict[str, Array]:
-        """Draws (draws, P) of `EFFICIENCIES` (parts of 1) of a phase, or of the run as the phases' mean over
-        its time; nothing where the parts are not known. Scaling: work at the least p over work at p."""
+        """Draws (draws, P) of `EFFICIENCIES` (parts of 1) of a phase, or of the run, from the sums of its
+        phases; nothing where the parts are not known. NaN: of no computing. Scaling: work at the least p
+        over work at p."""
         if not self.parts:
             return {}
         p = np.asarray(p, np.float64)
@@ -396,15 +419,13 @@ class PhaseModel:
             found = self._parts_at(k, at, clean[:, k], rng)
             computing, most = computing + found[0], most + found[0] + found[1]
             total = total + clean[:, k]
-        work = computing * at
-        made = {
-            "parallel": computing / total,
-            "load balance": computing / np.maximum(most, 1e-300),
-            "communication": most / total,
-            "computation scaling": work[:, -1:] / np.maximum(work, 1e-300),
+        # the reference is the law at the least p, not one more run there
+        return {
+            name: values[:, :-1]
+            for name, values in _pop(
+                computing, most, total, at, np.median(computing[:, -1] * self.least)
+            ).items()
         }
-        made["global"] = made["parallel"] * made["computation scaling"]
-        return {name: values[:, :-1] for name, values in made.items()}
 
     def _parts_at(self, phase: int, p: Array, total: Array, rng: np.random.Generator) -> Array:
         """(3, draws, P) parts of a phase, which add up to `total`."""
@@ -414,6 +435,11 @@ class PhaseModel:
                 clean = law.times(p)
                 error = law.spread[:, None] * rng.standard_normal((DRAWS, 1))
                 found[i] = np.maximum(clean + error * np.maximum(clean, _FLOOR * total), 0.0)
+        # What is known best is moved least.
+        share = np.stack([_variance(one) for one in found])[:, None]
+        found = np.maximum(
+            found + (total - found.sum(axis=0)) * share / np.maximum(share.sum(axis=0), 1e-300), 0
+        )
         return found * (total / np.maximum(found.sum(axis=0), 1e-300))
 
     def measured_efficiencies(self, phase: int | None = None) -> dict[str, Array]:
@@ -422,18 +448,8 @@ class PhaseModel:
         if parts is None:
             return {}
         own = parts.sum(axis=1) if phase is None else parts[:, phase]
-        computing, most, total = own[:, 0], own[:, :2].sum(axis=1), own.sum(axis=1)
-        work = computing * self.data.p
-        first = float(np.mean(work[self.data.p == self.least]))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            made = {
-                "parallel": computing / total,
-                "load balance": computing / most,
-                "communication": most / total,
-                "computation scaling": first / work,
-            }
-            made["global"] = made["parallel"] * made["computation scaling"]
-        return made
+        first = float(np.mean((own[:, 0] * self.data.p)[self.data.p == self.least]))
+        return _pop(own[:, 0], own[:, :2].sum(axis=1), own.sum(axis=1), self.data.p, first)
 
     def account_parts(self, phase: int, p: Array) -> Array:
         """(A, P): median seconds of a processor in each account, which add up to the phase."""
@@ -444,6 +460,19 @@ class PhaseModel:
             np.zeros(p.size) if law is None else np.median(law.times(p), axis=0) for law in laws
         ])  # fmt: skip
         return found * (total / np.maximum(found.sum(axis=0), 1e-300))
+
+
+def _pop(computing: Array, most: Array, total: Array, p: Array, first: float) -> dict[str, Array]:
+    """Of mean and largest computing time of a processor and the duration; `first`: the work to refer to."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        made = {
+            "parallel": computing / total,
+            "load balance": np.where(most > 0, computing / most, np.nan),
+            "communication": most / total,
+            "computation scaling": np.where(computing > 0, first / (computing * p), np.nan),
+        }
+    made["global"] = made["parallel"] * made["computation scaling"]
+    return made
 
 
 def _slope(p: Array, times: Array) -> Array:
@@ -475,13 +504,14 @@ def model_phases(data: ScalingRuns) -> PhaseModel:
     ValueError : fewer than `FEWEST` different p, or a phase without time.
     """
     count, p = len(data.phases), data.p
-    weighed = [_weigh(p, data.duration[:, k], seed=k + 1) for k in range(count)]
+    whole = data.duration.sum(axis=1)
+    weighed = [_weigh(p, data.duration[:, k], seed=k + 1, run=whole) for k in range(count)]
     said = np.array([_spreads_of(one) for one in weighed])
     total = said.sum(axis=0)
     phases = tuple(
         _law(one, _ALIKE * (total - said[k]) / max(count - 1, 1), k + 1) for k, one in enumerate(weighed)
     )
-    run = learn(p, data.duration.sum(axis=1))
+    run = learn(p, whole)
 
     def below(values: Array | None, first: int) -> tuple[tuple[Law | None, ...], ...]:
         if values is None:

@@ -56,23 +56,23 @@ def sentences(model: PhaseModel) -> tuple[str, ...]:
     made = []
     first = model.first_to_stop
     most = f"p = {whole(model.farthest)}, {FARTHEST:.0f} times the largest that was run"
-    if first is None:
-        made.append(f"Every phase goes on scaling as far as the runs say anything ({most}).")
-    else:
-        made.append(f"{_capital(name_of(model, first))}, stops scaling first: {_behaves(model, first)}.")
-    heads = [
-        (turn, k)
+    heads = {
+        k: turn
         for k in range(len(model.phases))
         if (turn := model.dominates(k)) is not None and np.isfinite(turn.p)
-    ]
-    for turn, k in sorted(heads, key=lambda one: (one[1] != first, one[0].p)):
-        said = "" if k == first else f", and {_behaves(model, k)}"
-        where = (
-            "is more than half of the run at every p that was run and beyond"
-            if turn.p <= model.least
-            else f"is more than half of the run from {turn_words(turn)} on"
-        )
-        made.append(f"{_capital(name_of(model, k))}, {where}{said}.")
+    }
+    if first is None:
+        made.append(f"Every phase goes on scaling as far as the runs say anything ({most}).")
+    told = {*heads} if first is None else {first, *heads}
+    for k in sorted(told, key=lambda k: (k != first, heads[k].p if k in heads else 0.0)):
+        said = f"{_capital(name_of(model, k))}, {_behaves(model, k)}"
+        if k in heads:
+            said += (
+                "; it is more than half of the run at every p that was run and beyond"
+                if heads[k].p <= model.least
+                else f"; from {turn_words(heads[k])} on it is more than half of the run"
+            )
+        made.append(f"{said}. It is the first to stop scaling." if k == first else f"{said}.")
     if not heads:
         made.append(f"No phase becomes more than half of the run up to {most}.")
     stop = model.run_stops
@@ -87,17 +87,17 @@ def _behaves(model: PhaseModel, phase: int) -> str:
     grows = model.grows(phase)
     if grows is not None and grows.chance > _SURE and np.isfinite(grows.p):
         where = "at every p" if grows.p <= model.least else f"from {turn_words(grows)} on"
-        return f"more processors make it longer {where}"
+        return f"takes longer with more processors {where}"
     kept = model.kept(phase)
     value, low, high = (float(x[0]) for x in (kept.value, kept.low, kept.high))
     if low > 0.005:
         between = "" if high - low < 0.02 else f" (95 %: {100 * low:.0f} to {min(100 * high, 100):.0f} %)"
-        return f"it keeps {100 * min(value, 1.0):.0f} %{between} of its time at any p"
+        return f"keeps {100 * min(value, 1.0):.0f} %{between} of its time at any p"
     turn = model.stops(phase)
     if turn is None or not np.isfinite(turn.p):
-        return "it goes on scaling"
+        return "goes on scaling"
     where = "at every p" if turn.p <= model.least else f"from {turn_words(turn)} on"
-    return f"twice the processors save less than 29 % of it {where}"
+    return f"scales no more {where}"
 
 
 def _capital(text: str) -> str:
@@ -224,7 +224,9 @@ def table(model: PhaseModel, at: Sequence[float]) -> DataFrame:
                 },
             })  # fmt: skip
     made = pd.DataFrame(rows)
-    made.attrs["units"] = dict.fromkeys(("predicted", "low", "high", "measured"), "s")
+    made.attrs["units"] = dict.fromkeys(("predicted", "low", "high", "measured"), "s") | dict.fromkeys(
+        ("part", *(name.replace(" ", "_") for name in EFFICIENCIES)), "1"
+    )
     return made
 
 
