@@ -478,6 +478,8 @@ class TracePage(Page):
             self.curve_view.set_tracks([curve for _, curve in new.tracks])
         if new.imagined.drawn is not old.imagined.drawn:
             self.curve_view.set_predicted(presenting.predicted(new.imagined))
+        if new.firm != old.firm or new.fit is not old.fit:
+            self.curve_view.set_firm(new.firm)
         if (new.marked, new.project.names) != (old.marked, old.project.names):
             self.timeline.seek([new.project.names.get(name, name) for name in new.marked])
         self.chips.show_snapshot(new)

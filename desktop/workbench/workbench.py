@@ -71,7 +71,7 @@ if TYPE_CHECKING:  # the heavy modules are loaded by the first job, beside the w
 
     from desktop.core.curve import StepCurve
     from desktop.core.landmarks import Landmarks
-    from desktop.core.phase_stats import PhaseRow
+    from desktop.core.phase_stats import Firm, PhaseRow
     from desktop.core.phases import PhaseFit, Sweep
     from desktop.core.selection import Suggestion
     from desktop.data.causality import Causality
@@ -109,7 +109,7 @@ class Snapshot:
     `preparing`: kernels are being compiled, as at the first start. `marked`: regions, by their names in the
     trace, that are to be seen wherever regions are shown. `boundaries`: of iterations, in seconds, that
     are to be drawn over time. `imagined`: the run with changes. `tracks`: curves drawn below the one that is
-    fitted, with their names."""
+    fitted, with their names. `repeated`: a fit, and how firm its breakpoints are over runs."""
 
     project: Project = field(default_factory=Project)
     document: Document | None = None
@@ -130,6 +130,17 @@ class Snapshot:
     boundaries: tuple[float, ...] = ()
     tracks: tuple[tuple[str, StepCurve], ...] = ()
     imagined: Imagined = NOTHING_IMAGINED
+    repeated: tuple[PhaseFit | None, tuple[Firm | None, ...]] = (None, ())
+
+    @property
+    def firm(self) -> tuple[Firm | None, ...]:
+        """Of each inner breakpoint of `fit` how firm it is over repeats: runs, else iterations; () where
+        nothing is known."""
+        over_runs = self.repeated[1] if self.repeated[0] is self.fit else ()
+        over_iterations = self.explained.firm if self.explained.fit is self.fit else ()
+        if not (over_runs and over_iterations):
+            return over_runs or over_iterations
+        return tuple(a or b for a, b in zip(over_runs, over_iterations, strict=True))
 
     @property
     def as_suggested(self) -> bool:
@@ -847,6 +858,11 @@ class Workbench(EditBench[Snapshot, Project]):
         """Draw boundaries of iterations over time, in place of those drawn before."""
         if times_s != self.snapshot.boundaries:
             self._show(boundaries=times_s)
+
+    def know_repeats(self, fit: PhaseFit | None, firm: tuple[Firm | None, ...]) -> None:
+        """How firm the breakpoints of a fit are over runs of the same program."""
+        if (fit, firm) != self.snapshot.repeated:
+            self._show(repeated=(fit, firm))
 
     def toggle_class(self, name: str) -> None:
         """Draw a class of the stack or leave it out."""

@@ -180,7 +180,7 @@ class IterationsPanel(QWidget):
     def _draw(self) -> None:
         """The chart, with as many phases as are asked for."""
         from desktop.data.iteration_charts import fold_chart
-        from desktop.data.iterations import phases_in
+        from desktop.data.iterations import firm_in, phases_in
 
         level, run = self.shown, self._workbench.snapshot.run
         if level is None or run is None:
@@ -189,10 +189,14 @@ class IterationsPanel(QWidget):
         model = self._workbench.snapshot.project.phases.model
         # Of a budget the parameters would be asked for.
         self._fit = phases_in(level, run.curve.capacity, asked, "mixed" if model == "budget" else model)
-        inner = ", ".join(quantity(t, "s", 4) for t in self._fit.breaks[1:-1].tolist())
+        firm = firm_in(level, run.curve, self._fit)
+        inner = ", ".join(
+            quantity(t, "s", 4) + ("" if one is None else f" ({one.told})")
+            for t, one in zip(self._fit.breaks[1:-1].tolist(), firm, strict=True)
+        )
         told = f"{level.sentence} Phases in an iteration: {self._fit.n}"
         self.chart.set_content(
-            fold_chart(level, self._fit), f"{told}, with breaks at {inner}." if inner else f"{told}."
+            fold_chart(level, self._fit, firm), f"{told}, with breaks at {inner}." if inner else f"{told}."
         )
         text = "The phases of this iteration in every iteration of the run"
         _offer(self.inner, level.loop.count * self._fit.n, text)

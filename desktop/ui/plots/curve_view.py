@@ -58,6 +58,7 @@ from desktop.workbench.time_plots import (
 )
 
 if TYPE_CHECKING:
+    from desktop.core.phase_stats import Firm
     from desktop.core.phases import PhaseFit
     from desktop.data.material import Predicted
 
@@ -111,6 +112,7 @@ class CurveView(TimePlot):
         self._stack: dict[str, StepCurve] = {}
         self._fit: PhaseFit | None = None
         self._locked: tuple[float, ...] = ()
+        self._firm: tuple[Firm | None, ...] = ()
         self._phase: int | None = None
         self._shown = frozenset({"computing"})
         self._levels = AT_FIRST
@@ -197,6 +199,12 @@ class CurveView(TimePlot):
             self.dirty()  # the rail comes or goes as well
         elif said[0] != said[1]:
             self.dirty(self._head_rect)  # the legend says it
+
+    def set_firm(self, firm: Sequence[Firm | None]) -> None:
+        """Intervals of the inner breakpoints over repeats, drawn below them."""
+        if tuple(firm) != self._firm:
+            self._firm = tuple(firm)
+            self._redraw(base=False)
 
     def set_locked(self, times: tuple[float, ...]) -> None:
         """Breaks at these times (seconds) are drawn as locked."""
@@ -669,6 +677,7 @@ class CurveView(TimePlot):
             self._tint_phase(sheet.image, fit, m)
             if "computing" in self._shown:
                 fit_overlay.draw_pieces(sheet.image, fit, m, lane, t, self._phase)
+            fit_overlay.draw_firm(sheet.image, self._firm, m, lane.rect, t)
         self._veil(sheet.image, m)
         self._draw_tracks(fine)
         self._plot = self._state(self._draw_left_over(fine) if self._residual.rect.height() else None)
@@ -964,7 +973,7 @@ class CurveView(TimePlot):
     def _readout(self) -> list[str]:
         """Time, level, phase and fit at the cursor; the mean where a pixel stands for several levels."""
         m = self._map()
-        of = (self._cursor, m, self._curve, self._fit)
+        of = (self._cursor, m, self._curve, self._fit, self._firm)
         if self._read_of != of:
             self._read_of, self._read = of, self._tell(self._cursor, m)
         return self._read
@@ -996,6 +1005,10 @@ class CurveView(TimePlot):
                 f"phase {found.phase + 1}: fit {number(found.fit)}, "
                 f"residual {signed(found.level - found.fit)}"
             )
+        near = self._break_near(m.x(t), 2 * GRAB)
+        one = self._firm[near - 1] if near is not None and near <= len(self._firm) else None
+        if one is not None:
+            rows.append(f"breakpoint {near}, median: {one.told}")
         return rows
 
     def picture(self, scale: float = 2.0) -> QImage:
