@@ -52,6 +52,9 @@ SYSTEM_PACKAGES = (
 )
 
 
+# What tests need besides: pages are opened and driven in a browser.
+TEST_PACKAGES = ("chromium", "chromium-driver")
+
 # What freezing needs besides, of a Python that the system brought.
 FREEZE_PACKAGES = ("binutils", f"libpython3.{sys.version_info.minor}")
 
@@ -219,7 +222,7 @@ def main_job(files: list[str]) -> None:
 
 
 def tests(arguments: list[str]) -> None:
-    set_up("test", "cluster")
+    set_up("test", "cluster", system=(*SYSTEM_PACKAGES, *TEST_PACKAGES))
     # Kernels are compiled on the core that the types leave free, as processes that begin at once would each
     # compile the same ones. What it cannot do, tests say.
     offscreen = {"QT_QPA_PLATFORM": "offscreen"}
