@@ -20,6 +20,7 @@ from desktop.commands.asked import (
     curve_asked,
     fit_as_asked,
     open_as_asked,
+    phase_names_of,
     positive,
     settle,
     structure_events,
@@ -42,7 +43,6 @@ from desktop.printing import printable
 if TYPE_CHECKING:
     from desktop.core.curve import StepCurve
     from desktop.core.landmarks import Landmarks
-    from desktop.core.phase_names import Doings
     from desktop.core.phase_stats import PhaseRow
     from desktop.core.phases import PhaseFit
 
@@ -81,7 +81,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(options: argparse.Namespace) -> int:
     from desktop.data.info import in_doubt
-    from desktop.data.presence import structure
 
     settle(options)
     if options.n is None and options.max_n is None and not options.project:
@@ -92,11 +91,12 @@ def main(options: argparse.Namespace) -> int:
         use = utilization(store, options)
         curve = curve_asked(store, use, options)
         known = structure_events(store, use, curve, options)
-        part = use.curve().window(curve.start, curve.start + curve.duration)
         if options.max_n:
             _print_sweep(curve, options, known, in_doubt(store))
         else:
-            _print_phases(curve, options, known, structure(store, use).doings(part), in_doubt(store))
+            model = fit_as_asked(curve, options, known)
+            model = replace(model, names=phase_names_of(store, use, curve, model, options))
+            _print_phases(curve, options, known, model, in_doubt(store))
         if not (options.json or options.csv):
             print_doubt(store)
         return outcome(store)
@@ -160,16 +160,12 @@ def _print_phases(
     curve: StepCurve,
     options: argparse.Namespace,
     known: Landmarks | None,
-    doings: Doings,
+    model: PhaseFit,
     in_doubt_s: float | None,
 ) -> None:
-    from desktop.core.phase_names import phase_names
     from desktop.core.phase_stats import phase_table
     from desktop.core.selection import events_at
 
-    model = fit_as_asked(curve, options, known)
-    names = phase_names(doings, model.breaks, options.kept.given_names, options.kept.names)
-    model = replace(model, names=names)
     phases, events = phase_table(curve, model), events_at(model, known)
     rows = [{name: getattr(phase, name) for name in PHASE_COLUMNS} for phase in phases]
     if options.json:
