@@ -271,17 +271,13 @@ class RunFigure:
     def save(self, path: str | Path) -> None:
         """Write the figure; by its ending the file is SVG, PDF or PNG (300 dpi). ValueError for others."""
         target, look = Path(path), self._look()
+        kind = target.suffix.lower()[1:]
+        if kind not in ("svg", "pdf", "png"):
+            raise ValueError(f"{target}: a figure ends in .svg, .pdf or .png")
         from desktop.data.atomic import write_bytes
-        from desktop.ui import figures
+        from desktop.ui.figures import file
 
-        draw: dict[str, Callable[[], bytes]] = {
-            ".svg": lambda: figures.svg(self.figure, self.material, look).encode(),
-            ".pdf": lambda: figures.pdf(self.figure, self.material, look),
-            ".png": lambda: figures.png(self.figure, self.material, look, 300),
-        }
-        if target.suffix.lower() not in draw:
-            raise ValueError(f"{target}: a figure ends in {', '.join(draw)}")
-        write_bytes(target, draw[target.suffix.lower()]())
+        write_bytes(target, file(self.figure, self.material, look, kind))
 
     def to_frame(self) -> DataFrame:
         """The numbers that are drawn, as File > Export figure writes them (the first of its tables)."""

@@ -90,7 +90,8 @@ def run(
     ValueError, DesktopError, OSError : as the words or a source deserve.
     """
     from desktop.core.contrast import align, place, table
-    from desktop.workbench.contrasting import load, names_of, pairs_by_run, phased
+    from desktop.core.firmness import over_runs
+    from desktop.workbench.contrasting import names_of, pairs_by_run, phased_run
     from desktop.workbench.model import run_keys
 
     kept, matched, axis, reference, share = settled(options)
@@ -102,7 +103,7 @@ def run(
     runs = []
     for k, (one, phases, project) in enumerate(kept):
         part = Share(progress, k / len(kept), (k + 1) / len(kept))
-        runs.append(phased(names[k], load(one, project, part, seen), phases))
+        runs.append(phased_run(names[k], one, phases, project, part, seen))
     keys = run_keys(tuple(one for one, _, _ in kept))
     fixed, _ = pairs_by_run(matched, keys, reference, [one.fit.n for one in runs])
     for k, of, own in options.match:
@@ -120,10 +121,11 @@ def run(
             {
                 "run": one.name, "processors": one.curve.capacity, "model": one.fit.model, "n": one.fit.n,
                 "epsilon": one.fit.epsilon, "breaks_s": one.fit.breaks.tolist(),
+                "break_intervals": [firm and firm._asdict() for firm in over_runs(alignment, k)],
                 "match_cost": None if m is None else m.cost,
                 "match": None if m is None else [None if j < 0 else j + 1 for j in m.of_a.tolist()],
             }
-            for one, m in zip(runs, alignment.matchings, strict=True)
+            for k, (one, m) in enumerate(zip(runs, alignment.matchings, strict=True))
         ],
         "differences": _differences(alignment, placement),
         "cells": cells,

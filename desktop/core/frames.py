@@ -64,6 +64,11 @@ TABLES: dict[str, tuple[Field, ...]] = {
         end_range_s | float64 | s | length of the range in which its end may lie without a larger error
         name | text | | what it is called
     """),
+    "repeats": _fields("""
+        repeats_low_s | float64 | s | low end of an interval for its end over repeats
+        repeats_high_s | float64 | s | high end of it
+        repeats | text | | level of the interval, and over how many iterations or runs
+    """),
     "sweep": _fields("""
         n | int64 | | number of phases asked for (parameters of model "budget")
         phases | int64 | | number of phases of the fit

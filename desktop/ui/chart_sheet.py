@@ -10,7 +10,7 @@ import numpy as np
 
 from desktop.data import chart
 from desktop.data.chart import MANY, Content, Floats, Layout, Series, Word
-from desktop.ui.drawing import MM_PER_POINT, Fill, Hatch, Ink, Sheet, Stroke, text_width
+from desktop.ui.drawing import MM_PER_POINT, Fill, Hatch, Ink, Sheet, Stroke, around, text_width
 from desktop.ui.plots.raster import mix
 
 #: Height of a line, and of the middle of its letters over their foot, in sizes of text.
@@ -89,9 +89,7 @@ class _Painter:
         return Fill(self.colour(series), opacity, hatch, self.ink.text)
 
     def _frame(self, box: Sequence[float], stroke: Stroke | None = None) -> None:
-        x, y, w, h = box
-        corners = [[x, y], [x + w, y], [x + w, y + h], [x, y + h], [x, y]]
-        self.sheet.line(corners, stroke or Stroke(self.ink.border, 0.5 * MM_PER_POINT))
+        self.sheet.line(around(*box), stroke or Stroke(self.ink.border, 0.5 * MM_PER_POINT))
 
     def _word(self, word: Word, colour: str) -> None:
         if word.text:

@@ -245,6 +245,13 @@ def stylesheet(theme: Theme) -> str:
     """
 
 
+def faded(colour: str | QColor, alpha: int) -> QColor:
+    """A colour that covers `alpha` parts of 255 of what is below."""
+    found = QColor(colour)
+    found.setAlpha(alpha)
+    return found
+
+
 def paint_focus(painter: QPainter, widget: QWidget, theme: Theme) -> None:
     """A frame at the edge of what paints itself, if it has the focus."""
     if widget.hasFocus():

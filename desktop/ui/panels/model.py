@@ -231,10 +231,7 @@ class ModelPanel(SidePanel):
 def _together(*widgets: QWidget) -> QWidget:
     """Widgets that stand beside each other wherever they stand."""
     holder = QWidget()
-    row = QHBoxLayout(holder)
-    row.setContentsMargins(0, 0, 0, 0)
-    for widget in widgets:
-        row.addWidget(widget)
+    fill_layout(QHBoxLayout(holder), *widgets, margins=0)
     holder.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
     return holder
 

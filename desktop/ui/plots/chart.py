@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pyqtgraph as pg
-from PySide6.QtCore import QEvent, QLineF, QPoint, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QLineF, QPoint, QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import (
     QBrush,
     QColor,
@@ -38,12 +38,12 @@ from desktop.core.units import asked_unit
 from desktop.data import chart
 from desktop.data.chart import MANY, AxisChoice, Content, Layout, Mark, Series, Way, Word
 from desktop.printing import printable
-from desktop.ui.guard import guarded
+from desktop.ui.guard import guarded, in_ems
 from desktop.ui.plots import plot_menu, scales
 from desktop.ui.plots.raster import mix
 from desktop.ui.plots.scales import LaneBox
 from desktop.ui.plots.scene import DrawnAxis, PixelItem, PlotView, QuietBox, lane_plot, place_lane, saved
-from desktop.ui.theme import SERIES, Theme, paint_focus, paint_note
+from desktop.ui.theme import SERIES, Theme, faded, paint_focus, paint_note
 
 Floats = chart.Floats
 
@@ -142,15 +142,8 @@ class Chart(PlotView):
         self._built = None
         self.dirty()
 
-    @guarded(otherwise=QSize)
-    def sizeHint(self) -> QSize:
-        em = self.fontMetrics().height()
-        return QSize(em * 26, em * 17)
-
-    @guarded(otherwise=QSize)
-    def minimumSizeHint(self) -> QSize:
-        em = self.fontMetrics().height()
-        return QSize(em * 12, em * 7)
+    sizeHint = in_ems(26, 17)
+    minimumSizeHint = in_ems(12, 7)
 
     @guarded
     def changeEvent(self, event: QEvent) -> None:
@@ -533,9 +526,7 @@ class Chart(PlotView):
         for row, opacity in ((chosen.row, 46), (chosen.pointed, 16)):
             if row is not None:
                 low, high = sorted(laid.along_y([row - 0.5, row + 0.5]).tolist())
-                tint = QColor(theme.accent)
-                tint.setAlpha(opacity)
-                painter.fillRect(QRectF(laid.left, low, laid.width, high - low), tint)
+                painter.fillRect(QRectF(laid.left, low, laid.width, high - low), faded(theme.accent, opacity))
         x = math.nan if chosen.x is None else float(laid.px(chosen.x))
         if laid.left - 1 <= x <= laid.right + 1:
             if chosen.y is not None:
