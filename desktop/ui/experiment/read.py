@@ -31,7 +31,6 @@ from desktop.ui.guard import guarded
 from desktop.ui.pages import beside, fill_layout, row, scrolled, set_up, stacked
 from desktop.ui.plots.chart import Chart
 from desktop.ui.tables import Column, FrameView, TableRow
-from desktop.ui.theme import Theme
 from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot
 
 _ERRORS = (
@@ -227,13 +226,6 @@ class ReadStep(Step):
             for table in (self.effects, self.rank, self.anova):
                 table.select_key(new.selected)
         self.pinning.show_snapshot(old, new)
-
-    def set_theme(self, theme: Theme) -> None:
-        for widget in (
-            self.effects, self.rank, self.anova, self.half_normal, self.pareto, self.main_effects,
-            self.interaction, self.residuals, self.cube, self.powers, self.pinning,
-        ):  # fmt: skip
-            widget.set_theme(theme)
 
     def _show_answer(self, new: ExperimentSnapshot) -> None:
         """First of all, in words."""
@@ -501,10 +493,6 @@ class PinPanel(QWidget):
             QVBoxLayout(self), row(self.open, QLabel("Region"), self.region, None), self.said,
             (beside(self.table, self.chart, 60), 1), margins=0,
         )  # fmt: skip
-
-    def set_theme(self, theme: Theme) -> None:
-        self.chart.set_theme(theme)
-        self.table.set_theme(theme)
 
     def show_snapshot(self, old: ExperimentSnapshot, new: ExperimentSnapshot) -> None:
         pinned = new.pinned
