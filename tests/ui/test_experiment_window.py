@@ -400,6 +400,15 @@ def test_half_effects_are_one_switch(qtbot: QtBot, window: ExperimentPage) -> No
     assert page.half_normal.content.x.title.startswith("size of half effect")
     assert "half effects" in page.said.text() and "coefficient" in page.said.text()
     assert window.actions_by_id["undo"].text() == "Undo show half effects"
+    # What was noted beside the trials can be taken off, and residuals stand against it.
+    at = page.covariate.findData("other_busy_cores")
+    assert at > 0 and page.against.findData("other_busy_cores") > 0
+    page.covariate.setCurrentIndex(at)
+    page.covariate.activated.emit(at)
+    settle(qtbot, window)
+    assert "Taken off is what follows other_busy_cores: " in page.notes.text()
+    assert "other_busy_cores" in keys(page.anova)
+    assert window.actions_by_id["undo"].text() == "Undo take off what follows other_busy_cores"
 
 
 def test_a_bad_run_is_named_and_left_out(qtbot: QtBot, window: ExperimentPage) -> None:
