@@ -236,7 +236,7 @@ def _print_phases(
                 print(f"phase {k} ends where {found[0].text}, at {si(found[0].time_s)}s")
         for k, one in enumerate(firm, 1):
             if one is not None:
-                print(f"phase {k} ends, in the median, from {one.told}")
+                print(f"median end of phase {k}: {one.told}")
 
 
 def _about(curve: StepCurve, options: argparse.Namespace) -> dict[str, str]:
