@@ -116,15 +116,17 @@ def test_figures_are_drawn_and_written(run: pw.Run, tmp_path: Path) -> None:
     assert bars["end_s"].max() == pytest.approx(0.02, abs=1e-4)
 
 
-def test_figures_need_no_application_and_no_display(run: pw.Run) -> None:
+def test_figures_need_no_application_and_no_display(tmp_path: Path) -> None:
+    (tmp_path / "run.csv").write_text("0,4\n2,1\n5,0\n")
     code = (
-        "import desktop.phasewright as pw, sys\n"
-        f"svg = pw.open({str(run.path)!r}).plot(n=2).svg()\n"
+        "import desktop.phasewright as pw\n"
+        f"svg = pw.open({str(tmp_path / 'run.csv')!r}).plot(n=2).svg()\n"
         "assert svg.startswith('<svg')\n"
     )
     hidden = {"DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM"}
     plain = {key: value for key, value in os.environ.items() if key not in hidden}
-    subprocess.run([sys.executable, "-c", code], check=True, env=plain)
+    cache = {"XDG_CACHE_HOME": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", code], check=True, env=plain | cache)
 
 
 @WITH_SQL
