@@ -3,8 +3,8 @@
     python -m tests.benchmarks.gate [TRIALS]
 
 prints the tables of the handbook's page Comparing runs: per cent of TRIALS (3000) comparisons with any
-difference, with one of the whole run, and of phases that differ; where nothing changed, under drift, and where
-all changed.
+difference, with one of the whole run, and of phases that differ; where nothing changed, under drift, and
+where all changed.
 `tests/core/test_gate.py` holds a short version.
 """
 
