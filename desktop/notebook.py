@@ -111,7 +111,7 @@ class GateAnswer(Answer):
     result: Mapping[str, Any]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class RunFigure:
     """A figure as in reports. `figure`: its name; `size`: mm. Drawn by Qt without a window or display."""
 
@@ -120,6 +120,9 @@ class RunFigure:
     span: tuple[float, float] | None = None
     size: tuple[float, float] = (170.0, 80.0)
     more: Mapping[str, Any] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"<RunFigure {self.figure} of {self.material.title}>"
 
     def _look(self) -> Any:
         _prepare_qt()
@@ -258,6 +261,8 @@ class Run:
         ------
         ValueError : there is no such fit.
         """
+        if n is not None and n < 1:
+            raise ValueError(f"n is {n}, ask for 1 phase or more")
         if (n, model) not in self._fits:
             from desktop.commands import asked
             from desktop.core.phase_stats import phase_frame, phase_table
@@ -270,7 +275,14 @@ class Run:
             names = asked.phase_names_of(self._store, self._use, curve, fit, options)
             fit = replace(fit, names=names)
             rows = phase_table(curve, fit)
-            self._fits[n, model] = PhaseAnswer(lambda: phase_frame(rows, fit), curve, fit, rows)
+
+            def made() -> DataFrame:
+                found = phase_frame(rows, fit)
+                units = found.attrs["units"]
+                units |= {name: curve.quantity.per(unit) for name, unit in units.items()}
+                return found
+
+            self._fits[n, model] = PhaseAnswer(made, curve, fit, rows)
         return self._fits[n, model]
 
     def _ranges(self, by: By, n: int | None, model: str | None) -> tuple[list[str], Any]:

@@ -18,6 +18,10 @@ import pytest
 import desktop.phasewright as pw
 from desktop import cli, resources
 from desktop.core.frames import TABLES
+from desktop.data.project_file import write
+from desktop.errors import DesktopError
+from desktop.workbench.contrasting import plain_run
+from desktop.workbench.model import PhaseSettings, Workspace
 
 ROOT = Path(__file__).parent.parent
 NOTEBOOKS = sorted((resources.folder() / "docs" / "notebooks").glob("*.ipynb"))
@@ -127,6 +131,30 @@ def test_figures_need_no_application_and_no_display(tmp_path: Path) -> None:
     plain = {key: value for key, value in os.environ.items() if key not in hidden}
     cache = {"XDG_CACHE_HOME": str(tmp_path)}
     subprocess.run([sys.executable, "-c", code], check=True, env=plain | cache)
+
+
+def test_a_project_says_what_is_asked_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    trace, project = tmp_path / "run.csv", tmp_path / "kept.phasewright"
+    trace.write_text("0,8\n4,2\n10,6\n15,0\n")
+    write(project, Workspace((plain_run(trace, PhaseSettings("constant", 2)),)))
+    with pw.open(project) as run:
+        assert (run.phases().n, run.phases().fit.model) == (2, "constant")
+        assert run.phases(3).breaks == [0, 4, 10, 15]
+        for n, model, said in (
+            (0, None, "1 phase or more"),
+            (1, "budget", "2 parameters"),
+            (2, "x", "model"),
+        ):
+            with pytest.raises(ValueError, match=said):
+                run.phases(n, model)
+        with pytest.raises(ValueError, match="must be 'run' or 'phase'"):
+            run.statistics("week")  # type: ignore[arg-type]  # that is what is tried
+        assert run.messages().to_frame().empty and run.explain().sentence == ""
+        with pytest.raises(ValueError, match="no figure 'timeline'"):
+            run.timeline()
+    with pytest.raises(DesktopError, match="does not exist"):
+        pw.open(tmp_path / "nothing.otf2")
 
 
 @WITH_SQL
