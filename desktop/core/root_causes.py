@@ -580,11 +580,16 @@ def _moving(small: bool) -> Callable[[Group], float]:
         times, size = _moved(group)
         if not times or (size < SMALL * times) != small:
             return 0.0
-        # What no network takes has another cause, too.
+        # What no network takes has another cause, too: that it is the network is weak then.
         usual = group.total_s <= LATENCY_S * times if small else size >= SLOW * group.total_s
-        return 1.0 if usual else 0.6
+        return 1.0 if usual else 0.5
 
     return test
+
+
+def _starts(group: Group) -> float:
+    """That a process has not begun yet says its clock alone."""
+    return {Account.STARTUP: 1.0, NOT_BEGUN: 0.6}.get(group.account, 0.0)
 
 
 _UNTOLD = "Communication takes the time, and the trace does not tell waiting from moving data"
@@ -607,7 +612,7 @@ KINDS: tuple[Kind, ...] = (
     Kind("threads", "Threads wait", _of(Account.THREADS), _says_threads),
     Kind("outside", "Outside of parallel regions", _of(Account.SERIAL), _says_outside),
     Kind("accelerator", "Accelerators", _of(Account.ACCELERATOR), _says("Waiting for accelerators")),
-    Kind("start", "Start-up", _of(Account.STARTUP, NOT_BEGUN), _says_start),
+    Kind("start", "Start-up", _starts, _says_start),
     Kind("end", "End", _of(Account.ABSENT, ENDING), _says_end),
     Kind("overhead", "Overhead of libraries", _of(Account.OVERHEAD), _says("Calls of libraries")),
     Kind("unmeasured", "Not measured", _of(Account.UNMEASURED, fits=0.5), _says("Nothing was measured")),

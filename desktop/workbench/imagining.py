@@ -34,9 +34,12 @@ class Imagined:
 
     @property
     def drawn(self) -> RunPrediction | None:
-        """What is drawn over the curve: nothing, unless something is different."""
+        """What is drawn over the curve: nothing, unless something is different. The curve of a run without
+        changes has not been made, and would be here, in the window's thread."""
         found = self.prediction
-        return found if self.changes is not None and found is not None and not found.note else None
+        if self.changes is None or found is None or found.note or not found.changes.sentence:
+            return None
+        return found
 
 
 #: Seconds after which a prediction is given up for that of newer changes.
@@ -139,7 +142,7 @@ class Imagining:
                     phases=tuple(one for one in wanted.phases if one[0] < made.phases),
                 )
             found = made.predict(wanted, job)
-            if changes is not None and not found.note:
+            if wanted.sentence and not found.note:
                 drawn = found.curve  # here, as it is kept
                 if drawn is not None:
                     from desktop.core.envelope import envelope
