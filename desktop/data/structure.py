@@ -213,7 +213,8 @@ def _plain(kind: Any) -> Make:
 def encode(value: Any, folder: Path, place: str = "tree") -> Any:
     """Lists, dictionaries, text and numbers for a tree; paths relative to `folder` where they can be.
 
-    A field that holds no number (NaN) and does so at first is left out: JSON has no word for it.
+    A field that holds no number (NaN) or an infinite one and does so at first is left out: JSON has no word
+    for it.
 
     Raises
     ------
@@ -224,7 +225,7 @@ def encode(value: Any, folder: Path, place: str = "tree") -> Any:
         return {
             f.name: encode(one, folder, f"{place}.{f.name}")
             for f, one in held
-            if not (_is_nan(one) and _is_nan(f.default))
+            if not _left_out(one, f.default)
         }
     if isinstance(value, Enum):
         return value.name.lower()
@@ -247,5 +248,7 @@ def encode(value: Any, folder: Path, place: str = "tree") -> Any:
     return value
 
 
-def _is_nan(value: Any) -> bool:
-    return isinstance(value, float) and math.isnan(value)
+def _left_out(value: Any, default: Any) -> bool:
+    if not (isinstance(value, float) and isinstance(default, float)):
+        return False
+    return value == default if math.isinf(value) else math.isnan(value) and math.isnan(default)

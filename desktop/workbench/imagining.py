@@ -85,20 +85,25 @@ class Imagining:
             self._tell(NOTHING_IMAGINED)
 
     def look(
-        self, store: Any, run: TraceRun, breaks: tuple[float, ...], causality: Causality | None = None
+        self,
+        store: Any,
+        run: TraceRun,
+        breaks: tuple[float, ...],
+        changes: Changes | None,
+        causality: Causality | None = None,
     ) -> None:
-        """Somebody looks at a run with phases between inner `breaks` (s): make its replay ready.
-        `causality`: of the run, if that is known."""
+        """A run with phases between inner `breaks` (s) is looked at: make its replay ready, and predict it
+        with changes. `causality`: of the run, if that is known."""
         basis = _Basis(store, run, breaks)
         if basis.same(self._basis):
+            self.ask(changes)
             return
         if self._program is not None and self._basis is not None and self._basis.run is run:
             causality = self._program.causality
         self._basis, self._program = basis, None
         self._helping.cancel()
-        self._ask(
-            replace(self.state, helps=None, outdated=True, problem="", phases=len(breaks) + 1), causality
-        )
+        state = replace(self.state, helps=None, outdated=True, problem="", phases=len(breaks) + 1)
+        self._ask(replace(state, changes=changes), causality)
 
     def ask(self, changes: Changes | None) -> None:
         """Predict the run with changes; None: as it was."""
