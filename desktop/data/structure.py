@@ -162,7 +162,10 @@ class Decoder:
                 problems += [(f".{key}", " is missing") for key in sorted(needed - value.keys())]
             known = [key for key in makers if key in value]
             made = _each(".{}", ((key, makers[key], value[key]) for key in known), problems)
-            record = kind(**dict(zip(known, made, strict=True)))
+            try:
+                record = kind(**dict(zip(known, made, strict=True)))
+            except ValueError as error:  # as its own rules say
+                raise _wrong(value, str(error)) from None
             problem = record.problem() if check else ""
             if problem:
                 raise _Wrong([("", f": {problem}")])

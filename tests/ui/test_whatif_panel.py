@@ -10,7 +10,7 @@ from PySide6.QtCore import Qt
 
 from desktop import resources
 from desktop.data.material import tables
-from desktop.data.structure import Decoder, encode
+from desktop.data.structure import Decoder, Misfit, encode
 from desktop.ui.exporting import material_of
 from desktop.ui.frame import Frame
 from desktop.workbench.model import Project, names
@@ -109,6 +109,9 @@ def test_the_last_of_many_turns_is_predicted(qtbot, window, panel):
     assert nav.end == nav.b == pytest.approx(found.duration_s)
     tree = encode(bench.asked, Path("/"))
     assert Decoder(Path("/"), names()).decode(Project, tree).what_if == found.changes
+    for wrong in ({"network": {"latency_s": -1.0}}, {"regions": [["factor", 0.0]]}):
+        with pytest.raises(Misfit, match="not possible"):
+            Decoder(Path("/"), names()).decode(Project, {"what_if": wrong})
     bench.undo()
     settled(qtbot, window)
     assert bench.asked.what_if is None and bench.snapshot.imagined.drawn is None
