@@ -25,7 +25,7 @@ from desktop.commands.terminal import outcome, print_doubt, print_json, terminal
 from desktop.printing import printable
 
 if TYPE_CHECKING:
-    from desktop.core.root_causes import Explanation, Told
+    from desktop.core.explanation import Explanation, Told
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -45,11 +45,11 @@ def main(options: argparse.Namespace) -> int:
     ``names``, ``phase`` (from 1; null: none), ``start_s``, ``end_s``. ``would_help``: as of ``whatif``."""
     from desktop.core.phase_names import phase_names
     from desktop.core.selection import search
+    from desktop.data.helping import would_help
     from desktop.data.info import in_doubt
     from desktop.data.presence import structure
     from desktop.data.root_causes import explain
     from desktop.data.statistics import Statistics
-    from desktop.data.whatif import would_help
 
     settle(options)
     check_budget(options.phases.model, options.phases.n if options.project or options.n is not None else None)

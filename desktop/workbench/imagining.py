@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 from desktop.workbench.jobs import Job, Lane, Task
 
 if TYPE_CHECKING:
+    from desktop.core.changes import Changes
     from desktop.data.causality import Causality
-    from desktop.data.whatif import Changes, Help, Rerun, RunPrediction
+    from desktop.data.helping import Help
+    from desktop.data.whatif import Rerun, RunPrediction
     from desktop.workbench.tracing import TraceRun
 
 
@@ -129,8 +131,10 @@ class Imagining:
         self._tell(state)
 
         def work(job: Job) -> tuple[Rerun, RunPrediction, tuple[str, ...]]:
+            from desktop.core.changes import NONE
+            from desktop.data.helping import largest_regions
             from desktop.data.statistics import Statistics
-            from desktop.data.whatif import NONE, Rerun, largest_regions
+            from desktop.data.whatif import Rerun
 
             made, regions = program, state.regions
             if made is None:
@@ -182,7 +186,7 @@ class Imagining:
 
     def _help(self, program: Rerun, regions: tuple[str, ...]) -> None:
         def work(job: Job) -> tuple[Help, ...]:
-            from desktop.data.whatif import helps
+            from desktop.data.helping import helps
 
             return helps(program, (), regions, job)
 

@@ -18,12 +18,12 @@ from desktop.data.naming import run_name
 from desktop.workbench.levels import AT_FIRST, Levels
 
 if TYPE_CHECKING:  # brings numba, which the window loads only after it is on screen
+    from desktop.core.changes import Changes
     from desktop.core.effect_limits import Threshold
     from desktop.core.effects import Error, Inner, Members
     from desktop.core.spaces import Basis
     from desktop.data.tables import Repeats, TableEdits
     from desktop.data.utilization import Rules
-    from desktop.data.whatif import Changes
 
 #: Those whose phases are of several degrees.
 MIXING = ("mixed", "budget")
@@ -537,11 +537,11 @@ class Recovery:
 
 def names() -> dict[str, Any]:
     """The classes that the annotations here name but this module does not load."""
+    from desktop.core.changes import Changes
     from desktop.core.effect_limits import Threshold
     from desktop.core.effects import Error, Inner, Members
     from desktop.data.tables import Repeats, Row, TableEdits
     from desktop.data.utilization import Rules
-    from desktop.data.whatif import Changes
 
     every = (("Error", Error), ("Members", Members), ("Threshold", Threshold), ("Repeats", Repeats))
     return {

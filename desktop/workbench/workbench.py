@@ -69,6 +69,7 @@ from desktop.workbench.tracing import (
 if TYPE_CHECKING:  # the heavy modules are loaded by the first job, beside the window
     from numpy.typing import NDArray
 
+    from desktop.core.changes import Changes
     from desktop.core.curve import StepCurve
     from desktop.core.landmarks import Landmarks
     from desktop.core.phase_stats import Firm, PhaseRow
@@ -79,7 +80,6 @@ if TYPE_CHECKING:  # the heavy modules are loaded by the first job, beside the w
     from desktop.data.events import Activity
     from desktop.data.statistics import Statistics
     from desktop.data.utilization import Rules
-    from desktop.data.whatif import Changes
 
 #: Why there are no accounts.
 WAITS_ON_THE_WAY = "Who waited for whom is being found out."

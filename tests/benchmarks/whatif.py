@@ -96,9 +96,10 @@ def recorded(command: list[str], folder: Path) -> Path:
 
 def predicted(trace: Path, region: str, delay_s: float) -> tuple[float, float]:
     """Seconds that the run becomes longer, and calls of the region."""
+    from desktop.core.changes import Changes
     from desktop.data.opening import open_trace
     from desktop.data.utilization import build
-    from desktop.data.whatif import Changes, Rerun
+    from desktop.data.whatif import Rerun
 
     with open_trace(trace) as store:
         run = Rerun(store, build(store))

@@ -11,10 +11,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from desktop.core.changes import Changes
 from desktop.core.machine import IDEAL
 from desktop.data import remembered
 from desktop.data.events import Activity
-from desktop.data.whatif import Changes, RunPrediction
+from desktop.data.whatif import RunPrediction
 from desktop.workbench.imagining import Imagined
 from desktop.workbench.workbench import Workbench
 from tests.data_layer import archives
