@@ -29,8 +29,8 @@ SHORT = {
     "one effect, 16 runs x 2, drift, one trial lost": 60,
     "family-wise, any of 15, 16 runs x 2": 150,
     "terms clicked away, 3 of 7 kept": 200,
-    "suspects, 16 runs x 3, noise 5 %": 120,
-    "trial 6 sigma off named, 16 runs x 3, drift, 4 active": 60,
+    "suspects, 16 runs x 3, noise 5 %": 60,
+    "trial 6 sigma off named, 16 runs x 3, drift, 4 active": 25,
     "verdict on factor and scale, r = 2": 250,
     "not linear over 8 sizes": 1000,
     "not linear over 8 sizes, 4 df each": 60,
@@ -41,9 +41,9 @@ SHORT = {
     "+10 % beside x5, in its interval, logarithm": 40,
     "share in its interval, 8 runs x 2": 120,
     "scaling exponent in its interval": 500,
-    "change between versions in its interval": 60,
-    "share of a barrier in its interval": 80,
-    "one effect, a covariate taken off": 80,
+    "change between versions in its interval": 200,
+    "share of a barrier in its interval": 300,
+    "one effect, a covariate taken off": 200,
 }
 
 
