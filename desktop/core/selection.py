@@ -91,7 +91,7 @@ def search(
     to: int = 0,
     stop: NDArray[Any] | None = None,
     known: Landmarks | None = None,
-    basis: Basis | None = None,
+    basis: Basis | str | None = None,
 ) -> tuple[Sweep, Suggestion]:
     """Fit ever more phases while that pays, and say which number to take.
 
@@ -146,7 +146,7 @@ def _with_structure(
     to: int,
     stop: NDArray[Any] | None,
     known: Landmarks,
-    basis: Basis | None,
+    basis: Basis | str | None,
 ) -> tuple[Sweep, Suggestion]:
     found = sweep(
         curve,
