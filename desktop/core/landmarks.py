@@ -50,7 +50,8 @@ class Stretches:
         """Both, one behind the other."""
         names = ("begin", "end", "what", "where", "calls", "inside")
         columns: list[Any] = [np.concatenate([getattr(self, n), getattr(other, n)]) for n in names]
-        return Stretches(*columns, self.processors)
+        begin, end, what, where, calls, inside = columns
+        return Stretches(begin, end, what, where, calls, inside, self.processors)
 
     def ordered(self) -> Stretches:
         """By what, processor and begin."""
