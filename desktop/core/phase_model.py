@@ -396,11 +396,12 @@ class PhaseModel:
         return min(turns)[2] if turns else None
 
     def kept(self, phase: int) -> Band:
-        """Part (1,) of its time at the least p that a phase keeps however many processors there are: its
-        constant."""
-        weights = self.phases[phase].weights
-        first = self.phases[phase].times(np.array([self.least]))[:, 0]
-        constant = weights[:, _NAMES.index("1")]
+        """Part (1,) of its time at the least p that a phase keeps however many processors there are: that of
+        the functions that do not fall."""
+        law, at = self.phases[phase], columns(np.array([self.least]))[0]
+        lasting = [_NAMES.index(name) for name in ("1", "log(p)", "p")]
+        constant = law.weights[:, lasting] @ at[lasting]
+        first = law.weights @ at
         return band((constant / np.maximum(first, 1e-300))[:, None])
 
     def efficiencies(self, p: Array, phase: int | None = None) -> dict[str, Array]:
