@@ -26,7 +26,6 @@ from PySide6.QtWidgets import (
 
 from desktop.core.units import digits
 from desktop.errors import reason
-from desktop.ui import theme as themes
 from desktop.ui.compare.actions import AXES, COMPARE_COMMANDS, COMPARE_MENUS, COMPARE_MOUSE
 from desktop.ui.compare.cells import CellsTable
 from desktop.ui.compare.phases_view import PhasesView
@@ -297,11 +296,6 @@ class ComparePage(Page):
             self.bench.complain(f"{MOST} runs at most are compared at once, leave another one out first")
         else:
             self.bench.show_run(key, not entry.shown)
-
-    def _show_theme(self, theme: themes.Theme) -> None:
-        self.view.set_theme(theme)
-        self.table.set_theme(theme)
-        self.phases.set_theme(theme)
 
     def show_anew(self) -> None:
         self._show_answer(self.shown)
