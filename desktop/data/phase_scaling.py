@@ -166,12 +166,12 @@ def gather(runs: Sequence[Traced], progress: Progress | None = None) -> Gathered
             share = Share(progress, k / len(runs) / 2, (k + 1) / len(runs) / 2)
             store = stack.enter_context(open_trace(run.path, share, **run.options))
             use = build(store, run.rules or Rules(), share)
-            held.append(Opened(named_by(run.path).name, run.curve(use), store, use, run.breaks))
+            held.append(OpenRun(named_by(run.path).name, run.curve(use), store, use, run.breaks))
         return measured(held, Share(progress, 0.5, 1))
 
 
 @dataclass(frozen=True, eq=False)
-class Opened:
+class OpenRun:
     """A run at hand. `curve`: the part of the utilization that is looked at; `store`, `use` None: nothing
     but the curve is known; `breaks` as of `Traced`."""
 
@@ -182,7 +182,7 @@ class Opened:
     breaks: tuple[float, ...] | None = None
 
 
-def measured(runs: Sequence[Opened], progress: Progress | None = None) -> Gathered:
+def measured(runs: Sequence[OpenRun], progress: Progress | None = None) -> Gathered:
     """What the phases of runs take, in the order of p. Where one has no breakpoints, those of all are as
     `common_breaks` finds them.
 
@@ -225,7 +225,7 @@ def measured(runs: Sequence[Opened], progress: Progress | None = None) -> Gather
     return Gathered(numbers, matched, tuple(tuple(one) for one in ends))
 
 
-def _found(runs: Sequence[Opened], structures: Sequence[Structure | None]) -> tuple[list[list[float]], str]:
+def _found(runs: Sequence[OpenRun], structures: Sequence[Structure | None]) -> tuple[list[list[float]], str]:
     """The same phases in all."""
     from desktop.core.selection import search
 

@@ -463,7 +463,7 @@ def _over_p(
 ) -> list[Section]:
     """How the phases scale, where the compared runs are on enough different numbers of processors."""
     from desktop.core.phase_model import FEWEST, model_phases
-    from desktop.data.phase_scaling import Opened, measured
+    from desktop.data.phase_scaling import OpenRun, measured
     from desktop.data.phase_scaling_told import chart, further, law_lines, sentences, table, warnings, whole
 
     runs = contrast.alignment.runs
@@ -472,7 +472,7 @@ def _over_p(
         return []
     complete = bool((contrast.alignment.rows >= 0).all())
     opened = [
-        Opened(
+        OpenRun(
             phased[k].name, phased[k].curve, subjects[k].store, uses[k],
             tuple(phased[k].fit.breaks.tolist()) if complete else None,
         )
