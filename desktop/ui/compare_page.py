@@ -35,7 +35,6 @@ from desktop.ui.page import Page
 from desktop.ui.pages import fill_layout, first_page, quiet, set_up
 from desktop.ui.tables import tab_separated
 from desktop.workbench.contrasting import MOST, Contraster, ContrastSnapshot
-from desktop.workbench.jobs import Executor, at_once
 
 if TYPE_CHECKING:
     from desktop.ui.frame import Frame
@@ -60,12 +59,10 @@ class ComparePage(Page):
     MOUSE = COMPARE_MOUSE
     PAGE = "compare.md"
 
-    def __init__(self, frame: Frame, executor: Executor | None = None) -> None:
+    def __init__(self, frame: Frame) -> None:
         super().__init__(frame)
         self._owner = owner = frame.main.trace
-        # What runs at once needs no event loop to be delivered.
-        deliver = at_once if executor else self._results.deliver
-        self.bench = Contraster(owner.workbench, owner.desk.keeper, deliver, executor)
+        self.bench = Contraster(owner.workbench, owner.desk.keeper, self._results.deliver)
         self.setObjectName("compare_page")
         self.setWindowTitle(_TITLE)
         self._make_centre()
