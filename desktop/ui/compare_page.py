@@ -28,6 +28,7 @@ from desktop.core.units import digits
 from desktop.errors import reason
 from desktop.ui.compare.actions import AXES, COMPARE_COMMANDS, COMPARE_MENUS, COMPARE_MOUSE
 from desktop.ui.compare.cells import CellsTable
+from desktop.ui.compare.phases_view import PhasesView
 from desktop.ui.compare.runs_view import RunsView, sums
 from desktop.ui.exporting import FigureDialog
 from desktop.ui.guard import guarded
@@ -35,6 +36,7 @@ from desktop.ui.page import Page
 from desktop.ui.pages import fill_layout, first_page, quiet, set_up
 from desktop.ui.tables import tab_separated
 from desktop.workbench.contrasting import MOST, Contraster, ContrastSnapshot
+from desktop.workbench.phase_modelling import PhaseModeller, PhaseModelSnapshot
 
 if TYPE_CHECKING:
     from desktop.ui.frame import Frame
@@ -63,6 +65,8 @@ class ComparePage(Page):
         super().__init__(frame)
         self._owner = owner = frame.main.trace
         self.bench = Contraster(owner.workbench, owner.desk.keeper, self._results.deliver)
+        self.modeller = PhaseModeller(owner.desk.keeper, self._results.deliver)
+        self.over_p = False  # phases over p are shown in place of the comparison
         self.setObjectName("compare_page")
         self.setWindowTitle(_TITLE)
         self._make_centre()
@@ -71,6 +75,7 @@ class ComparePage(Page):
         self._make_status()
         self._restore_layout()
         self.bench.subscribe(self._show_snapshot)
+        self.modeller.subscribe(self._show_phases)
         owner.comparing = self
         self._begin()
         self._show_snapshot(ContrastSnapshot(), self.bench.snapshot)
@@ -94,6 +99,9 @@ class ComparePage(Page):
         self._pages = QStackedWidget()
         self._pages.addWidget(self._start_page())
         self._pages.addWidget(self._down)
+        self.phases = PhasesView()
+        self.phases.back.clicked.connect(lambda: self.show_over_p(False))
+        self._pages.addWidget(self.phases)
         self.setCentralWidget(self._pages)
 
     def _make_controls(self) -> None:
@@ -120,6 +128,11 @@ class ComparePage(Page):
             toolTip="The durations of the phases by run, as a table of run times in the factor model",
             clicked=lambda: self.to_model(None),
         )  # fmt: skip
+        self.over_p_button = set_up(
+            QPushButton("Phases over p"), objectName="over_p", checkable=True,
+            toolTip="How each phase scales with the processors, with predictions (M)",
+            clicked=lambda on: self.show_over_p(on),
+        )  # fmt: skip
         bar = self._bar = QToolBar("Comparison")
         bar.setObjectName("comparison")
         bar.setMovable(False)
@@ -141,6 +154,7 @@ class ComparePage(Page):
         self._again.setToolTip("Discard manual matches")
         self._again.clicked.connect(self.bench.match_again)
         bar.addWidget(self._again)
+        bar.addWidget(self.over_p_button)
         bar.addWidget(self.to_model_button)
         self.addToolBar(bar)
 
@@ -181,7 +195,10 @@ class ComparePage(Page):
         if new.alignment is not old.alignment or new.placement is not old.placement:
             self._show_answer(new)
         self.view.set_look(side_by_side=comparison.side_by_side, relative=comparison.relative)
-        self._pages.setCurrentIndex(0 if new.alignment is None else 1)
+        self._pages.setCurrentIndex(0 if new.alignment is None else 1 + self.over_p)
+        self.over_p_button.setEnabled(new.alignment is not None)
+        if self.over_p:
+            self.modeller.ask(new)
         self._show_needs(new)
         if new.entries != old.entries or new.reference != old.reference:
             self.reference.clear()
@@ -208,6 +225,12 @@ class ComparePage(Page):
                 action="Match again", act=self.bench.match_again,
             )  # fmt: skip
         self._refresh_actions()
+
+    def _show_phases(self, old: PhaseModelSnapshot, new: PhaseModelSnapshot) -> None:
+        self.phases.show_snapshot(old, new)
+        self.show_task("phases", new.task, self.modeller.cancel)
+        if new.problem != old.problem:
+            self.tell_problem(new.problem, lambda: self.modeller.complain(""))
 
     def _show_answer(self, new: ContrastSnapshot) -> None:
         held = self.bench.by_hand
@@ -299,6 +322,12 @@ class ComparePage(Page):
         else:
             self._owner.choose_file()
 
+    def show_over_p(self, on: bool) -> None:
+        """How the phases scale, in place of the comparison, or back."""
+        self.over_p = on
+        self.over_p_button.setChecked(on)
+        self._show_snapshot(self.shown, self.shown)
+
     def to_model(self, one_system: bool | None) -> None:
         """The durations of the phases as run times, on a page of the factor model."""
         from desktop.data.trace_rows import phase_rows
@@ -377,3 +406,4 @@ class ComparePage(Page):
         self.settings.keep_page_state(self.NAME, self._down.saveState())
         self._owner.comparing = None
         self.bench.close()
+        self.modeller.close()

@@ -1002,6 +1002,7 @@ def _analysed(project: ExperimentProject) -> dict[str, Any]:
             threshold=settings.threshold,
             blocks=settings.blocks,
             transform=settings.transform,
+            covariate=settings.covariate,
         )
 
     if settings.terms is None:

@@ -92,6 +92,11 @@ class ReadStep(Step):
         self.inner = choice(
             "Repeats in a replicate", _INNER, lambda w: bench.set_analysis("take repeats together", inner=w)
         )
+        self.covariate = choice(
+            "Taken off, as the response may follow it",
+            [],
+            lambda w: bench.set_analysis("take off what follows " + (w or "nothing"), covariate=w),
+        )
         self.blocks = QCheckBox("&Replicates are blocks")
         self.blocks.clicked.connect(lambda on: bench.set_analysis("change blocks", blocks=on))
         self.rows = choice("Only rows where", [], self._choose_rows)
@@ -156,10 +161,14 @@ class ReadStep(Step):
         what = (
             self.response, self.power, self.inner, self.rows_label, self.rows, QLabel("Show"), self.shown,
         )  # fmt: skip
+        errors = (
+            QLabel("Error from"), self.error, QLabel("Mark above"), self.limit, QLabel("Take off"),
+            self.covariate, self.blocks,
+        )  # fmt: skip
         fill_layout(
             QVBoxLayout(self.content),
             row(QLabel("Response"), *what, None),
-            row(QLabel("Error from"), self.error, QLabel("Mark above"), self.limit, self.blocks, None),
+            row(*errors, None),
             row((self.answer, 1), self.confirm),
             self.confirmed,
             self.said,
@@ -237,6 +246,14 @@ class ReadStep(Step):
         more = () if any(word == chosen for _, word in _POWERS) else ((f"power {chosen}", chosen),)
         fill(self.power, [*_POWERS, *more], chosen)
         fill(self.inner, _INNER, analysis.inner)
+        noted = [] if new.effects is None else [
+            name for name, values in new.effects.trials.beside.items() if np.isfinite(values).any()
+        ]  # fmt: skip
+        if analysis.covariate and analysis.covariate not in noted:
+            noted.append(analysis.covariate)
+        fill(self.covariate, [("nothing", ""), *((n, n) for n in noted)], analysis.covariate)
+        self.covariate.setEnabled(bool(noted))
+        fill(self.against, [(n, n) for n in (*charts.RESIDUALS, *noted)])
         self.blocks.setChecked(analysis.blocks)
 
     def _choose_rows(self, word: str) -> None:
