@@ -17,7 +17,6 @@ from PySide6.QtWidgets import (
     QMenu,
     QPushButton,
     QSizePolicy,
-    QSplitter,
     QStackedWidget,
     QToolBar,
     QToolButton,
@@ -33,7 +32,7 @@ from desktop.ui.compare.runs_view import RunsView, sums
 from desktop.ui.exporting import FigureDialog
 from desktop.ui.guard import guarded
 from desktop.ui.page import Page
-from desktop.ui.pages import fill_layout, first_page, quiet, set_up
+from desktop.ui.pages import divided, fill_layout, first_page, quiet, set_up
 from desktop.ui.tables import tab_separated
 from desktop.workbench.contrasting import MOST, Contraster, ContrastSnapshot
 from desktop.workbench.phase_modelling import PhaseModeller, PhaseModelSnapshot
@@ -91,11 +90,7 @@ class ComparePage(Page):
         self.table = CellsTable()
         self.table.pairChosen.connect(self._pair)
         self.table.rowSelected.connect(self.view.set_row)
-        self._down = set_up(QSplitter(Qt.Orientation.Vertical), objectName="down", childrenCollapsible=False)
-        self._down.addWidget(self.view)
-        self._down.addWidget(self.table)
-        self._down.setStretchFactor(0, 2)
-        self._down.setStretchFactor(1, 1)
+        self._down = divided(Qt.Orientation.Vertical, (self.view, 2), (self.table, 1), objectName="down")
         self._pages = QStackedWidget()
         self._pages.addWidget(self._start_page())
         self._pages.addWidget(self._down)
