@@ -844,7 +844,3 @@ class Frame(QMainWindow):
         folder.mkdir(parents=True, exist_ok=True)
         if not QDesktopServices.openUrl(QUrl.fromLocalFile(str(folder))):
             self.statusBar().showMessage(f"The log is in {folder}", 8000)
-
-    def focused(self) -> QWidget | None:
-        """What has the keys on the page in front."""
-        return None if self.current is None else self.current.focusWidget()
