@@ -163,16 +163,6 @@ class Doubt:
         return f"{self.short[:1].upper()}{self.short[1:]}: part of the trace is lost or contradicts itself."
 
 
-class Followed(Protocol):
-    """A trace that is being imported."""
-
-    @property
-    def regions(self) -> Sequence[Region]: ...
-
-    @property
-    def nesting(self) -> str: ...
-
-
 class Judged(Protocol):
     """A trace whose import is over; a store."""
 
@@ -532,7 +522,7 @@ class NestingDigest:
     before the events in which they lie, while they pass by. Memory: records of a location that wait for
     events, at most `WAITING`."""
 
-    def __init__(self, source: Followed) -> None:
+    def __init__(self, source: EventSource) -> None:
         self._source = source
         self._speaks = np.zeros(0, np.bool_)
         self._marked = _Marked(0)
