@@ -19,9 +19,10 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tempfile
 import venv
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
@@ -31,6 +32,8 @@ SAMPLES = ROOT / "resources" / "samples"
 #: What installers say goes here; of one that fails the last lines are shown.
 LOG = ROOT / "out" / "set-up.log"
 LAST_LINES = 15
+#: Free bytes from which on tests have their files in memory; they take a tenth of it.
+SCRATCH_BYTES = 2 << 30
 
 # What Qt's wheels expect of a Debian or Ubuntu system, for a screen and without one.
 SYSTEM_PACKAGES = (
@@ -48,6 +51,9 @@ SYSTEM_PACKAGES = (
     "libxkbcommon-x11-0",
 )
 
+
+# What tests need besides: pages are opened and driven in a browser.
+TEST_PACKAGES = ("chromium", "chromium-driver")
 
 # What freezing needs besides, of a Python that the system brought.
 FREEZE_PACKAGES = ("binutils", f"libpython3.{sys.version_info.minor}")
@@ -216,7 +222,7 @@ def main_job(files: list[str]) -> None:
 
 
 def tests(arguments: list[str]) -> None:
-    set_up("test", "cluster")
+    set_up("test", "cluster", system=(*SYSTEM_PACKAGES, *TEST_PACKAGES))
     # Kernels are compiled on the core that the types leave free, as processes that begin at once would each
     # compile the same ones. What it cannot do, tests say.
     offscreen = {"QT_QPA_PLATFORM": "offscreen"}
@@ -232,11 +238,34 @@ def tests(arguments: list[str]) -> None:
         finally:
             warm_up.terminate()
     # A file stays in one process: its tests share what is dear to make. One process more than cores, for
-    # a quarter of their time tests wait for windows, disks and other processes. The order of the files is
-    # that of tests/conftest.py, not that of how many tests are in them.
+    # at times tests wait for windows and other processes. The order of the files is that of
+    # tests/conftest.py, not that of how many tests are in them.
     side_by_side = ("-n", str(min((os.cpu_count() or 1) + 1, 4)), "--dist", "loadfile")
     side_by_side += ("--no-loadscope-reorder",)
-    run(PYTHON, "-m", "pytest", *side_by_side, *arguments, QT_QPA_PLATFORM="offscreen")
+    with scratch() as folder:
+        more = {"TMPDIR": folder} if folder else {}
+        run(PYTHON, "-m", "pytest", *side_by_side, *arguments, QT_QPA_PLATFORM="offscreen", **more)
+
+
+@contextmanager
+def scratch(memory: Path = Path("/dev/shm")) -> Iterator[str]:
+    """A folder in memory where tests, which make and remove ten thousand files, need not wait for a disk.
+
+    "" where the system has none with room in which programs may be started: then their files are where
+    temporary files always are.
+    """
+    try:
+        room = shutil.disk_usage(memory).free >= SCRATCH_BYTES and os.access(memory, os.W_OK)
+        room = room and not os.statvfs(memory).f_flag & os.ST_NOEXEC
+    except (OSError, AttributeError):
+        room = False
+    if not room:
+        yield ""
+        return
+    with tempfile.TemporaryDirectory(
+        prefix="phasewright-tests-", dir=memory, ignore_cleanup_errors=True
+    ) as name:
+        yield name
 
 
 def bench() -> None:

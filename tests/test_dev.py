@@ -233,3 +233,15 @@ def test_missing_libraries_are_installed_in_two_lines(dev, logged, tmp_path, mon
     text = logged.read_text()
     assert "apt-get noninteractive update\n" in text
     assert "apt-get noninteractive install --yes --no-install-recommends libegl1 libxkbcommon0\n" in text
+
+
+def test_tests_have_their_files_in_memory_where_there_is_room(dev, tmp_path, monkeypatch):
+    monkeypatch.setattr(dev, "SCRATCH_BYTES", 1)
+    with dev.scratch(tmp_path) as folder:
+        (Path(folder) / "left").write_text("")
+        assert Path(folder).parent == tmp_path
+    assert not [*tmp_path.iterdir()], "nothing stays in memory"
+    monkeypatch.setattr(dev, "SCRATCH_BYTES", 1 << 62)
+    for place in (tmp_path, tmp_path / "missing"):
+        with dev.scratch(place) as folder:
+            assert folder == ""

@@ -73,11 +73,15 @@ def result(found: Iterations, curve: StepCurve, n: int | None, model: str) -> di
     return {
         "found": found.found,
         "reason": found.reason,
-        "levels": [_level(level, phases_in(level, curve.capacity, n, model)) for level in found.levels],
+        "levels": [
+            _level(level, curve, phases_in(level, curve.capacity, n, model)) for level in found.levels
+        ],
     }
 
 
-def _level(level: Level, phases: PhaseFit) -> dict[str, Any]:
+def _level(level: Level, curve: StepCurve, phases: PhaseFit) -> dict[str, Any]:
+    from desktop.data.iterations import firm_in
+
     loop, fold = level.loop, level.fold
     return {
         "period_s": loop.period,
@@ -99,6 +103,7 @@ def _level(level: Level, phases: PhaseFit) -> dict[str, Any]:
             "high": fold.high.tolist(),
             "model": phases.model,
             "breaks_s": phases.breaks.tolist(),
+            "break_intervals": [one and one._asdict() for one in firm_in(level, curve, phases)],
             "epsilon": phases.epsilon,
         },
     }
@@ -126,7 +131,7 @@ def rows(found: Iterations) -> Iterator[tuple[Any, ...]]:
 
 def told(found: Iterations, curve: StepCurve, n: int | None, model: str) -> list[str]:
     """The same as a person reads it."""
-    from desktop.data.iterations import phases_in
+    from desktop.data.iterations import firm_in, phases_in
 
     lines = []
     for number, level in enumerate(found.levels, 1):
@@ -134,7 +139,11 @@ def told(found: Iterations, curve: StepCurve, n: int | None, model: str) -> list
         lines.append(f"level {number}: {printable(level.sentence, 200)}")
         lines.append(f"  from {si(loop.bounds[0])}s to {si(loop.bounds[-1])}s, by {_BY[level.by]}")
         phases = phases_in(level, curve.capacity, n, model)
-        inner = ", ".join(f"{si(x)}s" for x in phases.breaks[1:-1].tolist())
+        firm = firm_in(level, curve, phases)
+        inner = ", ".join(
+            f"{si(x)}s" + ("" if one is None else f" ({one.told})")
+            for x, one in zip(phases.breaks[1:-1].tolist(), firm, strict=True)
+        )
         count = f"{phases.n} phase{'s' if phases.n > 1 else ''}"
         lines.append(f"  one iteration: {count}{inner and f', breaks at {inner}'}")
         for one in level.odd:

@@ -20,6 +20,7 @@ from desktop.commands.asked import (
     curve_asked,
     fit_as_asked,
     open_as_asked,
+    phase_names_of,
     positive,
     settle,
     structure_events,
@@ -33,6 +34,7 @@ from desktop.commands.terminal import (
     print_csv,
     print_doubt,
     print_json,
+    terminal_progress,
 )
 from desktop.core.labels import DEGREES
 from desktop.core.quantity import PROCESSORS, CurveQuantity
@@ -41,10 +43,11 @@ from desktop.printing import printable
 
 if TYPE_CHECKING:
     from desktop.core.curve import StepCurve
-    from desktop.core.landmarks import Landmarks
-    from desktop.core.phase_names import Doings
-    from desktop.core.phase_stats import PhaseRow
+    from desktop.core.landmarks import Landmark, Landmarks
+    from desktop.core.phase_stats import Firm, PhaseRow
     from desktop.core.phases import PhaseFit
+    from desktop.data.store import TraceStore
+    from desktop.data.utilization import Utilization
 
 #: Columns of a phase in JSON and CSV; attributes of `desktop.core.phase_stats.PhaseRow`.
 PHASE_COLUMNS = (
@@ -72,6 +75,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--max-n N", "all n up to N, and which to take", type=positive)
     alone = "no structure events (regions entered or left), as in the published tables"
     adder(parser)("--curve-only", alone)
+    again = "another run of the same program, or a project of such: how firm the breaks are (repeatable)"
+    adder(parser)("--repeat FILE", again, type=Path, action="append", default=[])
     add_model(parser, seconds=True)
     add_curve(parser)
     add_span(parser)
@@ -80,8 +85,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(options: argparse.Namespace) -> int:
+    from desktop.core.selection import events_at
     from desktop.data.info import in_doubt
-    from desktop.data.presence import structure
 
     settle(options)
     if options.n is None and options.max_n is None and not options.project:
@@ -92,11 +97,13 @@ def main(options: argparse.Namespace) -> int:
         use = utilization(store, options)
         curve = curve_asked(store, use, options)
         known = structure_events(store, use, curve, options)
-        part = use.curve().window(curve.start, curve.start + curve.duration)
         if options.max_n:
             _print_sweep(curve, options, known, in_doubt(store))
         else:
-            _print_phases(curve, options, known, structure(store, use).doings(part), in_doubt(store))
+            fitted = fit_as_asked(curve, options, known)
+            fitted = replace(fitted, names=phase_names_of(store, use, curve, fitted, options))
+            firm = _firm(store, use, curve, fitted, options)
+            _print_phases(curve, options, events_at(fitted, known), fitted, firm, in_doubt(store))
         if not (options.json or options.csv):
             print_doubt(store)
         return outcome(store)
@@ -156,21 +163,49 @@ def _print_sweep(
             print(f"  next best: n = {second[0]}: {second[1]}")
 
 
+def _firm(
+    store: TraceStore,
+    use: Utilization,
+    curve: StepCurve,
+    model: PhaseFit,
+    options: argparse.Namespace,
+) -> tuple[Firm | None, ...]:
+    """How firm the inner breakpoints are: over the runs asked for, else over the iterations of the run."""
+    from desktop.data.iterations import find, firm_breaks
+
+    with terminal_progress() as progress:
+        over = firm_breaks(find(store, use, progress, curve) if model.n > 1 else None, curve, model)
+        if not options.repeat:
+            return over
+        from desktop.core.contrast import Phased, align
+        from desktop.core.firmness import over_runs
+        from desktop.data.project_file import is_project
+        from desktop.workbench.contrasting import phased_run, plain_run
+        from desktop.workbench.keeping import read_workspace
+        from desktop.workbench.model import PhaseSettings
+
+        asked = PhaseSettings(model.model, model.requested, seconds=options.phases.seconds)
+        runs = [Phased("", curve, model, frozenset(region.name for region in store.regions))]
+        for file in options.repeat:
+            if is_project(file):
+                kept = [(run, run.project.phases, file) for run in read_workspace(file).runs]
+            else:
+                kept = [(plain_run(file, asked), asked, None)]
+            runs += [phased_run(run.trace.name, run, phases, at, progress) for run, phases, at in kept]
+    return tuple(a or b for a, b in zip(over_runs(align(runs), 0), over, strict=True))
+
+
 def _print_phases(
     curve: StepCurve,
     options: argparse.Namespace,
-    known: Landmarks | None,
-    doings: Doings,
+    events: list[list[Landmark]],
+    model: PhaseFit,
+    firm: tuple[Firm | None, ...],
     in_doubt_s: float | None,
 ) -> None:
-    from desktop.core.phase_names import phase_names
     from desktop.core.phase_stats import phase_table
-    from desktop.core.selection import events_at
 
-    model = fit_as_asked(curve, options, known)
-    names = phase_names(doings, model.breaks, options.kept.given_names, options.kept.names)
-    model = replace(model, names=names)
-    phases, events = phase_table(curve, model), events_at(model, known)
+    phases = phase_table(curve, model)
     rows = [{name: getattr(phase, name) for name in PHASE_COLUMNS} for phase in phases]
     if options.json:
         print_json(
@@ -183,6 +218,7 @@ def _print_phases(
                 **basis_in_words(model),
                 "in_doubt_s": in_doubt_s,
                 "break_events": [[{"time_s": e.time_s, "text": e.text} for e in found] for found in events],
+                "break_intervals": [one and one._asdict() for one in firm],
                 "phases": rows,
             }
         )
@@ -198,6 +234,9 @@ def _print_phases(
         for k, found in enumerate(events, 1):
             if found:
                 print(f"phase {k} ends where {found[0].text}, at {si(found[0].time_s)}s")
+        for k, one in enumerate(firm, 1):
+            if one is not None:
+                print(f"median end of phase {k}: {one.told}")
 
 
 def _about(curve: StepCurve, options: argparse.Namespace) -> dict[str, str]:

@@ -36,6 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = adder(parser)
     add("file FILE", "a trace, an imported file or a project", type=Path)
     add("-o --output OUT", "ends in .html, .pdf or .pptx", type=Path, required=True)
+    add("--live", "one HTML page in which its reader chooses the number of phases", action="store_true")
     add("--title TITLE", "default: what the run is called", default="")
     add("--plots P,P", "of curve, stack, residual, epsilon, timeline, phases, comparison")
     add(
@@ -92,6 +93,8 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[dict[str, Any]
     from desktop.workbench.model import ReportChoices
 
     kind = kind_of(options.output)
+    if options.live and (kind != "html" or options.plots or options.tables):
+        raise ValueError("--live makes one .html with all that it can hold, leave out --plots and --tables")
     figures = _listed("--plots", options.plots, FIGURES)
     tables = _listed("--tables", options.tables, TABLES)
     if not options.output.absolute().parent.is_dir():
@@ -100,10 +103,10 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[dict[str, Any]
     _prepare_qt()
     project = is_project(options.file)
     opening = Share(progress, 0, 0.3)
-    compare, kept = None, ReportChoices()
+    compare, kept, shown = None, ReportChoices(), 0
     span = span_of(options, (-math.inf, math.inf))
     if project:
-        subjects, compare, kept = _of_project(options, span, opening)
+        subjects, compare, kept, shown = _of_project(options, span, opening)
     else:
         subjects = [_of_trace(options, span, opening)]
     base = presenting.contents(kept)
@@ -127,6 +130,8 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[dict[str, Any]
         look_words(style, options.colours, theme, (kept.style, kept.theme)),
         base,
     )
+    if options.live:
+        return _live(options, subjects[shown], words + " --live", progress)
     report = compose(
         subjects,
         contents,
@@ -157,6 +162,32 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[dict[str, Any]
     }, [subject.store for subject in subjects if subject.store is not None]
 
 
+def _live(
+    options: argparse.Namespace, subject: Subject, command: str, progress: Progress
+) -> tuple[dict[str, Any], list[TraceStore]]:
+    """As `run`, of the page in which n is chosen."""
+    from desktop.data.atomic import write_bytes
+    from desktop.data.live import live_page
+    from desktop.data.report import today
+    from desktop.ui.theme import DARK, LIGHT, coloured
+
+    palettes = {look.name: asdict(coloured(look, options.colours)) for look in (LIGHT, DARK)}
+    date = today()
+    content, material = live_page(subject, palettes, command, date, Share(progress, 0.3, 1))
+    write_bytes(options.output, content)
+    return {
+        "output": str(options.output),
+        "kind": "html",
+        "size": len(content),
+        "sha256": hashlib.sha256(content).hexdigest(),
+        "title": material.title,
+        "date": date.isoformat(timespec="seconds"),
+        "command": command,
+        "figures": [],
+        "runs": [],
+    }, [] if subject.store is None else [subject.store]
+
+
 def _listed(word: str, given: str | None, known: Iterable[str]) -> tuple[str, ...] | None:
     """What was asked for, in the order of a report; None if nothing was said."""
     if given is None:
@@ -177,9 +208,9 @@ def _prepare_qt() -> None:
 
 def _of_project(
     options: argparse.Namespace, span: tuple[float, float] | None, progress: Progress
-) -> tuple[list[Subject], _Compare, ReportChoices]:
-    """All runs of a project, as it says, how it compares them, and what the last report of the one that was
-    shown held."""
+) -> tuple[list[Subject], _Compare, ReportChoices, int]:
+    """All runs of a project, as it says, how it compares them, what the last report of the one that was
+    shown held, and which one that is."""
     from desktop.data.opening import open_trace
     from desktop.errors import ProjectError
     from desktop.workbench.contrasting import contrast, names_of
@@ -210,7 +241,7 @@ def _of_project(
         share = Share(progress, k / len(runs), (k + 1) / len(runs))
         store = open_trace(run.trace.path, share, **asdict(run.trace.options))
         subjects.append(subject(run.project, store, names[k]))
-    return subjects, partial(contrast, workspace), runs[workspace.shown].project.report
+    return subjects, partial(contrast, workspace), runs[workspace.shown].project.report, workspace.shown
 
 
 def _of_trace(options: argparse.Namespace, span: tuple[float, float] | None, progress: Progress) -> Subject:

@@ -59,7 +59,7 @@ def report(options: argparse.Namespace) -> Said:
 def figures(options: argparse.Namespace) -> Said:
     """Write each into a file of its name."""
     from desktop.ui.experiment.report import CHARTS, drawings
-    from desktop.ui.exporting import export_chart
+    from desktop.ui.exporting import export
     from desktop.ui.figures import Look
 
     wanted = [name.strip() for name in options.plots.split(",") if name.strip()] or list(CHARTS)
@@ -72,7 +72,7 @@ def figures(options: argparse.Namespace) -> Said:
     written: list[str] = []
     for name, content in drawings(found, response, unit, wanted).items():
         path = options.output / f"{name}.{options.kind}"
-        written += map(str, export_chart(content, Look(), path, kind=options.kind, data=options.data))
+        written += map(str, export("", content, Look(), path, kind=options.kind, data=options.data))
     return {"files": written}, [f"{len(written)} files are in {options.output}"]
 
 

@@ -34,11 +34,12 @@ AXES = ("absolute", "start", "normalised", "phases")
 
 @dataclass(frozen=True, eq=False)
 class Phased:
-    """A run with its phases."""
+    """A run with its phases. `program`: names of its regions."""
 
     name: str
     curve: StepCurve
     fit: PhaseFit
+    program: frozenset[str] = frozenset()
 
     @cached_property
     def rows(self) -> tuple[PhaseRow, ...]:

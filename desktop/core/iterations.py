@@ -643,17 +643,23 @@ def fold(curve: StepCurve, loop: Repeat, quantile: float = 0.1, bins: int = 256)
 
     quantile : of the band's lower edge; its upper one is 1 - quantile.
     """
+    kept, rows = laid(curve, loop, bins, _FOLDED)
+    low, middle, high = np.quantile(rows, (quantile, 0.5, 1.0 - quantile), axis=0)
+    return Fold(loop.period, middle, low, high, kept.size, quantile)
+
+
+def laid(curve: StepCurve, loop: Repeat, bins: int, most: int) -> tuple[Ints, Floats]:
+    """Which iterations, at most so many, evenly chosen of the usual ones, and their means in equal parts of
+    each: (k,), (k, bins)."""
     kept = np.flatnonzero(loop.usual)
     if not kept.size:
         kept = np.arange(loop.count)
-    if kept.size > _FOLDED:
-        kept = kept[np.linspace(0, kept.size - 1, _FOLDED).astype(int)]
+    if kept.size > most:
+        kept = kept[np.linspace(0, kept.size - 1, most).astype(int)]
     parts = np.arange(bins + 1) / bins
     at = loop.bounds[kept, None] + loop.durations[kept, None] * parts
     at = np.append(at.ravel(), loop.bounds[-1])
-    rows = means(curve, at)[: kept.size * (bins + 1)].reshape(kept.size, bins + 1)[:, :bins]
-    low, middle, high = np.quantile(rows, (quantile, 0.5, 1.0 - quantile), axis=0)
-    return Fold(loop.period, middle, low, high, kept.size, quantile)
+    return kept, means(curve, at)[: kept.size * (bins + 1)].reshape(kept.size, bins + 1)[:, :bins]
 
 
 def unfolded(loop: Repeat, breaks: Floats) -> Floats:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,6 +12,7 @@ from desktop.core.curve import StepCurve
 from desktop.core.envelope import envelope
 from desktop.core.phases import TERMS, PhaseFit
 from desktop.core.quantity import PROCESSORS, CurveQuantity
+from desktop.core.units import si
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -40,6 +42,30 @@ class PhaseRow(NamedTuple):
     work_s: float
     rms: float
     name: str = ""
+
+
+class Firm(NamedTuple):
+    """A breakpoint over `repeats` ("iterations" or "runs", `what`), found in so many of `of`.
+
+    low_s, high_s : enclose its median place with the probability `level`; seconds on the axis of the fit.
+    """
+
+    low_s: float
+    high_s: float
+    level: float
+    repeats: int
+    of: int
+    what: str
+
+    @property
+    def text(self) -> str:
+        among = f"{self.repeats} of {self.of}" if self.repeats < self.of else f"{self.of}"
+        return f"{100 * self.level:.0f} % over {among} {self.what}"
+
+    @property
+    def told(self) -> str:
+        """With its ends."""
+        return f"{si(self.low_s, 4)}s to {si(self.high_s, 4)}s, {self.text}"
 
 
 def phase_table(curve: StepCurve, fit: PhaseFit) -> list[PhaseRow]:
@@ -81,12 +107,23 @@ def phase_arrays(
     fit: PhaseFit,
     of: CurveQuantity = PROCESSORS,
     means: Sequence[tuple[StepCurve, str]] = (),
+    firm: Sequence[Firm | None] = (),
 ) -> ArrayTable:
     """`phase_frame` without pandas, in the units of what the curve counts. `means`: curves whose means over
-    each phase are a column each, with its name."""
-    from desktop.core.frames import ArrayTable, array_table
+    each phase are a column each, with its name. `firm`: of the inner breakpoints, the columns of
+    ``TABLES["repeats"]``."""
+    from desktop.core.frames import TABLES, ArrayTable, array_table
 
-    found = array_table(_fields(), _columns(rows, fit))
+    fields, columns = _fields(), _columns(rows, fit)
+    if any(firm):
+        fields = *fields, *TABLES["repeats"]
+        ends = [*firm, None]
+        columns |= {
+            "repeats_low_s": [math.nan if one is None else one.low_s for one in ends],
+            "repeats_high_s": [math.nan if one is None else one.high_s for one in ends],
+            "repeats": ["" if one is None else one.text for one in ends],
+        }
+    found = array_table(fields, columns)
     values, units = dict(found.values), {name: of.per(unit) for name, unit in found.units.items()}
     for curve, name in means:
         values[name] = envelope(curve).columns(fit.breaks).mean

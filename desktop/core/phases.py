@@ -45,6 +45,8 @@ MODELS = tuple(labels.MODELS)
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+#: What a fit says whose breakpoints were given.
+BY_HAND = "breaks given by hand"
 # A phase whose error is within this part of epsilon determines epsilon.
 _TIGHT = 1e-6
 # A time given in seconds that is this many rounding units from an edge is the edge.
@@ -338,7 +340,7 @@ def fit_breaks(
         m,
         -1.0,
         0.0,
-        "breaks given by hand",
+        BY_HAND,
     )
     found = _finish(curve, tree, model, [raw], basis)[0]
     # The times as given: by way of ticks they may change in their last digit.

@@ -43,10 +43,11 @@ Memory: some 130 bytes for each message, 60 for each member of a collective oper
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,6 +81,7 @@ from desktop.progress import Cancelled, Progress
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+_T = TypeVar("_T")
 
 
 #: Waiting is not given if contradictions may change it by more than this part of the communication.
@@ -171,6 +173,16 @@ class Intervals(NamedTuple):
         spent_until(self.begin, self.end, self.what, _EVERY, self.sums, cuts, found)
         inside: Ints = found[begin.size :] - found[: begin.size]
         return inside
+
+
+class _Parts(NamedTuple):
+    """Of a location what of its communication is no moving of data (waits by account, and calls of which
+    nothing tells what they are), its calls, its waits, and what contradicting clocks may change of these."""
+
+    pieces: Intervals
+    calls: Intervals
+    waits: Intervals
+    doubted: Intervals
 
 
 @dataclass(frozen=True, eq=False)
@@ -308,7 +320,6 @@ class Causality:
     def _walk(self, progress: Progress) -> None:
         """Go through the events of each location: its calls, and what it has computed before operations."""
         store, operations = self._store, self.operations
-        places = len(store.locations)
         speaks = np.array([is_communication(region) for region in store.regions], np.uint8)
         accounts = accounts_of_classes(self.rules)
         #: classes of locations whose clocks run at another rate, of which rounded lengths would not add up
@@ -317,16 +328,16 @@ class Causality:
         self._moving: list[tuple[Ints, Ints] | None] = []
 
         def walk(i: int) -> tuple[tuple[Ints, Ints, Ints], tuple[Ints, Ints] | None]:
-            if progress.cancelled:
-                raise Cancelled
             beside = _OuterCalls(speaks)
             begin, end, doing = class_states(store, i, self.rules, beside.take)
             calls = beside.calls(self._clocks[i], store.locations[i].last)
+            part = slice(operations.start[i], operations.start[i + 1])
+            over = operations.kind[part] == ideal.RECEIVE
+            operations.call[part] = call_at(operations.time[part], over, *calls[:2], 0)
             if store.locations[i].kind != "cpu":
                 return calls, (begin[:0], end[:0])
             if self._clocks[i].drift:
                 self.exact[i] = Intervals.of(begin, end, doing, CLASS_NUMBERS)
-            part = slice(operations.start[i], operations.start[i + 1])
             counted = np.where(accounts[doing] == Account.COMPUTING, end - begin, 0)
             operations.done[part] = _time_until(operations.time[part], begin, counted)
             chosen = np.flatnonzero(accounts[doing] == Account.MOVING)
@@ -335,22 +346,33 @@ class Causality:
             return calls, None if same else moving
 
         calls: list[tuple[Ints, Ints, Ints]] = []
-        with ThreadPoolExecutor(_THREADS) as threads:
-            try:
-                for i, (here, moving) in enumerate(threads.map(walk, range(places))):
-                    progress.step(i, places, "waiting")
-                    calls.append(here)
-                    self._moving.append(moving)
-            finally:
-                threads.shutdown(cancel_futures=True)
+        for here, moving in self._each(walk, progress):
+            calls.append(here)
+            self._moving.append(moving)
         start = np.concatenate([[0], np.cumsum([one[0].size for one in calls])]).astype(np.int64)
         empty = (np.zeros(0, np.int64),) * 3
         begin, end, region = (np.concatenate(column) for column in zip(empty, *calls, strict=True))
         self.calls = Calls(start, begin, end, region.astype(np.int32))
-        for i, (a, b) in enumerate(zip(start[:-1].tolist(), start[1:].tolist(), strict=True)):
-            part = slice(operations.start[i], operations.start[i + 1])
-            over = operations.kind[part] == ideal.RECEIVE
-            operations.call[part] = call_at(operations.time[part], over, begin[a:b], end[a:b], a)
+        for i, first in enumerate(start[:-1].tolist()):
+            own = operations.call[operations.start[i] : operations.start[i + 1]]
+            own[own >= 0] += first
+
+    def _each(self, work: Callable[[int], _T], progress: Progress) -> Iterator[_T]:
+        """What `work` finds of each location, in their order, several at a time."""
+
+        def unless_cancelled(i: int) -> _T:
+            if progress.cancelled:
+                raise Cancelled
+            return work(i)
+
+        places = len(self._store.locations)
+        with ThreadPoolExecutor(_THREADS) as threads:
+            try:
+                for i, found in enumerate(threads.map(unless_cancelled, range(places))):
+                    progress.step(i, places, "waiting")
+                    yield found
+            finally:
+                threads.shutdown(cancel_futures=True)
 
     # ---- late receivers
 
@@ -369,11 +391,12 @@ class Causality:
         waits[waits] = sends[calls.region[call[waits]]]
         completed = np.full(messages.sent.size, BEGIN)
         address = address_of(store)
-        for i in range(len(store.locations)):
-            if not store.rows("messages", i) or operations.start[i] == operations.start[i + 1]:
-                continue
-            progress.step(i, len(store.locations), "waiting")
-            self._requests(i, address, waits, completed)
+
+        def requests(i: int) -> None:  # each writes what is of its own messages only
+            if store.rows("messages", i) and operations.start[i] < operations.start[i + 1]:
+                self._requests(i, address, waits, completed)
+
+        list(self._each(requests, progress))
         direct = np.flatnonzero(waits)
         later = np.flatnonzero(completed > BEGIN)
         in_call = np.full(later.size, -1, np.int64)
@@ -496,26 +519,35 @@ class Causality:
             offer(mine, messages.sent[message], kinds, messages.sender[message], message, calls.end, *state)
 
     @cached_property
-    def _pieces(self) -> list[Intervals]:
-        """Of each location what of its communication is no moving of data: waits by account, and calls of
-        which nothing tells what they are."""
+    def _parts(self) -> list[_Parts]:
+        """Of each location."""
         calls, waits = self.calls, self.waits
         idle = region_classes(self._store, self.rules) == Activity.IDLE
-        found = []
         unknown = np.flatnonzero((self._held == 0) & idle[calls.region])
-        for i in range(len(self._store.locations)):
+
+        def parts(i: int) -> _Parts:
+            a, b = calls.start[i : i + 2]
             w = slice(waits.start[i], waits.start[i + 1])
-            at = unknown[
-                np.searchsorted(unknown, calls.start[i]) : np.searchsorted(unknown, calls.start[i + 1])
-            ]
-            begin = np.concatenate([calls.begin[waits.call[w]], calls.begin[at]])
-            end = np.concatenate([waits.until[w], calls.end[at]])
-            what = np.concatenate([waits.account[w], np.full(at.size, Account.UNKNOWN, np.uint8)])
-            order = np.argsort(begin, kind="stable")
-            begin, end, what = begin[order], end[order], what[order]
+            waited = calls.begin[waits.call[w]], waits.until[w]
+            at = unknown[slice(*np.searchsorted(unknown, (a, b)))]
+            begin, end, what = *waited, waits.account[w]
+            if at.size:
+                begin, end = np.append(begin, calls.begin[at]), np.append(end, calls.end[at])
+                what = np.append(what, np.full(at.size, Account.UNKNOWN, np.uint8))
+                order = np.argsort(begin, kind="stable")
+                begin, end, what = begin[order], end[order], what[order]
             begin, end, of = self._in_communication(i, begin, end)
-            found.append(Intervals.of(begin, end, what[of], len(Account)))
-        return found
+            pieces = Intervals.of(begin, end, what[of], len(Account))
+            doubted = a + np.flatnonzero(self._depends[a:b]) if self._violations else np.zeros(0, np.int64)
+            begin, end = calls.begin[doubted], calls.end[doubted]
+            ends = begin + np.minimum(end - begin, self._most)
+            whole, *others = (
+                Intervals.of(since, until, np.zeros(since.size, np.uint8), 1)
+                for since, until in ((calls.begin[a:b], calls.end[a:b]), waited, (begin, ends))
+            )
+            return _Parts(pieces, whole, *others)
+
+        return list(self._each(parts, Progress()))
 
     def waits_of(self, location: int) -> tuple[Ints, Ints, Ints]:
         """When a location waits for another one: begin, end, and the row of `waits`; of that only what its
@@ -541,24 +573,6 @@ class Causality:
         """Ticks that a location recorded, on the common clock."""
         return self._clocks[location].common(ticks)
 
-    @cached_property
-    def _spoken(self) -> list[tuple[Intervals, Intervals, Intervals]]:
-        """Of each location its calls, its waits, and what contradicting clocks may change of these."""
-        calls, waits, found = self.calls, self.waits, []
-        for i in range(len(self._store.locations)):
-            a, b = calls.start[i : i + 2]
-            w = slice(waits.start[i], waits.start[i + 1])
-            doubted = a + np.flatnonzero(self._depends[a:b]) if self._violations else np.zeros(0, np.int64)
-            begin, end = calls.begin[doubted], calls.end[doubted]
-            parts = (
-                (calls.begin[a:b], calls.end[a:b]),
-                (calls.begin[waits.call[w]], waits.until[w]),
-                (begin, begin + np.minimum(end - begin, self._most)),
-            )
-            made = [Intervals.of(begin, end, np.zeros(begin.size, np.uint8), 1) for begin, end in parts]
-            found.append((made[0], made[1], made[2]))
-        return found
-
     # ---- ranges
 
     def split(self, accounts: Ints, begin: Ints, end: Ints) -> Ints:
@@ -571,16 +585,18 @@ class Causality:
         """
         found = accounts.copy()
         refused = self._why_none()
-        for i, pieces in enumerate(self._pieces):
+        for i, parts in enumerate(self._parts):
             if refused:
                 found[i, :, Account.UNKNOWN] += found[i, :, Account.MOVING]
                 found[i, :, Account.MOVING] = 0
                 continue
-            moved = pieces.between(begin, end)
+            moved = parts.pieces.between(begin, end)
             found[i] += moved
             found[i, :, Account.MOVING] -= moved.sum(axis=1)
         for j, (a, b) in enumerate(zip(begin.tolist(), end.tolist(), strict=True)):
-            if not refused and self._split(a, b)[0] is None:  # of this range clocks say too little
+            if (
+                not refused and self._violations and self._split(a, b)[0] is None
+            ):  # of this range clocks say too little
                 unknown = [Account.MOVING, *sorted(WAITING)]
                 found[:, j, Account.UNKNOWN] += found[:, j, unknown].sum(axis=1)
                 found[:, j, unknown] = 0
@@ -652,8 +668,8 @@ class Causality:
             return None, None, none, 0
         a, b = np.array([begin]), np.array([end])
         spoken, waited, doubted = (
-            np.array([int(parts[k].between(a, b)[0, 0]) for parts in self._spoken], np.int64)
-            for k in range(3)
+            np.array([int(parts[k].between(a, b)[0, 0]) for parts in self._parts], np.int64)
+            for k in range(1, 4)
         )
         if not self._violations:
             return spoken, waited, "", 0

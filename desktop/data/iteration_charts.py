@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from desktop.core.pieces import fitted
 from desktop.data.chart import Axis, Content, Series
 
 if TYPE_CHECKING:
+    from desktop.core.phase_stats import Firm
     from desktop.core.phases import PhaseFit
     from desktop.data.iterations import Level
 
@@ -18,10 +19,11 @@ if TYPE_CHECKING:
 _PLACES = 24
 
 
-def fold_chart(level: Level, phases: PhaseFit) -> Content:
+def fold_chart(level: Level, phases: PhaseFit, firm: Sequence[Firm | None] = ()) -> Content:
     """The median of the curve over the iterations, the band between two quantiles, the fitted phases.
 
-    `phases`: of ``level.fold.curve``, seconds from the begin of the iteration.
+    `phases`: of ``level.fold.curve``, seconds from the begin of the iteration; `firm`: of its inner
+    breakpoints, bars at the bottom.
     """
     fold = level.fold
     edges = np.linspace(0.0, fold.period, fold.middle.size + 1)
@@ -34,13 +36,18 @@ def fold_chart(level: Level, phases: PhaseFit) -> Content:
     ends = np.stack([at[:, :-1], at[:, 1:]], axis=2).reshape(-1)
     levels = np.stack([drawn[:, :-1], drawn[:, 1:]], axis=2).reshape(-1)
     percent = round(100 * (1 - 2 * fold.quantile))
-    series = (
+    series: tuple[Series, ...] = (
         Series("band", x, middle, f"{percent} % of {fold.folded} iterations", "curve", low=low, high=high),
         Series("line", x, middle, "median", "curve"),
         Series(
             "segments", ends, levels, f"{phases.n} phases" if phases.n > 1 else "1 phase", "fit", width=2.2
         ),
     )
+    told = [one for one in firm if one is not None]
+    if told:
+        spans = np.array([(one.low_s, one.high_s) for one in told]).ravel()
+        words = f"breakpoints, {told[0].text}" if len({one.text for one in told}) == 1 else "breakpoints"
+        series += (Series("segments", spans, np.zeros(spans.size), words, "band", width=6.0),)
 
     def data() -> Iterator[tuple[Any, ...]]:
         yield "start_s", "end_s", "low_processors", "median_processors", "high_processors"

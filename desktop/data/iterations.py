@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 
 from desktop.core import iterations as core
 from desktop.core.curve import StepCurve
+from desktop.core.firmness import in_the_run, over_iterations
+from desktop.core.phase_stats import Firm
 from desktop.core.phases import PhaseFit, fit, sweep
 from desktop.core.selection import suggest
 from desktop.core.units import si
@@ -159,6 +161,20 @@ def phases_in(level: Level, capacity: float, n: int | None, model: str) -> Phase
         return fit(folded, n, model)
     few = sweep(folded, model, PHASES)
     return few.fit(suggest(few).n)
+
+
+def firm_in(level: Level, curve: StepCurve, phases: PhaseFit) -> tuple[Firm | None, ...]:
+    """How firm the breakpoints inside of the iteration that stands for all are, over the iterations."""
+    return over_iterations(curve, level.loop, phases.breaks, phases.degree.tolist())
+
+
+def firm_breaks(found: Iterations | None, curve: StepCurve, fit: PhaseFit) -> tuple[Firm | None, ...]:
+    """How firm the inner breakpoints of a run are: of those that its iterations have, over these."""
+    firm: list[Firm | None] = [None] * (fit.n - 1)
+    for level in () if found is None else found.levels:
+        own = in_the_run(curve, level.loop, fit)
+        firm = [known or one for known, one in zip(firm, own, strict=True)]
+    return tuple(firm)
 
 
 def _why(looked: int, first: core.Loop) -> str:

@@ -20,17 +20,19 @@ from desktop.core.curve import StepCurve
 from desktop.core.density import DRAWN, apart, line_density
 from desktop.core.gantt import NO_REGION, NO_REGION_NAME, OTHER_REGION, region_classes, region_shares
 from desktop.core.labels import ACTIVITIES
+from desktop.core.landmarks import Landmarks
 from desktop.core.phase_names import phase_names
-from desktop.core.phase_stats import PhaseRow, phase_table
+from desktop.core.phase_stats import Firm, PhaseRow, phase_table
 from desktop.core.phases import PhaseFit, Sweep, fit_breaks
 from desktop.core.selection import Suggestion, at_events, search
 from desktop.core.spaces import Basis
 from desktop.data.consistency import doubt
 from desktop.data.curves import DEFAULT, build_curve
 from desktop.data.events import Activity
+from desktop.data.iterations import find, firm_breaks
 from desktop.data.message_filter import MessageFilter
 from desktop.data.naming import location_labels, location_name
-from desktop.data.presence import structure
+from desktop.data.presence import Structure, structure
 from desktop.data.store import TraceStore
 from desktop.data.timeline import Timeline, open_timeline
 from desktop.data.utilization import Rules, Utilization, build
@@ -171,7 +173,8 @@ class Material:
     `sweep`, `suggestion` and `bars` are None where they are not known (a source that is a curve has no
     timeline); `contrast` where the run is not compared with others. `locked`: breakpoints that are held, and
     `limit`: what alone is analysed (seconds); `doubt`: how much of the curve may be wrong, in words;
-    `predicted`: the run with changes; `tracks`: curves drawn below.
+    `predicted`: the run with changes; `tracks`: curves drawn below; `firm`: of the inner breakpoints, over
+    iterations.
     """
 
     title: str
@@ -189,6 +192,7 @@ class Material:
     doubt: str = ""
     tracks: tuple[StepCurve, ...] = ()
     predicted: Predicted | None = None
+    firm: tuple[Firm | None, ...] = ()
 
     @property
     def by_hand(self) -> PhaseFit | None:
@@ -239,11 +243,8 @@ def gather(
     if subject.limit is not None:
         curve = curve.window(*subject.limit)
     progress.step(0.4, 1, "fitting every n")
-    known, found = None, structure(store, use, progress)
-    if not subject.pure:
-        everywhere = [mark for mark in subject.marks if not mark.where]
-        marks = {(t, m.text) for m in everywhere for t in (m.start_s, m.end_s) if t is not None}
-        known = found.known(curve, sorted(marks))
+    found = structure(store, use, progress)
+    known = landmarks_of(subject, found, curve)
     swept, suggestion = search(
         curve,
         subject.model,
@@ -306,7 +307,17 @@ def gather(
     tracks = [build_curve(store, use, name) for name in subject.tracks]
     if subject.limit is not None:
         tracks = [track.window(*subject.limit) for track in tracks]
-    return replace(gathered, tracks=tuple(tracks)), use
+    loops = find(store, use, progress, curve) if fit.n > 1 else None
+    return replace(gathered, tracks=tuple(tracks), firm=firm_breaks(loops, curve, fit)), use
+
+
+def landmarks_of(subject: Subject, structure: Structure, curve: StepCurve) -> Landmarks | None:
+    """The structure events that the fits of a subject know of; None: they are asked to know of none."""
+    if subject.pure:
+        return None
+    everywhere = [mark for mark in subject.marks if not mark.where]
+    marks = {(t, m.text) for m in everywhere for t in (m.start_s, m.end_s) if t is not None}
+    return structure.known(curve, sorted(marks))
 
 
 def stack(use: Utilization, limit: tuple[float, float] | None = None) -> dict[str, StepCurve]:
@@ -336,6 +347,7 @@ def bars(
     names: Mapping[str, str] | None = None,
     messages: MessageFilter | None = None,
     path: PathLine | None = None,
+    cells: int = _CELLS,
 ) -> Bars | None:
     """The timeline of a store, from all its events; None of a curve.
 
@@ -346,6 +358,7 @@ def bars(
     messages : which of them are drawn; None: none.
     path : the critical path, if it is drawn.
     by_region : by the innermost region instead of the activity, called by `names` where those know it.
+    cells : about how many there may be.
 
     Raises
     ------
@@ -361,7 +374,9 @@ def bars(
     if not places:
         return None
     groups = [group.tolist() for group in np.array_split(places, min(len(places), _ROWS))]
-    edges = _columns(curve, span, breaks, max(_LEAST_COLUMNS, min(_COLUMNS, _CELLS // len(groups))))
+    edges = _columns(
+        curve, span, breaks, max(_LEAST_COLUMNS, min(_COLUMNS * cells // _CELLS, cells // len(groups)))
+    )
     rows, labels = (
         tuple(
             called[group[0]] if len(group) == 1 else f"{called[group[0]]} – {called[group[-1]]}"

@@ -31,6 +31,7 @@ from desktop import resources
 from desktop.core.accounts import Account
 from desktop.core.contrast import Cell, Contrast, Phased, table
 from desktop.core.envelope import envelope
+from desktop.core.firmness import over_runs
 from desktop.core.labels import ACCOUNTS, DEGREES
 from desktop.core.phase_stats import PhaseRow
 from desktop.core.phases import PhaseFit
@@ -65,6 +66,8 @@ _REPAIRS = {
 _STRENGTHS = "Evidence: " + "; ".join(f"{word}: {meaning}" for word, meaning in STRENGTH.items()) + "."
 #: Slides that tell a story, the title among them; rows of its tables and lines of its texts.
 STORY = 8
+#: What an interval of a breakpoint over repeats is.
+REPEATED = "Over repeats: the interval holds the median place of the break with the probability that is said."
 _STORY_ROWS, _STORY_REGIONS, _STORY_CHANGES = 16, 8, 8
 # Rows of a table that is not parted where a page ends.
 _SHORT = 12
@@ -332,7 +335,9 @@ def compose(
         findings.append(run.finding())
         pictures = sum(isinstance(block, Picture) for section in sections for block in section.blocks)
         facts.append(run.facts())
-        phased.append(Phased(subject.title, material.curve, material.fit))
+        regions = () if subject.store is None else subject.store.regions
+        program = frozenset(region.name for region in regions)
+        phased.append(Phased(subject.title, material.curve, material.fit, program))
     contrast = compare(phased) if compare is not None and len(phased) > 1 else None
     beside: list[Slide] = []
     if contrast is not None:
@@ -427,6 +432,15 @@ def _comparison(contrast: Contrast, material: Material, contents: Contents, numb
     blocks.append(
         ReportTable("Phases of the compared runs", heads, rows, left=2, note=note, part="comparison")
     )
+    firm = over_runs(alignment, alignment.reference)
+    if any(firm):
+        places = alignment.runs[alignment.reference].fit.breaks[1:-1].tolist()
+        breaks = tuple(
+            (f"{k}", f"{at:.9g}", "–" if one is None else one.told)
+            for k, (at, one) in enumerate(zip(places, firm, strict=True), 1)
+        )
+        columns = ("Break", "Time (s)", "over the runs")
+        blocks.append(ReportTable(f"Breaks of {reference}", columns, breaks, note=REPEATED, part="breaks"))
     return [Section("Comparison", (), 1), Section(f"Runs compared with {reference}", tuple(blocks))]
 
 
@@ -924,14 +938,28 @@ class _Run:
             part="formulas",
         )
         if fit.n > 1:
+            firm = self.material.firm if any(self.material.firm) else None
             yield ReportTable(
                 "Breaks",
-                ("Break", "Time (s)", "may lie from (s)", "to (s)"),
+                (
+                    "Break",
+                    "Time (s)",
+                    "may lie from (s)",
+                    "to (s)",
+                    *(("over its iterations",) if firm else ()),
+                ),
                 tuple(
-                    (f"{k}", f"{fit.breaks[k]:.9g}", f"{fit.break_low[k]:.9g}", f"{fit.break_high[k]:.9g}")
+                    (
+                        f"{k}",
+                        f"{fit.breaks[k]:.9g}",
+                        f"{fit.break_low[k]:.9g}",
+                        f"{fit.break_high[k]:.9g}",
+                        *(("–" if (one := firm[k - 1]) is None else one.told,) if firm else ()),
+                    )
                     for k in range(1, fit.n)
                 ),
-                note="Within its range a break can move, the others moving with it, and ε stays.",
+                note="Within its range a break can move, the others moving with it, and ε stays."
+                + (f" {REPEATED}" if firm else ""),
                 part="breaks",
             )
         yield Paragraph(self._certificate(), "certificate")

@@ -26,7 +26,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -584,10 +584,11 @@ class Statistics:
             accounts = causality.split(
                 counted.accounts(cuts, use)[:, :n], cuts.begin[:n] + use.start, cuts.end[:n] + use.start
             )
-            found = [
-                self._replayed(j, replace(stats, accounts=accounts[:, j]), cuts, counted, use, causes)
-                for j, stats in enumerate(found)
-            ]
+            finish = partial(
+                self._replayed, accounts=accounts, cuts=cuts, counted=counted, use=use, causes=causes
+            )
+            with ThreadPoolExecutor(2) as threads:
+                found = list(threads.map(finish, range(n), found))
         return tuple(found)
 
     def causality(self, use: Utilization | None = None, progress: Progress | None = None) -> Causality:
@@ -613,9 +614,10 @@ class Statistics:
         return self._causes
 
     def _replayed(
-        self, j: int, stats: RangeStats, cuts: _Cuts, counted: _Counted, use: Utilization,
+        self, j: int, stats: RangeStats, *, accounts: Ints, cuts: _Cuts, counted: _Counted, use: Utilization,
         causes: Causes | None,
     ) -> RangeStats:  # fmt: skip
+        """A range with what only a pass over its events can tell."""
         assert self._causality is not None
         useful = counted.useful(use)
         talk = stats.messages
@@ -629,7 +631,8 @@ class Statistics:
         )
         known = causes is not None and replayed.waiting_s is not None
         ends = int(cuts.begin[j]) + use.start, int(cuts.end[j]) + use.start
-        return replace(stats, replayed=replayed, caused=causes.between(*ends) if known and causes else None)
+        caused = causes.between(*ends) if known and causes else None
+        return replace(stats, accounts=accounts[:, j], replayed=replayed, caused=caused)
 
     def _known(self, use: Utilization | None, progress: Progress) -> Utilization:
         if use is None:

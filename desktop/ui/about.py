@@ -20,7 +20,7 @@ from PySide6.QtWidgets import (
 import desktop
 from desktop import resources
 from desktop.ui.dialogs import Dialog
-from desktop.ui.pages import set_up
+from desktop.ui.pages import fill_layout, set_up
 from desktop.ui.sizes import fitting
 
 _LIBRARIES = [
@@ -83,9 +83,7 @@ class About(Dialog):
     """Versions, citation and licences, each on a page; Copy takes the versions."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setObjectName("about")
-        self.setWindowTitle("About Phasewright")
+        super().__init__(parent, "about", "About Phasewright")
         head = QLabel(
             f"<span style='font-size: large'><b>Phasewright {desktop.__version__}</b></span><br>"
             + escape("Explains why a parallel program is slow: traces become phases.")
@@ -99,14 +97,11 @@ class About(Dialog):
         ):
             page = set_up(QTextBrowser(), openLinks=False, accessibleName=title, markdown=text)
             self.pages.addTab(page, title)
-        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
+        buttons = self.closing()
         copy = buttons.addButton("&Copy versions", QDialogButtonBox.ButtonRole.ActionRole)
         copy.setObjectName("copy")
         copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(versions_text()))
-        buttons.rejected.connect(self.reject)
-        layout = QVBoxLayout(self)
-        for widget in (head, self.pages, buttons):
-            layout.addWidget(widget)
+        fill_layout(QVBoxLayout(self), head, self.pages, buttons)
         self.resize(fitting(self, 34, 26))
 
 

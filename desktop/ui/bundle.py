@@ -8,10 +8,8 @@ from pathlib import Path
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import (
     QDialogButtonBox,
-    QHeaderView,
     QLabel,
     QPushButton,
-    QTreeWidget,
     QTreeWidgetItem,
     QVBoxLayout,
     QWidget,
@@ -20,7 +18,7 @@ from PySide6.QtWidgets import (
 from desktop.core.units import quantity
 from desktop.printing import printable
 from desktop.ui.dialogs import Dialog
-from desktop.ui.pages import set_up
+from desktop.ui.pages import fill_layout, listing, quiet, set_up
 from desktop.workbench.bundling import Outside
 
 
@@ -33,49 +31,28 @@ class BundleDialog(Dialog):
     chosen = Signal(object)
 
     def __init__(self, parent: QWidget, found: Sequence[Outside], folder: Path | None) -> None:
-        super().__init__(parent)
-        self.setObjectName("bundle_dialog")
-        self.setWindowTitle("Files for the bundle")
+        super().__init__(parent, "bundle_dialog", "Files for the bundle")
         self._found = found
         if folder is None:
             why = "The project was not saved yet, so none of its files are in its folder."
         else:
-            why = "These files are not in the folder of the project, {0}."
-            why = why.format(printable(str(folder)))
-        said = QLabel(
-            why
-            + " "
-            + (
-                "Tick those that whoever gets the bundle may have; the others are named in it, "
-                "but are not there. "
-                "A project from somebody else may name any file of yours."
-            )
+            why = f"These files are not in the folder of the project, {printable(str(folder))}."
+        said = quiet(
+            f"{why} Tick those that whoever gets the bundle may have; the others are named in it, but are "
+            "not there. A project from somebody else may name any file of yours."
         )
         said.setTextFormat(Qt.TextFormat.PlainText)
-        said.setWordWrap(True)
-        self.files = set_up(QTreeWidget(), accessibleName="Files outside of the project's folder")
-        self.files.setRootIsDecorated(False)
-        self.files.setHeaderLabels(["File", "Kind", "Size"])
+        named = "Files outside of the project's folder"
+        self.files = set_up(listing(named, "File", "Kind", "Size"), rootIsDecorated=False)
         self._rows = [self._row(one) for one in found]
         self.files.addTopLevelItems(self._rows)
-        head = self.files.header()
-        head.setStretchLastSection(False)
-        head.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
-        for column in (1, 2):
-            head.setSectionResizeMode(column, QHeaderView.ResizeMode.ResizeToContents)
         self.files.setTextElideMode(Qt.TextElideMode.ElideMiddle)
         self.files.itemChanged.connect(lambda *_: self._count())
         self.total = QLabel()
-        buttons = QDialogButtonBox()
+        buttons = self.ending("&Export")
         self.every = set_up(QPushButton("&Tick all"), clicked=self._tick_all)
         buttons.addButton(self.every, QDialogButtonBox.ButtonRole.ActionRole)
-        buttons.addButton("&Export", QDialogButtonBox.ButtonRole.AcceptRole)
-        buttons.addButton(QDialogButtonBox.StandardButton.Cancel)
-        buttons.accepted.connect(self._take)
-        buttons.rejected.connect(self.reject)
-        layout = QVBoxLayout(self)
-        for part in (said, self.files, self.total, buttons):
-            layout.addWidget(part)
+        fill_layout(QVBoxLayout(self), said, self.files, self.total, buttons)
         width = self.fontMetrics().averageCharWidth()
         self.resize(100 * width, 24 * self.fontMetrics().lineSpacing())
         self._count()
@@ -117,7 +94,7 @@ class BundleDialog(Dialog):
         size = quantity(sum(one.size for one in ticked), "B")
         self.total.setText(f"{len(ticked)} of {len(self._found)} files go into the bundle, {size}")
 
-    def _take(self) -> None:
+    def accept(self) -> None:
         chosen = frozenset(one.real for one in self.ticked)
-        self.accept()
+        super().accept()
         self.chosen.emit(chosen)

@@ -10,7 +10,7 @@ import numpy as np
 
 from desktop.data import chart
 from desktop.data.chart import MANY, Content, Floats, Layout, Series, Word
-from desktop.ui.drawing import MM_PER_POINT, Fill, Hatch, Ink, Sheet, Stroke, text_width
+from desktop.ui.drawing import MM_PER_POINT, Fill, Hatch, Ink, Sheet, Stroke, around, text_width
 from desktop.ui.plots.raster import mix
 
 #: Height of a line, and of the middle of its letters over their foot, in sizes of text.
@@ -89,9 +89,7 @@ class _Painter:
         return Fill(self.colour(series), opacity, hatch, self.ink.text)
 
     def _frame(self, box: Sequence[float], stroke: Stroke | None = None) -> None:
-        x, y, w, h = box
-        corners = [[x, y], [x + w, y], [x + w, y + h], [x, y + h], [x, y]]
-        self.sheet.line(corners, stroke or Stroke(self.ink.border, 0.5 * MM_PER_POINT))
+        self.sheet.line(around(*box), stroke or Stroke(self.ink.border, 0.5 * MM_PER_POINT))
 
     def _word(self, word: Word, colour: str) -> None:
         if word.text:
@@ -165,7 +163,9 @@ class _Painter:
                     self._mark(series, middle, y, 0.28 * line)
                 else:
                     side = 0.56 * line
-                    opacity = 0.27 if series.kind == "band" else max(series.opacity, 0.27)
+                    opacity = max(
+                        chart.band_opacity(series) if series.kind == "band" else series.opacity, 0.27
+                    )
                     fill = self.fill(series, entry.series if series.kind == "bars" else 0, opacity)
                     sheet.rects([[middle - side / 2, y - side / 2, side, side]], fill)
             sheet.text(x + 1.9 * line, y + _MIDDLE * self.em, entry.text, self.em, self.ink.text)
@@ -207,7 +207,7 @@ class _Painter:
         seen = np.isfinite(x) & np.isfinite(low) & np.isfinite(high)
         edge = np.concatenate([np.stack([x, high], axis=1)[seen], np.stack([x, low], axis=1)[seen][::-1]])
         if edge.size:
-            self.sheet.area(edge, Fill(self.colour(series), 0.17))
+            self.sheet.area(edge, Fill(self.colour(series), chart.band_opacity(series)))
 
     def _line(self, series: Series, _number: int) -> None:
         places = self._places(series)

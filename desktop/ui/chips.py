@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from PySide6.QtCore import QSize
@@ -11,10 +11,10 @@ from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QToolButton, QWidget
 from desktop.core.units import count, instant
 from desktop.printing import printable
 from desktop.ui.guard import guarded
-from desktop.ui.pages import fill_layout
+from desktop.ui.pages import fill_layout, set_up
 from desktop.workbench.limiting import waiting
 from desktop.workbench.model import Project
-from desktop.workbench.workbench import Snapshot, Workbench
+from desktop.workbench.workbench import Document, Snapshot, Workbench
 
 #: The curve that is fitted unless another is chosen.
 PLAIN = Project().curve
@@ -32,76 +32,43 @@ class Chip:
 
 def chips(shown: Snapshot, bench: Workbench) -> list[Chip]:
     """All that holds now, in the order in which it acts."""
-    found: list[Chip] = []
-    rules, document = shown.project.rules, shown.document
-    if shown.run is None or document is None:
-        return found
+    return [] if shown.run is None or shown.document is None else list(_chips(shown, shown.document, bench))
+
+
+def _chips(shown: Snapshot, document: Document, bench: Workbench) -> Iterator[Chip]:
+    rules, curve, limit = shown.project.rules, shown.project.curve, shown.project.limit
     if rules is not None:
         if rules.repaired is not None and rules.repaired != document.repaired:
-            found.append(
-                Chip(
-                    "clocks",
-                    "times with clocks repaired" if rules.repaired else "times as recorded",
-                    "End it: times as the trace's format recommends",
-                    bench.reset_clocks,
-                )
-            )
+            text = "times with clocks repaired" if rules.repaired else "times as recorded"
+            yield Chip("clocks", text, "End it: times as the trace's format recommends", bench.reset_clocks)
         if rules.overrides:
-            found.append(
-                Chip(
-                    "regions",
-                    f"{count(len(rules.overrides), 'region')} classified otherwise",
-                    "End it: all regions as the program classifies them",
-                    bench.reset_regions,
-                )
+            text = f"{count(len(rules.overrides), 'region')} classified otherwise"
+            yield Chip(
+                "regions", text, "End it: all regions as the program classifies them", bench.reset_regions
             )
         if rules.computing != type(rules)().computing:
             names = " and ".join(activity.name.lower() for activity in sorted(rules.computing))
-            found.append(
-                Chip(
-                    "computing",
-                    f"the curve counts {names}",
-                    "End it: the curve counts computing alone",
-                    bench.reset_computing,
-                )
-            )
-    if shown.project.curve != PLAIN:
-        known = (one["title"] for one in document.info["curves"] if one["curve"] == shown.project.curve)
-        title = printable(next(known, shown.project.curve), 60)
-        found.append(
-            Chip(
-                "curve",
-                f"fitted curve: {title[:1].lower()}{title[1:]}",
-                "End it: fit the processors that compute",
-                lambda: bench.set_curve(PLAIN),
-            )
-        )
-    limit = shown.project.limit
+            tip = "End it: the curve counts computing alone"
+            yield Chip("computing", f"the curve counts {names}", tip, bench.reset_computing)
+    if curve != PLAIN:
+        known = (one["title"] for one in document.info["curves"] if one["curve"] == curve)
+        title = printable(next(known, curve), 60)
+        text, tip = f"fitted curve: {title[:1].lower()}{title[1:]}", "End it: fit the processors that compute"
+        yield Chip("curve", text, tip, lambda: bench.set_curve(PLAIN))
     if limit is not None:
-        a, b = limit
         kept = waiting(shown.project)
         waits = f"; {count(kept, 'break')} outside of it not applied" if kept else ""
-        found.append(
-            Chip(
-                "limit",
-                f"analysis limited to {instant(a, b - a)} to {instant(b, b - a)}{waits}",
-                "End it: analyse the whole run"
-                + (", with the breaks outside that are locked or set by hand" if kept else ""),
-                lambda: bench.limit_to(None),
-            )
-        )
+        tip = "End it: analyse the whole run"
+        tip += ", with the breaks outside that are locked or set by hand" if kept else ""
+        yield Chip("limit", f"analysis limited to {_told(limit)}{waits}", tip, lambda: bench.limit_to(None))
     selection = shown.project.view.selection
     if selection is not None:
-        a, b = selection
-        found.append(
-            Chip(
-                "selection",
-                f"statistics: selection {instant(a, b - a)} to {instant(b, b - a)}",
-                "End it: select nothing",
-                lambda: bench.select(None),
-            )
-        )
-    return found
+        text = f"statistics: selection {_told(selection)}"
+        yield Chip("selection", text, "End it: select nothing", lambda: bench.select(None))
+
+
+def _told(span: tuple[float, float]) -> str:
+    return " to ".join(instant(t, span[1] - span[0]) for t in span)
 
 
 class ChipBar(QWidget):
@@ -131,15 +98,13 @@ class ChipBar(QWidget):
             button.deleteLater()
         for place, chip in enumerate(self._shown):
             if chip.key not in self._buttons:
-                made = self._buttons[chip.key] = QToolButton()
-                made.setObjectName(f"chip_{chip.key}")
+                made = self._buttons[chip.key] = set_up(QToolButton(), objectName=f"chip_{chip.key}")
                 made.clicked.connect(lambda _=False, key=chip.key: self._end(key))
                 self._row.insertWidget(place, made)
-            button = self._buttons[chip.key]
-            button.setText(f"{chip.text}  ×")
-            button.setToolTip(chip.tip)
-            button.setAccessibleName(chip.text)
-            button.setAccessibleDescription(chip.tip)
+            set_up(
+                self._buttons[chip.key], text=f"{chip.text}  ×", toolTip=chip.tip, accessibleName=chip.text,
+                accessibleDescription=chip.tip,
+            )  # fmt: skip
 
     @guarded(otherwise=QSize)
     def minimumSizeHint(self) -> QSize:

@@ -40,7 +40,7 @@ from shiboken6 import isValid
 
 from desktop.ui.about import versions_text
 from desktop.ui.dialogs import Dialog
-from desktop.ui.pages import set_up
+from desktop.ui.pages import fill_layout, set_up
 from desktop.ui.settings import log_folder
 from desktop.ui.sizes import fitting
 
@@ -155,8 +155,7 @@ class Session:
         folder = folder or log_folder()
         folder.mkdir(parents=True, exist_ok=True)
         self._path = folder / f"session-{token_hex(4)}.crash"
-        self._lock = QLockFile(str(_lock_of(self._path)))
-        self._lock.setStaleLockTime(0)  # only its end makes it stale, not its age
+        self._lock = set_up(QLockFile(str(_lock_of(self._path))), staleLockTime=0)
         self._lock.tryLock(0)
         self._file: IO[str] = self._path.open("w", encoding="utf-8")
         json.dump({"begun": datetime.now().timestamp(), "log": str(log or "")}, self._file)
@@ -294,9 +293,7 @@ class Trouble(Dialog):
     """A sentence on what happened, the report folded below it, and what can be done."""
 
     def __init__(self, sentence: str, more: str, report_text: str) -> None:
-        super().__init__(QApplication.activeWindow())
-        self.setObjectName("trouble")
-        self.setWindowTitle("Phasewright")
+        super().__init__(QApplication.activeWindow(), "trouble", "Phasewright")
         head = QLabel(f"<b>{sentence}</b>")
         body = set_up(QLabel(more), textFormat=Qt.TextFormat.PlainText)
         for label in (head, body):
@@ -314,9 +311,7 @@ class Trouble(Dialog):
         show.setCheckable(True)
         show.toggled.connect(self._unfold)
         self._buttons.accepted.connect(self.accept)
-        self._layout = QVBoxLayout(self)
-        for widget in (head, body, self.report, self._buttons):
-            self._layout.addWidget(widget)
+        self._layout = fill_layout(QVBoxLayout(self), head, body, self.report, self._buttons)
         self._layout.setStretch(2, 1)
         self.resize(34 * self.fontMetrics().height(), self.sizeHint().height())
 

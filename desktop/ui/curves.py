@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QSignalBlocker, Qt
 from PySide6.QtGui import QFont
-from PySide6.QtWidgets import QDialogButtonBox, QLabel, QLineEdit, QListWidget, QListWidgetItem, QVBoxLayout
+from PySide6.QtWidgets import QDialogButtonBox, QLabel, QListWidget, QListWidgetItem, QVBoxLayout
 
 from desktop.printing import printable
 from desktop.ui.dialogs import Dialog
-from desktop.ui.pages import fill_layout, set_up
+from desktop.ui.pages import fill_layout, search_field, set_up
 from desktop.workbench.workbench import Snapshot, Workbench
 
 if TYPE_CHECKING:
@@ -28,21 +28,14 @@ class CurvesDialog(Dialog):
     """The curves of the open trace. What is chosen holds at once, and can be undone."""
 
     def __init__(self, workbench: Workbench, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setObjectName("curves")
-        self.setWindowTitle("Curves")
+        super().__init__(parent, "curves", "Curves")
         self._workbench = workbench
-        self.search = set_up(QLineEdit(), placeholderText="Find a curve", clearButtonEnabled=True)
-        self.search.setAccessibleName("Find a curve")
-        self.search.textChanged.connect(self._filter)
-        self.list = QListWidget()
-        self.list.setAccessibleName("Curves")
-        self.list.itemActivated.connect(self._fit)
+        self.search = search_field("Find a curve", self._filter)
+        self.list = set_up(QListWidget(), accessibleName="Curves", itemActivated=self._fit)
         self.list.itemChanged.connect(self._track)
-        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
+        buttons = self.closing()
         self.fit = buttons.addButton("&Fit this curve", QDialogButtonBox.ButtonRole.ActionRole)
         self.fit.clicked.connect(lambda: self._fit(self.list.currentItem()))
-        buttons.rejected.connect(self.reject)
         fill_layout(QVBoxLayout(self), set_up(QLabel(_TEXT), wordWrap=True), self.search, self.list, buttons)
         em = self.fontMetrics().height()
         self.resize(34 * em, 26 * em)
@@ -62,8 +55,7 @@ class CurvesDialog(Dialog):
         curves: Sequence[dict[str, str]] = [] if shown.document is None else shown.document.info["curves"]
         for one in curves:
             unit = f" ({one['unit']})" if one["unit"] not in ("", "processors") else ""
-            item = QListWidgetItem(printable(f"{one['title']}{unit}"))
-            item.setData(_CURVE, one["curve"])
+            item = set_up(QListWidgetItem(printable(f"{one['title']}{unit}")), data=(_CURVE, one["curve"]))
             item.setToolTip(printable(one["curve"]))
             item.setFlags(item.flags() | Qt.ItemFlag.ItemIsUserCheckable)
             self.list.addItem(item)

@@ -6,11 +6,14 @@ from functools import partial
 
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QShowEvent
-from PySide6.QtWidgets import QDialog, QWidget
+from PySide6.QtWidgets import QDialog, QDialogButtonBox, QWidget
 
 from desktop.ui.guard import guarded
 from desktop.ui.mnemonics import settle
+from desktop.ui.pages import set_up
 from desktop.ui.sizes import keep_on_screen
+
+_OK = QDialogButtonBox.StandardButton.Ok
 
 
 class Dialog(QDialog):
@@ -21,10 +24,25 @@ class Dialog(QDialog):
     then it is freed.
     """
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QWidget | None, name: str = "", title: str = "") -> None:
         super().__init__(parent)
+        set_up(self, objectName=name, windowTitle=title)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self._finished = False
+
+    def ending(self, button: QDialogButtonBox.StandardButton | str = _OK) -> QDialogButtonBox:
+        """The buttons that end it: one that accepts it (of Qt's, or its text), and Cancel."""
+        buttons = QDialogButtonBox()
+        if isinstance(button, str):
+            buttons.addButton(button, QDialogButtonBox.ButtonRole.AcceptRole)
+        else:
+            buttons.addButton(button)
+        buttons.addButton(QDialogButtonBox.StandardButton.Cancel)
+        return set_up(buttons, accepted=self.accept, rejected=self.reject)
+
+    def closing(self) -> QDialogButtonBox:
+        """The button of one that only shows something."""
+        return set_up(QDialogButtonBox(QDialogButtonBox.StandardButton.Close), rejected=self.reject)
 
     @guarded
     def showEvent(self, event: QShowEvent) -> None:

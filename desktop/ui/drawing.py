@@ -17,7 +17,7 @@ from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QLineF, QPointF, QRectF, Qt
+from PySide6.QtCore import QBuffer, QIODevice, QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import (
     QBrush,
     QColor,
@@ -171,6 +171,11 @@ def _array(values: ArrayLike, columns: int) -> NDArray[np.float64]:
     return np.asarray(values, np.float64).reshape(-1, columns)
 
 
+def around(x: float, y: float, w: float, h: float) -> list[list[float]]:
+    """The line around a rectangle."""
+    return [[x, y], [x + w, y], [x + w, y + h], [x, y + h], [x, y]]
+
+
 def _corners(x: ArrayLike, y: ArrayLike) -> NDArray[np.float64]:
     """(2k, 2) the corners of a step function."""
     return np.stack([np.repeat(np.asarray(x, np.float64), 2)[1:-1], np.repeat(y, 2)], axis=1)
@@ -220,7 +225,7 @@ class SvgSheet:
         self.line(_corners(x, y), stroke)
 
     def band(self, x: ArrayLike, low: ArrayLike, high: ArrayLike, fill: Fill) -> None:
-        self._shape(_path(np.concatenate([_corners(x, high), _corners(x, low)[::-1]])) + "Z", fill)
+        self.area(np.concatenate([_corners(x, high), _corners(x, low)[::-1]]), fill)
 
     def rects(self, rects: ArrayLike, fill: Fill) -> None:
         path = "".join(
@@ -230,13 +235,12 @@ class SvgSheet:
             self._shape(path, fill)
 
     def shade(self, opacity: NDArray[np.uint8], colour: str, box: tuple[float, float, float, float]) -> None:
-        data, buffer = QByteArray(), QBuffer()
-        buffer.setBuffer(data)
+        buffer = QBuffer()
         buffer.open(QIODevice.OpenModeFlag.WriteOnly)
         shaded(opacity, colour).save(buffer, "PNG")  # type: ignore[call-overload]  # a device and a format
         x, y, w, h = map(_n, box)
         place = f'x="{x}" y="{y}" width="{w}" height="{h}" preserveAspectRatio="none"'
-        link = f"data:image/png;base64,{data.toBase64().toStdString()}"
+        link = f"data:image/png;base64,{buffer.data().toBase64().toStdString()}"
         self._parts.append(f'<image {place} href="{link}"/>')
 
     def area(self, points: ArrayLike, fill: Fill) -> None:
@@ -361,10 +365,7 @@ class QtSheet:
             self.rects(np.stack([left[:-1], top, np.diff(left), bottom - top], axis=1), fill)
             self._painter.setRenderHint(QPainter.RenderHint.Antialiasing)
             return
-        path = QPainterPath()
-        path.addPolygon(QPolygonF(self._points(np.concatenate([_corners(x, high), _corners(x, low)[::-1]]))))
-        path.closeSubpath()
-        self._shape(path, fill)
+        self.area(np.concatenate([_corners(x, high), _corners(x, low)[::-1]]), fill)
 
     def rects(self, rects: ArrayLike, fill: Fill) -> None:
         placed = [QRectF(*rect) for rect in (_array(rects, 4) * self._scale).tolist()]

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from PySide6.QtCore import QSize, Qt, QTimer
-from PySide6.QtGui import QGuiApplication, QImage, QPixmap
+from PySide6.QtGui import QGuiApplication, QPixmap
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
@@ -37,7 +37,7 @@ from desktop.data.naming import file_stem
 from desktop.errors import sentence
 from desktop.ui.dialogs import Dialog
 from desktop.ui.guard import guarded
-from desktop.ui.pages import fill_layout, set_up
+from desktop.ui.pages import choices, fill_layout, refill, set_up
 from desktop.ui.theme import LIGHT
 from desktop.ui.workers import MainThread
 from desktop.workbench import presenting
@@ -107,8 +107,8 @@ class ExportDialog(Dialog):
     What `save` does is connected by who derives from it; `home` begins the names of the files it offers.
     """
 
-    def __init__(self, home: Path, deliver: Deliver, parent: QWidget | None) -> None:
-        super().__init__(parent)
+    def __init__(self, home: Path, deliver: Deliver, parent: QWidget | None, name: str, title: str) -> None:
+        super().__init__(parent, name, title)
         self._home = home
         self.lane = Lane("export", latest=True, deliver=deliver)
         self.status = set_up(QLabel(), wordWrap=True, minimumHeight=2 * self.fontMetrics().lineSpacing())
@@ -180,15 +180,14 @@ class SheetDialog(ExportDialog):
     """Export a sheet of paper: as what file, how large, in what text size and style, with which texts; with a
     preview. What is drawn is said by who derives from it."""
 
-    def __init__(self, home: Path, deliver: Deliver, parent: QWidget | None, **look: Any) -> None:
+    def __init__(
+        self, home: Path, deliver: Deliver, parent: QWidget | None, name: str, title: str, **look: Any
+    ) -> None:
         """`look`: fields of `desktop.ui.figures.Look` that the dialog has no fields for."""
-        super().__init__(home, deliver, parent)
+        super().__init__(home, deliver, parent, name, title)
         self._look = look
         self.save.clicked.connect(self._choose)
-        self.format, self.style_box = QComboBox(), QComboBox()
-        for box, entries in ((self.format, FORMATS), (self.style_box, STYLES)):
-            for key, title in entries.items():
-                box.addItem(title, key)
+        self.format, self.style_box = choices(FORMATS), choices(STYLES)
         self.wide = _spin(160, 40, 1000, " mm")
         self.high = _spin(90, 30, 1000, " mm")
         self.points = _spin(9, 4, 48, " pt")
@@ -196,8 +195,7 @@ class SheetDialog(ExportDialog):
         self.with_csv = QCheckBox("Also write the data behind it as CSV")
         self._words: dict[str, QLineEdit] = {}
         self._texts = QFormLayout()
-        texts = QGroupBox("Texts")
-        texts.setLayout(self._texts)
+        texts = set_up(QGroupBox("Texts"), layout=self._texts)
         self._form = QFormLayout()
         for label, widget in (
             ("For&mat", self.format),
@@ -234,11 +232,8 @@ class SheetDialog(ExportDialog):
         """The texts that may be replaced, by key."""
         raise NotImplementedError
 
-    def _image(self, look: Look, dpi: float) -> QImage:
-        raise NotImplementedError
-
-    def _writer(self, path: Path) -> Callable[[Job], list[Path]]:
-        """What writes the file as the fields say, and its data if so asked, and says what was written."""
+    def _drawn(self) -> tuple[str, Material | Content]:
+        """What is drawn, as `desktop.ui.figures` takes it."""
         raise NotImplementedError
 
     # ---- what all have in common
@@ -271,10 +266,12 @@ class SheetDialog(ExportDialog):
         )
 
     def _show_preview(self) -> None:
+        from desktop.ui import figures
+
         look, dpr = self.look(), self.devicePixelRatioF()
         room = self.preview.size() * dpr
         dpi = 25.4 * min(room.width() / look.width, room.height() / look.height)
-        image = self._image(look, dpi)
+        image = figures.image(*self._drawn(), look, dpi)
         image.setDevicePixelRatio(dpr)
         self.preview.setPixmap(QPixmap.fromImage(image))
 
@@ -285,7 +282,9 @@ class SheetDialog(ExportDialog):
 
     def copy(self) -> None:
         """The figure onto the clipboard, twice as fine as a screen."""
-        QGuiApplication.clipboard().setImage(self._image(self.look(), 192))
+        from desktop.ui import figures
+
+        QGuiApplication.clipboard().setImage(figures.image(*self._drawn(), self.look(), 192))
         self.status.setText("The picture is on the clipboard.")
 
     def _choose(self) -> None:
@@ -300,7 +299,13 @@ class SheetDialog(ExportDialog):
             names = ", ".join(file.name for file in written)
             self.status.setText(f"Written to {path.parent}: {names}")
 
-        self._begin("Writing", self._writer(path), done)
+        drawn, look, kind = self._drawn(), self.look(), self.format.currentData()
+        dpi, data = self.dpi.value(), self.with_csv.isChecked()
+        self._begin(
+            "Writing",
+            lambda job: export(*drawn, look, path, kind=kind, dpi=dpi, data=data, progress=job),
+            done,
+        )
 
 
 class FigureDialog(SheetDialog):
@@ -325,10 +330,8 @@ class FigureDialog(SheetDialog):
         path: PathLine | None = None,
         **look: Any,
     ) -> None:
-        super().__init__(home_of(shown), deliver, parent, **look)
+        super().__init__(home_of(shown), deliver, parent, "export_figure", "Export figure", **look)
         self._shown, self._messages, self._path = shown, messages, path
-        self.setObjectName("export_figure")
-        self.setWindowTitle("Export figure")
         made = material_of(shown)
         assert made is not None
         self._material = replace(made, contrast=contrast)
@@ -367,26 +370,14 @@ class FigureDialog(SheetDialog):
     def look(self) -> Look:
         return replace(super().look(), span=self.range.currentData(), phase=self._shown.project.view.phase)
 
-    def _image(self, look: Look, dpi: float) -> QImage:
-        from desktop.ui import figures
-
-        return figures.image(self._what(), self._material, look, dpi)
-
-    def _writer(self, path: Path) -> Callable[[Job], list[Path]]:
-        figure, look, material = self._what(), self.look(), self._material
-        kind, dpi, data = self.format.currentData(), self.dpi.value(), self.with_csv.isChecked()
-        return lambda job: export(figure, material, look, path, kind=kind, dpi=dpi, data=data, progress=job)
+    def _drawn(self) -> tuple[str, Material | Content]:
+        return self._what(), self._material
 
     def _fill_figures(self) -> None:
         from desktop.data.material import FIGURES
 
         chosen = self.figure.currentData()
-        self.figure.blockSignals(True)
-        self.figure.clear()
-        for key in self._material.figures():
-            self.figure.addItem(FIGURES[key], key)
-        self.figure.setCurrentIndex(max(0, self.figure.findData(chosen)))
-        self.figure.blockSignals(False)
+        refill(self.figure, {key: FIGURES[key] for key in self._material.figures()}, chosen)
 
     def choose(self, figure: str) -> None:
         """Show another figure, if there is such a one."""
@@ -445,10 +436,9 @@ class ChartDialog(SheetDialog):
         theme = getattr(parent, "_theme", LIGHT)
         folder = getattr(getattr(parent.window(), "settings", None), "folder", "")
         home = Path(folder or Path.home())
-        super().__init__(home / "chart", self._thread.deliver, parent, colours=theme.colours)
+        named = "export_chart", "Export chart"
+        super().__init__(home / "chart", self._thread.deliver, parent, *named, colours=theme.colours)
         self._content, self._name = content, name
-        self.setObjectName("export_chart")
-        self.setWindowTitle("Export chart")
         self.high.setValue(self.wide.value() * max(size.height(), 1) / max(size.width(), 1))
         self._show_texts()
 
@@ -460,47 +450,17 @@ class ChartDialog(SheetDialog):
 
         return words(self._content)
 
-    def _image(self, look: Look, dpi: float) -> QImage:
-        from desktop.ui import figures
-
-        return figures.image_of(lambda sheet: figures.draw_chart(sheet, self._content, look), look, dpi)
-
-    def _writer(self, path: Path) -> Callable[[Job], list[Path]]:
-        content, look = self._content, self.look()
-        kind, dpi, data = self.format.currentData(), self.dpi.value(), self.with_csv.isChecked()
-        return lambda _: export_chart(content, look, path, kind=kind, dpi=dpi, data=data)
+    def _drawn(self) -> tuple[str, Material | Content]:
+        return "", self._content
 
     def _finish(self) -> None:
         super()._finish()
         self._thread.close()
 
 
-def _write(files: list[tuple[Path, bytes]]) -> list[Path]:
-    """Write all of them; OSError if the folder cannot be written."""
-    from desktop.data.atomic import write_bytes
-
-    for place, content in files:
-        write_bytes(place, content)
-    return [place for place, _ in files]
-
-
-def export_chart(
-    content: Content, look: Look, path: Path, *, kind: str, dpi: float = 300, data: bool = False
-) -> list[Path]:
-    """`export` of a chart, whose values are one CSV file."""
-    from desktop.data.chart import table
-    from desktop.printing import as_csv
-    from desktop.ui import figures
-
-    files = [(path, figures.chart_file(content, look, kind, dpi))]
-    if data:
-        files.append((path.with_name(f"{path.stem}-data.csv"), "".join(as_csv(table(content))).encode()))
-    return _write(files)
-
-
 def export(
     figure: str,
-    material: Material,
+    material: Material | Content,
     look: Look,
     path: Path,
     *,
@@ -509,7 +469,8 @@ def export(
     data: bool = False,
     progress: Any = None,
 ) -> list[Path]:
-    """Write a figure (`kind` of `FORMATS`); with `data` also what it is drawn from, as CSV files beside it.
+    """Write a figure, or a chart (`kind` of `FORMATS`); with `data` also what it is drawn from, as CSV files
+    beside it.
 
     Returns
     -------
@@ -520,37 +481,36 @@ def export(
     OSError : the folder cannot be written.
     Cancelled : by `progress`.
     """
-    from desktop.data.material import tables
+    from desktop.data import chart
+    from desktop.data.atomic import write_bytes
+    from desktop.data.material import Material, tables
     from desktop.printing import as_csv
     from desktop.progress import Progress
     from desktop.ui import figures
 
     progress = progress or Progress()
     progress.step(0, 0, path.name)
-    if kind == "png":
-        content = figures.png(figure, material, look, dpi)
-    elif kind == "pdf":
-        content = figures.pdf(figure, material, look)
-    else:
-        content = figures.svg(figure, material, look).encode()
-    files = [(path, content)]
-    for name, rows in tables(material, figure, look.span).items() if data else ():
+    files = [(path, figures.file(figure, material, look, kind, dpi))]
+    found: dict[str, Any] = {}
+    if data and isinstance(material, Material):
+        found = tables(material, figure, look.span)
+    elif data:
+        found = {"data": chart.table(cast("Content", material))}
+    for name, rows in found.items():
         parts = []
         for part in as_csv(rows):
             progress.step(0, 0, f"{name}.csv")
             parts.append(part)
         files.append((path.with_name(f"{path.stem}-{name}.csv"), "".join(parts).encode()))
-    return _write(files)
+    for place, content in files:
+        write_bytes(place, content)
+    return [place for place, _ in files]
 
 
 def states_box(by_region: bool) -> QComboBox:
     """What a timeline shows: activities or regions."""
-    box = QComboBox()
-    box.addItem("Activity", False)
-    box.addItem("Region", True)
-    box.setCurrentIndex(int(by_region))
-    box.setToolTip("What the colours of the timeline stand for")
-    return box
+    box = choices({False: "Activity", True: "Region"}, by_region)
+    return set_up(box, toolTip="What the colours of the timeline stand for")
 
 
 def _spin(value: float, low: float, high: float, suffix: str) -> QDoubleSpinBox:
@@ -579,24 +539,15 @@ class ReportDialog(ExportDialog):
         from desktop.data.material import FIGURES
         from desktop.data.report import TABLES
 
-        super().__init__(home_of(shown), deliver, parent)
+        super().__init__(home_of(shown), deliver, parent, "report", "Report")
         assert shown.document is not None
         self._shown = shown
-        self.setObjectName("report")
-        self.setWindowTitle("Report")
         self.save.clicked.connect(self._choose)
         self._remember, self._colours = remember, colours
         kept = shown.project.report
         self.title = QLineEdit(shown.document.title)
-        self.format, self.style_box, self.ground = QComboBox(), QComboBox(), QComboBox()
-        for box, entries, key in (
-            (self.format, REPORTS, kept.kind),
-            (self.style_box, STYLES, kept.style),
-            (self.ground, GROUNDS, kept.theme),
-        ):
-            for entry, title in entries.items():
-                box.addItem(title, entry)
-            box.setCurrentIndex(box.findData(key))
+        self.format, self.style_box = choices(REPORTS, kept.kind), choices(STYLES, kept.style)
+        self.ground = choices(GROUNDS, kept.theme)
         self.states = states_box(kept.by_region or (by_region and kept == ReportChoices()))
         self.figures = {key: QCheckBox(title) for key, title in FIGURES.items()}
         self.tables = {key: QCheckBox(title) for key, title in TABLES.items()}
@@ -618,11 +569,7 @@ class ReportDialog(ExportDialog):
             ("Tables (of slides: in the appendix)", self.tables),
         ):
             group = self._group = QGroupBox(name)
-            column = QVBoxLayout(group)
-            column.setSpacing(3)
-            for check in checks.values():
-                column.addWidget(check)
-            column.addStretch(1)
+            fill_layout(QVBoxLayout(group), *checks.values(), None, spacing=3)
             parts.addWidget(group)
         fill_layout(QVBoxLayout(self), form, parts, self.statistics, self.appendix, self._foot())
         command = self.buttons.addButton("Copy as command", QDialogButtonBox.ButtonRole.ActionRole)
@@ -696,21 +643,14 @@ class ReportDialog(ExportDialog):
 
         def work(job: Job) -> Path:
             with open_store(place) as store:
+                subjects = [presenting.subject(shown.project, store, title)]
                 report = compose(
-                    [presenting.subject(shown.project, store, title)],
-                    contents,
-                    command=command,
-                    progress=Share(job, 0, 0.7),
-                    stop=job.stop,
+                    subjects, contents, command=command, progress=Share(job, 0, 0.7), stop=job.stop
                 )
                 write(
-                    report,
-                    path,
-                    style=cast("Style", chosen.style),
-                    colours=colours,
-                    dark=chosen.theme == "dark",
-                    progress=Share(job, 0.7, 1),
-                )
+                    report, path, style=cast("Style", chosen.style), colours=colours,
+                    dark=chosen.theme == "dark", progress=Share(job, 0.7, 1),
+                )  # fmt: skip
             return path
 
         self._begin("Making the report", work, lambda _: self.status.setText(f"Written to {path}"))

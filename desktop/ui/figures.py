@@ -1,6 +1,6 @@
 """Figures for paper, report and projector, laid out in mm: what the window's plots show, for readers.
 
-`draw` puts one figure of `desktop.data.material.FIGURES` on a sheet; `svg`, `image`, `pdf` give it as a file.
+`draw` puts one figure of `desktop.data.material.FIGURES`, or a chart, on a sheet; `file` gives it as a file.
 A `Look` says how large, with what text size, in colour, in grey or with patterns (areas told apart by hatches
 and lines by dashes as well), and which texts stand in place of the usual ones (`texts`).
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Literal, get_args
@@ -42,6 +42,7 @@ from desktop.ui.drawing import (
     Sheet,
     Stroke,
     SvgSheet,
+    around,
     fitted,
     text_width,
 )
@@ -145,21 +146,16 @@ def texts(figure: str, material: Material) -> dict[str, str]:
         figure_plot(figure, material, say, _LEAST)
         return say.said
     common = {"title": f"{FIGURES[figure]}: {material.title}"}
-    if figure == "epsilon":
-        return chart_words(epsilon_content(material)) | common
-    return common
+    return chart_words(epsilon_content(material)) | common if figure == "epsilon" else common
 
 
 def _title(figure: str, material: Material | Content, look: Look) -> str:
     if isinstance(material, Content):
-        return look.words.get("title", material.title or figure)
+        return with_words(material, look.words).title or figure
     return look.words.get("title", texts(figure, material)["title"])
 
 
 # ------------------------------------------------------------------ files
-
-#: Draws on a sheet.
-Paint = Callable[[Sheet], None]
 
 
 def svg(
@@ -173,76 +169,39 @@ def svg(
 
 def image(figure: str, material: Material | Content, look: Look, dpi: float) -> QImage:
     """The figure as pixels."""
-    return image_of(lambda sheet: draw(sheet, figure, material, look), look, dpi)
-
-
-def png(figure: str, material: Material | Content, look: Look, dpi: float) -> bytes:
-    """The figure as a PNG file that knows its size in mm."""
-    return _png(image(figure, material, look, dpi))
-
-
-def pdf(figure: str, material: Material, look: Look) -> bytes:
-    """The figure as a PDF page of its size."""
-    title = _title(figure, material, look)
-    return _pdf(lambda sheet: draw(sheet, figure, material, look), look, title)
-
-
-def draw_chart(sheet: Sheet, content: Content, look: Look) -> None:
-    """Draw a chart over the whole sheet, with the texts of `look`.
-
-    Raises
-    ------
-    ValueError : the sheet is smaller than `SMALLEST`.
-    """
-    _check_size(look)
-    content = with_words(content, look.words)
-    _Frame(sheet, look, {"title": content.title}).chart(content)
-
-
-def chart_file(content: Content, look: Look, kind: str, dpi: float = 300) -> bytes:
-    """A chart as a file; `kind`: ``svg``, ``pdf`` or ``png``. The same chart gives the same bytes."""
-    title = with_words(content, look.words).title
-
-    def paint(sheet: Sheet) -> None:
-        draw_chart(sheet, content, look)
-
-    if kind == "png":
-        return _png(image_of(paint, look, dpi))
-    if kind == "pdf":
-        return _pdf(paint, look, title)
-    sheet = SvgSheet(look.width, look.height)
-    paint(sheet)
-    return sheet.svg(title).encode()
-
-
-def image_of(paint: Paint, look: Look, dpi: float) -> QImage:
-    """What is painted on a sheet as pixels."""
     scale = dpi / 25.4
     made = QImage(round(look.width * scale), round(look.height * scale), QImage.Format.Format_RGB32)
     made.fill(QColor(ink(look).ground))  # the sheet may end within a pixel
     made.setDotsPerMeterX(round(1000 * scale))
     made.setDotsPerMeterY(round(1000 * scale))
     with QPainter(made) as painter:
-        paint(QtSheet(painter, look.width, look.height, scale))
+        draw(QtSheet(painter, look.width, look.height, scale), figure, material, look)
     return made
 
 
-def _png(image: QImage) -> bytes:
+def file(figure: str, material: Material | Content, look: Look, kind: str, dpi: float = 300) -> bytes:
+    """The figure as a file; `kind`: ``svg``, ``pdf`` (a page of its size) or ``png`` (which knows its size in
+    mm). The same figure gives the same bytes."""
+    if kind == "svg":
+        return svg(figure, material, look).encode()
+    if kind == "png":
+        return png(image(figure, material, look, dpi))
     buffer = QBuffer()
-    buffer.open(QIODevice.OpenModeFlag.WriteOnly)
-    QImageWriter(buffer, QByteArray(b"png")).write(image)
-    return bytes(buffer.data().data())
-
-
-def _pdf(paint: Paint, look: Look, title: str) -> bytes:
-    buffer = QBuffer()
-    writer = pdf_writer(buffer, title, 1200)
+    writer = pdf_writer(buffer, _title(figure, material, look), 1200)
     size = QSizeF(look.width, look.height)
     writer.setPageSize(QPageSize(size, QPageSize.Unit.Millimeter, "", QPageSize.SizeMatchPolicy.ExactMatch))
     writer.setPageMargins(QMarginsF(0, 0, 0, 0))
     with QPainter(writer) as painter:
-        paint(QtSheet(painter, look.width, look.height, 1200 / 25.4))
+        draw(QtSheet(painter, look.width, look.height, 1200 / 25.4), figure, material, look)
     return dated_pdf(bytes(buffer.data().data()))
+
+
+def png(picture: QImage) -> bytes:
+    """A picture as a PNG file."""
+    buffer = QBuffer()
+    buffer.open(QIODevice.OpenModeFlag.WriteOnly)
+    QImageWriter(buffer, QByteArray(b"png")).write(picture)
+    return bytes(buffer.data().data())
 
 
 def pdf_writer(buffer: QBuffer, title: str, resolution: int) -> QPdfWriter:
@@ -283,40 +242,32 @@ def draw(sheet: Sheet, figure: str, material: Material | Content, look: Look) ->
     ------
     ValueError : there is nothing to draw it from, or the sheet is smaller than `SMALLEST`.
     """
-    if isinstance(material, Content):
-        draw_chart(sheet, material, look)
-        return
-    if figure not in material.figures():
+    if isinstance(material, Material) and figure not in material.figures():
         raise ValueError(f"there is no figure {figure!r} of this run")
-    _check_size(look)
-    if figure in _OVER_TIME:
+    if look.width < SMALLEST[0] or look.height < SMALLEST[1]:
+        raise ValueError(f"a figure needs {SMALLEST[0]:g} x {SMALLEST[1]:g} mm or more")
+    if isinstance(material, Content):
+        content = with_words(material, look.words)
+        _Frame(sheet, look, {"title": content.title}).chart(content)
+    elif figure in _OVER_TIME:
         plot = describe(figure, material, look)
         _paint_plot(_Frame(sheet, look, {"title": plot.title}), plot)
     else:
         frame = _Frame(sheet, look, texts(figure, material) | dict(look.words))
-        {"epsilon": _epsilon, "phases": _phases}[figure](frame, material)
+        if figure == "phases":
+            _phases(frame, material)
+        else:
+            words = {key: text for key, text in frame.words.items() if key != "title"}
+            frame.chart(with_words(epsilon_content(material), words))
 
 
 def describe(figure: str, material: Material, look: Look) -> PlotData:
     """What a figure over time states."""
     columns = int(min(max(look.width * _COLUMNS_PER_MM, _LEAST), _ALL_COLUMNS))
-    say = words(look.words)
     return figure_plot(
-        figure,
-        material,
-        say,
-        columns,
-        span=look.span,
-        levels=look.levels,
-        phase=look.phase,
-        how=look.how,
-        shown=look.shown,
-    )
-
-
-def _check_size(look: Look) -> None:
-    if look.width < SMALLEST[0] or look.height < SMALLEST[1]:
-        raise ValueError(f"a figure needs {SMALLEST[0]:g} x {SMALLEST[1]:g} mm or more")
+        figure, material, words(look.words), columns, span=look.span, levels=look.levels, phase=look.phase,
+        how=look.how, shown=look.shown,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -399,14 +350,11 @@ class _Frame:
                 middle = self.top - 0.33 * em
                 sheet.lines([[x, middle, x + swatch, middle]], stroke)
             elif fill is not None and shown:
-                self.outline_of(x, self.top - 0.75 * em, swatch, 0.85 * em, self.outline())
+                sheet.line(around(x, self.top - 0.75 * em, swatch, 0.85 * em), self.outline())
             if shown:
                 sheet.text(x + swatch + 0.5 * em, self.top, name, em, self.ink.text)
             x += wide
         self.top += 0.6 * em
-
-    def outline_of(self, x: float, y: float, w: float, h: float, stroke: Stroke) -> None:
-        self.sheet.line([[x, y], [x + w, y], [x + w, y + h], [x, y + h], [x, y]], stroke)
 
     def room(self, labels: list[str], *, rail: float = 0.0) -> Box:
         """The box that is left for a plot whose vertical axis has these labels, below a rail so high."""
@@ -446,9 +394,6 @@ class _Frame:
         stroke = Stroke(self.ink.grid, 0.4 * MM_PER_POINT)
         self.sheet.lines([[box.x(v), box.top, box.x(v), box.bottom] for v in x.positions], stroke)
         self.sheet.lines([[box.left, box.y(v), box.right, box.y(v)] for v in y.positions], stroke)
-
-    def border(self, box: Box) -> None:
-        self.outline_of(box.left, box.top, box.width, box.height, self.outline())
 
     def chart(self, content: Content) -> None:
         """A chart in all the room that is left."""
@@ -659,7 +604,7 @@ def _paint_over(frame: _Frame, plot: PlotData, lane: LaneData, box: Box) -> None
             outside = [(float(box.x(a)), float(box.x(b))) for a, b in ends if a < b]
             rects = [[a, box.top, b - a, box.height] for a, b in outside]
             sheet.rects(rects, Fill(frame.ink.ground, 0.6))
-    frame.border(box)
+    sheet.line(around(box.left, box.top, box.width, box.height), frame.outline())
 
 
 def _paint_fit(frame: _Frame, plot: PlotData, box: Box) -> None:
@@ -714,14 +659,14 @@ def _paint_strips(frame: _Frame, plot: PlotData, box: Box, rail: float, marks: M
             elif k % 2 == 0:
                 sheet.rects([[x0, top, x1 - x0, high]], Fill(colour))
             if several:
-                frame.outline_of(x0, top, x1 - x0, high, thin)
+                sheet.line(around(x0, top, x1 - x0, high), thin)
         found = strip.labelled(plot.axis, box.width, em, lambda text: text_width(text, size, bold=True))
         for k, a, b, label in found:
             x, y, chosen = box.left + (a + b) / 2, top + high / 2 + 0.36 * size, k == strip.chosen
             shade = ink.ground if chosen else ink.text
             sheet.text(x, y, label, size, shade, "middle", bold=chosen)
         if not several:
-            frame.outline_of(box.left, top, box.width, high, frame.outline())
+            sheet.line(around(box.left, top, box.width, high), frame.outline())
     if plot.breaks is not None and plot.strips:
         held = plot.breaks.time[plot.breaks.locked]
         for t in held[(held >= box.x0) & (held <= box.x1)].tolist():
@@ -877,11 +822,6 @@ def epsilon_content(material: Material) -> Content:
     suggested = material.suggestion.n if material.suggestion else None
     unit = material.curve.quantity.of_error
     return epsilon_chart(errors, first, fit.model, suggested, beyond, chosen, unit=unit)
-
-
-def _epsilon(frame: _Frame, material: Material) -> None:
-    content = with_words(epsilon_content(material), {k: v for k, v in frame.words.items() if k != "title"})
-    frame.chart(content)
 
 
 def _phases(frame: _Frame, material: Material) -> None:

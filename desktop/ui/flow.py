@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QPoint, QRect, QSize, Qt
-from PySide6.QtWidgets import QLayout, QLayoutItem
+from PySide6.QtWidgets import QLayout, QLayoutItem, QWidget
 
 from desktop.ui.guard import guarded
 
@@ -74,3 +74,16 @@ class Flow(QLayout):
             row.append((item, QRect(QPoint(right, top), hint)))
             right += hint.width() + self.spacing()
         return top + end() - rect.y()
+
+
+def flowing(*widgets: QWidget) -> tuple[QWidget, Flow]:
+    """A widget in which others flow, as high as they need it, and its layout."""
+    holder, flow = QWidget(), Flow()
+    flow.setSpacing(6)
+    holder.setLayout(flow)
+    policy = holder.sizePolicy()
+    policy.setHeightForWidth(True)
+    holder.setSizePolicy(policy)
+    for widget in widgets:
+        flow.addWidget(widget)
+    return holder, flow

@@ -39,7 +39,6 @@ from PySide6.QtWidgets import (
     QApplication,
     QLabel,
     QMainWindow,
-    QMenu,
     QMessageBox,
     QStackedWidget,
     QTabBar,
@@ -55,7 +54,7 @@ from desktop.ui.guard import guarded
 from desktop.ui.message_bar import MessageBar
 from desktop.ui.mnemonics import plain
 from desktop.ui.page import Message, Page, Running
-from desktop.ui.pages import Floating, column, set_up
+from desktop.ui.pages import Floating, column, passing_menu, set_up
 from desktop.ui.settings import Settings, ThemeChoice, log_folder
 from desktop.ui.sizes import keep_on_screen, stand_beside
 from desktop.ui.task_line import TaskList
@@ -428,8 +427,7 @@ class Frame(QMainWindow):
         index = self.strip.tabAt(at)
         if index < 0:
             return
-        page, menu = self._show(self._places[index]), QMenu(self)
-        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        page, menu = self._show(self._places[index]), passing_menu(self)
         menu.addActions([page.actions_by_id[name] for name in ("detach", "attach", "close")])
         menu.popup(self.strip.mapToGlobal(at))
 

@@ -12,7 +12,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar, overload
 
+from PySide6.QtCore import QSize
 from PySide6.QtGui import QPainter
+from PySide6.QtWidgets import QWidget
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -52,3 +54,19 @@ def guarded(method: Any = None, *, otherwise: Callable[[], Any] = lambda: None) 
             return otherwise()
 
     return safe
+
+
+def in_ems(wide: float, high: float) -> Callable[[Any], QSize]:
+    """A `sizeHint` or `minimumSizeHint` of so many heights of the widget's text."""
+
+    @guarded(otherwise=QSize)
+    def hint(widget: QWidget) -> QSize:
+        em = widget.fontMetrics().height()
+        return QSize(int(wide * em), int(high * em))
+
+    return hint
+
+
+def in_pixels(wide: int, high: int) -> Callable[[Any], QSize]:
+    """A `sizeHint` of logical pixels."""
+    return lambda _: QSize(wide, high)

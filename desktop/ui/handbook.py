@@ -165,8 +165,7 @@ class Handbook(QMainWindow):
         self._outside = QWidget()
         self._outside_text = set_up(QLabel(), wordWrap=True, textFormat=Qt.TextFormat.PlainText)
         self._outside_text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        row = QHBoxLayout(self._outside)
-        row.addWidget(self._outside_text, 1)
+        row = fill_layout(QHBoxLayout(self._outside), (self._outside_text, 1))
         for text, act in (
             ("&Copy address", lambda: QGuiApplication.clipboard().setText(self._address)),
             ("&Open in the browser", lambda: QDesktopServices.openUrl(QUrl(self._address))),
@@ -211,9 +210,7 @@ class Handbook(QMainWindow):
             ("Smaller text", "This page's text", ("Ctrl+-",), page.zoomOut, None),
             ("Close", "Close the handbook", ("Ctrl+W", "Esc"), self.close, None),
         ):  # fmt: skip
-            action = QAction(text, self)
-            action.setShortcuts([QKeySequence(key) for key in keys])
-            action.setStatusTip(tip)
+            action = set_up(QAction(text, self), shortcuts=[QKeySequence(key) for key in keys], statusTip=tip)
             action.setToolTip(f"{tip} ({', '.join(keys)})")
             action.triggered.connect(lambda _=False, act=act: act())
             if known is not None:
@@ -289,8 +286,7 @@ class Handbook(QMainWindow):
                 for s, told in search(words)
             ]
         for text, place in rows:
-            item = QListWidgetItem(text)
-            item.setData(Qt.ItemDataRole.UserRole, place)
+            item = set_up(QListWidgetItem(text), data=(Qt.ItemDataRole.UserRole, place))
             self.list.addItem(item)
         if words.strip() and not rows:
             item = set_up(QListWidgetItem("No page holds all these words."), flags=Qt.ItemFlag.NoItemFlags)

@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
 )
 
 import desktop
+from desktop.ui.pages import fill_layout, set_up
 
 _STRIPE = {"problem": "#d55e00", "notice": "#0072b2"}
 
@@ -37,34 +38,21 @@ class MessageBar(QFrame):
         self.setStyleSheet(
             f"#{kind}_bar {{ border: 0; border-left: 5px solid {_STRIPE[kind]}; background: palette(base); }}"
         )
-        self._sentence = QLabel()
-        self._sentence.setWordWrap(True)
-        self._sentence.setTextFormat(Qt.TextFormat.PlainText)
+        self._sentence = set_up(QLabel(), wordWrap=True, textFormat=Qt.TextFormat.PlainText)
         self._sentence.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self._details = QPlainTextEdit()
-        self._details.setReadOnly(True)
-        self._details.setAccessibleName("Details")
+        self._details = set_up(QPlainTextEdit(), readOnly=True, accessibleName="Details")
         self._details.setMaximumHeight(12 * self.fontMetrics().height())
         self._details.hide()
-        self._fold = QPushButton("Details")
-        self._fold.setCheckable(True)
-        self._fold.toggled.connect(self._details.setVisible)
-        copy = QPushButton("Copy")
-        copy.setToolTip("Copy the sentence and its details, with versions")
+        self._fold = set_up(QPushButton("Details"), checkable=True, toggled=self._details.setVisible)
+        copy = set_up(QPushButton("Copy"), toolTip="Copy the sentence and its details, with versions")
         copy.clicked.connect(self._copy)
-        self.act = QPushButton()
-        self.act.clicked.connect(self.acted)
-        dismiss = QPushButton("Dismiss")
-        dismiss.clicked.connect(self.dismissed)
+        self.act = set_up(QPushButton(), clicked=self.acted)
+        dismiss = set_up(QPushButton("Dismiss"), clicked=self.dismissed)
 
-        row = QHBoxLayout()
-        row.addWidget(self._sentence, 1)
+        row = fill_layout(QHBoxLayout(), (self._sentence, 1))
         for button in (self.act, self._fold, copy, dismiss):
             row.addWidget(button, 0, Qt.AlignmentFlag.AlignTop)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(12, 8, 8, 8)
-        column.addLayout(row)
-        column.addWidget(self._details)
+        fill_layout(QVBoxLayout(self), row, self._details, margins=(12, 8, 8, 8))
         self.hide()
 
     @property

@@ -9,7 +9,6 @@ from typing import ClassVar
 
 from PySide6.QtWidgets import (
     QCheckBox,
-    QComboBox,
     QDialogButtonBox,
     QFileDialog,
     QFormLayout,
@@ -24,7 +23,7 @@ from PySide6.QtWidgets import (
 )
 
 from desktop.ui.dialogs import Dialog
-from desktop.ui.pages import fill_layout, set_up
+from desktop.ui.pages import choices, fill_layout, set_up
 from desktop.workbench.model import AS_FOUND, UNITS, OpenOptions
 
 _MOST_PROCESSES = 1024
@@ -38,10 +37,8 @@ class OpenDialog(Dialog):
     def __init__(
         self, opened: Callable[[Path, OpenOptions], None], folder: str, parent: QWidget | None = None
     ) -> None:
-        super().__init__(parent)
+        super().__init__(parent, "open_with", "Open with options")
         self._opened, self._folder = opened, folder
-        self.setObjectName("open_with")
-        self.setWindowTitle("Open with options")
         self._make_fields()
         form = QFormLayout()
         trace = set_up(QLabel("&Trace"), buddy=self.source)
@@ -54,10 +51,7 @@ class OpenDialog(Dialog):
             ("", self.force),
         ):
             form.addRow(label, field)
-        self._buttons = set_up(
-            QDialogButtonBox(QDialogButtonBox.StandardButton.Open | QDialogButtonBox.StandardButton.Cancel),
-            accepted=self.accept, rejected=self.reject,
-        )  # fmt: skip
+        self._buttons = self.ending(QDialogButtonBox.StandardButton.Open)
         fill_layout(QVBoxLayout(self), form, self._buttons)
         self.resize(34 * self.fontMetrics().height(), self.sizeHint().height())
         self._show(self.last)
@@ -66,15 +60,10 @@ class OpenDialog(Dialog):
         from desktop.data.importers import FORMATS, importer
 
         self.source = set_up(QLineEdit(), objectName="source", textChanged=lambda _: self._refresh())
-        self.kind = set_up(QComboBox(), objectName="kind")
-        self.kind.addItem("Detect", None)
-        for format_id in FORMATS:
-            title = importer(format_id).title
-            self.kind.addItem(title[:1].upper() + title[1:], format_id)
-        self.kind.currentIndexChanged.connect(lambda _: self._refresh())
-        self.unit = set_up(QComboBox(), objectName="unit")
-        for unit in UNITS:
-            self.unit.addItem(unit, unit)
+        titles = {format_id: importer(format_id).title for format_id in FORMATS}
+        kinds = {None: "Detect"} | {key: title[:1].upper() + title[1:] for key, title in titles.items()}
+        self.kind = choices(kinds, objectName="kind", currentIndexChanged=lambda _: self._refresh())
+        self.unit = choices({unit: unit for unit in UNITS}, objectName="unit")
         self.unit.setToolTip("Of the times in a curve file, or in an OTF trace that does not say it")
         self.workers = set_up(QSpinBox(), objectName="workers", range=(0, _MOST_PROCESSES))
         self.workers.setSpecialValueText("As many as pay")
@@ -91,8 +80,7 @@ class OpenDialog(Dialog):
         self.force = set_up(QCheckBox("&Import anew, even if it was imported before"), objectName="force")
 
     def _source_row(self) -> QHBoxLayout:
-        row = QHBoxLayout()
-        row.addWidget(self.source, 1)
+        row = fill_layout(QHBoxLayout(), (self.source, 1))
         for text, choose in (
             ("&File…", self._choose_file),
             ("Fol&der…", self._choose_folder),
@@ -155,19 +143,14 @@ class ChoiceDialog(Dialog):
         chosen: Callable[[str], None],
         parent: QWidget | None = None,
     ) -> None:
-        super().__init__(parent)
-        self.setObjectName("choose")
-        self.setWindowTitle(title)
+        super().__init__(parent, "choose", title)
         text = set_up(QLabel(question), wordWrap=True)
         self.list = QListWidget()
         self.list.addItems(list(names))
         self.list.setCurrentRow(0)
         self.list.setAccessibleName(question)
         self.list.itemActivated.connect(lambda _: self.accept())
-        buttons = set_up(
-            QDialogButtonBox(QDialogButtonBox.StandardButton.Ok | QDialogButtonBox.StandardButton.Cancel),
-            accepted=self.accept, rejected=self.reject,
-        )  # fmt: skip
+        buttons = self.ending()
         fill_layout(QVBoxLayout(self), text, self.list, buttons)
         self.accepted.connect(lambda: chosen(self.list.currentItem().text()))
         em = self.fontMetrics().height()

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from PySide6.QtCore import QEvent, QObject, QSize, Qt
 from PySide6.QtGui import QAction, QDragEnterEvent, QDragLeaveEvent, QDropEvent, QKeySequence
 from PySide6.QtWidgets import (
-    QDialogButtonBox,
     QDockWidget,
     QMainWindow,
     QMenu,
@@ -114,9 +113,9 @@ class Page(QMainWindow):
     def open_paths(self, paths: list[Path]) -> None:
         """Open files and folders that were dropped."""
 
-    @abstractmethod
     def _show_theme(self, theme: themes.Theme) -> None:
         """Hand the theme to what paints itself."""
+        themes.dress(self, theme)
 
     @abstractmethod
     def show_anew(self) -> None:
@@ -190,9 +189,7 @@ class Page(QMainWindow):
             menu = self.menus[command.menu]
             if command.rule:
                 menu.addSeparator()
-            action = QAction(command.text, self)
-            action.setObjectName(command.id)
-            action.setStatusTip(command.tip)
+            action = set_up(QAction(command.text, self), objectName=command.id, statusTip=command.tip)
             action.setCheckable(command.mark is not None)
             # The user's click toggles the mark; what is true is asked afterwards.
             action.triggered.connect(partial(self._act, command))
@@ -334,11 +331,9 @@ class KeyList(Dialog):
     """The keys and gestures of a page."""
 
     def __init__(self, page: Page) -> None:
-        super().__init__(page)
-        self.setObjectName("keys")
-        self.setWindowTitle("Keys and mouse")
+        super().__init__(page, "keys", "Keys and mouse")
         text = set_up(QTextBrowser(), html=page.keys_html(), accessibleName="Keys and gestures")
-        buttons = set_up(QDialogButtonBox(QDialogButtonBox.StandardButton.Close), rejected=self.reject)
+        buttons = self.closing()
         fill_layout(QVBoxLayout(self), text, buttons)
         self.resize(fitting(self, 38, 34))
 

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from PySide6.QtCore import QEvent, QObject, QRect, Qt, SignalInstance
+from PySide6.QtCore import QEvent, QObject, QRect, QSignalBlocker, Qt, SignalInstance
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import (
     QBoxLayout,
+    QComboBox,
     QFrame,
     QGroupBox,
     QHBoxLayout,
+    QHeaderView,
     QLabel,
     QLayout,
+    QLineEdit,
+    QMenu,
     QScrollArea,
     QSplitter,
+    QTreeWidget,
     QVBoxLayout,
     QWidget,
 )  # fmt: skip
@@ -61,8 +66,49 @@ def fill_layout(
     return layout
 
 
-def row(*widgets: QWidget | None) -> QHBoxLayout:
-    """Beside each other; None is room that stretches."""
+def passing_menu(parent: QWidget) -> QMenu:
+    """A menu that goes when it is closed."""
+    return set_up(QMenu(parent), attribute=Qt.WidgetAttribute.WA_DeleteOnClose)
+
+
+def listing(name: str, *headings: str) -> QTreeWidget:
+    """Rows of texts, of which the first takes the room that the others leave."""
+    rows = set_up(QTreeWidget(), accessibleName=name, headerLabels=list(headings), uniformRowHeights=True)
+    rows.header().setStretchLastSection(False)
+    for column in range(len(headings)):
+        modes = QHeaderView.ResizeMode
+        rows.header().setSectionResizeMode(column, modes.ResizeToContents if column else modes.Stretch)
+    return rows
+
+
+def refill(box: QComboBox, entries: Mapping[Any, str], chosen: Any = None) -> None:
+    """Other entries for a combo box, by what they stand for, with `chosen`, else the first, as the current
+    one; nobody is told."""
+    with QSignalBlocker(box):
+        box.clear()
+        for key, text in entries.items():
+            box.addItem(text, key)
+        box.setCurrentIndex(max(box.findData(chosen), 0) if entries else -1)
+
+
+def choices(entries: Mapping[Any, str], chosen: Any = None, **settings: Any) -> QComboBox:
+    """A combo box, set up, of entries by what they stand for."""
+    box = QComboBox()
+    refill(box, entries, chosen)
+    return set_up(box, **settings)
+
+
+def divided(way: Qt.Orientation, *parts: tuple[QWidget, int], **settings: Any) -> QSplitter:
+    """Parts with handles between them, and what each gets of more room; set up."""
+    split = set_up(QSplitter(way), childrenCollapsible=False, **settings)
+    for k, (widget, share) in enumerate(parts):
+        split.addWidget(widget)
+        split.setStretchFactor(k, share)
+    return split
+
+
+def row(*widgets: QWidget | tuple[QWidget, int] | None) -> QHBoxLayout:
+    """Beside each other, as `fill_layout` takes them."""
     return fill_layout(QHBoxLayout(), *widgets)
 
 
@@ -84,12 +130,16 @@ def stacked(*parts: QWidget | QLayout, stretch: int = -1) -> QWidget:
 
 def beside(first: QWidget, second: QWidget, share: int = 50) -> QSplitter:
     """Two parts with a handle between them; the first gets `share` percent of the width."""
-    split = set_up(QSplitter(Qt.Orientation.Horizontal), childrenCollapsible=False)
-    for k, (widget, part) in enumerate(((first, share), (second, 100 - share))):
-        split.addWidget(widget)
-        split.setStretchFactor(k, part)
+    split = divided(Qt.Orientation.Horizontal, (first, share), (second, 100 - share))
     split.setSizes([100 * share, 100 * (100 - share)])
     return split
+
+
+def search_field(what: str, changed: Callable[[str], object]) -> QLineEdit:
+    """A line for words that are looked for, which can be cleared."""
+    return set_up(
+        QLineEdit(), placeholderText=what, accessibleName=what, clearButtonEnabled=True, textChanged=changed
+    )
 
 
 def heading(text: str, factor: float) -> QLabel:
@@ -105,11 +155,7 @@ def heading(text: str, factor: float) -> QLabel:
 def first_page(title: str, *parts: QLabel) -> tuple[QWidget, QVBoxLayout]:
     """What a window shows while nothing is open: what it is for. Below that comes what can be done."""
     page = QWidget()
-    layout = QVBoxLayout(page)
-    layout.setContentsMargins(48, 36, 48, 24)
-    layout.setSpacing(12)
-    for part in (heading(title, 2.0), *parts):
-        layout.addWidget(part)
+    layout = fill_layout(QVBoxLayout(page), heading(title, 2.0), *parts, margins=(48, 36, 48, 24), spacing=12)
     return page, layout
 
 

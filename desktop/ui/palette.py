@@ -14,11 +14,9 @@ from PySide6.QtCore import QEvent, QObject, Qt
 from PySide6.QtGui import QAction, QKeyEvent, QKeySequence
 from PySide6.QtWidgets import (
     QApplication,
-    QHeaderView,
     QLabel,
     QLineEdit,
     QMenu,
-    QTreeWidget,
     QTreeWidgetItem,
     QVBoxLayout,
 )
@@ -29,7 +27,7 @@ from desktop.ui.frame import Frame
 from desktop.ui.guard import guarded
 from desktop.ui.mnemonics import plain
 from desktop.ui.page import Page
-from desktop.ui.pages import set_up
+from desktop.ui.pages import fill_layout, listing, set_up
 
 #: Rows that are shown at most.
 MOST = 200
@@ -117,9 +115,7 @@ class Palette(Dialog):
     """A line to type in, and what it finds. Return goes to its page and runs it."""
 
     def __init__(self, parent: Frame) -> None:
-        super().__init__(parent)
-        self.setObjectName("palette")
-        self.setWindowTitle("Command palette")
+        super().__init__(parent, "palette", "Command palette")
         self._frame = parent
         found: dict[tuple[str, str], PaletteEntry] = {}
         for page in self._pages(parent):
@@ -131,21 +127,12 @@ class Palette(Dialog):
             accessibleName="Words of a command", clearButtonEnabled=True, textChanged=self._find,
         )  # fmt: skip
         self.words.installEventFilter(self)
-        self.list = set_up(QTreeWidget(), accessibleName="Commands found")
-        self.list.setHeaderLabels(["Command", "Menu", "Key"])
-        self.list.setRootIsDecorated(False)
-        self.list.setUniformRowHeights(True)
-        self.list.header().setStretchLastSection(False)
-        self.list.header().setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
-        for column in (1, 2):
-            self.list.header().setSectionResizeMode(column, QHeaderView.ResizeMode.ResizeToContents)
+        self.list = set_up(listing("Commands found", "Command", "Menu", "Key"), rootIsDecorated=False)
         self.list.currentItemChanged.connect(lambda *_: self._tell())
         self.list.itemActivated.connect(lambda *_: self._run())
         self.note = set_up(QLabel(), wordWrap=True, minimumHeight=2 * self.fontMetrics().height())
         self.note.setAlignment(Qt.AlignmentFlag.AlignTop)
-        layout = QVBoxLayout(self)
-        for widget in (self.words, self.list, self.note):
-            layout.addWidget(widget)
+        fill_layout(QVBoxLayout(self), self.words, self.list, self.note)
         em = self.fontMetrics().height()
         self.resize(min(40 * em, parent.width() - 2 * em), min(28 * em, parent.height() - 2 * em))
         self._find("")

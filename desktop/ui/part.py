@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QDialogButtonBox, QFormLayout, QLabel, QLineEdit, QWidget
+from PySide6.QtWidgets import QFormLayout, QLabel, QLineEdit, QWidget
 
 from desktop.core.units import quantity
 from desktop.errors import DesktopError
@@ -20,19 +20,13 @@ class PartDialog(Dialog):
     chosen = Signal(object)
 
     def __init__(self, parent: QWidget, ranks: Sequence[int], span: tuple[float, float]) -> None:
-        super().__init__(parent)
-        self.setObjectName("part_dialog")
-        self.setWindowTitle("Save selection as new trace")
+        super().__init__(parent, "part_dialog", "Save selection as new trace")
         self._known = ranks
         self.ranks = set_up(QLineEdit(), placeholderText="all; or some, such as 0-3,8")
         self.ranks.setMinimumWidth(40 * self.fontMetrics().averageCharWidth())
         self.ranks.setEnabled(any(rank >= 0 for rank in ranks))
         self.problem = set_up(QLabel(), wordWrap=True)
-        buttons = QDialogButtonBox()
-        buttons.addButton("&Save…", QDialogButtonBox.ButtonRole.AcceptRole)
-        buttons.addButton(QDialogButtonBox.StandardButton.Cancel)
-        buttons.accepted.connect(self._take)
-        buttons.rejected.connect(self.reject)
+        buttons = self.ending("&Save…")
         start, end = span
         range_of = "{} to {} ({})".format(*(quantity(t, "s") for t in (start, end, end - start)))
         form = QFormLayout(self)
@@ -41,7 +35,7 @@ class PartDialog(Dialog):
         form.addRow(self.problem)
         form.addRow(buttons)
 
-    def _take(self) -> None:
+    def accept(self) -> None:
         from desktop.data.trim import of_ranks
 
         named = self.ranks.text().strip()
@@ -51,5 +45,5 @@ class PartDialog(Dialog):
             said = str(error)
             self.problem.setText(said[:1].upper() + said[1:] + ".")
             return
-        self.accept()
+        super().accept()
         self.chosen.emit(found)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,15 +14,11 @@ from PySide6.QtWidgets import (
     QComboBox,
     QDialogButtonBox,
     QFormLayout,
-    QHBoxLayout,
-    QHeaderView,
     QKeySequenceEdit,
     QLabel,
-    QLineEdit,
     QPushButton,
     QSpinBox,
     QTabWidget,
-    QTreeWidget,
     QTreeWidgetItem,
     QVBoxLayout,
     QWidget,
@@ -31,7 +27,7 @@ from PySide6.QtWidgets import (
 from desktop.ui import theme as themes
 from desktop.ui.commands import COMMON, STEPS, Command
 from desktop.ui.dialogs import Dialog
-from desktop.ui.pages import fill_layout, set_up
+from desktop.ui.pages import choices, fill_layout, listing, row, search_field, set_up
 from desktop.ui.settings import COLOUR_SETS, MEMORY, TEXT_SIZES, TIME_UNITS, Settings
 from desktop.ui.sizes import fitting
 
@@ -46,20 +42,15 @@ class Preferences(Dialog):
     changed = Signal()
 
     def __init__(self, settings: Settings, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setObjectName("preferences")
-        self.setWindowTitle("Preferences")
+        super().__init__(parent, "preferences", "Preferences")
         self.general = _General(settings, self.changed.emit)
         self.appearance = _Appearance(settings, self.changed.emit)
         self.keys = _Keys(settings, self.changed.emit)
         self.pages = QTabWidget()
-        for title, page in (
-            ("&General", self.general),
-            ("&Appearance", self.appearance),
-            ("&Keys", self.keys),
-        ):
-            self.pages.addTab(page, title)
-        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
+        self.pages.addTab(self.general, "&General")
+        self.pages.addTab(self.appearance, "&Appearance")
+        self.pages.addTab(self.keys, "&Keys")
+        buttons = self.closing()
         self.reset_page = buttons.addButton("&Reset this page", QDialogButtonBox.ButtonRole.ResetRole)
         self.reset_page.clicked.connect(lambda: self._reset([self.pages.currentWidget()]))
         self.reset_all = buttons.addButton("Reset a&ll pages", QDialogButtonBox.ButtonRole.ResetRole)
@@ -67,7 +58,6 @@ class Preferences(Dialog):
         for button in buttons.buttons():
             if isinstance(button, QPushButton):
                 button.setAutoDefault(False)  # Return in a field is no answer
-        buttons.rejected.connect(self.reject)
         fill_layout(QVBoxLayout(self), self.pages, buttons)
         self.resize(fitting(self, 40, 32))
 
@@ -94,10 +84,8 @@ class _Form(QWidget):
         column = fill_layout(QVBoxLayout(), field, told, spacing=2)
         self._form.addRow(words, column)
 
-    def _choice(self, name: str, options: Sequence[tuple[str, object]]) -> QComboBox:
-        box = set_up(QComboBox(), objectName=name)
-        for text, value in options:
-            box.addItem(text, value)
+    def _choice(self, name: str, options: Mapping[Any, str]) -> QComboBox:
+        box = choices(options, objectName=name)
         box.activated.connect(lambda _: self._take(name, box.currentData()))
         return box
 
@@ -125,7 +113,7 @@ class _General(_Form):
         self._add("", self.reopen, "Only if no file is named and nothing is to be recovered.")
         names = {"": "Automatic", "s": "Seconds", "ms": "Milliseconds (ms)",
                  "µs": "Microseconds (µs)", "ns": "Nanoseconds (ns)"}  # fmt: skip
-        self.unit = self._choice("time_unit", [(names[unit], unit) for unit in TIME_UNITS])
+        self.unit = self._choice("time_unit", {unit: names[unit] for unit in TIME_UNITS})
         self._add(
             "&Unit of time", self.unit,
             "On axes, in tables and in sentences. Automatic takes what can be read best.",
@@ -153,14 +141,11 @@ class _Appearance(_Form):
 
     def __init__(self, settings: Settings, changed: Callable[[], None]) -> None:
         super().__init__(settings, changed)
-        self.theme = self._choice(
-            "theme",
-            [("As the system", "system"), ("Light", "light"), ("Dark", "dark")],
-        )
+        self.theme = self._choice("theme", {"system": "As the system", "light": "Light", "dark": "Dark"})
         self._add("&Theme", self.theme, "Exported figures are on white whatever the theme.")
-        self.text = self._choice("text_size", [(f"{percent} %", percent) for percent in TEXT_SIZES])
+        self.text = self._choice("text_size", {percent: f"{percent} %" for percent in TEXT_SIZES})
         self._add("Te&xt size", self.text, "Of all text, in percent of the system's.")
-        self.colours = self._choice("colours", [(title, name) for name, title in COLOUR_SETS.items()])
+        self.colours = self._choice("colours", COLOUR_SETS)
         self._add(
             "&Colours", self.colours,
             "Of states, regions and lines. All sets can be told apart by the colour-blind.",
@@ -232,17 +217,8 @@ class _Keys(QWidget):
         super().__init__()
         self._settings, self._changed = settings, changed
         self._windows = _windows()
-        self.filter = set_up(QLineEdit(), placeholderText="Words of a command, or a key")
-        self.filter.setAccessibleName("Words of a command, or a key")
-        self.filter.setClearButtonEnabled(True)
-        self.filter.textChanged.connect(lambda _: self._filter())
-        self.table = set_up(QTreeWidget(), accessibleName="Commands and their keys")
-        self.table.setHeaderLabels(["Command", "Keys", "At first"])
-        self.table.setUniformRowHeights(True)
-        self.table.header().setStretchLastSection(False)
-        self.table.header().setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
-        for column in (1, 2):
-            self.table.header().setSectionResizeMode(column, QHeaderView.ResizeMode.ResizeToContents)
+        self.filter = search_field("Words of a command, or a key", lambda _: self._filter())
+        self.table = listing("Commands and their keys", "Command", "Keys", "At first")
         self.table.currentItemChanged.connect(lambda *_: self._chosen())
         self.edit = set_up(QKeySequenceEdit(), maximumSequenceLength=1, clearButtonEnabled=True)
         self.edit.setAccessibleName("New key")
@@ -257,10 +233,8 @@ class _Keys(QWidget):
         self.note = set_up(QLabel(), wordWrap=True, minimumHeight=2 * self.fontMetrics().height())
         self.note.setAlignment(Qt.AlignmentFlag.AlignTop)
         label = set_up(QLabel("Ne&w key:"), buddy=self.edit)
-        row = QHBoxLayout()
-        for widget in (label, self.edit, self.apply, self.add, self.none, self.restore):
-            row.addWidget(widget, 1 if widget is self.edit else 0)
-        fill_layout(QVBoxLayout(self), self.filter, (self.table, 1), row, self.note)
+        line = row(label, (self.edit, 1), self.apply, self.add, self.none, self.restore)
+        fill_layout(QVBoxLayout(self), self.filter, (self.table, 1), line, self.note)
         self._fill()
 
     def _fill(self) -> None:
@@ -371,10 +345,8 @@ class _Keys(QWidget):
         return list(found.values())
 
     def _append(self) -> None:
-        current = self._current()
-        if current is not None:
-            known = self._keys(*current)
-            self._assign(tuple(dict.fromkeys((*known, *self._asked()))))
+        if (current := self._current()) is not None:
+            self._assign(tuple(dict.fromkeys((*self._keys(*current), *self._asked()))))
 
     def _assign(self, keys: tuple[str, ...] | None) -> None:
         """Give the selected command these keys (None: those it had at first) and take them from others."""

@@ -168,18 +168,11 @@ class ProjectDesk(QObject):
         """What the plots show now."""
         if self._bench.snapshot.run is None:
             return None
-        view = self._bench.snapshot.project.view
-        messages = self._window.timeline.message_filter
-        span = self._window.curve_view.visible_range()
-        levels = self._window.curve_view.levels
+        plot, timeline = self._window.curve_view, self._window.timeline
         return replace(
-            view,
-            span=span,
-            order=self._order(),
-            messages=messages,
-            levels=levels,
-            critical_path=self._window.timeline.view.path_shown,
-        )
+            self._bench.snapshot.project.view, span=plot.visible_range(), order=self._order(),
+            messages=timeline.message_filter, levels=plot.levels, critical_path=timeline.view.path_shown,
+        )  # fmt: skip
 
     def _order(self) -> str:
         rows = self._window.timeline.view.rows
@@ -351,11 +344,8 @@ class ProjectDesk(QObject):
             action.setCheckable(True)
             action.setChecked(k == current)
             action.setEnabled(k != current)
-        kinds: tuple[tuple[str, Kind], ...] = (
-            ("Experiments", "experiments"),
-            ("Tables of run times", "tables"),
-        )
-        for title, kind in kinds:
+        kinds: dict[Kind, str] = {"experiments": "Experiments", "tables": "Tables of run times"}
+        for kind, title in kinds.items():
             records = getattr(self.keeper.workspace, kind)
             if records:
                 menu.addSection(title)
@@ -374,23 +364,17 @@ class ProjectDesk(QObject):
 
     def export_bundle(self) -> None:
         """One file with the project and all that it needs; asks for each file outside of its folder."""
-        name, _ = QFileDialog.getSaveFileName(
-            self._window,
-            "Export bundle",
-            str(self._suggested(".phasewright.zip")),
-            "Bundles (*.zip)",
-        )
+        suggested = str(self._suggested(".phasewright.zip"))
+        name, _ = QFileDialog.getSaveFileName(self._window, "Export bundle", suggested, "Bundles (*.zip)")
         if name:
             self.keeper.find_outside(partial(self._ask_for_files, Path(name)))
 
     def _ask_for_files(self, target: Path, found: tuple[Outside, ...]) -> None:
+        def done(path: Path) -> None:
+            self._window.say(f"The bundle is in {path}", 8000)
+
         def pack(allowed: frozenset[Path]) -> None:
-            self.keeper.export_bundle(
-                target,
-                None,
-                lambda path: self._window.say(f"The bundle is in {path}", 8000),
-                allowed,
-            )
+            self.keeper.export_bundle(target, None, done, allowed)
 
         if not found:
             pack(frozenset())
@@ -409,19 +393,13 @@ class ProjectDesk(QObject):
         dialog.open()
 
     def _save_part(self, span: tuple[float, float], locations: list[int] | None) -> None:
-        name, _ = QFileDialog.getSaveFileName(
-            self._window,
-            "Save selection as new trace",
-            str(self._suggested("-part.h5")),
-            "Imported traces (*.h5)",
-        )
+        def done(path: Path) -> None:
+            self._window.say(f"The selection is in {path}", 8000)
+
+        title, suggested = "Save selection as new trace", str(self._suggested("-part.h5"))
+        name, _ = QFileDialog.getSaveFileName(self._window, title, suggested, "Imported traces (*.h5)")
         if name:
-            self._bench.save_part(
-                Path(name),
-                *span,
-                lambda path: self._window.say(f"The selection is in {path}", 8000),
-                locations,
-            )
+            self._bench.save_part(Path(name), *span, done, locations)
 
     # ---- views and annotations
 

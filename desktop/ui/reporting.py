@@ -10,12 +10,11 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
-from PySide6.QtCore import QBuffer, QByteArray, QEventLoop, QIODevice, QMarginsF, QRect, QRectF, QSizeF
+from PySide6.QtCore import QBuffer, QEventLoop, QMarginsF, QRect, QRectF, QSizeF
 from PySide6.QtGui import (
     QAbstractTextDocumentLayout,
     QFont,
     QImage,
-    QImageWriter,
     QPageLayout,
     QPageSize,
     QPaintDevice,
@@ -39,6 +38,7 @@ from desktop.progress import Progress
 from desktop.ui import figures
 from desktop.ui.drawing import FAMILY, QtSheet
 from desktop.ui.figures import Look, Style
+from desktop.ui.guard import saved
 from desktop.ui.pages import set_up
 
 #: Endings of the files that a report can be.
@@ -95,10 +95,7 @@ def write(
 
 def save_png(path: Path, picture: QImage) -> None:
     """A picture as a file, as `write_bytes` does it."""
-    buffer = QBuffer()
-    buffer.open(QIODevice.OpenModeFlag.WriteOnly)
-    QImageWriter(buffer, QByteArray(b"png")).write(picture)
-    write_bytes(path, bytes(buffer.data().data()))
+    write_bytes(path, figures.png(picture))
 
 
 def look_of(picture: Picture, looks: Look, width: float = 170.0) -> Look:
@@ -134,7 +131,7 @@ def pptx(report: Report, looks: Look, progress: Progress) -> bytes:
         look = replace(
             looks, width=width, height=height, points=8.0, lines=1.2, words={"title": ""}
         )  # the slide has a title
-        return figures.png(picture.figure, picture.material, look, 360)
+        return figures.file(picture.figure, picture.material, look, "png", 360)
 
     return slides.to_pptx(report, draw, theme="dark" if looks.dark else "light")
 
@@ -174,11 +171,10 @@ class _Drawn(QPyTextObject):
     ) -> None:
         picture, look = self._pictures[form.property(self.NUMBER)], self._look(form)
         self._shown()
-        painter.save()
-        painter.translate(QRectF(rect).topLeft())
-        sheet = QtSheet(painter, look.width, look.height, self._unit)
-        figures.draw(sheet, picture.figure, picture.material, look)
-        painter.restore()
+        with saved(painter):
+            painter.translate(QRectF(rect).topLeft())
+            sheet = QtSheet(painter, look.width, look.height, self._unit)
+            figures.draw(sheet, picture.figure, picture.material, look)
 
     def _look(self, form: QTextFormat) -> Look:
         return look_of(self._pictures[form.property(self.NUMBER)], self._looks, _TEXT - 1)
@@ -330,8 +326,7 @@ def _fill(document: QTextDocument) -> None:
         whole = set_up(QTextCursor(document), position=found.selectionStart())
         whole.setPosition(end.selectionEnd(), QTextCursor.MoveMode.KeepAnchor)
         number = int(whole.selectedText().strip(_HOLE))
-        form = set_up(QTextCharFormat(), objectType=_Drawn.KIND)
-        form.setProperty(_Drawn.NUMBER, number)
+        form = set_up(QTextCharFormat(), objectType=_Drawn.KIND, property=(_Drawn.NUMBER, number))
         whole.insertText(_HOLE, form)
         found = document.find(_HOLE, whole)
 

@@ -6,25 +6,24 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from PySide6.QtCore import QEvent, QSignalBlocker, QSize, Qt, QTimer, Signal
+from PySide6.QtCore import QEvent, QSignalBlocker, Qt, QTimer, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import (
     QComboBox,
     QLabel,
     QPushButton,
     QSizePolicy,
-    QSplitter,
     QStackedWidget,
     QTableView,
     QVBoxLayout,
     QWidget,
 )
 
-from desktop.ui.flow import Flow
-from desktop.ui.guard import guarded
+from desktop.ui.flow import flowing
+from desktop.ui.guard import guarded, in_ems
 from desktop.ui.mnemonics import join
-from desktop.ui.pages import fill_layout, set_up
-from desktop.ui.theme import LIGHT, Theme
+from desktop.ui.pages import divided, fill_layout, set_up
+from desktop.ui.theme import LIGHT, Theme, dress
 from desktop.workbench.side import Side
 from desktop.workbench.workbench import Snapshot, Workbench
 
@@ -51,20 +50,10 @@ class SidePanel(QWidget):
         self.choice = self._combo(what, self._choose_one)
         self.page = self._button("&Page…", self._open_page)
         self.page.setToolTip("All of it, on a page of its own")
-        self.head = QWidget()
-        self.flow = Flow()
-        self.flow.setSpacing(6)
-        self.head.setLayout(self.flow)
-        policy = self.head.sizePolicy()
-        policy.setHeightForWidth(True)
-        self.head.setSizePolicy(policy)
-        self.flow.addWidget(self.choice)
+        self.head, self.flow = flowing(self.choice)
         self.why = set_up(QLabel(), wordWrap=True, textFormat=Qt.TextFormat.PlainText)
         self.why.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self.answers = QWidget()
-        self.offered = Flow()
-        self.offered.setSpacing(6)
-        self.answers.setLayout(self.offered)
+        self.answers, self.offered = flowing()
         empty = QWidget()
         fill_layout(QVBoxLayout(empty), self.why, self.answers, None)
         self.pages = QStackedWidget()
@@ -97,11 +86,7 @@ class SidePanel(QWidget):
         self.tables = QStackedWidget()
         for table in numbers:
             self.tables.addWidget(table)
-        self._split = set_up(QSplitter(Qt.Orientation.Horizontal), childrenCollapsible=False)
-        self._split.addWidget(self.tables)
-        self._split.addWidget(plot)
-        self._split.setStretchFactor(0, 3)
-        self._split.setStretchFactor(1, 2)
+        self._split = divided(Qt.Orientation.Horizontal, (self.tables, 3), (plot, 2))
 
     # ---- what a panel says of itself
 
@@ -140,10 +125,7 @@ class SidePanel(QWidget):
         """The height in which some rows and a chart are seen."""
         return 19 * self.fontMetrics().height()
 
-    @guarded(otherwise=QSize)
-    def minimumSizeHint(self) -> QSize:
-        em = self.fontMetrics().height()
-        return QSize(14 * em, 11 * em)
+    minimumSizeHint = in_ems(14, 11)
 
     def heightForWidth(self, width: int) -> int:
         """What a scroll area asks for: the least height for both, beside or below each other."""
@@ -184,7 +166,7 @@ class SidePanel(QWidget):
         self.pages.addWidget(content)
         self._made = True
         join(self)
-        self.set_theme(self._theme)
+        dress(self, self._theme)
         QTimer.singleShot(0, self, self._show_anew)
 
     def _show_anew(self) -> None:

@@ -37,16 +37,14 @@ class StartPage(QScrollArea):
     def __init__(self, samples: Sequence[Sample]) -> None:
         super().__init__()
         set_up(self, objectName="start_page", widgetResizable=True, frameShape=QScrollArea.Shape.NoFrame)
-        self._recent = QVBoxLayout()
-        self._recent.setSpacing(2)
+        self._recent = set_up(QVBoxLayout(), spacing=2)
 
         left = fill_layout(QVBoxLayout(), heading("Bundled traces of real runs", 1.2), spacing=2)
         for sample in samples:
             left.addWidget(self._link(sample.title, sample.text, sample.path))
         left.addStretch(1)
         right = fill_layout(QVBoxLayout(), heading("Recent", 1.2), self._recent, None, spacing=2)
-        columns = QHBoxLayout()
-        columns.setSpacing(40)
+        columns = set_up(QHBoxLayout(), spacing=40)
         if samples:
             columns.addLayout(left, 3)
         columns.addLayout(right, 2)
@@ -87,8 +85,7 @@ class StartPage(QScrollArea):
         keys.clicked.connect(self.keysRequested)
         tour = set_up(QPushButton("Tour in five minutes"), minimumHeight=choose.minimumHeight())
         tour.clicked.connect(self.tourRequested)
-        row = QHBoxLayout()
-        row.setSpacing(12)
+        row = set_up(QHBoxLayout(), spacing=12)
         for button in (choose, tour, keys):
             row.addWidget(button)
         row.addWidget(QLabel("or drop a file or folder anywhere on this window"))

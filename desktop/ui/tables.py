@@ -30,7 +30,6 @@ from PySide6.QtCore import (
     QPoint,
     QRect,
     QSignalBlocker,
-    QSize,
     Qt,
     Signal,
 )
@@ -68,8 +67,8 @@ from desktop.core.units import Scale, common, digits, grouped, time_scale
 from desktop.errors import reason
 from desktop.printing import as_csv
 from desktop.printing import guarded as harmless
-from desktop.ui.guard import guarded
-from desktop.ui.pages import set_up
+from desktop.ui.guard import guarded, in_ems
+from desktop.ui.pages import passing_menu, refill, set_up
 from desktop.ui.theme import LIGHT, Theme
 from desktop.ui.workers import MainThread
 
@@ -321,11 +320,7 @@ class _Cells:
             k for k, v in enumerate(values) if isinstance(v, int | float | np.number) and v == v
         ]  # fmt: skip
         for several in (numbers, texts):
-            keys = (
-                [values[k] for k in several]
-                if several is numbers
-                else [values[k].casefold() for k in several]
-            )
+            keys = [values[k] if several is numbers else values[k].casefold() for k in several]
             place = {key: k for k, key in enumerate(sorted(set(keys)))}
             base = np.nanmax(rank, initial=-1.0) + 1.0
             rank[several] = base + np.fromiter(map(place.__getitem__, keys), float, len(keys))
@@ -506,9 +501,8 @@ class FrameModel(QAbstractItemModel):
     def sort(self, column: int, order: Qt.SortOrder = ASCENDING) -> None:
         """By the values of a column; equal ones stay as in the frame, what is not known comes last. -1: as in
         the frame."""
-        wanted = (
-            (self.columns[column].source, order == DESCENDING) if 0 <= column < len(self.columns) else None
-        )
+        there = 0 <= column < len(self.columns)
+        wanted = (self.columns[column].source, order == DESCENDING) if there else None
         if wanted == self._sort:
             return
         self._sort = wanted
@@ -546,11 +540,9 @@ class FrameModel(QAbstractItemModel):
 
     def row_of(self, index: Index) -> int:
         """The frame's row of an index; -1 of none."""
-        return (
-            int(index.internalId())
-            if index.isValid() and self._parents is not None
-            else (int(self.order[index.row()]) if index.isValid() else -1)
-        )
+        if not index.isValid():
+            return -1
+        return int(self.order[index.row()] if self._parents is None else index.internalId())
 
     def at(self, k: int, column: int = 0) -> QModelIndex:
         """Where a row of the frame is; an invalid index if it is not shown."""
@@ -731,11 +723,8 @@ class _Choice(QStyledItemDelegate):
         if column.choices is None:
             return super().createEditor(parent, option, index)
         box = set_up(QComboBox(parent), accessibleName=column.title)
-        for text, value in column.choices(model.row_of(index)):
-            box.addItem(text, value)
-        values = [box.itemData(k) for k in range(box.count())]
-        now = index.data(ROLE.EditRole)
-        box.setCurrentIndex(values.index(now) if now in values else 0)
+        entries = {value: text for text, value in column.choices(model.row_of(index))}
+        refill(box, entries, index.data(ROLE.EditRole))
         box.activated.connect(lambda _: self._taken(box))
         return box
 
@@ -758,9 +747,7 @@ class _Choice(QStyledItemDelegate):
 
 def keyed(view: QWidget, text: str, key: Any, act: Callable[[], object]) -> QAction:
     """Give a widget an action whose key holds while it has the focus."""
-    action = QAction(text, view)
-    action.setShortcut(key)
-    action.setShortcutContext(Qt.ShortcutContext.WidgetShortcut)
+    action = set_up(QAction(text, view), shortcut=key, shortcutContext=Qt.ShortcutContext.WidgetShortcut)
     action.triggered.connect(lambda: act())
     view.addAction(action)
     return action
@@ -937,6 +924,10 @@ class _Framed(_Base):
 
     # ---- order, columns, filter
 
+    def sortByColumn(self, column: int, order: Qt.SortOrder) -> None:
+        """As a click on the heading does; -1: as at first."""
+        self._header().setSortIndicator(column, order)
+
     def _sort(self, column: int, order: Qt.SortOrder) -> None:
         cells = self.frames.cells[column] if 0 <= column < len(self.frames.cells) else None
         size = 0 if cells is None or cells.numeric or "rank" in vars(cells) else len(cells.values)
@@ -981,8 +972,7 @@ class _Framed(_Base):
         return menu
 
     def _ask_columns(self, place: QPoint) -> None:
-        menu = self.columns_menu()
-        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        menu = set_up(self.columns_menu(), attribute=Qt.WidgetAttribute.WA_DeleteOnClose)
         menu.popup(self._header().mapToGlobal(place))
 
     def _show_column(self, number: int, shown: bool) -> None:
@@ -1098,9 +1088,13 @@ class _Framed(_Base):
         """Hand on what is on the clipboard, and where it is to begin."""
         self.pasted.emit(QGuiApplication.clipboard().text(), str(self.key))
 
+    @guarded
+    def contextMenuEvent(self, event: Any) -> None:
+        self.table_menu().popup(event.globalPos())
+
     def table_menu(self) -> QMenu:
         """What a right click offers."""
-        menu = QMenu(self)
+        menu = passing_menu(self)
         own = [action for action in self.actions() if action not in self._keyed]
         menu.addActions(own)
         if own:
@@ -1221,19 +1215,8 @@ class FrameView(_Framed, QTableView):
         # A number at the far end of a wide column would belong to no heading.
         header.setStretchLastSection(bool(cells) and not stretched and not cells[-1].right)
 
-    @guarded(otherwise=QSize)
-    def sizeHint(self) -> QSize:
-        em = self.fontMetrics().height()
-        return QSize(20 * em, 12 * em)
-
-    @guarded(otherwise=QSize)
-    def minimumSizeHint(self) -> QSize:
-        em = self.fontMetrics().height()
-        return QSize(12 * em, 5 * em)
-
-    def sortByColumn(self, column: int, order: Qt.SortOrder) -> None:
-        """As a click on the heading does; -1: as at first."""
-        self.horizontalHeader().setSortIndicator(column, order)
+    sizeHint = in_ems(20, 12)
+    minimumSizeHint = in_ems(12, 5)
 
     def _margin(self) -> int:
         return self.style().pixelMetric(QStyle.PixelMetric.PM_FocusFrameHMargin, None, self) + 1
@@ -1264,12 +1247,6 @@ class FrameView(_Framed, QTableView):
             self._measure()
             self.fit()
         super().changeEvent(event)
-
-    @guarded
-    def contextMenuEvent(self, event: Any) -> None:
-        menu = self.table_menu()
-        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        menu.popup(event.globalPos())
 
     @guarded
     def paintEvent(self, event: Any) -> None:
@@ -1367,10 +1344,6 @@ class FrameTree(_Framed, QTreeView):
                 0, max(self.header().sectionSize(0), 18 * self.fontMetrics().height())
             )
 
-    def sortByColumn(self, column: int, order: Qt.SortOrder) -> None:
-        """As a click on the heading does; -1: as at first."""
-        self.header().setSortIndicator(column, order)
-
     def filter(self, text: str) -> None:
         super().filter(text)
         if text.strip():
@@ -1386,12 +1359,6 @@ class FrameTree(_Framed, QTreeView):
         if at:
             self.selectionModel().setCurrentIndex(at[0], _SELECT.NoUpdate)
             self.scrollTo(at[0])
-
-    @guarded
-    def contextMenuEvent(self, event: Any) -> None:
-        menu = self.table_menu()
-        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        menu.popup(event.globalPos())
 
 
 def _stretches(rows: Sequence[int]) -> list[tuple[int, int]]:

@@ -34,15 +34,10 @@ class TaskLine(QWidget):
         self.progress = set_up(QProgressBar(), maximumWidth=16 * self.fontMetrics().averageCharWidth())
         self.progress.setTextVisible(False)
         self.progress.setAccessibleName("Progress")
-        self.cancel = set_up(QPushButton("Cancel"), objectName="cancel")
-        self.cancel.setStyleSheet("padding: 0px 8px;")  # a line of the status bar is no higher than its text
+        self.cancel = set_up(QPushButton("Cancel"), objectName="cancel", styleSheet="padding: 0px 8px;")
         self.cancel.clicked.connect(self._cancel)
         self._act: Callable[[], object] | None = None
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        for widget in (self._words, self.progress, self.cancel):
-            row.addWidget(widget)
-        row.addStretch(1)
+        fill_layout(QHBoxLayout(self), self._words, self.progress, self.cancel, None, margins=0)
 
     @property
     def text(self) -> str:
@@ -141,20 +136,13 @@ class TaskList(QWidget):
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Esc closes the list before it does anything else; it stays above the status bar."""
         if not self.list.isHidden():
+            escape = isinstance(event, QKeyEvent) and event.key() == Qt.Key.Key_Escape
             if event.type() == QEvent.Type.Resize:
                 self._place()
-            elif (
-                event.type() == QEvent.Type.ShortcutOverride
-                and isinstance(event, QKeyEvent)
-                and event.key() == Qt.Key.Key_Escape
-            ):
+            elif escape and event.type() == QEvent.Type.ShortcutOverride:
                 event.accept()  # so that it comes as a key
                 return True
-            elif (
-                event.type() == QEvent.Type.KeyPress
-                and isinstance(event, QKeyEvent)
-                and event.key() == Qt.Key.Key_Escape
-            ):
+            elif escape and event.type() == QEvent.Type.KeyPress:
                 self.more.setChecked(False)
                 return True
         return super().eventFilter(watched, event)

@@ -245,6 +245,20 @@ def stylesheet(theme: Theme) -> str:
     """
 
 
+def dress(root: QWidget, theme: Theme) -> None:
+    """Hand the theme to all within a widget that the palette does not dress: what has a `set_theme`."""
+    for child in root.findChildren(QWidget):
+        if hasattr(child, "set_theme"):
+            child.set_theme(theme)
+
+
+def faded(colour: str | QColor, alpha: int) -> QColor:
+    """A colour that covers `alpha` parts of 255 of what is below."""
+    found = QColor(colour)
+    found.setAlpha(alpha)
+    return found
+
+
 def paint_focus(painter: QPainter, widget: QWidget, theme: Theme) -> None:
     """A frame at the edge of what paints itself, if it has the focus."""
     if widget.hasFocus():

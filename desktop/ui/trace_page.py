@@ -47,7 +47,7 @@ from desktop.ui.actions import COMMANDS, MENUS, MOUSE
 from desktop.ui.chips import ChipBar
 from desktop.ui.commands import Command
 from desktop.ui.exporting import FigureDialog, ReportDialog
-from desktop.ui.guard import guarded
+from desktop.ui.guard import guarded, in_ems
 from desktop.ui.icons import icon
 from desktop.ui.opening import ChoiceDialog, OpenDialog
 from desktop.ui.page import Page
@@ -64,10 +64,11 @@ from desktop.ui.settings import STATE_VERSION
 from desktop.ui.start_page import StartPage
 from desktop.workbench import presenting
 from desktop.workbench.model import OpenOptions
-from desktop.workbench.workbench import Snapshot, Workbench
+from desktop.workbench.workbench import Snapshot, TraceRun, Workbench
 
 AnyCommand = Command[Any, Any]
 if TYPE_CHECKING:
+    from desktop.core.curve import StepCurve
     from desktop.ui.compare_page import ComparePage
     from desktop.ui.frame import Frame
     from desktop.ui.presentation import Presentation
@@ -94,10 +95,7 @@ class _Scrolled(QScrollArea):
     def sizeHint(self) -> QSize:
         return self._panel.sizeHint()
 
-    @guarded(otherwise=QSize)
-    def minimumSizeHint(self) -> QSize:
-        em = self.fontMetrics().height()
-        return QSize(12 * em, 6 * em)
+    minimumSizeHint = in_ems(12, 6)
 
 
 class _Plots(QSplitter):
@@ -369,9 +367,7 @@ class TracePage(Page):
     def _add_steady(self, action: QAction) -> None:
         """A button of the toolbar for an action whose text changes often: one of Qt's would lay out the whole
         window with each."""
-        button = QToolButton()
-        button.setAutoRaise(True)
-        button.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        button = set_up(QToolButton(), autoRaise=True, focusPolicy=Qt.FocusPolicy.NoFocus)
         button.setIconSize(self._toolbar.iconSize())
         button.setAccessibleName(action.text())
         button.setStatusTip(action.statusTip())
@@ -396,7 +392,6 @@ class TracePage(Page):
 
     def _connect_plots(self) -> None:
         view, bench = self.curve_view, self.workbench
-        view.selectionChanged.connect(bench.select)
         view.phaseSelected.connect(bench.select_phase)
         view.breakDragged.connect(bench.drag_break)
         view.breakDropped.connect(bench.move_break)
@@ -408,11 +403,10 @@ class TracePage(Page):
         view.noteAsked.connect(self.desk.annotate)
         view.curvesAsked.connect(self.choose_curves)
         rows = self.timeline.view
-        for plot in (view, rows):
-            plot.noteActivated.connect(self._edit_note)
         rows.noteAsked.connect(lambda location, time_s: self.desk.annotate(time_s, location))
-        rows.selectionChanged.connect(bench.select)
         for one, other in ((view, rows), (rows, view)):
+            one.selectionChanged.connect(bench.select)
+            one.noteActivated.connect(self._edit_note)
             one.pictureRequested.connect(self.copy_picture)
             one.cursorMoved.connect(other.set_cursor)
             one.cursorMoved.connect(self._show_cursor)
@@ -456,27 +450,25 @@ class TracePage(Page):
         if new.document is not old.document or new.run is not old.run:
             self._show_document(old, new)
         view, before = new.project.view, old.project.view
-        afresh = new.run is not old.run
-        if afresh or new.fit is not old.fit:
-            self.curve_view.set_fit(new.fit)
-            self.timeline.view.set_fit(new.fit)
+        afresh, both = new.run is not old.run, (self.curve_view, self.timeline.view)
+        for plot in both:
+            if afresh or new.fit is not old.fit:
+                plot.set_fit(new.fit)
+            if new.project.limit != old.project.limit:
+                plot.set_limit(new.project.limit)
+            if afresh or view.selection != before.selection:
+                plot.set_selection(view.selection)
+            if afresh or view.phase != before.phase or new.fit is not old.fit:
+                plot.set_phase(view.phase)
+            if afresh or new.project.annotations is not old.project.annotations:
+                locations = () if new.document is None else new.document.locations
+                plot.set_annotations(new.project.annotations, locations)
+            if new.boundaries != old.boundaries:
+                plot.set_boundaries(new.boundaries)
         if afresh or new.project.phases.locked != old.project.phases.locked:
             self.curve_view.set_locked(new.project.phases.locked)
-        if new.project.limit != old.project.limit:
-            for plot in (self.curve_view, self.timeline.view):
-                plot.set_limit(new.project.limit)
         if afresh or view.shown != before.shown:
             self.curve_view.set_shown(view.shown)
-        if afresh or view.selection != before.selection:
-            self.curve_view.set_selection(view.selection)
-            self.timeline.view.set_selection(view.selection)
-        if afresh or view.phase != before.phase or new.fit is not old.fit:
-            self.curve_view.set_phase(view.phase)
-            self.timeline.view.set_phase(view.phase)
-        if afresh or new.project.annotations is not old.project.annotations:
-            locations = () if new.document is None else new.document.locations
-            self.curve_view.set_annotations(new.project.annotations, locations)
-            self.timeline.view.set_annotations(new.project.annotations, locations)
         if new.explained is not old.explained:
             found = new.explained
             self.timeline.view.set_path(found.path if found.run is new.run else None)
@@ -486,9 +478,8 @@ class TracePage(Page):
             self.curve_view.set_tracks([curve for _, curve in new.tracks])
         if new.imagined.drawn is not old.imagined.drawn:
             self.curve_view.set_predicted(presenting.predicted(new.imagined))
-        if new.boundaries != old.boundaries:
-            for plot in (self.curve_view, self.timeline.view):
-                plot.set_boundaries(new.boundaries)
+        if new.firm != old.firm or new.fit is not old.fit:
+            self.curve_view.set_firm(new.firm)
         if (new.marked, new.project.names) != (old.marked, old.project.names):
             self.timeline.seek([new.project.names.get(name, name) for name in new.marked])
         self.chips.show_snapshot(new)
@@ -585,46 +576,41 @@ class TracePage(Page):
         self._cursor = time_s
         run = self.workbench.snapshot.run
         if run is None:
-            self._cursor_text.setText("")
-            return
-        if math.isnan(time_s):
-            curve = run.curve
-            of = curve.quantity
-            text = "{0}, on average {1} of {2:g} processors computing ({3:.0f} %)"
-            if of != PROCESSORS:
-                text = f"{of.name}: {{0}}, on average {{1}} {of.unit}".rstrip()
-            if of != PROCESSORS and of.counted:
-                text = f"{of.name}: {{0}}, on average {{1}} of {{2:g}} {of.unit} ({{3:.0f}} %)"
-            if run.limit is not None:
-                text = f"analysed: {text}"
-            self._cursor_text.setText(
-                text.format(
-                    quantity(curve.duration, "s"),
-                    digits(curve.mean),
-                    curve.capacity,
-                    100 * curve.mean / (curve.capacity or 1),
-                )
-                + (f"; shown: {shown}" if (shown := self.curve_view.levels_note) else "")
+            text = ""
+        elif math.isnan(time_s):
+            text = self._run_text(run)
+        else:
+            text = self._reading_text(run.curve, time_s)
+        self._cursor_text.setText(text)
+
+    def _run_text(self, run: TraceRun) -> str:
+        """What is analysed, on average."""
+        curve, of, seen = run.curve, run.curve.quantity, self.curve_view.levels_note
+        long, mean = quantity(curve.duration, "s"), digits(curve.mean)
+        text = f"{of.name}: {long}, on average {mean} {of.unit}".rstrip()
+        if of.counted:
+            about, unit = (
+                (f"{long},", "processors computing") if of == PROCESSORS else (f"{of.name}: {long},", of.unit)
             )
-            return
+            part = 100 * curve.mean / (curve.capacity or 1)
+            text = f"{about} on average {mean} of {curve.capacity:g} {unit} ({part:.0f} %)"
+        return f"{'' if run.limit is None else 'analysed: '}{text}{f'; shown: {seen}' if seen else ''}"
+
+    def _reading_text(self, curve: StepCurve, time_s: float) -> str:
+        """What there is at an instant, in the same words and digits as beside the cursor."""
         a, b = self.curve_view.visible_range()
-        found = self.curve_view.reading(time_s)
+        text, found, of = instant(time_s, b - a), self.curve_view.reading(time_s), curve.quantity
         if found is None:
-            self._cursor_text.setText(instant(time_s, b - a))
-            return
-        number = format_number  # the same words and digits as beside the cursor
-        text = (
-            f"{instant(time_s, b - a)}   {number(found.level)} of {run.curve.capacity:g} processors "
-            "at this instant"
-        )
-        of = run.curve.quantity
-        if of != PROCESSORS:
-            all_ = f" of {run.curve.capacity:g}" if of.counted else ""
-            text = f"{instant(time_s, b - a)}   {of.name} {number(found.level)}{all_} {of.unit}".rstrip()
+            return text
+        level, all_ = format_number(found.level), f" of {curve.capacity:g}" if of.counted else ""
+        if of == PROCESSORS:
+            text += f"   {level}{all_} processors at this instant"
+        else:
+            text = f"{text}   {of.name} {level}{all_} {of.unit}".rstrip()
         if found.phase is not None:
             left = signed(found.level - found.fit)
-            text += f"   phase {found.phase + 1}: fit {number(found.fit)}, residual {left}"
-        self._cursor_text.setText(text)
+            text += f"   phase {found.phase + 1}: fit {format_number(found.fit)}, residual {left}"
+        return text
 
     def _show_selection(self) -> None:
         selection = self.selected_range()
@@ -749,11 +735,8 @@ class TracePage(Page):
         """Open all; of several traces, ask whether they belong together."""
         from desktop.data.runs import holds_experiment
 
-        traces = [
-            path
-            for path in paths
-            if not (holds_measurements(path) or holds_experiment(path) or is_project_file(path))
-        ]
+        others = (holds_measurements, holds_experiment, is_project_file)
+        traces = [path for path in paths if not any(holds(path) for holds in others)]
         if len(traces) < 2:
             self._open_each(paths)
         else:
@@ -948,10 +931,7 @@ class TracePage(Page):
         self.say("The phase table is on the clipboard")
 
     def _show_theme(self, theme: themes.Theme) -> None:
-        self.curve_view.set_theme(theme)
-        self.timeline.set_theme(theme)
-        for panel in self._panels.values():
-            panel.set_theme(theme)
+        super()._show_theme(theme)
         self._colour_icons()
 
     def show_anew(self) -> None:
@@ -1061,11 +1041,8 @@ class TracePage(Page):
             group = (self._docks[panel], *self.tabifiedDockWidgets(self._docks[panel]))
             for dock in group:
                 size = (dock.width(), dock.height())[k]
-                if (
-                    not dock.visibleRegion().isEmpty()
-                    and not dock.isFloating()
-                    and size <= before[k] < now[k]
-                ):
+                seen = not dock.visibleRegion().isEmpty() and not dock.isFloating()
+                if seen and size <= before[k] < now[k]:
                     self.resizeDocks([dock], [now[k]], way)
 
     def _place_timeline(self) -> None:

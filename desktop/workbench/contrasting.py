@@ -191,14 +191,16 @@ class Contraster(Bench[ContrastSnapshot]):
         )
         if shot.run is not None and shot.fit is not None and current is not None:
             # The run in the main window is at hand.
+            regions = () if shot.document is None else shot.document.regions
             here = replace(
                 _Wanted(keys[current], names[current], workspace.runs[current]),
-                shown=(shot.run.curve, shot.fit),
+                shown=(shot.run.curve, shot.fit, frozenset(region.name for region in regions)),
             )
             wanted = [here if one.key == here.key else one for one in wanted]
 
         def done(found: tuple[tuple[_Loaded, ...], dict[str, Any]]) -> None:
             self._loaded, answer = found
+            self._bench.know_repeats(*answer.pop("repeated"))
             self._show(**answer, refining=False, task=None, problem="")
 
         def failed(error: BaseException) -> None:
@@ -219,7 +221,7 @@ class Contraster(Bench[ContrastSnapshot]):
 
 @dataclass(frozen=True)
 class _Wanted:
-    """A run to be compared; `shown`: its curve and fit, if the main window has them."""
+    """A run to be compared; `shown`: its curve, fit and regions, if the main window has them."""
 
     key: str
     name: str
@@ -262,6 +264,7 @@ def _answer(
     job: Job,
 ) -> tuple[tuple[_Loaded, ...], dict[str, Any]]:
     from desktop.core.contrast import table
+    from desktop.core.firmness import over_runs
 
     loaded = []
     for k, one in enumerate(wanted):
@@ -273,8 +276,10 @@ def _answer(
     found, held = compared(comparison, keys, runs, placed)
     alignment = found.alignment
     ours = [m for m in comparison.matched if m.reference == keys[alignment.reference] and m.run in keys]
+    here = next((k for k, one in enumerate(wanted) if one.shown is not None), None)
     answer = {
         "keys": keys,
+        "repeated": (None, ()) if here is None else (runs[here].fit, over_runs(alignment, here)),
         "alignment": alignment,
         "placement": _drawable(found.placement),
         "cells": tuple(table(alignment)),
@@ -298,15 +303,37 @@ def _phased(one: _Wanted, before: Sequence[_Loaded], path: Path | None, progress
 
     if one.shown is not None:
         return Phased(one.name, *one.shown)
-    curve, project = None, one.run.project
+    curve, project, program = None, one.run.project, frozenset[str]()
     for old in before:
         was = old.wanted.run.project
         same_curve = (was.rules, was.limit) == (project.rules, project.limit)
         if old.wanted.run.trace == one.run.trace and same_curve:
             if old.wanted == one:
                 return old.phased
-            curve = old.phased.curve
-    return phased(one.name, curve or load(one.run, path, progress), project.phases)
+            curve, program = old.phased.curve, old.phased.program
+    if curve is None:
+        return phased_run(one.name, one.run, project.phases, path, progress)
+    return replace(phased(one.name, curve, project.phases), program=program)
+
+
+def phased_run(
+    name: str,
+    run: KeptRun,
+    phases: PhaseSettings | None,
+    project: Path | None,
+    progress: Progress,
+    seen: Callable[[TraceStore], object] | None = None,
+) -> Phased:
+    """`load` and `phased`, with what the program's regions are called."""
+    regions: list[str] = []
+
+    def look(store: TraceStore) -> None:
+        regions.extend(one.name for one in store.regions)
+        if seen is not None:
+            seen(store)
+
+    curve = load(run, project, progress, look)
+    return replace(phased(name, curve, phases), program=frozenset(regions))
 
 
 def load(

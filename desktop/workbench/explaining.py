@@ -9,11 +9,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from desktop.core.critical_path import PathLine
+    from desktop.core.phase_stats import Firm
     from desktop.core.phases import PhaseFit
     from desktop.core.root_causes import Explanation
     from desktop.data.causality import Causality
     from desktop.data.causes import Causes
     from desktop.data.iterations import Iterations
+    from desktop.data.remembered import Ranges
     from desktop.data.statistics import CallRow, Change, RangeStats, RegionRow, Statistics
     from desktop.workbench.jobs import Job
     from desktop.workbench.tracing import TraceRun
@@ -49,7 +51,7 @@ class Explained:
     have accounts, and all efficiencies that can be known; they come of `causality`, `waits` says why they are
     not there. `causes`: of the whole run, where they have been found, `path`: the critical path. `words`: why
     time is lost, of `fit`. `outdated`: a newer answer is on its way. `iterations`: of `run`. `problem`: why
-    there is nothing.
+    there is nothing. `firm`: of the inner breakpoints of `fit`, over iterations.
     """
 
     fit: PhaseFit | None = None
@@ -68,6 +70,7 @@ class Explained:
     waits: str = ""
     run: TraceRun | None = None
     iterations: Iterations | None = None
+    firm: tuple[Firm | None, ...] = ()
     outdated: bool = False
     problem: str = ""
 
@@ -116,10 +119,15 @@ class StatisticsRequest:
         at_once = causality is not None and causality.operations.time.size <= AT_ONCE
         before = self.before if self.before.replayed and self.before.scopes == scopes else NOTHING
         known = causality is not None and before.causality is causality and before.run is self.run
+        words, recalled = self.words, None
         if known and (before.causes is causes or not at_once):
             stats, at_once = before.stats, before.causes is causes
         else:
             stats = kept.ranges(spans, use, job, causality=causality if at_once else None, causes=causes)
+            recalled = self._recalled(stats, causes is not None) if not at_once else None
+            if recalled is not None:
+                (stats, told), at_once = recalled, True
+                words = words or told
         by_phase = {scope.phase: one for scope, one in zip(scopes, stats, strict=True) if scope.phase >= 0}
         changes = {
             k: tuple(kept.changes(stats[0], by_phase[k], by_phase[k + 1], CHANGES))
@@ -130,31 +138,67 @@ class StatisticsRequest:
         flat = tuple(kept.flat(stats[focus], use))
         names = tuple(kept.name(i) for i in range(len(self.store.locations)))
         loops = self.known
-        if loops is None and "iterations" in self.parts:
+        from desktop.core.phases import BY_HAND
+
+        by_hand = self.fit is not None and self.fit.note == BY_HAND
+        if loops is None and ("iterations" in self.parts or by_hand):
             from desktop.data.iterations import find
 
             loops = find(self.store, use, job, self.run.curve)
+        firm: tuple[Firm | None, ...] = ()
+        if loops is not None and self.fit is not None:
+            from desktop.data.iterations import firm_breaks
+
+            firm = firm_breaks(loops, self.run.curve, self.fit)
         found = Explained(
             self.fit, scopes, stats, focus, flat, calls, changes, names, at_once, causality, causes,
-            self.words, None if causes is None else causes.path_line(use), run=self.run, iterations=loops,
+            words, None if causes is None else causes.path_line(use), run=self.run, iterations=loops,
+            firm=firm,
         )  # fmt: skip
         if causality is None:
             return found
-        if "words" in self.parts and self.words is None and self.fit is not None:
+        if "words" in self.parts and words is None and self.fit is not None:
             from desktop.data.root_causes import explain
 
             early(found if at_once else replace(found, replayed=known))
             breaks = [float(b) for b in self.fit.breaks]
             words = explain(kept, use, breaks, self.fit.names, self.called, job, causality)
             found = replace(found, words=words)
-        if at_once:
-            return found
-        early(replace(found, replayed=known))
-        (looked_at,) = kept.ranges([spans[focus]], use, job, causality=causality, causes=causes)
-        early(replace(found, stats=(*stats[:focus], looked_at, *stats[focus + 1 :]), replayed=known))
-        stats = kept.ranges(spans, use, job, causality=causality, causes=causes)
-        flat = tuple(kept.flat(stats[focus], use))
-        return replace(found, stats=stats, flat=flat, replayed=True)
+        if not at_once:
+            early(replace(found, replayed=known))
+            (looked_at,) = kept.ranges([spans[focus]], use, job, causality=causality, causes=causes)
+            early(replace(found, stats=(*stats[:focus], looked_at, *stats[focus + 1 :]), replayed=known))
+            stats = kept.ranges(spans, use, job, causality=causality, causes=causes)
+            flat = tuple(kept.flat(stats[focus], use))
+            found = replace(found, stats=stats, flat=flat, replayed=True)
+        if recalled is None and causes is not None:
+            self._keep(found)
+        return found
+
+    def _ranges(self) -> Ranges | None:
+        """What the numbers depend on; None where there are no phases, or only a part is looked at."""
+        from desktop.data.remembered import Ranges
+
+        if self.fit is None or self.run.limit is not None:
+            return None
+        return Ranges(self.run.utilization.rules, self.fit.breaks.tolist(), self.fit.names, self.called)
+
+    def _recalled(
+        self, stats: tuple[RangeStats, ...], causes: bool
+    ) -> tuple[tuple[RangeStats, ...], Explanation | None] | None:
+        """What was kept of an earlier opening."""
+        from desktop.data.remembered import recall
+
+        of = self._ranges()
+        return None if of is None else recall(self.store, of, stats, causes)
+
+    def _keep(self, found: Explained) -> None:
+        from desktop.data.remembered import keep
+
+        of = self._ranges()
+        if of is not None:
+            rows = zip(found.scopes, found.stats, strict=True)
+            keep(self.store, of, [one for scope, one in rows if scope.key != "selection"], found.words)
 
 
 def _scopes(request: StatisticsRequest) -> tuple[Scope, ...]:

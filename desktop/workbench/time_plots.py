@@ -141,13 +141,9 @@ class AxisData:
         if self.top is None or not self.low <= self.top <= self.high:
             return found
         at = self.share(self.top)
-        kept = [
-            (place, label)
-            for place, label in zip(found.positions, found.labels, strict=True)
-            if abs(self.share(place) - at) * length > line
-        ]
-        kept.append((self.top, format_number(self.top * self.factor)))
-        return Ticks([place for place, _ in kept], [label for _, label in kept])
+        kept = [k for k, v in enumerate(found.positions) if abs(self.share(v) - at) * length > line]
+        labels = [*(found.labels[k] for k in kept), format_number(self.top * self.factor)]
+        return Ticks([*(found.positions[k] for k in kept), self.top], labels)
 
     def _ticks(self, room: float) -> Ticks:
         if self.time:
@@ -243,10 +239,14 @@ class Strip:
 
     def seen(self, axis: AxisData) -> Iterator[tuple[int, float, float]]:
         """The phases within an axis: place, and from where to where along it, 0 to 1."""
-        shown = np.flatnonzero((self.spans[:, 1] > axis.low) & (self.spans[:, 0] < axis.high))
-        ends = np.clip(axis.share(self.spans[shown]), 0.0, 1.0)
+        shown, ends = self._ends(axis)
         for k, (a, b) in zip(shown.tolist(), ends.tolist(), strict=True):
             yield k, a, b
+
+    def _ends(self, axis: AxisData) -> tuple[NDArray[np.int64], Floats]:
+        """Places (k,) of those within an axis, and (k, 2) from where to where along it, 0 to 1."""
+        shown = np.flatnonzero((self.spans[:, 1] > axis.low) & (self.spans[:, 0] < axis.high))
+        return shown, np.clip(axis.share(self.spans[shown]), 0.0, 1.0)
 
     def labelled(
         self, axis: AxisData, length: float, em: float, width: Measure
@@ -477,11 +477,8 @@ def residual_lane(
     values = Columns(low, high, mean, mean, mean, steps)
     ends = np.clip([fit.breaks[show], fit.breaks[show + 1]], x[0], x[-1])
     series = SeriesData("residual", x, values)
-    entries = [
-        LegendData(say("residual"), "residual"),
-        LegendData(say("extremes"), "residual extremes"),
-        LegendData(say("rms"), "rms"),
-    ]
+    inks = {"residual": "residual", "extremes": "residual extremes", "rms": "rms"}
+    entries = tuple(LegendData(say(key), ink) for key, ink in inks.items())
     if run.phase is not None and 0 <= run.phase < rms.size:
         error = fit.error[run.phase]
         numbers = map(format_number, (float(rms[run.phase]), float(error)))
@@ -493,7 +490,7 @@ def residual_lane(
         (series,),
         zero=True,
         spread=Spread(ends[0], ends[1], rms[show]),
-        entries=tuple(entries),
+        entries=entries,
         note=note,
     )
 
@@ -639,17 +636,9 @@ def figure_plot(
     else:
         lane = curve_lane(run, column_times(run.curve, a, b, columns), known, say)
         legend = run_legend(run, say, exact=lane.exact, shown=frozenset({"computing"}))
-        lanes = [lane, *track_lanes(run, a, b, columns, say)]
-        return run_plot(figure, run, axis, lanes, legend, title=title, known=known)
-    return run_plot(figure, run, axis, [lane], legend, title=title, known=known)
-
-
-def track_lanes(run: RunData, a: float, b: float, columns: int, say: Words) -> list[LaneData]:
-    """The curves below, each over its own steps or in so many columns."""
-    return [
-        track_lane(curve, column_times(curve, a, b, columns), say, f"track {k}")
-        for k, curve in enumerate(run.tracks, 1)
-    ]
+    below = run.tracks if figure == "curve" else ()
+    lanes = [track_lane(c, column_times(c, a, b, columns), say, f"track {k}") for k, c in enumerate(below, 1)]
+    return run_plot(figure, run, axis, [lane, *lanes], legend, title=title, known=known)
 
 
 def seen_span(curve: StepCurve, span: tuple[float, float] | None) -> tuple[float, float]:
@@ -698,12 +687,8 @@ def class_legend(
     names: Sequence[str], inks: Sequence[str], say: Words, *, by_region: bool
 ) -> list[LegendData]:
     """Of the classes of a timeline: activities by their keys, or regions by their names."""
-    if not by_region:
-        return [LegendData(say(name), ink) for name, ink in zip(names, inks, strict=True)]
-    return [
-        LegendData(say.name(f"region {k}", name), ink)
-        for k, (name, ink) in enumerate(zip(names, inks, strict=True), 1)
-    ]
+    words = [say.name(f"region {k}", n) if by_region else say(n) for k, n in enumerate(names, 1)]
+    return [LegendData(text, ink) for text, ink in zip(words, inks, strict=True)]
 
 
 def mark_legend(

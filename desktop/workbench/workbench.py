@@ -71,7 +71,7 @@ if TYPE_CHECKING:  # the heavy modules are loaded by the first job, beside the w
 
     from desktop.core.curve import StepCurve
     from desktop.core.landmarks import Landmarks
-    from desktop.core.phase_stats import PhaseRow
+    from desktop.core.phase_stats import Firm, PhaseRow
     from desktop.core.phases import PhaseFit, Sweep
     from desktop.core.selection import Suggestion
     from desktop.data.causality import Causality
@@ -109,7 +109,7 @@ class Snapshot:
     `preparing`: kernels are being compiled, as at the first start. `marked`: regions, by their names in the
     trace, that are to be seen wherever regions are shown. `boundaries`: of iterations, in seconds, that
     are to be drawn over time. `imagined`: the run with changes. `tracks`: curves drawn below the one that is
-    fitted, with their names."""
+    fitted, with their names. `repeated`: a fit, and how firm its breakpoints are over runs."""
 
     project: Project = field(default_factory=Project)
     document: Document | None = None
@@ -130,6 +130,17 @@ class Snapshot:
     boundaries: tuple[float, ...] = ()
     tracks: tuple[tuple[str, StepCurve], ...] = ()
     imagined: Imagined = NOTHING_IMAGINED
+    repeated: tuple[PhaseFit | None, tuple[Firm | None, ...]] = (None, ())
+
+    @property
+    def firm(self) -> tuple[Firm | None, ...]:
+        """Of each inner breakpoint of `fit` how firm it is over repeats: runs, else iterations; () where
+        nothing is known."""
+        over_runs = self.repeated[1] if self.repeated[0] is self.fit else ()
+        over_iterations = self.explained.firm if self.explained.fit is self.fit else ()
+        if not (over_runs and over_iterations):
+            return over_runs or over_iterations
+        return tuple(a or b for a, b in zip(over_runs, over_iterations, strict=True))
 
     @property
     def as_suggested(self) -> bool:
@@ -246,20 +257,10 @@ class Workbench(EditBench[Snapshot, Project]):
                 self._turn_to(self.history.branch(Project(first_settings(run, fits)), self.turn))
             project = self.asked
             self._resolve(
-                project=project if view is None else replace(project, view=view),
-                document=document,
-                run=run,
-                fit=None,
-                rows=(),
-                opening=None,
-                problem=Problem(lack) if lack else None,
-                marked=(),
-                boundaries=(),
-                explained=NOTHING,
-            )
-
-        def failed(error: BaseException) -> None:
-            self._show(opening=None, problem=problem_of(error))
+                project=project if view is None else replace(project, view=view), document=document, run=run,
+                fit=None, rows=(), opening=None, problem=Problem(lack) if lack else None, marked=(),
+                boundaries=(), explained=NOTHING,
+            )  # fmt: skip
 
         self._keep_rules()
         parked = self._take_parked(source, options, kept)
@@ -267,13 +268,8 @@ class Workbench(EditBench[Snapshot, Project]):
             self._files.cancel()
             done(parked)
             return
-        self._show(opening=Task(f"Opening {run_name(source)}"), problem=None)
-        self._files.submit(
-            f"Opening {run_name(source)}",
-            lambda job: open_source(source, options, kept, job),
-            done,
-            failed,
-            lambda task: self._show(opening=task),
+        self._on_files(
+            f"Opening {run_name(source)}", lambda job: open_source(source, options, kept, job), done
         )
 
     def open_member(self, name: str) -> None:
@@ -287,12 +283,17 @@ class Workbench(EditBench[Snapshot, Project]):
             self._show(opening=None)
             done(result)
 
+        self._keep_rules()
+        self._on_files(title, work, finished)
+
+    def _on_files(self, title: str, work: Callable[[Job], Any], done: Callable[[Any], None]) -> None:
+        """Work on files, shown as opening is."""
+
         def failed(error: BaseException) -> None:
             self._show(opening=None, problem=problem_of(error))
 
-        self._keep_rules()
         self._show(opening=Task(title), problem=None)
-        self._files.submit(title, work, finished, failed, lambda task: self._show(opening=task))
+        self._files.submit(title, work, done, failed, lambda task: self._show(opening=task))
 
     def save_part(
         self,
@@ -858,6 +859,11 @@ class Workbench(EditBench[Snapshot, Project]):
         if times_s != self.snapshot.boundaries:
             self._show(boundaries=times_s)
 
+    def know_repeats(self, fit: PhaseFit | None, firm: tuple[Firm | None, ...]) -> None:
+        """How firm the breakpoints of a fit are over runs of the same program."""
+        if (fit, firm) != self.snapshot.repeated:
+            self._show(repeated=(fit, firm))
+
     def toggle_class(self, name: str) -> None:
         """Draw a class of the stack or leave it out."""
         self._look(shown=self._view.shown ^ {name})
@@ -867,10 +873,8 @@ class Workbench(EditBench[Snapshot, Project]):
         for kept in self.asked.views:
             if kept.number == number:
                 view = kept.view
-                phase = (
-                    view.phase if view.phase is not None and view.phase < len(self.snapshot.rows) else None
-                )
-                self._look(selection=view.selection, phase=phase, shown=view.shown)
+                there = view.phase is not None and view.phase < len(self.snapshot.rows)
+                self._look(selection=view.selection, phase=view.phase if there else None, shown=view.shown)
                 return view
         return None
 
@@ -979,13 +983,7 @@ class Workbench(EditBench[Snapshot, Project]):
             return
         self._resolve(**shown)
         title = "Building the curve" if limit is None or not same else "Limiting the analysis"
-        self._files.submit(
-            title,
-            work,
-            done,
-            failed,
-            lambda task: self._show(opening=task),
-        )
+        self._files.submit(title, work, done, failed, lambda task: self._show(opening=task))
 
     def _keep_rules(self) -> None:
         """Leave a change of rules or of the limit, made or undone, whose curve was not finished."""

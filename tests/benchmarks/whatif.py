@@ -1,24 +1,27 @@
-"""What if against reality: a delay, as the replay of the run without it predicts it and as it is measured.
+"""What if against reality: a delay, as the replay of the run without it predicts it, and the effect that
+an SPT experiment measures of it.
 
     python -m tests.benchmarks.whatif [--repeat K]
 
-Three programs, recorded by `phasewright record`: the quicksort of the examples with one thread (its delays
-are those of SPT; the places are counted as regions, without a change to its source), and two MPI programs of
-four ranks that sleep where others would compute, so that two cores are enough. Each is run with and without
-the delay; what is printed are medians. Of the quicksort processor time counts, of the others the time that
-rank 0 sees.
+Three programs: the quicksort of the examples with one thread (the places are counted as regions, without a
+change to its source), and two MPI programs of four ranks that sleep where others would compute, so that two
+cores are enough. Each is recorded by `phasewright record` without delays, and is run by `phasewright spt
+run` as an experiment whose factors are the delays, K times each treatment, in an order drawn anew. Of the
+quicksort processor time counts, of the others the time that rank 0 sees. What is printed is the effect of
+`phasewright spt effects` with its standard error.
 """
 
 from __future__ import annotations
 
 import argparse
-import re
+import json
 import resource
-import statistics
+import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parents[2]
 QUICKSORT = ROOT / "resources" / "examples" / "quicksort" / "qsort_spt.c"
@@ -45,11 +48,43 @@ int main(int count, char **words)
 """
 
 
-def measured(command: list[str], what: str) -> float:
-    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    found = re.search(rf"{what}=([\d.]+)", told)
-    assert found is not None, told
-    return float(found[1])
+def measured(
+    folder: Path, build: list[str], run: list[str], sources: list[Path], factors: list[dict[str, Any]],
+    response: str, repeat: int,
+) -> dict[str, tuple[float, float]]:  # fmt: skip
+    """The effect of each factor and its standard error, in seconds, of an experiment."""
+    folder.mkdir()
+    for source in sources:
+        shutil.copy(source, folder)
+    quoted = json.dumps
+    text = [
+        "format = 1",
+        "[[responses]]",
+        f'name = "{response}"\nkind = "output"\npattern = "{response}=([0-9.]+)"\nunit = "s"',
+        "[program]",
+        f"run = {quoted(run)}",
+        f"build = {quoted(build)}",
+        f"sources = {quoted([source.name for source in sources])}",
+        "time_limit_s = 120.0",
+        "warm_up = 1",
+        "busy_limit = 1000.0",
+        "[design]",
+        'kind = "full"',
+        f"replicates = {repeat}",
+        "seed = 17",
+    ]
+    for factor in factors:
+        text += ["[[factors]]", *(f"{key} = {quoted(value)}" for key, value in factor.items())]
+    about = folder / "experiment.toml"
+    about.write_text("\n".join(text) + "\n")
+    for words in (["run", str(about), "--yes"], ["effects", str(folder), "--json", "--response", response]):
+        done = subprocess.run(
+            [sys.executable, "-m", "desktop", "spt", *words], capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            raise SystemExit(done.stderr + done.stdout)
+    found = json.loads(done.stdout)
+    return {row["term"]: (row["value"], row["se"]) for row in found["effects"]}
 
 
 def recorded(command: list[str], folder: Path) -> Path:
@@ -71,14 +106,10 @@ def predicted(trace: Path, region: str, delay_s: float) -> tuple[float, float]:
         return -found.saved_s, float(run.regions([region])[1].sum())
 
 
-def told(name: str, region: str, delay: str, calls: float, naive: float, want: float, plain: list[float],
-         delayed: list[float]) -> None:  # fmt: skip
-    effect = statistics.median(delayed) - statistics.median(plain)
-    spread = (max(plain) - min(plain) + max(delayed) - min(delayed)) / 2
-    off = 100 * (want / effect - 1) if effect > spread else float("nan")
+def told(name: str, region: str, delay: str, naive: float, want: float, effect: float, se: float) -> None:
+    off = 100 * (want / effect - 1) if abs(effect) > 3 * se else float("nan")
     print(
-        f"{name:<10}{region:<8}{delay:>16}{calls:>9.0f}{naive:>11.4f}{want:>12.4f}{effect:>11.4f}"
-        f"{spread:>9.4f}{off:>8.1f} %",
+        f"{name:<10}{region:<8}{delay:>18}{naive:>11.4f}{want:>12.4f}{effect:>11.4f}{se:>10.4f}{off:>8.1f} %",
         flush=True,
     )
 
@@ -90,11 +121,6 @@ def quicksort(folder: Path, repeat: int) -> None:
     shim.write_text(SHIM)
     flags = ["-O2", "-pthread", f"-I{HEADER}"]
 
-    def built(name: str, *more: str) -> str:
-        out = folder / name
-        subprocess.run(["cc", *flags, *more, "-o", str(out), str(QUICKSORT)], check=True)
-        return str(out)
-
     calibrated = folder / "calibrate"
     header = ROOT / "resources" / "spt" / "spt_delay.h"
     subprocess.run(
@@ -104,8 +130,8 @@ def quicksort(folder: Path, repeat: int) -> None:
     before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
     subprocess.run([str(calibrated)], stdout=subprocess.DEVNULL, check=True)
     unit_ns = (resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before) / (20 * 20e6) * 1e9
-    plain = built("plain")
-    for factor, routine, units in (("F2", "push", 1000), ("F3", "pop", 3000)):
+    words, wants, factors = ["-n", "400000", "-t", "1"], {}, []
+    for factor, routine, units in (("F2", "push", 10000), ("F3", "pop", 30000)):
         traced = folder / f"traced_{routine}"
         counting = f'-DDELAY_{factor}=(phasewright_begin("{routine}"),phasewright_end("{routine}"),0L)'
         subprocess.run(
@@ -115,41 +141,47 @@ def quicksort(folder: Path, repeat: int) -> None:
         subprocess.run(
             ["mpicc.openmpi", *flags, "-o", str(traced), str(source), str(folder / "body.o")], check=True
         )
-        words = ["-n", "400000", "-t", "1"]
         trace = recorded([*MPIRUN, "1", str(traced), *words], folder / f"trace_{routine}")
-        want, calls = predicted(trace, routine, units * unit_ns * 1e-9)
-        delayed = built(f"delayed_{routine}", f"-D{factor}", f"-DSPT_DELAY={units}")
-        runs: tuple[list[float], list[float]] = ([], [])
-        for _ in range(repeat):
-            for k, program in enumerate((plain, delayed)):
-                runs[k].append(measured([program, *words], "cpu"))
+        wants[routine] = units, *predicted(trace, routine, units * unit_ns * 1e-9)
+        factors.append(
+            {"name": routine, "delay": units, "flags": [f"-D{factor}", f"-DDELAY_{factor}={{delay}}"]}
+        )
+    build = ["cc", "-O2", "-pthread", "{flags}", "-o", "{out}", QUICKSORT.name]
+    effects = measured(
+        folder / "spt_quicksort", build, ["{out}", *words], [QUICKSORT], factors, "cpu", repeat
+    )
+    for routine, (units, want, calls) in wants.items():
         naive = calls * units * unit_ns * 1e-9
-        told("quicksort", routine, f"{units} x {unit_ns:.2f} ns", calls, naive, want, *runs)
+        told("quicksort", routine, f"{units} x {unit_ns:.2f} ns", naive, want, *effects[routine])
 
 
 def sleeping(folder: Path, repeat: int) -> None:
     cases = (
-        ("pipeline", "stage", ("40", "40000"), (20000, 60000)),
-        ("slack", "light", ("40", "20000", "80000"), (40000, 100000, 140000)),
+        ("pipeline", "stage", ("40", "40000"), (20000, 60000, 120000)),
+        ("slack", "light", ("40", "20000", "80000"), (40000, 100000, 140000, 200000)),
     )
     for name, region, words, delays in cases:
-        program = folder / name
         source = ROOT / "tests" / "programs" / f"{name}.c"
-        subprocess.run(["mpicc.openmpi", "-O2", f"-I{HEADER}", "-o", str(program), str(source)], check=True)
+        program = folder / name
+        build = ["mpicc.openmpi", "-O2", f"-I{HEADER}"]
+        subprocess.run([*build, "-o", str(program), str(source)], check=True)
         trace = recorded([*MPIRUN, "4", str(program), *words, "0"], folder / f"trace_{name}")
-        plain = [measured([*MPIRUN, "4", str(program), *words, "0"], "wall") for _ in range(repeat)]
         for us in delays:
             want, calls = predicted(trace, region, us * 1e-6)
-            runs = [measured([*MPIRUN, "4", str(program), *words, str(us)], "wall") for _ in range(repeat)]
-            told(name, region, f"{us} us", calls, calls * us * 1e-6, want, plain, runs)
+            factor = {"name": region, "arguments": [str(us)], "low_arguments": ["0"]}
+            effects = measured(
+                folder / f"spt_{name}_{us}", [*build, "{flags}", "-o", "{out}", source.name],
+                [*MPIRUN, "4", "{out}", *words, "{args}"], [source], [factor], "wall", repeat,
+            )  # fmt: skip
+            told(name, region, f"{us} us", calls * us * 1e-6, want, *effects[region])
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeat", type=int, default=5)
     options = parser.parse_args()
-    heads = ("calls", 9), ("calls x d", 11), ("predicted", 12), ("measured", 11), ("spread", 9), ("off", 10)
-    print(f"{'program':<10}{'region':<8}{'delay':>16}" + "".join(f"{name:>{wide}}" for name, wide in heads))
+    heads = ("calls x d", 11), ("predicted", 12), ("measured", 11), ("s.e.", 10), ("off", 10)
+    print(f"{'program':<10}{'region':<8}{'delay':>18}" + "".join(f"{name:>{wide}}" for name, wide in heads))
     with tempfile.TemporaryDirectory() as folder:
         quicksort(Path(folder), options.repeat)
         sleeping(Path(folder), options.repeat)

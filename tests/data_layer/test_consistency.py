@@ -29,17 +29,23 @@ DATA = Path(__file__).parents[1] / "data"
 DAMAGES = 24
 
 
+@pytest.fixture(scope="module")
+def trials(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Trial]:
+    """Of each format; what the sound samples give is found once."""
+    return {kind: Trial(kind, tmp_path_factory.mktemp(kind)) for kind in FORMATS}
+
+
 @pytest.mark.parametrize("kind", FORMATS)
-def test_no_curve_is_wrong_without_a_word(kind: str, tmp_path: Path) -> None:
-    outcomes = list(campaign(kind, DAMAGES, 20, tmp_path))
+def test_no_curve_is_wrong_without_a_word(kind: str, trials: dict[str, Trial]) -> None:
+    outcomes = list(campaign(kind, DAMAGES, 20, trials[kind]))
     assert [str(outcome.case) for outcome in outcomes if outcome.result == "wrong"] == []
     assert sum(outcome.result == "loss" for outcome in outcomes) > DAMAGES // 6
 
 
 @pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind in FORMATS for name in SOURCES[kind]])
-def test_what_is_whole_has_no_loss(kind: str, name: str, tmp_path: Path) -> None:
+def test_what_is_whole_has_no_loss(kind: str, name: str, trials: dict[str, Trial]) -> None:
     """Flushed buffers, deadlocks, tracers' habits: none of it is damage."""
-    assert not Trial(kind, tmp_path).sound(name).lossy
+    assert not trials[kind].sound(name).lossy
 
 
 def findings(path: Path, tmp_path: Path) -> dict[str, str]:

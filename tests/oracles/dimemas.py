@@ -7,9 +7,10 @@ prints the duration that Dimemas simulates and the one that is predicted here, o
 version 5.5.0) is built from its sources; it is no part of the tests, which keep what it said as facts
 (``tests/data/dimemas.json``).
 
-Written from Dimemas' sources: bursts between calls of MPI, messages in the order of their records. Of sends
-with a receive in the same call (MPI_Sendrecv) nothing waits. Collective operations: the defaults of Dimemas,
-in which all members wait for all, and the LOG model.
+Written from Dimemas' sources: bursts between calls of MPI, messages in the order of their records. Sends of
+calls that begin one (MPI_Isend, which OTF does not tell from others), and those that share their call with
+others (MPI_Sendrecv, a broadcast of PICL), are immediate: nothing waits there. Collective operations: the
+defaults of Dimemas, in which all members wait for all, and the LOG model.
 """
 
 from __future__ import annotations
@@ -96,6 +97,7 @@ def _task(store: TraceStore, i: int, number: dict[int, int], known: dict[int, in
     records: list[tuple[int, int, str]] = []  # time, order, text without the task
     columns = "time", "kind", "peer", "communicator", "tag", "bytes", "request"
     rows = list(zip(*(store.column("messages", name, i).tolist() for name in columns), strict=True))
+    sent = [time for time, kind, *_ in rows if kind in (MessageKind.SEND, MessageKind.ISEND)]
     received = [time for time, kind, *_ in rows if kind in (MessageKind.RECV, MessageKind.IRECV)]
     coming: dict[int, list[tuple[int, int, int]]] = {}
     for _, kind, peer, communicator, tag, size, request in reversed(rows):
@@ -103,8 +105,10 @@ def _task(store: TraceStore, i: int, number: dict[int, int], known: dict[int, in
             coming.setdefault(request, []).append((number[peer], size, _tag(communicator, tag)))
     for time, kind, peer, communicator, tag, size, request in rows:
         if kind in (MessageKind.SEND, MessageKind.ISEND):
-            call = next((c for c in calls if c[0] <= time <= c[1]), (time, time))
+            call = next((c for c in calls if c[0] <= time <= c[1]), (time, time, ""))
+            beside = [t for t in sent if call[0] <= t <= call[1]]
             later = kind == MessageKind.ISEND or any(call[0] <= t <= call[1] for t in received)
+            later |= len(beside) > 1 or call[2].startswith("i")
             records.append(
                 (
                     time,
@@ -140,7 +144,7 @@ def _task(store: TraceStore, i: int, number: dict[int, int], known: dict[int, in
         if until > free_from:
             found.append(f"1:{task}:0:{(until - free_from) * unit:.9f}")
 
-    for begin, end in [*((clock.common(a), clock.common(b)) for a, b in calls), (last, last)]:
+    for begin, end in [*((clock.common(a), clock.common(b)) for a, b, _ in calls), (last, last)]:
         while at < len(records) and clock.common(records[at][0]) < begin:  # outside of all calls
             when = clock.common(records[at][0])
             burst(when)
@@ -159,19 +163,19 @@ def _tag(communicator: int, tag: int) -> int:
     return communicator % 1000 * 100_000 + tag % 100_000
 
 
-def _calls(store: TraceStore, i: int) -> list[tuple[int, int]]:
-    """Begin and end of the outermost calls of communication, as recorded."""
+def _calls(store: TraceStore, i: int) -> list[tuple[int, int, str]]:
+    """Begin and end of the outermost calls of communication, as recorded, and what MPI calls them."""
     speaks = [is_communication(region) for region in store.regions]
-    depth, begin, found = 0, 0, []
+    depth, begin, name, found = 0, 0, "", []
     for times, kinds, regions in store.blocks("events", i, "time", "kind", "region"):
         for time, kind, region in zip(times.tolist(), kinds.tolist(), regions.tolist(), strict=True):
             if not speaks[region]:
                 continue
             depth += 1 if kind == 0 else -1
             if kind == 0 and depth == 1:
-                begin = time
+                begin, name = time, mpi_call(store.regions[region].name)
             elif kind == 1 and depth == 0:
-                found.append((begin, time))
+                found.append((begin, time, name))
     return found
 
 

@@ -420,7 +420,7 @@ def test_the_same_chart_gives_the_same_bytes_and_text_stays_text(
 ) -> None:
     for name in ("half-normal", "cells", "breakpoints"):
         look = Look(words={"title": "A title"})
-        first, second = (figures.chart_file(kinds[name], look, kind) for _ in range(2))
+        first, second = (figures.file("", kinds[name], look, kind) for _ in range(2))
         assert first == second
         if kind == "svg":
             texts = [node.text for node in ElementTree.fromstring(first).iter(f"{SVG}text")]
@@ -436,7 +436,7 @@ def test_every_chart_is_drawn_in_every_style_and_on_small_sheets(
 ) -> None:
     for name, content in kinds.items():
         for look in (Look(style=style), Look(width=60, height=45, style=style), Look(dark=True, style=style)):
-            text = figures.chart_file(content, look, "svg").decode()
+            text = figures.file("", content, look, "svg").decode()
             numbers = re.findall(r'(?:d|cx|cy|x|y)="([^"]*)"', text)
             assert not any("nan" in n or "inf" in n for n in numbers), (name, look)
 
@@ -604,5 +604,5 @@ def test_a_chart_of_nothing_says_why(qtbot: QtBot, kinds: dict[str, Content]) ->
     plot.resize(300, 200)
     plot.set_content(Content(Axis(""), Axis(""), empty="There is nothing."))
     assert spoken(plot) == "Thereisnothing."
-    assert ">There is nothing.</text>" in figures.chart_file(plot.content, Look(), "svg").decode()
+    assert ">There is nothing.</text>" in figures.file("", plot.content, Look(), "svg").decode()
     assert plot.axis_options() == [] and plot.mark_at(QPointF(10, 10)) is None

@@ -269,12 +269,12 @@ def test_styles_tell_areas_apart_without_colour() -> None:
 
 def test_png_and_pdf_have_the_size_asked_for() -> None:
     made, look = material(WAVE), Look(width=127, height=63.5)
-    png = figures.png("curve", made, look, 200)
+    png = figures.file("curve", made, look, "png", 200)
     image = QImage.fromData(png)
     assert (image.width(), image.height()) == (1000, 500)
     assert image.dotsPerMeterX() == pytest.approx(200 / 0.0254, abs=1)
-    assert figures.png("curve", made, look, 200) == png
-    pdf = figures.pdf("curve", made, look)
+    assert figures.file("curve", made, look, "png", 200) == png
+    pdf = figures.file("curve", made, look, "pdf")
     box = re.search(rb"/MediaBox \[([^\]]*)\]", pdf)
     assert box and [float(v) for v in box[1].split()] == pytest.approx([0, 0, 360, 180], abs=1)
     assert b"/FontFile2" in pdf and b"/Subtype /Image" not in pdf, "text and lines, not pixels"

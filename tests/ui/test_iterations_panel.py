@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from PySide6.QtCore import Qt
 
 from desktop import resources
 from desktop.ui.frame import Frame
@@ -57,12 +58,15 @@ def test_the_loop_of_a_program_is_shown_drawn_and_taken_as_phases(qtbot, window)
     panel.level.activated.emit(place)
     level = panel.shown
     assert panel.said.text().startswith("100 iterations of ")
-    band, median, fitted = panel.chart.content.series
+    band, median, fitted, *_ = panel.chart.content.series
     assert band.kind == "band" and len(median.x) == 2 * level.fold.middle.size
     assert fitted.label.endswith("phases")
 
     panel.phases.setValue(2)  # fitted live
     assert len(panel.chart.content.verticals) == 1
+    firm = panel.chart.content.series[-1]
+    assert firm.label.endswith("over 99 of 100 iterations")  # where its breakpoint lies in them
+    assert firm.x[0] <= panel.chart.content.verticals[0][0] <= firm.x[1]
 
     found = workbench.snapshot.explained.iterations
     panel.drawn.setChecked(True)
@@ -86,6 +90,15 @@ def test_the_loop_of_a_program_is_shown_drawn_and_taken_as_phases(qtbot, window)
     panel.inner.click()
     qtbot.waitUntil(lambda: not workbench.busy, timeout=TIMEOUT)
     assert workbench.snapshot.fit.n in (201, 202)
+    qtbot.waitUntil(lambda: any(workbench.snapshot.firm), timeout=TIMEOUT)
+    told = [one for one in workbench.snapshot.firm if one is not None]
+    assert len(told) >= 100, "each breakpoint inside of an iteration has its interval"
+    shown = window.panel("table").model
+    heads = [shown.headerData(k, Qt.Orientation.Horizontal) for k in range(shown.columnCount())]
+    assert "Over repeats" in [head.strip() for head in heads]
+    with_bars = window.curve_view.picture(1.0)
+    window.curve_view.set_firm(())
+    assert window.curve_view.picture(1.0) != with_bars
 
 
 def test_an_odd_iteration_is_shown_in_the_plots(qtbot, window):

@@ -63,7 +63,7 @@ def test_text_stays_text_in_svg_and_pdf(figure: str) -> None:
     made, look = material(WAVE), Look()
     root = ElementTree.fromstring(figures.svg(figure, made, look))
     drawn = [text.text or "" for text in root.iter(f"{SVG}text")]
-    assert len(drawn) > 8 and "".join(pdf_text(figures.pdf(figure, made, look))) == "".join(drawn)
+    assert len(drawn) > 8 and "".join(pdf_text(figures.file(figure, made, look, "pdf"))) == "".join(drawn)
 
 
 @pytest.mark.parametrize("figure", FIGURES)
@@ -73,8 +73,8 @@ def test_two_exports_of_one_state_are_equal(figure: str) -> None:
     files = [
         (
             figures.svg(figure, made, look),
-            figures.png(figure, made, look, 100),
-            figures.pdf(figure, made, look),
+            figures.file(figure, made, look, "png", 100),
+            figures.file(figure, made, look, "pdf"),
         )
         for made in (material(WAVE), material(WAVE))
     ]
@@ -83,7 +83,7 @@ def test_two_exports_of_one_state_are_equal(figure: str) -> None:
     assert not re.search(rb"Date[ =(\"]*D?:?[12]\d{3}", pdf)
     identity = re.findall(rb"/ID \[ <(\w+)> <(\w+)> \]", pdf)
     assert len(identity) == 1 and len(set(identity[0])) == 1
-    other = figures.pdf(figure, material(WAVE, title="another"), look)
+    other = figures.file(figure, material(WAVE, title="another"), look, "pdf")
     assert re.findall(rb"/ID \[ <(\w+)>", other) != [identity[0][0]]
 
 
@@ -101,7 +101,7 @@ def test_another_process_writes_the_same_pdf() -> None:
         "load_font(app)\n"
         "curve = StepCurve([0, 1, 2], [1, 2])\n"
         "made = Material('run', curve, {'computing': curve}, fit(curve, 2, 'constant'), ())\n"
-        "pdf = figures.pdf('curve', made, figures.Look())\n"
+        "pdf = figures.file('curve', made, figures.Look(), 'pdf')\n"
         "print(hashlib.sha256(pdf).hexdigest())\n"
     )
     found = {

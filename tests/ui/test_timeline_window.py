@@ -972,7 +972,7 @@ def test_a_remark_on_one_location_is_in_its_row_only(qtbot: QtBot, opened: Trace
     dialog = note_dialog(opened)
     assert dialog.location.currentText() == "rank 2" and dialog.location.itemText(0) == "All locations"
     dialog.text.setPlainText("<b>late</b>")
-    dialog._take()
+    dialog.accept()
     (note,) = bench.snapshot.project.annotations
     assert (note.location, note.end_s) == (4, None) and note.start_s == pytest.approx(0.32, abs=2e-3)
     send(view, QEvent.Type.MouseMove, QPointF(-5, -5), Qt.MouseButton.NoButton)
@@ -1011,7 +1011,7 @@ def test_a_remark_on_one_location_is_in_its_row_only(qtbot: QtBot, opened: Trace
     dialog = note_dialog(opened)
     assert dialog.location.currentText() == "rank 2"
     dialog.location.setCurrentIndex(0)
-    dialog._take()
+    dialog.accept()
     assert bench.snapshot.project.annotations[0].location is None
     assert panel.note_table.model().index(0, 0).data() == "<b>late</b>"
     settle(qtbot, opened)
@@ -1043,7 +1043,7 @@ def test_a_remark_on_a_location_by_keys(qtbot: QtBot, opened: TracePage) -> None
     assert dialog.location.currentText() == "rank 3 thread 1"
     assert float(dialog.start.text()) == pytest.approx(0.5, abs=2e-3)
     dialog.text.setPlainText("here")
-    dialog._take()
+    dialog.accept()
     assert [n.location for n in opened.workbench.snapshot.project.annotations] == [7]
     # A trace that has become another one may have fewer locations.
     opened.workbench.change_annotation(0, location=99)
@@ -1054,7 +1054,7 @@ def test_a_remark_on_a_location_by_keys(qtbot: QtBot, opened: TracePage) -> None
     panel.edit_note()
     dialog = note_dialog(opened)
     assert dialog.location.currentText() == "location number 99"
-    dialog._take()
+    dialog.accept()
     assert opened.workbench.snapshot.project.annotations[0].location == 99
 
 

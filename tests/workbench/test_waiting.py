@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
+import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from desktop.data import remembered
 from desktop.data.events import Activity
 from desktop.workbench.workbench import Workbench
 from tests.data_layer import archives
@@ -98,3 +103,74 @@ def test_of_large_runs_what_is_looked_at_comes_first(
     held.run()
     known = [one for k, one in enumerate(seen) if k == 0 or one != seen[k - 1]]
     assert known == [[False] * 4, [False, False, True, False], [True] * 4]
+
+
+def test_it_is_there_at_once_when_the_trace_is_opened_again(
+    traces: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From the user's cache; never of other phases, names or rules, nor from a file that is damaged."""
+    lanes = {name: Inline() for name in ("store", "fit", "sweep", "statistics")}
+    kept = tmp_path / "cache" / "phasewright" / "accounts"
+
+    def opened() -> tuple[Workbench, Later]:
+        held = Later()
+        made = Workbench(executors={**lanes, "waiting": held})
+        made.settle = 0.0
+        made.watch("a panel", frozenset({"ranges", "accounts", "words"}))
+        made.open(traces[0])
+        return made, held
+
+    bench, held = opened()
+    assert not bench.snapshot.explained.replayed and bench.snapshot.explained.words is None
+    while held.waiting:
+        held.run()
+    first = bench.snapshot.explained
+    bench.close()
+    assert first.replayed and first.causes is not None and len(list(kept.iterdir())) == 1
+
+    bench, held = opened()
+    again = bench.snapshot.explained
+    assert again.replayed and again.causality is None and again.words == first.words
+    for ours, theirs in zip(again.stats, first.stats, strict=True):
+        assert ours.account_s == theirs.account_s and ours.accounts is not None
+        assert ours.transfer_efficiency == theirs.transfer_efficiency
+        for name in ("replayed", "caused"):
+            mine, other = getattr(ours, name), getattr(theirs, name)
+            for field in dataclasses.fields(mine):
+                a, b = getattr(mine, field.name), getattr(other, field.name)
+                assert (
+                    np.array_equal(a, b, equal_nan=True) if isinstance(a, np.ndarray) else repr(a) == repr(b)
+                )
+    while held.waiting:
+        held.run()
+    assert bench.snapshot.explained.stats[0].account_s == first.stats[0].account_s
+    # Of other rules, and of another number of phases, nothing is known.
+    bench.set_computing(frozenset({Activity.COMPUTING, Activity.OVERHEAD}))
+    assert not bench.snapshot.explained.replayed
+    bench.close()
+
+    # A damaged file is as none, as is a folder that cannot be written.
+    (file,) = kept.iterdir()
+    file.write_bytes(file.read_bytes()[:-200])
+    bench, held = opened()
+    assert not bench.snapshot.explained.replayed
+    bench.close()
+    shutil.rmtree(kept)
+    kept.write_text("in the way")
+    bench, held = opened()
+    while held.waiting:
+        held.run()
+    assert bench.snapshot.explained.replayed and not bench.snapshot.explained.problem
+    bench.close()
+
+
+def test_what_is_kept_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remembered, "FILES", 3)
+    for k in range(5):
+        (tmp_path / f"{k}.npz").write_bytes(b"x" * 10)
+        os.utime(tmp_path / f"{k}.npz", (k, k))
+    remembered._bound(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["2.npz", "3.npz", "4.npz"]
+    monkeypatch.setattr(remembered, "BYTES", 15)
+    remembered._bound(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["4.npz"]

@@ -287,7 +287,7 @@ def _checked_table(
     places = _child(group, "index", h5py.Dataset)
     if places is None or places.dtype != np.int64 or places.shape != (locations, 2):
         raise ValueError(f"{group.name} has no index of its locations")
-    _plain(places)
+    _plain(places, places.id.get_create_plist())
     index: NDArray[np.int64] = places[:]
     datasets = {name: _dataset(group, name, dtype, True, None) for name, dtype in columns.items()}
     rows = {dataset.size for dataset in datasets.values()}
@@ -309,12 +309,12 @@ _Kind = TypeVar("_Kind", h5py.Group, h5py.Dataset)
 
 def _child(group: h5py.Group, name: str, kind: type[_Kind]) -> _Kind | None:
     """A member of a group. Links to other places and other files are never followed."""
-    link = group.get(name, getlink=True)
-    if link is None:
+    links = group.id.links
+    if not links.exists(name.encode()):
         return None
-    if not isinstance(link, h5py.HardLink):
+    if links.get_info(name.encode()).type != h5py.h5l.TYPE_HARD:
         raise ValueError(f"{group.name}/{name} is a link to another place, which is not allowed")
-    found = group.get(name)
+    found = group[name]
     if not isinstance(found, kind):
         raise ValueError(f"{group.name}/{name} is not a {kind.__name__.lower()}")
     return found
@@ -326,25 +326,29 @@ def _dataset(group: h5py.Group, name: str, dtype: str, column: bool, limit: int 
         raise ValueError(f"{group.name}/{name} is missing")
     if found.dtype != np.dtype(dtype) or len(found.shape) != 1:
         raise ValueError(f"{group.name}/{name} is not a column of type {dtype}")
-    if limit is not None and found.size > limit:
+    (size,) = found.shape
+    if limit is not None and size > limit:
         raise ValueError(f"{group.name}/{name} is larger than the allowed {limit} bytes")
-    if column and found.chunks not in ((CHUNK,), *((rows,) for rows in FORMER_CHUNKS)):
+    properties = found.id.get_create_plist()  # once: h5py asks for it anew with every question
+    chunks = properties.get_chunk() if properties.get_layout() == h5py.h5d.CHUNKED else None
+    if column and chunks not in ((CHUNK,), *((rows,) for rows in FORMER_CHUNKS)):
         raise ValueError(f"{group.name}/{name} is not in chunks of {CHUNK} rows")
-    _plain(found)
-    if found.chunks is not None:
-        if found.chunks[0] > max(CHUNK, 1 << 20):
-            raise ValueError(f"{group.name}/{name} is in chunks of {found.chunks[0]} rows")
+    _plain(found, properties)
+    if chunks is not None:
+        if chunks[0] > max(CHUNK, 1 << 20):
+            raise ValueError(f"{group.name}/{name} is in chunks of {chunks[0]} rows")
         # Rows that were never written would be invented by HDF5, without limit.
-        if found.id.get_num_chunks() != -(-found.size // found.chunks[0]):
+        if found.id.get_num_chunks() != -(-size // chunks[0]):
             raise ValueError(f"{group.name}/{name} is incomplete")
     return found
 
 
-def _plain(dataset: h5py.Dataset) -> None:
+def _plain(dataset: h5py.Dataset, properties: Any) -> None:
     """Data lie in this very file and need none but the standard filters."""
-    if not set(_filters(dataset)) <= set(_OUR_FILTERS):
+    filters = {properties.get_filter(i)[0] for i in range(properties.get_nfilters())}
+    if not filters <= set(_OUR_FILTERS):
         raise ValueError(f"{dataset.name} uses filters that are not allowed")
-    if dataset.is_virtual or dataset.external:
+    if properties.get_layout() == h5py.h5d.VIRTUAL or properties.get_external_count():
         raise ValueError(f"{dataset.name} refers to another file, which is not allowed")
 
 

@@ -402,20 +402,8 @@ class _TableWriter:
         self._last: Any = None
         self.buffers = {name: np.zeros(CHUNK, dtype) for name, dtype in columns.items()}
         self._packers = {name: Packer() for name in columns}
-        self._room = 0  # rows that the datasets have room for
-        self.datasets = {
-            name: group.create_dataset(
-                name,
-                (0,),
-                dtype,
-                maxshape=(None,),
-                chunks=(CHUNK,),
-                shuffle=True,
-                compression="gzip",
-                compression_opts=1,
-            )
-            for name, dtype in columns.items()
-        }
+        self._room = -1  # rows that the datasets have room for; there are none yet
+        self.datasets: dict[str, h5py.Dataset] = {}
 
     def append(self, location: int, block: dict[str, NDArray[Any]]) -> None:
         rows = next(iter(block.values())).size
@@ -503,11 +491,31 @@ class _TableWriter:
                 self._kept.put(key, chunk)
         return chunk
 
+    def _make_room(self, rows: int) -> None:
+        """Give the datasets so many rows. Each call of HDF5 counts, as there is one for every column."""
+        if rows == self._room:
+            return
+        self._room = rows
+        for dataset in self.datasets.values():
+            dataset.resize((rows,))
+        if not self.datasets:
+            self.datasets = {
+                name: self.group.create_dataset(
+                    name,
+                    (rows,),
+                    buffer.dtype,
+                    maxshape=(None,),
+                    chunks=(CHUNK,),
+                    shuffle=True,
+                    compression="gzip",
+                    compression_opts=1,
+                )
+                for name, buffer in self.buffers.items()
+            }
+
     def _flush(self) -> None:
-        if self.flushed == self._room:
-            self._room += CHUNK * max(1, min(self.flushed // CHUNK, 64))
-            for dataset in self.datasets.values():
-                dataset.resize((self._room,))
+        if self.flushed >= self._room:
+            self._make_room(self.flushed + CHUNK * max(1, min(self.flushed // CHUNK, 64)))
         for name, dataset in self.datasets.items():
             buffer = self.buffers[name]
             dataset.id.write_direct_chunk((self.flushed,), self._packers[name](buffer))
@@ -522,9 +530,10 @@ class _TableWriter:
         if self.filled:
             for buffer in self.buffers.values():
                 buffer[self.filled :] = 0
+            if self.flushed >= self._room:
+                self._make_room(rows)
             self._flush()
-        for dataset in self.datasets.values():
-            dataset.resize((rows,))
+        self._make_room(rows)
         index = np.array([self.index.get(location, (0, 0)) for location in locations], np.int64)
         index = index.reshape(-1, 2)
         self.group.create_dataset("index", data=index)

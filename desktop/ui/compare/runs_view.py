@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
-from PySide6.QtCore import QLineF, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QLineF, QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QBrush, QColor, QPainter, QPen, QPolygonF
 from PySide6.QtWidgets import QGraphicsItem, QMenu, QWidget
 
@@ -18,7 +18,8 @@ from desktop.core.envelope import envelope
 from desktop.core.matching import NONE
 from desktop.core.units import digits, format_number, quantity
 from desktop.data.chart import MARKS, AxisChoice
-from desktop.ui.guard import guarded
+from desktop.ui.guard import in_ems, in_pixels
+from desktop.ui.pages import passing_menu
 from desktop.ui.plots import plot_menu, scales
 from desktop.ui.plots.chart import draw_mark
 from desktop.ui.plots.raster import Raster, mix
@@ -26,7 +27,7 @@ from desktop.ui.plots.scales import LaneBox, TimeMap
 from desktop.ui.plots.scene import Draw, DrawnAxis, PixelItem, blit, lane_plot, place_lane, saved
 from desktop.ui.plots.time_plot import Drag, TimePlot, margins, paint_box
 from desktop.ui.plots.words import words
-from desktop.ui.theme import SERIES
+from desktop.ui.theme import SERIES, faded
 from desktop.workbench.time_plots import AxisData as AxisOf
 from desktop.workbench.time_plots import Comparing, PlotData, comparison
 from desktop.workbench.time_plots import LaneData as LaneOf
@@ -130,14 +131,8 @@ class RunsView(TimePlot):
 
     # ---- geometry
 
-    @guarded(otherwise=QSize)
-    def sizeHint(self) -> QSize:
-        return QSize(900, 480)
-
-    @guarded(otherwise=QSize)
-    def minimumSizeHint(self) -> QSize:
-        em = self.fontMetrics().height()
-        return QSize(em * 20, em * 13)
+    sizeHint = in_pixels(900, 480)
+    minimumSizeHint = in_ems(20, 13)
 
     def _map(self) -> TimeMap:
         r = self._lanes[0].rect if self._lanes else QRectF(0, 0, 1, 1)
@@ -264,10 +259,6 @@ class RunsView(TimePlot):
         self._laid = ()
         self._redraw()
 
-    def _redraw(self, *, base: bool = True) -> None:
-        super()._redraw(base=base)
-        self._marks_moved()
-
     def _draw_anew(self, dpr: float) -> None:
         self._marked = self._mark_rects()
         alignment, placement = self._alignment, self._placement
@@ -311,19 +302,16 @@ class RunsView(TimePlot):
 
     def _draw_legend(self, painter: QPainter, rect: QRectF) -> None:
         if self._alignment is not None and self._plot is not None:
-            painter.setFont(self.font())
             self._paint_legend(painter, self._alignment)
 
     def _draw_strips(self, painter: QPainter, rect: QRectF) -> None:
         if self._alignment is not None and self._plot is not None:
-            painter.setFont(self.font())
             self._paint_strips(painter, self._alignment, self._plot, self._map())
 
     def _draw_curves(self, k: int, painter: QPainter, rect: QRectF) -> None:
         em = self.fontMetrics().height()
         blit(painter, self._lanes[k].rect, self._sheets[f"curve {k + 1}"].image)
         if self._side_by_side and rect.height() > 2.5 * em:
-            painter.setFont(self.font())
             self._paint_name(painter, k, self._lanes[k].rect)
 
     def _draw_levels(self, k: int, painter: QPainter, rect: QRectF) -> None:
@@ -333,7 +321,6 @@ class RunsView(TimePlot):
         self._paint_upright(painter, self._lanes[k], axis, titled=self._lanes[k].rect.height() > 5 * em)
 
     def _paint_upright(self, painter: QPainter, lane: LaneBox, axis: AxisOf, *, titled: bool = True) -> None:
-        painter.setFont(self.font())
         ticks = axis.upright(lane.rect.height(), self.fontMetrics().height())
         scales.level_axis(painter, lane, ticks, self._theme, axis.words if titled else "", self.height())
 
@@ -346,7 +333,6 @@ class RunsView(TimePlot):
 
     def _draw_heading(self, painter: QPainter, head: QRectF) -> None:
         if self._plot is not None:
-            painter.setFont(self.font())
             painter.setPen(QColor(self._theme.text))
             text, most = self._plot.lanes[-1].note, Qt.TextElideMode.ElideRight
             painter.drawText(head, _MIDDLE, self.fontMetrics().elidedText(text, most, int(head.width())))
@@ -354,7 +340,6 @@ class RunsView(TimePlot):
     def _draw_axis(self, painter: QPainter, rect: QRectF) -> None:
         if self._plot is not None:
             m, top = self._map(), self._apart.rect.bottom()
-            painter.setFont(self.font())
             at = QRectF(m.left, top, m.width, self.height() - top)
             scales.across_axis(painter, at, m, self._theme, self._plot.axis)
 
@@ -461,8 +446,8 @@ class RunsView(TimePlot):
                 if max(xs) < m.left or min(xs) > m.left + m.width:
                     continue
                 chosen = link.row == self._row
-                colour = QColor(self._theme.accent if chosen else self._theme.muted)
-                colour.setAlpha(150 if chosen else 30 + round(70 * link.alike))
+                t, share = self._theme, 30 + round(70 * link.alike)
+                colour = faded(t.accent, 150) if chosen else faded(t.muted, share)
                 painter.setPen(QPen(colour, 1))
                 painter.setBrush(colour)
                 corners = (
@@ -498,7 +483,7 @@ class RunsView(TimePlot):
         self._anew()
 
     def _make_curves(self, plot: PlotData, dpr: float) -> None:
-        metrics, thickness = self.fontMetrics(), max(1, round(1.6 * dpr))
+        thickness = max(1, round(1.6 * dpr))
         for i, (lane, described) in enumerate(zip(self._lanes, plot.lanes, strict=False)):
             raster, low, high = self._sheet(f"curve {i + 1}", lane, dpr), lane.low, lane.high
             runs = [
@@ -518,10 +503,7 @@ class RunsView(TimePlot):
                 for k, c, seen in runs:
                     self._paint_line_marks(painter, local, k, c.mean, seen, dpr)
                 m = TimeMap(self._nav.a, self._nav.b, 0.0, lane.rect.width())
-                if self._grid:
-                    xs = [m.x(v) for v in plot.axis.across(m.width, metrics.horizontalAdvance).positions]
-                    ys = described.axis.upright(lane.rect.height(), metrics.height()).positions
-                    scales.grid(painter, local, self._theme, xs, [local.y(v) for v in ys])
+                self._lay_grid(painter, local, m, plot.axis, described.axis)
 
     def _paint_name(self, painter: QPainter, run: int, r: QRectF) -> None:
         """Whose lane it is, on a ground that lets the curve shine through."""
@@ -532,9 +514,7 @@ class RunsView(TimePlot):
             self._alignment.runs[run].name, Qt.TextElideMode.ElideMiddle, int(r.width() / 3)
         )
         box = QRectF(r.left() + 4, r.top() + 4, metrics.horizontalAdvance(name) + 3.6 * em, 1.25 * em)
-        ground = QColor(self._theme.background)
-        ground.setAlpha(215)
-        painter.fillRect(box, ground)
+        painter.fillRect(box, faded(self._theme.background, 215))
         self._sample(painter, run, box.left() + 4, box.center().y(), 2.6 * em)
         painter.setPen(QColor(self._theme.text))
         painter.drawText(box.adjusted(3.2 * em, 0, 0, 0), _MIDDLE, name)
@@ -582,10 +562,7 @@ class RunsView(TimePlot):
         drag, m, found = self._drag, self._map(), []
         if drag is not None and drag.kind == "match":
             return None
-        zoomed = [(drag.a, drag.b)] if drag is not None and drag.kind == "zoom" and drag.moved else []
-        for span in [*([] if self._selection is None else [self._selection]), *zoomed]:
-            x0, x1 = (min(max(float(m.x(v)), m.left), m.left + m.width) for v in sorted(span))
-            found += [QRectF(x0 - 2, r.top(), x1 - x0 + 4, r.height()) for r in self._rects]
+        found += self._span_rects(self._rects)
         if m.a <= self._cursor <= m.b:
             x = float(m.x(self._cursor))
             found += [QRectF(x - 2, r.top(), 4, r.height()) for r in self._rects]
@@ -595,12 +572,8 @@ class RunsView(TimePlot):
         return found
 
     def _paint_marks(self, painter: QPainter) -> None:
-        lanes = self._rects
-        if self._selection is not None:
-            self._tint_range(painter, self._selection, self._theme.selection, lanes)
-        drag = self._drag
-        if drag is not None and drag.kind == "zoom" and drag.moved:
-            self._tint_range(painter, (min(drag.a, drag.b), max(drag.a, drag.b)), self._theme.accent, lanes)
+        lanes, drag = self._rects, self._drag
+        self._paint_spans(painter, lanes)
         if drag is not None and drag.kind == "match" and drag.moved:
             painter.setPen(QPen(QColor(self._theme.accent), 2))
             painter.drawLine(QLineF(drag.press, self._pulled))
@@ -701,8 +674,7 @@ class RunsView(TimePlot):
         return "\n".join(lines)
 
     def menu_at(self, p: QPointF) -> QMenu:
-        menu = QMenu(self)
-        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        menu = passing_menu(self)
         if self._selection is not None:
             menu.addAction("&Zoom to selection", lambda: self.zoom_to(*self._selection))
         return plot_menu.finish(menu, self)

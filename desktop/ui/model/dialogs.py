@@ -48,9 +48,7 @@ class AssignColumns(Dialog):
     assigned = Signal(object, object)  # role -> heading, role -> unit
 
     def __init__(self, table: Unassigned, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setObjectName("assign_columns")
-        self.setWindowTitle("What do the columns mean?")
+        super().__init__(parent, "assign_columns", "What do the columns mean?")
         name = table.source.name if isinstance(table.source, Path) else "The pasted table"
         self.headings: dict[str, QComboBox] = {}
         self.units: dict[str, QComboBox] = {}
@@ -76,10 +74,7 @@ class AssignColumns(Dialog):
         )
         said.setWordWrap(True)
         self._need = set_up(QLabel(), wordWrap=True)
-        self.buttons = set_up(
-            QDialogButtonBox(QDialogButtonBox.StandardButton.Ok | QDialogButtonBox.StandardButton.Cancel),
-            accepted=self.accept, rejected=self.reject,
-        )  # fmt: skip
+        self.buttons = self.ending()
         fill_layout(QVBoxLayout(self), said, grid, self._need, self.buttons)
         self._check()
 
@@ -115,9 +110,7 @@ class AddRuns(Dialog):
     def __init__(
         self, codes: Sequence[str], systems: Sequence[str], folder: str, parent: QWidget | None = None
     ) -> None:
-        super().__init__(parent)
-        self.setObjectName("add_runs")
-        self.setWindowTitle("Add runs from imported traces")
+        super().__init__(parent, "add_runs", "Add runs from imported traces")
         self._folder = folder
         self._paths: list[Path] = []
         self.files = set_up(QListWidget(), accessibleName="Traces")
@@ -157,10 +150,7 @@ class AddRuns(Dialog):
             "Every trace is one run; its processors are p. A trace not imported yet is imported first."
         )
         said.setWordWrap(True)
-        self.buttons = set_up(
-            QDialogButtonBox(QDialogButtonBox.StandardButton.Ok | QDialogButtonBox.StandardButton.Cancel),
-            accepted=self.accept, rejected=self.reject,
-        )  # fmt: skip
+        self.buttons = self.ending()
         fill_layout(QVBoxLayout(self), said, self.files, row, form, self.buttons)
         for names in (self.code, self.system):
             names.editTextChanged.connect(self._check)

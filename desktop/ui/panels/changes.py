@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from html import escape
-from typing import Any
 
 from PySide6.QtWidgets import QTextBrowser, QVBoxLayout, QWidget
 
@@ -23,9 +22,6 @@ class ChangesPanel(QWidget):
         self.text = set_up(QTextBrowser(), accessibleName="What changed at each break", openLinks=False)
         self.text.anchorClicked.connect(lambda url: workbench.select_phase(int(url.toString())))
         fill_layout(QVBoxLayout(self), self.text, margins=6)
-
-    def set_theme(self, theme: Any) -> None:
-        """Text follows the palette."""
 
     def show_snapshot(self, old: Snapshot, new: Snapshot) -> None:
         phase, before = new.project.view.phase, old.project.view.phase

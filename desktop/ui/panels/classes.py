@@ -11,7 +11,6 @@ from PySide6.QtWidgets import (
     QCheckBox,
     QHBoxLayout,
     QLabel,
-    QLineEdit,
     QPushButton,
     QVBoxLayout,
     QWidget,
@@ -19,7 +18,7 @@ from PySide6.QtWidgets import (
 
 from desktop.core.labels import ACTIVITIES
 from desktop.data.events import Activity, Region
-from desktop.ui.pages import fill_layout, set_up
+from desktop.ui.pages import fill_layout, search_field, set_up
 from desktop.ui.panels import PanelSpec, why_empty
 from desktop.ui.tables import ASCENDING, Column, FrameView, RowMarks, columnar
 from desktop.workbench.workbench import Snapshot, Workbench
@@ -36,8 +35,7 @@ class ClassesPanel(QWidget):
         self._workbench = workbench
         intro = set_up(QLabel("A processor counts as computing while it is:"), wordWrap=True)
         self.boxes: dict[Activity, QCheckBox] = {}
-        boxes = QVBoxLayout()
-        boxes.setSpacing(1)
+        boxes = set_up(QVBoxLayout(), spacing=1)
         for activity, name in NAMES.items():
             box = QCheckBox({Activity.IO: "doing I/O"}.get(activity, name.lower()))
             box.clicked.connect(self._changed)
@@ -55,10 +53,7 @@ class ClassesPanel(QWidget):
         self.table.frames.edited.connect(self._edited)
         edit = QAbstractItemView.EditTrigger  # letters are the window's
         self.table.setEditTriggers(edit.DoubleClicked | edit.SelectedClicked | edit.EditKeyPressed)
-        self.search = set_up(
-            QLineEdit(), placeholderText="Find a region or role", accessibleName="Find a region or role",
-            clearButtonEnabled=True, textChanged=self.table.filter,
-        )  # fmt: skip
+        self.search = search_field("Find a region or role", self.table.filter)
         self.note = set_up(QLabel(), wordWrap=True)
         self._reset = set_up(QPushButton("Classify as at first"), clicked=workbench.reset_rules)
         row = fill_layout(QHBoxLayout(), self._reset, None)
@@ -72,9 +67,6 @@ class ClassesPanel(QWidget):
         same = new.document is old.document and why_empty(new) == why_empty(old)
         if not same or (project.rules, project.names) != (before.rules, before.names):
             self._show_rules(new)
-
-    def set_theme(self, theme: Any) -> None:
-        self.table.set_theme(theme)
 
     def _show_rules(self, new: Snapshot) -> None:
         rules = new.project.rules

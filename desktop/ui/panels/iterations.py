@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import QSize, Qt, QTimer, Signal
+from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
     QLabel,
     QPushButton,
     QSpinBox,
-    QSplitter,
     QVBoxLayout,
     QWidget,
 )
 
 from desktop.core.units import quantity, time_scale
-from desktop.ui.flow import Flow
-from desktop.ui.guard import guarded
+from desktop.ui.flow import flowing
+from desktop.ui.guard import in_ems
 from desktop.ui.mnemonics import join
+from desktop.ui.pages import divided, fill_layout, set_up
 from desktop.ui.panels import PanelSpec, why_empty
-from desktop.ui.theme import LIGHT, Theme
+from desktop.ui.theme import LIGHT, Theme, dress
 from desktop.workbench.workbench import N_LIMIT, Snapshot, Workbench
 
 if TYPE_CHECKING:
@@ -44,82 +44,50 @@ class IterationsPanel(QWidget):
         self._found: Iterations | None = None
         self._fit: PhaseFit | None = None
         self._made = False
-        self.said = QLabel()
-        self.said.setWordWrap(True)
-        self.said.setTextFormat(Qt.TextFormat.PlainText)
+        self.said = set_up(QLabel(), wordWrap=True, textFormat=Qt.TextFormat.PlainText)
         self.said.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.said.setAccessibleName("Iterations found")
-        self.tools = QWidget()
+        self.tools, self.flow = flowing()
         self.tools.hide()
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(6, 4, 6, 4)
-        layout.setSpacing(4)
-        layout.addWidget(self.said)
-        layout.addWidget(self.tools)
-        layout.addStretch(0)
+        self._whole = fill_layout(QVBoxLayout(self), self.said, self.tools, margins=(6, 4, 6, 4), spacing=4)
+        self._whole.addStretch(0)
 
     def _make(self) -> None:
         from desktop.ui.plots.chart import Chart
         from desktop.ui.tables import FrameView
 
         self._made = True
-        self.level = QComboBox()
-        self.level.setAccessibleName("Loop")
+        self.level = set_up(QComboBox(), accessibleName="Loop")
         self.level.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
         self.level.activated.connect(lambda _: self._show_level())
-        self.phases = QSpinBox()
-        self.phases.setRange(0, _MOST)
-        self.phases.setSpecialValueText("as suggested")
+        self.phases = set_up(QSpinBox(), range=(0, _MOST), specialValueText="as suggested")
         self.phases.valueChanged.connect(lambda _: self._draw())
-        label = QLabel("Phases in it")
-        label.setBuddy(self.phases)
+        label = set_up(QLabel("Phases in it"), buddy=self.phases)
         self.phases.setAccessibleName("Phases in an iteration")
         self.drawn = QCheckBox("&Boundaries in the plots")
         self.drawn.setToolTip("Lines in the curve and in the timeline where iterations begin and end")
         self.drawn.toggled.connect(lambda _: self._draw_boundaries())
-        self.split = QPushButton("A phase for each")
-        self.split.clicked.connect(lambda: self._take(inner=False))
-        self.inner = QPushButton("Its phases &in the run")
-        self.inner.clicked.connect(lambda: self._take(inner=True))
-        flow = Flow()
-        flow.setSpacing(6)
-        self.tools.setLayout(flow)
-        policy = self.tools.sizePolicy()
-        policy.setHeightForWidth(True)
-        self.tools.setSizePolicy(policy)
+        self.split = set_up(QPushButton("A phase for each"), clicked=lambda: self._take(inner=False))
+        self.inner = set_up(QPushButton("Its phases &in the run"), clicked=lambda: self._take(inner=True))
         for widget in (self.level, label, self.phases, self.drawn, self.split, self.inner):
-            flow.addWidget(widget)
+            self.flow.addWidget(widget)
         self.chart = Chart("One iteration that stands for all")
-        self.odd = FrameView("Odd iterations")
-        self.odd.chosen.connect(self._show_odd)
-        self.parts = QSplitter(Qt.Orientation.Horizontal)
-        self.parts.setChildrenCollapsible(False)
-        self.parts.addWidget(self.chart)
-        self.parts.addWidget(self.odd)
-        self.parts.setStretchFactor(0, 3)
-        self.parts.setStretchFactor(1, 2)
-        layout = self.layout()
-        assert isinstance(layout, QVBoxLayout)
-        layout.insertWidget(2, self.parts, 1)
+        self.odd = set_up(FrameView("Odd iterations"), chosen=self._show_odd)
+        self.parts = divided(Qt.Orientation.Horizontal, (self.chart, 3), (self.odd, 2))
+        self._whole.insertWidget(2, self.parts, 1)
         join(self)
-        self.set_theme(self._theme)
+        dress(self, self._theme)
 
     # ---- showing
 
     def set_theme(self, theme: Theme) -> None:
         self._theme = theme
-        if self._made:
-            self.chart.set_theme(theme)
-            self.odd.set_theme(theme)
 
     def room(self) -> int:
         """The height in which the chart and some rows are seen."""
         return 19 * self.fontMetrics().height()
 
-    @guarded(otherwise=QSize)
-    def minimumSizeHint(self) -> QSize:
-        em = self.fontMetrics().height()
-        return QSize(14 * em, 11 * em)
+    minimumSizeHint = in_ems(14, 11)
 
     def heightForWidth(self, width: int) -> int:
         """What a scroll area asks for: the least height for words, tools and chart."""
@@ -179,13 +147,8 @@ class IterationsPanel(QWidget):
         if level is None or self._found is None:
             return
         self.said.setText(f"{level.sentence} {self._found.reason}")
-        few = level.loop.count < N_LIMIT
-        self.split.setEnabled(few)
-        self.split.setToolTip(
-            "Phases of the run between the iterations, so that table and statistics tell of each"
-            if few
-            else f"There may be {N_LIMIT} phases at most"
-        )
+        text = "Phases of the run between the iterations, so that table and statistics tell of each"
+        _offer(self.split, level.loop.count, text)
         self._list_odd(level)
         self._draw()
         self._draw_boundaries()
@@ -205,24 +168,19 @@ class IterationsPanel(QWidget):
         )
         rows = [
             TableRow(
-                (
-                    one.index + 1,
-                    one.start_s / start.factor,
-                    one.excess_s / longer.factor,
-                    listed(one.ranks),
-                    one.region,
-                ),
+                (one.index + 1, one.start_s / start.factor, one.excess_s / longer.factor,
+                 listed(one.ranks), one.region),
                 one.index,
             )
             for one in level.odd
-        ]
+        ]  # fmt: skip
         self.odd.setVisible(bool(rows))
         self.odd.show_rows(columns, rows, "Iterations that last longer than their neighbours")
 
     def _draw(self) -> None:
         """The chart, with as many phases as are asked for."""
         from desktop.data.iteration_charts import fold_chart
-        from desktop.data.iterations import phases_in
+        from desktop.data.iterations import firm_in, phases_in
 
         level, run = self.shown, self._workbench.snapshot.run
         if level is None or run is None:
@@ -231,18 +189,17 @@ class IterationsPanel(QWidget):
         model = self._workbench.snapshot.project.phases.model
         # Of a budget the parameters would be asked for.
         self._fit = phases_in(level, run.curve.capacity, asked, "mixed" if model == "budget" else model)
-        inner = ", ".join(quantity(t, "s", 4) for t in self._fit.breaks[1:-1].tolist())
+        firm = firm_in(level, run.curve, self._fit)
+        inner = ", ".join(
+            quantity(t, "s", 4) + ("" if one is None else f" ({one.told})")
+            for t, one in zip(self._fit.breaks[1:-1].tolist(), firm, strict=True)
+        )
         told = f"{level.sentence} Phases in an iteration: {self._fit.n}"
         self.chart.set_content(
-            fold_chart(level, self._fit), f"{told}, with breaks at {inner}." if inner else f"{told}."
+            fold_chart(level, self._fit, firm), f"{told}, with breaks at {inner}." if inner else f"{told}."
         )
-        few = level.loop.count * self._fit.n < N_LIMIT
-        self.inner.setEnabled(few)
-        self.inner.setToolTip(
-            "The phases of this iteration in every iteration of the run"
-            if few
-            else f"There may be {N_LIMIT} phases at most"
-        )
+        text = "The phases of this iteration in every iteration of the run"
+        _offer(self.inner, level.loop.count * self._fit.n, text)
 
     # ---- acting
 
@@ -268,6 +225,12 @@ class IterationsPanel(QWidget):
         if level is not None and isinstance(index, int):
             bounds = level.loop.bounds
             self.placeAsked.emit(float(bounds[index]), float(bounds[index + 1]))
+
+
+def _offer(button: QPushButton, phases: int, text: str) -> None:
+    """A button that makes so many phases, if there may be so many."""
+    few = phases < N_LIMIT
+    set_up(button, enabled=few, toolTip=text if few else f"There may be {N_LIMIT} phases at most")
 
 
 PANEL = PanelSpec(

@@ -8,26 +8,25 @@ from typing import Any
 import numpy as np
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
-    QComboBox,
     QHBoxLayout,
     QLabel,
-    QSplitter,
     QVBoxLayout,
     QWidget,
 )
 
 from desktop.core.units import grouped, quantity
 from desktop.data.chart import Axis, Cells, Content
-from desktop.ui.pages import fill_layout, set_up
+from desktop.ui.pages import choices, divided, fill_layout, set_up
 from desktop.ui.panels import PanelSpec, why_empty
 from desktop.ui.plots.chart import Chart
 from desktop.ui.tables import DESCENDING, Column, FrameView
-from desktop.ui.theme import Theme
 from desktop.workbench.explaining import Explained
 from desktop.workbench.workbench import Snapshot, Workbench
 
 #: Cells a side at most; of more locations, neighbours share a cell.
 _CELLS = 512
+#: Pixels above and below.
+_EDGE = 3
 
 
 def _bytes(value: float) -> str:
@@ -56,20 +55,18 @@ class MessagesPanel(QWidget):
         self.table.show_frame(None, COLUMNS)
         self.table.sortByColumn(3, DESCENDING)
         self.model = self.table.frames
-        self.weight = set_up(QComboBox(), accessibleName="What is counted")
-        self.weight.addItem("Bytes", "bytes")
-        self.weight.addItem("Messages", "count")
-        self.weight.activated.connect(lambda _: self._fill())
-        self.about = QLabel()
-        self.about.setWordWrap(True)  # or a long text would make the panel wider
+        self.weight = choices(
+            {"bytes": "Bytes", "count": "Messages"}, accessibleName="What is counted",
+            activated=lambda _: self._fill(),
+        )  # fmt: skip
+        self.about = set_up(QLabel(), wordWrap=True)
         self.about.setMinimumWidth(1)
         head = fill_layout(QHBoxLayout(), self.weight, (self.about, 1))
         pairs = QWidget()
         fill_layout(QVBoxLayout(pairs), head, (self.table, 1), margins=0)
-        split = set_up(QSplitter(Qt.Orientation.Horizontal), childrenCollapsible=False)
-        split.addWidget(self.matrix)  # all the height there is, which is its side
-        split.addWidget(pairs)
-        fill_layout(QVBoxLayout(self), split, margins=(6, 3, 6, 3))
+        # The matrix has all the height there is, which is its side.
+        split = divided(Qt.Orientation.Horizontal, (self.matrix, 0), (pairs, 0))
+        fill_layout(QVBoxLayout(self), split, margins=(6, _EDGE, 6, _EDGE))
 
     def _matrix(
         self, sender: Any, receiver: Any, weight: Any, names: tuple[str, ...], unit: str
@@ -110,13 +107,7 @@ class MessagesPanel(QWidget):
 
     def room(self) -> int:
         """The height in which the matrix can be read, with its scale."""
-        layout = self.layout()
-        assert layout is not None
-        margins = layout.contentsMargins()
-        return self.matrix.sizeHint().height() + margins.top() + margins.bottom()
-
-    def set_theme(self, theme: Theme) -> None:
-        self.matrix.set_theme(theme)
+        return self.matrix.sizeHint().height() + 2 * _EDGE
 
     def show_snapshot(self, old: Snapshot, new: Snapshot) -> None:
         if new.explained is not old.explained or why_empty(new) != why_empty(old):

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import (
     QAbstractItemView,
-    QHBoxLayout,
     QToolButton,
     QVBoxLayout,
     QWidget,
 )
 
-from desktop.ui.pages import set_up
+from desktop.ui.pages import fill_layout, row, set_up
 from desktop.ui.panels import PanelSpec
 from desktop.ui.tables import Column, FrameView, TableRow
 from desktop.workbench.keeping import Kind
@@ -49,12 +47,8 @@ def held(workspace: Workspace, current: int | None) -> list[HeldItem]:
         HeldItem("runs", k, run.trace.title, run.trace.path, k == current)
         for k, run in enumerate(workspace.runs)
     ]
-    ours = [HeldItem("experiments", k, one.name, one.path) for k, one in enumerate(workspace.experiments)]
-    return [
-        *runs,
-        *ours,
-        *(HeldItem("tables", k, one.name, one.path) for k, one in enumerate(workspace.tables)),
-    ]
+    runs += [HeldItem("experiments", k, one.name, one.path) for k, one in enumerate(workspace.experiments)]
+    return runs + [HeldItem("tables", k, one.name, one.path) for k, one in enumerate(workspace.tables)]
 
 
 COLUMNS = (
@@ -84,11 +78,7 @@ class ProjectPanel(QWidget):
         self.table.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         self.table.activatedKey.connect(lambda _: self.openAsked.emit(*self._chosen()))
         self.table.selectionModel().selectionChanged.connect(lambda *_: self._refresh())
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(6, 4, 6, 4)
         self.table.setMinimumHeight(4 * self.fontMetrics().height())  # it stands low, and scrolls
-        layout.addWidget(self.table, 1)
-        row = QHBoxLayout()
         chosen = self._chosen
         self.buttons: dict[str, QToolButton] = {}
         for key, text, tip, act in (
@@ -103,17 +93,13 @@ class ProjectPanel(QWidget):
             ("remove", "&Take out", "Take it out of the project; the file stays",
              lambda: self.removeAsked.emit(*chosen())),
         ):  # fmt: skip
-            button = self.buttons[key] = self._button(text, tip, act)
-            row.addWidget(button)
-        row.addStretch(1)
-        layout.addLayout(row)
+            self.buttons[key] = set_up(
+                QToolButton(), text=text, toolTip=tip, clicked=lambda _=False, act=act: act()
+            )
+        fill_layout(
+            QVBoxLayout(self), (self.table, 1), row(*self.buttons.values(), None), margins=(6, 4, 6, 4)
+        )
         self._refresh()
-
-    def _button(self, text: str, tip: str, act: Callable[[], object]) -> QToolButton:
-        return set_up(QToolButton(), text=text, toolTip=tip, clicked=lambda _=False: act())
-
-    def set_theme(self, theme: Any) -> None:
-        """Tables follow the palette."""
 
     def show_snapshot(self, old: Snapshot, new: Snapshot) -> None:
         """The project is the window's: see `show_contents`."""
@@ -139,16 +125,15 @@ class ProjectPanel(QWidget):
         return self._held[keys[0]] if keys else None
 
     def _chosen(self) -> tuple[str, int]:
-        row = self._row()
-        assert row is not None  # the buttons are off without one
-        return row.kind, row.index
+        chosen = self._row()
+        assert chosen is not None  # the buttons are off without one
+        return chosen.kind, chosen.index
 
     def _refresh(self) -> None:
-        row = self._row()
-        runs = sum(one.kind == "runs" for one in self._held)
-        self.buttons["open"].setEnabled(row is not None and not row.shown)
-        self.buttons["place"].setEnabled(row is not None and row.path is not None and not row.shown)
-        self.buttons["remove"].setEnabled(row is not None and (row.kind != "runs" or runs > 1))
+        one, runs = self._row(), sum(held.kind == "runs" for held in self._held)
+        self.buttons["open"].setEnabled(one is not None and not one.shown)
+        self.buttons["place"].setEnabled(one is not None and one.path is not None and not one.shown)
+        self.buttons["remove"].setEnabled(one is not None and (one.kind != "runs" or runs > 1))
 
 
 PANEL = PanelSpec("project", "Project", "bottom", ProjectPanel, "projects.md#what-a-project-keeps")

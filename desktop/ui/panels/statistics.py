@@ -14,7 +14,6 @@ from PySide6.QtWidgets import (
     QComboBox,
     QLabel,
     QLayout,
-    QSplitter,
     QWidget,
 )
 
@@ -22,7 +21,7 @@ from desktop.core.labels import ACCOUNTS
 from desktop.core.units import common, digits, grouped, quantity, scaled
 from desktop.data.chart import Axis, Content, Series
 from desktop.ui.guard import guarded
-from desktop.ui.pages import set_up
+from desktop.ui.pages import choices, divided, set_up
 from desktop.ui.panels import PanelSpec, why_empty
 from desktop.ui.plots.chart import Chart
 from desktop.ui.tables import Column, FrameView, RowMarks
@@ -34,6 +33,10 @@ if TYPE_CHECKING:
 
 #: Bars of a chart at most; of more locations, groups of neighbours are drawn.
 _BARS = 400
+_PICTURES = {
+    "concurrency": "Concurrency", "utilization": "Utilization of locations", "accounts": "Accounts of time",
+}  # fmt: skip
+_SCOPES = {"auto": "Selection, phase or run", "run": "Whole run", "selection": "Selection"}
 #: Width, in heights of the text, from which on numbers and picture stand beside each other.
 _BESIDE = 52
 #: Height, in heights of the text, from which on there is room above and below them.
@@ -111,19 +114,9 @@ class StatisticsPanel(QWidget):
         self.model = self.table.frames
         self.table.horizontalHeader().sectionClicked.connect(self._chose_column)
         self.chart = set_up(Chart("How processors share the work"), clicked=lambda key, _: None)
-        self.picture = set_up(QComboBox(), accessibleName="Picture")
-        self.picture.addItem("Concurrency", "concurrency")
-        self.picture.addItem("Utilization of locations", "utilization")
-        self.picture.addItem("Accounts of time", "accounts")
-        self.picture.activated.connect(lambda _: self._arrange())
+        self.picture = choices(_PICTURES, accessibleName="Picture", activated=lambda _: self._arrange())
         self.picture.activated.connect(lambda _: self._draw())
-        self.scope = set_up(QComboBox(), accessibleName="Details of")
-        for text, key in (
-            ("Selection, phase or run", "auto"),
-            ("Whole run", "run"),
-            ("Selection", "selection"),
-        ):
-            self.scope.addItem(text, key)
+        self.scope = choices(_SCOPES, accessibleName="Details of")
         self.scope.activated.connect(lambda _: workbench.set_scope(self.scope.currentData()))
         self.note = set_up(QLabel(), wordWrap=True)
         self._explained = Explained()
@@ -133,11 +126,7 @@ class StatisticsPanel(QWidget):
             widget.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
             widget.setMinimumContentsLength(16)
             self._head.addWidget(widget, 1)
-        split = set_up(QSplitter(Qt.Orientation.Horizontal), childrenCollapsible=False)
-        split.addWidget(self.table)
-        split.addWidget(self.chart)
-        split.setStretchFactor(0, 3)
-        split.setStretchFactor(1, 2)
+        split = divided(Qt.Orientation.Horizontal, (self.table, 3), (self.chart, 2))
         self._whole = set_up(QBoxLayout(QBoxLayout.Direction.TopToBottom, self), contentsMargins=(6, 6, 6, 6))
         self._whole.addLayout(self._head)
         self._whole.addWidget(split, 1)
@@ -196,9 +185,6 @@ class StatisticsPanel(QWidget):
         self._head.setDirection(way.TopToBottom if low else way.LeftToRight)
         edge = 3 if low else 6
         self._whole.setContentsMargins(6, edge, 6, edge)
-
-    def set_theme(self, theme: Any) -> None:
-        self.chart.set_theme(theme)
 
     def show_snapshot(self, old: Snapshot, new: Snapshot) -> None:
         same = new.explained is old.explained and why_empty(new) == why_empty(old)
@@ -279,13 +265,9 @@ class StatisticsPanel(QWidget):
         if stats.replayed is not None:
             said += [stats.replayed.ideal_note, stats.replayed.waiting_note]
         if stats.is_processor.any():
-            names = found.names
-            said.append(
-                "Most loaded: {}. Idlest: {}.".format(
-                    ", ".join(names[i] for i in stats.most_loaded(3)),
-                    ", ".join(names[i] for i in stats.idlest(3)),
-                )
-            )
+            ends = stats.most_loaded(3), stats.idlest(3)
+            told = (", ".join(found.names[i] for i in few) for few in ends)
+            said.append("Most loaded: {}. Idlest: {}.".format(*told))
         return " ".join(text for text in said if text)
 
     def _chose_column(self, section: int) -> None:
@@ -297,13 +279,8 @@ class StatisticsPanel(QWidget):
     def _draw(self) -> None:
         found = self._explained
         if not found.stats:
-            self.chart.set_content(
-                Content(
-                    Axis(""),
-                    Axis(""),
-                    empty=found.problem or why_empty(self._workbench.snapshot),
-                )
-            )
+            why = found.problem or why_empty(self._workbench.snapshot)
+            self.chart.set_content(Content(Axis(""), Axis(""), empty=why))
             return
         scope, stats = found.scopes[found.focus], found.stats[found.focus]
         if self.picture.currentData() == "accounts":

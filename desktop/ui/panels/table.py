@@ -18,7 +18,7 @@ from desktop.workbench.workbench import Snapshot, Workbench
 if TYPE_CHECKING:
     from desktop.core.curve import StepCurve
     from desktop.core.frames import ArrayTable
-    from desktop.core.phase_stats import PhaseRow
+    from desktop.core.phase_stats import Firm, PhaseRow
     from desktop.core.phases import PhaseFit
 
 #: Columns of `desktop.core.phase_stats.phase_arrays`.
@@ -45,13 +45,23 @@ COLUMNS: tuple[Column, ...] = (
     Column("Latest end", "Its end could come as late as this without a larger ε", name="end_high_s",
            like="end_s", significant=5, shown=False),
 )  # fmt: skip
+#: Where breakpoints lie over repeats, where there are any.
+REPEATS = (
+    Column("End from", "Low end of an interval for the median of its end over iterations or runs",
+           name="repeats_low_s", like="end_s", significant=5),
+    Column("End to", "High end of that interval", name="repeats_high_s", like="end_s", significant=5),
+    Column("Over repeats", "How likely the interval holds the median of its end, and over how many "
+           "iterations of this run, or runs of this program, it was made", name="repeats"),
+)  # fmt: skip
 #: Those for which a sheet of paper has room.
 ON_PAPER = ("phase", "start_s", "duration_s", "degree", "mean", "efficiency", "rms")
 
 
-def columns_of(of: CurveQuantity, tracks: Sequence[StepCurve] = ()) -> list[Column]:
+def columns_of(
+    of: CurveQuantity, tracks: Sequence[StepCurve] = (), firm: Sequence[Firm | None] = ()
+) -> list[Column]:
     """The columns for phases of what a curve counts, and the means of more curves."""
-    found = list(COLUMNS)
+    found = [*COLUMNS, *(REPEATS if any(firm) else ())]
     if of != PROCESSORS:
         words = {
             "mean": ("Mean", f"Mean of the curve: {of.name}"),
@@ -69,12 +79,16 @@ def columns_of(of: CurveQuantity, tracks: Sequence[StepCurve] = ()) -> list[Colu
 
 
 def arrays_of(
-    rows: Sequence[PhaseRow], fit: PhaseFit, of: CurveQuantity, tracks: Sequence[StepCurve] = ()
+    rows: Sequence[PhaseRow],
+    fit: PhaseFit,
+    of: CurveQuantity,
+    tracks: Sequence[StepCurve] = (),
+    firm: Sequence[Firm | None] = (),
 ) -> ArrayTable:
     """The table that `columns_of` shows."""
     from desktop.core.phase_stats import phase_arrays
 
-    return phase_arrays(rows, fit, of, [(curve, f"track {k}") for k, curve in enumerate(tracks, 1)])
+    return phase_arrays(rows, fit, of, [(curve, f"track {k}") for k, curve in enumerate(tracks, 1)], firm)
 
 
 def phase_sheet(rows: Sequence[PhaseRow], fit: PhaseFit, of: CurveQuantity = PROCESSORS) -> Texts:
@@ -108,20 +122,17 @@ class TablePanel(QWidget):
         self._workbench.select_phase(self.model.row_of(index))
 
     def show_snapshot(self, old: Snapshot, new: Snapshot) -> None:
-        if new.rows is not old.rows or new.tracks != old.tracks:
+        if new.rows is not old.rows or new.tracks != old.tracks or new.firm != old.firm:
             of = PROCESSORS if new.run is None else new.run.curve.quantity
             tracks = [curve for _, curve in new.tracks]
-            columns = columns_of(of, tracks)
+            columns = columns_of(of, tracks, new.firm)
             again = None if columns == self._columns else columns
             self._columns = columns
-            table = None if new.fit is None else arrays_of(new.rows, new.fit, of, tracks)
+            table = None if new.fit is None else arrays_of(new.rows, new.fit, of, tracks, new.firm)
             self.view.show_frame(table, again)
         phase = new.project.view.phase
         if self.view.keys != (() if phase is None else (phase,)):
             self.view.select_key("" if phase is None else phase)
-
-    def set_theme(self, theme: Any) -> None:
-        self.view.set_theme(theme)
 
     def copy(self) -> None:
         self.view.copy(tab_separated, everything=True)

@@ -6,11 +6,11 @@ from html import escape
 from typing import Any
 
 from PySide6.QtCore import QSignalBlocker
-from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QTextBrowser, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QTextBrowser, QVBoxLayout, QWidget
 
 from desktop.core.units import digits, grouped, quantity
 from desktop.data.events import ImportReport
-from desktop.ui.pages import fill_layout, set_up
+from desktop.ui.pages import choices, fill_layout, set_up
 from desktop.ui.panels import PanelSpec
 from desktop.workbench.workbench import Snapshot, TraceRun, Workbench
 
@@ -46,9 +46,7 @@ class TracePanel(QWidget):
 
     def __init__(self, workbench: Workbench) -> None:
         super().__init__()
-        self.clocks = set_up(QComboBox(), objectName="clocks")
-        self.clocks.addItem("with clocks repaired", True)
-        self.clocks.addItem("as recorded", False)
+        self.clocks = choices({True: "with clocks repaired", False: "as recorded"}, objectName="clocks")
         self.clocks.activated.connect(lambda _: workbench.set_repaired(self.clocks.currentData()))
         label = set_up(QLabel("&Times"), buddy=self.clocks)
         self._clocks_text = set_up(QLabel(), wordWrap=True)
@@ -68,9 +66,6 @@ class TracePanel(QWidget):
             self.text.setHtml("<p>Open a trace to see its facts and what its import found.</p>")
             return
         self.text.setHtml(_facts(document.info, run) + _report(document.report))
-
-    def set_theme(self, theme: Any) -> None:
-        """Text follows the palette."""
 
     def _show_clocks(self, new: Snapshot, clock: dict[str, Any]) -> None:
         rules = new.project.rules

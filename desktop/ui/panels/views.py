@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QColor, QIcon, QPixmap
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QComboBox,
-    QDialogButtonBox,
     QFormLayout,
     QInputDialog,
     QLabel,
@@ -24,7 +22,7 @@ from PySide6.QtWidgets import (
 from desktop.core.units import Scale, scaled, time_scale
 from desktop.ui.dialogs import Dialog
 from desktop.ui.flow import Flow
-from desktop.ui.pages import fill_layout, set_up
+from desktop.ui.pages import fill_layout, quiet, set_up
 from desktop.ui.panels import PanelSpec
 from desktop.ui.plots.notes import COLOUR_NAMES, COLOURS
 from desktop.ui.tables import Column, FrameView, columnar
@@ -76,34 +74,29 @@ class ViewsPanel(QWidget):
         self._notes: tuple[Annotation, ...] = ()
         self.view_table = self._table(VIEW_COLUMNS, "Views", self.go_to_view)
         self.note_table = self._table(NOTE_COLUMNS, "Annotations", self.go_to_note)
-        self.view_tip = QLabel("Ctrl+1 to Ctrl+9 keep what you see, 1 to 9 return to it.")
-        self.note_tip = QLabel(
+        self.view_tip = quiet("Ctrl+1 to Ctrl+9 keep what you see, 1 to 9 return to it.")
+        self.note_tip = quiet(
             "I writes a remark at the pointer, or over the selection; Shift+I on one location."
         )
-        for tip in (self.view_tip, self.note_tip):
-            tip.setWordWrap(True)
-        layout = fill_layout(QVBoxLayout(self), self.view_tip, (self.view_table, 1), margins=6)
-        layout.addLayout(
-            self._buttons(
-                self.view_table,
-                ("&Keep", "Keep what is seen under the next free number", self.keep),
-                ("&Go to", "Show this view", self.go_to_view),
-                ("&Rename…", "Another name for this view", self.rename_view),
-                ("Delete", "Delete this view", self.delete_view),
-            )
+        views = self._buttons(
+            self.view_table,
+            ("&Keep", "Keep what is seen under the next free number", self.keep),
+            ("&Go to", "Show this view", self.go_to_view),
+            ("&Rename…", "Another name for this view", self.rename_view),
+            ("Delete", "Delete this view", self.delete_view),
         )
-        layout.addWidget(self.note_tip)
-        layout.addWidget(self.note_table, 1)
-        layout.addLayout(
-            self._buttons(
-                self.note_table,
-                ("&Add…", "A remark at the cursor or the selection", self.noteAsked.emit),
-                ("Go &to", "Show the time of this annotation", self.go_to_note),
-                ("&Edit…", "Text, time, location and colour", self.edit_note),
-                ("&Hide", "Hide this annotation in the plots, or show it", self.hide_note),
-                ("Delete", "Delete this annotation", self.delete_note),
-            )
+        notes = self._buttons(
+            self.note_table,
+            ("&Add…", "A remark at the cursor or the selection", self.noteAsked.emit),
+            ("Go &to", "Show the time of this annotation", self.go_to_note),
+            ("&Edit…", "Text, time, location and colour", self.edit_note),
+            ("&Hide", "Hide this annotation in the plots, or show it", self.hide_note),
+            ("Delete", "Delete this annotation", self.delete_note),
         )
+        fill_layout(
+            QVBoxLayout(self), self.view_tip, (self.view_table, 1), views,
+            self.note_tip, (self.note_table, 1), notes, margins=6,
+        )  # fmt: skip
 
     def _table(self, columns: Sequence[Column], name: str, act: Callable[[], None]) -> FrameView:
         table = FrameView(name)
@@ -134,9 +127,6 @@ class ViewsPanel(QWidget):
         chosen.model().modelReset.connect(refresh)
         refresh()
         return row
-
-    def set_theme(self, theme: Any) -> None:
-        """Tables follow the palette."""
 
     def show_snapshot(self, old: Snapshot, new: Snapshot) -> None:
         project, before = new.project, old.project
@@ -231,15 +221,9 @@ class ViewsPanel(QWidget):
         if index is not None:
             note = self._notes[index]
             dialog = NoteDialog(self, "Edit annotation", note, self._locations)
+            said = ("text", "start_s", "end_s", "colour", "location")
             dialog.taken.connect(
-                lambda made: self._workbench.change_annotation(
-                    index,
-                    text=made.text,
-                    start_s=made.start_s,
-                    end_s=made.end_s,
-                    colour=made.colour,
-                    location=made.location,
-                )
+                lambda made: self._workbench.change_annotation(index, **{k: getattr(made, k) for k in said})
             )
             dialog.open()
 
@@ -263,9 +247,7 @@ class NoteDialog(Dialog):
     taken = Signal(object)
 
     def __init__(self, parent: QWidget, title: str, note: Annotation, locations: Sequence[str] = ()) -> None:
-        super().__init__(parent)
-        self.setObjectName("note_dialog")
-        self.setWindowTitle(title)
+        super().__init__(parent, "note_dialog", title)
         self._note = note
         self.text = set_up(QPlainTextEdit(note.text), tabChangesFocus=True)
         self.text.setMinimumWidth(40 * self.fontMetrics().averageCharWidth())
@@ -289,10 +271,7 @@ class NoteDialog(Dialog):
             self.colour.addItem(QIcon(patch), name)
         self.colour.setCurrentIndex(note.colour)
         self.problem = set_up(QLabel(), wordWrap=True)
-        self.buttons = set_up(
-            QDialogButtonBox(QDialogButtonBox.StandardButton.Ok | QDialogButtonBox.StandardButton.Cancel),
-            accepted=self._take, rejected=self.reject,
-        )  # fmt: skip
+        self.buttons = self.ending()
         form = QFormLayout(self)
         form.addRow("&Text", self.text)
         form.addRow("&Start (s)", self.start)
@@ -303,7 +282,8 @@ class NoteDialog(Dialog):
         form.addRow(self.problem)
         form.addRow(self.buttons)
 
-    def _take(self) -> None:
+    def accept(self) -> None:
+        """When all is as it must be."""
         try:
             start = float(self.start.text())
             end = float(self.end.text()) if self.end.text().strip() else None
@@ -316,17 +296,10 @@ class NoteDialog(Dialog):
         if end is not None and not end >= start:
             self.problem.setText("It ends before it begins.")
             return
-        self.taken.emit(
-            Annotation(
-                start,
-                self.text.toPlainText().strip(),
-                end,
-                self.colour.currentIndex(),
-                self.location.currentData(),
-                self._note.hidden,
-            )
-        )
-        self.accept()
+        text, colour = self.text.toPlainText().strip(), self.colour.currentIndex()
+        where = self.location.currentData()
+        self.taken.emit(Annotation(start, text, end, colour, where, self._note.hidden))
+        super().accept()
 
 
 PANEL = PanelSpec("views", "Views", "right", ViewsPanel, "projects.md#views-and-annotations")

@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
 
 from desktop.data.chart import AxisChoice
 from desktop.ui.dialogs import Dialog
+from desktop.ui.pages import fill_layout, set_up
 
 
 @dataclass(frozen=True)
@@ -37,22 +38,15 @@ class AxisDialog(Dialog):
     """The axes of a plot (`axis_options`), which it shows as they are asked for (`choose_axis`)."""
 
     def __init__(self, plot: Any) -> None:
-        super().__init__(plot)
-        self.setObjectName("axis_options")
-        self.setWindowTitle("Axis options")
+        super().__init__(plot, "axis_options", "Axis options")
         self._plot = plot
         self.forms = [_AxisForm(option, self) for option in plot.axis_options()]
-        self.said = QLabel()
-        self.said.setWordWrap(True)
+        self.said = set_up(QLabel(), wordWrap=True)
         buttons = QDialogButtonBox()
         buttons.addButton(QDialogButtonBox.StandardButton.Ok).clicked.connect(self.accept)
         buttons.addButton(QDialogButtonBox.StandardButton.Apply).clicked.connect(self.apply)
         buttons.addButton(QDialogButtonBox.StandardButton.Cancel).clicked.connect(self.reject)
-        layout = QVBoxLayout(self)
-        for form in self.forms:
-            layout.addWidget(form)
-        layout.addWidget(self.said)
-        layout.addWidget(buttons)
+        fill_layout(QVBoxLayout(self), *self.forms, self.said, buttons)
 
     def apply(self) -> bool:
         """Show the axes so; whether all that was asked for can be shown."""
@@ -80,23 +74,16 @@ class _AxisForm(QGroupBox):
         title = option.title or ("Horizontal" if option.way == "x" else "Vertical")
         super().__init__(title.replace("&", "&&"), parent)
         self.option = option
-        self.free = QCheckBox("Range by the values")
-        self.free.setChecked(option.free)
+        self.free = set_up(QCheckBox("Range by the values"), checked=option.free)
         self.low, self.high = (QLineEdit(text) for text in _texts(option.low, option.high))
-        self.log = QCheckBox("Logarithmic")
-        self.log.setChecked(bool(option.log))
-        self.log.setVisible(option.log is not None)
+        self.log = set_up(QCheckBox("Logarithmic"), checked=bool(option.log), visible=option.log is not None)
         row = QHBoxLayout()
         for text, line in (("From", self.low), ("to", self.high)):
-            label = QLabel(text)
-            label.setBuddy(line)
+            label = set_up(QLabel(text), buddy=line)
             line.setAccessibleName(f"{title}: {text}")
             row.addWidget(label)
             row.addWidget(line)
-        layout = QVBoxLayout(self)
-        layout.addWidget(self.free)
-        layout.addLayout(row)
-        layout.addWidget(self.log)
+        fill_layout(QVBoxLayout(self), self.free, row, self.log)
         self.free.toggled.connect(self._other_way)
         self._other_way(option.free)
         self.take()

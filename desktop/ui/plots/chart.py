@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pyqtgraph as pg
-from PySide6.QtCore import QEvent, QLineF, QPoint, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QLineF, QPoint, QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import (
     QBrush,
     QColor,
@@ -38,12 +38,12 @@ from desktop.core.units import asked_unit
 from desktop.data import chart
 from desktop.data.chart import MANY, AxisChoice, Content, Layout, Mark, Series, Way, Word
 from desktop.printing import printable
-from desktop.ui.guard import guarded
+from desktop.ui.guard import guarded, in_ems
 from desktop.ui.plots import plot_menu, scales
 from desktop.ui.plots.raster import mix
 from desktop.ui.plots.scales import LaneBox
 from desktop.ui.plots.scene import DrawnAxis, PixelItem, PlotView, QuietBox, lane_plot, place_lane, saved
-from desktop.ui.theme import SERIES, Theme, paint_focus, paint_note
+from desktop.ui.theme import SERIES, Theme, faded, paint_focus, paint_note
 
 Floats = chart.Floats
 
@@ -142,15 +142,8 @@ class Chart(PlotView):
         self._built = None
         self.dirty()
 
-    @guarded(otherwise=QSize)
-    def sizeHint(self) -> QSize:
-        em = self.fontMetrics().height()
-        return QSize(em * 26, em * 17)
-
-    @guarded(otherwise=QSize)
-    def minimumSizeHint(self) -> QSize:
-        em = self.fontMetrics().height()
-        return QSize(em * 12, em * 7)
+    sizeHint = in_ems(26, 17)
+    minimumSizeHint = in_ems(12, 7)
 
     @guarded
     def changeEvent(self, event: QEvent) -> None:
@@ -304,7 +297,13 @@ class Chart(PlotView):
     def _add_band(self, laid: Layout, series: Series) -> None:
         x, _ = self._in_box(laid, series)
         low, high = self._spread(laid, series)
-        self._add(_Between(_Curve(x, high), _Curve(x, low), brush=QBrush(self._colour(series, 0.17))))
+        self._add(
+            _Between(
+                _Curve(x, high),
+                _Curve(x, low),
+                brush=QBrush(self._colour(series, chart.band_opacity(series))),
+            )
+        )
 
     def _add_line(self, laid: Layout, series: Series) -> None:
         x, y = self._in_box(laid, series)
@@ -504,7 +503,7 @@ class Chart(PlotView):
             painter.setBrush(look["brush"])
             draw_mark(painter, series.mark, at, 0.28 * line)
         else:
-            opacity = 0.27 if series.kind == "band" else max(series.opacity, 0.27)
+            opacity = max(chart.band_opacity(series) if series.kind == "band" else series.opacity, 0.27)
             side = 0.56 * line
             box = QRectF(at.x() - side / 2, at.y() - side / 2, side, side)
             painter.fillRect(box, self._colour(series, opacity))
@@ -533,9 +532,7 @@ class Chart(PlotView):
         for row, opacity in ((chosen.row, 46), (chosen.pointed, 16)):
             if row is not None:
                 low, high = sorted(laid.along_y([row - 0.5, row + 0.5]).tolist())
-                tint = QColor(theme.accent)
-                tint.setAlpha(opacity)
-                painter.fillRect(QRectF(laid.left, low, laid.width, high - low), tint)
+                painter.fillRect(QRectF(laid.left, low, laid.width, high - low), faded(theme.accent, opacity))
         x = math.nan if chosen.x is None else float(laid.px(chosen.x))
         if laid.left - 1 <= x <= laid.right + 1:
             if chosen.y is not None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QImage, QPainter, QPen
 from PySide6.QtWidgets import QMenu, QWidget
 
@@ -18,7 +18,8 @@ from desktop.core.pieces import breakpoints, fitted, residual
 from desktop.core.quantity import PROCESSORS
 from desktop.core.units import format_number, signed
 from desktop.data.chart import AxisChoice
-from desktop.ui.guard import guarded
+from desktop.ui.guard import guarded, in_ems, in_pixels
+from desktop.ui.pages import passing_menu
 from desktop.ui.plots import curve_lanes, fit_overlay, plot_menu, scales
 from desktop.ui.plots.legend import Legend, entries, samples
 from desktop.ui.plots.navigation import Navigation
@@ -28,7 +29,7 @@ from desktop.ui.plots.scales import LaneBox, TimeMap
 from desktop.ui.plots.scene import DrawnAxis, PixelItem, blit, lane_plot, place_lane, saved, title_reach
 from desktop.ui.plots.time_plot import GRAB, Drag, TimePlot, box_of, margins, paint_box
 from desktop.ui.plots.words import words
-from desktop.ui.theme import Theme
+from desktop.ui.theme import Theme, faded
 from desktop.workbench.levels import (
     AT_FIRST,
     Heights,
@@ -57,6 +58,7 @@ from desktop.workbench.time_plots import (
 )
 
 if TYPE_CHECKING:
+    from desktop.core.phase_stats import Firm
     from desktop.core.phases import PhaseFit
     from desktop.data.material import Predicted
 
@@ -110,6 +112,7 @@ class CurveView(TimePlot):
         self._stack: dict[str, StepCurve] = {}
         self._fit: PhaseFit | None = None
         self._locked: tuple[float, ...] = ()
+        self._firm: tuple[Firm | None, ...] = ()
         self._phase: int | None = None
         self._shown = frozenset({"computing"})
         self._levels = AT_FIRST
@@ -197,6 +200,12 @@ class CurveView(TimePlot):
         elif said[0] != said[1]:
             self.dirty(self._head_rect)  # the legend says it
 
+    def set_firm(self, firm: Sequence[Firm | None]) -> None:
+        """Intervals of the inner breakpoints over repeats, drawn below them."""
+        if tuple(firm) != self._firm:
+            self._firm = tuple(firm)
+            self._redraw(base=False)
+
     def set_locked(self, times: tuple[float, ...]) -> None:
         """Breaks at these times (seconds) are drawn as locked."""
         self._locked = tuple(times)
@@ -251,13 +260,9 @@ class CurveView(TimePlot):
         of = self._curve, self._nav.start, self._nav.end, self._nav.a, self._nav.b
         if self._known is not None and self._known[0] == of:
             return self._known[1]
-        env = envelope(self._curve)
-        least, most, _ = env.range(self._nav.start, self._nav.end)
         if self._line is None or self._line[0] is not self._curve:
             self._line = self._curve, *line_heights(self._curve)
-        low, high, _ = env.range(self._nav.a, self._nav.b)
-        unit = self._curve.quantity.unit
-        self._known = of, Heights(self._curve.capacity, least, most, *self._line[1:], low, high, unit)
+        self._known = of, RunData(self._curve).heights(self._nav.a, self._nav.b, self._line[1:])
         return self._known[1]
 
     @property
@@ -323,14 +328,8 @@ class CurveView(TimePlot):
 
     # ---- geometry ------------------------------------------------------------------------------
 
-    @guarded(otherwise=QSize)
-    def sizeHint(self) -> QSize:
-        return QSize(900, 560)
-
-    @guarded(otherwise=QSize)
-    def minimumSizeHint(self) -> QSize:
-        em = self.fontMetrics().height()
-        return QSize(em * 20, em * 10)
+    sizeHint = in_pixels(900, 560)
+    minimumSizeHint = in_ems(20, 10)
 
     def _map(self) -> TimeMap:
         return TimeMap(self._nav.a, self._nav.b, self._main.rect.left(), self._main.rect.width())
@@ -515,10 +514,6 @@ class CurveView(TimePlot):
         top, height = r.top() - reach, r.height() + 2 * reach
         return [QRectF(0, top, r.left(), height), QRectF(r.right(), top, self.width() - r.right(), height)]
 
-    def _redraw(self, *, base: bool = True) -> None:
-        super()._redraw(base=base)
-        self._marks_moved()
-
     def _draw_anew(self, dpr: float) -> None:
         self._marked = self._mark_rects()
         self._show_parts()
@@ -582,12 +577,7 @@ class CurveView(TimePlot):
                 curve_lanes.draw_predicted(sheet, lane, series, 2 * thickness, self._theme)
         self._described = described
         with QPainter(sheet.image) as painter:
-            metrics = self.fontMetrics()
-            across = time_axis(m.a, m.b, say).across(m.width, metrics.horizontalAdvance)
-            upright = described.axis.upright(lane.rect.height(), metrics.height())
-            xs, ys = ([at(v) for v in t.positions] for at, t in ((m.x, across), (lane.y, upright)))
-            if self._grid:
-                scales.grid(painter, lane, self._theme, xs, ys)
+            self._lay_grid(painter, lane, m, time_axis(m.a, m.b, say), described.axis)
 
     def _draw_track_bases(self, dpr: float) -> None:
         """The curves below, without the fit's breaks."""
@@ -601,13 +591,8 @@ class CurveView(TimePlot):
             lane, _ = self._local(box)
             columns, thickness = described.series[0].columns, max(1, round(dpr))
             curve_lanes.draw_curve(sheet, lane, columns, thickness, self._theme)
-            if self._grid:
-                with QPainter(sheet.image) as painter:
-                    metrics = self.fontMetrics()
-                    across = time_axis(m.a, m.b, say).across(m.width, metrics.horizontalAdvance)
-                    upright = described.axis.upright(lane.rect.height(), metrics.height())
-                    xs, ys = ([at(v) for v in t.positions] for at, t in ((m.x, across), (lane.y, upright)))
-                    scales.grid(painter, lane, self._theme, xs, ys)
+            with QPainter(sheet.image) as painter:
+                self._lay_grid(painter, lane, m, time_axis(m.a, m.b, say), described.axis)
             self._track_lanes.append(described)
 
     def _draw_tracks(self, dpr: float) -> None:
@@ -623,7 +608,6 @@ class CurveView(TimePlot):
             self._veil(sheet.image, m)
 
     def _paint_tracks(self, painter: QPainter, rect: QRectF) -> None:
-        painter.setFont(self.font())
         metrics = self.fontMetrics()
         for k, (box, described) in enumerate(zip(self._track_boxes, self._track_lanes, strict=False), 1):
             blit(painter, box.rect, self._rasters[f"track {k}"].image)
@@ -635,9 +619,7 @@ class CurveView(TimePlot):
                 described.note, Qt.TextElideMode.ElideMiddle, max(int(r.width()) - 24, 1)
             )
             box_ = QRectF(r.left() + 4, r.top() + 2, metrics.horizontalAdvance(name) + 8, metrics.height())
-            ground = QColor(self._theme.background)
-            ground.setAlpha(200)
-            painter.fillRect(box_, ground)
+            painter.fillRect(box_, faded(self._theme.background, 200))
             painter.setPen(QColor(self._theme.text))
             painter.drawText(box_, Qt.AlignmentFlag.AlignCenter, name)
 
@@ -695,6 +677,7 @@ class CurveView(TimePlot):
             self._tint_phase(sheet.image, fit, m)
             if "computing" in self._shown:
                 fit_overlay.draw_pieces(sheet.image, fit, m, lane, t, self._phase)
+            fit_overlay.draw_firm(sheet.image, self._firm, m, lane.rect, t)
         self._veil(sheet.image, m)
         self._draw_tracks(fine)
         self._plot = self._state(self._draw_left_over(fine) if self._residual.rect.height() else None)
@@ -741,7 +724,6 @@ class CurveView(TimePlot):
         m = TimeMap(self._nav.a, self._nav.b, 0.0, r.width())
         sheet.clear(QColor(t.surface))
         with QPainter(sheet.image) as painter:
-            painter.setFont(self.font())
             for k, a, b, label in strip.labelled(self._plot.axis, r.width(), em, width):
                 box, chosen = QRectF(a, 0, b - a, r.height()), k == strip.chosen
                 if chosen:
@@ -760,13 +742,11 @@ class CurveView(TimePlot):
 
     def _draw_main(self, painter: QPainter, rect: QRectF) -> None:
         blit(painter, self._main.rect, self._rasters["curve"].image)
-        painter.setFont(self.font())
         self._notes.paint(painter, self._map(), self._lanes, self._theme)
         self._paint_levels_note(painter)
 
     def _draw_residual(self, painter: QPainter, rect: QRectF) -> None:
         blit(painter, self._residual.rect, self._rasters["residual"].image)
-        painter.setFont(self.font())
         if self._fit is None:
             painter.setPen(QColor(self._theme.muted))
             text = "The residual appears with a fit."
@@ -781,7 +761,6 @@ class CurveView(TimePlot):
         blit(painter, self._rail, self._rasters["rail"].image)
 
     def _paint_empty(self, painter: QPainter, rect: QRectF) -> None:
-        painter.setFont(self.font())
         painter.setPen(QColor(self._theme.muted))
         message = "No curve is open. File > Open shows one."
         painter.drawText(rect, Qt.AlignmentFlag.AlignCenter, message)
@@ -799,11 +778,9 @@ class CurveView(TimePlot):
 
     def _paint_heading(self, painter: QPainter, rect: QRectF) -> None:
         if self._plot is not None and self._has_residual:
-            painter.setFont(self.font())
             curve_lanes.residual_heading(painter, rect, self._plot.lanes[1], self._theme)
 
     def _paint_upright(self, painter: QPainter, rect: LaneBox, axis: AxisOf, *, right: bool = False) -> None:
-        painter.setFont(self.font())
         metrics, high = self.fontMetrics(), rect.rect.height()
         ticks, words = axis.upright(high, metrics.height()), axis.words
         # Below the last lane stands nothing but time, unless there are tracks, with labels of their own.
@@ -828,18 +805,15 @@ class CurveView(TimePlot):
             self._paint_upright(painter, self._residual, self._plot.lanes[1].axis)
 
     def _paint_name(self, painter: QPainter, rect: QRectF) -> None:
-        painter.setFont(self.font())
         painter.setPen(QColor(self._theme.muted))
         gutter = QRectF(0, self._run.rect.top(), self._run.rect.left() - 7, self._run.rect.height())
         painter.drawText(gutter, Qt.AlignmentFlag.AlignRight | _MIDDLE, "Whole run")
 
     def _paint_time(self, painter: QPainter, rect: QRectF) -> None:
         if self._plot is not None:
-            painter.setFont(self.font())
             scales.across_axis(painter, self._axis, self._map(), self._theme, self._plot.axis)
 
     def _paint_whole_time(self, painter: QPainter, rect: QRectF) -> None:
-        painter.setFont(self.font())
         axis = replace(time_axis(self._nav.start, self._nav.end, words()), title="")
         scales.across_axis(painter, rect, self._run_map(), self._theme, axis)
 
@@ -853,10 +827,8 @@ class CurveView(TimePlot):
         )
         box = QRectF(0, 0, metrics.horizontalAdvance(text) + 12, metrics.height() + 4)
         box.moveTopRight(QPointF(r.right() - 6, r.top() + 6))
-        ground = QColor(t.raised)
-        ground.setAlpha(225)
         painter.setPen(QPen(QColor(t.accent), 1))
-        painter.setBrush(ground)
+        painter.setBrush(faded(t.raised, 225))
         painter.drawRect(box)
         painter.setPen(QColor(t.text))
         painter.drawText(box, Qt.AlignmentFlag.AlignCenter, text)
@@ -864,7 +836,6 @@ class CurveView(TimePlot):
     def _paint_legend(self, painter: QPainter, row: QRectF) -> None:
         if self._plot is None:
             return
-        painter.setFont(self.font())
         t, metrics = self._theme, self.fontMetrics()
         em = metrics.height()
         steps = int(self._columns.steps.max(initial=0)) if self._columns is not None else 0
@@ -889,8 +860,7 @@ class CurveView(TimePlot):
     def _tint_phase(self, image: QImage, fit: PhaseFit, m: TimeMap) -> None:
         if self._phase is not None and 0 <= self._phase < fit.breaks.size - 1:
             ends = np.clip(m.x(fit.breaks[self._phase : self._phase + 2]), m.left, m.left + m.width)
-            tint = QColor(self._theme.accent)
-            tint.setAlpha(40 if self._theme.dark else 28)
+            tint = faded(self._theme.accent, 40 if self._theme.dark else 28)
             with QPainter(image) as painter:
                 painter.fillRect(QRectF(ends[0], 0, ends[1] - ends[0], image.height()), tint)
 
@@ -917,15 +887,11 @@ class CurveView(TimePlot):
     def _mark_rects(self) -> list[QRectF] | None:
         if self._curve is None:
             return []
-        m, em, r, drag = self._map(), self.fontMetrics().height(), self._main.rect, self._drag
-        found = []
-        zoomed = [(drag.a, drag.b)] if drag is not None and drag.kind == "zoom" and drag.moved else []
-        for span in [] if self._selection is None else [self._selection], zoomed:
-            for a, b in span:
-                x0, x1 = (min(max(float(m.x(v)), m.left), m.left + m.width) for v in sorted((a, b)))
-                found += [QRectF(x0 - 2, q.top(), x1 - x0 + 4, q.height()) for q in self._lanes]
-                found.append(QRectF(r.left(), r.bottom() - em - 8, r.width(), em + 8))  # its length
-                found.append(self._run.rect)
+        m, em, r = self._map(), self.fontMetrics().height(), self._main.rect
+        found = self._span_rects(self._lanes)
+        if found:
+            # Its length, and the same of the whole run.
+            found += [QRectF(r.left(), r.bottom() - em - 8, r.width(), em + 8), self._run.rect]
         line = self._marked_line()
         if line is not None and m.a <= line <= m.b:
             x = m.x(line)
@@ -940,22 +906,14 @@ class CurveView(TimePlot):
 
     def _paint_marks(self, painter: QPainter) -> None:
         """What follows the mouse: selection, dragged things, visible frame, cursor."""
-        t, m, drag = self._theme, self._map(), self._drag
-        run = self._run_map()
+        t, m = self._theme, self._map()
+        run, r = self._run_map(), self._run.rect
+        for a, b, colour in self._spans():
+            self._paint_range(painter, m, (a, b), colour)
         if self._selection is not None:
-            self._paint_range(painter, m, self._selection, t.selection)
-            a, b = (
-                float(np.clip(run.x(v), self._run.rect.left(), self._run.rect.right()))
-                for v in self._selection
-            )
-            tint = QColor(t.selection)
-            tint.setAlpha(80)
-            painter.fillRect(QRectF(a, self._run.rect.top(), max(b - a, 1), self._run.rect.height()), tint)
-        if drag is not None and drag.kind == "zoom" and drag.moved:
-            self._paint_range(painter, m, (drag.a, drag.b), t.accent)
-        r = self._run.rect
-        veil = QColor(t.background)
-        veil.setAlpha(150)
+            a, b = (float(np.clip(run.x(v), r.left(), r.right())) for v in self._selection)
+            painter.fillRect(QRectF(a, r.top(), max(b - a, 1), r.height()), faded(t.selection, 80))
+        veil = faded(t.background, 150)
         x0, x1 = run.x(self._nav.a), run.x(self._nav.b)
         if (self._nav.a, self._nav.b) != (self._nav.start, self._nav.end):
             painter.fillRect(QRectF(r.left(), r.top(), x0 - r.left(), r.height()), veil)
@@ -1015,7 +973,7 @@ class CurveView(TimePlot):
     def _readout(self) -> list[str]:
         """Time, level, phase and fit at the cursor; the mean where a pixel stands for several levels."""
         m = self._map()
-        of = (self._cursor, m, self._curve, self._fit)
+        of = (self._cursor, m, self._curve, self._fit, self._firm)
         if self._read_of != of:
             self._read_of, self._read = of, self._tell(self._cursor, m)
         return self._read
@@ -1047,6 +1005,10 @@ class CurveView(TimePlot):
                 f"phase {found.phase + 1}: fit {number(found.fit)}, "
                 f"residual {signed(found.level - found.fit)}"
             )
+        near = self._break_near(m.x(t), 2 * GRAB)
+        one = self._firm[near - 1] if near is not None and near <= len(self._firm) else None
+        if one is not None:
+            rows.append(f"breakpoint {near}, median: {one.told}")
         return rows
 
     def picture(self, scale: float = 2.0) -> QImage:
@@ -1193,8 +1155,7 @@ class CurveView(TimePlot):
             shape = Qt.CursorShape.SizeVerCursor
         elif self._legend.key_at(p):
             shape = Qt.CursorShape.PointingHandCursor
-        if self.cursor().shape() != shape:
-            self.setCursor(shape)
+        self._point(shape)
 
     def _pull(self, drag: Drag, p: QPointF, t: float) -> None:
         if drag.kind == "break":
@@ -1281,8 +1242,7 @@ class CurveView(TimePlot):
 
     def menu_at(self, p: QPointF) -> QMenu:
         """The context menu for a place in the plot."""
-        menu = QMenu(self)
-        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        menu = passing_menu(self)
         t, near, fit = self._time(p.x()), self._break_near(p.x(), 2 * GRAB), self._fit
         add = menu.addAction("&Add break here", lambda: self.breakAddRequested.emit(t))
         add.setEnabled(self._phase_span(t) is not None and near is None)
@@ -1327,18 +1287,13 @@ class CurveView(TimePlot):
         env = envelope(curve)
         c = env.columns(x)
         nothing = np.full(x.size - 1, math.nan)
-        ends, left = (nothing, nothing), nothing
+        told = [nothing, nothing, nothing]
         if fit is not None:
             inside = np.searchsorted(fit.breaks[1:-1], (x[:-1] + x[1:]) / 2, side="right")
-            ends = (
-                fitted(fit, inside, x[:-1])[0],
-                fitted(fit, inside, x[1:])[0],
-            )
-            left = residual(env, fit, x, c).mean
             beyond = (x[:-1] >= fit.breaks[-1]) | (x[1:] <= fit.breaks[0])  # of a limited analysis
-            ends = np.where(beyond, math.nan, ends[0]), np.where(beyond, math.nan, ends[1])
-            left = np.where(beyond, math.nan, left)
-        yield from zip(x[:-1], x[1:], c.mean, c.minimum, c.maximum, *ends, left, strict=True)
+            ends = [fitted(fit, inside, t)[0] for t in (x[:-1], x[1:])]
+            told = [np.where(beyond, math.nan, v) for v in (*ends, residual(env, fit, x, c).mean)]
+        yield from zip(x[:-1], x[1:], c.mean, c.minimum, c.maximum, *told, strict=True)
 
     def _phase_span(self, t: float) -> tuple[float, float] | None:
         if self._fit is None or not self._fit.breaks[0] <= t <= self._fit.breaks[-1]:

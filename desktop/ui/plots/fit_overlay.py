@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QRectF
-from PySide6.QtGui import QColor, QImage
+from PySide6.QtCore import QLineF, QRectF
+from PySide6.QtGui import QColor, QImage, QPainter, QPen
 
 from desktop.core.pieces import pieces
 from desktop.ui.plots.raster import Tint, stroke
@@ -15,6 +16,7 @@ from desktop.ui.plots.scales import LaneBox, TimeMap
 from desktop.ui.theme import Theme
 
 if TYPE_CHECKING:
+    from desktop.core.phase_stats import Firm
     from desktop.core.phases import PhaseFit
 
 
@@ -58,6 +60,21 @@ def draw_breaks(
         tint.lay(np.where(np.cumsum(depth)[:-1] > 0, opacity, 0), QColor(theme.band))
     _lines(tint, inner, width, dpr, QColor(theme.break_line))
     tint.over(image, left, lanes)
+
+
+def draw_firm(image: QImage, firm: Sequence[Firm | None], m: TimeMap, lane: QRectF, theme: Theme) -> None:
+    """Intervals of breakpoints over repeats: a bar with ends each, at the foot of the lane."""
+    seen = [one for one in firm if one is not None and one.high_s >= m.a and one.low_s <= m.b]
+    if not seen:
+        return
+    with QPainter(image) as painter:
+        painter.setPen(QPen(QColor(theme.break_line), 1.6))
+        y, end = lane.bottom() - 9, 3.5
+        for one in seen:
+            left, right = (m.x(min(max(t, m.a), m.b)) for t in (one.low_s, one.high_s))
+            painter.drawLines(
+                [QLineF(left, y, right, y), *(QLineF(x, y - end, x, y + end) for x in (left, right))]
+            )
 
 
 def draw_boundaries(

@@ -14,7 +14,7 @@ from desktop.core.density import LEAST_INK, MOST_INK
 from desktop.core.gantt import NO_REGION, OTHER_REGION
 from desktop.core.labels import ACTIVITIES
 from desktop.ui.plots.raster import mix
-from desktop.ui.theme import Theme
+from desktop.ui.theme import Theme, faded
 from desktop.workbench import time_plots
 
 #: Shares of the fill between mean and maximum, and between minimum and mean; of the residual's.
@@ -117,9 +117,7 @@ class Legend:
             painter.drawLine(QLineF(r.center().x(), r.top(), r.center().x(), r.bottom()))
             return
         if entry.sample == "break":
-            tint = QColor(entry.second or entry.colour)
-            tint.setAlpha(60)
-            painter.fillRect(r, tint)
+            painter.fillRect(r, faded(entry.second or entry.colour, 60))
             painter.setPen(QPen(entry.colour, 1))
             painter.drawLine(QLineF(r.center().x(), r.top(), r.center().x(), r.bottom()))
             return

@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QCheckBox, QFormLayout, QLabel, QLineEdit, QPushBu
 
 from desktop.core.units import quantity
 from desktop.data.message_filter import MessageFilter
+from desktop.ui.pages import fill_layout, set_up
 
 _PREFIXES = {"n": 1e-9, "u": 1e-6, "µ": 1e-6, "m": 1e-3, "": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 _BINARY = {"ki": 2.0**10, "mi": 2.0**20, "gi": 2.0**30, "ti": 2.0**40}
@@ -56,26 +57,17 @@ class MessageForm(QWidget):
             ("partner", "&Rank", "any", "The sender or the receiver"),
             ("tag", "&Tag", "any", "The number that the program gave it"),
         ):
-            field = QLineEdit()
-            field.setObjectName(f"messages_{name}")
-            field.setPlaceholderText(hint)
-            field.setToolTip(tip)
+            field = set_up(QLineEdit(), objectName=f"messages_{name}", placeholderText=hint, toolTip=tip)
             field.setClearButtonEnabled(True)
             field.setMaximumWidth(16 * self.fontMetrics().averageCharWidth())
             field.textChanged.connect(self._typed)
-            label = QLabel(title)
-            label.setBuddy(field)
+            label = set_up(QLabel(title), buddy=field)
             form.addRow(label, field)
             self.fields[name] = field
-        self.problem = QLabel()
-        self.problem.setObjectName("messages_problem")
+        self.problem = set_up(QLabel(), objectName="messages_problem")
         self.reset = QPushButton("Show &all messages")
         self.reset.clicked.connect(lambda: self.show_filter(MessageFilter(), tell=True))
-        layout = QVBoxLayout(self)
-        layout.addWidget(self.shown)
-        layout.addLayout(form)
-        layout.addWidget(self.problem)
-        layout.addWidget(self.reset)
+        fill_layout(QVBoxLayout(self), self.shown, form, self.problem, self.reset)
         self.show_filter(self._filter)
 
     def show_filter(self, wanted: MessageFilter, tell: bool = False) -> None:

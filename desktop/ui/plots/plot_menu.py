@@ -17,6 +17,7 @@ from PySide6.QtCore import QByteArray, QPoint, QPointF, Qt
 from PySide6.QtGui import QContextMenuEvent, QGuiApplication, QImage, QImageWriter
 from PySide6.QtWidgets import QFileDialog, QMenu, QMessageBox, QWidget
 
+from desktop.ui.pages import passing_menu
 from desktop.ui.plots.axis_dialog import AxisDialog, AxisOption
 from desktop.ui.tables import comma_separated, tab_separated
 
@@ -104,9 +105,7 @@ def _give_keys(menu: QMenu) -> None:
 
 def plot_menu(plot: Any) -> QMenu:
     """The menu of a plot that has no commands of its own."""
-    menu = QMenu(plot)
-    menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-    return finish(menu, plot)
+    return finish(passing_menu(plot), plot)
 
 
 def popup(plot: Any, event: QContextMenuEvent) -> None:

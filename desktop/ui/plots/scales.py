@@ -12,7 +12,7 @@ from PySide6.QtGui import QColor, QPainter, QPen
 from desktop.core.ticks import Ticks
 from desktop.core.units import TIME_UNITS, asked_unit
 from desktop.ui.guard import saved
-from desktop.ui.theme import Theme
+from desktop.ui.theme import Theme, faded
 from desktop.workbench.levels import at_share, share
 from desktop.workbench.time_plots import AxisData
 
@@ -123,9 +123,7 @@ def level_axis(
 
 def grid(painter: QPainter, lane: LaneBox, theme: Theme, xs: list[float], ys: list[float]) -> None:
     """Hair lines across `lane`, faint enough to lie over filled areas."""
-    colour = QColor(theme.text)
-    colour.setAlpha(24)
-    r = lane.rect
+    colour, r = faded(theme.text, 24), lane.rect
     # Filled hair rectangles: a translucent line through the painter's stroker takes six times as long.
     for x in xs:
         painter.fillRect(QRectF(math.floor(x), r.top(), 1, r.height()), colour)

@@ -160,9 +160,10 @@ def title_reach(height: float) -> float:
 
 
 def _in_view(item: QGraphicsItem, painter: QPainter, rect: QRectF, draw: Draw) -> None:
-    """Let a function paint an item as if it painted the view."""
+    """Let a function paint an item as if it painted the view, in its font."""
     at = item.scenePos()
     with saved(painter):
+        painter.setFont(item.scene().views()[0].font())
         painter.translate(-at)
         draw(painter, rect.translated(at))
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
-from PySide6.QtCore import QPointF, QSize, Qt, Signal
+from PySide6.QtCore import QPointF, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QMouseEvent
 from PySide6.QtWidgets import QWidget
 
@@ -17,7 +17,7 @@ from desktop.core.units import format_number
 from desktop.data import sweep_charts
 from desktop.data.chart import Chosen, Content
 from desktop.data.sweep_charts import Beyond, Floats, Row
-from desktop.ui.guard import guarded
+from desktop.ui.guard import guarded, in_ems
 from desktop.ui.plots.chart import Chart
 
 
@@ -52,15 +52,8 @@ class SweepPlot(Chart):
         """Whether the sweep has reached it."""
         return self._first <= n < self._first + self._count
 
-    @guarded(otherwise=QSize)
-    def sizeHint(self) -> QSize:
-        em = self.fontMetrics().height()
-        return QSize(em * 20, em * 12)
-
-    @guarded(otherwise=QSize)
-    def minimumSizeHint(self) -> QSize:
-        em = self.fontMetrics().height()
-        return QSize(em * 10, em * 8)
+    sizeHint = in_ems(20, 12)
+    minimumSizeHint = in_ems(10, 8)
 
     def n_at(self, p: QPointF) -> int:
         """The n at a place, 0 if there is none."""

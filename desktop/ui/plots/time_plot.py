@@ -16,9 +16,10 @@ from PySide6.QtWidgets import QMenu, QSizePolicy, QWidget
 from desktop.data.chart import AxisChoice
 from desktop.ui.plots import plot_menu, scales
 from desktop.ui.plots.navigation import Navigation
-from desktop.ui.plots.scales import TimeMap
+from desktop.ui.plots.scales import LaneBox, TimeMap
 from desktop.ui.plots.scene import PixelItem, PlotView, guarded, saved
-from desktop.ui.theme import Theme
+from desktop.ui.theme import Theme, faded
+from desktop.workbench.time_plots import AxisData
 
 GRAB = 5  # logical pixels around a line within which it is taken hold of
 STILL = 4  # a press that moves less than this is a click
@@ -124,6 +125,42 @@ class TimePlot(PlotView):
     def _mark_rects(self) -> list[QRectF] | None:
         """Where `_paint_marks` paints now; None: anywhere."""
         return None
+
+    def _spans(self) -> list[tuple[float, float, str]]:
+        """Ranges of time that are tinted, from and to, and their colour: the selection, what is zoomed to."""
+        drag, found = self._drag, []
+        if self._selection is not None:
+            found.append((*self._selection, self._theme.selection))
+        if drag is not None and drag.kind == "zoom" and drag.moved:
+            found.append((drag.a, drag.b, self._theme.accent))
+        return found
+
+    def _span_rects(self, lanes: Sequence[QRectF]) -> list[QRectF]:
+        """Where these are, with their ends, in lanes."""
+        m = self._map()
+        ends = [
+            sorted(min(max(float(m.x(v)), m.left), m.left + m.width) for v in s[:2]) for s in self._spans()
+        ]
+        return [QRectF(x0 - 2, r.top(), x1 - x0 + 4, r.height()) for x0, x1 in ends for r in lanes]
+
+    def _paint_spans(self, painter: QPainter, lanes: tuple[QRectF, ...]) -> None:
+        for a, b, colour in self._spans():
+            self._tint_range(painter, (min(a, b), max(a, b)), colour, lanes)
+
+    def _lay_grid(
+        self, painter: QPainter, lane: LaneBox, m: TimeMap, across: AxisData, upright: AxisData
+    ) -> None:
+        """Lines at the ticks of both axes, where they are wanted."""
+        if self._grid:
+            metrics = self.fontMetrics()
+            xs = [m.x(v) for v in across.across(m.width, metrics.horizontalAdvance).positions]
+            ys = [lane.y(v) for v in upright.upright(lane.rect.height(), metrics.height()).positions]
+            scales.grid(painter, lane, self._theme, xs, ys)
+
+    def _point(self, shape: Qt.CursorShape) -> None:
+        """Give the pointer a shape."""
+        if self.cursor().shape() != shape:
+            self.setCursor(shape)
 
     def _changing(self, *, base: bool) -> list[QRectF]:
         """What another range (`base`) or another fit changes; empty: anything."""
@@ -317,10 +354,10 @@ class TimePlot(PlotView):
         self._base_stale |= coarse != self._coarse
         self._coarse = coarse
         self.dirty(*self._changing(base=self._base_stale))
+        self._marks_moved()
 
     def _draw_marks(self, painter: QPainter, _rect: QRectF) -> None:
         if self._ready:
-            painter.setFont(self.font())
             self._paint_marks(painter)
 
     def _marks_moved(self) -> None:
@@ -360,8 +397,7 @@ class TimePlot(PlotView):
         """A veil over what is not analysed, with lines at those ends of the limit that are in view."""
         if self._limit is None:
             return
-        veil = QColor(self._theme.surface)
-        veil.setAlpha(205)
+        veil = faded(self._theme.surface, 205)
         x0, x1 = (min(max(m.x(v), m.left), m.left + m.width) for v in self._limit)
         ends = [m.x(v) for v in self._limit if m.a < v < m.b]
         for r in lanes:
@@ -391,11 +427,9 @@ class TimePlot(PlotView):
         a, b = max(span[0], m.a), min(span[1], m.b)
         if not a <= b:
             return
-        tint = QColor(colour)
-        tint.setAlpha(46)
         x0, x1 = m.x(a), m.x(b)
         for r in lanes:
-            painter.fillRect(QRectF(x0, r.top(), x1 - x0, r.height()), tint)
+            painter.fillRect(QRectF(x0, r.top(), x1 - x0, r.height()), faded(colour, 46))
         self._uprights(painter, [m.x(v) for v in span if m.a <= v <= m.b], lanes, QPen(QColor(colour), 1))
 
     @staticmethod
@@ -624,10 +658,8 @@ def paint_box(
     """Lines of text in a box, see `box_of`; the box."""
     metrics = painter.fontMetrics()
     box = box_of(metrics, rows, x, top, bounds)
-    ground = QColor(theme.raised)
-    ground.setAlpha(235)
     painter.setPen(QPen(QColor(theme.border), 1))
-    painter.setBrush(ground)
+    painter.setBrush(faded(theme.raised, 235))
     painter.drawRect(box)
     painter.setPen(QColor(theme.text))
     for k, text in enumerate(rows):

@@ -31,13 +31,13 @@ from desktop.core.units import quantity
 from desktop.data.message_filter import MessageFilter
 from desktop.ui.elided import Elided
 from desktop.ui.guard import guarded
+from desktop.ui.pages import fill_layout, set_up
 from desktop.ui.plots import scales
 from desktop.ui.plots.message_form import MessageForm
 from desktop.ui.plots.navigation import Navigation
 from desktop.ui.plots.timeline_rows import ORDERS, TimelineRows
 from desktop.ui.plots.timeline_tiles import Tiles
 from desktop.ui.plots.timeline_view import TimelineView
-from desktop.ui.theme import Theme
 from desktop.workbench.jobs import Deliver, Job, Lane
 
 if TYPE_CHECKING:
@@ -137,23 +137,15 @@ class TimelinePane(QWidget):
         self.view.stackAsked.connect(self._ask_stack)
         self.view.ordered.connect(lambda: self._order.setCurrentIndex(ORDERS.index("hand")))
         self._make_bar()
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(0)
-        layout.addWidget(self._bar)
-        layout.addWidget(self.view, 1)
+        fill_layout(QVBoxLayout(self), self._bar, (self.view, 1), margins=0, spacing=0)
 
     def _make_bar(self) -> None:
         self._bar = QWidget()
-        row = QHBoxLayout(self._bar)
-        row.setContentsMargins(6, 2, 6, 2)
-        row.setSpacing(6)
-        self._colour = QComboBox()
-        self._colour.setObjectName("timeline_colour")
+        row = set_up(QHBoxLayout(self._bar), contentsMargins=(6, 2, 6, 2), spacing=6)
+        self._colour = set_up(QComboBox(), objectName="timeline_colour")
         self._colour.addItems(["Activity", "Region"])
         self._colour.currentIndexChanged.connect(lambda k: self.view.set_by_region(k == 1))
-        self._order = QComboBox()
-        self._order.setObjectName("timeline_order")
+        self._order = set_up(QComboBox(), objectName="timeline_order")
         self._order.addItems([_ORDER_TITLES[order] for order in ORDERS])
         self._order.currentIndexChanged.connect(lambda k: self._sort(ORDERS[k]))
         self._search = _FindField()
@@ -166,8 +158,7 @@ class TimelinePane(QWidget):
         self._search.findAsked.connect(self.find_next)
         self._search.left.connect(self.view.setFocus)
         self._names = QStringListModel(self)
-        completer = QCompleter(self._names, self)
-        completer.setCaseSensitivity(Qt.CaseSensitivity.CaseInsensitive)
+        completer = set_up(QCompleter(self._names, self), caseSensitivity=Qt.CaseSensitivity.CaseInsensitive)
         completer.setFilterMode(Qt.MatchFlag.MatchContains)
         self._search.setCompleter(completer)
         self._result = Elided()
@@ -177,19 +168,14 @@ class TimelinePane(QWidget):
             ("Ro&ws", self._order),
             ("&Find", self._search),
         ):
-            label = QLabel(text)
-            label.setBuddy(widget)
+            label = set_up(QLabel(text), buddy=widget)
             row.addWidget(label)
             row.addWidget(widget)
         for arrow, tip, forward in (
             (Qt.ArrowType.LeftArrow, "Previous occurrence (Shift+F3)", False),
             (Qt.ArrowType.RightArrow, "Next occurrence (F3)", True),
         ):
-            button = QToolButton()
-            button.setArrowType(arrow)
-            button.setToolTip(tip)
-            button.setAccessibleName(tip)
-            button.setAutoRaise(True)
+            button = set_up(QToolButton(), arrowType=arrow, toolTip=tip, accessibleName=tip, autoRaise=True)
             button.clicked.connect(lambda _=False, forward=forward: self.find_next(forward))
             row.addWidget(button)
         row.addWidget(self._result, 1)
@@ -200,12 +186,9 @@ class TimelinePane(QWidget):
         self.message_form = MessageForm()
         self.message_form.changed.connect(self._filtered)
         menu = QMenu(self)
-        holder = QWidgetAction(menu)
-        holder.setDefaultWidget(self.message_form)
+        holder = set_up(QWidgetAction(menu), defaultWidget=self.message_form)
         menu.addAction(holder)
-        self.messages = QToolButton()
-        self.messages.setObjectName("timeline_messages")
-        self.messages.setText("Messages")
+        self.messages = set_up(QToolButton(), objectName="timeline_messages", text="Messages")
         self.messages.setToolTip("Show or hide messages (M); the arrow: which of them")
         self.messages.setCheckable(True)
         self.messages.setChecked(True)
@@ -286,9 +269,6 @@ class TimelinePane(QWidget):
         entered = [] if self._timeline is None else self._timeline.entered
         name_of = self.view.name_of
         self._names.setStringList(sorted({name_of(r) for r in entered}))
-
-    def set_theme(self, theme: Theme) -> None:
-        self.view.set_theme(theme)
 
     def close_trace(self) -> None:
         """End all work and let go of the file."""

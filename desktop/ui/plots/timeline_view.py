@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QLineF, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QLineF, QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QImage, QPainter, QPen
 from PySide6.QtWidgets import QMenu, QScrollBar
 
@@ -23,7 +23,8 @@ from desktop.data.events import Activity
 from desktop.data.message_filter import MessageFilter
 from desktop.data.naming import location_name
 from desktop.ui.drawing import shaded
-from desktop.ui.guard import guarded
+from desktop.ui.guard import guarded, in_ems, in_pixels
+from desktop.ui.pages import passing_menu
 from desktop.ui.plots import fit_overlay, plot_menu, scales
 from desktop.ui.plots.legend import Legend, LegendItem, entries, samples
 from desktop.ui.plots.navigation import Navigation
@@ -35,7 +36,7 @@ from desktop.ui.plots.time_plot import Drag, TimePlot, box_of, margins, paint_bo
 from desktop.ui.plots.timeline_rows import TimelineRow, TimelineRows
 from desktop.ui.plots.timeline_tiles import Placed, TileMarks, Tiles, TileView
 from desktop.ui.plots.words import words
-from desktop.ui.theme import REGIONS
+from desktop.ui.theme import REGIONS, faded
 from desktop.workbench.model import Annotation
 from desktop.workbench.time_plots import AxisData as AxisOf
 from desktop.workbench.time_plots import (
@@ -295,14 +296,8 @@ class TimelineView(TimePlot):
     def _ready(self) -> bool:
         return self._timeline is not None
 
-    @guarded(otherwise=QSize)
-    def sizeHint(self) -> QSize:
-        return QSize(900, 260)
-
-    @guarded(otherwise=QSize)
-    def minimumSizeHint(self) -> QSize:
-        em = self.fontMetrics().height()
-        return QSize(em * 20, em * 5)
+    sizeHint = in_pixels(900, 260)
+    minimumSizeHint = in_ems(20, 5)
 
     def _map(self) -> TimeMap:
         return TimeMap(self._nav.a, self._nav.b, self._plot.left(), self._plot.width())
@@ -433,10 +428,6 @@ class TimelineView(TimePlot):
         # What is around the rows stays while they are moved in time.
         return [self._plot] if self._timeline is not None and self._plot.height() else []
 
-    def _redraw(self, *, base: bool = True) -> None:
-        super()._redraw(base=base)
-        self._marks_moved()
-
     def _draw_anew(self, dpr: float) -> None:
         screen = self.devicePixelRatioF()
         if screen != self._screen:
@@ -455,18 +446,10 @@ class TimelineView(TimePlot):
             self._nav.a, self._nav.b, self._scroll, self._scroll + plot.height() / self._row_height
         )
         self._make_rows(dpr)
-        entries, note = self._entries(), self._note()
         around = (
-            dpr,
-            self._theme,
-            self.font(),
-            plot,
-            self._scroll,
-            self._row_height,
-            self._marked_rows,
-            note,
-            entries,
-        )
+            dpr, self._theme, self.font(), plot, self._scroll, self._row_height, self._marked_rows,
+            self._note(), self._entries(),
+        )  # fmt: skip
         if around != self._around:
             self._around = around
             self.dirty()
@@ -504,7 +487,6 @@ class TimelineView(TimePlot):
     def _upon(self, sheet: Raster) -> Iterator[QPainter]:
         """A painter on the picture of the rows, in the view's pixels."""
         with QPainter(sheet.image) as painter:
-            painter.setFont(self.font())
             painter.translate(-self._plot.topLeft())
             yield painter
 
@@ -513,17 +495,14 @@ class TimelineView(TimePlot):
     def _draw_rows(self, painter: QPainter, rect: QRectF) -> None:
         if self._sheet is not None and self._timeline is not None:
             blit(painter, self._plot, self._sheet.image)
-            painter.setFont(self.font())
             self._notes.paint(painter, self._map(), [self._plot], self._theme, self._row_box)
 
     def _draw_labels(self, painter: QPainter, rect: QRectF) -> None:
         if self._timeline is not None:
-            painter.setFont(self.font())
             self._paint_labels(painter)
 
     def _draw_legend(self, painter: QPainter, rect: QRectF) -> None:
         if self._timeline is not None:
-            painter.setFont(self.font())
             # Here, as the axis below is cut off where its rows end.
             painter.setPen(QColor(self._theme.text))
             head = QRectF(3, 0, self._plot.left() - 10, self._plot.top())
@@ -615,11 +594,8 @@ class TimelineView(TimePlot):
                     box.moveTop(top)
                 text = metrics.elidedText(text, Qt.TextElideMode.ElideMiddle, int(box.width()))
                 painter.drawText(box, Qt.AlignmentFlag.AlignRight | _MIDDLE, text)
-            if self._marked_rows:
-                places = [
-                    k for k in range(first, last) if self._marked_rows & set(self._rows.rows[k].locations)
-                ]
-                for k in places:
+            for k in range(first, last) if self._marked_rows else ():
+                if self._marked_rows & set(self._rows.rows[k].locations):
                     painter.fillRect(QRectF(plot.left() - 4, self._y(k), 3, max(h - 1, 1)), QColor(t.accent))
 
     def _paint_legend(self, painter: QPainter, entries: list[LegendItem], note: str) -> None:
@@ -641,20 +617,11 @@ class TimelineView(TimePlot):
         rows = [row.label for row in self._rows.rows[first:last]]
         lane = LaneOf(AxisOf(say(self._heading), float(last), float(first)), ())
         return PlotData(
-            "timeline",
-            "",
-            axis,
-            (lane,),
-            tuple(self._legend_of(say)),
-            fit=fit,
-            breaks=None if fit is None else breakpoints(fit),
-            phase=self._phase,
-            notes=notes_in(self._notes.marks, axis),
-            limit=self._limit,
-            remarks=tuple(self._remarks(say)),
-            cells=self._cells(),
-            rows=tuple(rows),
-        )
+            "timeline", "", axis, (lane,), tuple(self._legend_of(say)),
+            fit=fit, breaks=None if fit is None else breakpoints(fit), phase=self._phase,
+            notes=notes_in(self._notes.marks, axis), limit=self._limit,
+            remarks=tuple(self._remarks(say)), cells=self._cells(), rows=tuple(rows),
+        )  # fmt: skip
 
     def _cells(self) -> CellData | None:
         """What the rows in view do most in the columns that are drawn; None before any are known."""
@@ -736,9 +703,7 @@ class TimelineView(TimePlot):
                 y1 = [self._y(row_of(r)) + half for r in known.receiver[inside].tolist()]
                 x0, x1 = m.x(known.sent_s[inside]).tolist(), m.x(known.received_s[inside]).tolist()
                 lines = [QLineF(*ends) for ends in zip(x0, y0, x1, y1, strict=True)]
-                ink = QColor(t.text)
-                ink.setAlpha(255 if inside.size < 200 else 150)
-                painter.setPen(QPen(ink, 0))
+                painter.setPen(QPen(faded(t.text, 255 if inside.size < 200 else 150), 0))
                 painter.drawLines(lines)
             if self._row_height < 3:
                 return
@@ -812,11 +777,7 @@ class TimelineView(TimePlot):
             return []
         if self._found is not None or (drag is not None and drag.kind == "row"):
             return None
-        found = []
-        zoomed = [(drag.a, drag.b)] if drag is not None and drag.kind == "zoom" and drag.moved else []
-        for span in [*([] if self._selection is None else [self._selection]), *zoomed]:
-            x0, x1 = (min(max(float(m.x(v)), m.left), m.left + m.width) for v in sorted(span))
-            found.append(QRectF(x0 - 2, plot.top(), x1 - x0 + 4, plot.height()))
+        found = self._span_rects([plot])
         if m.a <= self._cursor <= m.b:
             found.append(QRectF(float(m.x(self._cursor)) - 1, plot.top(), 3, plot.height()))
         for rows, x, y in self._boxes():
@@ -827,10 +788,7 @@ class TimelineView(TimePlot):
     def _paint_marks(self, painter: QPainter) -> None:
         """What follows the mouse: selection, cursor, the state looked at."""
         t, m, plot, drag = self._theme, self._map(), self._plot, self._drag
-        if self._selection is not None:
-            self._tint_range(painter, self._selection, t.selection, (plot,))
-        if drag is not None and drag.kind == "zoom" and drag.moved:
-            self._tint_range(painter, (drag.a, drag.b), t.accent, (plot,))
+        self._paint_spans(painter, (plot,))
         if drag is not None and drag.kind == "row" and drag.moved and not math.isnan(drag.now):
             painter.setPen(QPen(QColor(t.accent), 2))
             y = self._landing(drag)
@@ -931,8 +889,7 @@ class TimelineView(TimePlot):
             shape = Qt.CursorShape.SplitHCursor if near else Qt.CursorShape.CrossCursor
         elif region == "labels":
             shape = Qt.CursorShape.PointingHandCursor
-        if self.cursor().shape() != shape:
-            self.setCursor(shape)
+        self._point(shape)
         self._look(p, region)
 
     def _look(self, p: QPointF, region: str) -> None:
@@ -1003,8 +960,7 @@ class TimelineView(TimePlot):
         if flag is not None:
             self.noteActivated.emit(flag.index)
         elif self._region(event.position()) == "labels":
-            self._height = 0.0
-            self.rows_changed()
+            self.fit_rows()
 
     @guarded
     def wheelEvent(self, event) -> None:
@@ -1020,26 +976,20 @@ class TimelineView(TimePlot):
 
     @guarded
     def keyPressEvent(self, event) -> None:
-        page = self._plot.height() / self._row_height
-        steps = {
-            Qt.Key.Key_Up: -1.0,
-            Qt.Key.Key_Down: 1.0,
-            Qt.Key.Key_PageUp: -page,
-            Qt.Key.Key_PageDown: page,
-        }
-        if event.key() in steps:
-            by = steps[event.key()]
-            if event.modifiers() & Qt.KeyboardModifier.AltModifier:
-                self.move_row(1 if by > 0 else -1)
-            else:
-                self.scroll_rows(by)
-            return
-        super().keyPressEvent(event)
+        page, key = self._plot.height() / self._row_height, Qt.Key
+        by = {key.Key_Up: -1.0, key.Key_Down: 1.0, key.Key_PageUp: -page, key.Key_PageDown: page}.get(
+            event.key()
+        )
+        if by is None:
+            super().keyPressEvent(event)
+        elif event.modifiers() & Qt.KeyboardModifier.AltModifier:
+            self.move_row(1 if by > 0 else -1)
+        else:
+            self.scroll_rows(by)
 
     def menu_at(self, p: QPointF) -> QMenu:
         """The context menu for a place in the plot."""
-        menu = QMenu(self)
-        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        menu = passing_menu(self)
         row, t = self._row_at(p.y()), self._time(p.x())
         stack = menu.addAction(
             "Call &stack here", lambda: self._clicked(Drag("", p, Qt.MouseButton.LeftButton), t)
@@ -1054,12 +1004,8 @@ class TimelineView(TimePlot):
         path.setChecked(self._path_shown)
         menu.addAction("&All rows in view", self.fit_rows)
         grouped = self._rows is not None and self._rows.grouped
-        for text, opened in (
-            ("&Open all processes", True),
-            ("&Close all processes", False),
-        ):
-            action = menu.addAction(text, lambda opened=opened: self._open_all(opened))
-            action.setEnabled(grouped)
+        menu.addAction("&Open all processes", lambda: self._open_all(True)).setEnabled(grouped)
+        menu.addAction("&Close all processes", lambda: self._open_all(False)).setEnabled(grouped)
         menu.addSeparator()
         self._add_limit(menu, t)
         return plot_menu.finish(menu, self)

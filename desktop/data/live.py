@@ -1,0 +1,286 @@
+"""A run as one HTML file in which the reader chooses n: every fit, the curve, the timeline and the words on
+each phase are inside; it needs no server and no network, and forbids both."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from html import escape
+from itertools import pairwise
+from string import Template
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import desktop
+from desktop import resources
+from desktop.core.accounts import Account
+from desktop.core.envelope import envelope
+from desktop.core.labels import ACCOUNTS, ACTIVITIES, DEGREES, MODELS
+from desktop.core.phase_names import phase_names
+from desktop.core.phase_stats import phase_table
+from desktop.core.phases import PhaseFit, least_n, sweep
+from desktop.core.root_causes import Charges, Explanation, explanation
+from desktop.core.selection import SWEEP, at_events
+from desktop.core.units import time_scale
+from desktop.data.material import Material, Subject, bars, gather, landmarks_of
+from desktop.data.presence import structure
+from desktop.data.root_causes import charges, naming
+from desktop.data.statistics import RangeStats, Statistics
+from desktop.printing import printable
+from desktop.progress import Progress, Share
+
+if TYPE_CHECKING:
+    from desktop.data.utilization import Utilization
+
+Span = tuple[float, float]
+
+#: A page is smaller than this, whatever the trace (bytes).
+LARGEST = 5_000_000
+# Models that the reader may choose.
+_MODELS = ("constant", "linear", "quadratic", "mixed")
+# Columns of the curve and cells of the timeline at first; both are halved until the page is small enough.
+_CURVE_COLUMNS, _TIMELINE_CELLS = 1 << 18, 1 << 18
+# A curve of no more steps than this is kept step by step.
+_STEPS = 1 << 16
+# Traces of more events, or of more processors, have accounts and sentences for the fit that is shown only:
+# each of some 840 ranges takes about 1 ms a thousand events, and 200 bytes a processor.
+_EVENTS, _PROCESSORS = 2_000_000, 2048
+_ONLY_SHOWN = (
+    "Of so large a trace, accounts and causes are kept for the number of phases that was shown only."
+)
+# Values that draw a phase that is no polynomial.
+_SAMPLES = 65
+
+
+def live_page(
+    subject: Subject,
+    palettes: Mapping[str, Mapping[str, str]],
+    command: str,
+    date: datetime,
+    progress: Progress | None = None,
+) -> tuple[bytes, Material]:
+    """The page, and what it was drawn from.
+
+    palettes : ``light`` and ``dark``: names of colours (those of `ACTIVITIES`, text, curve, fit ...) to
+        ``#rrggbb``.
+    command : the command line that makes the page again. date : when it was made.
+
+    Raises
+    ------
+    ValueError : n, a break or the trace's curve is impossible, see `desktop.data.material.gather`.
+    StoreError : the store is damaged.
+    Cancelled : by `progress`.
+    """
+    progress = progress or Progress()
+    material, use = gather(subject, Share(progress, 0, 0.3))
+    page = _LiveRun(subject, material, use)
+    facts = page.facts(palettes, Share(progress, 0.3, 0.8))
+    columns, cells = _CURVE_COLUMNS, _TIMELINE_CELLS
+    while True:
+        arrays = {**page.curve_arrays(columns), **page.timeline(cells, Share(progress, 0.8, 0.99))}
+        made = _html(facts, arrays, page.words, command, date).encode()
+        if len(made) < LARGEST or cells < 1024:
+            progress.step(1, 1)
+            return made, material
+        columns, cells = columns // 2, cells // 2
+
+
+class _LiveRun:
+    """What a page holds of one run."""
+
+    def __init__(self, subject: Subject, material: Material, use: Utilization) -> None:
+        assert subject.store is not None
+        self.subject, self.material, self.use = subject, material, use
+        self.store, self.curve = subject.store, material.curve
+        self.structure = structure(self.store, use)
+        self.words = Explanation()
+        events = sum(self.store.rows("events", i) for i in range(len(self.store.locations)))
+        self.all_told = events <= _EVENTS and len(self.store.locations) <= _PROCESSORS
+
+    def facts(self, palettes: Mapping[str, Mapping[str, str]], progress: Progress) -> dict[str, Any]:
+        """Everything but arrays, as plain values."""
+        shown, curve, subject = self.material.fit, self.curve, self.subject
+        fits = {key: list(self._fits(key)) for key in dict.fromkeys((*_MODELS, shown.model))}
+        kept = Statistics(self.store)
+        whole = self.use.curve()
+        doings = self.structure.doings(whole if subject.limit is None else whole.window(*subject.limit))
+        models = []
+        for k, (key, found) in enumerate(fits.items()):
+            part = Share(progress, k / len(fits), (k + 1) / len(fits))
+            known = self._known(kept, found if self.all_told else [f for f in found if f is shown], part)
+            rows = [self._fit(fit, doings, known) for fit in found]
+            models.append({"key": key, "name": MODELS[key], "fits": rows})
+        scale = time_scale(curve.duration)
+        suggestion = self.material.suggestion
+        return {
+            "title": self.material.title,
+            "start": curve.start,
+            "duration": curve.duration,
+            "time": [scale.factor, scale.symbol],
+            "capacity": curve.capacity if curve.quantity.counted else 0,
+            "axis": curve.quantity.axis,
+            "unit": curve.quantity.unit,
+            "error_unit": curve.quantity.of_error,
+            "shown": {"model": shown.model, "n": shown.requested},
+            "suggested": None if suggestion is None else [suggestion.n, suggestion.reason],
+            "kinds": DEGREES,
+            "accounts": [list(ACCOUNTS[one.name.lower()]) for one in Account],
+            "activities": ACTIVITIES,
+            "note": "" if self.all_told else _ONLY_SHOWN,
+            "models": models,
+            "palettes": palettes,
+        }
+
+    def _fits(self, model: str) -> Iterator[PhaseFit]:
+        """The fit of every n as the window shows it; the one that is shown stands for its n."""
+        shown, subject = self.material.fit, self.subject
+        known = landmarks_of(subject, self.structure, self.curve)
+        own = subject.basis if model == shown.model else None
+        # A budget counts parameters.
+        last = max(60 if model == "budget" else SWEEP, least_n(model, subject.locked))
+        found = sweep(self.curve, model, last, locked=subject.locked, basis=own)
+        fits = {fit.requested: fit for fit in found.fits}
+        for n, fit in fits.items():
+            fits[n] = at_events(self.curve, fit, known, subject.locked)
+        if model == shown.model:
+            fits[shown.requested] = shown
+        yield from (fits[n] for n in sorted(fits))
+
+    def _known(
+        self, kept: Statistics, fits: Sequence[PhaseFit], progress: Progress
+    ) -> dict[Span, tuple[RangeStats, Charges]]:
+        """Statistics and charges of all phases of some fits, each range once; nothing of a curve alone."""
+        if kept.of_curve or not fits:
+            return {}
+        spans = {(float(fit.breaks[0]), float(fit.breaks[-1])) for fit in fits}
+        spans |= {span for fit in fits for span in pairwise(fit.breaks.tolist())}
+        tick = self.curve.unit
+        wanted = sorted(span for span in spans if round(span[0] / tick) < round(span[1] / tick))
+        causality = kept.causality(self.use, progress)
+        ranges = kept.ranges(wanted, self.use, progress, causality=causality)
+        charged = charges(self.store, causality, self.use, ranges, progress)
+        return dict(zip(wanted, zip(ranges, charged, strict=True), strict=True))
+
+    def _fit(
+        self, fit: PhaseFit, doings: Any, known: Mapping[Span, tuple[RangeStats, Charges]]
+    ) -> dict[str, Any]:
+        """One fit with what is said of its phases."""
+        names = phase_names(doings, fit.breaks, self.subject.phase_names, self.subject.names)
+        spans = list(pairwise(fit.breaks.tolist()))
+        whole = (float(fit.breaks[0]), float(fit.breaks[-1]))
+        sentences = [""] * fit.n
+        if whole in known and all(span in known for span in spans):
+            found = [known[span][1] for span in (whole, *spans)]
+            told = explanation(found, names, naming(self.store, self.subject.names))
+            sentences = [printable(phase.sentence, 2000) for phase in told.phases]
+            if fit is self.material.fit:
+                self.words = told
+        phases = []
+        for k, row in enumerate(phase_table(self.curve, fit)):
+            stats = known.get(spans[k], (None,))[0]
+            parts = [] if stats is None else stats.account_parts(0.0005)
+            phases.append(
+                {
+                    "kind": row.degree,
+                    "curve": row.coefficients if row.degree < 3 else _samples(fit, *spans[k]),
+                    "mean": row.mean,
+                    "rms": row.rms,
+                    "name": printable(names[k] if k < len(names) else "", 200),
+                    "range": [float(fit.break_low[k]), float(fit.break_high[k])],
+                    "accounts": [[int(one), round(part, 4)] for one, part in parts],
+                    "says": sentences[k],
+                }
+            )
+        return {"n": fit.requested, "breaks": fit.breaks.tolist(), "error": fit.epsilon, "phases": phases}
+
+    def curve_arrays(self, columns: int) -> dict[str, NDArray[Any]]:
+        """The curve: edges (s, from its start) and levels of its steps, or least, greatest and mean of so
+        many equal columns, exact in each."""
+        curve = self.curve
+        if curve.level.size <= min(_STEPS, columns):
+            return {
+                "edges": (curve.edges - curve.edges[0]) * curve.unit,
+                "level": curve.level.astype(np.float32),
+            }
+        ends = curve.start + curve.duration
+        found = envelope(curve).columns(np.linspace(curve.start, ends, columns + 1))
+        return {
+            "low": found.minimum.astype(np.float32),
+            "high": found.maximum.astype(np.float32),
+            "mean": found.mean.astype(np.float32),
+        }
+
+    def timeline(self, cells: int, progress: Progress) -> dict[str, Any]:
+        """The shares (in 255ths, rounded down) of each activity in each cell; see `Bars`."""
+        if self.material.bars is None:
+            return {}
+        found = bars(self.store, self.subject.rules, self.curve, progress, cells=cells)
+        if found is None:
+            return {}
+        return {
+            "shares": (np.moveaxis(found.shares, 2, 0) * 255).astype(np.uint8),
+            "columns": found.times - self.curve.start,
+            "rows": list(found.labels),
+            "row_names": list(found.names),
+            "classes": list(found.classes),
+        }
+
+
+def _samples(fit: PhaseFit, start: float, end: float) -> list[float]:
+    inside = np.linspace(start, end, _SAMPLES + 1)
+    return fit.value((inside[1:] + inside[:-1]) / 2).tolist()
+
+
+def _html(
+    facts: dict[str, Any], arrays: Mapping[str, Any], words: Explanation, command: str, date: datetime
+) -> str:
+    home = resources.folder() / "report"
+    script, style = ((home / name).read_text(encoding="utf-8") for name in ("live.js", "live.css"))
+    phases = [phase.sentence for phase in words.phases if len(words.phases) > 1]
+    return Template((home / "live.html").read_text(encoding="utf-8")).substitute(
+        title=escape(printable(facts["title"], 500)),
+        subtitle=escape(f"Phasewright {desktop.__version__}, {date:%Y-%m-%d %H:%M} UTC"),
+        paragraph=_said(words.paragraph),
+        phases="".join(f"<p>{_said(text)}</p>\n" for text in phases),
+        command=escape(printable(command, 4000)),
+        version=escape(desktop.__version__),
+        script=script,
+        style=style,
+        script_hash=_hash(script),
+        style_hash=_hash(style),
+        data=_packed(facts, arrays),
+    )
+
+
+def _said(text: str) -> str:
+    return escape(printable(text, 4000).replace(" %", "\N{NO-BREAK SPACE}%"))
+
+
+def _hash(text: str) -> str:
+    """Of what stands between two tags, as a content policy names it."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _packed(facts: dict[str, Any], arrays: Mapping[str, Any]) -> str:
+    """Plain values and arrays, deflated, in base64: the length of the JSON (uint32), the JSON, and behind it
+    each array at a multiple of 8 bytes, whose type, offset and length the JSON says."""
+    places, plain, blocks, at = {}, dict(facts), [], 0
+    for name, values in arrays.items():
+        if not isinstance(values, np.ndarray):
+            plain[name] = values
+            continue
+        block = np.ascontiguousarray(values).tobytes()
+        places[name] = [values.dtype.str[1:], at, values.size]
+        block += bytes(-len(block) % 8)
+        blocks.append(block)
+        at += len(block)
+    text = json.dumps({**plain, "arrays": places}, allow_nan=False, separators=(",", ":")).encode()
+    text += b" " * (-(len(text) + 4) % 8)
+    whole = len(text).to_bytes(4, "little") + text + b"".join(blocks)
+    return base64.b64encode(zlib.compress(whole, 9)).decode()

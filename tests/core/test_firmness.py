@@ -1,0 +1,96 @@
+"""Intervals of breakpoints over repeats: they hold what they say, against places that are known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from desktop.core.contrast import Phased, align
+from desktop.core.curve import StepCurve
+from desktop.core.firmness import LEVEL, in_the_run, median_interval, over_runs, splits
+from desktop.core.iterations import Repeat, unfolded
+from desktop.core.phases import fit, fit_breaks
+from tests.benchmarks import firmness
+
+
+@pytest.mark.parametrize("n", [3, 5, 6, 8, 30, 100])
+def test_the_level_is_that_of_order_statistics(n: int) -> None:
+    places = np.random.default_rng(n).permutation(n).astype(float)
+    found = median_interval(places)
+    assert found is not None
+    low, high, level = found
+    below = int(low)  # so many places lie outside on either side
+    assert (low, high) == (below, n - 1 - below)
+    assert level == pytest.approx(1 - 2 * binom.cdf(below, n, 0.5))
+    assert level >= LEVEL or below == 0
+    assert 1 - 2 * binom.cdf(below + 1, n, 0.5) < LEVEL, "the next shorter one would not do"
+    assert median_interval(places[:2]) is None
+
+
+@pytest.mark.parametrize("degree", [0, 1])
+def test_a_row_is_divided_where_least_is_left(degree: int) -> None:
+    rng = np.random.default_rng(degree)
+    rows = rng.normal(size=(4, 40))
+    rows[:, 17:] += 1.5 + 0.1 * np.arange(23)
+    for row, found in zip(rows, splits(rows, degree), strict=True):
+        left = [
+            sum(np.polyfit(np.arange(part.size), part, degree, full=True)[1].sum() for part in parts)
+            for parts in (np.split(row, [p]) for p in range(4, 37))
+        ]
+        assert found == 4 + int(np.argmin(left))
+
+
+@pytest.mark.parametrize(
+    ("make", "kind", "noise", "repeats", "count"),
+    [
+        (firmness.iterations, "normal", "little", 20, 40),
+        (firmness.iterations, "skewed", "little", 8, 50),
+        (firmness.iterations, "normal", "waves", 20, 40),
+        (firmness.runs, "skewed", "much", 6, 25),
+    ],
+)
+def test_intervals_hold_the_known_median_as_often_as_they_say(make, kind, noise, repeats, count) -> None:
+    level, held, cases = firmness.coverage(make, kind, noise, repeats, count)
+    assert cases >= count
+    assert held >= level - 2.6 * np.sqrt(level * (1 - level) / cases)
+
+
+def test_repeats_that_resemble_those_before_count_for_less() -> None:
+    rng = np.random.default_rng(5)
+    alone = rng.normal(size=200)
+    lasting = np.repeat(alone[:20], 10) + 0.01 * alone
+    wide, narrow = (median_interval(p, in_order=True) for p in (lasting, alone))
+    assert wide is not None and narrow is not None
+    assert wide[1] - wide[0] > 2 * (narrow[1] - narrow[0])
+
+
+def test_breakpoints_of_a_run_that_all_iterations_have_get_their_intervals() -> None:
+    rng = np.random.default_rng(2)
+    places = 0.4 + rng.normal(0, 0.01, 12)
+    edges = np.sort(np.concatenate([np.arange(13.0), np.arange(12) + places]))
+    curve = StepCurve(edges, np.tile([6.0, 2.0], 12), 8.0)
+    loop = Repeat(np.arange(13.0), np.ones(12, bool))
+    inside = unfolded(loop, np.array([0.4])).ravel()
+    breaks = np.sort(np.concatenate([loop.bounds, inside, [5.7]]))  # one that is no other iteration's
+    firm = in_the_run(curve, loop, fit_breaks(curve, breaks, "constant"))
+    told = {float(t): one for t, one in zip(breaks[1:-1], firm, strict=True)}
+    assert all((told[t] is None) == (t in loop.bounds or t == 5.7) for t in told)
+    for k, t in enumerate(inside.tolist()):
+        one = told[t]
+        assert one is not None and one.low_s <= t <= one.high_s and one.high_s - one.low_s < 0.05
+        assert one.low_s - k < np.median(places) < one.high_s - k
+        assert one.text == "96 % over 12 iterations"
+
+
+def test_only_runs_of_the_same_program_are_repeats() -> None:
+    def run(at: float, program: str, capacity: float = 4) -> Phased:
+        curve = StepCurve([2.0, 2 + at, 6.0], [4.0, 1.0], capacity)
+        return Phased("", curve, fit(curve, 2, "constant"), frozenset({program}))
+
+    runs = [run(1 + 0.1 * k, "solve") for k in range(6)] + [run(3, "other"), run(3, "solve", 8)]
+    (one,) = over_runs(align(runs), 0)
+    assert one is not None and (one.repeats, one.of, one.what) == (6, 6, "runs")
+    assert (one.low_s, one.high_s) == pytest.approx((3.0, 3.5), abs=0.01)
+    assert one.level == pytest.approx(1 - 2 / 64)
+    assert over_runs(align(runs), 6) == (None,)
