@@ -364,3 +364,33 @@ def test_the_report_says_it_at_the_figure(tmp_path: Path) -> None:
         lost = doubt(store)
     assert lost is not None
     assert lost.sentence in next(block.finding for block in report.pictures if block.figure == "curve")
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        ("cholesky_ring_16", b"\n9    Blocked", b"\n2    Blocked"),
+        ("farm_6", b"\n7    Scheduling", b"\n2    Scheduling"),
+        ("farm_6", b"\n10    Immediate Send", b"\n1    Immediate Send"),
+        ("farm_6", b"\n3    Waiting a message", b"\n3    Running"),
+        ("farm_6", b"\n1    Running\n", b"\n4    Running\n"),
+        ("farm_6", b"\n0    Idle\n1    Running", b"\n0    Immediate Receive"),
+    ],
+)
+def test_a_number_or_a_label_of_a_state_that_is_changed(
+    name: str, old: bytes, new: bytes, trials: dict[str, Trial], tmp_path: Path
+) -> None:
+    """Read as the rest of the file and the numbers say."""
+    sound, files = trials["paraver"].sound(name), sample("paraver", name)
+    assert files[f"{name}.pcf"].count(old) == 1
+    write(tmp_path, files | {f"{name}.pcf": files[f"{name}.pcf"].replace(old, new)})
+    seen = damage.look("paraver", master("paraver", tmp_path, files), tmp_path / "store.h5")
+    assert "notice labels contradict (1)" in seen.findings
+    assert seen.mean == sound.mean and not seen.lossy
+
+
+def test_labels_of_states_that_are_lost_are_a_loss(trials: dict[str, Trial]) -> None:
+    """Half of the section lies elsewhere, and the idle state has the label of another one."""
+    case = damage.Case("cholesky_ring_16", "cholesky_ring_16.pcf", "swap", 12754185)
+    outcome = trials["paraver"].run(case)
+    assert outcome.result == "loss" and "labels lost" in outcome.why
