@@ -389,8 +389,24 @@ def test_a_number_or_a_label_of_a_state_that_is_changed(
     assert seen.mean == sound.mean and not seen.lossy
 
 
-def test_labels_of_states_that_are_lost_are_a_loss(trials: dict[str, Trial]) -> None:
-    """Half of the section lies elsewhere, and the idle state has the label of another one."""
-    case = damage.Case("cholesky_ring_16", "cholesky_ring_16.pcf", "swap", 12754185)
-    outcome = trials["paraver"].run(case)
-    assert outcome.result == "loss" and "labels lost" in outcome.why
+@pytest.mark.parametrize(
+    ("kind", "case", "finding"),
+    [
+        # Half of the section lies elsewhere, and the idle state has the label of another one.
+        ("paraver", damage.Case("cholesky_ring_16", "cholesky_ring_16.pcf", "swap", 12754185), "labels lost"),
+        # The end of a collective operation and an enter are exchanged.
+        (
+            "otf1",
+            damage.Case("psort_8", "trace.1.events", "lines swapped", 2788948405),
+            "collectives overlap",
+        ),
+        # A region "EZTrace finalize" becomes "EZTrac", which is a function of the program.
+        ("otf2", damage.Case("ezt_psort_8_dilated", "eztrace_log.def", "zeros", 2337844866), "names cut off"),
+    ],
+    ids=lambda of: of if isinstance(of, str) else "",
+)
+def test_damages_that_once_changed_a_curve_in_silence(
+    kind: str, case: damage.Case, finding: str, trials: dict[str, Trial]
+) -> None:
+    outcome = trials[kind].run(case)
+    assert outcome.result == "loss" and finding in outcome.why
