@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from desktop.cli import run as main
-from desktop.data.consistency import begins_round, doubt, misspelt, nearly_round
+from desktop.data import importers
+from desktop.data.consistency import NestingDigest, begins_round, doubt, follow, misspelt, nearly_round
 from desktop.data.events import TABLES, UNDEFINED, Activity, Location, MessageKind, Region
 from desktop.data.info import info
 from desktop.data.material import Subject
@@ -18,6 +19,7 @@ from desktop.data.opening import open_trace
 from desktop.data.report import Contents, compose
 from desktop.data.store import Source, StoreWriter
 from desktop.data.utilization import build
+from desktop.progress import Progress
 from tests.data_layer import damage
 from tests.data_layer.archives import unpack
 from tests.data_layer.damage import FORMATS, SOURCES, Trial, campaign, master, sample, write
@@ -223,7 +225,6 @@ def made(
     gets those of the regions."""
     from desktop.data.consistency import judge
     from desktop.data.importers.otf2 import IMPORTER
-    from desktop.progress import Progress
 
     target = tmp_path / "made.h5"
     with StoreWriter(target, Source(str(target), "made"), IMPORTER) as writer:
@@ -410,3 +411,22 @@ def test_damages_that_once_changed_a_curve_in_silence(
 ) -> None:
     outcome = trials[kind].run(case)
     assert outcome.result == "loss" and finding in outcome.why
+
+
+def test_nesting_followed_on_import_is_that_of_the_stored_events(tmp_path: Path) -> None:
+    trace = unpack("ezt_cholesky_bcast_8_dilated", tmp_path)
+    importer = importers.detect(trace)
+    with StoreWriter(tmp_path / "made.h5", Source("made", "made"), importer, (NestingDigest,)) as writer:
+        importer.read(trace, writer, Progress())
+        writer.complete()
+        (digest,) = writer.digests
+        assert isinstance(digest, NestingDigest)
+        regions = list(writer.regions)
+        stored = dict(follow(writer, regions, Progress(), None))
+        followed = dict(follow(writer, regions, Progress(), digest))
+        assert stored.keys() == digest.walks(digest._speaks).keys()  # none was read again
+        for i, walk in stored.items():
+            for name, value in vars(walk).items():
+                if not name.startswith("_"):
+                    assert np.array_equal(getattr(followed[i], name), value), name
+        assert sum(int(walk.spoken.sum()) for walk in stored.values()) > 100
