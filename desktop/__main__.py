@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 import sys
 
@@ -13,6 +14,10 @@ set_for_ourselves("OPENBLAS_NUM_THREADS", "1")
 # Qt writes the fonts of a PDF in the order of a hash: with a seed of its own in each process, the same figure
 # would be another file each time.
 set_for_ourselves("QT_HASH_SEED", "0")
+
+
+#: New objects after which a command looks for garbage.
+_OBJECTS = 50_000
 
 
 def _listen() -> None:
@@ -30,7 +35,17 @@ def main(argv: list[str] | None = None) -> int:
         _listen()
     from desktop import cli
 
-    return cli.run(sys.argv[1:] if argv is None else argv)
+    if argv is not None:
+        return cli.run(argv)
+    words = sys.argv[1:]
+    if not cli.is_command(words):
+        return cli.run(words)
+    # The classes and functions of what is imported are no garbage: to search them again and again, and all
+    # of them at the end, takes longer than a small command.
+    gc.set_threshold(_OBJECTS)
+    code = cli.run(words)
+    gc.freeze()
+    return code
 
 
 def window() -> int:

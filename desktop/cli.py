@@ -41,6 +41,11 @@ COMMANDS = {
 }
 
 
+def is_command(words: list[str]) -> bool:
+    """Whether the first word is a command, so that no window is wanted."""
+    return words[:1] != [] and words[0] in COMMANDS
+
+
 def run(argv: list[str]) -> int:
     """Do what the words say; returns the exit code.
 
@@ -50,7 +55,7 @@ def run(argv: list[str]) -> int:
     """
     words = [word for word in argv if word != "--debug"]
     with stopping.listening(), _for_people():
-        if words[:1] and words[0] in COMMANDS:
+        if is_command(words):
             stopping.complete.clear()
             stopping.leave_no(run, _say_stopped)
         try:
@@ -75,7 +80,7 @@ def _for_people() -> Iterator[None]:
 
 def _run(words: list[str], debug: bool) -> int:
     try:
-        if words[:1] and words[0] in COMMANDS:
+        if is_command(words):
             options = _parser(words[:1]).parse_args(words)
             stopping.check()
             return int(options.command(options))

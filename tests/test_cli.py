@@ -63,6 +63,23 @@ def test_phases_of_a_curve_worked_out_by_hand(capsys, curve_file):
     assert fit["phases"][0]["coefficients"][0] == pytest.approx(fit["phases"][0]["mean"])
 
 
+def test_how_firm_a_break_is_over_runs_of_the_same_program(capsys, tmp_path):
+    files = []
+    for k in range(6):
+        files.append(tmp_path / f"run{k}.csv")
+        files[-1].write_text(f"0,4\n{1 + k / 10:g},1\n3,0\n")
+    words = [word for file in files[1:] for word in ("--repeat", file)]
+    code, out, _ = run(capsys, "phases", files[0], "-n", 2, "--model", "constant", *words, "--json")
+    (one,) = json.loads(out)["break_intervals"]
+    assert code == 0 and (one["repeats"], one["of"], one["what"]) == (6, 6, "runs")
+    assert (one["low_s"], one["high_s"]) == pytest.approx((1, 1.5), abs=0.01)
+    assert one["level"] == pytest.approx(1 - 2 / 64)
+    code, out, _ = run(capsys, "phases", files[0], "-n", 2, "--model", "constant", *words)
+    assert code == 0 and "median end of phase 1: 1 s to 1.5 s, 97 % over 6 runs" in out
+    code, out, _ = run(capsys, "phases", files[0], "-n", 2, "--json")
+    assert json.loads(out)["break_intervals"] == [None]
+
+
 def test_fewer_phases_than_asked_for_where_fewer_suffice(capsys, curve_file):
     _, out, _ = run(capsys, "phases", curve_file, "-n", 9, "--model", "linear", "--json")
     fit = json.loads(out)

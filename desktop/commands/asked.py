@@ -203,6 +203,28 @@ def fit_as_asked(curve: StepCurve, options: argparse.Namespace, known: Landmarks
     return at_events(curve, found, known, phases.locked)
 
 
+def fit_or_suggested(curve: StepCurve, options: argparse.Namespace, known: Landmarks | None) -> PhaseFit:
+    """The phases asked for, or those of the project; where nobody says how many, as suggested."""
+    if options.project or options.n is not None:
+        return fit_as_asked(curve, options, known)
+    from desktop.core.selection import search
+
+    swept, suggestion = search(curve, options.phases.model, known=known)
+    return suggestion.fit(curve, swept)
+
+
+def phase_names_of(
+    store: TraceStore, use: Utilization, curve: StepCurve, model: PhaseFit, options: argparse.Namespace
+) -> tuple[str, ...]:
+    """What the phases are called: by the user, or after what happens in them."""
+    from desktop.core.phase_names import phase_names
+    from desktop.data.presence import structure
+
+    part = use.curve().window(curve.start, curve.start + curve.duration)
+    doings = structure(store, use).doings(part)
+    return phase_names(doings, model.breaks, options.kept.given_names, options.kept.names)
+
+
 def check_budget(model: str, n: int | None) -> None:
     if model == "budget" and n is not None and n < 2:
         raise ValueError("a budget of fewer than 2 parameters holds no phase, ask for -n 2 or more")

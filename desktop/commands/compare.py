@@ -1,4 +1,7 @@
-"""``phasewright compare``: the phases of two or more runs beside each other, and how they differ."""
+"""``phasewright compare``: the phases of two or more runs beside each other, and how they differ.
+
+Repeated runs before and after a change are in `desktop.commands.compare_gate`.
+"""
 
 from __future__ import annotations
 
@@ -44,8 +47,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     pair = "phase P of run K is phase Q of the reference; - in place of P or Q: has no partner"
     add("--match K:P=Q", pair, action="append", default=[], type=_pair)
     add("--share", "subtract parts of each run's processors, not processors")
-    add_model(parser, "phases of every run (default: as suggested)")
+    gate = adder(parser.add_argument_group("two sides", "repeated runs before and after a change"))
+    new = "the runs after the change; FILE are those before it (of two files alone the second is the new one)"
+    gate("--against NEW", new, nargs="+", type=Path, default=[])
+    over = "exit code 4 where something takes longer by more than P %%, and not by the runs' scatter"
+    gate("--fail-over P", over, type=_percent)
+    gate("--in-order", "the runs were made one after the other as listed: a steady drift is no difference")
+    gate("--markdown FILE", "also as Markdown, for the summary of a CI job", type=Path)
+    gate("--junit FILE", "also as JUnit XML, a test case for each phase", type=Path)
+    add_model(
+        parser, "phases of every run (default: as suggested; of two sides as for the first run, at most 8)"
+    )
     add_formats(parser, csv=True)
+
+
+def _percent(text: str) -> float:
+    try:
+        part = float(text.removesuffix("%")) / 100
+    except ValueError:
+        part = -1.0
+    if not 0 <= part < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} should read like 5%")
+    return part
 
 
 def _pair(text: str) -> tuple[int, int, int]:
@@ -71,7 +94,7 @@ def run(
     from desktop.workbench.contrasting import names_of, pairs_by_run, phased_run
     from desktop.workbench.model import run_keys
 
-    kept, matched, axis, reference, share = _settled(options)
+    kept, matched, axis, reference, share = settled(options)
     if len(kept) < 2:
         raise ValueError(f"a comparison needs two runs or more, {options.files[0]} alone is {len(kept)}")
     if not 0 <= reference < len(kept):
@@ -121,7 +144,7 @@ def _differences(alignment: Alignment, placement: Placement) -> list[dict[str, A
 _Kept = tuple["KeptRun", "PhaseSettings | None", "Path | None"]
 
 
-def _settled(options: argparse.Namespace) -> tuple[list[_Kept], tuple[Matched, ...], str, int, bool]:
+def settled(options: argparse.Namespace) -> tuple[list[_Kept], tuple[Matched, ...], str, int, bool]:
     """Which runs with which phases, and what projects among them say about the comparison."""
     from desktop.data.project_file import is_project
     from desktop.workbench.contrasting import plain_run
@@ -201,6 +224,16 @@ def _wrapped(line: str) -> list[str]:
 
 def main(options: argparse.Namespace) -> int:
     check_budget(options.model, options.n)
+    if (
+        options.against
+        or options.in_order
+        or options.markdown
+        or options.junit
+        or options.fail_over is not None
+    ):
+        from desktop.commands import compare_gate
+
+        return compare_gate.main(options, settled)
     codes: list[int] = []
     with terminal_progress() as progress:
         result = run(options, progress, lambda store: codes.append(outcome(store)))

@@ -14,8 +14,9 @@ from desktop.commands.asked import (
     add_span,
     adder,
     check_budget,
-    fit_as_asked,
+    fit_or_suggested,
     open_as_asked,
+    phase_names_of,
     settle,
     structure_events,
     utilization,
@@ -43,10 +44,7 @@ def main(options: argparse.Namespace) -> int:
     ``lost_s``, ``causes``. A cause: ``key``, ``title``, ``sentence``, ``lost_s``, ``part`` (of what is lost
     there), ``strength`` (of the evidence), ``seen`` (how often), ``region``, ``locations`` (ids, most first),
     ``names``, ``phase`` (from 1; null: none), ``start_s``, ``end_s``. ``would_help``: as of ``whatif``."""
-    from desktop.core.phase_names import phase_names
-    from desktop.core.selection import search
     from desktop.data.info import in_doubt
-    from desktop.data.presence import structure
     from desktop.data.root_causes import explain
     from desktop.data.statistics import Statistics
     from desktop.data.whatif import would_help
@@ -57,13 +55,8 @@ def main(options: argparse.Namespace) -> int:
         use = utilization(store, options)
         curve = window_of(use.curve(), options)
         known = structure_events(store, use, curve, options)
-        if options.project or options.n is not None:
-            model = fit_as_asked(curve, options, known)
-        else:
-            swept, suggestion = search(curve, options.phases.model, known=known)
-            model = suggestion.fit(curve, swept)
-        doings = structure(store, use).doings(curve)
-        names = phase_names(doings, model.breaks, options.kept.given_names, options.kept.names)
+        model = fit_or_suggested(curve, options, known)
+        names = phase_names_of(store, use, curve, model, options)
         with terminal_progress() as progress:
             breaks = model.breaks.tolist()
             kept = Statistics(store)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from desktop.commands.asked import add_formats, adder, pairs
-from desktop.commands.terminal import DONE, LOSSY, picked, show, terminal_progress
+from desktop.commands.terminal import DONE, LOSSY, USAGE, picked, show, terminal_progress
 from desktop.progress import Progress
 
 if TYPE_CHECKING:
@@ -25,7 +25,13 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of the command."""
     add = adder(parser)
-    add("table TABLE", "CSV, TSV, .xlsx, NPB listing or a folder of them", type=Path)
+    add("table TABLE", "CSV, TSV, .xlsx, NPB listing or a folder of them", type=Path, nargs="?")
+    add(
+        "--phases TRACE",
+        "instead of a table, traces of one program on 3 or more numbers of processors: how each phase scales",
+        type=Path, nargs="+",
+    )  # fmt: skip
+    add("--at P,P", "with --phases: numbers of processors to predict at")
     add(
         "--functions F,F",
         "functions of p and of the problem size N; default: the best by AICc",
@@ -295,6 +301,11 @@ def _percent(value: float) -> str:
 
 
 def main(options: argparse.Namespace) -> int:
+    if (options.table is None) == (options.phases is None):
+        print("phasewright model: name a TABLE of run times, or --phases TRACE...", file=sys.stderr)
+        return USAGE
+    if options.phases is not None:
+        return _phases(options)
     with terminal_progress() as progress:
         result, found, chosen = run(options, progress)
     found_rows = result["pairs" if options.all_pairs else "parameters"]
@@ -307,3 +318,46 @@ def main(options: argparse.Namespace) -> int:
     for row in chosen.excluded:
         print(f"phasewright: {options.table}: line {row.line} is left out: {row.reason}", file=sys.stderr)
     return LOSSY if chosen.excluded else DONE
+
+
+def _phases(options: argparse.Namespace) -> int:
+    """JSON: ``runs`` (run, p), ``matched``, ``sentences``, ``warnings``, ``first_to_stop``, ``phases`` as
+    of `phase_scaling_told.laws`, ``predict`` as of its `predictions`."""
+    from desktop.core.phase_model import model_phases
+    from desktop.data.phase_scaling import Traced, gather
+    from desktop.data.phase_scaling_told import further, laws, predictions, sentences, table, warnings, words
+
+    with terminal_progress() as progress:
+        found = gather([Traced(path) for path in options.phases], progress)
+    model = model_phases(found.runs)
+    at = _numbers_of(options.at) if options.at else further(model)
+    first = model.first_to_stop
+    result = {
+        "runs": [
+            {"run": name, "p": p, "breaks_s": list(ends)}
+            for name, p, ends in zip(found.runs.runs, found.runs.p.tolist(), found.breaks, strict=True)
+        ],
+        "matched": found.matched,
+        "sentences": list(sentences(model)),
+        "warnings": list(warnings(model, at)),
+        "first_to_stop": None if first is None else first + 1,
+        "phases": laws(model),
+        "predict": predictions(model, at),
+    }  # fmt: skip
+    show(
+        options,
+        result,
+        lambda: [{str(k): v for k, v in row.items()} for row in table(model, at).to_dict("records")],
+        lambda: [f"{len(found.runs.runs)} runs; {found.matched}", *words(model, at)],
+    )
+    return DONE
+
+
+def _numbers_of(text: str) -> list[float]:
+    try:
+        found = [float(word) for word in text.split(",")]
+    except ValueError:
+        found = []
+    if not found or not all(1 <= p < 1e9 for p in found):
+        raise ValueError(f"--at {text}: write numbers of processors, such as 128,256")
+    return found

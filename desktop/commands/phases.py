@@ -20,6 +20,7 @@ from desktop.commands.asked import (
     curve_asked,
     fit_as_asked,
     open_as_asked,
+    phase_names_of,
     positive,
     settle,
     structure_events,
@@ -84,10 +85,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(options: argparse.Namespace) -> int:
-    from desktop.core.phase_names import phase_names
     from desktop.core.selection import events_at
     from desktop.data.info import in_doubt
-    from desktop.data.presence import structure
 
     settle(options)
     if options.n is None and options.max_n is None and not options.project:
@@ -98,18 +97,11 @@ def main(options: argparse.Namespace) -> int:
         use = utilization(store, options)
         curve = curve_asked(store, use, options)
         known = structure_events(store, use, curve, options)
-        part = use.curve().window(curve.start, curve.start + curve.duration)
         if options.max_n:
             _print_sweep(curve, options, known, in_doubt(store))
         else:
             fitted = fit_as_asked(curve, options, known)
-            names = phase_names(
-                structure(store, use).doings(part),
-                fitted.breaks,
-                options.kept.given_names,
-                options.kept.names,
-            )
-            fitted = replace(fitted, names=names)
+            fitted = replace(fitted, names=phase_names_of(store, use, curve, fitted, options))
             firm = _firm(store, use, curve, fitted, options)
             _print_phases(curve, options, events_at(fitted, known), fitted, firm, in_doubt(store))
         if not (options.json or options.csv):
@@ -244,7 +236,7 @@ def _print_phases(
                 print(f"phase {k} ends where {found[0].text}, at {si(found[0].time_s)}s")
         for k, one in enumerate(firm, 1):
             if one is not None:
-                print(f"phase {k} ends, in the median, from {one.told}")
+                print(f"median end of phase {k}: {one.told}")
 
 
 def _about(curve: StepCurve, options: argparse.Namespace) -> dict[str, str]:

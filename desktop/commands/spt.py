@@ -73,6 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--threshold", "what marks an effect", choices=THRESHOLDS, default="t")
     add("--planned", "--terms were chosen before the effects were seen")
     add("--transform POWER", "of the response; log for its logarithm", default="1")
+    add("--covariate NAME", "what was noted with the trials and is taken off, such as clock_mhz", default="")
     add("--inner", "repeats of a treatment in one replicate", choices=INNER, default="each")
     add("--no-blocks", "replicates are no blocks")
     add("--where COLUMN=VALUE", "only these rows", action="append", default=[])
@@ -517,6 +518,7 @@ def effects(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
         blocks=not options.no_blocks,
         planned=options.planned,
         transform=_power(options.transform),
+        covariate=options.covariate,
     )
     result = analysed(found, options.half)
     result |= {"response": table.response, "missing_runs": list(missing(table.data))}
@@ -737,6 +739,9 @@ def analysed(found: Effects, half: bool) -> dict[str, Any]:
         "threshold": found.threshold,
         "limit": picked(found.limit, "kind value level df count some"),
         "transform": found.transform,
+        "covariate_slope": None
+        if found.slope is None
+        else dict(zip(("slope", "se"), found.slope, strict=True)),
         "response_power": _powers(found),
         "notes": list(found.notes),
     }

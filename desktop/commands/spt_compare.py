@@ -21,6 +21,7 @@ def add_parts(part: Any) -> None:
     add("table TABLE", "runs, effects or an experiment", type=Path)
     add("--response NAME")
     add("--cost X", "effect of the artificial barrier itself, which is subtracted", type=float, default=0.0)
+    add("--cost-se SE", "its standard error", type=float, default=0.0)
 
     add = part("versions", versions, "effects of two versions of a program, each in percent of its own run")
     add("table TABLE", "of one version: runs or an experiment", type=Path)
@@ -48,28 +49,34 @@ def barriers(options: argparse.Namespace) -> Said:
     from desktop.core.units import tenth
     from desktop.workbench import comparing
 
+    if options.cost_se < 0:
+        raise ValueError("--cost-se is a standard error, so it is not below zero")
     table = _one(options.table, options.response)
-    found = comparing.barriers(table.effects, options.cost)
+    found = comparing.barriers(table.effects, options.cost, options.cost_se, table.df)
     if not found:
         raise ValueError(f"{options.table.name} has no pair of factors such as FB1_x and FB2_x")
     rows = [
         {"before_factor": p.before, "after_factor": p.after}
         | picked(p.barrier, "before after difference se t share")
+        | {"interval": [p.barrier.low, p.barrier.high]}
+        | {"share_interval": [p.barrier.share_low, p.barrier.share_high]}
         for p in found
     ]
     lines = [
         f"{'before':<14}{'after':<14}{'FB1':>11}{'FB2':>11}{'difference':>11}{'se':>10}{'t':>8}{'of FB2':>9}"
+        "   95 % interval of the difference; of its share of FB2"
     ]
     lines += [
         f"{p.before[:13]:<14}{p.after[:13]:<14}{b.before:>11.4g}{b.after:>11.4g}{b.difference:>11.4g}"
-        f"{b.se:>10.3g}{b.t:>8.2f}{tenth(b.share).replace(' ', ''):>9}"
+        f"{b.se:>10.3g}{b.t:>8.2f}{tenth(b.share).replace(' ', ''):>9}   {b.low:.4g} to {b.high:.4g}"
+        + (f"; {tenth(b.share_low)} to {tenth(b.share_high)}" if math.isfinite(b.share_low) else "")
         for p in found
         for b in [p.barrier]
     ]
     vague = [p.after for p in found if math.isinf(p.barrier.share_low)]
     if vague:
         lines.append(f"{', '.join(vague)}: cannot be told from zero, so nothing limits the share of it")
-    return {"barriers": rows, "cost": options.cost}, lines
+    return {"barriers": rows, "cost": options.cost, "cost_se": options.cost_se}, lines
 
 
 def versions(options: argparse.Namespace) -> Said:
@@ -77,16 +84,22 @@ def versions(options: argparse.Namespace) -> Said:
     from desktop.workbench.comparing import normalised
 
     first, other = _one(options.table, options.response), _one(options.other, options.response)
-    found = normalised(first.effects, first.unperturbed, other.effects, other.unperturbed)
+    found = normalised(
+        first.effects, first.unperturbed, other.effects, other.unperturbed, (first.shares, other.shares)
+    )
     found = tuple(sorted(found, key=lambda n: -max(abs(n.first), abs(n.second), key=_known)))
-    rows = [picked(n, "term first second change") for n in found]
+    rows = [picked(n, "term first second change") | {"change_interval": [n.low, n.high]} for n in found]
     lines = [
         f"first: {first.name}, unperturbed run {first.unperturbed:.5g}",
         f"second: {other.name}, unperturbed run {other.unperturbed:.5g}",
         "effects in percent of the unperturbed run of each",
-        f"{'factor':<20}{'first':>13}{'second':>13}{'change':>10}",
+        f"{'factor':<20}{'first':>13}{'second':>13}{'change':>10}   95 % interval of the change",
     ]
-    lines += [f"{n.term[:19]:<20}{n.first:>12.1f}%{n.second:>12.1f}%{n.change:>+10.1f}" for n in found]
+    lines += [
+        f"{n.term[:19]:<20}{n.first:>12.1f}%{n.second:>12.1f}%{n.change:>+10.1f}"
+        + (f"   {n.low:+.1f} to {n.high:+.1f}" if n.low == n.low else "")
+        for n in found
+    ]
     return {"first": first.name, "second": other.name, "effects": rows}, lines
 
 
@@ -114,15 +127,18 @@ def processors(options: argparse.Namespace) -> Said:
     except ValueError as error:
         raise ValueError(f"this {error}; name each as P=TABLE, such as 8=runs.csv") from None
     rows = [
-        picked(one, "term p effect se") | picked(one.fit, "shared shared_se serial serial_se slope")
+        picked(one, "term p effect se")
+        | picked(one.fit, "shared shared_se shared_margin serial serial_se serial_margin slope")
         for one in found
     ]
-    lines = ["a/p + b: what is shared, and what does not shrink; slope of ln effect on ln p (-1 and 0)",
+    lines = ["a/p + b: what is shared, and what does not shrink, each ± its 95 % margin; slope of ln effect "
+             "on ln p (-1 and 0)",
              f"{'term':<18}" + "".join(f"{f'p = {p:g}':>11}" for p in found[0].p)
-             + f"{'a':>11}{'se':>9}{'b':>11}{'se':>9}{'slope':>8}"]  # fmt: skip
+             + f"{'a':>11}{'':11}{'b':>11}{'':11}{'slope':>8}"]  # fmt: skip
     lines += [
         f"{one.term[:17]:<18}" + "".join(f"{value:>11.4g}" for value in one.effect)
-        + f"{one.fit.shared:>11.4g}{one.fit.shared_se:>9.2g}{one.fit.serial:>11.4g}{one.fit.serial_se:>9.2g}"
+        + f"{one.fit.shared:>11.4g} ± {one.fit.shared_margin:<8.2g}{one.fit.serial:>11.4g} ± "
+        f"{one.fit.serial_margin:<8.2g}"
         f"{one.fit.slope:>8.3f}"
         for one in found
     ]  # fmt: skip
@@ -132,21 +148,18 @@ def processors(options: argparse.Namespace) -> Said:
 def covariates(options: argparse.Namespace) -> Said:
     """Each by itself, with the effects that are left."""
     from desktop.core.covariates import covariate
-    from desktop.data.experiment import JOURNAL
+    from desktop.data.experiment import COVARIATES, JOURNAL
     from desktop.data.runs import read_runs
-    from desktop.errors import TableError
 
     path = options.table / JOURNAL if options.table.is_dir() else options.table
     path = path.with_name(JOURNAL) if path.suffix == ".toml" else path
     table = read_runs(path, response=options.response)
     names = [name.strip() for name in options.columns.split(",") if name.strip()]
-    factors = table.data.factors
     rows, lines = [], [f"{'column':<20}{'slope':>12}{'std. error':>12}{'p':>10}{'explains':>10}"]
-    for name in names or ("other_busy_cores", "load", "clock_mhz"):
+    for name in names or COVARIATES:
         try:
-            beside = read_runs(path, response=name, factors=factors).data.y
-            one, _ = covariate(name, table.data, beside, blocks=not options.no_blocks)
-        except (TableError, ValueError) as error:
+            one = covariate(name, table.data, blocks=not options.no_blocks)
+        except ValueError as error:
             if names:
                 raise
             lines.append(f"{name[:19]:<20}{error}")

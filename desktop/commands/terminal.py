@@ -19,7 +19,7 @@ from desktop.progress import Cancelled
 if TYPE_CHECKING:
     from desktop.data.store import TraceStore
 
-DONE, FAILED, USAGE, LOSSY = 0, 1, 2, 3
+DONE, FAILED, USAGE, LOSSY, GATE = 0, 1, 2, 3, 4
 
 
 @contextlib.contextmanager

@@ -15,7 +15,7 @@ from desktop.commands.asked import (
     add_span,
     adder,
     check_budget,
-    fit_as_asked,
+    fit_or_suggested,
     open_as_asked,
     pairs,
     settle,
@@ -28,8 +28,6 @@ from desktop.core.units import percent, quantity, signed
 from desktop.printing import printable
 
 if TYPE_CHECKING:
-    from desktop.core.curve import StepCurve
-    from desktop.core.landmarks import Landmarks
     from desktop.core.phases import PhaseFit
     from desktop.data.whatif import Changes, Help, RunPrediction
 
@@ -76,7 +74,7 @@ def main(options: argparse.Namespace) -> int:
         use = utilization(store, options)
         curve = window_of(use.curve(), options)
         known = structure_events(store, use, curve, options)
-        fit = _fit(curve, options, known)
+        fit = fit_or_suggested(curve, options, known)
         span = curve.start, curve.start + curve.duration
         limit = None if curve is use.curve() else span
         with terminal_progress() as progress:
@@ -149,16 +147,6 @@ def _ranks(text: str) -> tuple[int, int]:
     if not first.isdecimal() or not (last or first).isdecimal():
         raise ValueError(f"{text!r} should be a rank or a range of ranks, such as 3 or 0-7")
     return int(first), int(last or first)
-
-
-def _fit(curve: StepCurve, options: argparse.Namespace, known: Landmarks | None) -> PhaseFit:
-    """As asked for, else the phases that are suggested."""
-    if options.project or options.n is not None:
-        return fit_as_asked(curve, options, known)
-    from desktop.core.selection import search
-
-    swept, suggestion = search(curve, options.phases.model, known=known)
-    return suggestion.fit(curve, swept)
 
 
 def _phases(fit: PhaseFit, found: RunPrediction, start_s: float) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ coefficient. Sources: NISTIR 5131 (equation 1), NISTIR 5139 (section 2), NISTIR 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, Literal
@@ -28,6 +28,7 @@ from desktop.core.effect_limits import (
     selected_ratios,
     t_limit,
 )
+from desktop.core.suspects import Suspect, suspects
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -41,16 +42,14 @@ Inner = Literal["each", "mean", "median", "minimum"]
 
 #: Columns whose product with the others explains all but this share are linearly dependent.
 _DEPENDENT = 1e-9
-#: Level of the effects that a trial is judged beside: few that are none, whose size would be missing in the
-#: noise.
-_ACTIVE = 0.01
 
 
 @dataclass(frozen=True, eq=False)
 class Trials:
     """N trials of k factors: x (N, k) of -1 and +1, y (N,) response (NaN: missing), block (N,) replicate,
     label (N,) what to call a trial (its line or number), half (N,) of a foldover (0 or 1; None: no halves),
-    which are run one after the other."""
+    which are run one after the other. beside: what was noted with each, by name (N,), NaN where it was
+    not."""
 
     factors: tuple[str, ...]
     x: Array
@@ -58,12 +57,14 @@ class Trials:
     block: Index
     label: tuple[str, ...]
     half: Index | None = None
+    beside: Mapping[str, Array] = field(default_factory=dict)
 
     def only(self, keep: NDArray[np.bool_]) -> Trials:
         """Some of them: keep (N,)."""
         labels = tuple(name for name, kept in zip(self.label, keep, strict=True) if kept)
         half = None if self.half is None else self.half[keep]
-        return Trials(self.factors, self.x[keep], self.y[keep], self.block[keep], labels, half)
+        beside = {name: values[keep] for name, values in self.beside.items()}
+        return Trials(self.factors, self.x[keep], self.y[keep], self.block[keep], labels, half, beside)
 
     def known(self) -> Trials:
         """Without the trials that have no response."""
@@ -90,6 +91,7 @@ def trials(
     block: Index | None = None,
     label: Sequence[str] | None = None,
     half: Index | None = None,
+    beside: Mapping[str, Array] | None = None,
 ) -> Trials:
     """Check and assemble.
 
@@ -105,7 +107,7 @@ def trials(
         raise ValueError(f"level {x[row, column]:g} of {factors[column]} in trial {row + 1} is not -1 or +1")
     blocks = np.zeros(y.size, np.int64) if block is None else np.asarray(block, np.int64)
     names = tuple(label) if label is not None else tuple(str(i + 1) for i in range(y.size))
-    return Trials(tuple(factors), x, y, blocks, names, half)
+    return Trials(tuple(factors), x, y, blocks, names, half, beside or {})
 
 
 def missing(data: Trials) -> tuple[str, ...]:
@@ -172,18 +174,6 @@ class Lenth:
 
 
 @dataclass(frozen=True)
-class Suspect:
-    """A trial that does not fit the effects that stand out. `limit`: |t| that one or more of all trials pass
-    in 5 % where all are as they should be."""
-
-    label: str
-    value: float
-    expected: float
-    t: float
-    limit: float
-
-
-@dataclass(frozen=True)
 class AnovaRow:
     source: str
     ss: float
@@ -199,7 +189,8 @@ class Effects:
     `correlation`: largest between two columns, 0 for orthogonal designs. `limit`: above which effects are
     marked. `block_variance`: mean square of replicates (or what else the blocks are), NaN without any, with
     `block_df`. `transform`: power of the response, 0 its logarithm; mean, effects and their errors are of
-    that, `unperturbed` is in the unit of the response. `transformed` (N,): the responses so."""
+    that, `unperturbed` is in the unit of the response. `transformed` (N,): the responses so. `slope`: on the
+    covariate that was taken off, with its standard error."""
 
     trials: Trials
     effects: tuple[Effect, ...]
@@ -223,6 +214,7 @@ class Effects:
     block_df: int = 0
     transform: float = 1.0
     gm: float = 1.0
+    slope: tuple[float, float] | None = None
 
     @property
     def threshold(self) -> str:
@@ -354,7 +346,7 @@ def condensed(data: Trials, inner: Inner) -> Trials:
     y = np.array([take(data.y[number == k]) for k in range(first.size)])
     order = np.argsort(first)
     kept = data.only(np.isin(np.arange(len(data.y)), first))
-    return Trials(kept.factors, kept.x, y[order], kept.block, kept.label, kept.half)
+    return replace(kept, y=y[order])
 
 
 def standard_order(count: int) -> list[Members]:
@@ -372,6 +364,7 @@ def analyse(
     aliases_up_to: int = 2,
     planned: bool = False,
     transform: float = 1.0,
+    covariate: str = "",
 ) -> Effects:
     """Effects of a two-level experiment.
 
@@ -389,13 +382,16 @@ def analyse(
     planned : `terms` were chosen before the effects were seen. Otherwise, where what they leave is the error,
         the look at the effects is paid for.
     transform : power of the response, 0 for its logarithm.
+    covariate : of `Trials.beside`: what the response follows it by is taken off (analysis of covariance).
 
     Raises
     ------
-    ValueError : fewer than two treatments with a response, an error method without its data, or a power of a
-    response that is not positive.
+    ValueError : fewer than two treatments with a response, an error method without its data, a power of a
+    response that is not positive, or a covariate that was not noted or follows from the factors.
     """
     notes: list[str] = []
+    if covariate:
+        data = _noted(data, covariate, notes)
     lost = missing(data)
     data = data.known()
     if lost:
@@ -416,7 +412,7 @@ def analyse(
             raise ValueError("a response that is not positive has no logarithm; analyse it as it is")
         gm = float(np.exp(np.log(whole.y).mean()))
     asked = data
-    data = Trials(data.factors, data.x, transformed(data.y, transform, gm), data.block, data.label, data.half)
+    data = replace(data, y=transformed(data.y, transform, gm))
     treatments, number, counts = np.unique(data.x, axis=0, return_inverse=True, return_counts=True)
     number = number.ravel()
     if len(treatments) < 2:
@@ -426,7 +422,10 @@ def analyse(
     side = _side(data, number, len(treatments)) if blocks else None
     shifts = np.zeros((len(data.y), 0)) if side is None else side[number, np.newaxis] / 2
     group = _blocks_of(data, notes) if blocks else np.zeros((len(data.y), 0))
-    balanced = not group.shape[1] or _are_blocks(data, number)
+    balanced = not covariate and (not group.shape[1] or _are_blocks(data, number))
+    if covariate:
+        values = data.beside[covariate]
+        group = np.concatenate([group, (values - values.mean())[:, None]], axis=1)
     # Where every treatment ran in every block, blocks are orthogonal to all terms.
     taken, rows = (side, treatments) if balanced else (None, data.x)
     columns = np.zeros((len(rows), 0)) if balanced else np.concatenate([shifts, group], axis=1)
@@ -448,7 +447,8 @@ def analyse(
     if side is not None:
         notes += _told_of_halves(data, treatments, side, float(shift[0]), halves)
     values[np.abs(values) <= 1e-13 * np.abs(data.y).max()] = 0.0  # rounding
-    pure, pure_df, block_ss, block_df = _pure_error(data.y, number, len(treatments), group)
+    pure, pure_df, block_ss, block_df = _pure_error(data.y, number, len(treatments), group, bool(covariate))
+    followed = _followed(covariate, model, group)
     every = model
     if terms is not None:
         words = _terms(rows, len(data.factors), None, aliases_up_to, columns)[0]
@@ -458,7 +458,7 @@ def analyse(
     # The sums of what are equal numbers differ by rounding.
     if pure <= len(data.y) * (1e-13 * np.abs(data.y).max()) ** 2:
         pure = 0.0
-    spare = len(data.y) - 1 - len(chosen) - shift.size - block_df
+    spare = len(data.y) - 1 - len(chosen) - shift.size - block_df - bool(covariate)
     method = error or _default_error(pure_df, spare - pure_df, lenth)
     s2, df = _variance(
         method, data.y - fitted, spare, chosen, values, unit, pure, pure_df, lenth, terms is not None
@@ -499,12 +499,17 @@ def analyse(
         notes.append("the unperturbed program was not run; percentages refer to its predicted response")
     blocked = [("halves", float(v**2 / u), 1) for v, u in zip(shift, model.more_unit, strict=False)]
     blocked += [("replicate", block_ss, block_df)] if block_df else []
+    if followed is not None:
+        slope, of_one = followed
+        blocked.append((covariate, slope**2 / of_one, 1))
+        followed = slope, float(np.sqrt(s2 * of_one))
+        notes.append(_told_of_covariate(covariate, *followed, df))
     anova, r2, adjusted = _anova(data, chosen, values, unit, fitted, pure, pure_df, blocked, spare, s2, df)
     return Effects(
         asked, effects, mean, mean_se, method, float(s2), int(df) if np.isfinite(df) else 0, lenth,
-        unperturbed, measured, _suspects(data, np.concatenate([shifts, group], axis=1), effects, lenth,
-        method), anova, r2, adjusted, correlation, limit, tuple(notes), fitted, block_ss / block_df if
-        block_df else float("nan"), block_df, transform, gm,
+        unperturbed, measured, suspects(data.label, data.y, *model.design), anova, r2, adjusted, correlation,
+        limit, tuple(notes), fitted, block_ss / block_df if block_df else float("nan"), block_df,
+        transform, gm, followed,
     )  # fmt: skip
 
 
@@ -754,6 +759,7 @@ class Model:
     trial (mean first), and what the further columns that are blocks have."""
 
     y: Array
+    design: tuple[Array, Array]
     q: Array
     inverse: Array
     coefficients: Array
@@ -795,13 +801,51 @@ def _least_squares(data: Trials, chosen: list[Members], more: Array) -> Model:
     for column in columns:
         kept.take(column)
     columns += [column for column in more.T if kept.take(column)]
-    q, r = np.linalg.qr(np.stack(columns, axis=1))
+    x = np.stack(columns, axis=1)
+    q, r = np.linalg.qr(x)
     inverse = np.linalg.inv(r)
-    return Model(data.y, q, inverse, inverse @ (q.T @ data.y), len(chosen))
+    design = x[:, : 1 + len(chosen)], x[:, 1 + len(chosen) :]
+    return Model(data.y, design, q, inverse, inverse @ (q.T @ data.y), len(chosen))
 
 
-def _pure_error(y: Array, number: Index, treatments: int, group: Array) -> tuple[float, int, float, int]:
-    """Sum of squares and degrees of freedom within treatments (blocks taken out), and of the blocks."""
+def _noted(data: Trials, name: str, notes: list[str]) -> Trials:
+    """The trials beside which it was noted."""
+    if name not in data.beside:
+        known = ", ".join(data.beside) or "nothing"
+        raise ValueError(f"{name} was not noted with the trials; beside them stand: {known}")
+    known_of = np.isfinite(data.beside[name])
+    if not known_of.any():
+        raise ValueError(f"{name} was not noted with any trial")
+    if not known_of.all():
+        notes.append(f"{name} was not noted with {int((~known_of).sum())} trials, which are left out")
+    return data.only(known_of)
+
+
+def _followed(name: str, model: Model, group: Array) -> tuple[float, float] | None:
+    """Slope on the covariate, which is the last column, and its variance for unit variance of a trial."""
+    if not name:
+        return None
+    more = model.design[1]
+    if not more.shape[1] or (more[:, -1] != group[:, -1]).any():
+        raise ValueError(f"{name} is the same in all trials, or follows from the factors or blocks")
+    return float(model.more[-1]), float(model.more_unit[-1])
+
+
+def _told_of_covariate(name: str, slope: float, se: float, df: float) -> str:
+    """What was taken off."""
+    margin = t_limit(df) * se
+    told = f"taken off is what follows {name}: {slope:.3g} for each unit of it"
+    if not np.isfinite(margin):
+        return told
+    sure = "" if abs(slope) > margin else ", which may be nothing"
+    return f"{told} (95 %: {slope - margin:.3g} to {slope + margin:.3g}){sure}"
+
+
+def _pure_error(
+    y: Array, number: Index, treatments: int, group: Array, covariate: bool = False
+) -> tuple[float, int, float, int]:
+    """Sum of squares and degrees of freedom within treatments (blocks taken out), and of the blocks; a
+    covariate is the last column of `group`, and is none of these."""
     counts = np.bincount(number, minlength=treatments)
 
     def within(column: Array) -> Array:
@@ -810,13 +854,15 @@ def _pure_error(y: Array, number: Index, treatments: int, group: Array) -> tuple
     rest, ss, df = within(y), 0.0, len(y) - treatments
     kept = _Independent(len(y))
     blocks = [column for column in group.T if df and kept.take(within(column))]
+    taken = bool(covariate and blocks and (blocks[-1] == group[:, -1]).all())
     if blocks:
         q = np.linalg.qr(np.stack([within(column) for column in blocks], axis=1))[0]
         part = q.T @ rest
-        ss = float(part @ part)
         rest = rest - q @ part
+        own = len(blocks) - taken
+        ss = float(part[:own] @ part[:own])
     left = df - len(blocks)
-    return (float(rest @ rest) if left else 0.0), left, ss, len(blocks)
+    return (float(rest @ rest) if left else 0.0), left, ss, len(blocks) - taken
 
 
 def _default_error(pure_df: int, spare: int, lenth: Lenth | None) -> Error:
@@ -990,63 +1036,6 @@ def _effects(
             chosen, sets, values, se, t, p, marked & tested, quantile, wide, strict=True
         )
     ), limit
-
-
-def _suspects(
-    data: Trials, shifts: Array, found: tuple[Effect, ...], lenth: Lenth | None, method: Error
-) -> tuple[Suspect, ...]:
-    """Trials far from the model of the effects that stand out and of the blocks: |t| above the quantile for
-    so many trials.
-
-    One wrong run gives all effects that are not active about the same size, so the test is made with the
-    active ones only. Noise is taken as the same for all trials or as growing with the response, whichever is
-    more likely without the trial that fits worst: with the wrong one, long runs are named for being long.
-    """
-    # Of replicated treatments every trial is judged against its fellows, too.
-    if method == "lenth" and lenth is not None:
-        limit = lenth_ratios(lenth.count)[0].quantile(_ACTIVE) * lenth.pse
-        active = [e.members for e in found if abs(e.value) > limit]
-    else:
-        active = [e.members for e in found if abs(e.t) > t_limit(e.df, _ACTIVE)]
-    n = len(data.y)
-    kept = _Independent(n)
-    columns = [np.ones(n), *(_column(data.x, m) for m in active), *shifts.T]
-    x = np.stack([column for column in columns if kept.take(column)], axis=1)
-    df = n - x.shape[1] - 1
-    if df < 3:
-        return ()
-    limit = t_limit(df, LEVEL / n)
-    t, expected, likelihood = _studentized(x, data.y, df)
-    fitted = x @ np.linalg.lstsq(x, data.y, rcond=None)[0]
-    for _ in range(4):  # what is small is fitted well only where it counts for more
-        if (fitted > 0).all():
-            weight = 1 / fitted
-            fitted = x @ np.linalg.lstsq(x * weight[:, None], data.y * weight, rcond=None)[0]
-    if (fitted > 0).all():
-        grown, also, other = _studentized(x / fitted[:, None], data.y / fitted, df)
-        if other - float(np.log(fitted).sum()) > likelihood + 2:  # not by chance
-            t, expected = grown, also * fitted
-    return tuple(
-        Suspect(data.label[i], float(data.y[i]), float(expected[i]), float(t[i]), limit)
-        for i in np.argsort(-np.abs(t))
-        if abs(t[i]) > limit
-    )
-
-
-def _studentized(x: Array, y: Array, df: int) -> tuple[Array, Array, float]:
-    """Externally studentized residuals (N,), what each trial would be by all others, and the logarithm of the
-    likelihood without the one that fits worst."""
-    q = np.linalg.qr(x)[0]
-    hat = (q**2).sum(1)
-    rest = y - q @ (q.T @ y)
-    s2 = float(rest @ rest)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        others = (s2 - rest**2 / (1 - hat)) / df
-        usable = (others > 1e-12 * max(s2, 1e-300)) & (hat < 1 - 1e-9)
-        t = np.where(usable, rest / np.sqrt(others * (1 - hat)), 0.0)
-        least = others[int(np.argmax(np.abs(t)))]
-        likelihood = float(-len(y) / 2 * np.log(least)) if least > 0 else np.inf
-        return t, np.where(usable, y - rest / (1 - hat), y), likelihood
 
 
 def _anova(

@@ -91,8 +91,8 @@ def over_iterations(
             found.append(None)
             continue
         # A place is known to one part, and the breakpoint that is shown is one of those that fit.
-        low, high = min(interval[0] - 0.5, at[i]) * scale, max(interval[1] + 0.5, at[i]) * scale
-        found.append(Firm(low, high, interval[2], kept.size, loop.count, "iterations"))
+        low, high = float(min(interval[0] - 0.5, at[i])), float(max(interval[1] + 0.5, at[i]))
+        found.append(Firm(low * scale, high * scale, interval[2], kept.size, loop.count, "iterations"))
     return tuple(found)
 
 

@@ -243,6 +243,60 @@ TABLES: dict[str, tuple[Field, ...]] = {
         leverage | float64 | 1 | diagonal of the hat matrix
         studentized | float64 | | externally studentized residual
     """),
+    "curve": _fields("""
+        start_s | float64 | s | begin of a step
+        end_s | float64 | s | its end
+        level | float64 | proc | computing processors; of other curves in their unit
+    """),
+    "accounts": _fields("""
+        range | text | | name of the range
+        account | text | | what the time went into
+        time | float64 | proc·s | processor time in it
+        share | float64 | 1 | of all the range's processor time
+    """),
+    "causes": _fields("""
+        phase | int64 | | number of the phase, from 1; 0: the whole run
+        cause | text | | kind of cause
+        title | text | | the same in words
+        sentence | text | | what happens, where, and what it costs
+        lost | float64 | proc·s | processor time that it costs
+        part | float64 | 1 | of what is lost there
+        strength | text | | of the evidence
+        seen | int64 | | how often it was seen
+        region | text | | where; empty if it has none
+        locations | text | | whose it is
+        start_s | float64 | s | begin of the phase that it costs most in
+        end_s | float64 | s | its end
+    """),
+    "message list": _fields("""
+        sent_s | float64 | s | when it is sent
+        received_s | float64 | s | when it is received
+        sender | text | | location that sends
+        receiver | text | | location that receives; empty where it is not known
+        bytes | int64 | B | its size
+        tag | int64 | | its tag
+    """),
+    "events": _fields("""
+        time_s | float64 | s | when
+        location | text | | whose event it is
+        kind | text | | "enter" or "leave"
+        region | text | | name of the region
+    """),
+    "differences": _fields("""
+        phase | text | | "run", or a phase of the first run
+        name | text | | what the phase is called
+        base_s | float64 | s | geometric mean length in the base runs
+        new_s | float64 | s | the same in the new runs
+        change | float64 | 1 | new over base, less 1
+        low | float64 | 1 | lower end of its 95 % interval
+        high | float64 | 1 | upper end
+        p | float64 | 1 | corrected for all lengths compared
+        level | float64 | 1 | p at most this is a difference
+        significant | any | | whether it is one; None: the scatter is not known
+        over | bool | | whether it passes the limit
+        base_runs | int64 | | base runs that have the phase
+        new_runs | int64 | | new runs that have it
+    """),
 }  # fmt: skip
 
 

@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from desktop.core.jit import kernel
+from desktop.core.jit import inlined, kernel
 from desktop.progress import Progress
 
 Ints = NDArray[np.int64]
@@ -241,35 +241,43 @@ def due(kind: int, gap: float, latency: float, clock: float, posted: Any, what: 
     return clock + gap + (latency if begins else 0.0)
 
 
+@inlined
+def earlier(a: float, p: int, b: float, q: int) -> bool:
+    """Whether the first of two comes before the other in the heap."""
+    return a < b or (a == b and p < q)
+
+
 @kernel
 def push(keys: Any, ready: Any, state: Any, time: float, p: int) -> None:
     """A location into the heap."""
     k = state[0]
     state[0] += 1
-    while k > 0 and (keys[(k - 1) // 2], ready[(k - 1) // 2]) > (time, p):
+    while k > 0 and earlier(time, p, keys[(k - 1) // 2], ready[(k - 1) // 2]):
         keys[k], ready[k] = keys[(k - 1) // 2], ready[(k - 1) // 2]
         k = (k - 1) // 2
     keys[k], ready[k] = time, p
 
 
 @kernel
-def pop(keys: Any, ready: Any, state: Any) -> int:
-    """The location whose time is least, of several the first; out of the heap."""
-    found = ready[0]
+def pop(keys: Any, ready: Any, state: Any) -> None:
+    """The location whose time is least, of several the first, out of the heap."""
     state[0] -= 1
-    n = state[0]
-    time, p = keys[n], ready[n]
-    k = 0
+    sink(keys[state[0]], ready[state[0]], keys, ready, state)
+
+
+@kernel
+def sink(time: float, p: int, keys: Any, ready: Any, state: Any) -> None:
+    """A location in place of the first of the heap."""
+    n, k = state[0], 0
     while 2 * k + 1 < n:
         child = 2 * k + 1
-        if child + 1 < n and (keys[child + 1], ready[child + 1]) < (keys[child], ready[child]):
+        if child + 1 < n and earlier(keys[child + 1], ready[child + 1], keys[child], ready[child]):
             child += 1
-        if (time, p) <= (keys[child], ready[child]):
+        if not earlier(keys[child], ready[child], time, p):
             break
         keys[k], ready[k] = keys[child], ready[child]
         k = child
     keys[k], ready[k] = time, p
-    return found
 
 
 @kernel
@@ -299,7 +307,10 @@ def carried(start: float, transfer: float, buses: Any) -> float:
     """When a message arrives that is ready at `start`; it takes the bus that is free first."""
     if not buses.size:
         return start + transfer
-    first = np.argmin(buses)
+    first = 0
+    for k in range(1, buses.size):
+        if buses[k] < buses[first]:
+            first = k
     buses[first] = max(start, buses[first]) + transfer
     return buses[first]
 
@@ -317,11 +328,13 @@ def advance(
     ordered = several > 0
     left = most
     while state[0] > 0 and left > 0:
-        if ordered:
-            p = pop(keys, ready, state)
+        if ordered:  # stays the first of the heap until it has gone on
+            p = ready[0]
+            keys[0] = -np.inf
         else:
             state[0] -= 1
             p = ready[state[0]]
+        goes_on = False
         while at[p] < last[p]:
             i = at[p]
             k, what = kind[i], key[i]
@@ -432,12 +445,15 @@ def advance(
             at[p] += 1
             left -= 1
             if ordered:
-                if at[p] < last[p]:
-                    j = at[p]
-                    push(keys, ready, state, due(kind[j], gap[j], latency, clock[p], posted, key[j]), p)
+                goes_on = at[p] < last[p]
                 break
             if left <= 0 and at[p] < last[p]:  # goes on in the next round
                 wake(p, 0.0, ordered, keys, ready, state)
                 break
+        if goes_on:
+            j = at[p]
+            sink(due(kind[j], gap[j], latency, clock[p], posted, key[j]), p, keys, ready, state)
+        elif ordered:
+            pop(keys, ready, state)
     state[1] += most - left
     return state[0] > 0

@@ -18,6 +18,8 @@ from desktop.core.jit import kernel
 STRETCHES = 128
 #: Kinds of what `Presence.feed` takes, as those of events; `TOUCH` enters and leaves at one time.
 ENTER, LEAVE, TOUCH = 0, 1, 2
+#: What sends are, for `sends`.
+UP, DOWN, SIZES = 0, 1, 2
 
 Ints = NDArray[np.int64]
 
@@ -38,7 +40,7 @@ class Presence:
         # stretches used, depth, gaps that are closed, since when it is inside
         self._state = np.zeros((slots, 4), np.int64)
 
-    def feed(self, time: Ints, kind: NDArray[np.uint8], what: NDArray[np.int64], numbers: int) -> None:
+    def feed(self, time: Ints, kind: NDArray[np.uint8], what: NDArray[np.uint32], numbers: int) -> None:
         """Events (n,) of the location in their order; `what`: below `numbers`."""
         if numbers > self._slot.size:
             more = np.full(max(numbers, 2 * self._slot.size) - self._slot.size, -1, np.int32)
@@ -86,7 +88,7 @@ def _feed(
 ) -> int:  # fmt: skip
     """From row `at` on; the row at which there is no slot left, or all rows."""
     for i in range(at, time.size):
-        t, w = time[i], what[i]
+        t, w = time[i], np.int64(what[i])
         s = slot[w]
         if kind[i] == LEAVE:
             if s >= 0 and state[s, 1] > 0:
@@ -145,3 +147,21 @@ def _close_gaps(times: Any, calls: Any, inside: Any, state: Any) -> int:
             inside[kept] = inside[i]
     state[0] = kept + 1
     return kept + 1
+
+
+@kernel
+def sends(here: int, time: Any, kind: Any, peer: Any, size: Any, of: Any, out_time: Any, what: Any) -> int:
+    """Of messages (n,) of a location those whose kind is one `of` those that it sends: two touches each, of
+    the direction and of the bits that its number of bytes has, in `out_time` and `what` (2 n,); how many."""
+    n = 0
+    for i in range(time.size):
+        if of[kind[i]]:
+            bits, left = 0, size[i]
+            while left > 0:
+                bits += 1
+                left >>= 1
+            out_time[2 * n] = out_time[2 * n + 1] = time[i]
+            what[2 * n] = UP if peer[i] > here else DOWN
+            what[2 * n + 1] = SIZES + bits
+            n += 1
+    return n

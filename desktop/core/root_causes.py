@@ -12,7 +12,7 @@ A rank is named if it holds over `NAMED` of a group. How strong the evidence is,
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -68,6 +68,7 @@ class Charges:
     messages, bytes : of the messages sent. members : (regions, 2) calls of collective operations, and bytes.
     serialisation, balance : efficiencies, None or NaN where they are not known.
     doubt_s : processor-seconds of waiting that contradicting clocks may change.
+    held_s : by account and region (locations,) for how long threads waited for each, where that is known.
     """
 
     start_s: float
@@ -91,6 +92,7 @@ class Charges:
     serialisation: float | None = None
     balance: float | None = None
     doubt_s: float = 0.0
+    held_s: Mapping[tuple[int, int], Floats] = field(default_factory=dict)
 
     @property
     def duration_s(self) -> float:
@@ -464,12 +466,24 @@ def _call_of(region: int, words: Naming) -> str:
 
 def _says_lock(cause: Cause, words: Naming) -> str:
     who = words.several(sorted(cause.locations))
-    return f"Waiting for a lock{_call_of(cause.group.region, words)}: {who} wait for one another"
+    held = _waited_for(cause, words, "if it is one lock, {} held it for {} of that")
+    return f"Waiting for a lock{_call_of(cause.group.region, words)}: {who} wait for one another{held}"
 
 
 def _says_threads(cause: Cause, words: Naming) -> str:
     who = words.several(sorted(cause.locations))
-    return f"Threads wait for one another{_call_of(cause.group.region, words)}: {who}"
+    last = _waited_for(cause, words, "{} came last for {} of that")
+    return f"Threads wait for one another{_call_of(cause.group.region, words)}: {who}{last}"
+
+
+def _waited_for(cause: Cause, words: Naming, text: str) -> str:
+    """Whom threads waited for most, if that is known and it is one."""
+    group = cause.group
+    for_whom = group.of.held_s.get((group.account, group.region))
+    if for_whom is None or for_whom.max() <= NAMED * group.total_s:
+        return ""
+    part = min(float(for_whom.max()) / group.total_s, 1.0)
+    return "; " + text.format(words.location(int(for_whom.argmax())), percent(part))
 
 
 def _says_outside(cause: Cause, words: Naming) -> str:

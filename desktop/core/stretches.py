@@ -196,3 +196,31 @@ def in_regions(
                 for j in range(k, depth - 1):
                     stack[j] = stack[j + 1]
                 state[0] -= 1
+
+
+@kernel
+def step_levels(begin: Any, end: Any, last: float, near: float, edges: Any, level: Any) -> int:
+    """How many of intervals (n,), of which begins and ends are sorted each, are there from each edge on, from
+    0 to `last`. Times that differ by no more than `near` are one, the latest of them. How many edges."""
+    n = i = j = 0
+    now, there, shown = 0.0, 0, -1
+    while i < begin.size or j < end.size:
+        if j == end.size or (i < begin.size and begin[i] <= end[j]):
+            time, change = begin[i], 1
+            i += 1
+        else:
+            time, change = end[j], -1
+            j += 1
+        time = min(max(time, 0.0), last)
+        if time - now > near and there != shown:
+            edges[n] = now if n else 0.0
+            level[n] = there
+            shown = there
+            n += 1
+        now = time
+        there += change
+    if last - now > near and there != shown:
+        edges[n] = now if n else 0.0
+        level[n] = there
+        n += 1
+    return n

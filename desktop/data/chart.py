@@ -70,7 +70,7 @@ class Series:
     `high` (0 to 1) says. `names` (K,): told on hover, or what makes the name of a place; `keys` (K,): emitted
     on a click; `labels`: which marks bear their name. `colour`: index of the theme's `series`, or the name of
     a theme token. `faint`: left out or out of focus. `thickness`: of bars, in categories. `size`: of marks,
-    times the usual; `hollow`: their outline only. `opacity`: of the area of bars.
+    times the usual; `hollow`: their outline only. `opacity`: of the area of bars, and, below 1, of a band.
     """
 
     kind: Kind
@@ -102,6 +102,11 @@ class Series:
         if not selected or not len(self.keys):
             return np.empty(0, np.int64)
         return np.flatnonzero(np.isin(np.asarray(self.keys), np.fromiter(selected, np.int64, len(selected))))
+
+
+def band_opacity(series: Series) -> float:
+    """How opaque the area of a band is: hardly, unless it is said."""
+    return 0.17 if series.opacity == 1.0 else series.opacity
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from desktop.core.jit import arithmetic
 from desktop.core.open_regions import (
+    BEGIN,
     FREE,
     NEWER,
     REGION,
@@ -51,6 +52,9 @@ NO_COMMUNICATOR = 0xFFFFFFFF
 
 #: So many open regions are searched for the one that is left; no two of a program cross that far.
 FARTHEST = 1 << 12
+
+#: Records of a location that wait for the events in which they lie.
+WAITING = 1 << 20
 
 #: Of each kind of message whether its record stands inside of the call that waits for it.
 _HEARD = np.array([k in (MessageKind.RECV, MessageKind.IRECV) for k in sorted(MessageKind)], np.uint8)
@@ -159,6 +163,16 @@ class Doubt:
         return f"{self.short[:1].upper()}{self.short[1:]}: part of the trace is lost or contradicts itself."
 
 
+class Followed(Protocol):
+    """A trace that is being imported."""
+
+    @property
+    def regions(self) -> Sequence[Region]: ...
+
+    @property
+    def nesting(self) -> str: ...
+
+
 class Judged(Protocol):
     """A trace whose import is over; a store."""
 
@@ -203,9 +217,16 @@ def doubt(store: Judged) -> Doubt | None:
     return Doubt(ticks * unit if ticks else None, len(cpus) * run * unit)
 
 
-def judge(source: EventSource, report: ImportReport, progress: Progress) -> None:
+def judge(
+    source: EventSource,
+    report: ImportReport,
+    progress: Progress,
+    followed: NestingDigest | None = None,
+) -> None:
     """Compare what the events of all locations say; set the activity of regions whose definition is missing
     or contradicted, and add what is wrong to the report and to `Location.doubt`.
+
+    `followed`: what passed by on import, of which the events are not read again.
 
     Raises
     ------
@@ -214,7 +235,7 @@ def judge(source: EventSource, report: ImportReport, progress: Progress) -> None
     if source.nesting != "outermost":
         return  # states stand beside the regions there
     regions = list(source.regions)
-    walks = dict(_walks(source, regions, progress))
+    walks = dict(follow(source, regions, progress, followed))
     spoken, heard, calls = (
         sum((getattr(walk, name) for walk in walks.values()), np.zeros(len(regions), np.int64))
         for name in ("spoken", "heard", "calls")
@@ -449,6 +470,13 @@ class _Walk:
         self.spoken, self.heard, self.calls, self.ticks = np.zeros((4, speaks.size), np.int64)
         self._state = np.zeros(_FIELDS, np.int64)
 
+    def know(self, speaks: NDArray[np.bool_]) -> None:
+        """More regions have been defined."""
+        more = (0, speaks.size - self._speaks.size)
+        self._speaks = speaks
+        for name in ("spoken", "heard", "calls", "ticks"):
+            setattr(self, name, np.pad(getattr(self, name), more))
+
     def take(
         self, regions: _Marked, time: Any, kind: Any, region: Any, record_time: Any, record_heard: Any
     ) -> int:
@@ -471,13 +499,23 @@ class _Walk:
         self.last, self.before = int(state[_LAST]), int(state[_BEFORE])
 
 
-def _walks(source: EventSource, regions: list[Region], progress: Progress) -> Iterator[tuple[int, _Walk]]:
-    speaks = np.array([is_communication(r) and not r.synthetic for r in regions], np.bool_)
-    total = sum(source.rows("events", i) for i in range(len(source.locations)))
+def _speaks(regions: Sequence[Region]) -> NDArray[np.bool_]:
+    return np.array([is_communication(r) and not r.synthetic for r in regions], np.bool_)
+
+
+def follow(
+    source: EventSource, regions: list[Region], progress: Progress, followed: NestingDigest | None
+) -> Iterator[tuple[int, _Walk]]:
+    """The walk through each processor that has events."""
+    speaks = _speaks(regions)
+    places = [i for i, at in enumerate(source.locations) if at.kind == "cpu" and source.rows("events", i)]
+    known = {} if followed is None else followed.walks(speaks)
+    total = sum(source.rows("events", i) for i in places if i not in known)
     done = 0
     marked = _Marked(speaks.size)
-    for i, location in enumerate(source.locations):
-        if location.kind != "cpu" or not source.rows("events", i):
+    for i in places:
+        if i in known:
+            yield i, known[i]
             continue
         walk, records = _Walk(speaks), _Records(source, i)
         marked.begin()
@@ -487,6 +525,97 @@ def _walks(source: EventSource, regions: list[Region], progress: Progress) -> It
             progress.step(done, total, "comparing regions and messages")
         walk.finish(marked)
         yield i, walk
+
+
+class NestingDigest:
+    """A `desktop.data.store.Digest`: the same walks, of locations whose messages and collectives are stored
+    before the events in which they lie, while they pass by. Memory: records of a location that wait for
+    events, at most `WAITING`."""
+
+    def __init__(self, source: Followed) -> None:
+        self._source = source
+        self._speaks = np.zeros(0, np.bool_)
+        self._marked = _Marked(0)
+        self._walks: dict[int, _Walk | None] = {}  # None: events came before their records
+        self._location = -1
+        self._begin()
+
+    def _begin(self) -> None:
+        self._times, self._heard = np.zeros(0, np.int64), np.zeros(0, np.uint8)
+        self._held: list[NDArray[Any]] = [np.zeros(0, dtype) for dtype in (np.int64, np.uint8, np.uint32)]
+        self._reached = BEGIN
+
+    def take(self, table: str, location: int, block: Mapping[str, NDArray[Any]]) -> None:
+        if table not in ("events", "messages", "collectives") or self._source.nesting != "outermost":
+            return
+        if location != self._location:
+            self.finish()
+            self._location = location
+            if location in self._walks:
+                self._walks[location] = None
+            else:
+                self._know()
+                self._walks[location] = _Walk(self._speaks)
+                self._marked.begin()
+        walk = self._walks[location]
+        if walk is None:
+            return
+        if table == "events":
+            self._follow(walk, block["time"], block["kind"], block["region"])
+            return
+        messages = table == "messages"
+        time = block["time" if messages else "begin"]
+        heard = _HEARD[block["kind"]] if messages else np.ones(time.size, np.uint8)
+        if time[0] <= self._reached or self._times.size + time.size > WAITING:
+            self._walks[location] = None
+            return
+        ordered = not self._times.size or self._times[-1] <= time[0]
+        self._times, self._heard = np.append(self._times, time), np.append(self._heard, heard)
+        if not ordered:
+            order = np.argsort(self._times, kind="stable")
+            self._times, self._heard = self._times[order], self._heard[order]
+
+    def _know(self) -> None:
+        # The importer's thread may define more at any time: a slice of the list is made in one go.
+        more = self._source.regions[self._speaks.size :]
+        if more:
+            self._speaks = np.append(self._speaks, _speaks(more))
+            self._marked.know(no_classes(self._speaks.size))
+
+    def _follow(self, walk: _Walk, time: Any, kind: Any, region: Any, wait: int = 1) -> None:
+        """All but the last `wait` events: a record of its time may come yet."""
+        self._know()
+        walk.know(self._speaks)
+        rows = [time, kind, region]
+        if self._held[0].size:
+            rows = [np.concatenate(pair) for pair in zip(self._held, rows, strict=True)]
+        now = rows[0].size - wait
+        self._held = [np.array(column[now:]) for column in rows]
+        if now > 0:
+            time, kind, region = (np.ascontiguousarray(column[:now]) for column in rows)
+            done = walk.take(self._marked, time, kind, region, self._times, self._heard)
+            self._times, self._heard = self._times[done:], self._heard[done:]
+            self._reached = int(time[-1])
+
+    def finish(self) -> None:
+        walk = self._walks.get(self._location)
+        if walk is not None:
+            time, kind, region = (column[:0] for column in self._held)
+            self._follow(walk, time, kind, region, wait=0)
+            walk.finish(self._marked)
+        self._location = -1
+        self._begin()
+
+    def release(self) -> None: ...
+
+    def walks(self, speaks: NDArray[np.bool_]) -> dict[int, _Walk]:
+        """Of the locations that were followed, if the calls of MPI among the regions are still these."""
+        if not np.array_equal(self._speaks, speaks[: self._speaks.size]):
+            return {}
+        found = {i: walk for i, walk in self._walks.items() if walk is not None}
+        for walk in found.values():
+            walk.know(speaks)
+        return found
 
 
 class _Records:

@@ -61,6 +61,8 @@ _AFTER = (
     "other_busy_limit",
     "clock_mhz",
 )
+#: Of these, what is noted of the machine, which the response may follow.
+COVARIATES = ("other_busy_cores", "load", "clock_mhz")
 #: No names of factors or responses.
 RESERVED = {*_BEFORE, *_AFTER}
 _COMMANDS = ("run", "build")
@@ -904,6 +906,7 @@ def to_trials(experiment: Experiment, response: str | None = None) -> Trials:
         np.array([replicate for replicate, _ in keys], np.int64),
         [str(state.good[key].order) for key in keys],
         halves[[treatment for _, treatment in keys]] if experiment.plan.fold is not None else None,
+        {name: np.array([getattr(state.good[key], name) for key in keys], np.float64) for name in COVARIATES},
     )
 
 

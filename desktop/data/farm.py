@@ -6,17 +6,14 @@ asks them to stop. That works across machines too, if the folder is on a file sy
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import multiprocessing
 import os
 import platform
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ProcessPoolExecutor, wait
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, wait
 from contextlib import contextmanager, suppress
-from multiprocessing.connection import wait as wait_for_end
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any, Self
@@ -163,6 +160,9 @@ class Farm:
         return self._executor
 
     def _make(self, workers: int) -> Executor:
+        import multiprocessing  # takes a while, and few divide a trace
+        from concurrent.futures import ProcessPoolExecutor
+
         # Forking a process with threads and HDF5 in it is not safe.
         context = multiprocessing.get_context("spawn")
         _start_tracker()
@@ -218,6 +218,8 @@ class Cluster(Farm):
             ) from None
         for name in ("distributed", "distributed.client"):  # it prints tracebacks of what is told here
             logging.getLogger(name).setLevel(logging.CRITICAL)
+        import asyncio
+
         try:
             # Asked first: a client that finds no scheduler cannot be stopped, nor be closed quietly.
             threads = asyncio.run(_threads(scheduler, progress))
@@ -285,6 +287,8 @@ async def _threads(scheduler: str, progress: Progress) -> int:
     Exception : of any kind; what is there, if anything, is no scheduler.
     Cancelled : by `progress`.
     """
+    import asyncio
+
     import distributed
 
     async def asked() -> int:
@@ -416,7 +420,10 @@ def _begin(end: Path) -> None:
         signal.signal(number, signal.SIG_IGN)
     if hasattr(signal, "pthread_sigmask"):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, stopping.REQUESTS)
-    parent = multiprocessing.parent_process()
+    from multiprocessing import parent_process
+    from multiprocessing.connection import wait as wait_for_end
+
+    parent = parent_process()
     assert parent is not None
 
     def watch() -> None:

@@ -19,7 +19,7 @@ from desktop.data import importers
 from desktop.data.archive import is_archive, unpack
 from desktop.data.atomic import WorkFolder, place_of, scratch_folder
 from desktop.data.clock import ClockResult, check_clocks
-from desktop.data.consistency import RARE, judge
+from desktop.data.consistency import RARE, NestingDigest, judge
 from desktop.data.events import Importer
 from desktop.data.farm import Cluster, Farm, cores
 from desktop.data.importers import curve
@@ -429,7 +429,7 @@ def _import(source: _Source, target: Path, stamp: Stamp, progress: Progress, whe
         ) as digest,
         source.opened(target, progress) as (trace, importer, left),
         ExitStack() as stack,
-        StoreWriter(target, about, importer, DIGESTS) as writer,
+        StoreWriter(target, about, importer, (*DIGESTS, NestingDigest)) as writer,
     ):
         farm = where.farm(importer, trace, lambda: stack.enter_context(_work_folder(target)), left)
         parts = None
@@ -444,7 +444,8 @@ def _import(source: _Source, target: Path, stamp: Stamp, progress: Progress, whe
         set_apart(writer)
         name_apart(writer)
         with _Beside(_compare, writer) as compared:
-            judge(writer, writer.report, Share(left, 0.8, 0.85))
+            followed = next(one for one in writer.digests if isinstance(one, NestingDigest))
+            judge(writer, writer.report, Share(left, 0.8, 0.85), followed)
             if writer.repair:  # the shifts count in the curve
                 _apply(compared.result(Share(left, 0.85, 0.85)), writer)
                 _curve(writer, Share(left, 0.85, 1.0), parts, farm)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from desktop.core.curve import StepCurve
 from desktop.core.landmarks import Landmarks, Stretches, landmarks
 from desktop.core.phase_names import PROGRAM, WAITING, Doings, doings
-from desktop.core.presence import TOUCH, Presence
+from desktop.core.presence import SIZES, TOUCH, Presence, sends
 from desktop.data.classify import is_communication, mpi_call, region_activity
 from desktop.data.collectives import depends
 from desktop.data.events import Activity, EventSource, MessageKind, Region
@@ -27,8 +27,8 @@ from desktop.data.utilization import Utilization
 from desktop.progress import Progress
 
 #: Numbers in ``exchanges``.
-UP, DOWN, SIZES = 0, 1, 2
 _CLASSES = SIZES + 64
+_SENDS = np.array([k in (MessageKind.SEND, MessageKind.ISEND) for k in sorted(MessageKind)], np.uint8)
 #: Locations looked at: what most processors do, so many of them say.
 LOOKED_AT = 256
 
@@ -52,7 +52,9 @@ class _Noted:
         self._presence = Presence()
         self._location, self._last = -1, 0
 
-    def feed(self, location: int, time: Ints, kind: NDArray[np.uint8], what: Ints, numbers: int) -> None:
+    def feed(
+        self, location: int, time: Ints, kind: NDArray[np.uint8], what: NDArray[np.uint32], numbers: int
+    ) -> None:
         if location != self._location:
             self.close()
             self._location = location
@@ -78,27 +80,20 @@ class PresenceDigest:
 
     def take(self, table: str, location: int, block: Mapping[str, NDArray[Any]]) -> None:
         if table == "events":
-            time, kind = (np.ascontiguousarray(block[name]) for name in ("time", "kind"))
-            region = block["region"].astype(np.int64)
-            numbers = max(len(self._target.regions), int(region.max(initial=-1)) + 1)
-            self._events.feed(location, time, kind, region, numbers)
+            time, kind, region = (np.ascontiguousarray(block[name]) for name in ("time", "kind", "region"))
+            self._events.feed(location, time, kind, region, len(self._target.regions))
         elif table == "messages":
-            sent = (block["kind"] == MessageKind.SEND) | (block["kind"] == MessageKind.ISEND)
-            time, peer, size = (block[name][sent] for name in ("time", "peer", "bytes"))
-            what = np.stack([np.where(peer > location, UP, DOWN), SIZES + _bits(size)], axis=1)
-            touch = np.full(2 * time.size, TOUCH, np.uint8)
-            self._sends.feed(location, np.repeat(time, 2), touch, what.ravel().astype(np.int64), _CLASSES)
+            columns = (np.ascontiguousarray(block[name]) for name in ("time", "kind", "peer", "bytes"))
+            rows = block["time"].size
+            time, what = np.empty(2 * rows, np.int64), np.empty(2 * rows, np.uint32)
+            n = 2 * sends(location, *columns, _SENDS, time, what)
+            self._sends.feed(location, time[:n], np.full(n, TOUCH, np.uint8), what[:n], _CLASSES)
 
     def finish(self) -> None:
         self._events.close()
         self._sends.close()
 
     def release(self) -> None: ...
-
-
-def _bits(size: NDArray[np.int64]) -> Ints:
-    """How many bits a number of bytes has."""
-    return np.frexp(size.clip(min=0).astype(float))[1].clip(0, _CLASSES - SIZES - 1).astype(np.int64)
 
 
 class _InMemory:

@@ -32,6 +32,7 @@ from desktop.core.wait_tree import COLUMNS, FAMILIES, charge, who_hangs
 from desktop.data.causality import Causality
 from desktop.data.classify import mpi_call
 from desktop.data.collectives import depends
+from desktop.data.holders import Held, holders
 from desktop.data.naming import location_name
 from desktop.data.statistics import RangeStats, Statistics
 from desktop.data.store import TraceStore
@@ -140,6 +141,7 @@ def charges(
                 serialisation=stats.serialisation_efficiency,
                 balance=stats.load_balance,
                 doubt_s=replayed.waiting_off_s if replayed else 0.0,
+                held_s=segments.held.between(first, last, len(store.locations), use.unit),
             )
         )
     return found
@@ -213,6 +215,7 @@ class _Segments:
     rows: Ints
     seen: Ints
     ticks: Ints
+    held: Held
 
     def between(self, first: int, last: int) -> tuple[Ints, Ints, Ints]:
         """Rows, ticks and `seen` of a range that begins and ends at a cut."""
@@ -232,11 +235,14 @@ def _segments(
     finalize = np.array([mpi_call(region.name) == "finalize" for region in store.regions] + [False], bool)
     factor = len(store.regions) + 1
     parts = [np.zeros((0, 5 + 1 + COLUMNS), np.int64)]
+    threads = [np.zeros((4, 0), np.int64)] * len(store.locations)
     for i, location in enumerate(store.locations):
         progress.step(i, len(store.locations), "causes")
         if location.kind != "cpu" or location.first is None:
             continue
         begin, end, doing = _states(store, i, use, waits)
+        there = np.flatnonzero(np.isin(doing // factor, (Account.LOCK, Account.THREADS)))
+        threads[i] = np.stack([begin[there], end[there], doing[there] // factor, doing[there] % factor - 1])
         known, state = np.unique(doing, return_inverse=True)
         waiting = int(known.size > 0 and known[0] == _WAITS)
         known, state = known[waiting:], state.ravel().astype(np.int64) - waiting
@@ -250,7 +256,8 @@ def _segments(
         key = np.stack([segment, np.full(segment.size, i), region, account, seen[segment, which]], axis=1)
         parts.append(np.concatenate([key, out[segment, which]], axis=1))
     table = np.concatenate(parts)
-    return _Segments(cuts, table[:, 0], table[:, 1:4].T, table[:, 4], table[:, 5:])
+    held = holders(store, threads)
+    return _Segments(cuts, table[:, 0], table[:, 1:4].T, table[:, 4], table[:, 5:], held)
 
 
 def _states(store: TraceStore, i: int, use: Utilization, waits: _Waits) -> tuple[Ints, Ints, Ints]:

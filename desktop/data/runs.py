@@ -299,8 +299,20 @@ def _assembled(
         block.astype(np.int64),
         tuple(label if count == 1 else f"{label}, {name}" for label in labels for name in responses),
     )
+    if count == 1:
+        noted = [n for n in header if n not in factors and n not in responses and _is_noted(n, cells[n])]
+        data = replace(
+            data, beside={n: np.array([_value(cell or "nan") for cell in cells[n]]) for n in noted}
+        )
     sizes = None if delay is None else np.repeat(delay, count)
     return RunTable(data, " ".join(responses), (), int(np.unique(block).size), delay=sizes)
+
+
+def _is_noted(name: str, cells: Sequence[str]) -> bool:
+    """A number that was noted beside the response, and is no part of the plan."""
+    plan = _KEPT - {"loadavg_1min", "other_busy_cores", "clock_mhz", "involuntary_switches"}
+    some = [cell for cell in cells if cell]
+    return name.casefold() not in plan and bool(some) and _is_number(some)
 
 
 @dataclass(frozen=True)

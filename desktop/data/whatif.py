@@ -31,7 +31,7 @@ from desktop.core import machine
 from desktop.core.curve import StepCurve
 from desktop.core.machine import Machine, Network, Schedule
 from desktop.core.open_regions import BEGIN
-from desktop.core.stretches import block, in_regions, lay_out, meet, reach, release
+from desktop.core.stretches import block, in_regions, lay_out, meet, reach, release, step_levels
 from desktop.core.units import quantity
 from desktop.core.wait_kernels import clipped
 from desktop.data.causality import Causality, unmatched
@@ -604,20 +604,15 @@ class Rerun:
         new = np.flatnonzero((self._busy <= 0) & (busy > 0))
         a, b = np.concatenate([a, begin[new]]), np.concatenate([b, begin[new] + busy[new]])
         end = duration_s / self.unit
-        times = np.concatenate([[0.0, end], a, b])
-        change = np.concatenate([[0, 0], np.ones(a.size, np.int64), -np.ones(b.size, np.int64)])
-        order = np.argsort(times, kind="stable")
-        times, level = np.clip(times[order], 0.0, end), np.cumsum(change[order])
-        # What differs by rounding only is one time.
-        last = np.flatnonzero(np.append(np.diff(times) > 1e-9 * end, True))
-        edges, level = times[last], level[last][:-1]
-        if edges.size < 2:
+        a.sort()
+        b.sort()
+        edges, level = np.empty(2 * a.size + 2), np.empty(2 * a.size + 2)
+        n = step_levels(a, b, end, 1e-9 * end, edges, level)  # what differs by rounding only is one time
+        if not n:
             return None
-        edges[0], edges[-1] = 0.0, end
-        keep = np.flatnonzero(np.concatenate([[True], np.diff(level) != 0]))
         return StepCurve(
-            np.append(edges[keep], end) + round(self.start_s / self.unit),
-            level[keep].astype(float),
+            np.append(edges[:n], end) + round(self.start_s / self.unit),
+            level[:n].copy(),
             float(self.is_processor.sum()),
             self.unit,
         )

@@ -163,7 +163,9 @@ class _Painter:
                     self._mark(series, middle, y, 0.28 * line)
                 else:
                     side = 0.56 * line
-                    opacity = 0.27 if series.kind == "band" else max(series.opacity, 0.27)
+                    opacity = max(
+                        chart.band_opacity(series) if series.kind == "band" else series.opacity, 0.27
+                    )
                     fill = self.fill(series, entry.series if series.kind == "bars" else 0, opacity)
                     sheet.rects([[middle - side / 2, y - side / 2, side, side]], fill)
             sheet.text(x + 1.9 * line, y + _MIDDLE * self.em, entry.text, self.em, self.ink.text)
@@ -205,7 +207,7 @@ class _Painter:
         seen = np.isfinite(x) & np.isfinite(low) & np.isfinite(high)
         edge = np.concatenate([np.stack([x, high], axis=1)[seen], np.stack([x, low], axis=1)[seen][::-1]])
         if edge.size:
-            self.sheet.area(edge, Fill(self.colour(series), 0.17))
+            self.sheet.area(edge, Fill(self.colour(series), chart.band_opacity(series)))
 
     def _line(self, series: Series, _number: int) -> None:
         places = self._places(series)

@@ -26,9 +26,9 @@ from PySide6.QtWidgets import (
 
 from desktop.core.units import digits
 from desktop.errors import reason
-from desktop.ui import theme as themes
 from desktop.ui.compare.actions import AXES, COMPARE_COMMANDS, COMPARE_MENUS, COMPARE_MOUSE
 from desktop.ui.compare.cells import CellsTable
+from desktop.ui.compare.phases_view import PhasesView
 from desktop.ui.compare.runs_view import RunsView, sums
 from desktop.ui.exporting import FigureDialog
 from desktop.ui.guard import guarded
@@ -37,6 +37,7 @@ from desktop.ui.pages import fill_layout, first_page, quiet, set_up
 from desktop.ui.tables import tab_separated
 from desktop.workbench.contrasting import MOST, Contraster, ContrastSnapshot
 from desktop.workbench.jobs import Executor, at_once
+from desktop.workbench.phase_modelling import PhaseModeller, PhaseModelSnapshot
 
 if TYPE_CHECKING:
     from desktop.ui.frame import Frame
@@ -67,6 +68,8 @@ class ComparePage(Page):
         # What runs at once needs no event loop to be delivered.
         deliver = at_once if executor else self._results.deliver
         self.bench = Contraster(owner.workbench, owner.desk.keeper, deliver, executor)
+        self.modeller = PhaseModeller(owner.desk.keeper, deliver, executor)
+        self.over_p = False  # phases over p are shown in place of the comparison
         self.setObjectName("compare_page")
         self.setWindowTitle(_TITLE)
         self._make_centre()
@@ -75,6 +78,7 @@ class ComparePage(Page):
         self._make_status()
         self._restore_layout()
         self.bench.subscribe(self._show_snapshot)
+        self.modeller.subscribe(self._show_phases)
         owner.comparing = self
         self._begin()
         self._show_snapshot(ContrastSnapshot(), self.bench.snapshot)
@@ -98,6 +102,9 @@ class ComparePage(Page):
         self._pages = QStackedWidget()
         self._pages.addWidget(self._start_page())
         self._pages.addWidget(self._down)
+        self.phases = PhasesView()
+        self.phases.back.clicked.connect(lambda: self.show_over_p(False))
+        self._pages.addWidget(self.phases)
         self.setCentralWidget(self._pages)
 
     def _make_controls(self) -> None:
@@ -124,6 +131,11 @@ class ComparePage(Page):
             toolTip="The durations of the phases by run, as a table of run times in the factor model",
             clicked=lambda: self.to_model(None),
         )  # fmt: skip
+        self.over_p_button = set_up(
+            QPushButton("Phases over p"), objectName="over_p", checkable=True,
+            toolTip="How each phase scales with the processors, with predictions (M)",
+            clicked=lambda on: self.show_over_p(on),
+        )  # fmt: skip
         bar = self._bar = QToolBar("Comparison")
         bar.setObjectName("comparison")
         bar.setMovable(False)
@@ -145,6 +157,7 @@ class ComparePage(Page):
         self._again.setToolTip("Discard manual matches")
         self._again.clicked.connect(self.bench.match_again)
         bar.addWidget(self._again)
+        bar.addWidget(self.over_p_button)
         bar.addWidget(self.to_model_button)
         self.addToolBar(bar)
 
@@ -185,7 +198,10 @@ class ComparePage(Page):
         if new.alignment is not old.alignment or new.placement is not old.placement:
             self._show_answer(new)
         self.view.set_look(side_by_side=comparison.side_by_side, relative=comparison.relative)
-        self._pages.setCurrentIndex(0 if new.alignment is None else 1)
+        self._pages.setCurrentIndex(0 if new.alignment is None else 1 + self.over_p)
+        self.over_p_button.setEnabled(new.alignment is not None)
+        if self.over_p:
+            self.modeller.ask(new)
         self._show_needs(new)
         if new.entries != old.entries or new.reference != old.reference:
             self.reference.clear()
@@ -212,6 +228,12 @@ class ComparePage(Page):
                 action="Match again", act=self.bench.match_again,
             )  # fmt: skip
         self._refresh_actions()
+
+    def _show_phases(self, old: PhaseModelSnapshot, new: PhaseModelSnapshot) -> None:
+        self.phases.show_snapshot(old, new)
+        self.show_task("phases", new.task, self.modeller.cancel)
+        if new.problem != old.problem:
+            self.tell_problem(new.problem, lambda: self.modeller.complain(""))
 
     def _show_answer(self, new: ContrastSnapshot) -> None:
         held = self.bench.by_hand
@@ -275,10 +297,6 @@ class ComparePage(Page):
         else:
             self.bench.show_run(key, not entry.shown)
 
-    def _show_theme(self, theme: themes.Theme) -> None:
-        self.view.set_theme(theme)
-        self.table.set_theme(theme)
-
     def show_anew(self) -> None:
         self._show_answer(self.shown)
 
@@ -306,6 +324,12 @@ class ComparePage(Page):
             self._owner.desk.add_run()
         else:
             self._owner.choose_file()
+
+    def show_over_p(self, on: bool) -> None:
+        """How the phases scale, in place of the comparison, or back."""
+        self.over_p = on
+        self.over_p_button.setChecked(on)
+        self._show_snapshot(self.shown, self.shown)
 
     def to_model(self, one_system: bool | None) -> None:
         """The durations of the phases as run times, on a page of the factor model."""
@@ -385,3 +409,4 @@ class ComparePage(Page):
         self.settings.keep_page_state(self.NAME, self._down.saveState())
         self._owner.comparing = None
         self.bench.close()
+        self.modeller.close()

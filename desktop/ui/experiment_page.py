@@ -19,7 +19,6 @@ from PySide6.QtWidgets import (
 )
 
 from desktop.data.atomic import write_text
-from desktop.ui import theme as themes
 from desktop.ui.experiment.actions import EXPERIMENT_COMMANDS, EXPERIMENT_MENUS, EXPERIMENT_MOUSE, STEPS
 from desktop.ui.experiment.compare import CompareStep
 from desktop.ui.experiment.design import DesignStep
@@ -208,7 +207,7 @@ class ExperimentPage(Page):
         """A table from the clipboard; kept in a file, so that it can be opened again."""
         text = QGuiApplication.clipboard().text()
         if not text.strip():
-            self.bench.attempt(_nothing_to_paste)
+            self.bench.complain("the clipboard holds no text; copy a table with its heading first")
             return
         tables = "Tables (*.csv *.tsv *.txt)"
         name, _ = QFileDialog.getSaveFileName(self, "Keep the table as", self.settings.folder, tables)
@@ -273,12 +272,6 @@ class ExperimentPage(Page):
         self.show_step(3)
         self.read_page.ask_confirmation()
 
-    def pause_or_go_on(self) -> None:
-        if self.bench.snapshot.running == "paused":
-            self.bench.resume()
-        else:
-            self.bench.pause()
-
     def toggle_half(self) -> None:
         half = not self.bench.snapshot.project.analysis.half
         self.bench.set_analysis(f"show {'half' if half else 'full'} effects", half=half)
@@ -310,10 +303,6 @@ class ExperimentPage(Page):
 
     # ---- looks
 
-    def _show_theme(self, theme: themes.Theme) -> None:
-        for page in self.pages:
-            page.set_theme(theme)
-
     def show_anew(self) -> None:
         for page in self.pages:
             page.show_snapshot(ExperimentSnapshot(), self.bench.snapshot)
@@ -340,7 +329,3 @@ class ExperimentPage(Page):
         if self.shown.running == "idle":
             return ""
         return "Trials are running: the one that is running is dropped, all others are in the journal."
-
-
-def _nothing_to_paste() -> None:
-    raise ValueError("the clipboard holds no text; copy a table with its heading first")

@@ -411,9 +411,7 @@ class ModelPage(Page):
     # ---- looks
 
     def _show_theme(self, theme: themes.Theme) -> None:
-        self.plots.set_theme(theme)
-        self.tables.set_theme(theme)
-        self.measured.set_theme(theme)
+        super()._show_theme(theme)
         self._show_summary(self.bench.snapshot)
 
     def show_anew(self) -> None:

@@ -113,9 +113,9 @@ class Page(QMainWindow):
     def open_paths(self, paths: list[Path]) -> None:
         """Open files and folders that were dropped."""
 
-    @abstractmethod
     def _show_theme(self, theme: themes.Theme) -> None:
         """Hand the theme to what paints itself."""
+        themes.dress(self, theme)
 
     @abstractmethod
     def show_anew(self) -> None:

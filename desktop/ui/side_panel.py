@@ -23,7 +23,7 @@ from desktop.ui.flow import flowing
 from desktop.ui.guard import guarded, in_ems
 from desktop.ui.mnemonics import join
 from desktop.ui.pages import divided, fill_layout, set_up
-from desktop.ui.theme import LIGHT, Theme
+from desktop.ui.theme import LIGHT, Theme, dress
 from desktop.workbench.side import Side
 from desktop.workbench.workbench import Snapshot, Workbench
 
@@ -166,7 +166,7 @@ class SidePanel(QWidget):
         self.pages.addWidget(content)
         self._made = True
         join(self)
-        self.set_theme(self._theme)
+        dress(self, self._theme)
         QTimer.singleShot(0, self, self._show_anew)
 
     def _show_anew(self) -> None:

@@ -245,6 +245,13 @@ def stylesheet(theme: Theme) -> str:
     """
 
 
+def dress(root: QWidget, theme: Theme) -> None:
+    """Hand the theme to all within a widget that the palette does not dress: what has a `set_theme`."""
+    for child in root.findChildren(QWidget):
+        if hasattr(child, "set_theme"):
+            child.set_theme(theme)
+
+
 def faded(colour: str | QColor, alpha: int) -> QColor:
     """A colour that covers `alpha` parts of 255 of what is below."""
     found = QColor(colour)

@@ -931,11 +931,7 @@ class TracePage(Page):
         self.say("The phase table is on the clipboard")
 
     def _show_theme(self, theme: themes.Theme) -> None:
-        self.curve_view.set_theme(theme)
-        self.timeline.set_theme(theme)
-        for panel in self._panels.values():
-            if hasattr(panel, "set_theme"):  # texts and tables follow the palette
-                panel.set_theme(theme)
+        super()._show_theme(theme)
         self._colour_icons()
 
     def show_anew(self) -> None:

@@ -10,7 +10,7 @@ import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from desktop.progress import Cancelled, Progress
 from desktop.workbench.bench import EditBench, sentence
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from desktop.data.runs import RunTable
     from desktop.data.templates import Asked
     from desktop.workbench.comparing import Compared
+
+T = TypeVar("T")
 
 #: Up to so many factors the designs that fit are listed; more take too long to search.
 LISTED = 32
@@ -438,10 +440,9 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
         from desktop.data.places import find_places
 
         experiment = self._experiment
-        found: list[Place] = []
-        if experiment is not None:
-            self.attempt(lambda: found.extend(find_places(experiment.folder, sources)))
-        return tuple(found)
+        if experiment is None:
+            return ()
+        return self.tried(lambda: tuple(find_places(experiment.folder, sources))) or ()
 
     def add_headers(self) -> tuple[str, ...]:
         """Copy the delay for C, C++, Fortran and Python beside the sources; what is there already stays."""
@@ -528,10 +529,7 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
         from desktop.data.pilot import pilot_commands
 
         experiment = self._experiment
-        found: list[str] = []
-        if experiment is not None:
-            self.attempt(lambda: found.extend(pilot_commands(experiment)))
-        return tuple(found)
+        return () if experiment is None else self.tried(lambda: tuple(pilot_commands(experiment))) or ()
 
     def pilot(self, agreed: tuple[str, ...]) -> None:
         """Find the size of the delay at which every place shows. `agreed`: commands that the user has seen;
@@ -572,10 +570,9 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
         from desktop.data.confirm import confirm_commands, setting_of
 
         experiment = self._experiment
-        found: list[str] = []
-        if experiment is not None and names:
-            self.attempt(lambda: found.extend(confirm_commands(experiment, setting_of(experiment, names))))
-        return tuple(found)
+        if experiment is None or not names:
+            return ()
+        return self.tried(lambda: tuple(confirm_commands(experiment, setting_of(experiment, names)))) or ()
 
     def confirm(self, names: Sequence[str], agreed: tuple[str, ...]) -> None:
         """Run these factors at +, and the unperturbed program, in turn. `agreed`: commands that the user has
@@ -617,6 +614,9 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
         if self._runner is not None and self.snapshot.running == "paused":
             self._runner.resume()
             self._show(running="running")
+
+    def pause_or_go_on(self) -> None:
+        (self.resume if self.snapshot.running == "paused" else self.pause)()
 
     def stop(self, *, at_once: bool = False) -> None:
         """After the current trial, or now: that trial is dropped."""
@@ -696,10 +696,8 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
         from desktop.workbench.entering import entered
 
         experiment = self._experiment
-        values: dict[int, tuple[float, ...]] = {}
-        if experiment is None or not self.attempt(lambda: values.update(entered(text, experiment, first))):
-            return 0
-        return len(values) if self.enter(values) else 0
+        values = None if experiment is None else self.tried(lambda: entered(text, experiment, first))
+        return len(values) if values is not None and self.enter(values) else 0
 
     def collect(self) -> None:
         """Add results of a job array to the journal."""
@@ -828,18 +826,22 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
         if term != self.snapshot.selected:
             self._show(selected=term)
 
-    def attempt(self, call: Callable[[], Any]) -> bool:
-        """Do something at once; False with a problem if it cannot be done."""
+    def tried(self, call: Callable[[], T]) -> T | None:
+        """What is done at once gives; None with a problem if it cannot be done."""
         from desktop.errors import DesktopError
 
         try:
-            call()
+            found = call()
         except (DesktopError, ValueError, OSError) as error:
             self._show(problem=sentence(error))
-            return False
+            return None
         if self.snapshot.problem:
             self._show(problem="")
-        return True
+        return found
+
+    def attempt(self, call: Callable[[], object]) -> bool:
+        """Do something at once; False with a problem if it cannot be done."""
+        return bool(self.tried(lambda: (call(), True)))
 
     # ---- inside
 
@@ -1000,6 +1002,7 @@ def _analysed(project: ExperimentProject) -> dict[str, Any]:
             threshold=settings.threshold,
             blocks=settings.blocks,
             transform=settings.transform,
+            covariate=settings.covariate,
         )
 
     if settings.terms is None:

@@ -346,7 +346,7 @@ class KeptRun:
 class AnalysisSettings:
     """How the trials are read. `terms` None: all that can be told apart. `half`: show half effects.
     `transform`: power of the response, 0 its logarithm. `inner`: what counts of repeats of a treatment in one
-    replicate."""
+    replicate. `covariate`: noted beside the trials, what follows it is taken off; "" for none."""
 
     response: str | None = None
     error: Error | None = None
@@ -356,6 +356,7 @@ class AnalysisSettings:
     terms: tuple[Members, ...] | None = None
     transform: float = 1.0
     inner: Inner = "each"
+    covariate: str = ""
 
     def problem(self) -> str:
         terms = self.terms or ()

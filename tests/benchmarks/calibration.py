@@ -1,19 +1,20 @@
 """What the analysis of an experiment states against what it holds in simulation.
 
-    python -m tests.benchmarks.calibration [DRAWS] [WORD]
+    python -m tests.benchmarks.calibration [DRAWS] [WORD ...] [--keep FILE]
 
-prints one row a statement: what is stated, and what is found in DRAWS draws (10,000), of rows with WORD in
-their name. Run with an older tree before this one on PYTHONPATH, the same rows show what that one held.
+prints one row a statement: what is stated, and what is found in DRAWS draws (10,000), of rows with a WORD in
+their name. With --keep every 500 draws of a row are written to FILE, and a campaign that was stopped goes on
+from there. Run with an older tree before this one on PYTHONPATH, the same rows show what that one held.
 `tests/core/test_calibration.py` holds a short version.
 """
 
 from __future__ import annotations
 
-import sys
-import time
+import argparse
 from collections.abc import Callable
 from dataclasses import dataclass
 from inspect import signature
+from pathlib import Path
 
 import numpy as np
 
@@ -335,37 +336,66 @@ ROWS: tuple[Row, ...] = (
 )  # fmt: skip
 
 
-def found(row: Row, draws: int) -> tuple[float, float]:
-    """Share in which it happened, and its standard error."""
-    generator = np.random.default_rng(sum(map(ord, row.name)))
+#: Draws that are made, and kept, at a time.
+PIECE = 500
+
+
+def piece(row: Row, number: int, draws: int = PIECE) -> list[float]:
+    """Number of draws that say anything, sum, and sum of squares. Each piece has its own seed, so that a
+    campaign can stop and go on."""
+    generator = np.random.default_rng([sum(map(ord, row.name)), number])
     with np.errstate(all="ignore"):
         values = np.array([row.draw(generator) for _ in range(draws)])
     values = values[np.isfinite(values)]
-    if not values.size:
+    return [float(values.size), float(values.sum()), float((values**2).sum())]
+
+
+def found(pieces: list[list[float]]) -> tuple[float, float]:
+    """Share in which it happened, and its standard error."""
+    if not pieces or not (sums := np.sum(pieces, axis=0))[0]:
         return np.nan, np.nan
-    return float(values.mean()), float(values.std() / np.sqrt(values.size))
+    mean = sums[1] / sums[0]
+    return float(mean), float(np.sqrt(max(sums[2] / sums[0] - mean**2, 0.0) / sums[0]))
 
 
 def main() -> None:
-    words = sys.argv[1:]
-    draws = int(words[0]) if words else 10_000
-    wanted = words[1] if len(words) > 1 else ""
-    print(f"{'statement':<58}{'stated':>8}{'found':>8}   ({draws} draws)")
-    for row in ROWS:
-        if wanted in row.name:
-            begun = time.process_time()
-            try:
-                share_found, error = found(row, draws)
-            except (TypeError, ValueError, KeyError) as why:
-                print(f"{row.name:<58}{100 * row.stated:>7.1f}%   not there: {str(why)[:40]}", flush=True)
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("draws", type=int, nargs="?", default=10_000)
+    parser.add_argument("words", nargs="*", help="only rows with one of these in their name")
+    parser.add_argument("--keep", type=Path, help="file of the pieces; what it has is not made again")
+    given = parser.parse_args()
+    size = min(PIECE, given.draws)
+    rows = [row for row in ROWS if not given.words or any(word in row.name for word in given.words)]
+    known: dict[str, dict[int, list[float]]] = {row.name: {} for row in ROWS}
+    if given.keep and given.keep.exists():
+        for line in given.keep.read_text(encoding="utf-8").splitlines():
+            name, number, *sums = line.split("\t")
+            known.setdefault(name, {})[int(number)] = [float(one) for one in sums]
+    failed: dict[str, str] = {}
+    # Every row gets its piece before any gets the next: whenever this is stopped, there is a whole table.
+    for number in range(-(-given.draws // size)):
+        for row in rows:
+            if number in known[row.name] or row.name in failed:
                 continue
-            sign = {"<": "at most", ">": "at least"}.get(row.kind, "")
-            print(
-                f"{row.name:<58}{100 * row.stated:>7.1f}%{100 * share_found:>7.1f}% ± {100 * error:.1f} "
-                f"{sign}"
-                f"   {time.process_time() - begun:.1f} s",
-                flush=True,
-            )
+            try:
+                known[row.name][number] = sums = piece(row, number, size)
+            except (TypeError, ValueError, KeyError) as why:
+                failed[row.name] = str(why)
+                continue
+            if given.keep:
+                with given.keep.open("a", encoding="utf-8") as file:
+                    file.write("\t".join([row.name, str(number), *map(repr, sums)]) + "\n")
+    print(f"{'statement':<60}{'stated':>8}{'found':>8}        draws")
+    for row in rows:
+        if row.name in failed:
+            print(f"{row.name:<60}{100 * row.stated:>7.1f}%   not there: {failed[row.name][:40]}")
+            continue
+        share_found, error = found(list(known[row.name].values()))
+        sign = {"<": "at most", ">": "at least"}.get(row.kind, "")
+        print(
+            f"{row.name:<60}{100 * row.stated:>7.1f}%{100 * share_found:>7.1f}% ± {100 * error:.1f}"
+            f"{size * len(known[row.name]):>8} {sign}"
+        )
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from desktop.core.effect_tables import barrier
 from desktop.core.effects import analyse, condensed, ranked, trials
 from desktop.core.power import detectable, power_curve, power_of, replicates_to_find, sigma_bound
 from desktop.core.response_power import powers
-from tests.benchmarks.calibration import ROWS, experiment, found
+from tests.benchmarks.calibration import ROWS, experiment, found, piece
 
 #: Rows and draws of each: few where a draw tells of many effects.
 SHORT = {
@@ -47,7 +47,7 @@ SHORT = {
 @pytest.mark.parametrize("name", SHORT)
 def test_stated_and_found(name: str) -> None:
     row = next(one for one in ROWS if one.name == name)
-    share, error = found(row, SHORT[name])
+    share, error = found([piece(row, 0, SHORT[name])])
     spread = 4 * max(error, np.sqrt(row.stated * (1 - row.stated) / SHORT[name] / 4))
     if row.kind != ">":
         assert share < row.stated + spread

@@ -134,7 +134,7 @@ def programs(draw: st.DrawFn, *, most: int = 25) -> Program:
     return Program(tuple(map(tuple, steps)), tuple(sizes), tuple(receiver), tuple(root))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(programs(), st.integers(0, 40), st.integers(0, 4), st.sampled_from([math.inf, 0, 100, 1000]),
        st.integers(0, 3), st.integers(0, 30))  # fmt: skip
 def test_as_a_simulator_of_events_has_it(

@@ -488,8 +488,7 @@ class Trial:
         return Outcome(case, "exact" if same and seen.mean == sound.mean else "near", findings)
 
 
-def campaign(kind: str, count: int, seed: int, folder: Path) -> Iterator[Outcome]:
-    trial = Trial(kind, folder)
+def campaign(kind: str, count: int, seed: int, trial: Trial) -> Iterator[Outcome]:
     for case in cases(kind, count, seed):
         yield trial.run(case)
 
@@ -500,7 +499,7 @@ def main(kinds: tuple[str, ...], count: int, seed: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         for kind in kinds:
             counts: Counter[str] = Counter()
-            for outcome in campaign(kind, count, seed, Path(folder) / kind):
+            for outcome in campaign(kind, count, seed, Trial(kind, Path(folder) / kind)):
                 counts[outcome.result] += 1
                 if outcome.result == "wrong":
                     wrong.append(outcome)

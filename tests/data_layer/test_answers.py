@@ -18,6 +18,7 @@ from desktop.data.answer import answer, answer_of
 from desktop.data.confirm import CONFIRMATION, judged, run_confirmation
 from desktop.data.experiment import Factor, Plan, Switch, read_journal, to_trials, write_experiment
 from desktop.data.runner import Runner
+from desktop.data.runs import read_runs
 from desktop.workbench.pinning import region_seconds
 from tests.experiments import SCRIPT, needs_shell, small
 
@@ -147,8 +148,14 @@ def test_comparisons_have_commands(tmp_path, capsys):
         assert cli.run(["spt", *words, "--json"]) == 0
         return json.loads(capsys.readouterr().out)
 
-    (row,) = said("barriers", str(table), "--cost", "0.5")["barriers"]
+    (row,) = said("barriers", str(table), "--cost", "0.5", "--cost-se", "0.1")["barriers"]
     assert (row["before"], row["difference"]) == (1.0, 1.0)
+    # The standard error of the cost is one more; the share is of FB2, which has noise itself (Fieller).
+    half = 1.959964 * np.sqrt(0.03)
+    assert row["interval"] == pytest.approx([1 - half, 1 + half], abs=1e-6)
+    assert row["share_interval"][0] < 0.5 < row["share_interval"][1]
+    assert cli.run(["spt", "barriers", str(table), "--cost-se", "-1"]) == 1
+    assert "not below zero" in capsys.readouterr().err
     assert cli.run(["spt", "barriers", str(DATA / "nistir5131_table2_runs.csv")]) == 1
     assert "no pair of factors" in capsys.readouterr().err
     files = []
@@ -158,11 +165,17 @@ def test_comparisons_have_commands(tmp_path, capsys):
     rows = {row["term"]: row for row in said("processors", *files)["effects"]}
     assert rows["F17"]["shared"] == pytest.approx(48) and rows["F2"]["serial"] == pytest.approx(5.3)
     assert rows["F17"]["slope"] == pytest.approx(-1, abs=0.05) and rows["F17"]["p"] == [2, 4, 8, 24]
+    assert rows["F17"]["serial_margin"] == pytest.approx(1.959964 * rows["F17"]["serial_se"])
     assert cli.run(["spt", "processors", "x=a.csv"]) == 1
     assert "no number of processors" in capsys.readouterr().err
     runs = str(DATA / "nistir5131_table2_runs.csv")
     rows = said("versions", runs, runs)["effects"]
     assert rows[0]["term"] == "f4" and rows[0]["change"] == 0
+    low, high = rows[0]["change_interval"]
+    own = analyse(read_runs(Path(runs)).data).effect("f4")
+    assert [-low, high] == pytest.approx(
+        [np.hypot(own.share_high - own.share, own.share - own.share_low)] * 2
+    )
     offers = said("design", "--factors", "6", "--offers", "--run-s", "12", "--replicates", "3")["designs"]
     assert offers[0]["seconds"] == 8 * 3 * 12 and "mixed up" in offers[0]["meaning"]
 
@@ -184,7 +197,7 @@ def test_covariates_are_found_and_taken_off(tmp_path, capsys):
     x, block = np.tile(SIGNS, (3, 1)), np.repeat(np.arange(3), 8)
     clock = 2000 + 100 * generator.standard_normal(24) + 40 * x[:, 0]
     y = 10 + x[:, 0] - 0.01 * clock + 0.2 * generator.standard_normal(24) + block
-    one, _ = covariate("clock", trials(("A", "B", "C"), x, y, block), clock)
+    one = covariate("clock", trials(("A", "B", "C"), x, y, block, beside={"clock": clock}))
     words = [x[:, list(m)].prod(axis=1) / 2 for m in [(0,), (1,), (0, 1), (2,), (0, 2), (1, 2), (0, 1, 2)]]
     columns = np.stack([*(block == k for k in range(3)), *words, clock], axis=1).astype(float)
     found, rest, _, _ = np.linalg.lstsq(columns, y, rcond=None)
@@ -196,7 +209,8 @@ def test_covariates_are_found_and_taken_off(tmp_path, capsys):
     wrong = 0
     for _ in range(60):
         noise, other = generator.standard_normal((2, 24))
-        wrong += covariate("load", trials(("A", "B", "C"), x, noise, block), other)[0].p < 0.05
+        data = trials(("A", "B", "C"), x, noise, block, beside={"load": other})
+        wrong += covariate("load", data).p < 0.05
     assert wrong <= 3 + 3 * 1.7
     table = tmp_path / "runs.csv"
     rows = [
@@ -207,6 +221,15 @@ def test_covariates_are_found_and_taken_off(tmp_path, capsys):
     assert cli.run(["spt", "covariates", str(table), "--json"]) == 0
     (said,) = json.loads(capsys.readouterr().out)["covariates"]
     assert said["slope"] == pytest.approx(one.slope) and said["name"] == "clock_mhz"
+    words = ["spt", "effects", str(table), "--response", "wall", "--covariate", "clock_mhz", "--json"]
+    assert cli.run(words) == 0
+    read = json.loads(capsys.readouterr().out)
+    assert [e["value"] for e in read["effects"]] == pytest.approx(found[3:10])
+    assert [e["se"] for e in read["effects"]] == pytest.approx(errors[3:10])
+    assert any(f"what follows clock_mhz: {found[-1]:.3g} for each" in note for note in read["notes"])
+    assert [row["source"] for row in read["anova"]][-4:] == ["replicate", "clock_mhz", "residual", "total"]
+    assert cli.run(["spt", "effects", str(table), "--covariate", "load"]) == 1
+    assert "load was not noted with the trials" in capsys.readouterr().err
     assert cli.run(["spt", "covariates", str(table), "--columns", "A"]) == 1
 
 
@@ -287,6 +310,7 @@ def test_tables_of_two_versions_are_told_apart_and_nothing_has_no_share(capsys):
     barriers = ["spt", "barriers", str(DATA / "measured_2026-11-21_barriers_spin_2p6m2.csv")]
     assert cli.run(barriers) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[1].endswith("–") and lines[2].endswith("-37.9%") and "cannot be told from zero" in lines[-1]
+    assert "  –  " in lines[1] and "%" not in lines[1] and "cannot be told from zero" in lines[-1]
+    assert "-37.9%" in lines[2] and lines[2].endswith("-121.0 % to 8.6 %")
     assert cli.run([*barriers, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["barriers"][0]["share"] is None

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from desktop.cli import run as main
-from desktop.data.consistency import begins_round, doubt, misspelt, nearly_round
+from desktop.data import importers
+from desktop.data.consistency import NestingDigest, begins_round, doubt, follow, misspelt, nearly_round
 from desktop.data.events import TABLES, UNDEFINED, Activity, Location, MessageKind, Region
 from desktop.data.info import info
 from desktop.data.material import Subject
@@ -18,6 +19,7 @@ from desktop.data.opening import open_trace
 from desktop.data.report import Contents, compose
 from desktop.data.store import Source, StoreWriter
 from desktop.data.utilization import build
+from desktop.progress import Progress
 from tests.data_layer import damage
 from tests.data_layer.archives import unpack
 from tests.data_layer.damage import FORMATS, SOURCES, Trial, campaign, master, sample, write
@@ -27,17 +29,23 @@ DATA = Path(__file__).parents[1] / "data"
 DAMAGES = 24
 
 
+@pytest.fixture(scope="module")
+def trials(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Trial]:
+    """Of each format; what the sound samples give is found once."""
+    return {kind: Trial(kind, tmp_path_factory.mktemp(kind)) for kind in FORMATS}
+
+
 @pytest.mark.parametrize("kind", FORMATS)
-def test_no_curve_is_wrong_without_a_word(kind: str, tmp_path: Path) -> None:
-    outcomes = list(campaign(kind, DAMAGES, 20, tmp_path))
+def test_no_curve_is_wrong_without_a_word(kind: str, trials: dict[str, Trial]) -> None:
+    outcomes = list(campaign(kind, DAMAGES, 20, trials[kind]))
     assert [str(outcome.case) for outcome in outcomes if outcome.result == "wrong"] == []
     assert sum(outcome.result == "loss" for outcome in outcomes) > DAMAGES // 6
 
 
 @pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind in FORMATS for name in SOURCES[kind]])
-def test_what_is_whole_has_no_loss(kind: str, name: str, tmp_path: Path) -> None:
+def test_what_is_whole_has_no_loss(kind: str, name: str, trials: dict[str, Trial]) -> None:
     """Flushed buffers, deadlocks, tracers' habits: none of it is damage."""
-    assert not Trial(kind, tmp_path).sound(name).lossy
+    assert not trials[kind].sound(name).lossy
 
 
 def findings(path: Path, tmp_path: Path) -> dict[str, str]:
@@ -217,7 +225,6 @@ def made(
     gets those of the regions."""
     from desktop.data.consistency import judge
     from desktop.data.importers.otf2 import IMPORTER
-    from desktop.progress import Progress
 
     target = tmp_path / "made.h5"
     with StoreWriter(target, Source(str(target), "made"), IMPORTER) as writer:
@@ -358,3 +365,22 @@ def test_the_report_says_it_at_the_figure(tmp_path: Path) -> None:
         lost = doubt(store)
     assert lost is not None
     assert lost.sentence in next(block.finding for block in report.pictures if block.figure == "curve")
+
+
+def test_nesting_followed_on_import_is_that_of_the_stored_events(tmp_path: Path) -> None:
+    trace = unpack("ezt_cholesky_bcast_8_dilated", tmp_path)
+    importer = importers.detect(trace)
+    with StoreWriter(tmp_path / "made.h5", Source("made", "made"), importer, (NestingDigest,)) as writer:
+        importer.read(trace, writer, Progress())
+        writer.complete()
+        (digest,) = writer.digests
+        assert isinstance(digest, NestingDigest)
+        regions = list(writer.regions)
+        stored = dict(follow(writer, regions, Progress(), None))
+        followed = dict(follow(writer, regions, Progress(), digest))
+        assert stored.keys() == digest.walks(digest._speaks).keys()  # none was read again
+        for i, walk in stored.items():
+            for name, value in vars(walk).items():
+                if not name.startswith("_"):
+                    assert np.array_equal(getattr(followed[i], name), value), name
+        assert sum(int(walk.spoken.sum()) for walk in stored.values()) > 100

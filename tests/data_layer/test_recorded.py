@@ -335,7 +335,7 @@ def test_any_bytes_end_in_a_trace_or_one_sentence(tmp_path: Path) -> None:
     rng = np.random.default_rng(7)
     records = [(10 * i, 5, i % 3, 1, 1, 7, 8) for i in range(1, 60)]
     sound = (written(tmp_path / "run", records) / "0.0.pwr").read_bytes()
-    for trial in range(120):
+    for trial in range(60):
         raw = bytearray(sound)
         for _ in range(rng.integers(1, 4)):
             at = rng.integers(0, 736) if trial % 2 else rng.integers(4096, len(raw))

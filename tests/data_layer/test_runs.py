@@ -159,21 +159,25 @@ def test_levels_that_are_none(tmp_path, text, sentence):
 
 
 @settings(deadline=None, max_examples=150)
-@given(some.one_of(some.binary(max_size=200), some.text("012-+.,;\n xf", max_size=120).map(str.encode)))
-def test_any_bytes_end_in_trials_or_one_sentence(tmp_path_factory, data):
+@given(
+    some.sampled_from(
+        [b"a,response\n", b"a,b,response\n", b"place,delay,response\n", b"term,effect,delay\n"]
+    ),
+    some.one_of(some.binary(max_size=200), some.text("012-+.,;\n xf", max_size=120).map(str.encode)),
+)
+def test_any_bytes_end_in_trials_or_one_sentence(tmp_path_factory, heading, data):
     path = tmp_path_factory.mktemp("any") / "runs.csv"
-    for heading in (b"a,response\n", b"a,b,response\n", b"place,delay,response\n", b"term,effect,delay\n"):
-        path.write_bytes(heading + data)
-        is_runs(path)
-        for read in (read_runs, read_table, read_array, read_places, read_effects):
-            try:
-                read(path)
-            except TableError as error:
-                assert str(error) and "\n" not in str(error)
+    path.write_bytes(heading + data)
+    is_runs(path)
+    for read in (read_runs, read_table, read_array, read_places, read_effects):
         try:
-            tables_in(path)
-        except (TableError, ValueError) as error:
+            read(path)
+        except TableError as error:
             assert str(error) and "\n" not in str(error)
+    try:
+        tables_in(path)
+    except (TableError, ValueError) as error:
+        assert str(error) and "\n" not in str(error)
 
 
 def test_a_sheet_comes_back(tmp_path):

@@ -188,7 +188,7 @@ def threads(draw: st.DrawFn) -> Thread:
 several = st.lists(threads(), min_size=1, max_size=4).filter(lambda many: any(t.last > t.first for t in many))
 
 
-@settings(deadline=None, max_examples=120)
+@settings(deadline=None, max_examples=80)
 @given(
     several,
     st.sampled_from(["outermost", "strongest"]),

@@ -1,6 +1,8 @@
 """For those who see badly or use no mouse: names, keys, focus, contrast and room, in every window, panel
 and dialog.
 
+A check gets a window, what is seen of it, and what it has already looked at elsewhere.
+
 Contrast is that of the WCAG: 4.5 for text, 3 for lines and for text that is switched off.
 """
 
@@ -9,7 +11,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -86,7 +88,7 @@ def inner(widget: QWidget) -> bool:
     )
 
 
-def controls(root: QWidget) -> list[QWidget]:
+def controls(there: list[QWidget]) -> list[QWidget]:
     """What can be used."""
     kinds = (
         *(QAbstractButton, QAbstractItemView, QAbstractSlider, QAbstractSpinBox, QComboBox, QLineEdit),
@@ -94,7 +96,7 @@ def controls(root: QWidget) -> list[QWidget]:
     )
     return [
         widget
-        for widget in seen(root)
+        for widget in there
         if isinstance(widget, (*kinds, *PLOTS)) and not (isinstance(widget, QTabBar) and widget.count() < 2)
     ]
 
@@ -121,20 +123,22 @@ def faults(scene: Scene) -> dict[str, set[str]]:
         window.use_theme(themes.LIGHT)
         window.resize(*LARGE)
     found: dict[str, set[str]] = {check.__name__: set() for check in CHECKS}
+    done: set[Hashable] = set()
     for name, root in scene.looks():
+        there = seen(root)
         for check in CHECKS:
-            found[check.__name__] |= {f"{name}: {fault}" for fault in check(root)}
+            found[check.__name__] |= {f"{name}: {fault}" for fault in check(root, there, done)}
     return found
 
 
-def nameless(root: QWidget) -> Iterator[str]:
-    for widget in controls(root):
+def nameless(root: QWidget, there: list[QWidget], done: set[Hashable]) -> Iterator[str]:
+    for widget in controls(there):
         if not isinstance(widget, QTabBar) and not said(widget):
             yield told(widget)
 
 
-def undescribed(root: QWidget) -> Iterator[str]:
-    for widget in controls(root):
+def undescribed(root: QWidget, there: list[QWidget], done: set[Hashable]) -> Iterator[str]:
+    for widget in controls(there):
         if isinstance(widget, PLOTS) and not widget.accessibleDescription():
             yield told(widget)
 
@@ -144,13 +148,13 @@ def test_everything_that_can_be_used_has_a_name(faults: dict[str, set[str]]) -> 
     assert not faults["undescribed"], listed(faults["undescribed"])
 
 
-def unreached(root: QWidget) -> Iterator[str]:
+def unreached(root: QWidget, there: list[QWidget], done: set[Hashable]) -> Iterator[str]:
     chain, widget = {root}, root.nextInFocusChain()
     while widget not in chain:
         chain.add(widget)
         widget = widget.nextInFocusChain()
     group = {id(b) for b in root.findChildren(QRadioButton)}
-    for widget in controls(root):
+    for widget in controls(there):
         if not widget.isEnabled() or isinstance(widget.parentWidget(), QToolBar) or id(widget) in group:
             continue
         tab = Qt.FocusPolicy.TabFocus.value & widget.focusPolicy().value
@@ -164,8 +168,8 @@ def test_everything_that_can_be_used_is_reached_by_tab(faults: dict[str, set[str
     assert not faults["unreached"], listed(faults["unreached"])
 
 
-def lost(root: QWidget) -> Iterator[str]:
-    for label in seen(root):
+def lost(root: QWidget, there: list[QWidget], done: set[Hashable]) -> Iterator[str]:
+    for label in there:
         if isinstance(label, QLabel) and has_mnemonic(label) and label.buddy() is None:
             yield repr(label.text())
 
@@ -183,14 +187,19 @@ def has_mnemonic(label: QLabel) -> bool:
 KEYS = Qt.FocusReason.ShortcutFocusReason
 
 
-def unmarked(root: QWidget) -> Iterator[str]:
-    """Of what can have the focus: what looks with it as it does without."""
+def unmarked(root: QWidget, there: list[QWidget], done: set[Hashable]) -> Iterator[str]:
+    """Of what can have the focus: what looks with it as it does without; each once, whatever is beside it."""
     root.activateWindow()
     QApplication.processEvents()
-    usable = [widget for widget in controls(root) if widget.isEnabled()]
+    usable = [widget for widget in controls(there) if widget.isEnabled()]
     for widget in usable:
-        if not widget.focusPolicy() & Qt.FocusPolicy.TabFocus or not widget.isEnabled():
+        if (
+            (unmarked, widget) in done
+            or not widget.focusPolicy() & Qt.FocusPolicy.TabFocus
+            or not widget.isEnabled()
+        ):
             continue
+        done.add((unmarked, widget))
         next((one for one in usable if one is not widget and one.isEnabled()), root).setFocus(KEYS)
         QApplication.processEvents()
         without = around(widget)
@@ -252,17 +261,29 @@ def test_the_matrix_is_read_by_arrow_keys(scene: Scene) -> None:
     assert matrix.accessibleDescription().split(" to ")[0] != beside.split(" to ")[0]
 
 
-def faint(root: QWidget) -> Iterator[str]:
-    """From the picture: what differs most from the ground of a label, button, box, table or plot."""
+def faint(root: QWidget, there: list[QWidget], done: set[Hashable]) -> Iterator[str]:
+    """From the picture: what differs most from the ground of a label, button, box, table or plot; once
+    for what it says in a size."""
     root.ensurePolished()
-    for widget in seen(root):
+    for widget in there:
         text = widget.text() if isinstance(widget, TEXTS) else said(widget)
-        there = isinstance(widget, (*TEXTS, *PLOTS, QComboBox, QLineEdit, QAbstractItemView))
+        drawn = isinstance(widget, (*TEXTS, *PLOTS, QComboBox, QLineEdit, QAbstractItemView))
         empty = isinstance(widget, QAbstractItemView) and not widget.model().rowCount()
         empty |= isinstance(widget, QComboBox) and not widget.currentText()
         empty |= isinstance(widget, QLineEdit) and not (widget.text() or widget.placeholderText())
-        if not there or empty or not text or min(widget.width(), widget.height()) < 8:
+        if not drawn or empty or not text or min(widget.width(), widget.height()) < 8:
             continue
+        look = (
+            faint,
+            widget,
+            text,
+            widget.accessibleDescription(),
+            widget.isEnabled(),
+            widget.size().toTuple(),
+        )
+        if look in done:
+            continue
+        done.add(look)
         found = strongest(widget.grab().toImage())
         if found < (4.5 if widget.isEnabled() else 3.0):
             yield f"{told(widget)} {text[:30]!r} {found:.2f}"
@@ -275,7 +296,8 @@ def test_texts_as_they_are_drawn_have_contrast_when_light(faults: dict[str, set[
 def test_texts_as_they_are_drawn_have_contrast_when_dark(scene: Scene) -> None:
     for window in scene.windows._open:
         window.use_theme(themes.DARK)
-    found = {f"{name}: {fault}" for name, root in scene.looks() for fault in faint(root)}
+    done: set[Hashable] = set()
+    found = {f"{name}: {fault}" for name, root in scene.looks() for fault in faint(root, seen(root), done)}
     for window in scene.windows._open:
         window.apply_settings()
     assert not found, listed(found)
@@ -290,14 +312,17 @@ def pixels(image: QImage) -> NDArray[np.uint32]:
 
 def strongest(image: QImage) -> float:
     """The contrast of what differs most from the commonest colour."""
-    colours, counts = np.unique(pixels(image), return_counts=True)
+    flat = pixels(image).ravel()
+    begins = np.flatnonzero(np.r_[True, flat[1:] != flat[:-1]])  # of runs, far fewer than pixels
+    colours, which = np.unique(flat[begins], return_inverse=True)
+    counts = np.bincount(which, np.diff(begins, append=flat.size))
     ground = f"#{colours[counts.argmax()]:06x}"
     return max(contrast(f"#{colour:06x}", ground) for colour in colours.tolist())
 
 
-def cut(root: QWidget) -> Iterator[str]:
+def cut(root: QWidget, there: list[QWidget], done: set[Hashable]) -> Iterator[str]:
     """Texts that have less room than they need."""
-    for widget in seen(root):
+    for widget in there:
         if (
             not isinstance(widget, TEXTS)
             or not widget.text()
@@ -322,7 +347,7 @@ LARGE, SMALL = (1280, 720), (800, 500)
 def all_cut(scene: Scene, size: tuple[int, int]) -> set[str]:
     for window in scene.windows._open:
         window.resize(*size)
-    return {f"{name}: {text}" for name, root in scene.looks() for text in cut(root)}
+    return {f"{name}: {text}" for name, root in scene.looks() for text in cut(root, seen(root), set())}
 
 
 def test_no_text_is_cut_in_large_windows(scene: Scene, faults: dict[str, set[str]]) -> None:

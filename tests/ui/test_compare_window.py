@@ -479,3 +479,26 @@ def test_a_problem_is_shown_until_it_is_dismissed(qtbot: QtBot, window: CompareP
         Qt.MouseButton.LeftButton,
     )
     assert not window.frame.problem_bar.isVisible() and window.shown.problem == ""
+
+
+def test_phases_over_p_are_one_click_away(qtbot: QtBot, main: TracePage, tmp_path: Path) -> None:
+    """Three phases of curves on 4, 8, 16, 32 processors: one does not scale, and says so."""
+    for p in (4, 8, 16, 32):
+        path = curve(tmp_path / f"run_{p}.csv", (2, 1), (160 / p, p), (8 / p + 0.5, p / 2))
+        add(qtbot, main, path, 3)
+    window = compare(qtbot, main)
+    qtbot.mouseClick(window.over_p_button, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: not window.modeller.busy and window.phases.chart.content.shown, timeout=60_000)
+    assert window.phases.isVisible() and not window.view.isVisible()
+    said = window.phases.said.text()
+    assert "Phase 1" in said and "keeps 100 %" in said and "first to stop scaling" in said
+    names = [one.label for one in window.phases.chart.content.series if one.kind == "band"]
+    assert [name.split(",")[0] for name in names] == ["Phase 1", "Phase 2", "Phase 3"]
+    frame = window.phases.table.frames.frame
+    assert frame is not None and frame["p"][0] == 64 and frame["low"][0] < frame["high"][0]
+    window.phases.p.setValue(1000)
+    assert "ten times" not in said and "p = 1 000 is more than 10 times" in window.phases.said.text()
+    window.phases.what.setCurrentIndex(window.phases.what.findData("cost"))
+    assert "Processors × time" in window.phases.chart.content.y.title
+    qtbot.mouseClick(window.phases.back, Qt.MouseButton.LeftButton)
+    assert window.view.isVisible() and not window.over_p_button.isChecked()

@@ -92,10 +92,10 @@ def test_the_loop_of_a_program_is_shown_drawn_and_taken_as_phases(qtbot, window)
     assert workbench.snapshot.fit.n in (201, 202)
     qtbot.waitUntil(lambda: any(workbench.snapshot.firm), timeout=TIMEOUT)
     told = [one for one in workbench.snapshot.firm if one is not None]
-    assert len(told) == 100, "each breakpoint inside of an iteration has its interval"
+    assert len(told) >= 100, "each breakpoint inside of an iteration has its interval"
     shown = window.panel("table").model
     heads = [shown.headerData(k, Qt.Orientation.Horizontal) for k in range(shown.columnCount())]
-    assert "Over repeats" in heads
+    assert "Over repeats" in [head.strip() for head in heads]
     with_bars = window.curve_view.picture(1.0)
     window.curve_view.set_firm(())
     assert window.curve_view.picture(1.0) != with_bars

@@ -17,6 +17,7 @@ FILLS = ("computing", "overhead", "idle", "io", "unmeasured")
 
 
 @cache
+@cache
 def luminance(colour: str) -> float:
     c = QColor(colour)
     linear = [v / 12.92 if v <= 0.04045 else ((v + 0.055) / 1.055) ** 2.4 for v in c.getRgbF()[:3]]

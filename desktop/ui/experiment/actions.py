@@ -93,7 +93,7 @@ EXPERIMENT_COMMANDS: tuple[ExperimentCommand, ...] = with_common((
     ExperimentCommand("run", "Run", "Run", "All trials that are not done yet",
                       lambda w: w.bench.run(), ("F5",), _ready),
     ExperimentCommand("pause", "Pause or go on", "Run", "Wait after the trial that is running",
-                      lambda w: w.pause_or_go_on(), ("F6",), _under_way),
+                      lambda w: w.bench.pause_or_go_on(), ("F6",), _under_way),
     ExperimentCommand("stop", "Stop after this trial", "Run", "What is done is kept",
                       lambda w: w.bench.stop(), ("Shift+F5",), _under_way),
     ExperimentCommand("stop_now", "Stop at once", "Run", "The trial that is running is dropped",

@@ -263,6 +263,8 @@ def residuals(found: Effects | None, against: str, response: str) -> Content:
 
         x = np.empty(count)
         x[np.argsort(rest, kind="stable")] = ndtri((np.arange(count) + 0.625) / (count + 0.25))
+    elif against in found.trials.beside:
+        x = found.trials.beside[against]
     else:
         x = _orders(found)
     bad = {s.label for s in found.suspects}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +26,6 @@ from desktop.ui.experiment.parts import Step, button, choice, fill, quiet
 from desktop.ui.pages import beside, group, row, set_up, stacked
 from desktop.ui.plots.chart import Chart
 from desktop.ui.tables import Column, FrameView, TableRow, Value
-from desktop.ui.theme import Theme
 from desktop.workbench import comparing
 from desktop.workbench.comparing import Compared, Scaled
 from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot
@@ -176,12 +175,6 @@ class CompareStep(Step):
     @property
     def _terms(self) -> tuple[FrameView, ...]:
         return self.barriers, self.versions, self.scaling, self.over_p, self.doses
-
-    def set_theme(self, theme: Theme) -> None:
-        for table in (*self._terms, self.tables, self.single, self.ranking):
-            table.set_theme(theme)
-        for chart in (self.over_p_chart, self.dose_chart, self.level_chart):
-            chart.set_theme(theme)
 
     def _tables_group(self) -> QWidget:
         return group(
@@ -517,24 +510,22 @@ class CompareStep(Step):
 
     def _edited(self, key: str, column: int, text: str) -> None:
         word = "processors" if column == 1 else "delay"
-        values: list[float] = []
-
-        def read() -> None:
+        try:
             value = float(text or 0)
-            if not 0 <= value < LARGEST:
-                raise ValueError
-            values.append(value)
-
-        if not self.bench.attempt(_or_sentence(read, f"{text!r} is no number of {word}")):
+        except ValueError:
+            value = math.nan
+        if not 0 <= value < LARGEST:
+            self.bench.complain(f"{text!r} is no number of {word}")
             return
-        if key == _HERE:
-            if word == "processors":
-                self.here_p = values[0]
-            else:
-                self.here_delay = values[0]
-            self._draw()
+        if key != _HERE:
+            self.bench.set_table(int(key), **{word: value})
+            return
+        self.bench.dismiss_problem()
+        if word == "processors":
+            self.here_p = value
         else:
-            self.bench.set_table(int(key), **{word: values[0]})
+            self.here_delay = value
+        self._draw()
 
     def _add(self) -> None:
         names, _ = QFileDialog.getOpenFileNames(self, "Tables to compare", "", "Tables (*.csv *.toml)")
@@ -554,16 +545,6 @@ def _plain(value: float) -> Value:
 
 def _exact(value: float) -> Value:
     return int(value) if value.is_integer() else value
-
-
-def _or_sentence(call: Callable[[], None], sentence: str) -> Callable[[], None]:
-    def said() -> None:
-        try:
-            call()
-        except ValueError:
-            raise ValueError(sentence) from None
-
-    return said
 
 
 def _few(names: Sequence[str], selected: str) -> list[str]:

@@ -33,7 +33,6 @@ from desktop.ui.experiment.sheet import sheet_html, write_pdf
 from desktop.ui.pages import beside, group, row, set_up, stacked
 from desktop.ui.plots.chart import Chart
 from desktop.ui.tables import Column, FrameView, TableRow
-from desktop.ui.theme import Theme
 from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot
 
 _KINDS = (
@@ -177,11 +176,6 @@ class DesignStep(Step):
         self._show_power(new)
         self._show_advice(new)
         self._showing = False
-
-    def set_theme(self, theme: Theme) -> None:
-        self.offers.set_theme(theme)
-        self.sheet.set_theme(theme)
-        self.power_chart.set_theme(theme)
 
     def _show_choice(self, experiment: Experiment, design: Design) -> None:
         plan, names = experiment.plan, experiment.names

@@ -41,8 +41,7 @@ class NewExperimentDialog(Dialog):
     """Accepted: the experiment is made, and opened by the page that asked."""
 
     def __init__(self, parent: QWidget, bench: ExperimentBench, folder: str) -> None:
-        super().__init__(parent)
-        self.setWindowTitle("New experiment")
+        super().__init__(parent, title="New experiment")
         self.bench, self._start = bench, folder
         self._spots: tuple[Spot, ...] = ()
         self._chosen: set[str] = set()

@@ -13,13 +13,13 @@ from PySide6.QtWidgets import (
     QHBoxLayout,
     QLabel,
     QLineEdit,
+    QPlainTextEdit,
     QPushButton,
     QStackedLayout,
     QWidget,
 )
 
 from desktop.ui.pages import scrolled, set_up
-from desktop.ui.theme import Theme
 from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot
 
 
@@ -57,15 +57,19 @@ class Step(QWidget):
     def show_snapshot(self, old: ExperimentSnapshot, new: ExperimentSnapshot) -> None:
         """Draw what differs."""
 
-    def set_theme(self, theme: Theme) -> None:
-        """Colours that the palette does not carry."""
-
 
 def quiet(text: str) -> QLabel:
     """A paragraph."""
     label = set_up(QLabel(text), wordWrap=True)
     label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
     return label
+
+
+def command_list(name: str, commands: Sequence[str] = ()) -> QPlainTextEdit:
+    """Commands to be read, one a line."""
+    unwrapped = QPlainTextEdit.LineWrapMode.NoWrap
+    text = "\n".join(commands)
+    return set_up(QPlainTextEdit(text), readOnly=True, accessibleName=name, lineWrapMode=unwrapped)
 
 
 def button(text: str, act: Callable[[], object], tip: str = "", name: str = "") -> QPushButton:

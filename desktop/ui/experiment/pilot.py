@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtWidgets import QDialogButtonBox, QPlainTextEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialogButtonBox, QVBoxLayout, QWidget
 
 from desktop.data.confirm import CONFIRMATION, RUNS
 from desktop.data.pilot import PILOT, SIZES, STEP
 from desktop.ui.dialogs import Dialog
-from desktop.ui.experiment.parts import quiet
-from desktop.ui.pages import set_up
+from desktop.ui.experiment.parts import command_list, quiet
+from desktop.ui.pages import fill_layout
 from desktop.workbench.experimenting import ExperimentSnapshot
 
 
@@ -20,24 +20,15 @@ class CommandsDialog(Dialog):
     def __init__(
         self, parent: QWidget, shown: ExperimentSnapshot, commands: tuple[str, ...], title: str, text: str
     ) -> None:
-        super().__init__(parent)
-        self.setWindowTitle(title)
+        super().__init__(parent, title=title)
         experiment = shown.project.experiment
         folder = "" if experiment is None else str(experiment.folder)
-        listed = set_up(QPlainTextEdit("\n".join(commands)), readOnly=True)
-        listed.setAccessibleName("Commands that are run")
-        listed.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
-        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)
-        run = buttons.addButton("I have read them, &run", QDialogButtonBox.ButtonRole.AcceptRole)
-        run.setObjectName("run_pilot")
+        listed = command_list("Commands that are run", commands)
+        buttons = self.ending("I have read them, &run")
+        buttons.buttons()[0].setObjectName("run_pilot")
         buttons.button(QDialogButtonBox.StandardButton.Cancel).setDefault(True)
-        buttons.accepted.connect(self.accept)
-        buttons.rejected.connect(self.reject)
-        layout = QVBoxLayout(self)
-        layout.addWidget(quiet(text))
-        layout.addWidget(quiet(f"Up to {len(commands)} commands in {folder}:"))
-        layout.addWidget(listed, 1)
-        layout.addWidget(buttons)
+        where = quiet(f"Up to {len(commands)} commands in {folder}:")
+        fill_layout(QVBoxLayout(self), quiet(text), where, (listed, 1), buttons)
         self.resize(720, 440)
 
 

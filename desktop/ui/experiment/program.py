@@ -13,7 +13,6 @@ from PySide6.QtWidgets import (
     QFileDialog,
     QInputDialog,
     QLineEdit,
-    QPlainTextEdit,
     QSpinBox,
     QVBoxLayout,
 )
@@ -21,11 +20,19 @@ from PySide6.QtWidgets import (
 from desktop.core.units import quantity
 from desktop.data.experiment import UNITS, Experiment, Factor, Program, Response, Switch
 from desktop.data.pilot import sized
-from desktop.ui.experiment.parts import Step, button, form, line, quiet, shown_words, typed_words
+from desktop.ui.experiment.parts import (
+    Step,
+    button,
+    command_list,
+    form,
+    line,
+    quiet,
+    shown_words,
+    typed_words,
+)
 from desktop.ui.experiment.pilot import PilotDialog
 from desktop.ui.pages import beside, group, row, set_up, stacked
 from desktop.ui.tables import Column, FrameView, TableRow
-from desktop.ui.theme import Theme
 from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot
 
 _DELAY = re.compile(r"-DSPT_DELAY=(\d+)")
@@ -63,7 +70,11 @@ class ProgramStep(Step):
         self._known: dict[str, Factor] = {}  # places that are found, whether or not they are factors
         self.folder = set_up(QLineEdit(), readOnly=True, frame=False, accessibleName="Folder")
         self.titled = line("Title", lambda text: self._edit("change the title", title=text))
-        self.sources = line("Sources", self._set_sources, "Names below the folder, with blanks between them")
+        self.sources = line(
+            "Sources",
+            lambda text: self._words("sources", text),
+            "Names below the folder, with blanks between them",
+        )
         self.build = line("Build command", lambda text: self._command("build", text))
         self.run_words = line("Run command", lambda text: self._command("run", text))
         self.flags = line("Flags", lambda text: self._words("flags", text), "Of every build, at + and −")
@@ -101,9 +112,7 @@ class ProgramStep(Step):
         self.factors.frames.toggled.connect(self._factor_toggled)
         self.responses = FrameView("Responses")
         self.responses.frames.edited.connect(self._response_edited)
-        self.commands = set_up(QPlainTextEdit(), readOnly=True)
-        self.commands.setAccessibleName("First commands as they are run")
-        self.commands.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
+        self.commands = command_list("First commands as they are run")
         self.found = quiet("")
         self.pilot = button(
             "Pilot…", self.ask_pilot, "Find the size at which every place shows, one place at a time"
@@ -264,10 +273,6 @@ class ProgramStep(Step):
         known = seconds > 0 and experiment is not None and bool(experiment.program.build)
         self.delay.setSuffix(f" units, {quantity(seconds, 's', 2)} a call here" if known else " units")
 
-    def set_theme(self, theme: Theme) -> None:
-        self.factors.set_theme(theme)
-        self.responses.set_theme(theme)
-
     # ---- editing
 
     @property
@@ -288,26 +293,20 @@ class ProgramStep(Step):
     def _command(self, which: str, text: str) -> None:
         experiment = self._experiment
         if experiment is not None:
-            shell = experiment.program.shell
-            if self.bench.attempt(lambda: typed_words(text, shell)):
-                self._program(f"change the {which} command", **{which: typed_words(text, shell)})
+            self._words(which, text, f"change the {which} command", shell=experiment.program.shell)
 
-    def _words(self, which: str, text: str) -> None:
-        if self.bench.attempt(lambda: typed_words(text, False)):
-            self._program(f"change the {which}", **{which: typed_words(text, False)})
-
-    def _set_sources(self, text: str) -> None:
-        self._words("sources", text)
+    def _words(self, which: str, text: str, label: str = "", *, shell: bool = False) -> None:
+        words = self.bench.tried(lambda: typed_words(text, shell))
+        if words is not None:
+            self._program(label or f"change the {which}", **{which: words})
 
     def _set_shell(self, on: bool) -> None:
         experiment = self._experiment
         if experiment is None:
             return
         program = experiment.program
-        changes = {
-            which: typed_words(shown_words(getattr(program, which), program.shell), on)
-            for which in ("build", "run")
-        }
+        words = {which: shown_words(getattr(program, which), program.shell) for which in ("build", "run")}
+        changes = {which: typed_words(text, on) for which, text in words.items()}
         self._program("use a shell" if on else "use no shell", shell=on, **changes)
 
     def _set_delay(self) -> None:
@@ -385,7 +384,8 @@ class ProgramStep(Step):
         if experiment is None:
             return False
         if not factors:
-            return self.bench.attempt(_no_factor)
+            self.bench.complain("an experiment needs one factor at least")
+            return False
         plan = experiment.plan
         if len(factors) != len(experiment.factors) and plan.kind in ("regular", "full"):
             from desktop.core.design import smallest_runs
@@ -399,16 +399,15 @@ class ProgramStep(Step):
         if experiment is None or factor is None:
             return
         title = _FACTORS[column].title
-        made: list[Factor] = []
-        if not self.bench.attempt(lambda: made.append(_changed(factor, title, text))):
+        made = self.bench.tried(lambda: _changed(factor, title, text))
+        if made is None:
             return
         if any(f.name == name for f in experiment.factors):
-            factors = [made[0] if f.name == name else f for f in experiment.factors]
+            factors = [made if f.name == name else f for f in experiment.factors]
             if not self._set_factors(f"change {name}", factors):
                 return
-        self._known = {
-            made[0].name if k == name else k: made[0] if k == name else f for k, f in self._known.items()
-        }
+        changed = ((made.name, made) if k == name else (k, f) for k, f in self._known.items())
+        self._known = dict(changed)
         self._show(self._experiment or experiment)
 
     def _ask_factor(self) -> None:
@@ -446,7 +445,8 @@ class ProgramStep(Step):
                 if word == "kind":
                     fields["unit"] = UNITS.get(text, "")
                     if text not in UNITS:
-                        self.bench.attempt(lambda: _no_kind(text))
+                        known = ", ".join(UNITS)
+                        self.bench.complain(f"the response {text!r} is not known, known are {known}")
                         return
                 response = Response(**fields)
             changed.append(response)
@@ -466,14 +466,6 @@ class ProgramStep(Step):
             self._edit(
                 "remove a response", responses=tuple(r for r in experiment.responses if r.name != name)
             )
-
-
-def _no_factor() -> None:
-    raise ValueError("an experiment needs one factor at least")
-
-
-def _no_kind(text: str) -> None:
-    raise ValueError(f"the response {text!r} is not known, known are {', '.join(UNITS)}")
 
 
 def _changed(factor: Factor, title: str, text: str) -> Factor:

@@ -31,7 +31,6 @@ from desktop.ui.guard import guarded
 from desktop.ui.pages import beside, fill_layout, row, scrolled, set_up, stacked
 from desktop.ui.plots.chart import Chart
 from desktop.ui.tables import Column, FrameView, TableRow
-from desktop.ui.theme import Theme
 from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot
 
 _ERRORS = (
@@ -94,6 +93,11 @@ class ReadStep(Step):
         )
         self.inner = choice(
             "Repeats in a replicate", _INNER, lambda w: bench.set_analysis("take repeats together", inner=w)
+        )
+        self.covariate = choice(
+            "Taken off, as the response may follow it",
+            [],
+            lambda w: bench.set_analysis("take off what follows " + (w or "nothing"), covariate=w),
         )
         self.blocks = QCheckBox("&Replicates are blocks")
         self.blocks.clicked.connect(lambda on: bench.set_analysis("change blocks", blocks=on))
@@ -173,7 +177,16 @@ class ReadStep(Step):
         )  # fmt: skip
         layout.addLayout(row(QLabel("Response"), *what, None))
         layout.addLayout(
-            row(QLabel("Error from"), self.error, QLabel("Mark above"), self.limit, self.blocks, None)
+            row(
+                QLabel("Error from"),
+                self.error,
+                QLabel("Mark above"),
+                self.limit,
+                QLabel("Take off"),
+                self.covariate,
+                self.blocks,
+                None,
+            )
         )
         said = row(self.answer, self.confirm)
         said.setStretch(0, 1)
@@ -214,13 +227,6 @@ class ReadStep(Step):
                 table.select_key(new.selected)
         self.pinning.show_snapshot(old, new)
 
-    def set_theme(self, theme: Theme) -> None:
-        for widget in (
-            self.effects, self.rank, self.anova, self.half_normal, self.pareto, self.main_effects,
-            self.interaction, self.residuals, self.cube, self.powers, self.pinning,
-        ):  # fmt: skip
-            widget.set_theme(theme)
-
     def _show_answer(self, new: ExperimentSnapshot) -> None:
         """First of all, in words."""
         self.answer.setText(new.answer.text if new.answer is not None else "")
@@ -260,6 +266,14 @@ class ReadStep(Step):
         more = () if any(word == chosen for _, word in _POWERS) else ((f"power {chosen}", chosen),)
         fill(self.power, [*_POWERS, *more], chosen)
         fill(self.inner, _INNER, analysis.inner)
+        noted = [] if new.effects is None else [
+            name for name, values in new.effects.trials.beside.items() if np.isfinite(values).any()
+        ]  # fmt: skip
+        if analysis.covariate and analysis.covariate not in noted:
+            noted.append(analysis.covariate)
+        fill(self.covariate, [("nothing", ""), *((n, n) for n in noted)], analysis.covariate)
+        self.covariate.setEnabled(bool(noted))
+        fill(self.against, [(n, n) for n in (*charts.RESIDUALS, *noted)])
         self.blocks.setChecked(analysis.blocks)
 
     def _choose_rows(self, word: str) -> None:
@@ -479,10 +493,6 @@ class PinPanel(QWidget):
             QVBoxLayout(self), row(self.open, QLabel("Region"), self.region, None), self.said,
             (beside(self.table, self.chart, 60), 1), margins=0,
         )  # fmt: skip
-
-    def set_theme(self, theme: Theme) -> None:
-        self.chart.set_theme(theme)
-        self.table.set_theme(theme)
 
     def show_snapshot(self, old: ExperimentSnapshot, new: ExperimentSnapshot) -> None:
         pinned = new.pinned

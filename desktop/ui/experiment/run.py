@@ -13,18 +13,16 @@ from PySide6.QtWidgets import (
     QGroupBox,
     QLabel,
     QLineEdit,
-    QPlainTextEdit,
     QProgressBar,
     QVBoxLayout,
 )
 
 from desktop.core.units import count, digits, left, quantity
 from desktop.data.experiment import Experiment, Trial
-from desktop.ui.experiment.parts import Step, button, quiet
+from desktop.ui.experiment.parts import Step, button, command_list, quiet
 from desktop.ui.mnemonics import rename
 from desktop.ui.pages import beside, group, row, scrolled, set_up, stacked
 from desktop.ui.tables import Column, FrameView, TableRow, Value
-from desktop.ui.theme import Theme
 from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot, Imported
 
 _TONES = {"failed": "warning", "disturbed": "warning", "excluded": "faint", "planned": "faint"}
@@ -37,9 +35,7 @@ class RunStep(Step):
 
     def __init__(self, bench: ExperimentBench) -> None:
         super().__init__(bench)
-        self.commands = set_up(QPlainTextEdit(), readOnly=True)
-        self.commands.setAccessibleName("All commands that would be run")
-        self.commands.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
+        self.commands = command_list("All commands that would be run")
         self.where = quiet("")
         self.agree = QCheckBox("I have &read these commands; run them when I say so")
         self.agree.setObjectName("agree")
@@ -48,7 +44,7 @@ class RunStep(Step):
             "&Check and estimate", bench.check, "Build and run the base and everything on", "check"
         )
         self.run = button("R&un", bench.run, "All trials that are not done yet", "run")
-        self.pause = button("&Pause", self._pause, "After the trial that is running", "pause")
+        self.pause = button("&Pause", bench.pause_or_go_on, "After the trial that is running", "pause")
         wide = max(button(text, bench.stop).sizeHint().width() for text in ("Pause", "Go on"))
         self.pause.setMinimumWidth(wide)
         self.stop = button("S&top after this trial", bench.stop, "", "stop")
@@ -126,9 +122,6 @@ class RunStep(Step):
         changed = (new.trials, new.design, experiment) != (old.trials, old.design, old.project.experiment)
         if changed or old.project.imported is not None:
             self._show_trials(experiment, new.trials)
-
-    def set_theme(self, theme: Theme) -> None:
-        self.trials.set_theme(theme)
 
     def _show_progress(self, new: ExperimentSnapshot) -> None:
         state = new.state
@@ -239,16 +232,10 @@ class RunStep(Step):
         if on:
             self.bench.consent()
 
-    def _pause(self) -> None:
-        if self.bench.snapshot.running == "paused":
-            self.bench.resume()
-        else:
-            self.bench.pause()
-
     def _leave_out(self) -> None:
         key, reason = self.trials.key, self.reason.text()
         if not key:
-            self.bench.attempt(_no_trial)
+            self.bench.complain("choose a trial in the table first")
         elif self.bench.snapshot.project.imported is not None:
             if self.bench.leave_out(key, reason):
                 self.reason.clear()
@@ -259,16 +246,15 @@ class RunStep(Step):
         experiment = self.bench.snapshot.project.experiment
         if experiment is None or not text:
             return
-        at = column - 2
-        order = int(key.partition(".")[0])
-        found: list[float] = []
-        if not self.bench.attempt(lambda: found.append(_number(text))):
+        at, order = column - 2, int(key.partition(".")[0])
+        value = self.bench.tried(lambda: _number(text))
+        if value is None:
             return
         state = self.bench.snapshot.state
         good = next((t for t in state.good.values() if t.order == order), None) if state else None
         values = list(good.responses if good else (math.nan,) * len(experiment.responses))
-        if values[at] != found[0]:
-            values[at] = found[0]
+        if values[at] != value:
+            values[at] = value
             self.bench.enter({order: tuple(values)})
 
     def _pasted(self, text: str, key: str) -> None:
@@ -282,13 +268,9 @@ class RunStep(Step):
 
     def open_responses(self, path: Path) -> None:
         """Enter what a table says."""
-        texts: list[str] = []
-        if self.bench.attempt(lambda: texts.append(path.read_text(encoding="utf-8-sig"))):
-            self.bench.paste(texts[0])
-
-
-def _no_trial() -> None:
-    raise ValueError("choose a trial in the table first")
+        text = self.bench.tried(lambda: path.read_text(encoding="utf-8-sig"))
+        if text is not None:
+            self.bench.paste(text)
 
 
 def _number(text: str) -> float:

@@ -24,7 +24,6 @@ from PySide6.QtWidgets import (
 from desktop.ui.model import contents
 from desktop.ui.pages import fill_layout, set_up
 from desktop.ui.plots.chart import Chart
-from desktop.ui.theme import Theme
 from desktop.workbench.model_results import CELL_MEASURES, QUANTITIES
 from desktop.workbench.modelling import ModelBench, ModelSnapshot
 
@@ -123,11 +122,6 @@ class PlotPane(QWidget):
             for name in ("fit", "view", "checks", "previous", "selection")
         ):
             self._draw()
-
-    def set_theme(self, theme: Theme) -> None:
-        for _, _, plots in self._pages:
-            for plot in plots:
-                plot.set_theme(theme)
 
     def picture(self) -> QImage:
         """Of the plot in sight; of two the first, or the one that has the focus."""

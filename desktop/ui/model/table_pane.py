@@ -17,7 +17,6 @@ from PySide6.QtWidgets import (
 
 from desktop.ui.model.sheets import SheetView
 from desktop.ui.pages import fill_layout, set_up
-from desktop.ui.theme import Theme
 from desktop.workbench import model_results as results
 from desktop.workbench.model_results import EMPTY
 from desktop.workbench.modelling import ModelBench, ModelSnapshot
@@ -83,10 +82,6 @@ class TablePane(QWidget):
         self.search.setEnabled(new.selection is not None and new.task is None)
         if (new.fit, new.ranking, new.forms, new.view) != (old.fit, old.ranking, old.forms, old.view):
             self._refill()
-
-    def set_theme(self, theme: Theme) -> None:
-        for sheet in self.sheets:
-            sheet.set_theme(theme)
 
     def _refill(self) -> None:
         self._fill[self.tabs.currentIndex()](self._bench.snapshot)

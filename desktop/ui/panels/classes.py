@@ -68,9 +68,6 @@ class ClassesPanel(QWidget):
         if not same or (project.rules, project.names) != (before.rules, before.names):
             self._show_rules(new)
 
-    def set_theme(self, theme: Any) -> None:
-        self.table.set_theme(theme)
-
     def _show_rules(self, new: Snapshot) -> None:
         rules = new.project.rules
         regions = new.document.regions if new.document is not None else ()

@@ -14,7 +14,6 @@ from desktop.ui.panels import PanelSpec, why_empty
 from desktop.ui.plots.chart import Chart
 from desktop.ui.side_panel import SidePanel
 from desktop.ui.tables import FrameView
-from desktop.ui.theme import Theme
 from desktop.workbench.experimenting import ExperimentSnapshot
 from desktop.workbench.pinning import PinnedFactor
 from desktop.workbench.side import EffectsSide, EffectsSnapshot
@@ -69,12 +68,6 @@ class EffectsPanel(SidePanel):
         content = QWidget()
         fill_layout(QVBoxLayout(content), self.where, (self._split, 1), margins=0, spacing=4)
         return content
-
-    def set_theme(self, theme: Theme) -> None:
-        super().set_theme(theme)
-        if self._made:
-            for widget in (self.effects, self.rank, self.chart):
-                widget.set_theme(theme)
 
     def why_empty(self, now: EffectsSnapshot) -> tuple[str, tuple[QPushButton, ...]]:
         shown = now.shown

@@ -21,7 +21,7 @@ from desktop.ui.guard import in_ems
 from desktop.ui.mnemonics import join
 from desktop.ui.pages import divided, fill_layout, set_up
 from desktop.ui.panels import PanelSpec, why_empty
-from desktop.ui.theme import LIGHT, Theme
+from desktop.ui.theme import LIGHT, Theme, dress
 from desktop.workbench.workbench import N_LIMIT, Snapshot, Workbench
 
 if TYPE_CHECKING:
@@ -76,15 +76,12 @@ class IterationsPanel(QWidget):
         self.parts = divided(Qt.Orientation.Horizontal, (self.chart, 3), (self.odd, 2))
         self._whole.insertWidget(2, self.parts, 1)
         join(self)
-        self.set_theme(self._theme)
+        dress(self, self._theme)
 
     # ---- showing
 
     def set_theme(self, theme: Theme) -> None:
         self._theme = theme
-        if self._made:
-            self.chart.set_theme(theme)
-            self.odd.set_theme(theme)
 
     def room(self) -> int:
         """The height in which the chart and some rows are seen."""

@@ -20,7 +20,6 @@ from desktop.ui.pages import choices, divided, fill_layout, set_up
 from desktop.ui.panels import PanelSpec, why_empty
 from desktop.ui.plots.chart import Chart
 from desktop.ui.tables import DESCENDING, Column, FrameView
-from desktop.ui.theme import Theme
 from desktop.workbench.explaining import Explained
 from desktop.workbench.workbench import Snapshot, Workbench
 
@@ -109,9 +108,6 @@ class MessagesPanel(QWidget):
     def room(self) -> int:
         """The height in which the matrix can be read, with its scale."""
         return self.matrix.sizeHint().height() + 2 * _EDGE
-
-    def set_theme(self, theme: Theme) -> None:
-        self.matrix.set_theme(theme)
 
     def show_snapshot(self, old: Snapshot, new: Snapshot) -> None:
         if new.explained is not old.explained or why_empty(new) != why_empty(old):

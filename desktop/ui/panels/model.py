@@ -22,7 +22,6 @@ from desktop.ui.pages import fill_layout, set_up
 from desktop.ui.panels import PanelSpec
 from desktop.ui.plots.chart import Chart
 from desktop.ui.side_panel import SidePanel
-from desktop.ui.theme import Theme
 from desktop.workbench.side import ModelSide, ModelSideSnapshot
 from desktop.workbench.workbench import Snapshot, Workbench
 
@@ -76,12 +75,6 @@ class ModelPanel(SidePanel):
         content = QWidget()
         fill_layout(QVBoxLayout(content), (self._split, 1), self.note, margins=0, spacing=4)
         return content
-
-    def set_theme(self, theme: Theme) -> None:
-        super().set_theme(theme)
-        if self._made:
-            for widget in (self.parameters, self.measured, self.scaling):
-                widget.set_theme(theme)
 
     def why_empty(self, now: ModelSideSnapshot) -> tuple[str, tuple[QPushButton, ...]]:
         shown = now.shown

@@ -450,11 +450,6 @@ class PhasesPanel(QScrollArea):
             if plot.swept(n) or not new.refining:  # its error is known
                 plot.set_n(n)
 
-    def set_theme(self, theme: Any) -> None:
-        self.why.set_theme(theme)
-        self.epsilon_plot.set_theme(theme)
-        self.break_picture.set_theme(theme)
-
     def _show_project(self, new: Snapshot) -> None:
         phases = new.project.phases
         budget = phases.model == "budget"

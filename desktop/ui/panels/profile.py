@@ -92,9 +92,6 @@ class ProfilePanel(QWidget):
         """The height in which ten rows are seen."""
         return 17 * self.fontMetrics().height()
 
-    def set_theme(self, theme: Any) -> None:
-        self.view.set_theme(theme)
-
     def show_snapshot(self, old: Snapshot, new: Snapshot) -> None:
         if new.marked != self._marked:
             self._marked = new.marked

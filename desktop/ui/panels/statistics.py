@@ -186,9 +186,6 @@ class StatisticsPanel(QWidget):
         edge = 3 if low else 6
         self._whole.setContentsMargins(6, edge, 6, edge)
 
-    def set_theme(self, theme: Any) -> None:
-        self.chart.set_theme(theme)
-
     def show_snapshot(self, old: Snapshot, new: Snapshot) -> None:
         same = new.explained is old.explained and why_empty(new) == why_empty(old)
         if same and (new.marked, new.project.names) == (old.marked, old.project.names):

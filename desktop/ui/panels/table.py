@@ -134,9 +134,6 @@ class TablePanel(QWidget):
         if self.view.keys != (() if phase is None else (phase,)):
             self.view.select_key("" if phase is None else phase)
 
-    def set_theme(self, theme: Any) -> None:
-        self.view.set_theme(theme)
-
     def copy(self) -> None:
         self.view.copy(tab_separated, everything=True)
 

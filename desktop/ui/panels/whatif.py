@@ -25,7 +25,6 @@ from desktop.ui.guard import guarded
 from desktop.ui.pages import beside, fill_layout, row, set_up
 from desktop.ui.panels import PanelSpec, why_empty
 from desktop.ui.tables import Column, FrameView, TableRow
-from desktop.ui.theme import Theme
 from desktop.workbench.workbench import Snapshot, Workbench
 
 if TYPE_CHECKING:
@@ -199,9 +198,6 @@ class WhatIfPanel(QWidget):
         return knob
 
     # ---- showing
-
-    def set_theme(self, theme: Theme) -> None:
-        self.helps.set_theme(theme)
 
     def room(self) -> int:
         """The height in which all of it is seen."""

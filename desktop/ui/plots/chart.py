@@ -297,7 +297,13 @@ class Chart(PlotView):
     def _add_band(self, laid: Layout, series: Series) -> None:
         x, _ = self._in_box(laid, series)
         low, high = self._spread(laid, series)
-        self._add(_Between(_Curve(x, high), _Curve(x, low), brush=QBrush(self._colour(series, 0.17))))
+        self._add(
+            _Between(
+                _Curve(x, high),
+                _Curve(x, low),
+                brush=QBrush(self._colour(series, chart.band_opacity(series))),
+            )
+        )
 
     def _add_line(self, laid: Layout, series: Series) -> None:
         x, y = self._in_box(laid, series)
@@ -497,7 +503,7 @@ class Chart(PlotView):
             painter.setBrush(look["brush"])
             draw_mark(painter, series.mark, at, 0.28 * line)
         else:
-            opacity = 0.27 if series.kind == "band" else max(series.opacity, 0.27)
+            opacity = max(chart.band_opacity(series) if series.kind == "band" else series.opacity, 0.27)
             side = 0.56 * line
             box = QRectF(at.x() - side / 2, at.y() - side / 2, side, side)
             painter.fillRect(box, self._colour(series, opacity))

@@ -38,7 +38,6 @@ from desktop.ui.plots.navigation import Navigation
 from desktop.ui.plots.timeline_rows import ORDERS, TimelineRows
 from desktop.ui.plots.timeline_tiles import Tiles
 from desktop.ui.plots.timeline_view import TimelineView
-from desktop.ui.theme import Theme
 from desktop.workbench.jobs import Deliver, Job, Lane
 
 if TYPE_CHECKING:
@@ -270,9 +269,6 @@ class TimelinePane(QWidget):
         entered = [] if self._timeline is None else self._timeline.entered
         name_of = self.view.name_of
         self._names.setStringList(sorted({name_of(r) for r in entered}))
-
-    def set_theme(self, theme: Theme) -> None:
-        self.view.set_theme(theme)
 
     def close_trace(self) -> None:
         """End all work and let go of the file."""

@@ -29,10 +29,16 @@ class Rows:
         self.metric_names: dict[int, int] = {}
 
     def deliver(self, place: LocationPlace, block: list[NDArray[np.int64]]) -> None:
-        for table, columns in enumerate(block):
-            if columns.shape[1]:
-                rows = (self.events, self.messages, self.collectives, self.metrics)[table]
-                self.sink.append(TABLE_NAMES[table], place.index, **rows(place, columns))
+        made = [
+            (TABLE_NAMES[table], rows(place, columns))
+            for table, (columns, rows) in enumerate(
+                zip(block, (self.events, self.messages, self.collectives, self.metrics), strict=True)
+            )
+            if columns.shape[1]
+        ]
+        # Events last: what is compared with the messages in them then need not wait.
+        for name, columns in sorted(made, key=lambda one: one[0] == "events"):
+            self.sink.append(name, place.index, **columns)
 
     def events(self, place: LocationPlace, columns: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
         time, packed = columns

@@ -1,0 +1,534 @@
+"""How phases scale: time over p as a sum of characteristic functions, with what a few runs leave open.
+
+A phase takes on p processors::
+
+    T(p) = sum_i w_i u_i(p),   w_i >= 0
+
+with one, two or three of the functions of `desktop.core.characteristic`: a time is made of kinds of work, and
+none of them is negative. Three to six runs do not say which functions these are, and which they are decides
+what follows beyond the runs. So nothing is chosen before predicting: all sets of functions are weighed by how
+probable they are given the runs (Bayesian model averaging: Hoeting, Madigan, Raftery, Volinsky, Statistical
+Science 14, 1999), and a prediction is a draw of a set, its weights and its noise. Intervals are quantiles of
+draws, so they hold what is open in all three.
+
+Priors: sets with one, two, three functions are as probable as `_SETS` says; shares of the functions in the
+time in the middle of the runs are uniform; errors are in proportion to the phase or (breakpoints that are not
+exact) to the run, with any spread of `_SPREADS`. Which of these is true is said by all phases together, as
+far as theirs may be alike. For d functions, n runs, A the columns over what errors are in proportion to, R
+its triangle, s a spread, a set has the marginal likelihood
+
+    (d - 1)! (2 pi)^(d/2) s^(d-n) / |R|  exp(-RSS / 2 s^2)  P(w >= 0)
+
+with the last factor, the part of the posterior without negative weights, found by drawing.
+
+The phases of a run add up to the run, whose own time varies less than theirs, as an error of a breakpoint
+moves time from a phase to its neighbour. Jointly, predictions of phases and run are moved so that they add
+up, each in proportion to its variance (Wickramasuriya, Athanasopoulos, Hyndman, JASA 114, 2019, with a
+diagonal covariance); their widths stay.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from desktop.core.characteristic import CHARACTERISTICS
+from desktop.core.factor_intervals import CONFIDENCE, FARTHEST
+
+Array = NDArray[np.float64]
+
+#: Fewest different p.
+FEWEST = 3
+DRAWS = 2000
+#: A phase scales as long as twice the processors make it at least sqrt(2) times as fast.
+SCALES = 0.5
+#: Relative errors of a run that are thought of, all as probable.
+_SPREADS = np.geomspace(0.004, 0.3, 9)
+#: How much a phase's spread is thought to be that of the others: their log likelihood counts so much.
+_ALIKE = 0.5
+_MOST, _TRIED = 3, 240
+#: How probable sets of one, two, three functions are; and errors in proportion to the phase, to the run.
+_SETS, _KINDS = (0.2, 0.3, 0.5), (0.7, 0.3)
+#: Errors of a part of a phase are not below this share of the phase.
+_FLOOR = 0.05
+_NAMES = tuple(one.text for one in CHARACTERISTICS)
+
+
+def columns(p: Array) -> Array:
+    """(K, functions) of p (K,)."""
+    return np.stack([one.u(p) for one in CHARACTERISTICS], axis=1)
+
+
+@lru_cache(maxsize=1)
+def _sets() -> tuple[tuple[int, ...], ...]:
+    every = range(len(CHARACTERISTICS))
+    return tuple(s for d in range(1, _MOST + 1) for s in combinations(every, d))
+
+
+@lru_cache(maxsize=256)
+def _random(seed: int) -> tuple[Array, Array]:
+    rng = np.random.default_rng([19, seed])
+    return rng.standard_normal((_TRIED, _MOST)), rng.random(DRAWS)
+
+
+@dataclass(frozen=True, eq=False)
+class Law:
+    """What runs say of a time over p. weights (draws, functions) : seconds, none negative; spread (draws,) :
+    error of one run in parts of the time or, where `of_run` (draws,) is above zero, in parts of that part of
+    the run; chances : sets of functions with their probability, the likeliest first;
+    least, largest : p of the runs."""
+
+    weights: Array
+    spread: Array
+    of_run: Array
+    chances: tuple[tuple[tuple[str, ...], float], ...]
+    least: float
+    largest: float
+
+    @property
+    def functions(self) -> tuple[str, ...]:
+        """The likeliest set."""
+        return self.chances[0][0]
+
+    def parameters(self) -> list[dict[str, Any]]:
+        """Of the likeliest set: function, median weight (s) and 95 % interval, given that set."""
+        own = np.array([name in self.functions for name in _NAMES])
+        same = ((self.weights > 0) == own).all(axis=1)
+        found = band(self.weights[same][:, own])
+        return [
+            {"function": name, "value_s": v, "low_s": low, "high_s": high}
+            for name, v, low, high in zip(
+                [n for n, mine in zip(_NAMES, own, strict=True) if mine],
+                found.value.tolist(), found.low.tolist(), found.high.tolist(), strict=True,
+            )
+        ]  # fmt: skip
+
+    def times(self, p: Array) -> Array:
+        """(draws, K) at p (K,), without noise."""
+        return self.weights @ columns(np.asarray(p, np.float64)).T
+
+
+@dataclass(frozen=True, eq=False)
+class Band:
+    """(K,) each: median, and between which values one new run lies with 95 %."""
+
+    value: Array
+    low: Array
+    high: Array
+
+
+def band(draws: Array) -> Band:
+    """Of draws (draws, K)."""
+    tail = (1.0 - CONFIDENCE) / 2.0
+    low, value, high = np.quantile(draws, (tail, 0.5, 1.0 - tail), axis=0)
+    return Band(value, low, high)
+
+
+@dataclass(frozen=True, eq=False)
+class _Weighed:
+    """Every set with every kind and spread of errors. score (sets, kinds x spreads) : logarithm of the
+    marginal likelihood; sets : which they are; drawn, good (kinds x spreads, tried, d),
+    (kinds x spreads, tried) of each : weights, and which are none below zero; size (functions,) : what
+    weights are counted in; part : of the run, in the middle of the runs."""
+
+    score: Array
+    sets: tuple[tuple[int, ...], ...]
+    drawn: tuple[Array, ...]
+    good: tuple[Any, ...]
+    size: Array
+    part: float
+    least: float
+    largest: float
+
+
+def _weigh(
+    p: Array, time: Array, scale: Array | None = None, seed: int = 0, run: Array | None = None
+) -> _Weighed:
+    """Runs at p (N,) that took `time` (N,); `scale` (N,): what errors are relative to, else the times; `run`
+    (N,): times of the runs, to which errors may be in proportion."""
+    p, time = np.asarray(p, np.float64), np.asarray(time, np.float64)
+    scale = time if scale is None else np.asarray(scale, np.float64)
+    if np.unique(p).size < FEWEST:
+        raise ValueError(
+            f"runs on {np.unique(p).size} different numbers of processors say nothing of a law over p, "
+            f"{FEWEST} or more are needed"
+        )
+    if not (np.isfinite(time).all() and (p >= 1).all() and (time >= 0).all() and (scale > 0).all()):
+        raise ValueError("times over p have to be above zero, on one or more processors")
+    middle = np.array([np.exp(np.log(p).mean())])
+    size = columns(middle)[0] / max(float(np.median(time)), 1e-3 * float(np.median(scale)))
+    if run is not None and not (time > 0).all():
+        raise ValueError("a phase takes no time in one of the runs, so it has no law")
+    part = 0.0 if run is None else float(np.exp(np.mean(np.log(time / run))))
+    scales = [scale] if run is None else [scale, part * run]
+    normal, n = _random(seed)[0], time.size
+    sets: list[tuple[int, ...]] = []
+    score, drawn, good = [], [], []
+    for d in range(1, min(_MOST, np.unique(p).size) + 1):
+        every = [own for own in _sets() if len(own) == d]
+        sets += every
+        scored, tries, sounds = [], [], []
+        for kind, by in enumerate(scales):
+            a = (columns(p) / by[:, None] / size)[:, every].transpose(1, 0, 2)  # (sets, N, d)
+            q, r = np.linalg.qr(a)
+            corner = np.abs(np.diagonal(r, axis1=1, axis2=2))
+            alike = corner.min(axis=1) < 1e-9 * corner.max(axis=1)
+            r[alike], corner[alike] = np.eye(d), 1.0
+            y = time / by
+            best = np.linalg.solve(r, (q.transpose(0, 2, 1) @ y)[:, :, None])[:, :, 0]
+            rss = ((y - (a @ best[:, :, None])[:, :, 0]) ** 2).sum(axis=1)
+            step = np.linalg.solve(r, np.broadcast_to(normal[:, :d].T, (len(every), d, _TRIED)))
+            tried = best[:, None, None] + _SPREADS[:, None, None] * step.transpose(0, 2, 1)[:, None]
+            sound = (tried >= 0).all(axis=3)
+            with np.errstate(divide="ignore"):
+                found = (
+                    math.lgamma(d) + d / 2 * np.log(2 * np.pi) - np.log(corner).sum(axis=1)[:, None]
+                    - np.log(by).sum() + (d - n) * np.log(_SPREADS) - rss[:, None] / (2 * _SPREADS**2)
+                    + np.log(sound.mean(axis=2)) + np.log(_SETS[d - 1] / len(every)) + np.log(_KINDS[kind])
+                )  # fmt: skip
+            found[alike] = -np.inf
+            scored.append(found)
+            tries.append(tried)
+            sounds.append(sound)
+        score.append(np.concatenate(scored, axis=1))
+        drawn += list(np.concatenate(tries, axis=1))
+        good += list(np.concatenate(sounds, axis=1))
+    whole = np.concatenate(score)
+    if not np.isfinite(whole).any():
+        raise ValueError("no sum of characteristic functions without a negative part comes near these times")
+    return _Weighed(whole, tuple(sets), tuple(drawn), tuple(good), size, part, float(p.min()), float(p.max()))
+
+
+def _law(of: _Weighed, others: Array | None = None, seed: int = 0) -> Law:
+    """Draws. `others` (kinds x spreads,): what other quantities of the same runs say of the spread."""
+    score = of.score if others is None else of.score + others
+    chance = np.exp(score - score.max())
+    chance /= chance.sum()
+    weights, spread, of_run = np.zeros((DRAWS, len(_NAMES))), np.empty(DRAWS), np.zeros(DRAWS)
+    # so many draws of each as it is probable, at random places so that laws do not depend on each other
+    order = np.argsort(_random(seed)[1])
+    ends = np.concatenate([[0], np.rint(np.cumsum(chance) * DRAWS).astype(np.int64)])
+    for k in np.flatnonzero(np.diff(ends)).tolist():
+        which, s = divmod(k, score.shape[1])
+        drawn = of.drawn[which][s][of.good[which][s]]
+        at = order[ends[k] : ends[k + 1]]
+        own = list(of.sets[which])
+        weights[at[:, None], own] = drawn[np.arange(at.size) % len(drawn)] / of.size[own]
+        spread[at] = _SPREADS[s % _SPREADS.size]
+        of_run[at] = of.part if s >= _SPREADS.size else 0.0
+    ranked = sorted(zip(chance.sum(axis=1).tolist(), of.sets, strict=True), reverse=True)
+    chances = tuple(
+        (tuple(_NAMES[i] for i in own), c) for c, own in ranked[:6] if c >= 0.01 or c == ranked[0][0]
+    )
+    return Law(weights, spread, of_run, chances, of.least, of.largest)
+
+
+def _spreads_of(of: _Weighed) -> Array:
+    """(kinds x spreads,) logarithm of how likely the runs are by it, less the largest."""
+    top = of.score.max()
+    with np.errstate(divide="ignore"):
+        found = np.log(np.exp(of.score - top).sum(axis=0))
+    return np.maximum(found, -50.0)
+
+
+def learn(p: Array, time: Array, scale: Array | None = None, seed: int = 0) -> Law:
+    """What runs at p (N,) that took `time` (N,) seconds say by themselves. `scale` (N,): what errors are
+    relative to, else the times. `seed`: of the draws; quantities that are added need two.
+
+    Raises
+    ------
+    ValueError : fewer than `FEWEST` different p, a p below 1, or times that are negative.
+    """
+    return _law(_weigh(p, time, scale, seed), seed=seed)
+
+
+# --- phases of several runs ---
+
+#: Parts of a phase's duration whose ratios are the efficiencies of POP: mean computing time of a processor;
+#: by how much the most loaded computes longer; how much longer than that the phase takes.
+PARTS = ("computing", "imbalance", "communication")
+EFFICIENCIES = ("parallel", "load balance", "communication", "computation scaling", "global")
+
+
+@dataclass(frozen=True, eq=False)
+class ScalingRuns:
+    """Runs of one program with the same K phases. p (R,); duration (R, K), seconds; parts (R, K, 3) of
+    `PARTS`, seconds, which add up to the duration, or None where processors are not known; accounts
+    (R, K, A) seconds of a processor on average, which add up to it as well, or None, with their names."""
+
+    runs: tuple[str, ...]
+    phases: tuple[str, ...]
+    p: Array
+    duration: Array
+    parts: Array | None = None
+    accounts: Array | None = None
+    account_names: tuple[str, ...] = ()
+
+    def only(self, chosen: Sequence[int]) -> ScalingRuns:
+        """Some of the runs."""
+        at = list(chosen)
+        return ScalingRuns(
+            tuple(self.runs[k] for k in at),
+            self.phases,
+            self.p[at],
+            self.duration[at],
+            None if self.parts is None else self.parts[at],
+            None if self.accounts is None else self.accounts[at],
+            self.account_names,
+        )
+
+
+@dataclass(frozen=True)
+class Turn:
+    """A p at which something begins, with its 95 % interval; infinite where it does not begin within
+    `FARTHEST` times the largest p. `chance`: that it begins there at all."""
+
+    p: float
+    low: float
+    high: float
+    chance: float
+
+
+@dataclass(frozen=True, eq=False)
+class PhaseModel:
+    """Laws of every phase, of the run, and of the phases' parts and accounts (by phase, then part)."""
+
+    data: ScalingRuns
+    phases: tuple[Law, ...]
+    run: Law
+    parts: tuple[tuple[Law | None, ...], ...] = ()
+    accounts: tuple[tuple[Law | None, ...], ...] = ()
+
+    @property
+    def least(self) -> float:
+        return float(self.data.p.min())
+
+    @property
+    def largest(self) -> float:
+        return float(self.data.p.max())
+
+    @property
+    def farthest(self) -> float:
+        """The largest p that something is said of without a warning."""
+        return FARTHEST * self.largest
+
+    def durations(self, p: Array, *, joint: bool = True, noise: bool = True) -> tuple[Array, Array]:
+        """Draws of the phases (draws, K, P) and of the run (draws, P) at p (P,), in seconds. `joint`: moved
+        so that phases add up to the run; else each by itself, and the run is the sum. `noise`: of a new run,
+        not of the mean of many."""
+        p = np.asarray(p, np.float64)
+        clean = np.stack([law.times(p) for law in self.phases], axis=1)
+        whole = self.run.times(p)
+        if joint:
+            spread = np.stack([_variance(x) for x in np.moveaxis(clean, 1, 0)])  # (K, P)
+            own = _variance(whole)
+            middle, total = np.median(clean, axis=0), np.median(whole, axis=0)
+            gap = total - middle.sum(axis=0)
+            share = spread / np.maximum(spread.sum(axis=0) + own, 1e-300)
+            moved = np.maximum(middle + share * gap, 0.1 * middle)
+            clean = clean * (moved / np.maximum(middle, 1e-300))
+            whole = whole * (moved.sum(axis=0) / np.maximum(total, 1e-300))
+        else:
+            whole = clean.sum(axis=1)
+        if not noise:
+            return clean, whole
+        rng = np.random.default_rng([19, 1])
+        spread, of_run = (
+            np.stack([getattr(law, name) for law in self.phases], axis=1)[:, :, None]
+            for name in ("spread", "of_run")
+        )
+        by = np.where(of_run > 0, of_run * clean.sum(axis=1, keepdims=True), clean)
+        error = spread * rng.standard_normal((DRAWS, len(self.phases), 1)) * by
+        noisy = np.maximum(clean + error, 0.05 * clean)
+        if not joint:
+            return noisy, noisy.sum(axis=1)
+        error = 1.0 + self.run.spread[:, None] * rng.standard_normal((DRAWS, 1))
+        whole, total = whole * np.maximum(error, 0.05), noisy.sum(axis=1)
+        # Both say where the run lies; at each p the one is taken that says it closer.
+        return noisy, np.where(_variance(total) < _variance(whole), total, whole)
+
+    @cached_property
+    def _ahead(self) -> tuple[Array, Array, Array]:
+        """p from the least to the farthest, with draws of phases and run there."""
+        grid = np.geomspace(self.least, self.farthest, 97)
+        return grid, *self.durations(grid, noise=False)
+
+    def dominates(self, phase: int) -> Turn | None:
+        """From where on a phase is more than half of the run; None if it is not within `farthest`, but for
+        one of 40 draws."""
+        grid, phases, _ = self._ahead
+        return _turn(grid, phases[:, phase] > 0.5 * phases.sum(axis=1))
+
+    def stops(self, phase: int) -> Turn | None:
+        """From where on a phase scales no more (`SCALES`); None if it does as far as `farthest`."""
+        grid, phases, _ = self._ahead
+        return _turn(grid, _slope(grid, phases[:, phase]) > -SCALES)
+
+    @property
+    def run_stops(self) -> Turn | None:
+        """From where on the run scales no more."""
+        grid, _, run = self._ahead
+        return _turn(grid, _slope(grid, run) > -SCALES)
+
+    def grows(self, phase: int) -> Turn | None:
+        """From where on more processors make a phase longer."""
+        grid, phases, _ = self._ahead
+        return _turn(grid, _slope(grid, phases[:, phase]) > 0.01)
+
+    @cached_property
+    def first_to_stop(self) -> int | None:
+        """The phase that stops scaling first, of those that take more than a hundredth of a run, and of
+        several at once the one that is most of the run on the largest p; None: none stops."""
+        part = self.data.duration / self.data.duration.sum(axis=1, keepdims=True)
+        last = part[self.data.p == self.largest].mean(axis=0)
+        turns = [
+            (turn.p, -float(last[k]), k)
+            for k in range(len(self.phases))
+            if (turn := self.stops(k)) is not None and np.isfinite(turn.p) and (part[:, k] > 0.01).any()
+        ]
+        return min(turns)[2] if turns else None
+
+    def kept(self, phase: int) -> Band:
+        """Part (1,) of its time at the least p that a phase keeps however many processors there are: its
+        constant."""
+        weights = self.phases[phase].weights
+        first = self.phases[phase].times(np.array([self.least]))[:, 0]
+        constant = weights[:, _NAMES.index("1")]
+        return band((constant / np.maximum(first, 1e-300))[:, None])
+
+    def efficiencies(self, p: Array, phase: int | None = None) -> dict[str, Array]:
+        """Draws (draws, P) of `EFFICIENCIES` (parts of 1) of a phase, or of the run, from the sums of its
+        phases; nothing where the parts are not known. NaN: of no computing. Scaling: work at the least p
+        over work at p."""
+        if not self.parts:
+            return {}
+        p = np.asarray(p, np.float64)
+        chosen = range(len(self.phases)) if phase is None else (phase,)
+        at = np.append(p, self.least)
+        clean, _ = self.durations(at)
+        rng = np.random.default_rng([19, 2])
+        computing, most, total = (np.zeros((DRAWS, at.size)) for _ in range(3))
+        for k in chosen:
+            found = self._parts_at(k, at, clean[:, k], rng)
+            computing, most = computing + found[0], most + found[0] + found[1]
+            total = total + clean[:, k]
+        # the reference is the law at the least p, not one more run there
+        return {
+            name: values[:, :-1]
+            for name, values in _pop(
+                computing, most, total, at, np.median(computing[:, -1] * self.least)
+            ).items()
+        }
+
+    def _parts_at(self, phase: int, p: Array, total: Array, rng: np.random.Generator) -> Array:
+        """(3, draws, P) parts of a phase, which add up to `total`."""
+        found = np.zeros((len(PARTS), DRAWS, p.size))
+        for i, law in enumerate(self.parts[phase]):
+            if law is not None:
+                clean = law.times(p)
+                error = law.spread[:, None] * rng.standard_normal((DRAWS, 1))
+                found[i] = np.maximum(clean + error * np.maximum(clean, _FLOOR * total), 0.0)
+        # What is known best is moved least.
+        share = np.stack([_variance(one) for one in found])[:, None]
+        found = np.maximum(
+            found + (total - found.sum(axis=0)) * share / np.maximum(share.sum(axis=0), 1e-300), 0
+        )
+        return found * (total / np.maximum(found.sum(axis=0), 1e-300))
+
+    def measured_efficiencies(self, phase: int | None = None) -> dict[str, Array]:
+        """(R,) of the runs themselves; the least p is what computation scaling refers to."""
+        parts = self.data.parts
+        if parts is None:
+            return {}
+        own = parts.sum(axis=1) if phase is None else parts[:, phase]
+        first = float(np.mean((own[:, 0] * self.data.p)[self.data.p == self.least]))
+        return _pop(own[:, 0], own[:, :2].sum(axis=1), own.sum(axis=1), self.data.p, first)
+
+    def account_parts(self, phase: int, p: Array) -> Array:
+        """(A, P): median seconds of a processor in each account, which add up to the phase."""
+        p = np.asarray(p, np.float64)
+        total = np.median(self.durations(p, noise=False)[0][:, phase], axis=0)
+        laws = self.accounts[phase]
+        found = np.stack([
+            np.zeros(p.size) if law is None else np.median(law.times(p), axis=0) for law in laws
+        ])  # fmt: skip
+        return found * (total / np.maximum(found.sum(axis=0), 1e-300))
+
+
+def _pop(computing: Array, most: Array, total: Array, p: Array, first: float) -> dict[str, Array]:
+    """Of mean and largest computing time of a processor and the duration; `first`: the work to refer to."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        made = {
+            "parallel": computing / total,
+            "load balance": np.where(most > 0, computing / most, np.nan),
+            "communication": most / total,
+            "computation scaling": np.where(computing > 0, first / (computing * p), np.nan),
+        }
+    made["global"] = made["parallel"] * made["computation scaling"]
+    return made
+
+
+def _slope(p: Array, times: Array) -> Array:
+    """(draws, P) exponent of times (draws, P) over p."""
+    return np.gradient(np.log(np.maximum(times, 1e-300)), np.log(p), axis=1)
+
+
+def _variance(draws: Array) -> Array:
+    """(P,) of draws (draws, P), by quartiles, as a few draws may be far out."""
+    low, high = np.quantile(draws, (0.25, 0.75), axis=0)
+    return ((high - low) / 1.349) ** 2
+
+
+def _turn(grid: Array, begun: NDArray[np.bool_]) -> Turn | None:
+    """Where what is true (draws, P) begins for good."""
+    # Counted from the far end: what begins and ends again has not begun.
+    after = np.logical_and.accumulate(begun[:, ::-1], axis=1)[:, ::-1]
+    at = np.where(after.any(axis=1), grid[np.argmax(after, axis=1)], np.inf)
+    tail = (1.0 - CONFIDENCE) / 2.0
+    low, middle, high = (float(np.sort(at)[int(q * (at.size - 1))]) for q in (tail, 0.5, 1.0 - tail))
+    return None if np.isinf(low) else Turn(middle, low, high, float(np.isfinite(at).mean()))
+
+
+def model_phases(data: ScalingRuns) -> PhaseModel:
+    """Laws of all phases, of the run, and of what phases are made of.
+
+    Raises
+    ------
+    ValueError : fewer than `FEWEST` different p, or a phase without time.
+    """
+    count, p = len(data.phases), data.p
+    whole = data.duration.sum(axis=1)
+    weighed = [_weigh(p, data.duration[:, k], seed=k + 1, run=whole) for k in range(count)]
+    said = np.array([_spreads_of(one) for one in weighed])
+    total = said.sum(axis=0)
+    phases = tuple(
+        _law(one, _ALIKE * (total - said[k]) / max(count - 1, 1), k + 1) for k, one in enumerate(weighed)
+    )
+    run = learn(p, whole)
+
+    def below(values: Array | None, first: int) -> tuple[tuple[Law | None, ...], ...]:
+        if values is None:
+            return ()
+        width = values.shape[2]
+        return tuple(
+            tuple(_part(p, values[:, k, i], data.duration[:, k], first + k * width + i) for i in range(width))
+            for k in range(count)
+        )
+
+    return PhaseModel(
+        data, phases, run, below(data.parts, 100), below(data.accounts, 100 + len(PARTS) * count)
+    )
+
+
+def _part(p: Array, part: Array, whole: Array, seed: int) -> Law | None:
+    """Of a part of a phase; None where it is nothing."""
+    if not (part > 1e-4 * whole).any():
+        return None
+    return learn(p, np.maximum(part, 0.0), np.maximum(part, _FLOOR * whole), seed)

@@ -1,0 +1,259 @@
+"""Runs of one program on several numbers of processors: the same phases in all of them, and what each takes.
+
+A breakpoint is the same in all runs if it is at a structure event that all of them have: the same region
+begins or ends there, the same one of as many times. The suggestion of that run is taken whose breakpoints
+are found in most of the others. Where fewer are found than any run has by itself, all runs are given the same
+number of phases, the largest one with which neighbours in p match one to one by order and shape
+(`desktop.core.matching`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from desktop.core.accounts import Account
+from desktop.core.labels import ACCOUNTS
+from desktop.core.phase_model import FEWEST, ScalingRuns
+from desktop.progress import Progress, Share
+
+if TYPE_CHECKING:
+    from desktop.core.curve import StepCurve
+    from desktop.core.landmarks import Landmark, Landmarks
+    from desktop.core.phases import PhaseFit, Sweep
+    from desktop.core.selection import Suggestion
+    from desktop.data.presence import Structure
+    from desktop.data.statistics import RangeStats
+    from desktop.data.store import TraceStore
+    from desktop.data.utilization import Rules, Utilization
+
+#: A structure event belongs to a breakpoint within this part of the run.
+_NEAR = 0.01
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A run as it is by itself."""
+
+    curve: StepCurve
+    known: Landmarks | None
+    swept: Sweep
+    suggestion: Suggestion
+
+    @property
+    def fit(self) -> PhaseFit:
+        return self.suggestion.fit(self.curve, self.swept)
+
+
+def common_breaks(runs: Sequence[Candidate]) -> tuple[list[list[float]], str]:
+    """Breakpoints (s, ends too) of each run, as many in all; and in words how they were found. `runs`: in
+    the order of p."""
+    by_event = _by_events(runs)
+    fewest = min(run.suggestion.n for run in runs)
+    if len(by_event[0]) - 1 >= fewest:
+        return by_event, "phases begin and end at the same structure events in all runs"
+    breaks = _by_shape(runs)
+    if len(breaks[0]) >= len(by_event[0]):
+        return breaks, "phases are matched by order and shape, as many in all runs"
+    return by_event, "phases begin and end at the same structure events in all runs"
+
+
+def _by_events(runs: Sequence[Candidate]) -> list[list[float]]:
+    events = [_keyed(run) for run in runs]
+    best: list[list[float]] = [[run.curve.start, run.curve.start + run.curve.duration] for run in runs]
+    for reference, run in enumerate(runs):
+        found: list[list[float]] = []
+        own = events[reference]
+        for t in run.fit.breaks[1:-1].tolist():
+            near = sorted(
+                (abs(time - t), key)
+                for key, time in own.items()
+                if abs(time - t) <= _NEAR * run.curve.duration
+            )
+            at = next(([e[key] for e in events] for _, key in near if all(key in e for e in events)), None)
+            if at is not None and all(a < b for a, b in zip(found[-1] if found else [], at, strict=False)):
+                found.append(at)
+        if len(found) + 2 > len(best[0]):
+            best = [
+                [r.curve.start, *(at[k] for at in found), r.curve.start + r.curve.duration]
+                for k, r in enumerate(runs)
+            ]
+    return best
+
+
+def _keyed(run: Candidate) -> dict[tuple[str, str, int, int], float]:
+    """Times of structure events by what happens: words without numbers of processors, which one of how many
+    of the kind."""
+    if run.known is None:
+        return {}
+    kinds: dict[tuple[str, str], list[Landmark]] = {}
+    for event in run.known.events:
+        kinds.setdefault((event.text.rpartition(" on ")[0], event.happens), []).append(event)
+    return {
+        (*kind, i, len(found)): event.time_s for kind, found in kinds.items() for i, event in enumerate(found)
+    }
+
+
+def _by_shape(runs: Sequence[Candidate]) -> list[list[float]]:
+    from desktop.core.matching import match, shapes
+    from desktop.core.selection import at_events
+
+    def fit(run: Candidate, n: int) -> PhaseFit:
+        if n == run.suggestion.n:
+            return run.fit
+        return at_events(run.curve, run.swept.fit(n), run.known)
+
+    for n in sorted({run.suggestion.n for run in runs}, reverse=True):
+        if not all(n in run.swept.n for run in runs):
+            continue
+        fits = [fit(run, n) for run in runs]
+        if any(found.n != n for found in fits):
+            continue
+        forms = [shapes(run.curve, found) for run, found in zip(runs, fits, strict=True)]
+        if all((match(a, b).of_a == np.arange(n)).all() for a, b in pairwise(forms)):
+            return [found.breaks.tolist() for found in fits]
+    return [[run.curve.start, run.curve.start + run.curve.duration] for run in runs]
+
+
+@dataclass(frozen=True, eq=False)
+class Traced:
+    """A run to be read. `options`: of `open_trace`; `rules`: what counts as computing, None the usual;
+    `limit`: the range of time (s) that is looked at; `breaks`: of its phases with the ends (s), None: to be
+    found."""
+
+    path: Path
+    options: dict[str, Any] = field(default_factory=dict)
+    rules: Rules | None = None
+    limit: tuple[float, float] | None = None
+    breaks: tuple[float, ...] | None = None
+
+    def curve(self, use: Utilization) -> StepCurve:
+        """What is looked at of it."""
+        curve = use.curve()
+        return curve if self.limit is None else curve.window(*self.limit)
+
+
+@dataclass(frozen=True, eq=False)
+class Gathered:
+    """What was read: the numbers, and how the phases were matched."""
+
+    runs: ScalingRuns
+    matched: str
+    breaks: tuple[tuple[float, ...], ...]
+
+
+def gather(runs: Sequence[Traced], progress: Progress | None = None) -> Gathered:
+    """Runs with the same phases in all, in the order of p. Where one has no breakpoints, those of all are as
+    `common_breaks` finds them.
+
+    Raises
+    ------
+    DesktopError : a trace cannot be opened.
+    ValueError : fewer than `FEWEST` different p, or breakpoints that are not as many.
+    Cancelled : by `progress`.
+    """
+    from desktop.core.phase_names import phase_names
+    from desktop.data.naming import named_by
+    from desktop.data.opening import open_trace
+    from desktop.data.presence import structure
+    from desktop.data.statistics import Statistics
+    from desktop.data.utilization import Rules, build
+
+    progress, count = progress or Progress(), len(runs)
+    with ExitStack() as stack:
+        held: list[tuple[float, Traced, TraceStore, Utilization, StepCurve]] = []
+        for k, run in enumerate(runs):
+            share = Share(progress, k / count / 2, (k + 1) / count / 2)
+            store = stack.enter_context(open_trace(run.path, share, **run.options))
+            use = build(store, run.rules or Rules(), share)
+            curve = run.curve(use)
+            held.append((curve.capacity, run, store, use, curve))
+        held.sort(key=lambda one: one[0])
+        p = [one[0] for one in held]
+        if len(set(p)) < FEWEST:
+            raise ValueError(
+                f"phases over p need runs on {FEWEST} or more different numbers of processors, these are "
+                f"on {', '.join(f'{one:g}' for one in sorted(set(p)))}"
+            )
+        structures = [structure(store, use, progress) for _, _, store, use, _ in held]
+        ends = [list(run.breaks or ()) for _, run, *_ in held]
+        matched = "phases are matched as in the comparison"
+        if not all(ends):
+            ends, matched = _found(held, structures)
+        if len({len(one) for one in ends}) > 1:
+            raise ValueError("the runs have different numbers of phases, match them first")
+        stats = []
+        for i, (_, _, store, use, _) in enumerate(held):
+            share = Share(progress, (1 + i / count) / 2, (1 + (i + 1) / count) / 2)
+            stats.append(Statistics(store).ranges(pairwise(ends[i]), use, share, replay=True))
+        names = [
+            phase_names(known.doings(one[4]), cut)
+            for known, one, cut in zip(structures, held, ends, strict=True)
+        ]
+    called = [named_by(run.path).name for _, run, *_ in held]
+    return Gathered(
+        _numbers(called, p, stats, _common_names(names)), matched, tuple(tuple(one) for one in ends)
+    )
+
+
+def _found(held: Sequence[Any], structures: Sequence[Structure]) -> tuple[list[list[float]], str]:
+    """The same phases in all."""
+    from desktop.core.selection import search
+
+    candidates = []
+    for (*_, curve), known in zip(held, structures, strict=True):
+        events = known.known(curve)
+        candidates.append(Candidate(curve, events, *search(curve, "mixed", known=events)))
+    return common_breaks(candidates)
+
+
+def _common_names(names: Sequence[Sequence[str]]) -> tuple[str, ...]:
+    """What a phase is called in most runs, without the parts that its calls take, which change with p."""
+    found = []
+    for k in range(len(names[0])):
+        own = [one[k].partition(":")[0].partition(",")[0] for one in names]
+        words = [" ".join(w for w in one.split() if not w[0].isdigit() and w != "%") for one in own]
+        found.append(max(words, key=words.count))
+    return tuple(found)
+
+
+def _numbers(
+    called: Sequence[str], p: Sequence[float], stats: Sequence[Sequence[RangeStats]], names: tuple[str, ...]
+) -> ScalingRuns:
+    duration = np.array([[one.duration_s for one in run] for run in stats])
+    parts = np.array([
+        [_parts(one, size) for one in run] for run, size in zip(stats, p, strict=True)
+    ])  # fmt: skip
+    known = all(one.accounts is not None for run in stats for one in run)
+    accounts, titles = None, tuple[str, ...]()
+    if known:
+        whole = np.array([
+            [[(one.account_s or {})[a] / size for a in Account] for one in run]
+            for run, size in zip(stats, p, strict=True)
+        ])  # fmt: skip
+        # Accounts that are nowhere a hundredth of a phase are not worth a law.
+        worth = np.any(whole > 0.01 * duration[:, :, None], axis=(0, 1))
+        accounts = whole[:, :, worth]
+        titles = tuple(
+            ACCOUNTS[a.name.lower()][0] for a, told in zip(Account, worth.tolist(), strict=True) if told
+        )
+    located = np.isfinite(parts).all()
+    return ScalingRuns(
+        tuple(called), names, np.array(p, np.float64), duration, parts if located else None, accounts, titles
+    )
+
+
+def _parts(one: RangeStats, p: float) -> tuple[float, float, float]:
+    """Of `desktop.core.phase_model.PARTS`, in seconds; NaN where no processors are known."""
+    if not one.is_processor.any():
+        return (np.nan,) * 3
+    mean = one.computing * one.duration_s / p
+    most = max(float(one.useful_s[one.is_processor].max(initial=0.0)), mean)
+    most = min(most, one.duration_s)
+    return mean, most - mean, one.duration_s - most

@@ -1,0 +1,337 @@
+"""What a model of the phases over p has to show: sentences, tables, charts; for window, report, command."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from desktop.core.factor_intervals import FARTHEST
+from desktop.core.phase_model import EFFICIENCIES, Band, PhaseModel, Turn, band
+from desktop.core.units import digits, quantity
+from desktop.data.chart import SERIES, Axis, Content, Series
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+Floats = NDArray[np.float64]
+Shown = Literal["time", "share", "cost", "efficiency"]
+#: What the chart can show, with its title.
+SHOWN: dict[Shown, str] = {
+    "time": "Time (s)",
+    "share": "Part of the run (%)",
+    "cost": "Processors × time (proc·s)",
+    "efficiency": "Efficiency (%)",
+}
+#: Points of a drawn curve.
+_DRAWN = 65
+#: What the likeliest functions have to be worth before a sentence names what follows from them.
+_SURE = 0.5
+
+
+def name_of(model: PhaseModel, phase: int) -> str:
+    """``phase 3, solve``."""
+    own = model.data.phases[phase]
+    return f"phase {phase + 1}, {own}" if own else f"phase {phase + 1}"
+
+
+def whole(p: float) -> str:
+    """A number of processors."""
+    return f"{p:,.0f}".replace(",", " ") if p >= 10 else f"{p:.2g}"
+
+
+def turn_words(turn: Turn) -> str:
+    """``p = 190 (95 %: 150 to 260)``."""
+    if turn.high - turn.low < 0.02 * turn.p:
+        return f"p = {whole(turn.p)}"
+    high = f"to {whole(turn.high)}" if np.isfinite(turn.high) else "or later"
+    return f"p = {whole(turn.p)} (95 %: {whole(turn.low)} {high})"
+
+
+def sentences(model: PhaseModel) -> tuple[str, ...]:
+    """Which phase stops scaling first and what it keeps, which one dominates from where on, and how far the
+    run gets faster."""
+    made = []
+    first = model.first_to_stop
+    most = f"p = {whole(model.farthest)}, {FARTHEST:.0f} times the largest that was run"
+    heads = {
+        k: turn
+        for k in range(len(model.phases))
+        if (turn := model.dominates(k)) is not None and np.isfinite(turn.p)
+    }
+    if first is None:
+        made.append(f"Every phase goes on scaling as far as the runs say anything ({most}).")
+    told = {*heads} if first is None else {first, *heads}
+    for k in sorted(told, key=lambda k: (k != first, heads[k].p if k in heads else 0.0)):
+        said = f"{_capital(name_of(model, k))}, {_behaves(model, k)}"
+        if k in heads:
+            said += (
+                "; it is more than half of the run at every p that was run and beyond"
+                if heads[k].p <= model.least
+                else f"; from {turn_words(heads[k])} on it is more than half of the run"
+            )
+        made.append(f"{said}. It is the first to stop scaling." if k == first else f"{said}.")
+    if not heads:
+        made.append(f"No phase becomes more than half of the run up to {most}.")
+    stop = model.run_stops
+    if stop is not None and np.isfinite(stop.p):
+        where = "at every p that was run" if stop.p <= model.least else f"from {turn_words(stop)} on"
+        made.append(f"The run itself scales no more {where}: twice the processors save less than 29 % there.")
+    return tuple(made)
+
+
+def _behaves(model: PhaseModel, phase: int) -> str:
+    """What more processors do to a phase."""
+    grows = model.grows(phase)
+    if grows is not None and grows.chance > _SURE and np.isfinite(grows.p):
+        where = "at every p" if grows.p <= model.least else f"from {turn_words(grows)} on"
+        return f"takes longer with more processors {where}"
+    kept = model.kept(phase)
+    value, low, high = (float(x[0]) for x in (kept.value, kept.low, kept.high))
+    if low > 0.005:
+        between = "" if high - low < 0.02 else f" (95 %: {100 * low:.0f} to {min(100 * high, 100):.0f} %)"
+        return f"keeps {100 * min(value, 1.0):.0f} %{between} of its time at any p"
+    turn = model.stops(phase)
+    if turn is None or not np.isfinite(turn.p):
+        return "goes on scaling"
+    where = "at every p" if turn.p <= model.least else f"from {turn_words(turn)} on"
+    return f"scales no more {where}"
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def warnings(model: PhaseModel, at: Sequence[float] = ()) -> tuple[str, ...]:
+    """What limits what is said: few runs, p beyond `FARTHEST` times the largest, a law that hardly stands
+    out."""
+    made = []
+    count = int(np.unique(model.data.p).size)
+    if count < 5:
+        made.append(f"{count} different p say little of a law: intervals are wide, five or more are better.")
+    far = [p for p in at if p > model.farthest]
+    if far:
+        made.append(
+            f"p = {', '.join(map(whole, far))} is more than {FARTHEST:.0f} times the largest p that was run "
+            f"({whole(model.largest)}): no run says what happens there."
+        )
+    return tuple(made)
+
+
+def further(model: PhaseModel) -> tuple[float, ...]:
+    """Numbers of processors to predict at: those of the runs, and up to `FARTHEST` times the largest."""
+    own = sorted(set(model.data.p.tolist()))
+    return (*own, *(model.largest * times for times in (2, 4, 8)))
+
+
+def predictions(model: PhaseModel, at: Sequence[float]) -> list[dict[str, Any]]:
+    """Of every p: the run and each phase, with what was measured (mean of runs; None) and efficiencies."""
+    p = np.array(at, np.float64)
+    phases, run = model.durations(p)
+    alone, _ = model.durations(p, joint=False)
+    made = []
+    found = [band(run), *(band(phases[:, k]) for k in range(phases.shape[1]))]
+    single = [band(alone[:, k]) for k in range(phases.shape[1])]
+    parts = [model.efficiencies(p, None if k < 0 else k) for k in range(-1, phases.shape[1])]
+    seen = [model.measured_efficiencies(None if k < 0 else k) for k in range(-1, phases.shape[1])]
+    for i, one in enumerate(at):
+        own = model.data.p == one
+
+        def told(k: int, i: int = i, own: NDArray[np.bool_] = own) -> dict[str, Any]:
+            duration = model.data.duration.sum(axis=1) if k == 0 else model.data.duration[:, k - 1]
+            return {
+                **_plain(found[k], i, "duration_s", "low_s", "high_s"),
+                "measured_s": float(duration[own].mean()) if own.any() else None,
+                "efficiency": {
+                    name: _plain(band(values), i, "value", "low", "high")
+                    | {"measured": float(seen[k][name][own].mean()) if own.any() else None}
+                    for name, values in parts[k].items()
+                },
+            }
+
+        made.append({
+            "p": float(one),
+            **told(0),
+            "phases": [
+                {"phase": k, "name": model.data.phases[k - 1], **told(k)}
+                | {"alone": _plain(single[k - 1], i, "duration_s", "low_s", "high_s")}
+                | {"accounts": _accounts(model, k - 1, one)}
+                for k in range(1, len(found))
+            ],
+        })  # fmt: skip
+    return made
+
+
+def _accounts(model: PhaseModel, phase: int, p: float) -> dict[str, float]:
+    """Seconds of a processor in each account at p."""
+    if not model.accounts:
+        return {}
+    found = model.account_parts(phase, np.array([p]))[:, 0]
+    return dict(zip(model.data.account_names, found.tolist(), strict=True))
+
+
+def _plain(of: Band, i: int, *names: str) -> dict[str, float]:
+    return {name: float(values[i]) for name, values in zip(names, (of.value, of.low, of.high), strict=True)}
+
+
+def laws(model: PhaseModel) -> list[dict[str, Any]]:
+    """Of every phase: its likeliest functions with their weights (s), what else they could be, where it
+    stops scaling, and from where on it is more than half of the run."""
+    made = []
+    p = np.array([2.0 * model.largest])
+    ahead, _ = model.durations(p)
+    for k, law in enumerate(model.phases):
+        turns = {"stops": model.stops(k), "dominates": model.dominates(k)}
+        made.append({
+            "phase": k + 1,
+            "name": model.data.phases[k],
+            "functions": list(law.functions),
+            "chance": law.chances[0][1],
+            "rivals": [{"functions": list(f), "chance": c} for f, c in law.chances[1:]],
+            "parameters": law.parameters(),
+            "interval": {"p": float(p[0]), **_plain(band(ahead[:, k]), 0, "duration_s", "low_s", "high_s")},
+            **{name: None if t is None else _turn_plain(t) for name, t in turns.items()},
+        })  # fmt: skip
+    return made
+
+
+def _turn_plain(turn: Turn) -> dict[str, float]:
+    return {"p": turn.p, "low": turn.low, "high": turn.high, "chance": turn.chance}
+
+
+def table(model: PhaseModel, at: Sequence[float]) -> DataFrame:
+    """One row for the run and each phase at each p. Columns: phase (text), p, predicted, low, high, measured
+    (s), part (of the run's prediction), parallel, load_balance, communication, scaling, global (parts of 1).
+    """
+    import pandas as pd
+
+    rows = []
+    for one in predictions(model, at):
+        for k, line in enumerate([one, *one["phases"]]):
+            rows.append({
+                "phase": "whole run" if k == 0 else f"{k} {line['name']}".rstrip(),
+                "p": one["p"],
+                "predicted": line["duration_s"],
+                "low": line["low_s"],
+                "high": line["high_s"],
+                "measured": np.nan if line["measured_s"] is None else line["measured_s"],
+                "part": line["duration_s"] / one["duration_s"],
+                **{
+                    name.replace(" ", "_"): line["efficiency"].get(name, {}).get("value", np.nan)
+                    for name in EFFICIENCIES
+                },
+            })  # fmt: skip
+    made = pd.DataFrame(rows)
+    made.attrs["units"] = dict.fromkeys(("predicted", "low", "high", "measured"), "s") | dict.fromkeys(
+        ("part", *(name.replace(" ", "_") for name in EFFICIENCIES)), "1"
+    )
+    return made
+
+
+def law_lines(model: PhaseModel) -> list[str]:
+    """A line for each phase: its law, and how probable it is."""
+    return [
+        f"{_capital(name_of(model, k))}: {' + '.join(law.functions)} ({100 * law.chances[0][1]:.0f} %"
+        + "".join(f"; {' + '.join(f)} {100 * c:.0f} %" for f, c in law.chances[1:3])
+        + ")"
+        for k, law in enumerate(model.phases)
+    ]
+
+
+# --- charts ---
+
+
+def chart(model: PhaseModel, shown: Shown = "time", largest: float = 0.0) -> Content:
+    """Phases stacked over p, predicted as areas and measured as marks on their upper ends; or efficiencies.
+    `largest`: the p up to which is drawn, else four times that of the runs."""
+    most = max(largest, model.largest * (1.0 if largest else 4.0))
+    grid = np.unique(np.concatenate([np.geomspace(model.least, most, _DRAWN), model.data.p]))
+    x = Axis("Processors p", log=True, doubling=True)
+    title = SHOWN[shown]
+    beyond = ((model.largest, "largest p that was run"),) if most > model.largest else ()
+    if shown == "efficiency":
+        return Content(
+            x, Axis(title, zero=True), _efficiency_series(model, grid), verticals=beyond,
+            title="Efficiency over p", empty="" if model.parts else "The traces do not tell processors apart",
+        )  # fmt: skip
+    return Content(
+        x, Axis(title, zero=True, high=100.0 if shown == "share" else None), _stack(model, grid, shown),
+        verticals=beyond, title="Phases over p", legend_rows=2,
+    )  # fmt: skip
+
+
+def _stack(model: PhaseModel, grid: Floats, shown: Shown) -> tuple[Series, ...]:
+    phases, run = model.durations(grid)
+    middle = np.median(phases, axis=0)
+    whole_run = band(run)
+    measured = model.data.duration
+    order = np.argsort(model.data.p, kind="stable")
+    p = model.data.p[order]
+    measured = measured[order]
+    scale = {"time": np.ones_like(grid), "cost": grid, "share": 100.0 / middle.sum(axis=0)}[shown]
+    own = {"time": np.ones_like(p), "cost": p, "share": 100.0 / measured.sum(axis=1)}[shown]
+    upper, seen = np.cumsum(middle, axis=0) * scale, np.cumsum(measured, axis=1) * own[:, None]
+    series = []
+    for k in range(middle.shape[0]):
+        below = np.zeros_like(grid) if k == 0 else upper[k - 1]
+        label = _capital(name_of(model, k))
+        series.append(
+            Series("band", grid, upper[k], label, k % SERIES, low=below, high=upper[k], opacity=0.5)
+        )
+    for k in range(middle.shape[0]):
+        said = tuple(
+            f"{_capital(name_of(model, k))} on {whole(one)}: {quantity(float(v), 's')} measured"
+            for one, v in zip(p, measured[:, k], strict=True)
+        )
+        series.append(Series("line", grid, upper[k], "", k % SERIES, width=1.2))
+        series.append(Series("points", p, seen[:, k], "", k % SERIES, names=said))
+    if shown != "share":
+        for edge, label in ((whole_run.low, "95 % of new runs"), (whole_run.high, "")):
+            series.append(Series("line", grid, edge * scale, label, "muted", dashed=True, width=1.2))
+    return tuple(series)
+
+
+def _efficiency_series(model: PhaseModel, grid: Floats) -> tuple[Series, ...]:
+    found, seen = model.efficiencies(grid), model.measured_efficiencies()
+    series = []
+    for k, name in enumerate(EFFICIENCIES):
+        if name not in found:
+            continue
+        at = band(100.0 * found[name])
+        label = (
+            f"{_capital(name)} efficiency"
+            if name not in ("load balance", "computation scaling")
+            else _capital(name)
+        )
+        if name == "global":
+            series.append(Series("band", grid, at.value, "", k, low=at.low, high=at.high))
+        series.append(Series("line", grid, at.value, label, k, dashed=k % 2 == 1))
+        said = tuple(
+            f"{label} on {whole(one)}: {100 * v:.1f} % measured"
+            for one, v in zip(model.data.p, seen[name], strict=True)
+        )
+        series.append(Series("points", model.data.p, 100.0 * seen[name], "", k, names=said))
+    return tuple(series)
+
+
+def words(model: PhaseModel, at: Sequence[float]) -> list[str]:
+    """The model as a person reads it."""
+    lines = [*sentences(model), *(f"Note: {one}" for one in warnings(model, at)), ""]
+    lines += law_lines(model)
+    for one in predictions(model, at):
+        seen = "" if one["measured_s"] is None else f", measured {quantity(one['measured_s'], 's')}"
+        good = one["efficiency"].get("global")
+        lines += ["", (
+            f"p = {whole(one['p'])}: {quantity(one['duration_s'], 's')} ({quantity(one['low_s'], 's')} to "
+            f"{quantity(one['high_s'], 's')}){seen}"
+            + (f", efficiency {digits(100 * good['value'], 3)} %" if good else "")
+        )]  # fmt: skip
+        for part in one["phases"]:
+            seen = "" if part["measured_s"] is None else f", measured {quantity(part['measured_s'], 's')}"
+            lines.append(
+                f"  {part['phase']} {part['name']:<24} {quantity(part['duration_s'], 's'):>10} "
+                f"({quantity(part['low_s'], 's')} to {quantity(part['high_s'], 's')}){seen}"
+            )
+    return lines

@@ -1,0 +1,637 @@
+"""What ``import phasewright`` offers: the commands' functions on an open run, with tables as DataFrames.
+
+Nothing is computed here. A `Run` asks what the command line asks (`desktop.commands.asked`); its answers hold
+what `core` and `data` return, with `Result.to_frame` and a display for notebooks. Units of the columns are in
+``frame.attrs["units"]``. The page ``python.md`` of the handbook says which names are a contract.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from argparse import Namespace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from desktop.core import root_causes
+    from desktop.core.curve import StepCurve
+    from desktop.core.effects import Effects
+    from desktop.core.factor_model import ModelFit
+    from desktop.core.phase_stats import PhaseRow
+    from desktop.core.phases import PhaseFit
+    from desktop.data import statistics
+    from desktop.data.events import Location
+    from desktop.data.material import Material
+    from desktop.data.timeline import TimelineMessages
+
+By = Literal["run", "phase"]
+# What an event or message takes as a row of a DataFrame, bytes.
+_ROW = 96
+_figures = itertools.count(1)
+# The QApplication that was made for figures: without a reference it ends.
+_qt: list[Any] = []
+__all__ = [
+    *("AccountTable", "CauseTable", "CurveTable", "DifferenceTable", "EventTable", "MessageTable"),
+    *("PhaseTable", "RangeTable", "RegionTable", "Run", "RunFigure", "compare", "effects", "model"),
+    *("open", "samples"),
+]
+
+
+def _frame(table: str, columns: Mapping[str, Any]) -> DataFrame:
+    from desktop.core.frames import TABLES, frame
+
+    return frame(TABLES[table], columns)
+
+
+class Result:
+    """An answer: a table by `to_frame`, shown as one in a notebook."""
+
+    def to_frame(self) -> DataFrame:
+        """The table; units of its columns in ``attrs["units"]``."""
+        raise NotImplementedError
+
+    def _repr_html_(self) -> str:
+        html: str = self.to_frame()._repr_html_()
+        return html
+
+    def __repr__(self) -> str:
+        return repr(self.to_frame())
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CurveTable(Result):
+    """A step function of time. `steps`: the curve itself (`edges` in ticks of `unit` seconds, `level`)."""
+
+    steps: StepCurve
+
+    def to_frame(self) -> DataFrame:
+        """One row a step: start_s, end_s (s), level (in the curve's unit: proc, unless it counts another)."""
+        curve = self.steps
+        times = curve.edges * curve.unit
+        found = _frame("curve", {"start_s": times[:-1], "end_s": times[1:], "level": curve.level})
+        found.attrs["units"]["level"] = curve.quantity.short
+        return found
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PhaseTable(Result):
+    """Phases fitted to a `curve`. `fit`: all of the fit, as `epsilon` and `sse`; `rows`: their numbers."""
+
+    curve: StepCurve
+    fit: PhaseFit
+    rows: Sequence[PhaseRow]
+
+    @property
+    def n(self) -> int:
+        """How many phases there are."""
+        return self.fit.n
+
+    @property
+    def breaks(self) -> list[float]:
+        """Their ends in seconds, (n + 1,)."""
+        return [float(t) for t in self.fit.breaks]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What they are called, (n,)."""
+        return tuple(self.fit.names)
+
+    def to_frame(self) -> DataFrame:
+        """One row a phase: tables "phases" and "phase statistics" of the handbook."""
+        from desktop.core.phase_stats import phase_frame
+
+        return phase_frame(self.rows, self.fit)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RangeTable(Result):
+    """Ranges of a run: the whole (first), and its phases. `names`, `ranges`: of each."""
+
+    names: Sequence[str]
+    ranges: Sequence[statistics.RangeStats]
+
+    def to_frame(self) -> DataFrame:
+        """One row a range: table "statistics" of the handbook."""
+        from desktop.data.statistics import statistics_frame
+
+        return statistics_frame(self.names, self.ranges)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AccountTable(RangeTable):
+    """What all processor time of each range went into."""
+
+    def to_frame(self) -> DataFrame:
+        """One row a range and account: range, account (text), time (proc·s), share (of the range's, of 1)."""
+        from desktop.core.labels import ACCOUNTS
+
+        rows = [
+            (name, ACCOUNTS[one.name.lower()][0], seconds, seconds / (stats.duration_s * stats.processors))
+            for name, stats in zip(self.names, self.ranges, strict=True)
+            for one, seconds in (stats.account_s or {}).items()
+            if seconds > 0
+        ]
+        columns = zip(*rows, strict=True) if rows else ((), (), (), ())
+        return _frame("accounts", dict(zip(("range", "account", "time", "share"), columns, strict=True)))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RegionTable(Result):
+    """Regions of a range, the one with most time of its own first."""
+
+    rows: Sequence[statistics.RegionRow]
+
+    def to_frame(self) -> DataFrame:
+        """One row a region: table "profile" of the handbook."""
+        from desktop.data.statistics import profile_frame
+
+        return profile_frame(self.rows)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MessageTable(Result):
+    """Matched messages, by when they were sent."""
+
+    found: TimelineMessages
+    locations: Sequence[str]
+
+    def to_frame(self) -> DataFrame:
+        """One row a message: sent_s, received_s (s), sender, receiver (text), bytes (B), tag."""
+        import numpy as np
+
+        called = np.array([*self.locations, ""], object)  # -1, the last: not known
+        found = self.found
+        columns = {name: getattr(found, name) for name in ("sent_s", "received_s", "bytes", "tag")}
+        columns |= {"sender": called[found.sender], "receiver": called[found.receiver]}
+        return _frame("message list", columns)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class EventTable(Result):
+    """Enters and leaves of regions, location by location, each by time."""
+
+    columns: Mapping[str, Any]
+
+    def to_frame(self) -> DataFrame:
+        """One row an event: time_s (s), location, kind ("enter" or "leave"), region (text)."""
+        return _frame("events", self.columns)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CauseTable(Result):
+    """Why the run is slow. `sentence`: the paragraph; `phases`: a sentence for each phase."""
+
+    found: root_causes.Explanation
+
+    @property
+    def sentence(self) -> str:
+        """The causes in words, the largest first; empty of a curve."""
+        return self.found.paragraph
+
+    @property
+    def phases(self) -> tuple[str, ...]:
+        """A sentence for each phase."""
+        return tuple(phase.sentence for phase in self.found.phases)
+
+    def to_frame(self) -> DataFrame:
+        """One row a cause, those of the whole run (phase 0) first: table "causes" of the handbook."""
+        of = [(0, self.found.causes), *((k, phase.causes) for k, phase in enumerate(self.found.phases, 1))]
+        causes = [(k, cause) for k, found in of for cause in found]
+        names = {"lost": "lost_s", "cause": "key", "locations": "names"}
+        from desktop.core.frames import TABLES
+
+        columns: dict[str, list[Any]] = {
+            one.name: [getattr(cause, names.get(one.name, one.name)) for _, cause in causes]
+            for one in TABLES["causes"][1:]
+        }
+        return _frame("causes", {"phase": [k for k, _ in causes], **columns})
+
+    def __repr__(self) -> str:
+        return "\n\n".join((self.sentence, *self.phases))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DifferenceTable(Result):
+    """Runs before and after a change. `failed`; `verdict`, `judged`: sentences; `result`: as ``--json``."""
+
+    result: Mapping[str, Any]
+
+    @property
+    def failed(self) -> bool:
+        """Whether the limit was passed; False without one."""
+        return bool(self.result["failed"])
+
+    @property
+    def verdict(self) -> str:
+        """What came out, in a sentence."""
+        return str(self.result["verdict"])
+
+    @property
+    def judged(self) -> str:
+        """What is called a difference, in words."""
+        return str(self.result["judged"])
+
+    def to_frame(self) -> DataFrame:
+        """The whole run, then one row a phase: table "differences" of the handbook."""
+        from desktop.core.frames import TABLES
+
+        rows = self.result["differences"]
+        return _frame("differences", {f.name: [row[f.name] for row in rows] for f in TABLES["differences"]})
+
+
+@dataclass(frozen=True, eq=False)
+class RunFigure:
+    """A figure as in reports. `figure`: its name; `size`: mm. Drawn by Qt without a window or display."""
+
+    figure: str
+    material: Material
+    span: tuple[float, float] | None = None
+    size: tuple[float, float] = (170.0, 80.0)
+    more: Mapping[str, Any] = field(default_factory=dict)
+
+    def _look(self) -> Any:
+        _prepare_qt()
+        from desktop.ui.figures import Look
+
+        return Look(width=self.size[0], height=self.size[1], span=self.span, **self.more)
+
+    def svg(self) -> str:
+        """The figure as SVG, to stand in a page. ValueError if it is too small to be drawn."""
+        look = self._look()
+        from desktop.ui.figures import svg
+
+        return svg(self.figure, self.material, look, inline=True, prefix=f"pw{next(_figures)}-")
+
+    def save(self, path: str | Path) -> None:
+        """Write the figure; by its ending the file is SVG, PDF or PNG (300 dpi). ValueError for others."""
+        target, look = Path(path), self._look()
+        kind = target.suffix.lower()[1:]
+        if kind not in ("svg", "pdf", "png"):
+            raise ValueError(f"{target}: a figure ends in .svg, .pdf or .png")
+        from desktop.data.atomic import write_bytes
+        from desktop.ui.figures import file
+
+        write_bytes(target, file(self.figure, self.material, look, kind))
+
+    def to_frame(self) -> DataFrame:
+        """The numbers that are drawn, as File > Export figure writes them (the first of its tables)."""
+        import pandas as pd
+
+        from desktop.data.material import tables
+
+        header, *rows = next(iter(tables(self.material, self.figure, self.span).values()))
+        return pd.DataFrame(rows, columns=[str(name) for name in header])
+
+    _repr_svg_ = svg
+
+
+def _prepare_qt() -> None:
+    """Fonts need a QApplication; where the user has none, one without a display."""
+    from PySide6.QtWidgets import QApplication
+
+    if QApplication.instance() is None:
+        from desktop.ui.app import load_font
+
+        _qt.append(QApplication(["phasewright", "-platform", "offscreen"]))
+        load_font(_qt[0])
+
+
+class Run:
+    """An open trace, imported file or project; made by `open`. A context manager; `close` ends it."""
+
+    def __init__(self, path: str | Path, words: Mapping[str, Any]) -> None:
+        from desktop.commands.asked import open_as_asked, utilization
+
+        self.path = Path(path)
+        self._words = dict(words)
+        options = self._options()
+        self._store = open_as_asked(options.trace)
+        self._use = utilization(self._store, options)
+        self._fits: dict[tuple[int | None, str | None], PhaseTable] = {}
+
+    def _options(self, n: int | None = None, model: str | None = None) -> Namespace:
+        """The words of a command, with what a project says."""
+        from desktop.commands.asked import settle
+
+        options = Namespace(**{"file": self.path, "n": n, "model": model, "seconds": None, **self._words})
+        settle(options)
+        return options
+
+    def close(self) -> None:
+        """Close the file; tables that were taken stay."""
+        self._store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        curve = self.curve().steps
+        return f"<Run {self._title}: {curve.duration:.6g} s on {curve.capacity:g} processors>"
+
+    @property
+    def _title(self) -> str:
+        from desktop.data.naming import run_name
+
+        return run_name(self.path)
+
+    @cached_property
+    def locations(self) -> tuple[str, ...]:
+        """Names of all locations, in the order of the trace."""
+        return tuple(self._kept.name(i) for i in range(len(self._store.locations)))
+
+    @cached_property
+    def _kept(self) -> statistics.Statistics:
+        from desktop.data.statistics import Statistics
+
+        return Statistics(self._store)
+
+    def info(self) -> dict[str, Any]:
+        """What the trace holds, as ``phasewright info --json`` says it."""
+        from desktop.data.info import info
+
+        return info(self._store)
+
+    def curve(self, kind: str | None = None) -> CurveTable:
+        """The processor-utilization curve, or another that `info` lists (``"communication"``,
+        ``"region:NAME"``, …). CurveError if there is none of this kind."""
+        from desktop.commands.asked import curve_asked
+
+        options = self._options()
+        options.curve = kind or options.curve
+        return CurveTable(curve_asked(self._store, self._use, options))
+
+    def phases(self, n: int | None = None, model: str | None = None) -> PhaseTable:
+        """Fit phases to the curve that the run was opened with.
+
+        Parameters
+        ----------
+        n : how many (model "budget": parameters); None: as a project says, else as suggested.
+        model : "constant", "linear", "quadratic", "mixed" (default), "budget", "periodic", "saturation".
+
+        Raises
+        ------
+        ValueError : there is no such fit.
+        """
+        if (n, model) not in self._fits:
+            from desktop.commands import asked
+            from desktop.core.phase_stats import phase_table
+
+            options = self._options(n, model)
+            asked.check_budget(options.phases.model, n)
+            curve = asked.curve_asked(self._store, self._use, options)
+            known = asked.structure_events(self._store, self._use, curve, options)
+            fit = asked.fit_or_suggested(curve, options, known)
+            names = asked.phase_names_of(self._store, self._use, curve, fit, options)
+            fit = replace(fit, names=names)
+            self._fits[n, model] = PhaseTable(curve, fit, phase_table(curve, fit))
+        return self._fits[n, model]
+
+    def _ranges(self, by: By, n: int | None, model: str | None) -> tuple[list[str], Any]:
+        if by not in ("run", "phase"):
+            raise ValueError(f"by is {by!r}, it must be 'run' or 'phase'")
+        curve = self.curve("computing").steps
+        names, wanted = ["run"], [(curve.start, curve.start + curve.duration)]
+        if by == "phase":
+            breaks = self.phases(n, model).breaks
+            wanted += itertools.pairwise(breaks)
+            names += [f"phase {k}" for k in range(1, len(breaks))]
+        return names, self._kept.ranges(wanted, self._use, replay=True)
+
+    def statistics(self, by: By = "run", n: int | None = None, model: str | None = None) -> RangeTable:
+        """POP efficiencies, parts of activities, messages and accounts of the run, and (`by` "phase") of each
+        phase; `n`, `model` as of `phases`."""
+        return RangeTable(*self._ranges(by, n, model))
+
+    def accounts(self, by: By = "run", n: int | None = None, model: str | None = None) -> AccountTable:
+        """What all processor time went into: computing, late senders, imbalance, …; as `statistics`."""
+        return AccountTable(*self._ranges(by, n, model))
+
+    def regions(self, start: float | None = None, end: float | None = None) -> RegionTable:
+        """The profile of the run, or from `start` to `end` (s)."""
+        curve = self.curve("computing").steps
+        span = curve.start if start is None else start, curve.start + curve.duration if end is None else end
+        (stats,) = self._kept.ranges([span], self._use, replay=True)
+        return RegionTable(self._kept.flat(stats, self._use))
+
+    def explain(self, n: int | None = None, model: str | None = None) -> CauseTable:
+        """Why the run is slow: its causes and those of each phase, in words; `n`, `model` as of `phases`."""
+        from desktop.data.root_causes import explain
+
+        phases = self.phases(n, model)
+        called = self._options().kept.names
+        return CauseTable(explain(self._kept, self._use, phases.breaks, phases.names, called))
+
+    def messages(self) -> MessageTable:
+        """All matched messages. ValueError if they are too many for the memory that a trace may take."""
+        import numpy as np
+
+        from desktop.data.timeline import TimelineMessages, open_timeline
+
+        timeline = open_timeline(self._store, self._use.rules)
+        found = timeline.messages() if timeline is not None else TimelineMessages(*[np.zeros(0, int)] * 6)
+        if found is None:
+            raise ValueError(f"{self._title} has more messages than fit into memory")
+        return MessageTable(found, self.locations)
+
+    def events(self, start: float | None = None, end: float | None = None) -> EventTable:
+        """Enters and leaves from `start` to `end` (s, None: all), on the common clock.
+
+        Raises
+        ------
+        ValueError : they are too many for the memory that a trace may take; take a part.
+        """
+        import numpy as np
+
+        from desktop.data import memory
+
+        store, use = self._store, self._use
+        low, high = -np.inf if start is None else start, np.inf if end is None else end
+        parts: list[tuple[Any, ...]] = [(np.zeros(0), np.zeros(0, int), np.zeros(0, int), np.zeros(0, int))]
+        count = 0
+        for i, location in enumerate(store.locations):
+            for tick, kind, region in store.blocks("events", i, "time", "kind", "region"):
+                time = (self._clock(location).common(tick) - use.start) * use.unit
+                inside = (time >= low) & (time <= high)
+                count += int(inside.sum())
+                if count > memory.limit() // _ROW:
+                    raise ValueError(
+                        f"{self._title} has more events than fit into memory: give start and end"
+                    )
+                parts.append((time[inside], np.full(int(inside.sum()), i), kind[inside], region[inside]))
+        time, where, kind, region = (np.concatenate(column) for column in zip(*parts, strict=True))
+        names = np.array([one.name for one in store.regions] or [""], object)
+        called = np.array(self.locations or ("",), object)
+        kinds = np.array(["enter", "leave"], object)
+        columns = {"time_s": time, "location": called[where], "kind": kinds[kind], "region": names[region]}
+        return EventTable(columns)
+
+    def _clock(self, location: Location) -> Any:
+        repaired = self._use.rules.repaired
+        return location.clock(self._store.repair if repaired is None else repaired)
+
+    def plot(
+        self, figure: str = "curve", n: int | None = None, model: str | None = None, **look: Any
+    ) -> RunFigure:
+        """A figure: "curve" with its phases, "stack" of activities, "residual", "phases" (a table).
+
+        `look`: ``span`` (seconds), ``size`` (mm), and fields of `desktop.ui.figures.Look` such as ``dark``,
+        ``style`` ("colour", "grey", "patterns"). ValueError if there is no such figure.
+        """
+        return self._drawn(figure, self.phases(n, model), look)
+
+    def timeline(
+        self, start: float | None = None, end: float | None = None, *, by: str = "activity", **look: Any
+    ) -> RunFigure:
+        """What each processor does, exactly, in columns of time; `by` "activity" or "region". `look` as of
+        `plot`. ValueError if the source is a curve."""
+        phases = self.phases()
+        ends = phases.breaks[0], phases.breaks[-1]
+        span = ends[0] if start is None else start, ends[1] if end is None else end
+        return self._drawn("timeline", phases, {"size": (170.0, 95.0), "span": span, **look}, by)
+
+    def _drawn(
+        self, figure: str, phases: PhaseTable, look: dict[str, Any], by: str = "activity"
+    ) -> RunFigure:
+        from desktop.core.quantity import PROCESSORS
+        from desktop.data.material import Material, bars, stack
+
+        curve, span = phases.curve, look.pop("span", None)
+        whole = curve.duration == self._use.curve().duration
+        limit = None if whole else (curve.start, curve.start + curve.duration)
+        found = Material(
+            title=self._title,
+            curve=curve,
+            stack=stack(self._use, limit) if curve.quantity == PROCESSORS else {"computing": curve},
+            fit=phases.fit,
+            rows=tuple(phases.rows),
+        )
+        if figure == "timeline":
+            lanes = bars(self._store, self._use.rules, curve, span=span, by_region=by == "region")
+            found = replace(found, bars=lanes)
+        if figure not in found.figures():
+            raise ValueError(
+                f"there is no figure {figure!r} of {self._title}, only {', '.join(found.figures())}"
+            )
+        return RunFigure(figure, found, span, look.pop("size", (170.0, 80.0)), look)
+
+    def sql(self, query: str, n: int | None = None, model: str | None = None) -> DataFrame:
+        """Ask the run in SQL, through DuckDB (``pip install phasewright[sql]``).
+
+        Parameters
+        ----------
+        query : over ``phases``, ``statistics``, ``accounts`` (by phase), ``regions``, ``causes``,
+            ``messages``, ``events``, ``curve``: the tables of these methods. It reads no files.
+        n, model : of the phases, as of `phases`.
+
+        Raises
+        ------
+        ImportError : DuckDB is not installed.
+        ValueError : a table is too large for memory.
+        duckdb.Error : the query is wrong.
+        """
+        try:
+            import duckdb
+        except ImportError as error:
+            raise ImportError("SQL needs DuckDB: pip install 'phasewright[sql]'") from error
+        tables: dict[str, Callable[[], Result]] = {
+            "phases": lambda: self.phases(n, model),
+            "statistics": lambda: self.statistics("phase", n, model),
+            "accounts": lambda: self.accounts("phase", n, model),
+            "regions": self.regions,
+            "causes": lambda: self.explain(n, model),
+            "messages": self.messages,
+            "events": self.events,
+            "curve": self.curve,
+        }
+        with duckdb.connect(config={"enable_external_access": "false"}) as connection:
+            for name, table in tables.items():
+                if re.search(rf"\b{name}\b", query, re.IGNORECASE):
+                    connection.register(name, table().to_frame())
+            found: DataFrame = connection.sql(query).df()
+        return found
+
+
+def open(
+    path: str | Path,
+    *,
+    start: float | None = None,
+    end: float | None = None,
+    curve: str | None = None,
+    as_recorded: bool = False,
+) -> Run:
+    """Open a trace (imported into the cache at first), an imported file or a project.
+
+    Parameters
+    ----------
+    path : as every command of ``phasewright`` takes it.
+    start, end : the part that is analysed (s); None: as a project says, else all.
+    curve : the one that phases are fitted to; None: as a project says, else ``"computing"``.
+    as_recorded : do not repair clocks that contradict each other.
+
+    Raises
+    ------
+    DesktopError, OSError : it cannot be read; the message says what, where, and what to do.
+    """
+    words = {"start": start, "end": end, "curve": curve, "as_recorded": as_recorded}
+    return Run(path, words)
+
+
+def compare(
+    base: Sequence[str | Path], new: Sequence[str | Path], *, fail_over: float | None = None,
+    n: int | None = None, model: str | None = None, in_order: bool = False,
+) -> DifferenceTable:  # fmt: skip
+    """Repeated runs before and after a change, as ``phasewright compare BASE... --against NEW...``.
+
+    `fail_over` is a part of 1 (0.05: 5 %); `n`, `model`: phases of every run; `in_order`: a steady drift over
+    the runs, in the order given, is taken out. Raises as `open`.
+    """
+    from desktop.commands import compare as command
+    from desktop.commands import compare_gate
+    from desktop.progress import Progress
+
+    words = Namespace(
+        files=[Path(one) for one in base], against=[Path(one) for one in new], fail_over=fail_over, n=n,
+        model=model, in_order=in_order, axis=None, reference=None, match=[], share=False,
+    )  # fmt: skip
+    return DifferenceTable(compare_gate.run(words, command.settled, Progress(), lambda store: None))
+
+
+def effects(
+    runs: str | Path, response: str | None = None, factors: Sequence[str] | None = None, **how: Any
+) -> Effects:
+    """Effects of a designed experiment (RUNS.csv of ``phasewright spt effects``); has `to_frame`,
+    `anova_frame`. `how`: words of `desktop.core.effects.analyse`. Raises as `open`; ValueError."""
+    from desktop.core.effects import analyse, condensed
+    from desktop.data.runs import read_runs
+
+    table = read_runs(Path(runs), response=response, factors=tuple(factors) if factors else None)
+    return analyse(condensed(table.data, "each"), **how)
+
+
+def model(table: str | Path, functions: Sequence[str] = (), **how: Any) -> ModelFit:
+    """The factor model of a table of run times (TABLE of ``phasewright model``); has `to_frame`,
+    `cells_frame`. `functions`: as ``("1/p",)``, none: chosen; `how`: words of
+    `desktop.core.factor_answers.choose`. Raises as `open`; ValueError."""
+    from desktop.core.factor_answers import choose
+    from desktop.data.tables import measurements, read_table
+
+    kind = how.pop("kind", "joint")
+    response = how.pop("response", "")
+    chosen = measurements(read_table(Path(table)))
+    return choose(chosen.data, kind, tuple(functions), response, **how).fit
+
+
+def samples() -> dict[str, Path]:
+    """The traces that come with the program, by the names of their folders."""
+    from desktop import resources
+
+    return {sample.path.parent.name: sample.path for sample in resources.samples()}

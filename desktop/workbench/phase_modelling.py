@@ -1,0 +1,99 @@
+"""How the phases of the compared runs scale: read and fitted beside the window, the last request wins."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from desktop.errors import ProjectError
+from desktop.workbench.bench import Bench, sentence
+from desktop.workbench.jobs import Deliver, Executor, Job, Task, at_once
+from desktop.workbench.keeping import Keeper, find_trace
+from desktop.workbench.model import KeptRun, run_keys
+
+if TYPE_CHECKING:
+    from desktop.core.contrast import Alignment
+    from desktop.core.phase_model import PhaseModel
+    from desktop.data.phase_scaling import Traced
+    from desktop.workbench.contrasting import ContrastSnapshot
+
+
+@dataclass(frozen=True, eq=False)
+class PhaseModelSnapshot:
+    """`model`: of the runs that were asked for last; `matched`: how their phases were. `problem`: one
+    sentence."""
+
+    model: PhaseModel | None = None
+    matched: str = ""
+    task: Task | None = None
+    problem: str = ""
+
+
+class PhaseModeller(Bench[PhaseModelSnapshot]):
+    """Models the phases of a comparison. `deliver`, `executor` as in `Lane`."""
+
+    def __init__(self, keeper: Keeper, deliver: Deliver = at_once, executor: Executor | None = None) -> None:
+        super().__init__(PhaseModelSnapshot(), deliver, {"phases": executor} if executor else None)
+        self._keeper = keeper
+        self._lane_of_phases = self._lane("phases")
+        self._asked: tuple[Any, ...] = ()
+
+    def ask(self, shown: ContrastSnapshot) -> None:
+        """Model the phases of what is compared; nothing where that is as before."""
+        alignment = shown.alignment
+        asked = (alignment, shown.keys)
+        if alignment is None or shown.refining or asked == self._asked:
+            return
+        self._asked = asked
+        workspace, path = self._keeper.workspace, self._keeper.path
+        runs = dict(zip(run_keys(workspace.runs), workspace.runs, strict=True))
+        chosen = [runs[key] for key in shown.keys]
+
+        def work(job: Job) -> tuple[PhaseModel, str]:
+            from desktop.core.phase_model import model_phases
+            from desktop.data.phase_scaling import gather
+
+            found = gather(traced(chosen, alignment, path), job)
+            job.step(0, 0, "modelling")
+            return model_phases(found.runs), found.matched
+
+        def done(found: tuple[PhaseModel, str]) -> None:
+            self._show(model=found[0], matched=found[1], task=None, problem="")
+
+        def failed(error: BaseException) -> None:
+            self._show(model=None, matched="", task=None, problem=sentence(error, OSError))
+
+        self._show(task=Task("Modelling phases"), problem="")
+        self._lane_of_phases.submit(
+            "Modelling phases", work, done, failed, lambda task: self._show(task=task)
+        )
+
+    def cancel(self) -> None:
+        """Give up what is being computed."""
+        self._lane_of_phases.cancel()
+        self._asked = ()
+        self._show(task=None, problem="the model was stopped, show it again to go on")
+
+
+def traced(runs: list[KeptRun], alignment: Alignment | None, project: Path | None) -> list[Traced]:
+    """Runs of a project to be read; with their phases where every phase is in all of them.
+
+    Raises
+    ------
+    ProjectError : a trace is not where it was.
+    """
+    from desktop.data.phase_scaling import Traced
+
+    whole = alignment is not None and bool((alignment.rows >= 0).all())
+    made = []
+    for k, run in enumerate(runs):
+        place = find_trace(run.trace, project)
+        if place is None:
+            raise ProjectError(
+                f"its trace {run.trace.name} is not at {run.trace.path}", file=project,
+                hint="open that run and say where it is, or leave it out of the comparison",
+            )  # fmt: skip
+        breaks = tuple(alignment.runs[k].fit.breaks.tolist()) if whole and alignment is not None else None
+        made.append(Traced(place, asdict(run.trace.options), run.project.rules, run.project.limit, breaks))
+    return made

@@ -1,0 +1,150 @@
+"""Laws of phases over p: known laws come back, intervals hold what is stated, phases add up to the run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from desktop.core.phase_model import FEWEST, ScalingRuns, band, learn, model_phases
+from desktop.data.phase_scaling_told import chart, further, laws, predictions, sentences, table, warnings
+
+P = np.array([2.0, 4.0, 8.0, 16.0, 32.0])
+#: Of three phases: read, which does not scale; solve, which does; exchange, which has a part in log p.
+LAWS: tuple[Callable[[np.ndarray], np.ndarray], ...] = (
+    lambda p: 0.5 + 0.0 * p,
+    lambda p: 40.0 / p,
+    lambda p: 4.0 / p + 0.05 * np.log(p),
+)
+
+
+def runs(p: np.ndarray = P, noise: float = 0.005, seed: int = 1, parts: bool = False) -> ScalingRuns:
+    rng = np.random.default_rng(seed)
+    duration = np.stack([law(p) for law in LAWS], axis=1)
+    duration *= np.exp(noise * rng.standard_normal(duration.shape))
+    made = None
+    if parts:
+        computing = np.stack([0.5 / p, 38.0 / p, 3.0 / p], axis=1)
+        rest = duration - computing
+        made = np.stack([computing, 0.25 * rest, 0.75 * rest], axis=2)
+    return ScalingRuns(
+        tuple(f"run {x:g}" for x in p), ("read", "solve", "exchange"), p, duration, made, made,
+        ("Computing", "Wait at barrier", "Moving data"),
+    )  # fmt: skip
+
+
+def test_a_known_law_comes_back() -> None:
+    law = learn(P, 10.0 / P + 0.3)
+    assert law.functions == ("1/p", "1") and law.chances[0][1] > 0.5
+    at = np.array([64.0, 320.0])
+    found = band(law.times(at))
+    truth = 10.0 / at + 0.3
+    assert np.allclose(found.value, truth, rtol=0.03)
+    assert ((found.low < truth) & (truth < found.high)).all()
+    weights = {one["function"]: one["value_s"] for one in law.parameters()}
+    assert weights == pytest.approx({"1/p": 10.0, "1": 0.3}, rel=0.05)
+
+
+@pytest.mark.parametrize("noise", [0.02, 0.1])
+def test_of_new_runs_at_twice_the_largest_p_as_many_lie_in_the_interval_as_is_stated(noise: float) -> None:
+    """The short form of the table in the handbook."""
+    rng = np.random.default_rng(5)
+    hits, p = [], P[:4]
+    for k in range(27):
+        law = (LAWS[k % 3], lambda p: 20.0 / p + 0.4, lambda p: 6.0 / np.sqrt(p))[k % 3]
+        data = np.stack([law(p), 3 * law(p)], axis=1) * np.exp(noise * rng.standard_normal((4, 2)))
+        found, whole = model_phases(ScalingRuns(("",) * 4, ("a", "b"), p, data)).durations(np.array([32.0]))
+        low, high = np.quantile(found[:, :, 0], (0.025, 0.975), axis=0)
+        new = law(np.array([32.0])) * np.array([1, 3]) * np.exp(noise * rng.standard_normal(2))
+        hits += ((low <= new) & (new <= high)).tolist()
+        low, high = np.quantile(whole, (0.025, 0.975))
+        hits.append(bool(low <= new.sum() <= high))
+    assert 0.9 <= np.mean(hits) <= 1.0
+
+
+def test_the_phase_that_stops_first_and_the_p_from_which_it_dominates_are_found() -> None:
+    model = model_phases(runs(noise=0.002))
+    assert model.first_to_stop == 0
+    turn = model.dominates(0)
+    at = np.geomspace(2, 320, 4000)
+    whole = sum(law(at) for law in LAWS)
+    truth = at[np.argmax(0.5 * whole < 0.5)]  # 113
+    assert turn is not None and turn.low <= truth <= turn.high and abs(turn.p / truth - 1) < 0.2
+    assert model.stops(1) is None or model.stops(1).chance < 0.5
+    said = sentences(model)[0]
+    assert said.startswith("Phase 1, read, keeps 100 % ") and " of its time at any p; from p = 1" in said
+    assert said.endswith("it is more than half of the run. It is the first to stop scaling.")
+
+
+def test_phases_add_up_to_the_run_and_each_interval_holds_its_measurement() -> None:
+    model = model_phases(runs(parts=True))
+    at = np.array([4.0, 64.0, 300.0])
+    phases, run = model.durations(at, noise=False)
+    assert np.allclose(np.median(phases, axis=0).sum(axis=0), np.median(run, axis=0), rtol=1e-9)
+    alone, total = model.durations(at, joint=False, noise=False)
+    assert np.allclose(alone.sum(axis=1), total)
+    for one in predictions(model, P.tolist()):
+        assert one["low_s"] <= one["measured_s"] <= one["high_s"]
+        assert sum(part["duration_s"] for part in one["phases"]) == pytest.approx(one["duration_s"], rel=0.02)
+        for part in one["phases"]:
+            assert sum(part["accounts"].values()) == pytest.approx(part["duration_s"], rel=0.02)
+
+
+def test_efficiencies_follow_from_their_parts_and_hold_what_was_measured() -> None:
+    model = model_phases(runs(parts=True))
+    draws, seen = model.efficiencies(P), model.measured_efficiencies()
+    assert np.allclose(draws["parallel"], draws["load balance"] * draws["communication"])
+    assert all(
+        (draws[name] >= 0).all() and (draws[name] <= 1 + 1e-9).all() for name in ("parallel", "load balance")
+    )
+    assert seen["computation scaling"] == pytest.approx(np.ones(P.size))
+    for name in ("parallel", "global"):
+        found = band(draws[name])
+        assert ((found.low <= seen[name]) & (seen[name] <= found.high)).all()
+    far = band(model.efficiencies(np.array([128.0]))["parallel"])
+    truth = 41.5 / 128 / sum(law(128.0) for law in LAWS)
+    assert far.low[0] <= truth <= far.high[0]
+
+
+@settings(max_examples=6, deadline=None)
+@given(st.lists(st.floats(0.01, 100), min_size=4, max_size=4), st.integers(0, 3))
+def test_no_prediction_is_below_zero_and_no_share_outside_of_0_to_1(times: list[float], seed: int) -> None:
+    p = np.array([1.0, 3.0, 7.0, 20.0])
+    duration = np.stack([np.array(times), np.roll(times, 1), np.ones(4)], axis=1)
+    model = model_phases(ScalingRuns(("",) * 4, ("a", "b", "c"), p, duration))
+    phases, run = model.durations(np.array([1.0, 50.0, 200.0]))
+    assert (phases >= 0).all() and (run >= 0).all() and np.isfinite(phases).all()
+    assert 0 <= model.kept(seed % 3).value[0] <= 1.0 + 1e-9
+
+
+def test_what_is_said_beyond_ten_times_the_largest_p_bears_a_warning() -> None:
+    model = model_phases(runs())
+    assert warnings(model, (64.0, 320.0)) == ()
+    assert "p = 321" in warnings(model, (64.0, 321.0))[0]
+    assert max(further(model)) <= model.farthest == 320.0
+    assert "say little" in warnings(model_phases(runs(P[:3])))[0]
+
+
+def test_too_few_p_and_times_that_are_none_are_refused() -> None:
+    with pytest.raises(ValueError, match=f"{FEWEST} or more are needed"):
+        learn(np.array([2.0, 4.0, 4.0]), np.ones(3))
+    with pytest.raises(ValueError, match="above zero"):
+        learn(P, np.array([1.0, 1.0, -1.0, 1.0, 1.0]))
+
+
+def test_table_laws_and_charts_say_the_same() -> None:
+    model = model_phases(runs(parts=True))
+    frame = table(model, (32.0, 64.0))
+    assert frame["phase"].tolist()[:4] == ["whole run", "1 read", "2 solve", "3 exchange"]
+    assert frame["measured"].notna().tolist() == [True] * 4 + [False] * 4
+    assert frame["part"][1:4].sum() == pytest.approx(1.0, abs=0.02)
+    assert [one["functions"] for one in laws(model)][:2] == [["1"], ["1/p"]]
+    stack = chart(model, "time")
+    tops = [one for one in stack.series if one.kind == "points"]
+    assert np.allclose(tops[-1].y, model.data.duration.sum(axis=1))
+    shares = chart(model, "share")
+    assert np.allclose([one for one in shares.series if one.kind == "band"][-1].y, 100.0)
+    assert {one.label for one in chart(model, "efficiency").series} >= {"Global efficiency", "Load balance"}

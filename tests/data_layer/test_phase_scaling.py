@@ -1,0 +1,150 @@
+"""Runs of one program on several p, whose phases take known times: traces in virtual time, written here.
+
+A processor computes for so long, messages and collective operations cost what the LogGP model says
+(Alexandrov, Ionescu, Schauser, Scheiman, 1995), so the law of every phase is known; the largest p is held
+out.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from desktop import cli
+from desktop.core.phase_model import model_phases
+from desktop.data.phase_scaling import Gathered, Traced, gather
+from tests.data_layer.otf2_writer import Event, Place, write
+
+#: LogGP, seconds: latency, overhead, gap per byte.
+LATENCY, OVERHEAD, GAP = 20e-6, 5e-6, 1e-8
+_REGIONS = ("main", "input", "sweep", "output", "MPI_Bcast", "MPI_Allreduce", "MPI_Barrier")
+STEPS = 20
+
+
+def truth(p: int) -> tuple[float, float, float]:
+    """Seconds of input (serial, then a broadcast), sweeps (shared out, 10 % imbalance, an allreduce each),
+    and output (the root alone)."""
+    message = LATENCY + 2 * OVERHEAD
+    rounds = math.ceil(math.log2(p))
+    return 0.3 + rounds * (message + 1e6 * GAP), STEPS * (1.1 * 0.4 / p + 2 * rounds * message), 0.12
+
+
+class Rank:
+    """What one processor does."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self.now = 0.0
+
+    def at(self, record: str, *fields: int) -> None:
+        self.events.append(Event(round(self.now * 1e9), record, fields))
+
+    def compute(self, region: str, seconds: float) -> None:
+        self.at("Enter", _REGIONS.index(region))
+        self.now += seconds
+        self.at("Leave", _REGIONS.index(region))
+
+    def together(self, region: str, kind: int, end: float) -> None:
+        """A collective operation that ends then."""
+        self.at("Enter", _REGIONS.index(region))
+        self.at("MpiCollectiveBegin")
+        self.now = end
+        self.at("MpiCollectiveEnd", kind, 0, 0, 8, 8)
+        self.at("Leave", _REGIONS.index(region))
+
+
+def program(folder: Path, p: int) -> Path:
+    """Its trace on p processors."""
+    first, sweeps, last = truth(p)
+    places = []
+    for number in range(p):
+        rank = Rank()
+        rank.at("Enter", 0)
+        rank.at("Enter", 1)
+        rank.now = 0.3 if number == 0 else 1e-6
+        rank.together("MPI_Bcast", 1, first)
+        rank.at("Leave", 1)
+        for k in range(STEPS):
+            rank.compute("sweep", (0.4 / p) * (0.9 + 0.2 * number / (p - 1)))
+            rank.together("MPI_Allreduce", 11, first + (k + 1) * sweeps / STEPS)
+        rank.at("Enter", 3)
+        rank.now += 0.1199 if number == 0 else 1e-6
+        rank.together("MPI_Barrier", 0, first + sweeps + last)
+        rank.at("Leave", 3)
+        rank.at("Leave", 0)
+        places.append(Place(number, rank.events))
+    return write(folder / f"run_{p}", places, regions=dict(enumerate(_REGIONS)))
+
+
+@pytest.fixture(scope="module")
+def traces(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
+    folder = tmp_path_factory.mktemp("scaling")
+    return {p: program(folder, p) for p in (2, 4, 8, 16)}
+
+
+@pytest.fixture(scope="module")
+def found(traces: dict[int, Path]) -> Gathered:
+    return gather([Traced(traces[p]) for p in (16, 2, 8, 4)])  # in any order
+
+
+def test_the_same_phases_are_found_in_all_runs_by_their_structure(found: Gathered) -> None:
+    assert "structure events" in found.matched
+    assert found.runs.p.tolist() == [2, 4, 8, 16] and found.runs.runs[0] == "run_2"
+    assert [name.split()[0] for name in found.runs.phases] == ["input", "sweep", "output"]
+    for row, p in zip(found.runs.duration, (2, 4, 8, 16), strict=True):
+        assert row == pytest.approx(truth(p), rel=0.01)
+
+
+def test_parts_and_accounts_add_up_to_the_phases(found: Gathered) -> None:
+    runs = found.runs
+    assert runs.parts is not None and runs.accounts is not None
+    assert np.allclose(runs.parts.sum(axis=2), runs.duration, rtol=1e-6)
+    assert np.allclose(runs.accounts.sum(axis=2), runs.duration, rtol=0.02)
+    assert "Wait at n-to-n collective" in runs.account_names
+    # mean over largest computing time of the sweeps: 1 over 1.1
+    balance = runs.parts[:, 1, 0] / runs.parts[:, 1, :2].sum(axis=1)
+    assert balance == pytest.approx(np.full(4, 1 / 1.1), rel=0.02)
+
+
+def test_the_largest_p_is_predicted_from_the_others(found: Gathered) -> None:
+    model = model_phases(found.runs.only(range(3)))
+    phases, run = model.durations(np.array([16.0]))
+    low, high = np.quantile(phases[:, :, 0], (0.025, 0.975), axis=0)
+    assert (low <= truth(16)).all() and (truth(16) <= high).all()
+    assert np.quantile(run, 0.025) <= sum(truth(16)) <= np.quantile(run, 0.975)
+    seen = model_phases(found.runs).measured_efficiencies()
+    for name, draws in model.efficiencies(np.array([16.0])).items():
+        assert np.quantile(draws, 0.025) - 1e-3 <= seen[name][3] <= np.quantile(draws, 0.975) + 1e-3, name
+
+
+def test_breakpoints_as_they_are_given_are_taken(traces: dict[int, Path]) -> None:
+    runs = [Traced(traces[p], breaks=(0.0, truth(p)[0], sum(truth(p)))) for p in (2, 4, 8)]
+    found = gather(runs)
+    assert found.runs.duration[:, 0] == pytest.approx([truth(p)[0] for p in (2, 4, 8)], rel=1e-3)
+    runs[0] = Traced(traces[2], breaks=(0.0, 0.1, 0.2, sum(truth(2))))
+    with pytest.raises(ValueError, match="different numbers of phases"):
+        gather(runs)
+
+
+def test_the_command_says_it_all(traces: dict[int, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    paths = [str(traces[p]) for p in (2, 4, 8, 16)]
+    assert cli.run(["model", "--phases", *paths, "--at", "16,32,1000", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [one["p"] for one in told["predict"]] == [16, 32, 1000]
+    first = told["predict"][0]
+    assert first["low_s"] <= first["measured_s"] <= first["high_s"] and "global" in first["efficiency"]
+    assert {"name", "functions", "parameters", "interval"} <= set(told["phases"][1])
+    assert told["first_to_stop"] == 1 and "1 000" in told["warnings"][-1]
+    assert cli.run(["model", "--phases", *paths, "--csv", "--at", "32"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("phase,p,predicted,low,high,measured") and len(lines) == 5
+    assert cli.run(["model", "--phases", *paths]) == 0
+    text = capsys.readouterr().out
+    assert "Phase 1, input, takes longer with more processors" in text and "more than half of the run" in text
+    assert cli.run(["model", "--phases", *paths[:2]]) == 1
+    assert "3 or more different numbers of processors" in capsys.readouterr().err
+    assert cli.run(["model"]) == 2
