@@ -1,8 +1,8 @@
 """A recording that still grows (`desktop.data.importers.recorded`): what has arrived so far, as curves.
 
-Each look reads only the records that are new. What a processor does is known until the end of its last record;
-the curve goes as far as that is known of all that have not ended. Who waited for whom is told when the run has
-ended and is a trace like any other.
+Each look reads only the records that are new. What a processor does is known until the end of its last
+record; the curve goes as far as that is known of all that have not ended. Who waited for whom is told when
+the run has ended and is a trace like any other.
 """
 
 from __future__ import annotations
@@ -155,8 +155,8 @@ class Follower:
         return new
 
     def _next(self, one: _Followed) -> NDArray[Any]:
-        """The next records. The last one of a file that goes on may still be changed, and a long call is whole
-        with the record behind it only."""
+        """The next records. The last one of a file that goes on may still be changed, and a long call is
+        whole with the record behind it only."""
         head = one.head
         stored, records = int(head["stored"]), int(head["records"])
         ready = records if one.done else records - 1
@@ -240,7 +240,7 @@ class Follower:
             calls=tuple((name, self._count[name], self._spent[name] * 1e-9) for name in order),
             names=tuple(_name(head) for head in heads),
             share=share,
-            edges_s=edges * 1e-9,
+            edges_s=edges * np.float64(1e-9),
             processes=len(heads),
             expected=max((int(head["size"]) for head in heads), default=0),
             ended=int(grown.ended.sum()),
