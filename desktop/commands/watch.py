@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import os
+import shutil
 import sys
 import threading
 import time
@@ -120,7 +120,7 @@ def _in_terminal(command: list[str] | None, folder: Path) -> int:
 
 def _draw(shown: Followed, above: int) -> int:
     """Draw over the last picture on a terminal; one line elsewhere. How many lines there are now."""
-    size = os.get_terminal_size() if sys.stdout.isatty() else None
+    size = shutil.get_terminal_size() if sys.stdout.isatty() else None
     text = picture(shown, size.columns, size.lines) if size else [summary(shown)]
     if above and size:
         print(f"\x1b[{above}F\x1b[J", end="")

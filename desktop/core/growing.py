@@ -44,9 +44,11 @@ class GrowingActivities:
     def add_processor(self, begun: int) -> int:
         """One more, from this instant (ns, not negative) on; its number."""
         while (self.processors + 1) * self.bins > _CELLS and self.bins > _FEWEST_BINS:
-            self._double()
+            self._widen(2)
             self._spent = np.ascontiguousarray(self._spent[:, : self.bins // 2])
-        self._spent = np.concatenate([self._spent, np.zeros((1, self.bins, NOTED), np.int64)])
+        if self.processors == self._spent.shape[0]:  # twice the room, so that each is moved a few times only
+            more = np.zeros((max(4, self.processors), self.bins, NOTED), np.int64)
+            self._spent = np.concatenate([self._spent, more])
         self.begun = np.append(self.begun, begun)
         self.known = np.append(self.known, begun)
         self.ended = np.append(self.ended, False)
@@ -56,16 +58,18 @@ class GrowingActivities:
         """It was in these stretches (n,), ns, in these activities (numbers, none of them computing), and
         computed otherwise until `known`."""
         known = max(known, int(self.known[processor]))
-        while known > self.width * self.bins:
-            self._double()
+        if known > self.width * self.bins:
+            self._widen(1 << (-(-known // (self.width * self.bins)) - 1).bit_length())
         _spread(self._spent[processor], begin, end, activity, self.width)
         self.known[processor] = known
 
-    def _double(self) -> None:
-        half = self._spent.reshape(self.processors, self.bins // 2, 2, NOTED).sum(axis=2)
-        self._spent[:, : self.bins // 2] = half
-        self._spent[:, self.bins // 2 :] = 0
-        self.width *= 2
+    def _widen(self, times: int) -> None:
+        """Bins so many times as wide (a power of two)."""
+        joined = min(times, self.bins)
+        parts = self._spent.reshape(-1, self.bins // joined, joined, NOTED).sum(axis=2)
+        self._spent[:, : self.bins // joined] = parts
+        self._spent[:, self.bins // joined :] = 0
+        self.width *= times
 
     @property
     def common(self) -> int:
@@ -78,7 +82,7 @@ class GrowingActivities:
         and (bins + 1,) its edges in ns."""
         count = self.common // self.width
         edges = np.arange(count + 1) * self.width
-        spent = self._spent[:, :count].sum(axis=0).T / self.width
+        spent = self._spent[: self.processors, :count].sum(axis=0).T / self.width
         there = sum((self._there(i, edges) for i in range(self.processors)), np.zeros(count))
         return np.vstack([there - spent.sum(axis=0), spent]), edges
 
@@ -95,7 +99,7 @@ class GrowingActivities:
         edges = np.append(starts, count) * self.width
         if not count:
             return np.zeros((self.processors, 0)), edges[:1]
-        spent = np.add.reduceat(self._spent[:, :count].sum(axis=2), starts, axis=1)
+        spent = np.add.reduceat(self._spent[: self.processors, :count].sum(axis=2), starts, axis=1)
         there = np.diff(np.clip(edges, self.begun[:, None], self.known[:, None]), axis=1)
         return (there - spent) / np.diff(edges), edges
 

@@ -83,6 +83,7 @@ class _Followed:
         self.read = 0
         self.kind = np.array([int(activity(name, "", "mpi")) for name in calls], np.int64)
         self.calls = calls
+        self.whole = False  # all of it has been read
         self.off = -1  # since when nothing is recorded (ns), by MPI_Pcontrol(0)
 
     @property
@@ -141,9 +142,8 @@ class Follower:
 
     def _take(self, one: _Followed) -> bool:
         """The records that are new; whether there were any."""
-        was_done = one.done
-        head = head_of(one.path)
-        if head is None or was_done:
+        head = None if one.whole else head_of(one.path)
+        if head is None:
             return False
         one.head = head
         new = False
@@ -151,7 +151,7 @@ class Follower:
             self._add(one, block)
             new = True
         if one.done:
-            self._grown.ended[one.processor] = new = True
+            self._grown.ended[one.processor] = one.whole = new = True
         return new
 
     def _next(self, one: _Followed) -> NDArray[Any]:
