@@ -22,7 +22,7 @@ from PySide6.QtWidgets import (
 from desktop.core.labels import ACTIVITIES, DEGREES, MODELS
 from desktop.core.phase_stats import phase_table
 from desktop.core.selection import SWEEP
-from desktop.core.units import count, digits, percent, processor_seconds, quantity
+from desktop.core.units import count, digits, percent, quantity
 from desktop.data.chart import Axis, Cells, Content
 from desktop.printing import printable
 from desktop.ui import commands
@@ -275,11 +275,11 @@ class WatchPage(Page):
             self.accounts.setText("Appears when all processes have made their first calls")
             return
         parts = [
-            f"{ACTIVITIES[name]} {percent(spent / whole)} ({processor_seconds(spent)})"
+            f"{ACTIVITIES[name]} {percent(spent / whole)} ({quantity(spent, 'proc·s')})"
             for name, spent in seen.seconds.items()
         ]
         calls = [
-            f"{escape(printable(name, 60))}: {processor_seconds(spent)}, {count(number, 'call')}"
+            f"{escape(printable(name, 60))}: {quantity(spent, 'proc·s')}, {count(number, 'call')}"
             for name, number, spent in seen.calls[:6]
         ]
         self.accounts.setText(
