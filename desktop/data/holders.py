@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 MOST = 5_000_000
 
 
-class Held(NamedTuple):
+class ThreadWaits(NamedTuple):
     """Waiting (pieces,): begin, end (ticks), holder (location, -1 not known), account, region."""
 
     begin: Ints
@@ -47,7 +47,7 @@ class Held(NamedTuple):
         return found
 
 
-def holders(store: TraceStore, waits: Sequence[Ints]) -> Held:
+def holders(store: TraceStore, waits: Sequence[Ints]) -> ThreadWaits:
     """`waits` : of each location (4, n) begin, end, account (`LOCK` or `THREADS`) and region of the times in
     which it waits for other threads, in order."""
     process, names = process_of(store), [region.name.lower() for region in store.regions]
@@ -77,4 +77,4 @@ def holders(store: TraceStore, waits: Sequence[Ints]) -> Held:
             found.append(out[:3, :n])
             rows.append(mine[out[3, :n]])
     (a, b, who), row = np.concatenate(found, axis=1), np.concatenate(rows)
-    return Held(a, b, who, account[row], region[row])
+    return ThreadWaits(a, b, who, account[row], region[row])

@@ -25,7 +25,7 @@ from desktop.core.wait_tree import COLUMNS, FAMILIES, charge, who_hangs
 from desktop.data.causality import Causality
 from desktop.data.classify import mpi_call
 from desktop.data.collectives import depends
-from desktop.data.holders import Held, holders
+from desktop.data.holders import ThreadWaits, holders
 from desktop.data.naming import location_name
 from desktop.data.statistics import RangeStats, Statistics
 from desktop.data.store import TraceStore
@@ -208,7 +208,7 @@ class _Segments:
     rows: Ints
     seen: Ints
     ticks: Ints
-    held: Held
+    held: ThreadWaits
 
     def between(self, first: int, last: int) -> tuple[Ints, Ints, Ints]:
         """Rows, ticks and `seen` of a range that begins and ends at a cut."""
