@@ -156,6 +156,7 @@ _Kept = tuple["KeptRun", "PhaseSettings | None", "Path | None"]
 def settled(options: argparse.Namespace) -> tuple[list[_Kept], tuple[Matched, ...], str, int, bool]:
     """Which runs with which phases, and what projects among them say about the comparison."""
     from desktop.data.project_file import is_project
+    from desktop.errors import FileError
     from desktop.workbench.contrasting import plain_run
     from desktop.workbench.keeping import read_workspace
     from desktop.workbench.model import PhaseSettings, run_keys
@@ -165,6 +166,8 @@ def settled(options: argparse.Namespace) -> tuple[list[_Kept], tuple[Matched, ..
     matched: tuple[Matched, ...] = ()
     axis, reference, share = "start", 0, False
     for file in options.files:
+        if not file.exists():
+            raise FileError("does not exist", file=file)
         if not is_project(file):
             settings = PhaseSettings(options.model or "mixed", options.n) if options.n is not None else None
             if settings is None and options.model is not None:

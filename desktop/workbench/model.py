@@ -18,6 +18,7 @@ from desktop.data.naming import run_name
 from desktop.workbench.levels import AT_FIRST, Levels
 
 if TYPE_CHECKING:  # brings numba, which the window loads only after it is on screen
+    from desktop.core.changes import Changes
     from desktop.core.effect_limits import Threshold
     from desktop.core.effects import Error, Inner, Members
     from desktop.core.spaces import Basis
@@ -287,7 +288,8 @@ class Project:
     are called instead. `limit`: the only range of time (seconds) that is analysed, None for the whole run;
     `phases` are then those of this range, and `aside` what the whole run has beside them. `report`: what was
     chosen for the last one. `phase_names`: what the user calls phases, each by a time inside of it. `curve`:
-    the one that is fitted, and `tracks`: those drawn below it, as `desktop.data.curves` has them.
+    the one that is fitted, and `tracks`: those drawn below it, as `desktop.data.curves` has them. `what_if`:
+    with what changes the run is predicted, None: with none.
     """
 
     phases: PhaseSettings = PhaseSettings()
@@ -302,6 +304,7 @@ class Project:
     phase_names: tuple[PhaseName, ...] = ()
     curve: str = "computing"
     tracks: tuple[str, ...] = ()
+    what_if: Changes | None = None
 
     def problem(self) -> str:
         if not all((self.curve, *self.tracks)):
@@ -545,10 +548,18 @@ class Recovery:
 
 def names() -> dict[str, Any]:
     """The classes that the annotations here name but this module does not load."""
+    from desktop.core.changes import Changes
     from desktop.core.effect_limits import Threshold
     from desktop.core.effects import Error, Inner, Members
     from desktop.data.tables import Repeats, Row, TableEdits
     from desktop.data.utilization import Rules
 
     every = (("Error", Error), ("Members", Members), ("Threshold", Threshold), ("Repeats", Repeats))
-    return {**dict(every), "Inner": Inner, "Row": Row, "TableEdits": TableEdits, "Rules": Rules}
+    return {
+        **dict(every),
+        "Inner": Inner,
+        "Row": Row,
+        "TableEdits": TableEdits,
+        "Rules": Rules,
+        "Changes": Changes,
+    }

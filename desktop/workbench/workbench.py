@@ -68,6 +68,7 @@ from desktop.workbench.tracing import (
 if TYPE_CHECKING:  # the heavy modules are loaded by the first job, beside the window
     from numpy.typing import NDArray
 
+    from desktop.core.changes import Changes
     from desktop.core.curve import StepCurve
     from desktop.core.landmarks import Landmarks
     from desktop.core.phase_stats import Firm, PhaseRow
@@ -78,7 +79,6 @@ if TYPE_CHECKING:  # the heavy modules are loaded by the first job, beside the w
     from desktop.data.events import Activity
     from desktop.data.statistics import Statistics
     from desktop.data.utilization import Rules
-    from desktop.data.whatif import Changes
 
 #: Why there are no accounts.
 WAITS_ON_THE_WAY = "Who waited for whom is being found out."
@@ -818,21 +818,25 @@ class Workbench(EditBench[Snapshot, Project]):
 
     def ask_what_if(self, changes: Changes | None) -> None:
         """Predict the run with changes, of which the last win; None: as it was."""
-        self._imagining.ask(changes)
+        if changes != self.asked.what_if:
+            self._edit("change what is different", replace(self.asked, what_if=changes), "what if")
 
     def cancel_what_if(self) -> None:
         """Give up what is being predicted, and all changes."""
+        self.ask_what_if(None)
         self._imagining.cancel()
 
     def _imagine(self) -> None:
         """Make ready what a panel that is looked at, or a prediction that is drawn, needs."""
         shown, imagined = self.snapshot, self.snapshot.imagined
-        wanted = any("whatif" in parts for parts in self._watched.values()) or imagined.changes is not None
+        changes = self.asked.what_if
+        looked_at = any("whatif" in parts for parts in self._watched.values())
+        wanted = looked_at or changes is not None or imagined.changes is not None
         if not wanted or shown.preview or shown.refining or self._store is None:
             return
         if shown.run is not None and shown.fit is not None:
             breaks = tuple(shown.fit.breaks[1:-1].tolist())
-            self._imagining.look(self._store, shown.run, breaks, self._known_causality(shown.run))
+            self._imagining.look(self._store, shown.run, breaks, changes, self._known_causality(shown.run))
 
     # ---- looking
 

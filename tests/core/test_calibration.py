@@ -41,6 +41,9 @@ SHORT = {
     "+10 % beside x5, in its interval, logarithm": 40,
     "share in its interval, 8 runs x 2": 120,
     "scaling exponent in its interval": 500,
+    "change between versions in its interval": 60,
+    "share of a barrier in its interval": 80,
+    "one effect, a covariate taken off": 80,
 }
 
 

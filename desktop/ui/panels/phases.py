@@ -27,9 +27,10 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from desktop.core.explanation import Explanation, Told
 from desktop.core.labels import MODELS
 from desktop.core.quantity import PROCESSORS
-from desktop.core.root_causes import STRENGTH, Explanation, Told
+from desktop.core.root_causes import STRENGTH
 from desktop.core.units import digits, quantity, read_seconds
 from desktop.ui.actions import MODEL_TIPS
 from desktop.ui.guard import guarded
