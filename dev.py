@@ -222,7 +222,7 @@ def main_job(files: list[str]) -> None:
 
 
 def tests(arguments: list[str]) -> None:
-    set_up("test", "cluster", system=(*SYSTEM_PACKAGES, *TEST_PACKAGES))
+    set_up("test", "cluster", "sql", system=(*SYSTEM_PACKAGES, *TEST_PACKAGES))
     # Kernels are compiled on the core that the types leave free, as processes that begin at once would each
     # compile the same ones. What it cannot do, tests say.
     offscreen = {"QT_QPA_PLATFORM": "offscreen"}

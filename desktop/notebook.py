@@ -1,7 +1,7 @@
 """What ``import phasewright`` offers: the commands' functions on an open run, with tables as DataFrames.
 
 Nothing is computed here. A `Run` asks what the command line asks (`desktop.commands.asked`); its answers hold
-what `core` and `data` return, with `Result.to_frame` and a display for notebooks. Units of the columns are in
+what `core` and `data` return, with `Answer.to_frame` and a display for notebooks. Units of the columns are in
 ``frame.attrs["units"]``. The page ``python.md`` of the handbook says which names are a contract.
 """
 
@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from desktop.core import root_causes
     from desktop.core.curve import StepCurve
     from desktop.core.effects import Effects
     from desktop.core.factor_model import ModelFit
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from desktop.data import statistics
     from desktop.data.events import Location
     from desktop.data.material import Material
-    from desktop.data.timeline import TimelineMessages
 
 By = Literal["run", "phase"]
 # What an event or message takes as a row of a DataFrame, bytes.
@@ -37,9 +35,8 @@ _figures = itertools.count(1)
 # The QApplication that was made for figures: without a reference it ends.
 _qt: list[Any] = []
 __all__ = [
-    *("AccountTable", "CauseTable", "CurveTable", "DifferenceTable", "EventTable", "MessageTable"),
-    *("PhaseTable", "RangeTable", "RegionTable", "Run", "RunFigure", "compare", "effects", "model"),
-    *("open", "samples"),
+    *("Answer", "CauseAnswer", "GateAnswer", "PhaseAnswer", "Run", "RunFigure"),
+    *("compare", "effects", "model", "open", "samples"),
 ]
 
 
@@ -49,12 +46,15 @@ def _frame(table: str, columns: Mapping[str, Any]) -> DataFrame:
     return frame(TABLES[table], columns)
 
 
-class Result:
-    """An answer: a table by `to_frame`, shown as one in a notebook."""
+@dataclass(frozen=True, eq=False, repr=False)
+class Answer:
+    """A table, made when it is asked for, and shown as one in a notebook."""
+
+    make: Callable[[], DataFrame]
 
     def to_frame(self) -> DataFrame:
         """The table; units of its columns in ``attrs["units"]``."""
-        raise NotImplementedError
+        return self.make()
 
     def _repr_html_(self) -> str:
         html: str = self.to_frame()._repr_html_()
@@ -65,23 +65,8 @@ class Result:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class CurveTable(Result):
-    """A step function of time. `steps`: the curve itself (`edges` in ticks of `unit` seconds, `level`)."""
-
-    steps: StepCurve
-
-    def to_frame(self) -> DataFrame:
-        """One row a step: start_s, end_s (s), level (in the curve's unit: proc, unless it counts another)."""
-        curve = self.steps
-        times = curve.edges * curve.unit
-        found = _frame("curve", {"start_s": times[:-1], "end_s": times[1:], "level": curve.level})
-        found.attrs["units"]["level"] = curve.quantity.short
-        return found
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class PhaseTable(Result):
-    """Phases fitted to a `curve`. `fit`: all of the fit, as `epsilon` and `sse`; `rows`: their numbers."""
+class PhaseAnswer(Answer):
+    """Phases of a `curve`. `fit`: all of it, as `epsilon` and `sse`; `rows`: numbers of each."""
 
     curve: StepCurve
     fit: PhaseFit
@@ -102,150 +87,31 @@ class PhaseTable(Result):
         """What they are called, (n,)."""
         return tuple(self.fit.names)
 
-    def to_frame(self) -> DataFrame:
-        """One row a phase: tables "phases" and "phase statistics" of the handbook."""
-        from desktop.core.phase_stats import phase_frame
-
-        return phase_frame(self.rows, self.fit)
-
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RangeTable(Result):
-    """Ranges of a run: the whole (first), and its phases. `names`, `ranges`: of each."""
+class CauseAnswer(Answer):
+    """Why the run is slow. `sentence`: the causes in words, the largest first (empty of a curve); `phases`: a
+    sentence for each phase."""
 
-    names: Sequence[str]
-    ranges: Sequence[statistics.RangeStats]
-
-    def to_frame(self) -> DataFrame:
-        """One row a range: table "statistics" of the handbook."""
-        from desktop.data.statistics import statistics_frame
-
-        return statistics_frame(self.names, self.ranges)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class AccountTable(RangeTable):
-    """What all processor time of each range went into."""
-
-    def to_frame(self) -> DataFrame:
-        """One row a range and account: range, account (text), time (proc·s), share (of the range's, of 1)."""
-        from desktop.core.labels import ACCOUNTS
-
-        rows = [
-            (name, ACCOUNTS[one.name.lower()][0], seconds, seconds / (stats.duration_s * stats.processors))
-            for name, stats in zip(self.names, self.ranges, strict=True)
-            for one, seconds in (stats.account_s or {}).items()
-            if seconds > 0
-        ]
-        columns = zip(*rows, strict=True) if rows else ((), (), (), ())
-        return _frame("accounts", dict(zip(("range", "account", "time", "share"), columns, strict=True)))
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class RegionTable(Result):
-    """Regions of a range, the one with most time of its own first."""
-
-    rows: Sequence[statistics.RegionRow]
-
-    def to_frame(self) -> DataFrame:
-        """One row a region: table "profile" of the handbook."""
-        from desktop.data.statistics import profile_frame
-
-        return profile_frame(self.rows)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class MessageTable(Result):
-    """Matched messages, by when they were sent."""
-
-    found: TimelineMessages
-    locations: Sequence[str]
-
-    def to_frame(self) -> DataFrame:
-        """One row a message: sent_s, received_s (s), sender, receiver (text), bytes (B), tag."""
-        import numpy as np
-
-        called = np.array([*self.locations, ""], object)  # -1, the last: not known
-        found = self.found
-        columns = {name: getattr(found, name) for name in ("sent_s", "received_s", "bytes", "tag")}
-        columns |= {"sender": called[found.sender], "receiver": called[found.receiver]}
-        return _frame("message list", columns)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class EventTable(Result):
-    """Enters and leaves of regions, location by location, each by time."""
-
-    columns: Mapping[str, Any]
-
-    def to_frame(self) -> DataFrame:
-        """One row an event: time_s (s), location, kind ("enter" or "leave"), region (text)."""
-        return _frame("events", self.columns)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class CauseTable(Result):
-    """Why the run is slow. `sentence`: the paragraph; `phases`: a sentence for each phase."""
-
-    found: root_causes.Explanation
-
-    @property
-    def sentence(self) -> str:
-        """The causes in words, the largest first; empty of a curve."""
-        return self.found.paragraph
-
-    @property
-    def phases(self) -> tuple[str, ...]:
-        """A sentence for each phase."""
-        return tuple(phase.sentence for phase in self.found.phases)
-
-    def to_frame(self) -> DataFrame:
-        """One row a cause, those of the whole run (phase 0) first: table "causes" of the handbook."""
-        of = [(0, self.found.causes), *((k, phase.causes) for k, phase in enumerate(self.found.phases, 1))]
-        causes = [(k, cause) for k, found in of for cause in found]
-        names = {"lost": "lost_s", "cause": "key", "locations": "names"}
-        from desktop.core.frames import TABLES
-
-        columns: dict[str, list[Any]] = {
-            one.name: [getattr(cause, names.get(one.name, one.name)) for _, cause in causes]
-            for one in TABLES["causes"][1:]
-        }
-        return _frame("causes", {"phase": [k for k, _ in causes], **columns})
+    sentence: str
+    phases: tuple[str, ...]
 
     def __repr__(self) -> str:
         return "\n\n".join((self.sentence, *self.phases))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class DifferenceTable(Result):
-    """Runs before and after a change. `failed`; `verdict`, `judged`: sentences; `result`: as ``--json``."""
+class GateAnswer(Answer):
+    """Runs before and after a change. `failed`: the limit was passed; `verdict`: what came out; `judged`:
+    what is called a difference; `result`: all of it, as ``--json`` prints it."""
 
+    failed: bool
+    verdict: str
+    judged: str
     result: Mapping[str, Any]
 
-    @property
-    def failed(self) -> bool:
-        """Whether the limit was passed; False without one."""
-        return bool(self.result["failed"])
 
-    @property
-    def verdict(self) -> str:
-        """What came out, in a sentence."""
-        return str(self.result["verdict"])
-
-    @property
-    def judged(self) -> str:
-        """What is called a difference, in words."""
-        return str(self.result["judged"])
-
-    def to_frame(self) -> DataFrame:
-        """The whole run, then one row a phase: table "differences" of the handbook."""
-        from desktop.core.frames import TABLES
-
-        rows = self.result["differences"]
-        return _frame("differences", {f.name: [row[f.name] for row in rows] for f in TABLES["differences"]})
-
-
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class RunFigure:
     """A figure as in reports. `figure`: its name; `size`: mm. Drawn by Qt without a window or display."""
 
@@ -254,6 +120,9 @@ class RunFigure:
     span: tuple[float, float] | None = None
     size: tuple[float, float] = (170.0, 80.0)
     more: Mapping[str, Any] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"<RunFigure {self.figure} of {self.material.title}>"
 
     def _look(self) -> Any:
         _prepare_qt()
@@ -313,7 +182,7 @@ class Run:
         options = self._options()
         self._store = open_as_asked(options.trace)
         self._use = utilization(self._store, options)
-        self._fits: dict[tuple[int | None, str | None], PhaseTable] = {}
+        self._fits: dict[tuple[int | None, str | None], PhaseAnswer] = {}
 
     def _options(self, n: int | None = None, model: str | None = None) -> Namespace:
         """The words of a command, with what a project says."""
@@ -334,7 +203,7 @@ class Run:
         self.close()
 
     def __repr__(self) -> str:
-        curve = self.curve().steps
+        curve = self._curve()
         return f"<Run {self._title}: {curve.duration:.6g} s on {curve.capacity:g} processors>"
 
     @property
@@ -360,16 +229,27 @@ class Run:
 
         return info(self._store)
 
-    def curve(self, kind: str | None = None) -> CurveTable:
-        """The processor-utilization curve, or another that `info` lists (``"communication"``,
-        ``"region:NAME"``, …). CurveError if there is none of this kind."""
+    def _curve(self, kind: str | None = None) -> StepCurve:
         from desktop.commands.asked import curve_asked
 
         options = self._options()
         options.curve = kind or options.curve
-        return CurveTable(curve_asked(self._store, self._use, options))
+        return curve_asked(self._store, self._use, options)
 
-    def phases(self, n: int | None = None, model: str | None = None) -> PhaseTable:
+    def curve(self, kind: str | None = None) -> Answer:
+        """The processor-utilization curve, or another that `info` lists (``"communication"``,
+        ``"region:NAME"``, …), one row a step. CurveError if there is none of this kind."""
+        curve = self._curve(kind)
+
+        def made() -> DataFrame:
+            times = curve.edges * curve.unit
+            found = _frame("curve", {"start_s": times[:-1], "end_s": times[1:], "level": curve.level})
+            found.attrs["units"]["level"] = curve.quantity.short
+            return found
+
+        return Answer(made)
+
+    def phases(self, n: int | None = None, model: str | None = None) -> PhaseAnswer:
         """Fit phases to the curve that the run was opened with.
 
         Parameters
@@ -381,9 +261,11 @@ class Run:
         ------
         ValueError : there is no such fit.
         """
+        if n is not None and n < 1:
+            raise ValueError(f"n is {n}, ask for 1 phase or more")
         if (n, model) not in self._fits:
             from desktop.commands import asked
-            from desktop.core.phase_stats import phase_table
+            from desktop.core.phase_stats import phase_frame, phase_table
 
             options = self._options(n, model)
             asked.check_budget(options.phases.model, n)
@@ -392,13 +274,21 @@ class Run:
             fit = asked.fit_or_suggested(curve, options, known)
             names = asked.phase_names_of(self._store, self._use, curve, fit, options)
             fit = replace(fit, names=names)
-            self._fits[n, model] = PhaseTable(curve, fit, phase_table(curve, fit))
+            rows = phase_table(curve, fit)
+
+            def made() -> DataFrame:
+                found = phase_frame(rows, fit)
+                units = found.attrs["units"]
+                units |= {name: curve.quantity.per(unit) for name, unit in units.items()}
+                return found
+
+            self._fits[n, model] = PhaseAnswer(made, curve, fit, rows)
         return self._fits[n, model]
 
     def _ranges(self, by: By, n: int | None, model: str | None) -> tuple[list[str], Any]:
         if by not in ("run", "phase"):
             raise ValueError(f"by is {by!r}, it must be 'run' or 'phase'")
-        curve = self.curve("computing").steps
+        curve = self._curve("computing")
         names, wanted = ["run"], [(curve.start, curve.start + curve.duration)]
         if by == "phase":
             breaks = self.phases(n, model).breaks
@@ -406,32 +296,65 @@ class Run:
             names += [f"phase {k}" for k in range(1, len(breaks))]
         return names, self._kept.ranges(wanted, self._use, replay=True)
 
-    def statistics(self, by: By = "run", n: int | None = None, model: str | None = None) -> RangeTable:
+    def statistics(self, by: By = "run", n: int | None = None, model: str | None = None) -> Answer:
         """POP efficiencies, parts of activities, messages and accounts of the run, and (`by` "phase") of each
-        phase; `n`, `model` as of `phases`."""
-        return RangeTable(*self._ranges(by, n, model))
+        phase, one row each; `n`, `model` as of `phases`."""
+        from desktop.data.statistics import statistics_frame
 
-    def accounts(self, by: By = "run", n: int | None = None, model: str | None = None) -> AccountTable:
-        """What all processor time went into: computing, late senders, imbalance, …; as `statistics`."""
-        return AccountTable(*self._ranges(by, n, model))
+        names, found = self._ranges(by, n, model)
+        return Answer(lambda: statistics_frame(names, found))
 
-    def regions(self, start: float | None = None, end: float | None = None) -> RegionTable:
-        """The profile of the run, or from `start` to `end` (s)."""
-        curve = self.curve("computing").steps
+    def accounts(self, by: By = "run", n: int | None = None, model: str | None = None) -> Answer:
+        """What all processor time went into: computing, late senders, imbalance, …; one row a range and
+        account, else as `statistics`."""
+        from desktop.core.labels import ACCOUNTS
+
+        names, found = self._ranges(by, n, model)
+        rows = [
+            (name, ACCOUNTS[one.name.lower()][0], seconds, seconds / (stats.duration_s * stats.processors))
+            for name, stats in zip(names, found, strict=True)
+            for one, seconds in (stats.account_s or {}).items()
+            if seconds > 0
+        ]
+        keys = ("range", "account", "time", "share")
+        return Answer(
+            lambda: _frame("accounts", {key: [row[k] for row in rows] for k, key in enumerate(keys)})
+        )
+
+    def regions(self, start: float | None = None, end: float | None = None) -> Answer:
+        """The profile of the run, or from `start` to `end` (s): one row a region, that with most time of its
+        own first."""
+        from desktop.data.statistics import profile_frame
+
+        curve = self._curve("computing")
         span = curve.start if start is None else start, curve.start + curve.duration if end is None else end
         (stats,) = self._kept.ranges([span], self._use, replay=True)
-        return RegionTable(self._kept.flat(stats, self._use))
+        rows = self._kept.flat(stats, self._use)
+        return Answer(lambda: profile_frame(rows))
 
-    def explain(self, n: int | None = None, model: str | None = None) -> CauseTable:
-        """Why the run is slow: its causes and those of each phase, in words; `n`, `model` as of `phases`."""
+    def explain(self, n: int | None = None, model: str | None = None) -> CauseAnswer:
+        """Why the run is slow: its causes (phase 0) and those of each phase, in words; `n`, `model` as of
+        `phases`."""
+        from desktop.core.frames import TABLES
         from desktop.data.root_causes import explain
 
-        phases = self.phases(n, model)
-        called = self._options().kept.names
-        return CauseTable(explain(self._kept, self._use, phases.breaks, phases.names, called))
+        phases, called = self.phases(n, model), self._options().kept.names
+        found = explain(self._kept, self._use, phases.breaks, phases.names, called)
+        of = [found.causes, *(phase.causes for phase in found.phases)]
+        rows = [(k, cause) for k, causes in enumerate(of) for cause in causes]
 
-    def messages(self) -> MessageTable:
-        """All matched messages. ValueError if they are too many for the memory that a trace may take."""
+        def made() -> DataFrame:
+            called_here = {"lost": "lost_s", "cause": "key", "locations": "names"}
+            columns: dict[str, list[Any]] = {"phase": [k for k, _ in rows]}
+            for name in (one.name for one in TABLES["causes"][1:]):
+                columns[name] = [getattr(cause, called_here.get(name, name)) for _, cause in rows]
+            return _frame("causes", columns)
+
+        return CauseAnswer(made, found.paragraph, tuple(phase.sentence for phase in found.phases))
+
+    def messages(self) -> Answer:
+        """All matched messages, by when they were sent. ValueError if they are too many for the memory that a
+        trace may take."""
         import numpy as np
 
         from desktop.data.timeline import TimelineMessages, open_timeline
@@ -440,10 +363,13 @@ class Run:
         found = timeline.messages() if timeline is not None else TimelineMessages(*[np.zeros(0, int)] * 6)
         if found is None:
             raise ValueError(f"{self._title} has more messages than fit into memory")
-        return MessageTable(found, self.locations)
+        columns = {name: getattr(found, name) for name in ("sent_s", "received_s", "bytes", "tag")}
+        called = np.array([*self.locations, ""], object)  # -1, the last: not known
+        columns |= {"sender": called[found.sender], "receiver": called[found.receiver]}
+        return Answer(lambda: _frame("message list", columns))
 
-    def events(self, start: float | None = None, end: float | None = None) -> EventTable:
-        """Enters and leaves from `start` to `end` (s, None: all), on the common clock.
+    def events(self, start: float | None = None, end: float | None = None) -> Answer:
+        """Enters and leaves from `start` to `end` (s, None: all) on the common clock, location by location.
 
         Raises
         ------
@@ -472,7 +398,7 @@ class Run:
         called = np.array(self.locations or ("",), object)
         kinds = np.array(["enter", "leave"], object)
         columns = {"time_s": time, "location": called[where], "kind": kinds[kind], "region": names[region]}
-        return EventTable(columns)
+        return Answer(lambda: _frame("events", columns))
 
     def _clock(self, location: Location) -> Any:
         repaired = self._use.rules.repaired
@@ -499,7 +425,7 @@ class Run:
         return self._drawn("timeline", phases, {"size": (170.0, 95.0), "span": span, **look}, by)
 
     def _drawn(
-        self, figure: str, phases: PhaseTable, look: dict[str, Any], by: str = "activity"
+        self, figure: str, phases: PhaseAnswer, look: dict[str, Any], by: str = "activity"
     ) -> RunFigure:
         from desktop.core.quantity import PROCESSORS
         from desktop.data.material import Material, bars, stack
@@ -542,7 +468,7 @@ class Run:
             import duckdb
         except ImportError as error:
             raise ImportError("SQL needs DuckDB: pip install 'phasewright[sql]'") from error
-        tables: dict[str, Callable[[], Result]] = {
+        tables: dict[str, Callable[[], Answer]] = {
             "phases": lambda: self.phases(n, model),
             "statistics": lambda: self.statistics("phase", n, model),
             "accounts": lambda: self.accounts("phase", n, model),
@@ -588,7 +514,7 @@ def open(
 def compare(
     base: Sequence[str | Path], new: Sequence[str | Path], *, fail_over: float | None = None,
     n: int | None = None, model: str | None = None, in_order: bool = False,
-) -> DifferenceTable:  # fmt: skip
+) -> GateAnswer:  # fmt: skip
     """Repeated runs before and after a change, as ``phasewright compare BASE... --against NEW...``.
 
     `fail_over` is a part of 1 (0.05: 5 %); `n`, `model`: phases of every run; `in_order`: a steady drift over
@@ -596,13 +522,19 @@ def compare(
     """
     from desktop.commands import compare as command
     from desktop.commands import compare_gate
+    from desktop.core.frames import TABLES
     from desktop.progress import Progress
 
     words = Namespace(
         files=[Path(one) for one in base], against=[Path(one) for one in new], fail_over=fail_over, n=n,
         model=model, in_order=in_order, axis=None, reference=None, match=[], share=False,
     )  # fmt: skip
-    return DifferenceTable(compare_gate.run(words, command.settled, Progress(), lambda store: None))
+    found = compare_gate.run(words, command.settled, Progress(), lambda store: None)
+    rows, fields = found["differences"], TABLES["differences"]
+    return GateAnswer(
+        lambda: _frame("differences", {one.name: [row[one.name] for row in rows] for one in fields}),
+        found["failed"], found["verdict"], found["judged"], found,
+    )  # fmt: skip
 
 
 def effects(

@@ -10,13 +10,19 @@ os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 # A process that may not keep what Python compiles spends a third of a second on that whenever it starts.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
-#: Files of ten seconds and more of processor time: first, lest one of them runs alone in the end.
+#: Files of nine seconds and more of processor time, the longest first, lest one runs alone in the end.
 LONGEST = (
-    "test_accessibility.py", "test_window.py", "test_places.py", "test_statistics.py", "test_trim.py",
-    "test_timeline_window.py", "test_experiment_window.py", "test_model_window.py", "test_warming.py",
-    "test_ending.py", "test_atomic.py", "test_time_scenes.py", "test_recorded.py",
+    "test_window.py", "test_model_window.py", "test_experiment_window.py", "test_project_window.py",
+    "test_accessibility.py", "test_closing.py", "test_frame.py", "test_timeline_window.py",
+    "test_everyday.py", "test_parts.py", "test_recorded.py", "test_compare_window.py", "test_paraver.py",
+    "test_report.py",
+    "test_timeline.py", "test_experiment.py", "test_places.py", "test_presenting.py", "test_statistics.py",
+    "test_explaining.py", "test_consistency.py", "test_picl.py", "test_cluster.py", "test_figure_data.py",
+    "test_otf1.py", "test_atomic.py", "test_templates.py", "test_warming.py", "test_ending.py",
+    "test_crashes.py", "test_factor_intervals.py", "test_mnemonics.py",
 )  # fmt: skip
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: item.path.name not in LONGEST)
+    place = {name: k for k, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: place.get(item.path.name, len(place)))

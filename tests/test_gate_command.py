@@ -101,6 +101,7 @@ def test_markdown_and_junit_hold_what_strangers_wrote_as_text(
     ("words", "code", "said"),
     [
         (["a", "b", "c", "--fail-over", "5%"], 1, "say which of the 3 files"),
+        (["a", "b", "--fail-over", "5%"], 1, "a: does not exist"),
         (["a", "--against", "b", "--axis", "start"], 1, "do not go with two sides"),
         (["a", "b", "--fail-over=-3%"], 2, "should read like 5%"),
         (["a", "b", "--fail-over", "nan"], 2, "should read like 5%"),

@@ -85,6 +85,7 @@ def test_the_wheel_holds_the_program_its_resources_and_nothing_else(archives):
         }
     code = {f"desktop/{name}" for name in files_of(ROOT / "desktop", "*.py")} | {"desktop/py.typed"}
     code |= {f"desktop/recorder/{name}" for name in files_of(ROOT / "desktop" / "recorder")}
+    code ^= {"desktop/phasewright.py", "phasewright.py"}  # at the top level, where users import it
     about = {"METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICENSE"}
     expected = (
         code
@@ -141,7 +142,10 @@ def test_the_installed_program_starts_elsewhere_and_finds_its_resources(installe
     told = run(installed, tmp_path, "phases", sample, "-n", 4, "--csv")
     assert told.returncode == 0, told.stderr
     assert len(told.stdout.splitlines()) == 1 + 4
-    code = "from desktop import resources as r; print(r.folder(), *(s.path.exists() for s in r.samples()))"
+    code = (
+        "import phasewright; from desktop import resources as r; "
+        "print(r.folder(), *(path.exists() for path in phasewright.samples().values()))"
+    )
     environment = os.environ | {"PYTHONPATH": str(installed)}
     told = subprocess.run(
         [sys.executable, "-c", code],

@@ -26,7 +26,7 @@ from desktop.commands.terminal import outcome, print_doubt, print_json, terminal
 from desktop.printing import printable
 
 if TYPE_CHECKING:
-    from desktop.core.root_causes import Explanation, Told
+    from desktop.core.explanation import Explanation, Told
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,10 +44,10 @@ def main(options: argparse.Namespace) -> int:
     ``lost_s``, ``causes``. A cause: ``key``, ``title``, ``sentence``, ``lost_s``, ``part`` (of what is lost
     there), ``strength`` (of the evidence), ``seen`` (how often), ``region``, ``locations`` (ids, most first),
     ``names``, ``phase`` (from 1; null: none), ``start_s``, ``end_s``. ``would_help``: as of ``whatif``."""
+    from desktop.data.helping import would_help
     from desktop.data.info import in_doubt
     from desktop.data.root_causes import explain
     from desktop.data.statistics import Statistics
-    from desktop.data.whatif import would_help
 
     settle(options)
     check_budget(options.phases.model, options.phases.n if options.project or options.n is not None else None)

@@ -7,6 +7,7 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from desktop.commands.asked import pairs
 from desktop.commands.terminal import picked, terminal_progress
 
 if TYPE_CHECKING:
@@ -42,6 +43,17 @@ def add_parts(part: Any) -> None:
     add("table TABLE", "an experiment, or runs", type=Path)
     add("trace TRACE", "of the program", type=Path)
     add("--region FACTOR=REGION", "where the names differ", action="append", default=[])
+
+    add = part("scaling", scaling, "which effects shrink when processors are added")
+    add("runs RUNS.csv", "one factor and the scale", nargs="?", type=Path)
+    for words in ("--factor NAME", "--scale NAME", "--response NAME"):
+        add(words)
+    add("--where COLUMN=VALUE", action="append", default=[])
+    add("--se SE", "standard error of a half effect, where there are no replicates", type=float)
+    add("--small A.csv", "runs or effects at the smaller number", type=Path)
+    add("--small-p P", type=float)
+    add("--large B.csv", type=Path)
+    add("--large-p P", type=float)
 
 
 def barriers(options: argparse.Namespace) -> Said:
@@ -243,3 +255,92 @@ def _one(path: Path, response: str | None) -> Compared:
 
 def _known(value: float) -> float:
     return value if math.isfinite(value) else 0.0
+
+
+def scaling(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
+    """Two tables at two numbers of processors, or one factor and the scale."""
+    if options.small or options.large:
+        return _two_tables(options)
+    if not (options.runs and options.factor and options.scale):
+        raise ValueError(
+            "name RUNS.csv with --factor and --scale, or --small, --small-p, --large and --large-p"
+        )
+    return _one_factor(options)
+
+
+def _two_tables(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
+    from desktop.core.effect_tables import scaling as combined
+
+    if not (options.small and options.large and options.small_p and options.large_p):
+        raise ValueError("two tables need --small, --small-p, --large and --large-p")
+    small, small_df = _effects_of(options.small, options.small_p, options)
+    large, large_df = _effects_of(options.large, options.large_p, options)
+    rows = combined(small, options.small_p, large, options.large_p, (small_df, large_df))
+    shared = (options.small_p - options.large_p) / (options.small_p + options.large_p)
+    result = {
+        "small_p": options.small_p,
+        "large_p": options.large_p,
+        "ratio_if_shared": shared,
+        "effects": [
+            picked(r, "term small large middle interaction se scaling_ratio=ratio exponent")
+            | {"exponent_interval": [r.exponent_low, r.exponent_high]}
+            for r in rows
+        ],
+    }
+    lines = [
+        f"ratio (B-A)/(A+B): {shared:.3f} for work that is shared perfectly, 0 for serial work; "
+        "exponent: -1 and 0",
+        f"{'term':<16}{'A':>10}{'B':>10}{'middle':>10}{'(B-A)/2':>10}{'se':>9}{'ratio':>9}{'exponent':>10}"
+        "   95 % interval",
+    ]
+    for r in rows:
+        lines.append(
+            f"{r.term[:15]:<16}{r.small:>10.4g}{r.large:>10.4g}{r.middle:>10.4g}{r.interaction:>10.4g}"
+            f"{r.se:>9.3g}{r.ratio:>9.3f}{r.exponent:>10.3f}   {r.exponent_low:.3f} to {r.exponent_high:.3f}"
+        )
+    return result, lines
+
+
+def _effects_of(
+    path: Path, p: float, options: argparse.Namespace
+) -> tuple[dict[str, tuple[float, float]], float]:
+    """Those at `p` processors, where the table tells them apart, and the df of their errors."""
+    from desktop.workbench.comparing import tables_in
+
+    tables = tables_in(path, options.response)
+    at = [t for t in tables if t.processors == p] or [t for t in tables if not t.processors]
+    if len(at) != 1:
+        raise ValueError(f"{path.name} holds {len(at)} tables of effects at {p:g} processors, one is needed")
+    own = {term: effect for term, effect in at[0].effects.items() if ":" not in term}
+    return own, min(at[0].df.values(), default=float("inf"))
+
+
+def _one_factor(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
+    from desktop.core.effects import analyse
+    from desktop.data.runs import read_runs
+    from desktop.workbench.comparing import scale_test_of
+
+    names = [options.factor, options.scale]
+    table = read_runs(
+        options.runs, response=options.response, factors=names, where=pairs(options.where, "COLUMN=VALUE")
+    )
+    test = scale_test_of(analyse(table.data, blocks=False), options.factor, options.scale, options.se)
+    result = {
+        "factor": options.factor,
+        "scale": options.scale,
+        "response": table.response,
+        "convention": "half_effect",
+        **picked(
+            test,
+            "mu b_factor=factor b_scale=scale b_interaction=interaction se threshold d=excess "
+            "d_se=excess_se limit verdict reason",
+        ),
+    }
+    lines = [
+        f"{options.factor} and {options.scale}, response {table.response}, half effects (se {test.se:.4g}): "
+        f"mean {test.mu:.5g}, {options.factor} {test.factor:.5g}, {options.scale} {test.scale:.5g}, "
+        f"both {test.interaction:.5g}",
+        f"D = {test.excess:.4g} (se {test.excess_se:.3g}), threshold of the interaction {test.threshold:.4g}",
+        f"verdict: {test.verdict}, {test.reason}",
+    ]
+    return result, lines

@@ -80,7 +80,7 @@ def _read(options: argparse.Namespace) -> tuple[Experiment | None, Effects, SptA
     """The experiment, if it is one, its effects, the answer, and what was measured."""
     from desktop.commands.spt_confirm import answered
     from desktop.core.effects import analyse
-    from desktop.data.answer import answer
+    from desktop.data.answer import answer_of_table, unit_of
     from desktop.data.experiment import DESCRIPTION, read_experiment, read_journal, state_of, to_trials
     from desktop.data.runs import read_runs
 
@@ -93,8 +93,7 @@ def _read(options: argparse.Namespace) -> tuple[Experiment | None, Effects, SptA
         return experiment, found, said, kept.name, kept.unit or ""
     table = read_runs(options.table, response=options.response)
     found, name = analyse(table.data), table.response.split(" ")[0]
-    unit = "s" if name.endswith("_s") or "_s_" in name else ""
-    return None, found, answer(found, unit, response=name), name, unit
+    return None, found, answer_of_table(found, table), name, unit_of(name)
 
 
 def _prepare_qt() -> None:

@@ -28,8 +28,10 @@ from desktop.core.units import percent, quantity, signed
 from desktop.printing import printable
 
 if TYPE_CHECKING:
+    from desktop.core.changes import Changes
     from desktop.core.phases import PhaseFit
-    from desktop.data.whatif import Changes, Help, RunPrediction
+    from desktop.data.helping import Help
+    from desktop.data.whatif import RunPrediction
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -64,8 +66,10 @@ def main(options: argparse.Namespace) -> int:
     ``name``, ``start_s``, ``end_s``, ``predicted_start_s``, ``predicted_end_s``, ``predicted_s``), and
     ``would_help``, ranked: ``change``, ``saved_s``, ``share``, ``predicted_s``, ``assumption``."""
     from desktop.core import machine
+    from desktop.core.changes import Changes
+    from desktop.data.helping import helps, largest_regions
     from desktop.data.statistics import Statistics
-    from desktop.data.whatif import Changes, Rerun, helps, largest_regions
+    from desktop.data.whatif import Rerun
 
     settle(options)
     check_budget(options.phases.model, options.n)
@@ -103,8 +107,8 @@ def main(options: argparse.Namespace) -> int:
 
 
 def _changes(options: argparse.Namespace) -> Changes:
+    from desktop.core.changes import Changes
     from desktop.core.machine import Machine
-    from desktop.data.whatif import Changes
 
     network = None
     if options.ideal or any(

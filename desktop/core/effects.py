@@ -17,12 +17,14 @@ from numpy.typing import NDArray
 
 from desktop.core.effect_limits import (
     LEVEL,
+    Lenth,
     Limit,
     Simulated,
     Threshold,
     false_discovery,
     familywise_limit,
     largest_of,
+    lenth_of,
     lenth_ratios,
     ratio_interval,
     selected_ratios,
@@ -147,30 +149,6 @@ class Effect:
     def half(self) -> float:
         """Regression coefficient, the beta of NISTIR 5417."""
         return self.value / 2
-
-
-@dataclass(frozen=True)
-class Lenth:
-    """Lenth's pseudo standard error of `count` effects. `me`, `sme`: margins by the formula of 1989, which
-    are too wide (of 7 effects, 1.6 % pass the first instead of 5 %); `margin`, `simultaneous`: simulated for
-    so many effects, which is what marks."""
-
-    s0: float
-    pse: float
-    df: float
-    me: float
-    sme: float
-    count: int = 0
-
-    @property
-    def margin(self) -> float:
-        """|effect| that 5 % of the effects pass where none is real."""
-        return lenth_ratios(self.count)[0].quantile(LEVEL) * self.pse
-
-    @property
-    def simultaneous(self) -> float:
-        """|effect| that the largest passes in 5 % where none is real."""
-        return lenth_ratios(self.count)[1].quantile(LEVEL) * self.pse
 
 
 @dataclass(frozen=True)
@@ -903,23 +881,6 @@ def _variance(
             raise ValueError("Lenth's method needs three or more effects that are not all zero")
         return float("nan"), lenth.df
     return float("nan"), float("nan")
-
-
-def lenth_of(values: Array) -> Lenth | None:
-    """Lenth 1989; None for fewer than three effects, or if all are zero."""
-    from scipy.special import stdtrit
-
-    size = np.abs(np.asarray(values, np.float64))
-    size = size[np.isfinite(size)]
-    if size.size < 3 or not size.any():
-        return None
-    s0 = 1.5 * float(np.median(size))
-    inner = size[size < 2.5 * s0]
-    pse = 1.5 * float(np.median(inner)) if inner.size else 0.0
-    df = size.size / 3.0
-    me = float(stdtrit(df, 1 - LEVEL / 2)) * pse
-    sme = float(stdtrit(df, (1 + (1 - LEVEL) ** (1 / size.size)) / 2)) * pse
-    return Lenth(s0, pse, df, me, sme, size.size)
 
 
 def _effects(

@@ -11,16 +11,26 @@ A rank is named if it holds over `NAMED` of a group. How strong the evidence is,
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from desktop.core.accounts import Account
-from desktop.core.units import capital, count, grouped, percent, quantity, si
+from desktop.core.charges import (
+    AFTER,
+    BARRIER,
+    ENDING,
+    NOT_BEGUN,
+    RECEIVER,
+    ROOT,
+    SENDER,
+    TOGETHER,
+    Charges,
+)
+from desktop.core.units import capital, count, percent, quantity, si
 from desktop.core.wait_tree import FAMILIES
 
 Floats = NDArray[np.float64]
@@ -38,12 +48,6 @@ SMALL = 8192
 LATENCY_S, SLOW = 5e-4, 2e7
 #: A load balance from here on is no imbalance.
 BALANCED = 0.95
-#: What `Charges.account` says of a process that has not begun yet; `Account.ABSENT` of one that has ended.
-NOT_BEGUN = 100
-#: And of one that is in MPI_Finalize.
-ENDING = 101
-
-SENDER, AFTER, RECEIVER, BARRIER, TOGETHER, ROOT = range(len(FAMILIES))
 
 #: How strong the evidence of a cause is.
 STRENGTH = {
@@ -51,62 +55,6 @@ STRENGTH = {
     "fair": "at least 60 % of its seconds fit the cause, seen three times or more",
     "weak": "seen once or twice, or less of its seconds fit, or clocks contradict each other",
 }
-
-
-@dataclass(frozen=True, eq=False)
-class Charges:
-    """What a range of a run is made of.
-
-    location, region, account : (rows,) what a location did: region (-1: none) and number of `Account`.
-    own_s : (rows,) for how long. below_s : (rows, `wait_tree.COLUMNS`) processor-seconds for which others
-        waited meanwhile, as of `wait_tree`. seen : (rows,) how often somebody waited for it.
-    waiting_s : (locations, families) for how long each location waited.
-    calls : (families,) the region in which most of that was, -1 none.
-    collective : (regions,) calls of all members of a communicator.
-    is_processor : (locations,). processors, duration_s, computing : as of `RangeStats`.
-    hub : the location that nearly all messages come from or go to; -1: there is none.
-    messages, bytes : of the messages sent. members : (regions, 2) calls of collective operations, and bytes.
-    serialisation, balance : efficiencies, None or NaN where they are not known.
-    doubt_s : processor-seconds of waiting that contradicting clocks may change.
-    held_s : by account and region (locations,) for how long threads waited for each, where that is known.
-    """
-
-    start_s: float
-    end_s: float
-    location: Ints
-    region: Ints
-    account: Ints
-    own_s: Floats
-    below_s: Floats
-    seen: Ints
-    waiting_s: Floats
-    calls: Ints
-    collective: NDArray[np.bool_]
-    is_processor: NDArray[np.bool_]
-    processors: float
-    computing: float
-    hub: int = -1
-    messages: int = 0
-    bytes: int = 0
-    members: Ints = field(default_factory=lambda: np.zeros((0, 2), np.int64))
-    serialisation: float | None = None
-    balance: float | None = None
-    doubt_s: float = 0.0
-    held_s: Mapping[tuple[int, int], Floats] = field(default_factory=dict)
-
-    @property
-    def duration_s(self) -> float:
-        return self.end_s - self.start_s
-
-    @property
-    def whole_s(self) -> float:
-        """All processor-seconds."""
-        return self.processors * self.duration_s
-
-    @property
-    def lost_s(self) -> float:
-        """Those in which nothing is computed."""
-        return self.whole_s - self.computing * self.duration_s
 
 
 @dataclass(frozen=True, eq=False)
@@ -580,11 +528,16 @@ def _moving(small: bool) -> Callable[[Group], float]:
         times, size = _moved(group)
         if not times or (size < SMALL * times) != small:
             return 0.0
-        # What no network takes has another cause, too.
+        # What no network takes has another cause, too: that it is the network is weak then.
         usual = group.total_s <= LATENCY_S * times if small else size >= SLOW * group.total_s
-        return 1.0 if usual else 0.6
+        return 1.0 if usual else 0.5
 
     return test
+
+
+def _starts(group: Group) -> float:
+    """That a process has not begun yet says its clock alone."""
+    return {Account.STARTUP: 1.0, NOT_BEGUN: 0.6}.get(group.account, 0.0)
 
 
 _UNTOLD = "Communication takes the time, and the trace does not tell waiting from moving data"
@@ -607,7 +560,7 @@ KINDS: tuple[Kind, ...] = (
     Kind("threads", "Threads wait", _of(Account.THREADS), _says_threads),
     Kind("outside", "Outside of parallel regions", _of(Account.SERIAL), _says_outside),
     Kind("accelerator", "Accelerators", _of(Account.ACCELERATOR), _says("Waiting for accelerators")),
-    Kind("start", "Start-up", _of(Account.STARTUP, NOT_BEGUN), _says_start),
+    Kind("start", "Start-up", _starts, _says_start),
     Kind("end", "End", _of(Account.ABSENT, ENDING), _says_end),
     Kind("overhead", "Overhead of libraries", _of(Account.OVERHEAD), _says("Calls of libraries")),
     Kind("unmeasured", "Not measured", _of(Account.UNMEASURED, fits=0.5), _says("Nothing was measured")),
@@ -717,180 +670,3 @@ def _group(of: Charges, key: tuple[int, int, int], parts: list[Floats], seen: in
     upward = before / (before + after) if before + after else 0.5
     direct, chained = parts[1].tolist()
     return Group(of, account, region, family, parts[0], direct, chained, upward, seen, work, call)
-
-
-# ---- sentences of ranges
-
-
-def told(cause: Cause, words: Naming) -> str:
-    """The sentence of a cause, with its numbers."""
-    sentence = capital(cause.kind.says(cause, words))
-    return (
-        f"{sentence} ({_total(cause.lost_s)}, {percent(cause.part)} of what is lost"
-        f"{_times(cause)}; {cause.strength} evidence)."
-    )
-
-
-def _total(lost_s: float) -> str:
-    """``1.72 proc·s``"""
-    value, prefix = si(lost_s, 3).split(" ")
-    return f"{value} proc·{prefix}s"
-
-
-def _times(cause: Cause) -> str:
-    if not cause.seen or cause.group.direct_s + cause.group.chained_s < 0.5 * cause.group.total_s:
-        return ""
-    return f"; seen {'once' if cause.seen == 1 else f'{grouped(cause.seen)} times'}"
-
-
-def worth_telling(found: Sequence[Cause], most: int = 4) -> list[Cause]:
-    """Those that a paragraph names: the first, and others of some weight."""
-    return [cause for i, cause in enumerate(found[:most]) if i == 0 or cause.part >= WORTH]
-
-
-def level(of: Charges, found: Sequence[Cause]) -> str:
-    """How much is computed and lost, in a sentence."""
-    text = f"On average {of.computing:.3g} of {of.processors:.0f} processors compute"
-    if not found:
-        return f"{text}; nothing is lost."
-    lost = of.lost_s / of.whole_s
-    little = ", which is little" if lost < LITTLE else ""
-    return f"{text}; {percent(lost)} of their time ({_total(of.lost_s)}) is lost{little}."
-
-
-def rest(found: Sequence[Cause]) -> str:
-    """What is left of what is lost, where that is much."""
-    left = 1.0 - sum(cause.part for cause in worth_telling(found))
-    return f"Other causes: {percent(left)} of what is lost." if found and left >= WORTH else ""
-
-
-def phase_sentence(
-    of: Charges, found: Sequence[Cause], words: Naming, number: int, name: str, run_s: float
-) -> str:
-    """Of a phase (from 1): its cause first, then its numbers."""
-    # What phases are called by themselves also says how much of their time goes where: not here.
-    name = re.sub(r"(: |, )\S[^:]* \d+ %$", "", name)
-    called = f", {name}" if name and not name.endswith("%") else ""
-    head = f"Phase {number}{called}, {percent(of.duration_s / run_s)} of the run"
-    told = [f"on average {of.computing:.2g} of {of.processors:.0f} processors compute"]
-    if of.serialisation is not None and of.serialisation < BALANCED:
-        told.append(f"{percent(of.serialisation)} serialisation efficiency")
-    kinds = {cause.kind.key for cause in worth_telling(found, 2)}
-    if of.balance is not None and of.balance >= BALANCED and "imbalance" not in kinds:
-        told.append("no imbalance")
-    if not found or of.lost_s < LITTLE * of.whole_s:
-        return f"{head}: little is lost; {'; '.join(told)}."
-    causes = [
-        f"{cause.kind.says(cause, words)} ({percent(cause.part)} of what is lost, {cause.strength} evidence)"
-        for cause in worth_telling(found, 2)
-    ]
-    return f"{head}: {'. '.join(map(capital, causes))}; {'; '.join(told)}."
-
-
-@dataclass(frozen=True)
-class Told:
-    """A cause in words, and where it is.
-
-    location : that is charged most. phase : in which it costs most (from 0), -1: none. start_s, end_s : of
-    that. region : its name, or nothing. short : the sentence without its numbers.
-    """
-
-    key: str
-    title: str
-    short: str
-    sentence: str
-    lost_s: float
-    part: float
-    strength: str
-    seen: int
-    region: str
-    locations: tuple[int, ...]
-    names: str
-    phase: int
-    start_s: float
-    end_s: float
-
-
-@dataclass(frozen=True)
-class ToldPhase:
-    """A phase in words; causes as of `Explanation`."""
-
-    sentence: str
-    start_s: float
-    end_s: float
-    lost_s: float
-    causes: tuple[Told, ...]
-
-
-@dataclass(frozen=True)
-class Explanation:
-    """Why time is lost: of the run its causes, most first, of which the first `named` are worth a sentence in
-    its paragraph, and how much is lost (`level`) and `rest`, as sentences; of each phase a sentence and
-    its causes. `lost_s`: processor-seconds. Nothing is known of the processors of a curve: all is empty."""
-
-    level: str = ""
-    rest: str = ""
-    named: int = 0
-    lost_s: float = 0.0
-    causes: tuple[Told, ...] = ()
-    phases: tuple[ToldPhase, ...] = ()
-
-    @property
-    def paragraph(self) -> str:
-        """The cause first, then how much is lost, then the other causes."""
-        first, *others = [cause.sentence for cause in self.causes[: self.named]] or [""]
-        return " ".join(part for part in (first, self.level, *others, self.rest) if part)
-
-
-def explanation(of: Sequence[Charges], names: Sequence[str], words: Naming) -> Explanation:
-    """Of the charges of a run and of its phases (none: of a curve)."""
-    if not of:
-        return Explanation()
-    run, *phases = of
-    found = [causes(one) for one in of]
-    single = len(phases) == 1
-    told = []
-    for cause in found[0]:
-        costs = [
-            sum(
-                one.lost_s
-                for one in there
-                if (one.kind, one.group.region) == (cause.kind, cause.group.region)
-            )
-            for there in found[1:]
-        ]
-        phase = int(np.argmax(costs)) if costs and not single else -1
-        place = phases[phase] if phase >= 0 else run
-        told.append(_told(cause, words, phase, place))
-    by_phase = tuple(
-        ToldPhase(
-            phase_sentence(one, there, words, k + 1, names[k] if k < len(names) else "", run.duration_s),
-            one.start_s,
-            one.end_s,
-            one.lost_s,
-            tuple(_told(cause, words, k, one) for cause in there),
-        )
-        for k, (one, there) in enumerate(zip(phases, found[1:], strict=True))
-    )
-    named = len(worth_telling(found[0]))
-    return Explanation(level(run, found[0]), rest(found[0]), named, run.lost_s, tuple(told), by_phase)
-
-
-def _told(cause: Cause, words: Naming, phase: int, place: Charges) -> Told:
-    region = cause.group.region
-    return Told(
-        key=cause.kind.key,
-        title=cause.kind.title,
-        short=f"{capital(cause.kind.says(cause, words))}.",
-        sentence=told(cause, words),
-        lost_s=cause.lost_s,
-        part=cause.part,
-        strength=cause.strength,
-        seen=cause.seen,
-        region=words.region(region) if region >= 0 else "",
-        locations=cause.locations,
-        names=words.several(sorted(cause.locations)),
-        phase=phase,
-        start_s=place.start_s,
-        end_s=place.end_s,
-    )

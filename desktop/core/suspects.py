@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from desktop.core.effect_limits import LEVEL, Array, lenth_ratios, t_limit
+from desktop.core.effect_limits import LEVEL, Array, lenth_of, lenth_ratios, t_limit
 
 #: Level of the effects that a trial is judged beside: few that are none, whose size would be missing in the
 #: noise.
-_ACTIVE = 0.03
+_ACTIVE = 0.01
 #: Experiments without such a trial that are simulated where it is close.
 _DRAWS = 200
 #: Beyond so many times the quantile it is not close.
@@ -145,8 +145,6 @@ def _active(y: Array, x: Array, count: int) -> NDArray[np.bool_] | None:
             unit = unit + (every.inverse @ every.q[worst]) ** 2 / every.left[worst]
             beyond = np.abs(values) > t_limit(df, _ACTIVE) * np.sqrt(unit * variance[worst])
     else:
-        from desktop.core.effects import lenth_of
-
         scaled = np.zeros(len(values))
         scaled[1:] = values[1:] * np.sqrt(np.median(unit[1:count]) / unit[1:])
         lenth = lenth_of(scaled[1:count])

@@ -177,3 +177,37 @@ def sums_of(begin: Any, end: Any, what: Any, every: int, sums: Any) -> None:
                 sums[i // every, k] += sums[i // every - 1, k]
         if i // every + 1 < sums.shape[0]:
             sums[i // every + 1, what[i]] += end[i] - begin[i]
+
+
+@kernel
+def held_by(begin: Any, end: Any, where: Any, out: Any) -> int:
+    """Waits (n,) for one lock, by end: pieces (4, pieces) begin, end, who had got it last, and of which wait.
+    How many there are, also those for which there is no room."""
+    n = 0
+    for i in range(end.size):
+        k = np.searchsorted(end, begin[i], side="right") - 1  # the last to get it before
+        until = begin[i]
+        while k < i:
+            since = until
+            until = min(end[k + 1], end[i])
+            if k >= 0 and where[k] != where[i] and until > since:
+                if n < out.shape[1]:
+                    out[0, n], out[1, n], out[2, n], out[3, n] = since, until, where[k], i
+                n += 1
+            k += 1
+    return n
+
+
+@kernel
+def met_by(begin: Any, end: Any, where: Any, out: Any) -> int:
+    """The same of barriers, waits by begin: until the last of those that are in it when a wait ends."""
+    n = 0
+    for i in range(begin.size):
+        k = np.searchsorted(begin, end[i], side="right") - 1
+        while k > i and end[k] < end[i] and begin[k] > begin[i] and where[k] == where[i]:
+            k -= 1
+        if k > i and where[k] != where[i] and begin[k] > begin[i]:
+            if n < out.shape[1]:
+                out[0, n], out[1, n], out[2, n], out[3, n] = begin[i], begin[k], where[k], i
+            n += 1
+    return n

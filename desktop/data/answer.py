@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,9 +19,14 @@ from desktop.core.effects import Effect, Effects
 from desktop.core.units import digits, margin, quantity
 from desktop.data.experiment import Experiment, Factor
 
+if TYPE_CHECKING:
+    from desktop.data.runs import RunTable
+
 #: Lengths of a delay that costs are told for: the longest whose cost is not above so many runs.
 _MANY = 100
 _LENGTHS = ((1.0, "1 s"), (1e-3, "1 ms"), (1e-6, "1 µs"), (1e-9, "1 ns"))
+#: Responses whose names say seconds without a unit.
+_SECONDS = ("wall", "cpu", "seconds")
 #: Largest longer delay that is proposed at once.
 _LONGER = 100
 
@@ -102,6 +108,17 @@ def answer_of(
     factors = {one.name: one for one in experiment.factors}
     kept = next((r for r in experiment.responses if r.name == response), experiment.responses[0])
     return answer(found, kept.unit or "", factors, delays(experiment, unit_s), response, waiting)
+
+
+def answer_of_table(found: Effects, table: RunTable) -> SptAnswer:
+    """Of runs that were made elsewhere."""
+    name = table.response.split(" ")[0]
+    return answer(found, unit_of(name), table.settings, response=name)
+
+
+def unit_of(response: str) -> str:
+    """Unit of a column, as far as its name tells it."""
+    return "s" if response.endswith("_s") or "_s_" in response or response in _SECONDS else ""
 
 
 def delays(experiment: Experiment, unit_s: float) -> dict[str, float]:

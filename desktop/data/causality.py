@@ -47,7 +47,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,10 +66,20 @@ from desktop.core.wait_kernels import (
     meet_in_order,
     offer,
     outer_calls,
-    put_in_places,
-    spent_until,
-    sums_of,
     waited_for,
+)
+from desktop.data.call_tables import (
+    CallParts,
+    Calls,
+    Collectives,
+    Intervals,
+    MatchedMessages,
+    Operations,
+    Waits,
+    call_at,
+    in_places,
+    request_times,
+    time_until,
 )
 from desktop.data.classify import is_communication, mpi_call
 from desktop.data.collectives import depends
@@ -86,103 +96,12 @@ _T = TypeVar("_T")
 
 #: Waiting is not given if contradictions may change it by more than this part of the communication.
 DOUBTED = 0.05
-#: Intervals between two sums of those before.
-_EVERY = 256
 #: Locations that are gone through at a time.
 _THREADS = 2
 #: Blocking sends and receives among the calls of MPI, and calls that ask whether a message has come.
 _SENDS = re.compile(r"[sr]?send|sendrecv(_replace)?|")
 _RECEIVES = re.compile(r"m?recv|sendrecv(_replace)?|")
 _ASKS = re.compile(r"i?m?probe|test(any|some|all)?")
-
-
-class Calls(NamedTuple):
-    """See the module."""
-
-    start: Ints
-    begin: Ints
-    end: Ints
-    region: NDArray[np.int32]
-
-
-class Operations(NamedTuple):
-    """See the module."""
-
-    start: Ints
-    time: Ints
-    kind: NDArray[np.uint8]
-    key: Ints
-    done: Ints
-    call: Ints
-
-
-class MatchedMessages(NamedTuple):
-    """See the module."""
-
-    sender: NDArray[np.int32]
-    receiver: NDArray[np.int32]
-    sent: Ints
-    arrived: Ints
-    posted: Ints
-    bytes: Ints
-    send: Ints
-    receive: Ints
-
-
-class Collectives(NamedTuple):
-    """See the module."""
-
-    root: Ints
-    barrier: NDArray[np.bool_]
-    operation: Ints
-    sent: Ints
-    received: Ints
-
-
-class Waits(NamedTuple):
-    """See the module."""
-
-    start: Ints
-    call: Ints
-    until: Ints
-    account: NDArray[np.uint8]
-    partner: NDArray[np.int32]
-    released: Ints
-    partner_call: Ints
-    key: Ints
-
-
-class Intervals(NamedTuple):
-    """Of a location, in order and without overlap, of kinds; `sums` as of `spent_until`."""
-
-    begin: Ints
-    end: Ints
-    what: NDArray[np.uint8]
-    sums: Ints
-
-    @classmethod
-    def of(cls, begin: Ints, end: Ints, what: NDArray[np.uint8], kinds: int) -> Intervals:
-        sums = np.zeros((begin.size // _EVERY + 1, kinds), np.int64)
-        sums_of(begin, end, what, _EVERY, sums)
-        return cls(begin, end, what, sums)
-
-    def between(self, begin: Ints, end: Ints) -> Ints:
-        """(ranges, kinds) ticks of each kind."""
-        cuts = np.concatenate([begin, end])
-        found = np.zeros((cuts.size, self.sums.shape[1]), np.int64)
-        spent_until(self.begin, self.end, self.what, _EVERY, self.sums, cuts, found)
-        inside: Ints = found[begin.size :] - found[: begin.size]
-        return inside
-
-
-class _Parts(NamedTuple):
-    """Of a location what of its communication is no moving of data (waits by account, and calls of which
-    nothing tells what they are), its calls, its waits, and what contradicting clocks may change of these."""
-
-    pieces: Intervals
-    calls: Intervals
-    waits: Intervals
-    doubted: Intervals
 
 
 @dataclass(frozen=True, eq=False)
@@ -339,7 +258,7 @@ class Causality:
             if self._clocks[i].drift:
                 self.exact[i] = Intervals.of(begin, end, doing, CLASS_NUMBERS)
             counted = np.where(accounts[doing] == Account.COMPUTING, end - begin, 0)
-            operations.done[part] = _time_until(operations.time[part], begin, counted)
+            operations.done[part] = time_until(operations.time[part], begin, counted)
             chosen = np.flatnonzero(accounts[doing] == Account.MOVING)
             moving = begin[chosen], end[chosen]
             same = all(np.array_equal(a, b) for a, b in zip(moving, calls, strict=False))
@@ -519,13 +438,13 @@ class Causality:
             offer(mine, messages.sent[message], kinds, messages.sender[message], message, calls.end, *state)
 
     @cached_property
-    def _parts(self) -> list[_Parts]:
+    def _parts(self) -> list[CallParts]:
         """Of each location."""
         calls, waits = self.calls, self.waits
         idle = region_classes(self._store, self.rules) == Activity.IDLE
         unknown = np.flatnonzero((self._held == 0) & idle[calls.region])
 
-        def parts(i: int) -> _Parts:
+        def parts(i: int) -> CallParts:
             a, b = calls.start[i : i + 2]
             w = slice(waits.start[i], waits.start[i + 1])
             waited = calls.begin[waits.call[w]], waits.until[w]
@@ -545,7 +464,7 @@ class Causality:
                 Intervals.of(since, until, np.zeros(since.size, np.uint8), 1)
                 for since, until in ((calls.begin[a:b], calls.end[a:b]), waited, (begin, ends))
             )
-            return _Parts(pieces, whole, *others)
+            return CallParts(pieces, whole, *others)
 
         return list(self._each(parts, Progress()))
 
@@ -753,62 +672,3 @@ def _messages(count: int) -> str:
 
 def _are(count: int) -> str:
     return "is" if count == 1 else "are"
-
-
-def _time_until(time: Ints, begin: Ints, counted: Ints) -> Ints:
-    """Ticks that count before each time; the intervals follow each other, `counted` of each is 0 or all."""
-    if not begin.size:
-        return np.zeros(time.size, np.int64)
-    before = np.concatenate([[0], np.cumsum(counted)[:-1]])
-    at = np.maximum(np.searchsorted(begin, time, side="right") - 1, 0)
-    found: Ints = before[at] + np.clip(time - begin[at], 0, counted[at])
-    return found
-
-
-def in_places(where: NDArray[np.int32], time: Ints, places: int) -> tuple[Ints, Ints]:
-    """Order (n,) by location and time, equal ones as they are; where each location begins (places + 1,)."""
-    start = np.concatenate([[0], np.cumsum(np.bincount(where, minlength=places))]).astype(np.int64)
-    order = np.empty(where.size, np.int64)
-    put_in_places(where, start[:-1].copy(), order)
-    for a, b in zip(start[:-1].tolist(), start[1:].tolist(), strict=True):
-        part = order[a:b]
-        when = time[part]
-        if (when[1:] < when[:-1]).any():
-            order[a:b] = part[np.argsort(when, kind="stable")]
-    return order, start
-
-
-def call_at(time: Ints, over: NDArray[np.bool_], begin: Ints, end: Ints, first: int) -> Ints:
-    """The call in which each time (n,) is, -1 for none; `first` is the number of the first one of `begin`.
-    Where one ends as another begins, what is `over` then belongs to the former, if nothing else does."""
-    if not begin.size:
-        return np.full(time.size, -1, np.int64)
-    at = np.searchsorted(begin, time, side="right") - 1
-    inside = (at >= 0) & (time <= end[np.maximum(at, 0)])
-    between = np.flatnonzero(over & inside & (at > 0))
-    between = between[begin[at[between]] == time[between]]
-    between = between[end[at[between] - 1] == time[between]]
-    if between.size:
-        between = between[~np.isin(at[between] - 1, at[inside])]
-        at[between] -= 1
-    return np.where(inside, at + first, -1)
-
-
-def request_times(kind: NDArray[np.uint8], request: NDArray[np.uint64], time: Ints) -> Ints:
-    """Of each row (n,) of a location's messages: of an IRECV when it was posted, of an ISEND when it was
-    completed; `BEGIN` where that is not known. A request belongs to the latest row that began it."""
-    found = np.full(kind.size, BEGIN)
-    for first, last, of_first in (
-        (MessageKind.IRECV_POST, MessageKind.IRECV, False),
-        (MessageKind.ISEND, MessageKind.ISEND_COMPLETE, True),
-    ):
-        rows = np.flatnonzero((kind == first) | (kind == last))
-        rows = rows[np.argsort(request[rows], kind="stable")]
-        a, b = rows[:-1], rows[1:]
-        pairs = (request[a] == request[b]) & (kind[a] == first) & (kind[b] == last)
-        begun, over = a[pairs], b[pairs]
-        if of_first:
-            found[begun] = time[over]
-        else:
-            found[over] = time[begun]
-    return found

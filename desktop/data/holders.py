@@ -8,13 +8,13 @@ ends of the waits, however short. A barrier ends for all that are in it when the
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from desktop.core.accounts import Account
-from desktop.core.jit import kernel
+from desktop.core.wait_kernels import held_by, met_by
 from desktop.data.matching import process_of
 from desktop.data.store import TraceStore
 
@@ -68,7 +68,7 @@ def holders(store: TraceStore, waits: Sequence[Ints]) -> Held:
         room = min(MOST, 4 * mine.size + 64)
         while True:
             out = np.empty((4, room), np.int64)
-            part = _held if lock[mine[0]] else _met
+            part = held_by if lock[mine[0]] else met_by
             n = part(begin[mine], end[mine], where[mine], out)
             if n <= room or room >= MOST:
                 break
@@ -78,37 +78,3 @@ def holders(store: TraceStore, waits: Sequence[Ints]) -> Held:
             rows.append(mine[out[3, :n]])
     (a, b, who), row = np.concatenate(found, axis=1), np.concatenate(rows)
     return Held(a, b, who, account[row], region[row])
-
-
-@kernel
-def _held(begin: Any, end: Any, where: Any, out: Any) -> int:
-    """Waits (n,) for one lock, by end: pieces (4, pieces) begin, end, who had got it last, and of which wait.
-    How many there are, also those for which there is no room."""
-    n = 0
-    for i in range(end.size):
-        k = np.searchsorted(end, begin[i], side="right") - 1  # the last to get it before
-        until = begin[i]
-        while k < i:
-            since = until
-            until = min(end[k + 1], end[i])
-            if k >= 0 and where[k] != where[i] and until > since:
-                if n < out.shape[1]:
-                    out[0, n], out[1, n], out[2, n], out[3, n] = since, until, where[k], i
-                n += 1
-            k += 1
-    return n
-
-
-@kernel
-def _met(begin: Any, end: Any, where: Any, out: Any) -> int:
-    """The same of barriers, waits by begin: until the last of those that are in it when a wait ends."""
-    n = 0
-    for i in range(begin.size):
-        k = np.searchsorted(begin, end[i], side="right") - 1
-        while k > i and end[k] < end[i] and begin[k] > begin[i] and where[k] == where[i]:
-            k -= 1
-        if k > i and where[k] != where[i] and begin[k] > begin[i]:
-            if n < out.shape[1]:
-                out[0, n], out[1, n], out[2, n], out[3, n] = begin[i], begin[k], where[k], i
-            n += 1
-    return n

@@ -20,12 +20,13 @@ from numpy.typing import NDArray
 import desktop
 from desktop import resources
 from desktop.core.accounts import Account
+from desktop.core.charges import Charges
 from desktop.core.envelope import envelope
+from desktop.core.explanation import Explanation, explanation
 from desktop.core.labels import ACCOUNTS, ACTIVITIES, DEGREES, MODELS
 from desktop.core.phase_names import phase_names
 from desktop.core.phase_stats import phase_table
 from desktop.core.phases import PhaseFit, least_n, sweep
-from desktop.core.root_causes import Charges, Explanation, explanation
 from desktop.core.selection import SWEEP, at_events
 from desktop.core.units import time_scale
 from desktop.data.material import Material, Subject, bars, gather, landmarks_of

@@ -24,7 +24,7 @@ from platformdirs import user_cache_path
 
 import desktop
 from desktop.core.accounts import Account
-from desktop.core.root_causes import Explanation, Told, ToldPhase
+from desktop.core.explanation import Explanation, Told, ToldPhase
 from desktop.data.atomic import PartFile
 from desktop.data.causality import Replayed
 from desktop.data.causes import Caused, Delay

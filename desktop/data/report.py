@@ -31,12 +31,13 @@ from desktop import resources
 from desktop.core.accounts import Account
 from desktop.core.contrast import Cell, Contrast, Phased, table
 from desktop.core.envelope import envelope
+from desktop.core.explanation import Explanation
 from desktop.core.firmness import over_runs
 from desktop.core.labels import ACCOUNTS, DEGREES
 from desktop.core.phase_stats import PhaseRow
 from desktop.core.phases import PhaseFit
 from desktop.core.quantity import PROCESSORS
-from desktop.core.root_causes import STRENGTH, Explanation
+from desktop.core.root_causes import STRENGTH
 from desktop.core.ticks import time_unit
 from desktop.core.units import capital, percent, quantity, seconds, tenth
 from desktop.core.units import format_number as _number
@@ -44,12 +45,12 @@ from desktop.data.chart import Content
 from desktop.data.consistency import doubt
 from desktop.data.curves import DEFAULT
 from desktop.data.events import Activity
+from desktop.data.helping import Help, would_help
 from desktop.data.material import FIGURES, Material, Subject, gather
 from desktop.data.root_causes import explain
 from desktop.data.statistics import RangeStats, RegionRow, Statistics
 from desktop.data.store import TraceStore
 from desktop.data.utilization import Rules, Utilization
-from desktop.data.whatif import Help, would_help
 from desktop.printing import printable
 from desktop.progress import Progress, Share
 

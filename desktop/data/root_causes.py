@@ -18,16 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from desktop.core.accounts import WAITING, Account
-from desktop.core.root_causes import (
-    AFTER,
-    ENDING,
-    NOT_BEGUN,
-    SENDER,
-    Charges,
-    Explanation,
-    Naming,
-    explanation,
-)
+from desktop.core.charges import AFTER, ENDING, NOT_BEGUN, SENDER, Charges
+from desktop.core.explanation import Explanation, explanation
+from desktop.core.root_causes import Naming
 from desktop.core.wait_tree import COLUMNS, FAMILIES, charge, who_hangs
 from desktop.data.causality import Causality
 from desktop.data.classify import mpi_call

@@ -42,7 +42,8 @@ from desktop.core.frames import TABLES, frame
 from desktop.core.gantt import NO_REGION_NAME
 from desktop.core.open_regions import BEGIN, END, activities
 from desktop.core.units import capital, percent, si
-from desktop.data.causality import Causality, Intervals, Replayed
+from desktop.data.call_tables import Intervals
+from desktop.data.causality import Causality, Replayed
 from desktop.data.causes import Caused, Causes
 from desktop.data.events import Activity, Location
 from desktop.data.matching import address_of

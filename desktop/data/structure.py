@@ -162,7 +162,10 @@ class Decoder:
                 problems += [(f".{key}", " is missing") for key in sorted(needed - value.keys())]
             known = [key for key in makers if key in value]
             made = _each(".{}", ((key, makers[key], value[key]) for key in known), problems)
-            record = kind(**dict(zip(known, made, strict=True)))
+            try:
+                record = kind(**dict(zip(known, made, strict=True)))
+            except ValueError as error:  # as its own rules say
+                raise _wrong(value, str(error)) from None
             problem = record.problem() if check else ""
             if problem:
                 raise _Wrong([("", f": {problem}")])
@@ -213,7 +216,8 @@ def _plain(kind: Any) -> Make:
 def encode(value: Any, folder: Path, place: str = "tree") -> Any:
     """Lists, dictionaries, text and numbers for a tree; paths relative to `folder` where they can be.
 
-    A field that holds no number (NaN) and does so at first is left out: JSON has no word for it.
+    A field that holds no number (NaN) or an infinite one and does so at first is left out: JSON has no word
+    for it.
 
     Raises
     ------
@@ -224,7 +228,7 @@ def encode(value: Any, folder: Path, place: str = "tree") -> Any:
         return {
             f.name: encode(one, folder, f"{place}.{f.name}")
             for f, one in held
-            if not (_is_nan(one) and _is_nan(f.default))
+            if not _left_out(one, f.default)
         }
     if isinstance(value, Enum):
         return value.name.lower()
@@ -247,5 +251,7 @@ def encode(value: Any, folder: Path, place: str = "tree") -> Any:
     return value
 
 
-def _is_nan(value: Any) -> bool:
-    return isinstance(value, float) and math.isnan(value)
+def _left_out(value: Any, default: Any) -> bool:
+    if not (isinstance(value, float) and isinstance(default, float)):
+        return False
+    return value == default if math.isinf(value) else math.isnan(value) and math.isnan(default)

@@ -19,25 +19,24 @@ model stand in their place.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from desktop.core import machine
+from desktop.core.changes import COLLECTIVES, MESSAGES, NONE, Changes
 from desktop.core.curve import StepCurve
-from desktop.core.machine import Machine, Network, Schedule
+from desktop.core.machine import Network, Schedule
 from desktop.core.open_regions import BEGIN
 from desktop.core.stretches import block, in_regions, lay_out, meet, reach, release, step_levels
-from desktop.core.units import quantity
 from desktop.core.wait_kernels import clipped
 from desktop.data.causality import Causality, unmatched
 from desktop.data.events import MessageKind
 from desktop.data.matching import process_of
-from desktop.data.statistics import Statistics
 from desktop.data.store import TraceStore
 from desktop.data.utilization import Utilization, states
 from desktop.progress import Progress, Share
@@ -45,57 +44,8 @@ from desktop.progress import Progress, Share
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-#: What `Changes.no_wait` calls waiting in receives, and in all collective operations.
-MESSAGES, COLLECTIVES = "messages", "collectives"
 #: Messages from which a network can be estimated, at least.
 FEW = 20
-#: Regions of which a list of what would help tells.
-REGIONS = 5
-#: Phases of which it tells, those with most to gain.
-PHASES = 8
-
-
-@dataclass(frozen=True)
-class Changes:
-    """What is different. Nothing is, unless said.
-
-    network : a machine in place of the network as recorded.
-    regions : (region by name, factor): its computing, not that of regions inside, is so many times faster.
-    longer : (region by name, seconds): each of its calls computes so much longer.
-    phases : (phase from 0, factor): all computing in it is so many times faster.
-    balanced : phases (from 0) in which every location computes as long as their mean.
-    slower : (first, last, factor): locations from the first to the last rank compute so many times longer.
-    no_wait : operations in which nobody waits: `MESSAGES`, `COLLECTIVES`, or a collective operation by name.
-
-    Raises
-    ------
-    ValueError : a factor that is not above 0.
-    """
-
-    network: Machine | None = None
-    regions: tuple[tuple[str, float], ...] = ()
-    longer: tuple[tuple[str, float], ...] = ()
-    phases: tuple[tuple[int, float], ...] = ()
-    balanced: tuple[int, ...] = ()
-    slower: tuple[tuple[int, int, float], ...] = ()
-    no_wait: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        factors = [(what, x) for what, x in self.regions]
-        factors += [(f"phase {k + 1}", x) for k, x in self.phases]
-        factors += [(f"ranks {a} to {b}", x) for a, b, x in self.slower]
-        for what, factor in factors:
-            if not (factor > 0 and math.isfinite(factor)):
-                raise ValueError(f"the factor {factor:g} of {what} is not possible, it must be above 0")
-
-    @property
-    def sentence(self) -> str:
-        """All changes in words; "" if there are none."""
-        return "; ".join(_words(self))
-
-
-#: Nothing is different.
-NONE = Changes()
 
 
 @dataclass(frozen=True, eq=False)
@@ -675,201 +625,3 @@ def _firsts(of: Ints) -> Ints:
     new = np.concatenate([[True], of[1:] != of[:-1]]) if of.size else np.zeros(0, bool)
     found: Ints = np.maximum.accumulate(np.where(new, np.arange(of.size), 0))
     return found
-
-
-# ------------------------------------------------------------------ what would help most
-
-
-@dataclass(frozen=True)
-class Help:
-    """A single change and what it would save. `title` and `assumption` in words; `kind`: ``network``,
-    ``balance``, ``region`` or ``waiting``; `saved_s` : seconds less than `before_s`, which is the recorded
-    duration, or that on the network as it is estimated."""
-
-    kind: str
-    title: str
-    assumption: str
-    changes: Changes
-    duration_s: float
-    before_s: float
-
-    @property
-    def saved_s(self) -> float:
-        return self.before_s - self.duration_s
-
-    @property
-    def share(self) -> float:
-        """Of the duration before."""
-        return self.saved_s / self.before_s if self.before_s else 0.0
-
-    def plain(self) -> dict[str, Any]:
-        """As values, for JSON."""
-        return {
-            "change": self.title,
-            "saved_s": self.saved_s,
-            "share": self.share,
-            "predicted_s": self.duration_s,
-            "assumption": self.assumption,
-        }
-
-
-def helps(
-    program: Rerun,
-    phases: Sequence[str] = (),
-    regions: Sequence[str] = (),
-    progress: Progress | None = None,
-) -> tuple[Help, ...]:
-    """What would shorten the run, one change at a time, by seconds saved; what saves nothing is left out.
-
-    phases : what the phases are called; regions : names of those that are tried twice as fast.
-
-    Raises
-    ------
-    Cancelled : by `progress`.
-    """
-    progress = progress or Progress()
-    if program.note:
-        return ()
-    tried = list(_single(program, phases, regions))
-    found = []
-    basis: dict[Changes, float] = {}
-    for k, (kind, title, assumption, changes, base) in enumerate(tried):
-        part = Share(progress, k / len(tried), (k + 1) / len(tried))
-        if base not in basis:
-            basis[base] = program.recorded_s if base == NONE else program.predict(base, part).duration_s
-        if abs(basis[base] - program.recorded_s) > TRUSTED * program.recorded_s:
-            continue
-        duration = program.predict(changes, part).duration_s
-        help_ = Help(kind, title, assumption, changes, duration, basis[base])
-        if help_.saved_s > LEAST * program.recorded_s:
-            found.append(help_)
-    return tuple(sorted(found, key=lambda one: -one.saved_s))
-
-
-#: By how much of the run an estimated network may miss it, if anything is to be said of it.
-TRUSTED = 0.1
-
-
-def would_help(
-    kept: Statistics,
-    use: Utilization,
-    breaks: Sequence[float],
-    limit: tuple[float, float] | None = None,
-    progress: Progress | None = None,
-) -> tuple[Help, ...]:
-    """What would shorten a run with phases between `breaks` (all of them, s), see `helps`."""
-    progress = progress or Progress()
-    causality = kept.causality(use, progress)
-    rerun = Rerun(kept.store, use, progress, causality=causality, limit=limit, breaks=breaks[1:-1])
-    regions = largest_regions(kept, use, (breaks[0], breaks[-1]), progress)
-    return helps(rerun, [f"phase {k}" for k in range(1, len(breaks))], regions, progress)
-
-
-#: What saves less of the run is not worth a line.
-LEAST = 0.0005
-
-
-def _single(
-    program: Rerun, phases: Sequence[str], regions: Sequence[str]
-) -> Iterator[tuple[str, str, str, Changes, Changes]]:
-    """Kind, title, assumption, changes, and the changes that it is compared with."""
-    spent = program.computing_s()[program.is_processor]
-    gain = spent.max(axis=0, initial=0.0) - (spent.mean(axis=0) if spent.size else 0.0)
-    for k in np.argsort(-gain, kind="stable")[:PHASES].tolist():
-        if gain[k] > 0:
-            name = phases[k] if k < len(phases) else f"phase {k + 1}"
-            what = "the run" if program.phases == 1 else name
-            yield (
-                "balance",
-                f"Balance {what}",
-                "Every processor computes as long there as they do on average; messages stay as they are.",
-                Changes(balanced=(k,)),
-                NONE,
-            )
-    for name in regions:
-        yield (
-            "region",
-            f"{name} twice as fast",
-            "Its computing takes half the time in every call, that of regions inside of it stays.",
-            Changes(regions=((name, 2.0),)),
-            NONE,
-        )
-    for name in (MESSAGES, *program.collectives):
-        what = "for messages" if name == MESSAGES else f"in {name}"
-        yield (
-            "waiting",
-            f"No waiting {what}",
-            "Nobody waits there for anybody, as if what is needed were always there: a bound, no remedy.",
-            Changes(no_wait=(name,)),
-            NONE,
-        )
-    yield (
-        "network",
-        "An ideal network",
-        "No latency, infinite bandwidth, and calls of the library take no time but for waiting.",
-        Changes(network=machine.IDEAL),
-        NONE,
-    )
-    known = program.estimate
-    if known is None:
-        return
-    base = Machine(known.latency_s, known.bandwidth)
-    told = f"On the network as it is estimated from {known.messages} messages ({_machine(base)})"
-    yield (
-        "network",
-        "No latency",
-        f"{told} the latency becomes 0.",
-        Changes(network=replace(base, latency_s=0.0)),
-        Changes(network=base),
-    )
-    if math.isfinite(known.bandwidth):
-        yield (
-            "network",
-            "Infinite bandwidth",
-            f"{told} bytes take no time.",
-            Changes(network=replace(base, bandwidth=math.inf)),
-            Changes(network=base),
-        )
-
-
-def largest_regions(
-    kept: Statistics, use: Utilization, span: tuple[float, float], progress: Progress | None = None
-) -> tuple[str, ...]:
-    """Names of the regions in which most is computed, up to `REGIONS`, of a range of time (s)."""
-    stats = kept.ranges([span], use, progress)[0]
-    rows = [row for row in kept.flat(stats, use) if row.region >= 0 and row.activity in use.rules.computing]
-    rows.sort(key=lambda row: -row.exclusive_s)
-    return tuple(dict.fromkeys(row.name for row in rows if row.exclusive_s > 0))[:REGIONS]
-
-
-def _words(changes: Changes) -> Iterator[str]:
-    if changes.network is not None:
-        yield _machine(changes.network)
-    for name, factor in changes.regions:
-        yield f"{name} {_times(factor)} faster"
-    for name, seconds in changes.longer:
-        yield f"each call of {name} {quantity(seconds, 's')} longer"
-    for k, factor in changes.phases:
-        yield f"phase {k + 1} {_times(factor)} faster"
-    for k in changes.balanced:
-        yield f"phase {k + 1} balanced"
-    for first, last, factor in changes.slower:
-        who = f"rank {first}" if first == last else f"ranks {first} to {last}"
-        yield f"{who} {_times(factor)} slower"
-    for name in changes.no_wait:
-        yield "no waiting for messages" if name == MESSAGES else f"no waiting in {name}"
-
-
-def _times(factor: float) -> str:
-    return f"{factor:.4g} times"
-
-
-def _machine(network: Machine) -> str:
-    """A network in words."""
-    if network == machine.IDEAL:
-        return "ideal network"
-    wide = quantity(network.bandwidth, "B/s") if math.isfinite(network.bandwidth) else "infinite"
-    found = f"latency {quantity(network.latency_s, 's')}, bandwidth {wide}"
-    if math.isfinite(network.eager):
-        found += f", rendezvous above {quantity(network.eager, 'B')}"
-    return found + (f", {network.buses} buses" if network.buses else "")

@@ -141,7 +141,9 @@ class ExperimentSnapshot:
         experiment, name = self.project.experiment, self.response
         if experiment is not None:
             return next((one.unit or "" for one in experiment.responses if one.name == name), "")
-        return "s" if name.endswith("_s") or "_s_" in name else ""
+        from desktop.data.answer import unit_of
+
+        return unit_of(name)
 
     @property
     def effect_unit(self) -> str:
@@ -1025,7 +1027,7 @@ def _analysed(project: ExperimentProject) -> dict[str, Any]:
 def _answered(project: ExperimentProject, found: Effects) -> SptAnswer:
     """In words what was found."""
     from desktop.core.delay import delay_unit_s
-    from desktop.data.answer import answer, answer_of
+    from desktop.data.answer import answer, answer_of, answer_of_table
     from desktop.data.experiment import read_journal, state_of
 
     experiment, imported = project.experiment, project.imported
@@ -1036,9 +1038,7 @@ def _answered(project: ExperimentProject, found: Effects) -> SptAnswer:
         unit = delay_unit_s() if experiment.program.build else float("nan")
         return answer_of(experiment, found, response, unit, waiting)
     table = imported.table if imported is not None else None
-    name = table.response.split(" ")[0] if table is not None else "the response"
-    settings = table.settings if table is not None else {}
-    return answer(found, "s" if name.endswith("_s") or "_s_" in name else "", settings, response=name)
+    return answer(found) if table is None else answer_of_table(found, table)
 
 
 def _powers(found: Effects) -> Powers | None:

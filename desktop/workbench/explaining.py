@@ -9,9 +9,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from desktop.core.critical_path import PathLine
+    from desktop.core.explanation import Explanation
     from desktop.core.phase_stats import Firm
     from desktop.core.phases import PhaseFit
-    from desktop.core.root_causes import Explanation
     from desktop.data.causality import Causality
     from desktop.data.causes import Causes
     from desktop.data.iterations import Iterations

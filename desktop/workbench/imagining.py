@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 from desktop.workbench.jobs import Job, Lane, Task
 
 if TYPE_CHECKING:
+    from desktop.core.changes import Changes
     from desktop.data.causality import Causality
-    from desktop.data.whatif import Changes, Help, Rerun, RunPrediction
+    from desktop.data.helping import Help
+    from desktop.data.whatif import Rerun, RunPrediction
     from desktop.workbench.tracing import TraceRun
 
 
@@ -34,9 +36,12 @@ class Imagined:
 
     @property
     def drawn(self) -> RunPrediction | None:
-        """What is drawn over the curve: nothing, unless something is different."""
+        """What is drawn over the curve: nothing, unless something is different. The curve of a run without
+        changes has not been made, and would be here, in the window's thread."""
         found = self.prediction
-        return found if self.changes is not None and found is not None and not found.note else None
+        if self.changes is None or found is None or found.note or not found.changes.sentence:
+            return None
+        return found
 
 
 #: Seconds after which a prediction is given up for that of newer changes.
@@ -82,20 +87,25 @@ class Imagining:
             self._tell(NOTHING_IMAGINED)
 
     def look(
-        self, store: Any, run: TraceRun, breaks: tuple[float, ...], causality: Causality | None = None
+        self,
+        store: Any,
+        run: TraceRun,
+        breaks: tuple[float, ...],
+        changes: Changes | None,
+        causality: Causality | None = None,
     ) -> None:
-        """Somebody looks at a run with phases between inner `breaks` (s): make its replay ready.
-        `causality`: of the run, if that is known."""
+        """A run with phases between inner `breaks` (s) is looked at: make its replay ready, and predict it
+        with changes. `causality`: of the run, if that is known."""
         basis = _Basis(store, run, breaks)
         if basis.same(self._basis):
+            self.ask(changes)
             return
         if self._program is not None and self._basis is not None and self._basis.run is run:
             causality = self._program.causality
         self._basis, self._program = basis, None
         self._helping.cancel()
-        self._ask(
-            replace(self.state, helps=None, outdated=True, problem="", phases=len(breaks) + 1), causality
-        )
+        state = replace(self.state, helps=None, outdated=True, problem="", phases=len(breaks) + 1)
+        self._ask(replace(state, changes=changes), causality)
 
     def ask(self, changes: Changes | None) -> None:
         """Predict the run with changes; None: as it was."""
@@ -121,8 +131,10 @@ class Imagining:
         self._tell(state)
 
         def work(job: Job) -> tuple[Rerun, RunPrediction, tuple[str, ...]]:
+            from desktop.core.changes import NONE
+            from desktop.data.helping import largest_regions
             from desktop.data.statistics import Statistics
-            from desktop.data.whatif import NONE, Rerun, largest_regions
+            from desktop.data.whatif import Rerun
 
             made, regions = program, state.regions
             if made is None:
@@ -139,7 +151,7 @@ class Imagining:
                     phases=tuple(one for one in wanted.phases if one[0] < made.phases),
                 )
             found = made.predict(wanted, job)
-            if changes is not None and not found.note:
+            if wanted.sentence and not found.note:
                 drawn = found.curve  # here, as it is kept
                 if drawn is not None:
                     from desktop.core.envelope import envelope
@@ -174,7 +186,7 @@ class Imagining:
 
     def _help(self, program: Rerun, regions: tuple[str, ...]) -> None:
         def work(job: Job) -> tuple[Help, ...]:
-            from desktop.data.whatif import helps
+            from desktop.data.helping import helps
 
             return helps(program, (), regions, job)
 

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from desktop.core.labels import OWN_BASIS
 from desktop.data import memory
 from desktop.data.naming import run_name
 from desktop.errors import DesktopError
@@ -69,6 +68,7 @@ from desktop.workbench.tracing import (
 if TYPE_CHECKING:  # the heavy modules are loaded by the first job, beside the window
     from numpy.typing import NDArray
 
+    from desktop.core.changes import Changes
     from desktop.core.curve import StepCurve
     from desktop.core.landmarks import Landmarks
     from desktop.core.phase_stats import Firm, PhaseRow
@@ -79,7 +79,6 @@ if TYPE_CHECKING:  # the heavy modules are loaded by the first job, beside the w
     from desktop.data.events import Activity
     from desktop.data.statistics import Statistics
     from desktop.data.utilization import Rules
-    from desktop.data.whatif import Changes
 
 #: Why there are no accounts.
 WAITS_ON_THE_WAY = "Who waited for whom is being found out."
@@ -415,14 +414,20 @@ class Workbench(EditBench[Snapshot, Project]):
         if fit is not None and "budget" in (model, phases.model):
             n = int((fit.degree.clip(max=2) + 2).sum()) if model == "budget" else fit.n
             n = max(n, least_n(model, phases.locked))
-        chosen = replace(phases.free(), model=model, n=n, seconds=None)
+        chosen = replace(phases.free(), model=model, n=n, seconds=None, also="")
         self._edit_phases(f"choose {model} phases", "model", chosen)
 
     def set_seconds(self, seconds: float | None) -> None:
         """The period of periodic phases, the time constant of saturating ones; None: as searched."""
         phases = self._phases
-        if seconds != phases.seconds and phases.model in OWN_BASIS:
+        if seconds != phases.seconds and phases.own:
             self._edit_phases("set the period", None, replace(phases.free(), seconds=seconds))
+
+    def set_also(self, also: str) -> None:
+        """What phases of mixed degrees may be beside polynomials: "periodic", "saturation", or ""."""
+        if also != self._phases.also:
+            chosen = replace(self._phases.free(), also=also, seconds=None)
+            self._edit_phases("choose what phases may be", None, chosen)
 
     def use_suggestion(self) -> None:
         if self.snapshot.suggestion is not None:
@@ -813,21 +818,25 @@ class Workbench(EditBench[Snapshot, Project]):
 
     def ask_what_if(self, changes: Changes | None) -> None:
         """Predict the run with changes, of which the last win; None: as it was."""
-        self._imagining.ask(changes)
+        if changes != self.asked.what_if:
+            self._edit("change what is different", replace(self.asked, what_if=changes), "what if")
 
     def cancel_what_if(self) -> None:
         """Give up what is being predicted, and all changes."""
+        self.ask_what_if(None)
         self._imagining.cancel()
 
     def _imagine(self) -> None:
         """Make ready what a panel that is looked at, or a prediction that is drawn, needs."""
         shown, imagined = self.snapshot, self.snapshot.imagined
-        wanted = any("whatif" in parts for parts in self._watched.values()) or imagined.changes is not None
+        changes = self.asked.what_if
+        looked_at = any("whatif" in parts for parts in self._watched.values())
+        wanted = looked_at or changes is not None or imagined.changes is not None
         if not wanted or shown.preview or shown.refining or self._store is None:
             return
         if shown.run is not None and shown.fit is not None:
             breaks = tuple(shown.fit.breaks[1:-1].tolist())
-            self._imagining.look(self._store, shown.run, breaks, self._known_causality(shown.run))
+            self._imagining.look(self._store, shown.run, breaks, changes, self._known_causality(shown.run))
 
     # ---- looking
 

@@ -17,6 +17,7 @@ import argparse
 import json
 import resource
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -95,9 +96,10 @@ def recorded(command: list[str], folder: Path) -> Path:
 
 def predicted(trace: Path, region: str, delay_s: float) -> tuple[float, float]:
     """Seconds that the run becomes longer, and calls of the region."""
+    from desktop.core.changes import Changes
     from desktop.data.opening import open_trace
     from desktop.data.utilization import build
-    from desktop.data.whatif import Changes, Rerun
+    from desktop.data.whatif import Rerun
 
     with open_trace(trace) as store:
         run = Rerun(store, build(store))
@@ -126,11 +128,14 @@ def quicksort(folder: Path, repeat: int) -> None:
     subprocess.run(
         ["cc", "-O2", "-DSPT_CALIBRATE", "-x", "c", str(header), "-o", str(calibrated)], check=True
     )
-    # Processor time, of 20 times as many units as it does: what else runs here is no matter.
-    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-    subprocess.run([str(calibrated)], stdout=subprocess.DEVNULL, check=True)
-    unit_ns = (resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before) / (20 * 20e6) * 1e9
-    words, wants, factors = ["-n", "400000", "-t", "1"], {}, []
+
+    def unit() -> float:
+        """Nanoseconds of processor time; the calibration does 20 times as many units as it says."""
+        before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+        subprocess.run([str(calibrated)], stdout=subprocess.DEVNULL, check=True)
+        return (resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before) / (20 * 20e6) * 1e9
+
+    words, traces, factors = ["-n", "400000", "-t", "1"], {}, []
     for factor, routine, units in (("F2", "push", 10000), ("F3", "pop", 30000)):
         traced = folder / f"traced_{routine}"
         counting = f'-DDELAY_{factor}=(phasewright_begin("{routine}"),phasewright_end("{routine}"),0L)'
@@ -142,15 +147,19 @@ def quicksort(folder: Path, repeat: int) -> None:
             ["mpicc.openmpi", *flags, "-o", str(traced), str(source), str(folder / "body.o")], check=True
         )
         trace = recorded([*MPIRUN, "1", str(traced), *words], folder / f"trace_{routine}")
-        wants[routine] = units, *predicted(trace, routine, units * unit_ns * 1e-9)
+        traces[routine] = units, trace
         factors.append(
             {"name": routine, "delay": units, "flags": [f"-D{factor}", f"-DDELAY_{factor}={{delay}}"]}
         )
     build = ["cc", "-O2", "-pthread", "{flags}", "-o", "{out}", QUICKSORT.name]
+    units_ns = [unit() for _ in range(3)]
     effects = measured(
         folder / "spt_quicksort", build, ["{out}", *words], [QUICKSORT], factors, "cpu", repeat
     )
-    for routine, (units, want, calls) in wants.items():
+    # How fast the machine is changes: what the unit took before and after the trials.
+    unit_ns = statistics.median(units_ns + [unit() for _ in range(3)])
+    for routine, (units, trace) in traces.items():
+        want, calls = predicted(trace, routine, units * unit_ns * 1e-9)
         naive = calls * units * unit_ns * 1e-9
         told("quicksort", routine, f"{units} x {unit_ns:.2f} ns", naive, want, *effects[routine])
 

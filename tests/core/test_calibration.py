@@ -14,6 +14,7 @@ from desktop.core.effect_limits import (
     largest_of,
     lenth_ratios,
     ratio_interval,
+    selected_ratios,
 )
 from desktop.core.effect_tables import barrier
 from desktop.core.effects import analyse, condensed, ranked, trials
@@ -41,6 +42,9 @@ SHORT = {
     "+10 % beside x5, in its interval, logarithm": 40,
     "share in its interval, 8 runs x 2": 120,
     "scaling exponent in its interval": 500,
+    "change between versions in its interval": 60,
+    "share of a barrier in its interval": 80,
+    "one effect, a covariate taken off": 80,
 }
 
 
@@ -200,3 +204,16 @@ def test_what_is_not_told_from_zero_has_no_rank() -> None:
     assert (lines["B"].rank, lines["B"].verdict) == (0, "helps")
     for name in "CD":
         assert (lines[name].rank, lines[name].verdict) == (0, "not distinguishable from zero")
+
+
+@pytest.mark.parametrize(("count", "df"), [(3, 4), (7, 8), (15, 30)])
+def test_a_look_at_all_effects_with_an_error_from_replicates_is_their_family(count: int, df: int) -> None:
+    """Nothing is left over for the standard error but the replicates: the studentized maximum modulus."""
+    looked = selected_ratios(count, count, df)
+    for level in (0.2, 0.05, 0.01):
+        assert looked.quantile(level) == pytest.approx(familywise_limit(count, df, level), rel=0.03)
+
+
+def test_a_p_that_is_not_known_takes_no_part_in_the_false_discovery_rate() -> None:
+    adjusted = false_discovery(np.array([0.01, np.nan, 0.04]))
+    assert adjusted[[0, 2]] == pytest.approx([0.02, 0.04]) and np.isnan(adjusted[1])

@@ -367,6 +367,52 @@ def test_the_report_says_it_at_the_figure(tmp_path: Path) -> None:
     assert lost.sentence in next(block.finding for block in report.pictures if block.figure == "curve")
 
 
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        ("cholesky_ring_16", b"\n9    Blocked", b"\n2    Blocked"),
+        ("farm_6", b"\n7    Scheduling", b"\n2    Scheduling"),
+        ("farm_6", b"\n10    Immediate Send", b"\n1    Immediate Send"),
+        ("farm_6", b"\n3    Waiting a message", b"\n3    Running"),
+        ("farm_6", b"\n1    Running\n", b"\n4    Running\n"),
+        ("farm_6", b"\n0    Idle\n1    Running", b"\n0    Immediate Receive"),
+    ],
+)
+def test_a_number_or_a_label_of_a_state_that_is_changed(
+    name: str, old: bytes, new: bytes, trials: dict[str, Trial], tmp_path: Path
+) -> None:
+    """Read as the rest of the file and the numbers say."""
+    sound, files = trials["paraver"].sound(name), sample("paraver", name)
+    assert files[f"{name}.pcf"].count(old) == 1
+    write(tmp_path, files | {f"{name}.pcf": files[f"{name}.pcf"].replace(old, new)})
+    seen = damage.look("paraver", master("paraver", tmp_path, files), tmp_path / "store.h5")
+    assert "notice labels contradict (1)" in seen.findings
+    assert seen.mean == sound.mean and not seen.lossy
+
+
+@pytest.mark.parametrize(
+    ("kind", "case", "finding"),
+    [
+        # Half of the section lies elsewhere, and the idle state has the label of another one.
+        ("paraver", damage.Case("cholesky_ring_16", "cholesky_ring_16.pcf", "swap", 12754185), "labels lost"),
+        # The end of a collective operation and an enter are exchanged.
+        (
+            "otf1",
+            damage.Case("psort_8", "trace.1.events", "lines swapped", 2788948405),
+            "collectives overlap",
+        ),
+        # A region "EZTrace finalize" becomes "EZTrac", which is a function of the program.
+        ("otf2", damage.Case("ezt_psort_8_dilated", "eztrace_log.def", "zeros", 2337844866), "names cut off"),
+    ],
+    ids=lambda of: of if isinstance(of, str) else "",
+)
+def test_damages_that_once_changed_a_curve_in_silence(
+    kind: str, case: damage.Case, finding: str, trials: dict[str, Trial]
+) -> None:
+    outcome = trials[kind].run(case)
+    assert outcome.result == "loss" and finding in outcome.why
+
+
 def test_nesting_followed_on_import_is_that_of_the_stored_events(tmp_path: Path) -> None:
     trace = unpack("ezt_cholesky_bcast_8_dilated", tmp_path)
     importer = importers.detect(trace)

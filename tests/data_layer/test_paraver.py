@@ -916,7 +916,7 @@ def test_any_damage_is_an_import_or_a_sentence(tmp_path):
     imported = refused = 0
     read(DATA / "farm_6.prv")  # compiled before memory is counted
     tracemalloc.start()
-    for attempt in range(240):
+    for attempt in range(120):
         broken = bytearray(data)
         if attempt % 4 == 0:
             broken = broken[: luck.randrange(len(broken))]
@@ -953,8 +953,8 @@ def test_any_damage_is_an_import_or_a_sentence(tmp_path):
         assert found.totals.sum() == present
     assert tracemalloc.get_traced_memory()[1] < 100e6
     tracemalloc.stop()
-    assert imported > 120
-    assert refused > 5
+    assert imported > 60
+    assert refused > 2
 
 
 def test_calls_that_last_over_many_chunks(tmp_path, monkeypatch):

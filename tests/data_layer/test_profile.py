@@ -105,7 +105,7 @@ def told(store: TraceStore, known: Profile, location: int, cuts: list[int]) -> l
 cutting = st.lists(st.integers(-5, 70), max_size=6, unique=True).map(sorted)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=80)
 @given(st.lists(threads(), min_size=1, max_size=3), cutting, st.sampled_from([1, 2, 5, 64]), st.booleans())
 def test_any_range_agrees_with_a_replay(many, cuts, rows, digests) -> None:
     """Whatever the nesting, however often notes are taken, on import or afterwards."""

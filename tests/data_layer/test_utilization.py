@@ -91,7 +91,7 @@ def threads(draw: st.DrawFn) -> Thread:
     return Thread(first, last, rows, base, worker, draw(st.integers(-20, 20)))
 
 
-@settings(deadline=None, max_examples=120)
+@settings(deadline=None, max_examples=70)
 @given(
     st.lists(threads(), min_size=1, max_size=5).filter(lambda many: any(t.last > t.first for t in many)),
     st.sampled_from(["outermost", "strongest"]),

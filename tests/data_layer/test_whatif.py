@@ -13,14 +13,16 @@ import pytest
 
 from desktop import cli
 from desktop.core import machine
+from desktop.core.changes import COLLECTIVES, MESSAGES, Changes
 from desktop.core.machine import IDEAL, Machine
 from desktop.core.open_regions import BEGIN, END
 from desktop.core.units import quantity
+from desktop.data.helping import helps, largest_regions
 from desktop.data.opening import open_trace
 from desktop.data.statistics import Statistics, statistics
 from desktop.data.store import TraceStore
 from desktop.data.utilization import Utilization, build
-from desktop.data.whatif import COLLECTIVES, MESSAGES, Changes, Rerun, helps, largest_regions
+from desktop.data.whatif import Rerun
 from tests.data_layer.test_statistics import ALLREDUCE, ISEND, RECV, SOLVE, busy_but, receive, send, stored
 from tests.oracles.utilization import Thread
 

@@ -201,10 +201,11 @@ def simulate(
 
 
 def main(words: list[str]) -> None:
+    from desktop.core.changes import Changes
     from desktop.core.machine import IDEAL, Machine
     from desktop.data.opening import open_trace
     from desktop.data.utilization import build
-    from desktop.data.whatif import Changes, Rerun
+    from desktop.data.whatif import Rerun
 
     program, facts = Path(words[0]), {}
     print(f"{'trace':<44}{'':<12}{'Dimemas s':>14}{'here s':>14}{'%':>9}")

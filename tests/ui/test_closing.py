@@ -6,13 +6,23 @@ from __future__ import annotations
 import ast
 import threading
 from collections.abc import Callable, Iterator
+from itertools import cycle
 from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QCloseEvent
+from PySide6.QtPrintSupport import QPrintDialog
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QDialog, QDialogButtonBox, QMainWindow, QMessageBox, QWidget
+from PySide6.QtWidgets import (
+    QApplication,
+    QDialog,
+    QDialogButtonBox,
+    QFileDialog,
+    QMainWindow,
+    QMessageBox,
+    QWidget,
+)
 from pytestqt.qtbot import QtBot
 from shiboken6 import isValid
 
@@ -109,6 +119,39 @@ def test_a_dialog_ends_and_opens_again(qtbot: QtBot, scene: Scene, kind: type[QD
         ended(qtbot)
         scene.settle()
     assert all(window.isVisible() for window in scene.windows._open)
+
+
+def open_dialogs() -> list[QDialog]:
+    return [one for one in QApplication.topLevelWidgets() if isinstance(one, QDialog) and one.isVisible()]
+
+
+def test_whatever_a_command_of_any_page_opens_ends(
+    qtbot: QtBot, scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every command with three dots, of every kind of page, with work running: also Qt's own dialogs and
+    questions. Files are asked for by the system, which is given none."""
+    for name in ("getOpenFileName", "getSaveFileName", "getOpenFileNames"):
+        monkeypatch.setattr(QFileDialog, name, lambda *_: ("", ""))
+    monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_: "")
+    monkeypatch.setattr(QPrintDialog, "exec", lambda _: 0)
+    ways = cycle(WAYS)
+    found: dict[str, set[str]] = {}
+    for page in {type(page): page for page in scene.pages if page.frame is scene.main.frame}.values():
+        page.frame.go_to(page)
+        scene.settle()
+        for command, action in page.actions_by_id.items():
+            if not action.isEnabled() or not action.text().endswith("…"):
+                continue
+            scene.main.workbench.set_n(3 + scene.main.workbench.snapshot.project.phases.n % 2)
+            action.trigger()
+            for dialog in open_dialogs():
+                found.setdefault(type(dialog).__name__, set()).add(command)
+                way = next(ways)
+                twice(WAYS[way], dialog)
+                assert gone(dialog), f"{way} does not end {type(dialog).__name__} of {command}"
+            assert not open_dialogs() and page.frame.isVisible()
+    ended(qtbot)
+    assert {"FigureDialog", "ReportDialog", "CurvesDialog", "NewExperimentDialog", "AddRuns"} <= set(found)
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -570,8 +570,7 @@ def test_runs_are_added_from_traces(opened: ModelPage, tmp_path: Path) -> None:
 # --- looks ---
 
 
-@pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
-@pytest.mark.parametrize("percent", [100, 200])
+@pytest.mark.parametrize(("theme", "percent"), [(DARK, 100), (LIGHT, 200)], ids=["dark", "large"])
 def test_themes_and_text_sizes_reach_everything(opened: ModelPage, theme, percent: int) -> None:
     opened.frame.choose_text_size(percent)
     opened.frame.choose_theme("dark" if theme.dark else "light")

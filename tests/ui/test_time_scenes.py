@@ -23,7 +23,7 @@ from desktop.ui import theme
 from desktop.ui.plots import time_plot
 from desktop.ui.plots.axis_dialog import AxisDialog
 from desktop.ui.plots.curve_view import CurveView
-from desktop.ui.plots.time_plot import REST, TimePlot
+from desktop.ui.plots.time_plot import TimePlot
 from desktop.workbench.model import Annotation
 
 ROOT = Path(__file__).parent.parent.parent
@@ -248,9 +248,10 @@ def test_many_pixels_are_drawn_coarsely_while_they_move_and_exactly_at_rest(
         coarse = view._rasters["curve"].image
         assert coarse.width() == pytest.approx(view._main.rect.width() / 2, abs=1)
         moving = pixels(view.grab().toImage())
-        qtbot.wait(REST + 100)
+        qtbot.waitUntil(
+            lambda: view._rasters["curve"].image.width() == round(view._main.rect.width()), timeout=20_000
+        )
         seen = pixels(on_screen(view))
-        assert view._rasters["curve"].image.width() == round(view._main.rect.width())
         assert (seen != moving).any()
         fresh = CurveView()
         qtbot.addWidget(fresh)

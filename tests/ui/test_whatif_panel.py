@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt
 
 from desktop import resources
 from desktop.data.material import tables
+from desktop.data.structure import Decoder, Misfit, encode
 from desktop.ui.exporting import material_of
 from desktop.ui.frame import Frame
+from desktop.workbench.model import Project, names
 
 TIMEOUT = 60_000
 
@@ -99,7 +102,23 @@ def test_the_last_of_many_turns_is_predicted(qtbot, window, panel):
     assert found.duration_s > found.recorded_s
     panel.buses.setValue(2)
     settled(qtbot, window)
-    assert window.workbench.snapshot.imagined.prediction.changes.network.buses == 2
+    bench, nav = window.workbench, window.curve_view.navigation
+    found = bench.snapshot.imagined.prediction
+    assert found.changes.network.buses == 2
+    # The axis is as long as the run would be; what was asked is undone, and kept with the project.
+    assert nav.end == nav.b == pytest.approx(found.duration_s)
+    tree = encode(bench.asked, Path("/"))
+    assert Decoder(Path("/"), names()).decode(Project, tree).what_if == found.changes
+    for wrong in ({"network": {"latency_s": -1.0}}, {"regions": [["factor", 0.0]]}):
+        with pytest.raises(Misfit, match="not possible"):
+            Decoder(Path("/"), names()).decode(Project, {"what_if": wrong})
+    bench.undo()
+    settled(qtbot, window)
+    assert bench.asked.what_if is None and bench.snapshot.imagined.drawn is None
+    assert panel.network.currentIndex() == 0 and nav.end == nav.b == pytest.approx(found.recorded_s)
+    bench.redo()
+    settled(qtbot, window)
+    assert bench.snapshot.imagined.drawn.changes == found.changes and panel.buses.value() == 2
 
 
 def test_an_entry_of_what_would_help_is_applied(qtbot, window, panel):

@@ -11,8 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from desktop.core.changes import Changes
+from desktop.core.machine import IDEAL
 from desktop.data import remembered
 from desktop.data.events import Activity
+from desktop.data.whatif import RunPrediction
+from desktop.workbench.imagining import Imagined
 from desktop.workbench.workbench import Workbench
 from tests.data_layer import archives
 from tests.inline import Inline, Later
@@ -174,3 +178,13 @@ def test_what_is_kept_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(remembered, "BYTES", 15)
     remembered._bound(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["4.npz"]
+
+
+def test_what_is_drawn_has_a_curve_that_was_made_beside_the_window() -> None:
+    """Of the run as it was there is none while changes are on their way: the window would make it itself."""
+    as_recorded, other = Changes(), Changes(network=IDEAL)
+    before = Imagined(other, RunPrediction(as_recorded, 1.0, 1.0), outdated=True)
+    assert before.drawn is None
+    found = RunPrediction(other, 0.5, 1.0)
+    assert Imagined(other, found).drawn is found
+    assert Imagined(None, found).drawn is None

@@ -109,6 +109,10 @@ FINDINGS: dict[str, tuple[Severity, str]] = OF_ROWS | {
     ),
     "times": ("notice", "times go back; the records were put in order of time"),  # a loss where that is rare
     "collectives": ("notice", "collective operations have no begin or no end; they were left out"),
+    "collectives overlap": (
+        "loss",
+        "collective operations end after others of their process that began later; records are changed there",
+    ),
     "comments": ("notice", "comments are so many that only the first ones are stored"),
 }
 
@@ -355,6 +359,8 @@ class Trace:
         parted = int(state[ln.ORPHANS] + state[ln.OPEN])
         rare = parted <= max(1, RARE * whole)
         self.tell("collectives", parted, name, "loss" if rare else None)
+        overtaken = int(stream.known[[task.groups[process] for process in task.wanted], ln.OVERTAKEN].sum())
+        self.tell("collectives overlap", overtaken * (overtaken <= max(1, RARE * whole)), name)
         self.tell("comments", stream.comments_lost, name)
         if not task.tells:
             return
@@ -419,7 +425,7 @@ def files(path: Path) -> list[Path]:
 IMPORTER = Importer(
     id="otf1",
     title="OTF trace (version 1)",
-    version="5",
+    version="6",
     detect=detect,
     read=read,
     files=files,

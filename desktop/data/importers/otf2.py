@@ -109,6 +109,14 @@ class Archive:
                 "definitions have the number of an earlier one; the last one was taken",
                 count=self.defined.repeated,
             )
+        if self.defined.torn:
+            report.add(
+                "names cut off",
+                "loss",
+                "names in the definitions end before their records do: what they name may be taken for "
+                "something else",
+                count=self.defined.torn,
+            )
         if anchor.records != self.defined.records:
             report.add(
                 "definitions",
@@ -369,7 +377,7 @@ def files(path: Path) -> list[Path]:
 IMPORTER = Importer(
     id="otf2",
     title="OTF2 archive",
-    version="6",
+    version="7",
     detect=detect,
     read=read,
     files=files,

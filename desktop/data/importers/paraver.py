@@ -205,6 +205,15 @@ class _Reading:
         labels = hd.companion(self.path, ".pcf")
         if labels.is_file():
             self.labels = hd.read_labels(labels)
+            self.labels.states, wrong = tb.agreed(self.labels.states, self.labels.again)
+            if wrong:
+                self.report.add(
+                    "labels contradict",
+                    "notice",
+                    f"In {labels.name} states have several labels, or that of another state: "
+                    f"{', '.join(map(str, wrong[:8]))}. They are what their numbers usually mean.",
+                    count=len(wrong),
+                )
         else:
             self.report.add(
                 "no labels",
@@ -441,6 +450,21 @@ class _Reading:
             for index, carry, pairs in self.of_each if count and rare else ():
                 locations[index].doubt = max(locations[index].doubt, doubt(carry, pairs))
 
+        states, labels = self.names.values[: self.names.used], self.labels.states
+        used = {key >> 3 for key in states.tolist() if key & 7 == iv.STATE}
+        if used - labels.keys() and any(
+            tb.moved(number, label) is not None for number, label in labels.items()
+        ):
+            add(
+                "labels lost",
+                "loss",
+                "Some states have no label, and others one that is usually that of another state: "
+                "what they mean is in doubt.",
+                count=len(used - labels.keys()),
+            )
+            for index, carry, _ in self.of_each:
+                locations[index].doubt = max(locations[index].doubt, int(carry[iv.NOW]))
+
         def whole(part: Any) -> Callable[[Any, Any], int]:
             return lambda carry, pairs: int(carry[iv.NOW]) if part(carry, pairs) else 0
 
@@ -560,7 +584,7 @@ def _files(path: Path) -> list[Path]:
 IMPORTER = Importer(
     id="paraver",
     title="Paraver",
-    version="4",
+    version="5",
     detect=_detect,
     read=_read,
     files=_files,

@@ -45,7 +45,7 @@ class ChangesPanel(QWidget):
             items = "".join(
                 f"<li>{escape(printable(change.called(names)))}</li>" for change in found.changes[k]
             )
-            items = items or "<li>Nothing differs by more than half a percent.</li>"
+            items = items or "<li>Nothing differs by more than what also differs within the phases.</li>"
             parts.append(f"<h4><a href='{k}'>{escape(head)}</a></h4><ol>{items}</ol>")
         self.text.setHtml("".join(parts))
 

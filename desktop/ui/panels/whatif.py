@@ -28,7 +28,8 @@ from desktop.ui.tables import Column, FrameView, TableRow
 from desktop.workbench.workbench import Snapshot, Workbench
 
 if TYPE_CHECKING:
-    from desktop.data.whatif import Changes, Help
+    from desktop.core.changes import Changes
+    from desktop.data.helping import Help
     from desktop.workbench.imagining import Imagined
 
 _STEPS = 240  # of a slider
@@ -305,8 +306,8 @@ class WhatIfPanel(QWidget):
 
     def _asked(self) -> Changes | None:
         """What the sliders stand at; None: as recorded. What was applied from the list stays as it is."""
+        from desktop.core.changes import NONE, Changes
         from desktop.core.machine import Machine
-        from desktop.data.whatif import NONE, Changes
 
         if self._shown is not None:
             return self._shown
@@ -351,8 +352,8 @@ class WhatIfPanel(QWidget):
 
     def _stand_at(self, changes: Changes | None) -> None:
         """Sliders where changes have them, as far as there are sliders for them."""
+        from desktop.core.changes import NONE
         from desktop.core.machine import IDEAL
-        from desktop.data.whatif import NONE
 
         wanted = changes or NONE
         network = wanted.network or IDEAL

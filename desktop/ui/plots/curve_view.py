@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from PySide6.QtCore import QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QImage, QPainter, QPen
-from PySide6.QtWidgets import QMenu, QWidget
+from PySide6.QtWidgets import QMenu
 
 from desktop.core.curve import StepCurve
 from desktop.core.envelope import Columns, envelope
@@ -22,7 +22,6 @@ from desktop.ui.guard import guarded, in_ems, in_pixels
 from desktop.ui.pages import passing_menu
 from desktop.ui.plots import curve_lanes, fit_overlay, plot_menu, scales
 from desktop.ui.plots.legend import Legend, entries, samples
-from desktop.ui.plots.navigation import Navigation
 from desktop.ui.plots.notes import NoteItems, plain
 from desktop.ui.plots.raster import Raster
 from desktop.ui.plots.scales import LaneBox, TimeMap
@@ -106,8 +105,8 @@ class CurveView(TimePlot):
     curvesAsked = Signal()
     levelsChanged = Signal(object)  # how levels are shown, by a gesture: `desktop.workbench.levels.Levels`
 
-    def __init__(self, navigation: Navigation | None = None, parent: QWidget | None = None) -> None:
-        super().__init__(navigation, parent)
+    def __init__(self) -> None:
+        super().__init__()
         self._curve: StepCurve | None = None
         self._stack: dict[str, StepCurve] = {}
         self._fit: PhaseFit | None = None
@@ -180,8 +179,13 @@ class CurveView(TimePlot):
             self.dirty()
 
     def set_predicted(self, predicted: Predicted | None) -> None:
-        """Draw the run with changes over it."""
+        """Draw the run with changes over it; where that lasts longer, the axis does."""
         self._predicted = predicted
+        if self._curve is not None:
+            start, duration = self._curve.start, self._curve.duration
+            longer = 0.0 if predicted is None else predicted.duration_s
+            if self._nav.reach(start + max(duration, longer)):
+                self.rangeChanged.emit(self._nav.a, self._nav.b)
         self._redraw()
 
     def set_doubt(self, sentence: str) -> None:
@@ -572,6 +576,7 @@ class CurveView(TimePlot):
             described = stack_lane(run, x, self._heights, self._shown, say)
             stacked = [one for one in described.series if one.look == "stacked"]
             curve_lanes.draw_stack(sheet, lane, stacked, thickness, self._theme)
+        self._end_here(sheet, m)
         for series in described.series:
             if series.ink == "predicted":
                 curve_lanes.draw_predicted(sheet, lane, series, 2 * thickness, self._theme)
@@ -652,13 +657,22 @@ class CurveView(TimePlot):
         assert self._curve is not None
         lane, _ = self._local(self._run)
         sheet = self._sheet("run base", self._run.rect, dpr)
-        of = (self._curve, lane.low, lane.high, lane.log)
+        of = (self._curve, lane.low, lane.high, lane.log, self._nav.end)
         if sheet is not self._overview or self._overview_of != of:
             c = envelope(self._curve).columns(scales.column_edges(self._run_map(), sheet.image.width()))
             curve_lanes.draw_curve(sheet, lane, c, max(1, round(dpr)), self._theme)
+            self._end_here(sheet, replace(self._run_map(), left=0.0))
             self._overview, self._overview_of = sheet, of
 
-    _overview_of: tuple[StepCurve, float, float, bool] | None = None
+    _overview_of: tuple[StepCurve, float, float, bool, float] | None = None
+
+    def _end_here(self, sheet: Raster, m: TimeMap) -> None:
+        """Nothing behind the end of the run, where the axis is longer."""
+        assert self._curve is not None
+        over = m.x(self._curve.start + self._curve.duration)
+        if over < m.left + m.width - 1:
+            with QPainter(sheet.image) as painter:
+                painter.fillRect(QRectF(over, 0, m.width - over, 1e4), QColor(self._theme.background))
 
     def _draw_fit(self, dpr: float) -> None:
         """The pictures of all lanes, with what depends on the fit."""
@@ -710,6 +724,7 @@ class CurveView(TimePlot):
             for one in (lane, self._residual):
                 one.low, one.high = left.axis.low, left.axis.high
             curve_lanes.draw_residual(sheet, lane, left, m, t, self.fontMetrics().height(), grid=self._grid)
+            self._end_here(sheet, m)
             fit_overlay.draw_breaks(sheet.image, fit, m, [lane.rect], t, ranges=True)
             self._tint_phase(sheet.image, fit, m)
         self._veil(sheet.image, m)

@@ -26,6 +26,13 @@ class Navigation:
         self._future: list[tuple[float, float]] = []
         self._changed = -math.inf
 
+    def reach(self, end: float) -> bool:
+        """There is something to be seen up to `end` from now on; whether another part is seen now."""
+        whole, seen = (self.a, self.b) == (self.start, self.end), (self.a, self.b)
+        self.end = end
+        self.show(*((self.start, end) if whole else seen), remember=False)
+        return (self.a, self.b) != seen
+
     @property
     def narrowest(self) -> float:
         """The shortest range worth showing, seconds: 2000 neighbouring doubles, a column each and more."""
@@ -67,6 +74,6 @@ class Navigation:
         if not source:
             return False
         target.append((self.a, self.b))
-        self.a, self.b = source.pop()
+        self.show(*source.pop(), remember=False)
         self.settle()
         return True

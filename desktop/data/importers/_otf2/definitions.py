@@ -110,6 +110,7 @@ class Definitions:
         self.by: dict[str, dict[Any, tuple[Any, ...]]] = {record: {} for record in KEPT}
         self.records = 0  # of any kind
         self.repeated = 0
+        self.torn = 0  # texts that end before their record does
 
     def add(self, record: str, number: int, *fields: Any) -> None:
         """Take a definition; `fields` as `KEPT` names them."""

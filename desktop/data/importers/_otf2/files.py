@@ -177,6 +177,7 @@ class Files:
             if kind in LAYOUT:
                 record, forms, kept = LAYOUT[kind]
                 values = fields.read(forms)
+                found.torn += record == "String" and fields.at < fields.stop
                 found.add(record, *(values[i] for i in kept))
         return found
 

@@ -118,9 +118,11 @@ def _lines(path: Path) -> list[str]:
 
 @dataclass
 class Labels:
-    """Names of states by number, of event types, and of the values of an event type."""
+    """Names of states by number, of event types, and of the values of an event type; `again`: other names
+    of states that have one already."""
 
     states: dict[int, str] = field(default_factory=dict)
+    again: dict[int, list[str]] = field(default_factory=dict)
     types: dict[int, str] = field(default_factory=dict)
     values: dict[int, dict[int, str]] = field(default_factory=dict)
 
@@ -146,7 +148,8 @@ def read_labels(path: Path) -> Labels:
             continue
         number, label = int(words[0]), words[1].strip()
         if section == "STATES":
-            labels.states[number] = label[:LONGEST_NAME]
+            if labels.states.setdefault(number, label[:LONGEST_NAME]) != label[:LONGEST_NAME]:
+                labels.again.setdefault(number, []).append(label[:LONGEST_NAME])
         elif section == "EVENT_TYPE":
             rest = label.split(None, 1)
             if _NUMBER.match(rest[0]):

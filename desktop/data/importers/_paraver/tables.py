@@ -41,12 +41,40 @@ IDLE = 0
 #: States that a thread is in during MPI calls only: waiting for a message, sends and receives, collectives.
 IN_MPI = frozenset((3, 4, 8, 10, 11, 13, 16))
 _BY_LABEL = {name.lower(): activity for name, activity in STATES}
+_NUMBER_OF = {name.lower(): number for number, (name, _) in enumerate(STATES)}
 
 
 def state_activity(number: int, label: str) -> Activity:
     """What a thread does in a state: by its label if that is a known one, else by its number."""
     known = STATES[number][1] if 0 <= number < len(STATES) else _O
     return _BY_LABEL.get(label.strip().lower(), known)
+
+
+def agreed(states: dict[int, str], again: dict[int, list[str]]) -> tuple[dict[int, str], list[int]]:
+    """The labels of states, and the states whose label contradicts the others.
+
+    Those are states with several labels, of which the usual one is taken if it is there, else the first, and
+    states with the usual label of another one that has it, too, which have theirs by number.
+    """
+    labels = states | {
+        number: next((one for one in (states[number], *more) if moved(number, one) is None), states[number])
+        for number, more in again.items()
+    }
+    copied = [
+        number
+        for number, label in labels.items()
+        if 0 <= number < len(STATES)
+        and (owner := moved(number, label)) is not None
+        and labels.get(owner, "").lower() == label.lower()
+    ]
+    kept = {number: label for number, label in labels.items() if number not in copied}
+    return kept, sorted({*again, *copied})
+
+
+def moved(number: int, label: str) -> int | None:
+    """The other state that usually has this label; None: there is none."""
+    owner = _NUMBER_OF.get(label.lower(), number)
+    return None if owner == number else owner
 
 
 POINT_TO_POINT, COLLECTIVE, OTHER, ONE_SIDED, FILES = range(50000001, 50000006)

@@ -1,0 +1,384 @@
+"""``phasewright spt effects``: what every delay does, and the words in which a table of effects is said."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from desktop.commands import spt_confirm
+from desktop.commands.asked import pairs
+from desktop.commands.terminal import picked
+
+if TYPE_CHECKING:
+    from desktop.core.array_search import ArraySearch
+    from desktop.core.effects import Effects
+    from desktop.data.experiment import Experiment, Factor
+
+ERRORS = ("replicates", "interactions", "lenth")
+TABLES = ("runs", "array", "delays")
+THRESHOLDS = ("t", "2", "3", "lenth", "lenth-simultaneous", "familywise", "fdr")
+INNER = ("each", "mean", "median", "minimum")
+
+
+def add_parts(part: Any) -> None:
+    """Its arguments. `part` makes one of a name, a function and a text."""
+    add = part("effects", effects, "what every delay does to the response")
+    add("runs RUNS.csv", "or the folder of an experiment that was run", type=Path)
+    add("--table", "at two levels, an array, sizes of the delay (default: as it says)", choices=TABLES)
+    add("--response NAME")
+    add("--factors NAMES", "columns that are factors (default: those of two levels)")
+    add("--half", "half effects, the coefficients of the model")
+    add("--error", "where the standard error comes from", choices=ERRORS)
+    add("--terms A,B,A:B", "only these (default: all that can be told apart)")
+    add("--generators E=ABC", "checked against the runs")
+    add("--threshold", "what marks an effect", choices=THRESHOLDS, default="t")
+    add("--planned", "--terms were chosen before the effects were seen")
+    add("--transform POWER", "of the response; log for its logarithm", default="1")
+    add("--covariate NAME", "what was noted with the trials and is taken off, such as clock_mhz", default="")
+    add("--inner", "repeats of a treatment in one replicate", choices=INNER, default="each")
+    add("--no-blocks", "replicates are no blocks")
+    add("--where COLUMN=VALUE", "only these rows", action="append", default=[])
+    add("--csv", "comma-separated rows on standard output")
+
+
+def effects(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
+    """Effects of the runs of a file; of an array the ranking of its runs; of sizes of the delay, the effects
+    for each unit of delay."""
+    from desktop.core.design import members_of
+    from desktop.core.effects import analyse, condensed, missing
+    from desktop.data.answer import answer_of_table
+    from desktop.data.runs import kind_of, read_runs
+
+    if options.runs.is_dir():
+        options.runs /= "trials.csv"  # of an experiment
+    kind = options.table or kind_of(options.runs)
+    if kind == "array":
+        return _ranking(options)
+    if kind in ("places", "effects", "delays"):
+        return _doses(options)
+    names = tuple(n.strip() for n in options.factors.split(",")) if options.factors else None
+    table = read_runs(
+        options.runs, response=options.response, factors=names, where=pairs(options.where, "COLUMN=VALUE")
+    )
+    if options.generators:
+        _check_generators(options.generators, table.data.factors, table.data.x)
+    terms = None
+    if options.terms:
+        terms = [members_of(word.strip(), table.data.factors) for word in options.terms.split(",")]
+    found = analyse(
+        condensed(table.data, options.inner),
+        error=options.error,
+        terms=terms,
+        threshold=options.threshold,
+        blocks=not options.no_blocks,
+        planned=options.planned,
+        transform=_power(options.transform),
+        covariate=options.covariate,
+    )
+    result = analysed(found, options.half)
+    result |= {"response": table.response, "missing_runs": list(missing(table.data))}
+    described_as = _description_of(options.runs)
+    factors = described_as.factors if described_as is not None else tuple(table.settings.values())
+    result["ranks"] = ranks(found, options.half, factors)
+    if described_as is not None and table.response in [r.name for r in described_as.responses]:
+        said = spt_confirm.answered(found, described_as, table.response)
+    else:
+        said = answer_of_table(found, table)
+    result["answer"] = spt_confirm.plain_answer(said)
+    return result, [said.text, *told_effects(found, options.half, table.response, factors)]
+
+
+def _description_of(runs: Path) -> Experiment | None:
+    """The experiment of which this is the journal."""
+    from desktop.data.experiment import DESCRIPTION, JOURNAL, read_experiment
+
+    if runs.name == JOURNAL and (runs.parent / DESCRIPTION).is_file():
+        return read_experiment(runs.parent)
+    return None
+
+
+def _power(text: str) -> float:
+    try:
+        power = 0.0 if text == "log" else float(text)
+    except ValueError:
+        power = float("nan")
+    if not -2 <= power <= 2:
+        raise ValueError(f"--transform takes log or a power from -2 to 2, not {text!r}")
+    return power
+
+
+def _ranking(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
+    """NISTIR 5131, table 4."""
+    from desktop.core.array_search import array_search_of
+    from desktop.core.effects import missing
+    from desktop.data.runs import read_array
+
+    names = [n.strip() for n in options.factors.split(",")] if options.factors else None
+    table = read_array(
+        options.runs, response=options.response, factors=names, where=pairs(options.where, "COLUMN=VALUE")
+    )
+    found = array_search_of(table.data)
+    result = searched(found) | {"response": table.response, "missing_runs": list(missing(table.data))}
+    return result, told_ranking(found, table.response)
+
+
+def searched(found: ArraySearch) -> dict[str, Any]:
+    """An array has no effects but a ranking."""
+    return {
+        "table": "array",
+        "effects": [],
+        "ranking": [
+            {
+                "rank": place + 1,
+                "run": name,
+                "levels": dict(zip(found.factors, found.settings[place], strict=True)),
+                "mean": found.mean[place],
+                "trials": found.count[place],
+                "percent_of_unperturbed": found.percent(place),
+            }
+            for place, name in enumerate(found.names)
+        ],
+        "level_means": [picked(m, "factor level mean trials=runs") for m in found.levels],
+        "spread": dict(zip(found.factors, found.spread, strict=True)),
+        "notes": _gaps(found),
+    }
+
+
+def _gaps(found: ArraySearch) -> list[str]:
+    text = f"{found.unseen} settings have no response, so level means are of different runs"
+    return [text] if found.unseen else []
+
+
+def told_ranking(found: ArraySearch, response: str) -> list[str]:
+    width = max(6, *(len(name) for name in found.factors))
+    heads = " ".join(f"{name:>{width}}" for name in found.factors)
+    lines = [
+        f"{len(found.order)} settings by {response}, the smallest first",
+        f"rank  {'run':<8}{heads}{'mean':>12}{'of base':>10}",
+    ]
+    for place, name in enumerate(found.names):
+        levels = " ".join(f"{level:>{width}g}" for level in found.settings[place])
+        share = f"{found.percent(place):.1f}%" if found.base >= 0 else ""
+        lines.append(f"{place + 1:>4}  {name:<8}{levels}{found.mean[place]:>12.6g}{share:>10}")
+    lines.append("mean response at every level:")
+    for name in found.factors:
+        means = ", ".join(f"{m.level:g}: {m.mean:.5g}" for m in found.levels if m.factor == name)
+        lines.append(f"      {name:<12}{means}")
+    return lines + [f"note: {note}" for note in _gaps(found)]
+
+
+def rows(result: dict[str, Any]) -> list[dict[str, Any]]:
+    """What ``--csv`` prints: effects, settings of an array, or effects at every size of the delay."""
+    if result.get("table") == "array":
+        return [
+            {k: v for k, v in (row | row["levels"]).items() if k != "levels"} for row in result["ranking"]
+        ]
+    if result.get("table") == "delays":
+        many = ("values", "se", "per_unit", "per_unit_se")
+        return [
+            {"term": one["term"], "delay": delay, **{name: one[name][k] for name in many}}
+            for one in result["effects"]
+            for k, delay in enumerate(one["delays"])
+        ]
+    return [row | {"aliases": " ".join(row["aliases"])} for row in result["effects"]]
+
+
+def _doses(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
+    """NISTIR 5131, figure 3."""
+    from desktop.workbench.comparing import doses, tables_in
+
+    tables = tables_in(options.runs, options.response)
+    if not any(table.delay for table in tables):
+        raise ValueError(f"{options.runs.name} holds effects without a column `delay`, and no trials")
+    found = doses(tables)
+    result: dict[str, Any] = {
+        "table": "delays",
+        "convention": "effect",
+        "effects": [
+            {
+                "term": name,
+                "delays": one.delay.tolist(),
+                "values": one.effect.tolist(),
+                "se": one.se.tolist(),
+                "per_unit": one.per_unit.tolist(),
+                "per_unit_se": one.per_unit_se.tolist(),
+                "linear": one.linear,
+                "p": one.p,
+                "warning": one.warning,
+            }
+            for name, one in found
+        ],
+    }
+    lines = ["effect against the size of the delay; per unit, it is level where the linear model holds",
+             f"{'term':<16}{'delay':>10}{'effect':>12}{'std. error':>12}{'per unit':>12}"]  # fmt: skip
+    for name, one in found:
+        for k, delay in enumerate(one.delay):
+            lines.append(
+                f"{name[:15]:<16}{delay:>10g}{one.effect[k]:>12.5g}{one.se[k]:>12.3g}{one.per_unit[k]:>12.4g}"
+            )
+        if one.warning:
+            lines.append(f"note: {name}: {one.warning}")
+    return result, lines
+
+
+def _check_generators(text: str, factors: tuple[str, ...], x: Any) -> None:
+    from desktop.core.design import members_of
+
+    for generator in text.replace(",", " ").split():
+        left, _, right = generator.partition("=")
+        sign = -1.0 if right.startswith("-") else 1.0
+        one, members = members_of(left, factors), members_of(right.lstrip("+-"), factors)
+        if len(one) != 1 or not members:
+            raise ValueError(f"{generator!r} is no generator, write for example E=ABC or F=-BCD")
+        if (x[:, one[0]] != sign * x[:, list(members)].prod(axis=1)).any():
+            raise ValueError(f"the runs do not follow the generator {generator}")
+
+
+def analysed(found: Effects, half: bool) -> dict[str, Any]:
+    """The keys of the contract."""
+    scale = 0.5 if half else 1.0
+    lenth = found.lenth
+    se = next((e.se for e in found.effects if e.se == e.se), float("nan"))
+    return {
+        "convention": "half_effect" if half else "effect",
+        "mean": found.mean,
+        "mean_se": found.mean_se,
+        "effects": [
+            {
+                "term": e.term,
+                "aliases": list(e.aliases),
+                "value": scale * e.value,
+                "se": scale * e.se,
+                **picked(e, "df t p significant"),
+                "percent_of_unperturbed": scale * found.percent(e),
+                "percent_interval": [scale * e.share_low, scale * e.share_high],
+                "interval": [scale * e.low, scale * e.high],
+            }
+            for e in found.effects
+        ],
+        "pooled_variance": found.variance,
+        "error": {
+            "method": found.error,
+            "se": scale * se,
+            "df": lenth.df if found.error == "lenth" and lenth is not None else found.df,
+        },
+        "lenth": None
+        if lenth is None
+        else {
+            "s0": scale * lenth.s0,
+            "pse": scale * lenth.pse,
+            "df": lenth.df,
+            "me": scale * lenth.me,
+            "sme": scale * lenth.sme,
+            "simulated_me": scale * lenth.margin,
+            "simulated_sme": scale * lenth.simultaneous,
+        },
+        "half_normal": [
+            {"term": e.term, "quantile": e.half_normal, "value": scale * abs(e.value)}
+            for e in sorted(found.effects, key=lambda e: e.half_normal)
+        ],
+        "suspect_runs": [picked(s, "run=label response=value expected t limit") for s in found.suspects],
+        "unperturbed": found.unperturbed,
+        "unperturbed_measured": found.unperturbed_measured,
+        "anova": [picked(r, "source ss df ms f p") for r in found.anova],
+        "r2": found.r2,
+        "r2_adjusted": found.r2_adjusted,
+        "threshold": found.threshold,
+        "limit": picked(found.limit, "kind value level df count some"),
+        "transform": found.transform,
+        "covariate_slope": None
+        if found.slope is None
+        else dict(zip(("slope", "se"), found.slope, strict=True)),
+        "response_power": _powers(found),
+        "notes": list(found.notes),
+    }
+
+
+def _powers(found: Effects) -> dict[str, Any] | None:
+    """Which power of the response fits; None where nothing tells."""
+    from desktop.core.response_power import powers
+
+    try:
+        return picked(powers(found.trials, found.error == "replicates"), "power low high suggested text")
+    except ValueError:
+        return None
+
+
+def ranks(found: Effects, half: bool, factors: Sequence[Factor] = ()) -> list[dict[str, Any]]:
+    """Main effects from the largest down (NISTIR 5139, table 3), as step 4 of the window has them: those
+    within one standard error share a rank, and those that are not above zero have none. `factors`: where they
+    are."""
+    from desktop.core.effects import ranked
+
+    places = {factor.name: factor for factor in factors}
+    se = next((e.se for e in found.effects if e.se == e.se), 0.0)
+    rows = []
+    for line in ranked(found, tie=se):
+        e, place = line.effect, places.get(line.effect.term)
+        scale = 0.5 if half else 1.0
+        row: dict[str, Any] = {
+            "rank": line.rank or None,
+            "verdict": line.verdict,
+            "term": e.term,
+            "value": scale * e.value,
+            "se": scale * e.se,
+            "percent_of_unperturbed": scale * line.percent,
+        }
+        if place is not None:
+            row |= {k: getattr(place, k) for k in ("file", "line", "routine", "construct")}
+            row |= dict(zip(("minus", "plus"), place.levels, strict=True))
+        rows.append(row)
+    return rows
+
+
+#: Why a main effect has no rank.
+_RANKLESS = {
+    "helps": "the delay makes the program faster",
+    "not distinguishable from zero": "not distinguishable from zero, so without a rank",
+    "no error estimate": "no error estimate, so without a rank",
+}
+
+
+def told_effects(found: Effects, half: bool, response: str, factors: Sequence[Factor] = ()) -> list[str]:
+    scale, word = (0.5, "half effect") if half else (1.0, "effect")
+    lines = [
+        f"{len(found.trials.y)} trials, response {response}, mean {found.mean:.6g}, error by {found.error}; "
+        f"* marks more than {found.threshold}"
+    ]
+    lines.append(f"{'term':<24}{word:>14}{'std. error':>12}{'t':>9}{'percent':>9}   aliases")
+    # The largest first; what cannot be told comes last.
+    for e in sorted(found.effects, key=lambda e: -abs(e.value) if e.estimable else 1.0):
+        mark = "*" if e.significant else " "
+        lines.append(
+            f"{e.term[:23]:<24}{scale * e.value:>13.5g}{mark}{scale * e.se:>12.4g}{e.t:>9.2f}"
+            f"{scale * found.percent(e):>8.1f}%   {', '.join(e.aliases)}".rstrip()
+        )
+    lines.append(f"SPT rank, by {word}; those within one standard error share a rank:")
+    mains = ranks(found, half, factors)
+    for row in mains:
+        rank = f"{row['rank']:>4}" if row["rank"] else "   -"
+        place = "{file}:{line}  {routine}  {construct}".format(**row) if row.get("file") else ""
+        meaning = "- {minus}, + {plus}".format(**row) if row.get("plus") else ""
+        where = "; ".join(filter(None, (place, meaning)))
+        number = f"{row['value']:>13.5g} ± {row['se']:<9.3g}{row['percent_of_unperturbed']:>7.1f}%"
+        lines.append(f"{rank}  {row['term']:<20}{number}   {where}".rstrip())
+    settings = {one.name for one in factors if not one.is_delay}
+    for row in mains:
+        if row["verdict"] == "helps" and row["term"] in settings:
+            lines.append(f"      {row['term']}: {row['plus']} is faster than {row['minus']}")
+    for verdict, text in _RANKLESS.items():
+        without = [
+            row["term"] for row in mains
+            if row["verdict"] == verdict and not (verdict == "helps" and row["term"] in settings)
+        ]  # fmt: skip
+        if without:
+            lines.append(f"      {', '.join(without)}: {text}")
+    for s in found.suspects:
+        lines.append(f"suspect: run {s.label} gave {s.value:.5g}, expected {s.expected:.5g} (t = {s.t:.1f})")
+    power = _powers(found)
+    if power is not None and power["suggested"] not in (None, found.transform):
+        word = "log" if power["suggested"] == 0 else f"{power['suggested']:g}"
+        lines.append(f"note: {power['text']} (--transform {word})")
+    return lines + [f"note: {note}" for note in found.notes]

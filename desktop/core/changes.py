@@ -1,0 +1,89 @@
+"""What is different in a run that is predicted: a network, faster or slower computing, balance; in words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from desktop.core.machine import IDEAL, Machine
+from desktop.core.units import quantity
+
+#: What `Changes.no_wait` calls waiting in receives, and in all collective operations.
+MESSAGES, COLLECTIVES = "messages", "collectives"
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What is different. Nothing is, unless said.
+
+    network : a machine in place of the network as recorded.
+    regions : (region by name, factor): its computing, not that of regions inside, is so many times faster.
+    longer : (region by name, seconds): each of its calls computes so much longer.
+    phases : (phase from 0, factor): all computing in it is so many times faster.
+    balanced : phases (from 0) in which every location computes as long as their mean.
+    slower : (first, last, factor): locations from the first to the last rank compute so many times longer.
+    no_wait : operations in which nobody waits: `MESSAGES`, `COLLECTIVES`, or a collective operation by name.
+
+    Raises
+    ------
+    ValueError : a factor that is not above 0.
+    """
+
+    network: Machine | None = None
+    regions: tuple[tuple[str, float], ...] = ()
+    longer: tuple[tuple[str, float], ...] = ()
+    phases: tuple[tuple[int, float], ...] = ()
+    balanced: tuple[int, ...] = ()
+    slower: tuple[tuple[int, int, float], ...] = ()
+    no_wait: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        factors = [(what, x) for what, x in self.regions]
+        factors += [(f"phase {k + 1}", x) for k, x in self.phases]
+        factors += [(f"ranks {a} to {b}", x) for a, b, x in self.slower]
+        for what, factor in factors:
+            if not (factor > 0 and math.isfinite(factor)):
+                raise ValueError(f"the factor {factor:g} of {what} is not possible, it must be above 0")
+
+    @property
+    def sentence(self) -> str:
+        """All changes in words; "" if there are none."""
+        return "; ".join(_words(self))
+
+
+#: Nothing is different.
+NONE = Changes()
+
+
+def _words(changes: Changes) -> Iterator[str]:
+    if changes.network is not None:
+        yield machine_words(changes.network)
+    for name, factor in changes.regions:
+        yield f"{name} {_times(factor)} faster"
+    for name, seconds in changes.longer:
+        yield f"each call of {name} {quantity(seconds, 's')} longer"
+    for k, factor in changes.phases:
+        yield f"phase {k + 1} {_times(factor)} faster"
+    for k in changes.balanced:
+        yield f"phase {k + 1} balanced"
+    for first, last, factor in changes.slower:
+        who = f"rank {first}" if first == last else f"ranks {first} to {last}"
+        yield f"{who} {_times(factor)} slower"
+    for name in changes.no_wait:
+        yield "no waiting for messages" if name == MESSAGES else f"no waiting in {name}"
+
+
+def _times(factor: float) -> str:
+    return f"{factor:.4g} times"
+
+
+def machine_words(network: Machine) -> str:
+    """A network in words."""
+    if network == IDEAL:
+        return "ideal network"
+    wide = quantity(network.bandwidth, "B/s") if math.isfinite(network.bandwidth) else "infinite"
+    found = f"latency {quantity(network.latency_s, 's')}, bandwidth {wide}"
+    if math.isfinite(network.eager):
+        found += f", rendezvous above {quantity(network.eager, 'B')}"
+    return found + (f", {network.buses} buses" if network.buses else "")

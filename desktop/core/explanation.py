@@ -1,0 +1,187 @@
+"""Why time is lost in a run and in its phases, in sentences made of its causes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from desktop.core.charges import Charges
+from desktop.core.root_causes import BALANCED, LITTLE, WORTH, Cause, Naming, causes
+from desktop.core.units import capital, grouped, percent, si
+
+
+def told(cause: Cause, words: Naming) -> str:
+    """The sentence of a cause, with its numbers."""
+    sentence = capital(cause.kind.says(cause, words))
+    return (
+        f"{sentence} ({_total(cause.lost_s)}, {percent(cause.part)} of what is lost"
+        f"{_times(cause)}; {cause.strength} evidence)."
+    )
+
+
+def _total(lost_s: float) -> str:
+    """``1.72 proc·s``"""
+    value, prefix = si(lost_s, 3).split(" ")
+    return f"{value} proc·{prefix}s"
+
+
+def _times(cause: Cause) -> str:
+    if not cause.seen or cause.group.direct_s + cause.group.chained_s < 0.5 * cause.group.total_s:
+        return ""
+    return f"; seen {'once' if cause.seen == 1 else f'{grouped(cause.seen)} times'}"
+
+
+def worth_telling(found: Sequence[Cause], most: int = 4) -> list[Cause]:
+    """Those that a paragraph names: the first, and others of some weight."""
+    return [cause for i, cause in enumerate(found[:most]) if i == 0 or cause.part >= WORTH]
+
+
+def level(of: Charges, found: Sequence[Cause]) -> str:
+    """How much is computed and lost, in a sentence."""
+    text = f"On average {of.computing:.3g} of {of.processors:.0f} processors compute"
+    if not found:
+        return f"{text}; nothing is lost."
+    lost = of.lost_s / of.whole_s
+    little = ", which is little" if lost < LITTLE else ""
+    return f"{text}; {percent(lost)} of their time ({_total(of.lost_s)}) is lost{little}."
+
+
+def rest(found: Sequence[Cause]) -> str:
+    """What is left of what is lost, where that is much."""
+    left = 1.0 - sum(cause.part for cause in worth_telling(found))
+    return f"Other causes: {percent(left)} of what is lost." if found and left >= WORTH else ""
+
+
+def phase_sentence(
+    of: Charges, found: Sequence[Cause], words: Naming, number: int, name: str, run_s: float
+) -> str:
+    """Of a phase (from 1): its cause first, then its numbers."""
+    # What phases are called by themselves also says how much of their time goes where: not here.
+    name = re.sub(r"(: |, )\S[^:]* \d+ %$", "", name)
+    called = f", {name}" if name and not name.endswith("%") else ""
+    head = f"Phase {number}{called}, {percent(of.duration_s / run_s)} of the run"
+    told = [f"on average {of.computing:.2g} of {of.processors:.0f} processors compute"]
+    if of.serialisation is not None and of.serialisation < BALANCED:
+        told.append(f"{percent(of.serialisation)} serialisation efficiency")
+    kinds = {cause.kind.key for cause in worth_telling(found, 2)}
+    if of.balance is not None and of.balance >= BALANCED and "imbalance" not in kinds:
+        told.append("no imbalance")
+    if not found or of.lost_s < LITTLE * of.whole_s:
+        return f"{head}: little is lost; {'; '.join(told)}."
+    causes = [
+        f"{cause.kind.says(cause, words)} ({percent(cause.part)} of what is lost, {cause.strength} evidence)"
+        for cause in worth_telling(found, 2)
+    ]
+    return f"{head}: {'. '.join(map(capital, causes))}; {'; '.join(told)}."
+
+
+@dataclass(frozen=True)
+class Told:
+    """A cause in words, and where it is.
+
+    location : that is charged most. phase : in which it costs most (from 0), -1: none. start_s, end_s : of
+    that. region : its name, or nothing. short : the sentence without its numbers.
+    """
+
+    key: str
+    title: str
+    short: str
+    sentence: str
+    lost_s: float
+    part: float
+    strength: str
+    seen: int
+    region: str
+    locations: tuple[int, ...]
+    names: str
+    phase: int
+    start_s: float
+    end_s: float
+
+
+@dataclass(frozen=True)
+class ToldPhase:
+    """A phase in words; causes as of `Explanation`."""
+
+    sentence: str
+    start_s: float
+    end_s: float
+    lost_s: float
+    causes: tuple[Told, ...]
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why time is lost: of the run its causes, most first, of which the first `named` are worth a sentence in
+    its paragraph, and how much is lost (`level`) and `rest`, as sentences; of each phase a sentence and
+    its causes. `lost_s`: processor-seconds. Nothing is known of the processors of a curve: all is empty."""
+
+    level: str = ""
+    rest: str = ""
+    named: int = 0
+    lost_s: float = 0.0
+    causes: tuple[Told, ...] = ()
+    phases: tuple[ToldPhase, ...] = ()
+
+    @property
+    def paragraph(self) -> str:
+        """The cause first, then how much is lost, then the other causes."""
+        first, *others = [cause.sentence for cause in self.causes[: self.named]] or [""]
+        return " ".join(part for part in (first, self.level, *others, self.rest) if part)
+
+
+def explanation(of: Sequence[Charges], names: Sequence[str], words: Naming) -> Explanation:
+    """Of the charges of a run and of its phases (none: of a curve)."""
+    if not of:
+        return Explanation()
+    run, *phases = of
+    found = [causes(one) for one in of]
+    single = len(phases) == 1
+    told = []
+    for cause in found[0]:
+        costs = [
+            sum(
+                one.lost_s
+                for one in there
+                if (one.kind, one.group.region) == (cause.kind, cause.group.region)
+            )
+            for there in found[1:]
+        ]
+        phase = int(np.argmax(costs)) if costs and not single else -1
+        place = phases[phase] if phase >= 0 else run
+        told.append(_told(cause, words, phase, place))
+    by_phase = tuple(
+        ToldPhase(
+            phase_sentence(one, there, words, k + 1, names[k] if k < len(names) else "", run.duration_s),
+            one.start_s,
+            one.end_s,
+            one.lost_s,
+            tuple(_told(cause, words, k, one) for cause in there),
+        )
+        for k, (one, there) in enumerate(zip(phases, found[1:], strict=True))
+    )
+    named = len(worth_telling(found[0]))
+    return Explanation(level(run, found[0]), rest(found[0]), named, run.lost_s, tuple(told), by_phase)
+
+
+def _told(cause: Cause, words: Naming, phase: int, place: Charges) -> Told:
+    region = cause.group.region
+    return Told(
+        key=cause.kind.key,
+        title=cause.kind.title,
+        short=f"{capital(cause.kind.says(cause, words))}.",
+        sentence=told(cause, words),
+        lost_s=cause.lost_s,
+        part=cause.part,
+        strength=cause.strength,
+        seen=cause.seen,
+        region=words.region(region) if region >= 0 else "",
+        locations=cause.locations,
+        names=words.several(sorted(cause.locations)),
+        phase=phase,
+        start_s=place.start_s,
+        end_s=place.end_s,
+    )

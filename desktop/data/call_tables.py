@@ -1,0 +1,165 @@
+"""Tables of calls, operations, messages and waits, as `desktop.data.causality` describes them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from desktop.core.open_regions import BEGIN
+from desktop.core.wait_kernels import put_in_places, spent_until, sums_of
+from desktop.data.events import MessageKind
+
+Ints = NDArray[np.int64]
+
+#: Intervals between two sums of those before.
+_EVERY = 256
+
+
+class Calls(NamedTuple):
+    """See the module."""
+
+    start: Ints
+    begin: Ints
+    end: Ints
+    region: NDArray[np.int32]
+
+
+class Operations(NamedTuple):
+    """See the module."""
+
+    start: Ints
+    time: Ints
+    kind: NDArray[np.uint8]
+    key: Ints
+    done: Ints
+    call: Ints
+
+
+class MatchedMessages(NamedTuple):
+    """See the module."""
+
+    sender: NDArray[np.int32]
+    receiver: NDArray[np.int32]
+    sent: Ints
+    arrived: Ints
+    posted: Ints
+    bytes: Ints
+    send: Ints
+    receive: Ints
+
+
+class Collectives(NamedTuple):
+    """See the module."""
+
+    root: Ints
+    barrier: NDArray[np.bool_]
+    operation: Ints
+    sent: Ints
+    received: Ints
+
+
+class Waits(NamedTuple):
+    """See the module."""
+
+    start: Ints
+    call: Ints
+    until: Ints
+    account: NDArray[np.uint8]
+    partner: NDArray[np.int32]
+    released: Ints
+    partner_call: Ints
+    key: Ints
+
+
+class Intervals(NamedTuple):
+    """Of a location, in order and without overlap, of kinds; `sums` as of `spent_until`."""
+
+    begin: Ints
+    end: Ints
+    what: NDArray[np.uint8]
+    sums: Ints
+
+    @classmethod
+    def of(cls, begin: Ints, end: Ints, what: NDArray[np.uint8], kinds: int) -> Intervals:
+        sums = np.zeros((begin.size // _EVERY + 1, kinds), np.int64)
+        sums_of(begin, end, what, _EVERY, sums)
+        return cls(begin, end, what, sums)
+
+    def between(self, begin: Ints, end: Ints) -> Ints:
+        """(ranges, kinds) ticks of each kind."""
+        cuts = np.concatenate([begin, end])
+        found = np.zeros((cuts.size, self.sums.shape[1]), np.int64)
+        spent_until(self.begin, self.end, self.what, _EVERY, self.sums, cuts, found)
+        inside: Ints = found[begin.size :] - found[: begin.size]
+        return inside
+
+
+class CallParts(NamedTuple):
+    """Of a location what of its communication is no moving of data (waits by account, and calls of which
+    nothing tells what they are), its calls, its waits, and what contradicting clocks may change of these."""
+
+    pieces: Intervals
+    calls: Intervals
+    waits: Intervals
+    doubted: Intervals
+
+
+def time_until(time: Ints, begin: Ints, counted: Ints) -> Ints:
+    """Ticks that count before each time; the intervals follow each other, `counted` of each is 0 or all."""
+    if not begin.size:
+        return np.zeros(time.size, np.int64)
+    before = np.concatenate([[0], np.cumsum(counted)[:-1]])
+    at = np.maximum(np.searchsorted(begin, time, side="right") - 1, 0)
+    found: Ints = before[at] + np.clip(time - begin[at], 0, counted[at])
+    return found
+
+
+def in_places(where: NDArray[np.int32], time: Ints, places: int) -> tuple[Ints, Ints]:
+    """Order (n,) by location and time, equal ones as they are; where each location begins (places + 1,)."""
+    start = np.concatenate([[0], np.cumsum(np.bincount(where, minlength=places))]).astype(np.int64)
+    order = np.empty(where.size, np.int64)
+    put_in_places(where, start[:-1].copy(), order)
+    for a, b in zip(start[:-1].tolist(), start[1:].tolist(), strict=True):
+        part = order[a:b]
+        when = time[part]
+        if (when[1:] < when[:-1]).any():
+            order[a:b] = part[np.argsort(when, kind="stable")]
+    return order, start
+
+
+def call_at(time: Ints, over: NDArray[np.bool_], begin: Ints, end: Ints, first: int) -> Ints:
+    """The call in which each time (n,) is, -1 for none; `first` is the number of the first one of `begin`.
+    Where one ends as another begins, what is `over` then belongs to the former, if nothing else does."""
+    if not begin.size:
+        return np.full(time.size, -1, np.int64)
+    at = np.searchsorted(begin, time, side="right") - 1
+    inside = (at >= 0) & (time <= end[np.maximum(at, 0)])
+    between = np.flatnonzero(over & inside & (at > 0))
+    between = between[begin[at[between]] == time[between]]
+    between = between[end[at[between] - 1] == time[between]]
+    if between.size:
+        between = between[~np.isin(at[between] - 1, at[inside])]
+        at[between] -= 1
+    return np.where(inside, at + first, -1)
+
+
+def request_times(kind: NDArray[np.uint8], request: NDArray[np.uint64], time: Ints) -> Ints:
+    """Of each row (n,) of a location's messages: of an IRECV when it was posted, of an ISEND when it was
+    completed; `BEGIN` where that is not known. A request belongs to the latest row that began it."""
+    found = np.full(kind.size, BEGIN)
+    for first, last, of_first in (
+        (MessageKind.IRECV_POST, MessageKind.IRECV, False),
+        (MessageKind.ISEND, MessageKind.ISEND_COMPLETE, True),
+    ):
+        rows = np.flatnonzero((kind == first) | (kind == last))
+        rows = rows[np.argsort(request[rows], kind="stable")]
+        a, b = rows[:-1], rows[1:]
+        pairs = (request[a] == request[b]) & (kind[a] == first) & (kind[b] == last)
+        begun, over = a[pairs], b[pairs]
+        if of_first:
+            found[begun] = time[over]
+        else:
+            found[over] = time[begun]
+    return found

@@ -1,0 +1,184 @@
+"""What would help a run most: single changes, each predicted alone, ranked by the seconds that they save."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from desktop.core.changes import MESSAGES, NONE, Changes, machine_words
+from desktop.core.machine import IDEAL, Machine
+from desktop.data.statistics import Statistics
+from desktop.data.utilization import Utilization
+from desktop.data.whatif import Rerun
+from desktop.progress import Progress, Share
+
+#: Regions of which a list of what would help tells.
+REGIONS = 5
+#: Phases of which it tells, those with most to gain.
+PHASES = 8
+
+
+@dataclass(frozen=True)
+class Help:
+    """A single change and what it would save. `title` and `assumption` in words; `kind`: ``network``,
+    ``balance``, ``region`` or ``waiting``; `saved_s` : seconds less than `before_s`, which is the recorded
+    duration, or that on the network as it is estimated."""
+
+    kind: str
+    title: str
+    assumption: str
+    changes: Changes
+    duration_s: float
+    before_s: float
+
+    @property
+    def saved_s(self) -> float:
+        return self.before_s - self.duration_s
+
+    @property
+    def share(self) -> float:
+        """Of the duration before."""
+        return self.saved_s / self.before_s if self.before_s else 0.0
+
+    def plain(self) -> dict[str, Any]:
+        """As values, for JSON."""
+        return {
+            "change": self.title,
+            "saved_s": self.saved_s,
+            "share": self.share,
+            "predicted_s": self.duration_s,
+            "assumption": self.assumption,
+        }
+
+
+def helps(
+    program: Rerun,
+    phases: Sequence[str] = (),
+    regions: Sequence[str] = (),
+    progress: Progress | None = None,
+) -> tuple[Help, ...]:
+    """What would shorten the run, one change at a time, by seconds saved; what saves nothing is left out.
+
+    phases : what the phases are called; regions : names of those that are tried twice as fast.
+
+    Raises
+    ------
+    Cancelled : by `progress`.
+    """
+    progress = progress or Progress()
+    if program.note:
+        return ()
+    tried = list(_single(program, phases, regions))
+    found = []
+    basis: dict[Changes, float] = {}
+    for k, (kind, title, assumption, changes, base) in enumerate(tried):
+        part = Share(progress, k / len(tried), (k + 1) / len(tried))
+        if base not in basis:
+            basis[base] = program.recorded_s if base == NONE else program.predict(base, part).duration_s
+        if abs(basis[base] - program.recorded_s) > TRUSTED * program.recorded_s:
+            continue
+        duration = program.predict(changes, part).duration_s
+        help_ = Help(kind, title, assumption, changes, duration, basis[base])
+        if help_.saved_s > LEAST * program.recorded_s:
+            found.append(help_)
+    return tuple(sorted(found, key=lambda one: -one.saved_s))
+
+
+#: By how much of the run an estimated network may miss it, if anything is to be said of it.
+TRUSTED = 0.1
+
+
+def would_help(
+    kept: Statistics,
+    use: Utilization,
+    breaks: Sequence[float],
+    limit: tuple[float, float] | None = None,
+    progress: Progress | None = None,
+) -> tuple[Help, ...]:
+    """What would shorten a run with phases between `breaks` (all of them, s), see `helps`."""
+    progress = progress or Progress()
+    causality = kept.causality(use, progress)
+    rerun = Rerun(kept.store, use, progress, causality=causality, limit=limit, breaks=breaks[1:-1])
+    regions = largest_regions(kept, use, (breaks[0], breaks[-1]), progress)
+    return helps(rerun, [f"phase {k}" for k in range(1, len(breaks))], regions, progress)
+
+
+#: What saves less of the run is not worth a line.
+LEAST = 0.0005
+
+
+def _single(
+    program: Rerun, phases: Sequence[str], regions: Sequence[str]
+) -> Iterator[tuple[str, str, str, Changes, Changes]]:
+    """Kind, title, assumption, changes, and the changes that it is compared with."""
+    spent = program.computing_s()[program.is_processor]
+    gain = spent.max(axis=0, initial=0.0) - (spent.mean(axis=0) if spent.size else 0.0)
+    for k in np.argsort(-gain, kind="stable")[:PHASES].tolist():
+        if gain[k] > 0:
+            name = phases[k] if k < len(phases) else f"phase {k + 1}"
+            what = "the run" if program.phases == 1 else name
+            yield (
+                "balance",
+                f"Balance {what}",
+                "Every processor computes as long there as they do on average; messages stay as they are.",
+                Changes(balanced=(k,)),
+                NONE,
+            )
+    for name in regions:
+        yield (
+            "region",
+            f"{name} twice as fast",
+            "Its computing takes half the time in every call, that of regions inside of it stays.",
+            Changes(regions=((name, 2.0),)),
+            NONE,
+        )
+    for name in (MESSAGES, *program.collectives):
+        what = "for messages" if name == MESSAGES else f"in {name}"
+        yield (
+            "waiting",
+            f"No waiting {what}",
+            "Nobody waits there for anybody, as if what is needed were always there: a bound, no remedy.",
+            Changes(no_wait=(name,)),
+            NONE,
+        )
+    yield (
+        "network",
+        "An ideal network",
+        "No latency, infinite bandwidth, and calls of the library take no time but for waiting.",
+        Changes(network=IDEAL),
+        NONE,
+    )
+    known = program.estimate
+    if known is None:
+        return
+    base = Machine(known.latency_s, known.bandwidth)
+    told = f"On the network as it is estimated from {known.messages} messages ({machine_words(base)})"
+    yield (
+        "network",
+        "No latency",
+        f"{told} the latency becomes 0.",
+        Changes(network=replace(base, latency_s=0.0)),
+        Changes(network=base),
+    )
+    if math.isfinite(known.bandwidth):
+        yield (
+            "network",
+            "Infinite bandwidth",
+            f"{told} bytes take no time.",
+            Changes(network=replace(base, bandwidth=math.inf)),
+            Changes(network=base),
+        )
+
+
+def largest_regions(
+    kept: Statistics, use: Utilization, span: tuple[float, float], progress: Progress | None = None
+) -> tuple[str, ...]:
+    """Names of the regions in which most is computed, up to `REGIONS`, of a range of time (s)."""
+    stats = kept.ranges([span], use, progress)[0]
+    rows = [row for row in kept.flat(stats, use) if row.region >= 0 and row.activity in use.rules.computing]
+    rows.sort(key=lambda row: -row.exclusive_s)
+    return tuple(dict.fromkeys(row.name for row in rows if row.exclusive_s > 0))[:REGIONS]
