@@ -33,6 +33,7 @@ COMMANDS = {
     "whatif": ("whatif", "how long the run would last if something were different"),
     "report": ("report", "a report for others: HTML, PDF or slides"),
     "record": ("record", "run an MPI program, record it, and open what was recorded"),
+    "watch": ("watch", "run an MPI program and see its curve grow, or follow one that runs already"),
     "snapshot": ("snapshot", "render the window into a picture, without a display"),
     "model": ("model", "fit the factor model to a table of run times"),
     "spt": ("spt", "experiments with artificial delays"),

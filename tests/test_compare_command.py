@@ -97,6 +97,19 @@ def test_three_forms_agree(capsys, runs) -> None:  # type: ignore[no-untyped-def
     assert apart["area"] == pytest.approx(mean["large.csv"]["efficiency"] - mean["small.csv"]["efficiency"])
 
 
+def test_runs_are_compared_by_any_curve(capsys) -> None:  # type: ignore[no-untyped-def]
+    trace = Path("tests/data/otf2/mpt_farm_6_dilated.tar.gz")
+    told = as_json(capsys, trace, trace, "--curve", "messages", "-n", 2)
+    assert (told["curve"], told["unit"]) == ("messages", "messages")
+    assert all(cell["efficiency"] is None for cell in told["cells"]), "messages are no share of anything"
+    whole = [cell for cell in told["cells"] if cell["phase"] == 0]
+    assert whole[0]["mean"] == whole[1]["mean"] > 0 and told["differences"][0]["area"] == 0
+    code, out, _ = run(capsys, trace, trace, "--curve", "messages", "-n", 2)
+    assert code == 0 and "phases of Messages in flight" in out and "messages*s" in out
+    code, _, err = run(capsys, trace, trace, "--curve", "metric:none")
+    assert code == 1 and "metric:none" in err
+
+
 def test_a_match_can_be_corrected(capsys, runs) -> None:  # type: ignore[no-untyped-def]
     words = (*runs, "-n", 4, "--model", "constant")
     told = as_json(capsys, *words, "--match", "2:3=3", "--match", "2:-=2")

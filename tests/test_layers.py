@@ -40,7 +40,6 @@ KERNELS = (
         f"data/{name}.py"
         for name in [
             "consistency",
-            "digits",
             "lines",
             "matching",
             "packing",
@@ -91,7 +90,7 @@ FRAME = {
     f"desktop.ui.{name}"
     for name in (
         "frame", "page", "commands", "palette", "preferences", "trace_page", "compare_page",
-        "experiment_page", "model_page", "project_desk", "actions", "compare.actions", "experiment.actions",
+        "experiment_page", "model_page", "watch_page", "project_desk", "actions", "compare.actions", "experiment.actions",
         "model.actions",
     )
 }  # fmt: skip
@@ -116,9 +115,9 @@ def test_imports_make_no_circles() -> None:
 
 
 def test_kernels_are_in_core_and_where_traces_are_read():
-    makers = {
-        f"desktop.core.jit.{name}" for name in ["kernel", "arithmetic", "inlined", "formula", "instruction"]
-    } | {f"numba.{name}" for name in ("jit", "njit", "vectorize", "guvectorize", "cfunc")}
+    makers = {f"desktop.core.jit.{name}" for name in ["kernel", "arithmetic", "inlined", "formula"]} | {
+        f"numba.{name}" for name in ("jit", "njit", "vectorize", "guvectorize", "cfunc")
+    }
     found = {path for path in PACKAGE.rglob("*.py") if any(knows(imports(path), name) for name in makers)}
     homes = [PACKAGE / home for home in KERNELS]
     assert all(home.exists() for home in homes)

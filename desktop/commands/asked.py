@@ -98,8 +98,9 @@ def settle(options: argparse.Namespace) -> None:
     from desktop.workbench.model import PhaseSettings, Project
 
     n, model = getattr(options, "n", None), getattr(options, "model", None)
-    free = PhaseSettings(model or DEFAULT_MODEL, n or 1, seconds=getattr(options, "seconds", None))
-    if free.seconds is not None and free.problem():
+    seconds, also = getattr(options, "seconds", None), getattr(options, "also", None) or ""
+    free = PhaseSettings(model or DEFAULT_MODEL, n or 1, seconds=seconds, also=also)
+    if (free.also or free.seconds is not None) and free.problem():
         raise ValueError(f"--{free.problem()}")
     options.trace, options.rules, options.phases, options.project = options.file, None, free, False
     options.kept = Project()

@@ -8,12 +8,14 @@ from __future__ import annotations
 import argparse
 import itertools
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from desktop.commands.asked import add_formats, add_model, adder, check_budget
+from desktop.commands.asked import add_curve, add_formats, add_model, adder, check_budget
 from desktop.commands.terminal import outcome, picked, show, terminal_progress
 from desktop.core.units import si
+from desktop.printing import printable
 from desktop.progress import Progress, Share
 
 if TYPE_CHECKING:
@@ -58,6 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_model(
         parser, "phases of every run (default: as suggested; of two sides as for the first run, at most 8)"
     )
+    add_curve(parser)
     add_formats(parser, csv=True)
 
 
@@ -104,6 +107,9 @@ def run(
     for k, (one, phases, project) in enumerate(kept):
         part = Share(progress, k / len(kept), (k + 1) / len(kept))
         runs.append(phased_run(names[k], one, phases, project, part, seen))
+    counted = runs[reference].curve.quantity
+    if len({one.curve.quantity for one in runs}) > 1:
+        raise ValueError("the runs are compared by different curves, say which: --curve KIND[:NAME]")
     keys = run_keys(tuple(one for one, _, _ in kept))
     fixed, _ = pairs_by_run(matched, keys, reference, [one.fit.n for one in runs])
     for k, of, own in options.match:
@@ -117,6 +123,9 @@ def run(
         "reference": names[reference],
         "axis": axis,
         "share": share,
+        "curve": kept[reference][0].project.curve,
+        "curve_name": counted.name,
+        "unit": counted.unit,
         "runs": [
             {
                 "run": one.name, "processors": one.curve.capacity, "model": one.fit.model, "n": one.fit.n,
@@ -163,7 +172,9 @@ def settled(options: argparse.Namespace) -> tuple[list[_Kept], tuple[Matched, ..
             settings = PhaseSettings(options.model or "mixed", options.n) if options.n is not None else None
             if settings is None and options.model is not None:
                 raise ValueError("--model needs -n N: say how many phases")
-            kept.append((plain_run(file, settings or PhaseSettings()), settings, None))
+            kept.append(
+                (plain_run(file, settings or PhaseSettings(), options.curve or "computing"), settings, None)
+            )
             continue
         workspace = read_workspace(file)
         comparison = workspace.comparison
@@ -173,6 +184,10 @@ def settled(options: argparse.Namespace) -> tuple[list[_Kept], tuple[Matched, ..
                 continue
             if key == comparison.reference:
                 reference = len(kept)
+            if options.curve and options.curve != one.project.curve:
+                # Breaks of another curve are none of this one's.
+                free = replace(one.project.phases, breaks=None, degrees=None, suggested=False)
+                one = replace(one, project=replace(one.project, curve=options.curve, phases=free))
             own = one.project.phases
             if asked:
                 own = PhaseSettings(options.model or own.model, options.n or own.n)
@@ -186,12 +201,13 @@ def settled(options: argparse.Namespace) -> tuple[list[_Kept], tuple[Matched, ..
 def told(result: dict[str, Any]) -> list[str]:
     """The comparison as lines for a person, within 100 columns."""
     lines = []
+    plain = result["curve"] == "computing"
     for k, one in enumerate(result["runs"], 1):
         mark = ", the reference" if one["run"] == result["reference"] else ""
-        lines.append(
-            f"{k}  {one['run']}: {one['n']} {one['model']} phases on {one['processors']:g} processors{mark}"
-        )
-    heads = ("", "run", "phase", "start", "length", "mean", "efficiency", "work proc*s", "length x", "work x")
+        of = f"on {one['processors']:g} processors" if plain else f"of {result['curve_name']}"
+        lines.append(f"{k}  {one['run']}: {one['n']} {one['model']} phases {printable(of)}{mark}")
+    work = "work proc*s" if plain else "integral"
+    heads = ("", "run", "phase", "start", "length", "mean", "efficiency", work, "length x", "work x")
     lines.append("{:<20}{:>4}{:>6}{:>10}{:>10}{:>10}{:>11}{:>12}{:>9}{:>8}".format(*heads))
     for label, group in itertools.groupby(result["cells"], lambda cell: cell["label"]):
         for k, cell in enumerate(group, 1):
@@ -204,10 +220,11 @@ def told(result: dict[str, Any]) -> list[str]:
             ratios = ["-" if r != r else f"{r:.3g}" for r in (cell["duration_ratio"], cell["work_ratio"])]
             lines.append(
                 f"{name:<20}{k:>4}{phase:>6}{si(cell['start_s']):>9}s{si(cell['duration_s']):>9}s"
-                f"{cell['mean']:>10.4g}{100 * cell['efficiency']:>10.1f}%{cell['work_s']:>12.4g}"
+                f"{cell['mean']:>10.4g}{_share(cell['efficiency']):>11}{cell['work_s']:>12.4g}"
                 f"{ratios[0]:>9}{ratios[1]:>8}"
             )
-    unit = "parts of all processors" if result["share"] else "processors"
+    unit = "parts of all" if result["share"] else result["unit"] if not plain else "processors"
+    unit = "parts of all processors" if result["share"] and plain else unit or "values"
     unit += "" if result["axis"] == "normalised" else "*s"
     for one in result["differences"]:
         relative = one["relative"]
@@ -217,6 +234,10 @@ def told(result: dict[str, Any]) -> list[str]:
             f"{unit}{part}, of it {one['more']:.4g} more and {one['less']:.4g} less"
         )
     return [wrapped for line in lines for wrapped in _wrapped(line)]
+
+
+def _share(share: float) -> str:
+    return "-" if share != share else f"{100 * share:.1f}%"
 
 
 def _wrapped(line: str) -> list[str]:

@@ -36,7 +36,7 @@ from desktop.commands.terminal import (
     print_json,
     terminal_progress,
 )
-from desktop.core.labels import DEGREES
+from desktop.core.labels import DEGREES, OWN_BASIS
 from desktop.core.quantity import PROCESSORS, CurveQuantity
 from desktop.core.units import si
 from desktop.printing import printable
@@ -78,6 +78,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     again = "another run of the same program, or a project of such: how firm the breaks are (repeatable)"
     adder(parser)("--repeat FILE", again, type=Path, action="append", default=[])
     add_model(parser, seconds=True)
+    adder(parser)("--also", "what mixed and budget may choose beside polynomials", choices=OWN_BASIS)
     add_curve(parser)
     add_span(parser)
     adder(parser)("--as-recorded", "do not repair contradicting clocks")
@@ -184,7 +185,9 @@ def _firm(
         from desktop.workbench.keeping import read_workspace
         from desktop.workbench.model import PhaseSettings
 
-        asked = PhaseSettings(model.model, model.requested, seconds=options.phases.seconds)
+        asked = PhaseSettings(
+            model.model, model.requested, seconds=options.phases.seconds, also=options.phases.also
+        )
         runs = [Phased("", curve, model, frozenset(region.name for region in store.regions))]
         for file in options.repeat:
             if is_project(file):
@@ -216,6 +219,7 @@ def _print_phases(
                 "note": model.note,
                 **_about(curve, options),
                 **basis_in_words(model),
+                **({} if model.basis is None else {"search_limit": _limit(model, options)}),
                 "in_doubt_s": in_doubt_s,
                 "break_events": [[{"time_s": e.time_s, "text": e.text} for e in found] for found in events],
                 "break_intervals": [one and one._asdict() for one in firm],
@@ -231,6 +235,8 @@ def _print_phases(
         print_csv(tuple(rows[0]), (row.values() for row in rows))
     else:
         print_phase_table(model, phases, curve.quantity)
+        if _limit(model, options):
+            print(_limit(model, options))
         for k, found in enumerate(events, 1):
             if found:
                 print(f"phase {k} ends where {found[0].text}, at {si(found[0].time_s)}s")
@@ -242,6 +248,11 @@ def _print_phases(
 def _about(curve: StepCurve, options: argparse.Namespace) -> dict[str, str]:
     """Which curve it is."""
     return {"curve": options.curve, "curve_name": curve.quantity.name, "unit": curve.quantity.unit}
+
+
+def _limit(model: PhaseFit, options: argparse.Namespace) -> str:
+    """That the search for a period or time constant ended at its limit."""
+    return model.limit if options.phases.seconds is None else ""
 
 
 def basis_in_words(model: PhaseFit) -> dict[str, float]:

@@ -62,9 +62,7 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[list[Recorded]
     from desktop.data.opening import open_trace
     from desktop.data.recording import new_folder, record
 
-    program = options.program[1:] if options.program[:1] == ["--"] else options.program
-    if not program:
-        raise ValueError("there is no command to run, as in: phasewright record -- mpirun -n 8 ./app")
+    program = words_of(options.program, "record")
     runs: list[Recorded] = []
     told: list[dict[str, Any]] = []
     for count in range(options.repeat):
@@ -79,6 +77,19 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[list[Recorded]
         with open_trace(folder, progress) as store:
             told.append({"folder": str(folder), "exit_code": runs[-1].code, **info(store)})
     return runs, told[0] if len(told) == 1 else {"runs": told}
+
+
+def words_of(given: list[str], command: str) -> list[str]:
+    """The words of the program, behind ``--``.
+
+    Raises
+    ------
+    ValueError : there are none.
+    """
+    program = given[1:] if given[:1] == ["--"] else given
+    if not program:
+        raise ValueError(f"there is no command to run, as in: phasewright {command} -- mpirun -n 8 ./app")
+    return program
 
 
 def lines(runs: list[Recorded], facts: dict[str, Any]) -> list[str]:

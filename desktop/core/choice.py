@@ -296,6 +296,15 @@ def _reason(breaks: tuple[Break, ...], looked_at: int) -> str:
         return "one phase: no breakpoint, at a structure event or of a fit, lowers the misfit"
     at = sum(one.event is not None for one in breaks)
     count = len(breaks)
+    if count == 1:
+        (one,) = breaks
+        where = (
+            "at a structure event"
+            if at
+            else f"where the curve alone changes, in {one.fits} of {looked_at} fits"
+        )
+        worth = "" if not np.isfinite(one.worth) else f"; without it the misfit is {one.worth:.1f} higher"
+        return f"its breakpoint is {where}, {_place(one)}{worth if abs(one.worth) < 1e6 else ''}"
     parts = []
     if at:
         most = max((one for one in breaks if one.event is not None), key=lambda one: one.worth)

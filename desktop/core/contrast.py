@@ -147,7 +147,7 @@ def table(alignment: Alignment) -> list[Cell]:
             run.curve.start,
             run.curve.duration,
             run.curve.mean,
-            run.curve.mean / run.curve.capacity if run.curve.capacity else 0.0,
+            _share(run.curve),
             run.curve.integral,
         )
         for run in runs
@@ -165,6 +165,12 @@ def table(alignment: Alignment) -> list[Cell]:
             phase = None if row[k] == NONE else row[k] + 1
             cells.append(_cell(label, run.name, phase, facts[k], facts[reference], alike))
     return cells
+
+
+def _share(curve: StepCurve) -> float:
+    if not curve.quantity.counted:
+        return float("nan")
+    return curve.mean / curve.capacity if curve.capacity else 0.0
 
 
 _Facts = tuple[float, float, float, float, float]

@@ -10,7 +10,6 @@ from typing import Any
 from numba import njit
 from numba.core import event
 from numba.core.runtime import rtsys
-from numba.extending import intrinsic
 
 
 def kernel(function: Callable[..., Any]) -> Any:
@@ -37,11 +36,6 @@ def formula(function: Callable[..., Any]) -> Any:
     """An `inlined` kernel of finite numbers only: what a literal 0 multiplies vanishes."""
     options = _ARITHMETIC | {"fastmath": {"contract", "nnan", "nsz"}}
     return _compiled(function, **options, forceinline=True)
-
-
-def instruction(function: Callable[..., Any]) -> Any:
-    """What kernels call as a function and LLVM knows as few instructions; says its types and its code."""
-    return intrinsic(function)
 
 
 _ARITHMETIC: dict[str, Any] = {"_nrt": False, "error_model": "numpy", "fastmath": {"contract"}}

@@ -46,6 +46,13 @@ class Stretches:
         begin, end, what, where, calls, inside = (column[rows] for column in columns)
         return Stretches(begin, end, what, where, calls, inside, self.processors)
 
+    def beside(self, other: Stretches) -> Stretches:
+        """Both, one behind the other."""
+        names = ("begin", "end", "what", "where", "calls", "inside")
+        columns: list[Any] = [np.concatenate([getattr(self, n), getattr(other, n)]) for n in names]
+        begin, end, what, where, calls, inside = columns
+        return Stretches(begin, end, what, where, calls, inside, self.processors)
+
     def ordered(self) -> Stretches:
         """By what, processor and begin."""
         return self.taken(np.lexsort((self.begin, self.where, self.what)))
@@ -124,7 +131,7 @@ def landmarks(
     of what the user marked; `next_to`: whether two things are neighbours of one scale."""
     span = end_s - start_s
     whole = stretches.ordered()
-    closed, beating = _settled(whole.joined(GAP * span), span)
+    closed, beating = settled(whole, span)
     closed = _from_the_start(closed, span)
     lasting = closed.taken(closed.end - closed.begin < MOST * span)
     events = _events(lasting, span, name, waits) + _firsts(whole, closed, span, name, waits)
@@ -139,9 +146,10 @@ def landmarks(
     return Landmarks(tuple(inside), *_state(closed, start_s, end_s, bins), beating, start_s, end_s)
 
 
-def _settled(rows: Stretches, span: float) -> tuple[Stretches, tuple[tuple[float, float, int], ...]]:
-    """Things that come often (an iteration) as one stretch of each processor; from when to when (s) most
-    processors do such a thing, and how often."""
+def settled(rows: Stretches, span: float) -> tuple[Stretches, tuple[tuple[float, float, int], ...]]:
+    """Ordered rows with small gaps closed, and things that come often (an iteration) as one stretch of each
+    processor; from when to when (s) most processors do such a thing, and how often."""
+    rows = rows.joined(GAP * span)
     if not rows.what.size:
         return rows, ()
     keys, count = np.unique(np.stack([rows.what, rows.where], axis=1), axis=0, return_counts=True)
@@ -158,21 +166,13 @@ def _settled(rows: Stretches, span: float) -> tuple[Stretches, tuple[tuple[float
         return rows, ()
     one = rows.taken(often).joined(np.inf)
     rest = rows.taken(~often)
-    settled = Stretches(
-        np.concatenate([rest.begin, one.begin]),
-        np.concatenate([rest.end, one.end]),
-        np.concatenate([rest.what, one.what]),
-        np.concatenate([rest.where, one.where]),
-        np.concatenate([rest.calls, one.calls]),
-        np.concatenate([rest.inside, one.inside]),
-        rows.processors,
-    )
+    every = rest.beside(one)
     beating = tuple(
         (float(np.median(one.begin[own])), float(np.median(one.end[own])), round(float(times)))
         for what, times in zip(things.tolist(), typical.tolist(), strict=True)
         if 2 * np.count_nonzero(own := one.what == what) >= rows.processors
     )
-    return settled.ordered(), beating
+    return every.ordered(), beating
 
 
 def _from_the_start(rows: Stretches, span: float) -> Stretches:

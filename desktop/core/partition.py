@@ -6,7 +6,7 @@ be breaks (*stops*: the curve's start and end and what the user locked) nothing 
 
 Degrees are 0, 1, 2 of polynomials, 3 and 4 of the tree's own functions (`desktop.core.spaces`); `share[d]` is
 the part of the tolerance that a phase of degree d may use: 1 for every model but the paper's mixed one (its
-section 5.1), where it is 1/2, 3/4, 1.
+section 5.1), where it is 1/2, 3/4, 1, and of the tree's own functions likewise their price over a parabola's.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _SCAN = 400
 # A bound for so many of them is worked out at once.
 _AHEAD = 16
 _TINY = 1e-300
-# The part of the tolerance that a constant, linear, quadratic phase of the mixed model may use.
-_PART = np.array([0.5, 0.75, 1.0])
 # Parameters of a phase by degree; one is its start.
 _PRICE = np.array([2, 3, 4, 5, 4])
+# The part of the tolerance that a phase of the mixed model may use: as much as its price is of a quadratic's.
+_PART = _PRICE / 4.0
 # A mixture must lower the total squared error by more than rounding does.
 _BETTER = 1e-12
 
@@ -267,6 +267,54 @@ def laggard(tree, sj, so, n, e, aj, ao, error, count):
     count[1] += merges
 
 
+@arithmetic
+def with_own(tree, sj, so, n, e, furthest, degree, pj, po, error, count):
+    """The mixed model of a tree with functions of its own, for a tolerance: phases used, 0 if n are too few.
+
+    Each phase has the degree that gets furthest for its price with its part of the tolerance, the last one
+    the cheapest that reaches the end. `furthest`: each gets as far as any degree does, so that no other
+    choice needs fewer.
+    """
+    j, o = sj[0], so[0]
+    pj[0], po[0] = j, o
+    q = 1
+    for i in range(n):
+        bj, bo, best, chosen, whole = j, o, -1.0, 0, False
+        for d in range(5):
+            if d > 2 and d != tree.space:
+                continue
+            nj, no, err, _, _, more = advance(tree, d, 1, j, o, sj[q], so[q], e * _PART[d])
+            count[1] += more
+            there = i == n - 1 and nj == sj[q] and no == so[q]
+            worth = gap(tree.edges, j, o, nj, no) / (1.0 if furthest else _PRICE[d])
+            if (there and not whole) or (worth > best and there == whole):
+                bj, bo, best, chosen, whole, error[i] = nj, no, worth, d, there, err
+        j, o, degree[i] = bj, bo, chosen
+        pj[i + 1], po[i + 1] = j, o
+        if j == sj[q] and o == so[q]:
+            q += 1
+            if q == sj.size:
+                count[0] += 1
+                return i + 1
+    count[0] += 1
+    return 0
+
+
+@arithmetic
+def least_with_own(tree, sj, so, n, high, degree, pj, po, error, count):
+    """A tolerance that suffices for n such phases, and one just below that does not."""
+    while with_own(tree, sj, so, n, high, True, degree, pj, po, error, count) == 0:
+        high = max(2 * high, _TINY)
+    low = 0.0
+    while high > max(low * (1 + _NARROW), _TINY):
+        e = high / 16 if low == 0 else low * np.sqrt(high / low)
+        if with_own(tree, sj, so, n, e, True, degree, pj, po, error, count) > 0:
+            high = e
+        else:
+            low = e
+    return low, high
+
+
 @kernel
 def scan(tree, sj, so, n, least, stop, degree, pj, po, error, count):
     """The first good tolerance of the heuristic above `least`, then bisected; phases used and e.
@@ -276,6 +324,7 @@ def scan(tree, sj, so, n, least, stop, degree, pj, po, error, count):
     """
     aj, ao = np.empty(n + 1, np.int64), np.empty(n + 1)
     walks = np.empty((3, 8))
+    own = tree.space > 0
     bad = least
     good = least
     # Squares of tiny heights may come out as 0, from where no factor leads on.
@@ -287,17 +336,27 @@ def scan(tree, sj, so, n, least, stop, degree, pj, po, error, count):
         bad = max(good, base)
         good = base * np.exp(i * np.log(16.0) / _SCAN) if i > 0 else least
         i += 1
+        if own:
+            m = with_own(tree, sj, so, n, good, False, degree, pj, po, error, count)
+            continue
         if good >= ceiling:
             ceiling = base * np.exp((i + _AHEAD) * np.log(16.0) / _SCAN)
             laggard(tree, sj, so, n, ceiling, aj, ao, error, count)
         m = heuristic(tree, sj, so, n, good, aj, ao, walks, degree, pj, po, error, count)
     while good > bad * (1 + _NARROW) and stop[0] == 0:
         e = bad * np.sqrt(good / bad)
-        if heuristic(tree, sj, so, n, e, aj, ao, walks, degree, pj, po, error, count) > 0:
+        if own:
+            m = with_own(tree, sj, so, n, e, False, degree, pj, po, error, count)
+        else:
+            m = heuristic(tree, sj, so, n, e, aj, ao, walks, degree, pj, po, error, count)
+        if m > 0:
             good = e
         else:
             bad = e
-    m = heuristic(tree, sj, so, n, good, aj, ao, walks, degree, pj, po, error, count)
+    if own:
+        m = with_own(tree, sj, so, n, good, False, degree, pj, po, error, count)
+    else:
+        m = heuristic(tree, sj, so, n, good, aj, ao, walks, degree, pj, po, error, count)
     return m, good
 
 
@@ -443,6 +502,8 @@ def solve(tree, sj, so, model, first, last, tries, stop, degree, j, o, count, br
         # The upper end is feasible; rounding may need a last unit or two to say so again.
         while stop[0] == 0:
             if model == MIXED:
+                if tree.space > 0:
+                    low, _ = least_with_own(tree, sj, so, n, high, degree[row], pj, po, error, tally)
                 m, e = scan(
                     tree, sj, so, n, low if low > 0 else high, stop, degree[row], pj, po, error, tally
                 )

@@ -12,14 +12,15 @@ Science 14, 1999), and a prediction is a draw of a set, its weights and its nois
 draws, so they hold what is open in all three.
 
 Priors: sets with one, two, three functions are as probable as `_SETS` says; shares of the functions in the
-time in the middle of the runs are uniform; errors are in proportion to the phase or (breakpoints that are not
-exact) to the run, with any spread of `_SPREADS`. Which of these is true is said by all phases together, as
-far as theirs may be alike. For d functions, n runs, A the columns over what errors are in proportion to, R
-its triangle, s a spread, a set has the marginal likelihood
+time in the middle of the runs have a Dirichlet distribution with parameter `_SHARES`, so that a small part
+which grows is not thought away; errors are in proportion to the phase or (breakpoints that are not exact) to
+the run, with any spread of `_SPREADS`. Which of these is true is said by all phases together, as far as
+theirs may be alike. For d functions, n runs, A the columns over what errors are in proportion to, R its
+triangle, s a spread, a set has the marginal likelihood
 
-    (d - 1)! (2 pi)^(d/2) s^(d-n) / |R|  exp(-RSS / 2 s^2)  P(w >= 0)
+    Gamma(d/2) / Gamma(1/2)^d  (2 pi)^(d/2) s^(d-n) / |R|  exp(-RSS / 2 s^2)  E
 
-with the last factor, the part of the posterior without negative weights, found by drawing.
+E is the mean of the prior's density over normal draws of the weights, 0 of draws with a negative one.
 
 The phases of a run add up to the run, whose own time varies less than theirs, as an error of a breakpoint
 moves time from a phase to its neighbour. Jointly, predictions of phases and run are moved so that they add
@@ -56,6 +57,8 @@ _ALIKE = 0.5
 _MOST, _TRIED = 3, 240
 #: How probable sets of one, two, three functions are; and errors in proportion to the phase, to the run.
 _SETS, _KINDS = (0.2, 0.3, 0.5), (0.7, 0.3)
+#: Parameter of the Dirichlet distribution of the functions' shares.
+_SHARES = 0.5
 #: Errors of a part of a phase are not below this share of the phase.
 _FLOOR = 0.05
 _NAMES = tuple(one.text for one in CHARACTERISTICS)
@@ -135,7 +138,7 @@ def band(draws: Array) -> Band:
 class _Weighed:
     """Every set with every kind and spread of errors. score (sets, kinds x spreads) : logarithm of the
     marginal likelihood; sets : which they are; drawn, good (kinds x spreads, tried, d),
-    (kinds x spreads, tried) of each : weights, and which are none below zero; size (functions,) : what
+    (kinds x spreads, tried) of each : weights, and how probable they were before; size (functions,) : what
     weights are counted in; part : of the run, in the middle of the runs."""
 
     score: Array
@@ -186,10 +189,11 @@ def _weigh(
             rss = ((y - (a @ best[:, :, None])[:, :, 0]) ** 2).sum(axis=1)
             step = np.linalg.solve(r, np.broadcast_to(normal[:, :d].T, (len(every), d, _TRIED)))
             tried = best[:, None, None] + _SPREADS[:, None, None] * step.transpose(0, 2, 1)[:, None]
-            sound = (tried >= 0).all(axis=3)
+            sound = _shares(tried)
             with np.errstate(divide="ignore"):
                 found = (
-                    math.lgamma(d) + d / 2 * np.log(2 * np.pi) - np.log(corner).sum(axis=1)[:, None]
+                    math.lgamma(d * _SHARES) - d * math.lgamma(_SHARES) + d / 2 * np.log(2 * np.pi)
+                    - np.log(corner).sum(axis=1)[:, None]
                     - np.log(by).sum() + (d - n) * np.log(_SPREADS) - rss[:, None] / (2 * _SPREADS**2)
                     + np.log(sound.mean(axis=2)) + np.log(_SETS[d - 1] / len(every)) + np.log(_KINDS[kind])
                 )  # fmt: skip
@@ -206,6 +210,14 @@ def _weigh(
     return _Weighed(whole, tuple(sets), tuple(drawn), tuple(good), size, part, float(p.min()), float(p.max()))
 
 
+def _shares(weights: Array) -> Array:
+    """(...,) prior density of weights (..., d) as shares, up to a constant; 0 where one is below zero."""
+    sound = (weights >= 0).all(axis=-1)
+    part = np.maximum(weights, 1e-12)
+    part = part / part.sum(axis=-1, keepdims=True)
+    return np.where(sound, np.exp((_SHARES - 1.0) * np.log(np.maximum(part, 1e-4)).sum(axis=-1)), 0.0)
+
+
 def _law(of: _Weighed, others: Array | None = None, seed: int = 0) -> Law:
     """Draws. `others` (kinds x spreads,): what other quantities of the same runs say of the spread."""
     score = of.score if others is None else of.score + others
@@ -217,10 +229,10 @@ def _law(of: _Weighed, others: Array | None = None, seed: int = 0) -> Law:
     ends = np.concatenate([[0], np.rint(np.cumsum(chance) * DRAWS).astype(np.int64)])
     for k in np.flatnonzero(np.diff(ends)).tolist():
         which, s = divmod(k, score.shape[1])
-        drawn = of.drawn[which][s][of.good[which][s]]
         at = order[ends[k] : ends[k + 1]]
-        own = list(of.sets[which])
-        weights[at[:, None], own] = drawn[np.arange(at.size) % len(drawn)] / of.size[own]
+        own, weight = list(of.sets[which]), np.cumsum(of.good[which][s])
+        take = np.searchsorted(weight, (np.arange(at.size) + 0.5) / at.size * weight[-1])
+        weights[at[:, None], own] = of.drawn[which][s][take] / of.size[own]
         spread[at] = _SPREADS[s % _SPREADS.size]
         of_run[at] = of.part if s >= _SPREADS.size else 0.0
     ranked = sorted(zip(chance.sum(axis=1).tolist(), of.sets, strict=True), reverse=True)
@@ -334,7 +346,10 @@ class PhaseModel:
             share = spread / np.maximum(spread.sum(axis=0) + own, 1e-300)
             moved = np.maximum(middle + share * gap, 0.1 * middle)
             clean = clean * (moved / np.maximum(middle, 1e-300))
-            whole = whole * (moved.sum(axis=0) / np.maximum(total, 1e-300))
+            # The run's own law may be as wrong as those of the phases: of both, what leaves more open.
+            added = clean.sum(axis=1)
+            whole = np.where(_variance(added) > _variance(whole), added, whole)
+            whole = whole * (moved.sum(axis=0) / np.maximum(np.median(whole, axis=0), 1e-300))
         else:
             whole = clean.sum(axis=1)
         if not noise:
@@ -350,9 +365,7 @@ class PhaseModel:
         if not joint:
             return noisy, noisy.sum(axis=1)
         error = 1.0 + self.run.spread[:, None] * rng.standard_normal((DRAWS, 1))
-        whole, total = whole * np.maximum(error, 0.05), noisy.sum(axis=1)
-        # Both say where the run lies; at each p the one is taken that says it closer.
-        return noisy, np.where(_variance(total) < _variance(whole), total, whole)
+        return noisy, whole * np.maximum(error, 0.05)
 
     @cached_property
     def _ahead(self) -> tuple[Array, Array, Array]:
@@ -396,11 +409,12 @@ class PhaseModel:
         return min(turns)[2] if turns else None
 
     def kept(self, phase: int) -> Band:
-        """Part (1,) of its time at the least p that a phase keeps however many processors there are: its
-        constant."""
-        weights = self.phases[phase].weights
-        first = self.phases[phase].times(np.array([self.least]))[:, 0]
-        constant = weights[:, _NAMES.index("1")]
+        """Part (1,) of its time at the least p that a phase keeps however many processors there are: that of
+        the functions that do not fall."""
+        law, at = self.phases[phase], columns(np.array([self.least]))[0]
+        lasting = [_NAMES.index(name) for name in ("1", "log(p)", "p")]
+        constant = law.weights[:, lasting] @ at[lasting]
+        first = law.weights @ at
         return band((constant / np.maximum(first, 1e-300))[:, None])
 
     def efficiencies(self, p: Array, phase: int | None = None) -> dict[str, Array]:

@@ -15,10 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from desktop.core.curve import StepCurve
-from desktop.core.landmarks import MOST, Stretches
+from desktop.core.landmarks import MOST, Stretches, settled
 
 #: Kinds of regions: parts of the program, and calls in which nothing is computed.
 PROGRAM, WAITING = "program", "waiting"
+#: Messages that are sent in a direction or of a size tell phases apart that would be called the same.
+MESSAGES = "messages"
 #: A region names a phase if so much of it lies inside, and so much more than of the rest of the run.
 _COVERS, _TELLS = 0.5, 0.15
 #: A call is worth mentioning from this part of the time on, and is all there is from this one on.
@@ -49,12 +51,16 @@ def doings(stretches: Stretches, curve: StepCurve, about: Callable[[int], tuple[
     """What the processors do in the part of a run that `curve` is of. `about`: name and kind of a region."""
     start, end = curve.start, curve.start + curve.duration
     computing = curve.means(_BINS) / max(curve.capacity, 1e-300)
-    rows = stretches.taken((stretches.what >= 0) & (stretches.end > stretches.begin))
+    # Messages are moments: from the first to the last of those that come often.
+    sent = settled(stretches.taken(stretches.what < 0).ordered(), end - start)[0]
+    rows = stretches.taken(stretches.what >= 0).beside(sent)
+    rows = rows.taken(rows.end > rows.begin)
     things, which = np.unique(rows.what, return_inverse=True)
     width = (end - start) / _BINS
     length = rows.end - rows.begin
     found = []
-    for amount in (rows.inside / width, rows.calls.astype(float)):
+    inside = np.where(rows.what >= 0, rows.inside, length)  # messages have no duration of their own
+    for amount in (inside / width, rows.calls.astype(float)):
         # Spread evenly over a stretch: the sum up to an edge is a ramp.
         slope = amount / (length / width) / max(stretches.processors, 1)
         second = np.zeros((things.size, _BINS + 2))
@@ -99,7 +105,7 @@ def _found(known: Doings, ends: Floats, called: Mapping[str, str]) -> list[str]:
     shares = inside / width
     outside = (known.inside[:, -1:] - inside) / (_BINS - width).clip(min=1e-9)
     whole = known.inside[:, -1] / _BINS
-    program = np.array([kind == PROGRAM for kind in known.kinds])
+    program, sent = (np.array([kind == what for kind in known.kinds]) for what in (PROGRAM, MESSAGES))
     names = []
     for k in range(ends.size - 1):
         share = shares[:, k]
@@ -112,7 +118,7 @@ def _found(known: Doings, ends: Floats, called: Mapping[str, str]) -> list[str]:
             region = called.get(known.names[best], known.names[best])
             times = round(float(calls[best, k]))
             region += f" ×{times}" if times >= _AGAIN else ""
-        spent = np.where(program, 0.0, share)
+        spent = np.where(program | sent, 0.0, share)
         most = int(np.argmax(spent))
         call = called.get(known.names[most], known.names[most])
         part = f"{call} {100 * spent[most]:.0f} %" if spent[most] >= _SPENT else ""
@@ -125,6 +131,11 @@ def _found(known: Doings, ends: Floats, called: Mapping[str, str]) -> list[str]:
             busy = f"computing {100 * computing[k]:.0f} %"
             told = [busy] if computing[k] >= 0.005 or not part else []
             names.append(", ".join([*told, part] if part else told))
+    alike = [k for k in range(len(names)) if names[k] in (names[max(k - 1, 0) : k] + names[k + 1 : k + 2])]
+    for k in alike if sent.any() else ():
+        tells = np.where(sent, shares[:, k] - outside[:, k], -np.inf)
+        if shares[int(tells.argmax()), k] >= _COVERS and tells.max() >= _TELLS:
+            names[k] += f", {known.names[int(tells.argmax())]}"
     return names
 
 

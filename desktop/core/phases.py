@@ -15,8 +15,8 @@ Seven models:
   linear, quadratic phase (one is its start); the largest unweighted error over all partitions and all
   choices of degree is least.
 * ``periodic``, ``saturation``: {1, t, cos wt, sin wt} and {1, t, exp(-rt)} for all phases, with one w or r
-  for the whole curve (`Basis`; `desktop.core.rates` searches it). ``budget`` may choose them too where a
-  basis is given, for 5 and 4 parameters.
+  for the whole curve (`Basis`; `desktop.core.rates` searches it). ``budget`` and ``mixed`` may choose them
+  too where a basis is given, for 5 and 4 parameters; ``mixed`` takes the degree that gets furthest for them.
 
 The work is done by `desktop.core.partition` on the moment tree of `desktop.core.tree`.
 """
@@ -53,8 +53,9 @@ _TIGHT = 1e-6
 _SNAP = 4
 #: Numbers of coefficients by degree; what a phase costs in the budget model is one more, for its start.
 TERMS = np.array([1, 2, 3, 4, 3])
-# Share of the (squared) tolerance by degree: the paper's weights 2, 4/3, 1 for its mixed model.
-_SHARE = np.array([0.5, 0.75, 1.0])
+# Share of the (squared) tolerance by degree: the paper's weights 2, 4/3, 1 for its mixed model, which are a
+# phase's parameters over those of a parabola; so 4/5 and 1 for other functions.
+_SHARE = (TERMS + 1) / 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +81,8 @@ class PhaseFit:
     epsilon : the largest local error; weighted by sqrt(2), sqrt(4/3), 1 for ``mixed``.
     sse : total squared error, processors² * s.
     lower, upper : epsilon* lies between them; `upper` is `epsilon`. For ``mixed``, whose good tolerances
-        are no interval, `lower` is the quadratic epsilon*, which no good tolerance is below. For breaks
+        are no interval, `lower` is the quadratic epsilon* (with a basis that of the best choice among all),
+        which no good tolerance is below. For breaks
         given by hand they are the least and the largest local error, and epsilon*(n) lies between.
     equidistribution : least over largest local error (weighted for ``mixed``); 1 is perfect.
     tight : (n,) which phases reach epsilon.
@@ -113,6 +115,13 @@ class PhaseFit:
     note: str
     names: tuple[str, ...] = ()
     basis: Basis | None = None
+
+    @property
+    def limit(self) -> str:
+        """That the search for the basis ended at its limit, in words; "" where it did not."""
+        from desktop.core.rates import at_limit
+
+        return "" if self.basis is None else at_limit(self.basis, float(self.breaks[-1] - self.breaks[0]))
 
     @property
     def rate(self) -> float:
@@ -207,7 +216,7 @@ def fit(
     locked: Sequence[float] = (),
     bounds: tuple[float, float] | None = None,
     stop: NDArray[Any] | None = None,
-    basis: Basis | None = None,
+    basis: Basis | str | None = None,
 ) -> PhaseFit:
     """The best n phases of a model.
 
@@ -219,7 +228,8 @@ def fit(
         wrong one costs an evaluation, not the answer.
     stop : array of one byte; the work ends soon after it becomes nonzero.
     basis : what ``periodic`` and ``saturation`` phases are made of (searched if not given, `basis_of`), and
-        what ``budget`` may choose beside polynomials; not read for the other models.
+        what ``budget`` and ``mixed`` may choose beside polynomials: "periodic" or "saturation" alone is
+        searched. Not read for the other models.
 
     Raises
     ------
@@ -238,7 +248,7 @@ def sweep(
     *,
     locked: Sequence[float] = (),
     stop: NDArray[Any] | None = None,
-    basis: Basis | None = None,
+    basis: Basis | str | None = None,
 ) -> Sweep:
     """The best phases for every n up to `n_max`, each fit bounding the next. The rest as for `fit`."""
     least = _least_n(model, len(_stops(curve, locked)[0]) - 1)
@@ -278,7 +288,7 @@ def fit_breaks(
     *,
     degrees: Sequence[int] | None = None,
     like: PhaseFit | None = None,
-    basis: Basis | None = None,
+    basis: Basis | str | None = None,
 ) -> PhaseFit:
     """The best polynomial for each phase between breaks given by hand.
 
@@ -299,7 +309,7 @@ def fit_breaks(
     ValueError : unknown model; breaks that do not increase or do not begin and end with the curve; degrees
         that are not one of -1 to 2, or the basis's own, for each phase; a basis of another model.
     """
-    basis = _checked(curve, model, basis)
+    used = _checked(curve, model, basis)
     times = np.asarray(breaks_s, float)
     if times.ndim != 1 or times.size < 2 or not np.isfinite(times).all():
         raise ValueError("breaks must be a list of at least two times in seconds, start and end included")
@@ -317,14 +327,18 @@ def fit_breaks(
         known = like.breaks[same] == times
         j, o = np.where(known, like.index[same], j), np.where(known, like.offset[same], o)
     given = np.full(j.size - 1, -1) if degrees is None else np.asarray(degrees, np.int64)
-    own = basis.space if basis else 2
+    own = used.space if used else 2
     if given.shape != (j.size - 1,) or not ((given >= -1) & (given <= 2) | (given == own)).all():
         raise ValueError(f"{j.size - 1} phases need as many degrees from 0 to 2, or -1, got {degrees}")
-    tree = with_basis(curve, basis)
+    tree = with_basis(curve, used)
     _, _, _, errors = _described(tree, j, o)
     if model in ("mixed", "budget"):
         e0, e1, e2 = errors[:, :3].T
         fitting = np.where((e2 < e0 / 2) & (e2 < 0.75 * e1), 2, np.where(e1 < 2 / 3 * e0, 1, 0))
+        if used is not None:
+            rows = np.arange(fitting.size)
+            cost = errors[rows, fitting] * (TERMS[fitting] + 1)
+            fitting = np.where(errors[:, own] * (TERMS[own] + 1) < cost, own, fitting)
         degree = np.where(given < 0, fitting, given)
     else:
         degree = np.full(j.size - 1, _degree_of(model))
@@ -342,7 +356,7 @@ def fit_breaks(
         0.0,
         BY_HAND,
     )
-    found = _finish(curve, tree, model, [raw], basis)[0]
+    found = _finish(curve, tree, model, [raw], used)[0]
     # The times as given: by way of ticks they may change in their last digit.
     given_s = np.concatenate((found.breaks[:1], times[1:-1], found.breaks[-1:]))
     return replace(found, breaks=given_s, break_low=given_s, break_high=given_s)
@@ -388,13 +402,13 @@ def _fits(
     locked: Sequence[float],
     tries: Floats,
     stop: NDArray[Any] | None,
-    basis: Basis | None,
+    basis: Basis | str | None,
 ) -> list[PhaseFit]:
     """Fits for n = first..last, by the kernels as far as epsilon is positive and exactly where it is 0."""
-    basis = _checked(curve, model, basis)
+    used = _checked(curve, model, basis)
     if isinstance(last, bool) or not isinstance(last, int | np.integer):
         raise ValueError(f"the number of phases must be a whole number, got {last!r}")
-    tree = with_basis(curve, basis)
+    tree = with_basis(curve, used)
     j, o = _stops(curve, locked)
     least = _least_n(model, j.size - 1)
     if min(first, last) < least:
@@ -419,7 +433,7 @@ def _fits(
         raws.append(
             _Raw(n, m, np.tile(exact_j, (3, 1)), np.tile(exact_o, (3, 1)), zeros, 0, 0, 0.0, 0.0, note)
         )
-    return _finish(curve, tree, model, raws, basis)
+    return _finish(curve, tree, model, raws, used)
 
 
 def _solve(
@@ -614,13 +628,15 @@ def _degree_of(model: str) -> int:
     return 3 + labels.OWN_BASIS.index(model) if model in labels.OWN_BASIS else MODELS.index(model)
 
 
-def _checked(curve: StepCurve, model: str, basis: Basis | None) -> Basis | None:
+def _checked(curve: StepCurve, model: str, basis: Basis | str | None) -> Basis | None:
     """The basis, as far as the model reads it; searched where the model needs one and none is given."""
     if model not in MODELS:
         raise ValueError(f"the model must be one of {', '.join(MODELS)}, got {model!r}")
     if model not in labels.OWN_BASIS:
-        return basis if model == "budget" else None
-    if basis is None:
+        if model not in ("mixed", "budget"):
+            return None
+        return basis_of(curve, basis) if isinstance(basis, str) else basis
+    if basis is None or isinstance(basis, str):
         return basis_of(curve, model)
     if basis.model != model:
         raise ValueError(f"the {model} model needs a basis of its kind, got {basis}")

@@ -63,6 +63,19 @@ def search_rate(coarse: StepCurve, model: str, left: Sequence[Floats], epsilon: 
     return Basis(model, min(refined((k - 1) * once, (k + 1) * once) for k in peaks)[1])
 
 
+def at_limit(basis: Basis, duration: float) -> str:
+    """What to say of a searched basis of a curve of so many seconds where the search ended at its limit, as
+    the curve itself speaks for none inside; else ""."""
+    settling, limits = basis.model == "saturation", duration / _SETTLING[[0, -1]]
+    longest, shortest = limits if settling else (duration, _FINEST * duration / _STRETCHES)
+    what = "time constant" if settling else "period"
+    if basis.seconds >= 0.95 * longest:
+        return f"the search for a {what} ended at its limit, the length of the run: none shorter fits better"
+    if basis.seconds <= 1.05 * shortest:
+        return f"the search for a {what} ended at its limit, 1/{duration / shortest:.0f} of the run"
+    return ""
+
+
 def _peaks(left: Floats) -> Sequence[float]:
     """Numbers of periods in the run at the highest peaks of the spectrum, at least 1.5."""
     power = np.abs(np.fft.rfft(left * np.hanning(left.size)))[: left.size // _FINEST]

@@ -91,7 +91,7 @@ def search(
     to: int = 0,
     stop: NDArray[Any] | None = None,
     known: Landmarks | None = None,
-    basis: Basis | None = None,
+    basis: Basis | str | None = None,
 ) -> tuple[Sweep, Suggestion]:
     """Fit ever more phases while that pays, and say which number to take.
 
@@ -146,7 +146,7 @@ def _with_structure(
     to: int,
     stop: NDArray[Any] | None,
     known: Landmarks,
-    basis: Basis | None,
+    basis: Basis | str | None,
 ) -> tuple[Sweep, Suggestion]:
     found = sweep(
         curve,
@@ -286,8 +286,8 @@ def suggest(sweep: Sweep) -> Suggestion:
     near = np.flatnonzero(margin >= _RIVAL * margin.max()) + 1
     lasting = [_lasting(sweep, int(rows[i])) for i in near]
     i = int(near[-1 - int(np.argmax(lasting[::-1]))])
-    at = _reason(sweep, int(rows[i]), int(rows[i - 1]), unit)
     gains = np.concatenate([[0.0], 100 * (1 - np.exp(-margin))])
+    at = _reason(sweep, int(rows[i]), int(rows[i - 1]), float(gains[i]), unit)
     second = _second(
         n, np.concatenate([[-np.inf], margin]), i, "gains {0:.0f} % beyond any later step", gains
     )
@@ -324,23 +324,14 @@ def _gradual(n: NDArray[np.int64], left: NDArray[np.float64], unit: str) -> Sugg
     return Suggestion(int(n[0]), f"no number of {unit}s stands out: the error falls evenly as for mere noise")
 
 
-def _reason(sweep: Sweep, row: int, before: int, unit: str) -> str:
-    """The drop to the suggested number, the drop after it, and what stays."""
+def _reason(sweep: Sweep, row: int, before: int, margin: float, unit: str) -> str:
+    """What the step to the suggested number gains, and what stays."""
     n, smaller = int(sweep.n[row]), int(sweep.n[before])
-    drop = 100 * (1 - sweep.epsilon[row] / sweep.epsilon[before])
-    reason = f"from {smaller} to {_count(n, unit)} the error falls by {drop:.0f} %"
-    if row + 1 < sweep.n.size:
-        # Over the same number of further phases, so that the two drops can be compared.
-        after = min(row + n - smaller, sweep.n.size - 1)
-        further = 100 * max(0.0, 1 - sweep.epsilon[row : after + 1].min() / sweep.epsilon[row])
-        only = "only by another" if 2 * further < drop else "by another"
-        reason += f", with {int(sweep.n[after])} {only} {further:.0f} %"
-        inner = sweep.fits[row].n - 1
+    reason = f"the step from {smaller} to {_count(n, unit)} gains {margin:.0f} % beyond any later step"
+    inner = sweep.fits[row].n - 1
+    if row + 1 < sweep.n.size and inner:
         stay = round(_lasting(sweep, row) * inner)
-        if inner:
-            reason += (
-                f"; {stay} of its {inner} break{'s' if inner > 1 else ''} stay{'s' if stay == 1 else ''}"
-            )
+        reason += f"; {stay} of its {inner} break{'s' if inner > 1 else ''} stay{'s' if stay == 1 else ''}"
     return reason
 
 

@@ -14,6 +14,7 @@ a message or collective stand between the enter and the leave of the call.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -161,16 +162,6 @@ class Doubt:
     def sentence(self) -> str:
         """What a reader of the curve must know."""
         return f"{self.short[:1].upper()}{self.short[1:]}: part of the trace is lost or contradicts itself."
-
-
-class Followed(Protocol):
-    """A trace that is being imported."""
-
-    @property
-    def regions(self) -> Sequence[Region]: ...
-
-    @property
-    def nesting(self) -> str: ...
 
 
 class Judged(Protocol):
@@ -473,6 +464,8 @@ class _Walk:
     def know(self, speaks: NDArray[np.bool_]) -> None:
         """More regions have been defined."""
         more = (0, speaks.size - self._speaks.size)
+        if more == (0, 0):
+            return
         self._speaks = speaks
         for name in ("spoken", "heard", "calls", "ticks"):
             setattr(self, name, np.pad(getattr(self, name), more))
@@ -506,34 +499,53 @@ def _speaks(regions: Sequence[Region]) -> NDArray[np.bool_]:
 def follow(
     source: EventSource, regions: list[Region], progress: Progress, followed: NestingDigest | None
 ) -> Iterator[tuple[int, _Walk]]:
-    """The walk through each processor that has events."""
+    """The walk through each processor that has events, of which only those not `followed` are read."""
     speaks = _speaks(regions)
     places = [i for i, at in enumerate(source.locations) if at.kind == "cpu" and source.rows("events", i)]
     known = {} if followed is None else followed.walks(speaks)
-    total = sum(source.rows("events", i) for i in places if i not in known)
-    done = 0
-    marked = _Marked(speaks.size)
-    for i in places:
-        if i in known:
-            yield i, known[i]
-            continue
-        walk, records = _Walk(speaks), _Records(source, i)
-        marked.begin()
-        for time, kind, region in source.blocks("events", i, "time", "kind", "region"):
-            records.drop(walk.take(marked, time, kind, region, *records.until(int(time[-1]))))
-            done += time.size
+    left = [i for i in places if i not in known]
+    total, done = sum(source.rows("events", i) for i in left), 0
+    again = NestingDigest(source, sys.maxsize)
+    for i in left:
+        records = [_Records(source, i, table) for table in _RECORDS]
+        for block in source.blocks("events", i, *_EVENTS):
+            for stream in records:
+                stream.hand_over(int(block[0][-1]), again)
+            again.take("events", i, dict(zip(_EVENTS, block, strict=True)))
+            done += block[0].size
             progress.step(done, total, "comparing regions and messages")
-        walk.finish(marked)
-        yield i, walk
+    again.finish()
+    known |= again.walks(speaks)
+    for i in places:
+        yield i, known[i]
+
+
+_EVENTS = ("time", "kind", "region")
+_RECORDS = {"messages": ("time", "kind"), "collectives": ("begin",)}
+
+
+class _Records:
+    """The stored messages or collectives of a location, which go to a digest before the events."""
+
+    def __init__(self, source: EventSource, location: int, table: str) -> None:
+        self._table, self._location = table, location
+        self._blocks = source.blocks(table, location, *_RECORDS[table])
+        self._reached = BEGIN
+
+    def hand_over(self, time: int, digest: NestingDigest) -> None:
+        """Those up to `time` at least."""
+        while self._reached <= time and (block := next(self._blocks, None)) is not None:
+            self._reached = int(block[0][-1])
+            digest.take(self._table, self._location, dict(zip(_RECORDS[self._table], block, strict=True)))
 
 
 class NestingDigest:
     """A `desktop.data.store.Digest`: the same walks, of locations whose messages and collectives are stored
     before the events in which they lie, while they pass by. Memory: records of a location that wait for
-    events, at most `WAITING`."""
+    events, at most `waiting`."""
 
-    def __init__(self, source: Followed) -> None:
-        self._source = source
+    def __init__(self, source: EventSource, waiting: int = WAITING) -> None:
+        self._source, self._waiting = source, waiting
         self._speaks = np.zeros(0, np.bool_)
         self._marked = _Marked(0)
         self._walks: dict[int, _Walk | None] = {}  # None: events came before their records
@@ -566,7 +578,7 @@ class NestingDigest:
         messages = table == "messages"
         time = block["time" if messages else "begin"]
         heard = _HEARD[block["kind"]] if messages else np.ones(time.size, np.uint8)
-        if time[0] <= self._reached or self._times.size + time.size > WAITING:
+        if time[0] <= self._reached or self._times.size + time.size > self._waiting:
             self._walks[location] = None
             return
         ordered = not self._times.size or self._times[-1] <= time[0]
@@ -616,48 +628,6 @@ class NestingDigest:
         for walk in found.values():
             walk.know(speaks)
         return found
-
-
-class _Records:
-    """Times of a location's messages and collectives, in order, and whether something was received."""
-
-    def __init__(self, source: EventSource, location: int) -> None:
-        wanted = ("messages", ("time", "kind")), ("collectives", ("begin",))
-        self._streams = [
-            source.blocks(table, location, *columns)
-            for table, columns in wanted
-            if source.rows(table, location)
-        ]
-        self._waiting = [(np.zeros(0, np.int64), np.zeros(0, np.uint8)) for _ in self._streams]
-        self._ended = [False] * len(self._streams)
-        self._merged = (np.zeros(0, np.int64), np.zeros(0, np.uint8))
-
-    def until(self, time: int) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-        """Those up to `time` that were not dropped."""
-        found = [self._merged] if self._merged[0].size else []
-        for k, stream in enumerate(self._streams):
-            at, heard = self._waiting[k]
-            while not self._ended[k] and (not at.size or at[-1] <= time):
-                block = next(stream, None)
-                if block is None:
-                    self._ended[k] = True
-                    break
-                kinds = _HEARD[block[1]] if len(block) > 1 else np.ones(block[0].size, np.uint8)
-                # What completes later says nothing of where it was called.
-                at, heard = (np.concatenate(pair) for pair in ((at, block[0]), (heard, kinds)))
-            n = int(np.searchsorted(at, time, "right"))
-            found.append((at[:n], heard[:n]))
-            self._waiting[k] = at[n:], heard[n:]
-        if len(found) == 1:
-            self._merged = found[0]
-        elif found:
-            times = np.concatenate([part[0] for part in found])
-            order = np.argsort(times, kind="stable")
-            self._merged = times[order], np.concatenate([part[1] for part in found])[order]
-        return self._merged
-
-    def drop(self, count: int) -> None:
-        self._merged = self._merged[0][count:], self._merged[1][count:]
 
 
 # Fields of a walk's state: next record, time of the first and the last event and of that before it, what is

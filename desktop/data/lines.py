@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from desktop.core.jit import arithmetic
+from desktop.core.jit import arithmetic, inlined
 from desktop.data.events import ImportReport
 from desktop.errors import TraceFormatError
 
@@ -27,6 +27,12 @@ THREADS = max(min(os.cpu_count() or 1, 4), 2)
 
 #: How files begin that are packed in a way that cannot be unpacked here.
 REFUSED = {b"\x1f\x9d": "compress (.Z)", b"\x28\xb5\x2f\xfd": "Zstandard (.zst)"}
+
+
+@inlined
+def byte(data: Any, at: int) -> Any:
+    """The byte at a place in (N,) bytes; `at` is not negative, which spares a comparison."""
+    return np.int64(data[np.uint64(at)])
 
 
 def opener(head: bytes) -> Any:

@@ -102,7 +102,7 @@ class Subject:
     title: str
     rules: Rules = field(default_factory=Rules)
     model: str = "mixed"
-    basis: Basis | None = None
+    basis: Basis | str | None = None
     n: int | None = None
     locked: tuple[float, ...] = ()
     breaks: tuple[float, ...] | None = None

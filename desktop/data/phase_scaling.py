@@ -149,67 +149,90 @@ class Gathered:
 
 
 def gather(runs: Sequence[Traced], progress: Progress | None = None) -> Gathered:
-    """Runs with the same phases in all, in the order of p. Where one has no breakpoints, those of all are as
-    `common_breaks` finds them.
+    """Traces with the same phases in all, in the order of p: they are opened, and `measured`.
 
     Raises
     ------
     DesktopError : a trace cannot be opened.
+    ValueError, Cancelled : as `measured`.
+    """
+    from desktop.data.naming import named_by
+    from desktop.data.opening import open_trace
+    from desktop.data.utilization import Rules, build
+
+    progress, held = progress or Progress(), []
+    with ExitStack() as stack:
+        for k, run in enumerate(runs):
+            share = Share(progress, k / len(runs) / 2, (k + 1) / len(runs) / 2)
+            store = stack.enter_context(open_trace(run.path, share, **run.options))
+            use = build(store, run.rules or Rules(), share)
+            held.append(OpenRun(named_by(run.path).name, run.curve(use), store, use, run.breaks))
+        return measured(held, Share(progress, 0.5, 1))
+
+
+@dataclass(frozen=True, eq=False)
+class OpenRun:
+    """A run at hand. `curve`: the part of the utilization that is looked at; `store`, `use` None: nothing
+    but the curve is known; `breaks` as of `Traced`."""
+
+    name: str
+    curve: StepCurve
+    store: TraceStore | None
+    use: Utilization | None
+    breaks: tuple[float, ...] | None = None
+
+
+def measured(runs: Sequence[OpenRun], progress: Progress | None = None) -> Gathered:
+    """What the phases of runs take, in the order of p. Where one has no breakpoints, those of all are as
+    `common_breaks` finds them.
+
+    Raises
+    ------
     ValueError : fewer than `FEWEST` different p, or breakpoints that are not as many.
+    StoreError : a store is damaged.
     Cancelled : by `progress`.
     """
     from desktop.core.phase_names import phase_names
-    from desktop.data.naming import named_by
-    from desktop.data.opening import open_trace
     from desktop.data.presence import structure
     from desktop.data.statistics import Statistics
-    from desktop.data.utilization import Rules, build
 
-    progress, count = progress or Progress(), len(runs)
-    with ExitStack() as stack:
-        held: list[tuple[float, Traced, TraceStore, Utilization, StepCurve]] = []
-        for k, run in enumerate(runs):
-            share = Share(progress, k / count / 2, (k + 1) / count / 2)
-            store = stack.enter_context(open_trace(run.path, share, **run.options))
-            use = build(store, run.rules or Rules(), share)
-            curve = run.curve(use)
-            held.append((curve.capacity, run, store, use, curve))
-        held.sort(key=lambda one: one[0])
-        p = [one[0] for one in held]
-        if len(set(p)) < FEWEST:
-            raise ValueError(
-                f"phases over p need runs on {FEWEST} or more different numbers of processors, these are "
-                f"on {', '.join(f'{one:g}' for one in sorted(set(p)))}"
-            )
-        structures = [structure(store, use, progress) for _, _, store, use, _ in held]
-        ends = [list(run.breaks or ()) for _, run, *_ in held]
-        matched = "phases are matched as in the comparison"
-        if not all(ends):
-            ends, matched = _found(held, structures)
-        if len({len(one) for one in ends}) > 1:
-            raise ValueError("the runs have different numbers of phases, match them first")
-        stats = []
-        for i, (_, _, store, use, _) in enumerate(held):
-            share = Share(progress, (1 + i / count) / 2, (1 + (i + 1) / count) / 2)
-            stats.append(Statistics(store).ranges(pairwise(ends[i]), use, share, replay=True))
-        names = [
-            phase_names(known.doings(one[4]), cut)
-            for known, one, cut in zip(structures, held, ends, strict=True)
-        ]
-    called = [named_by(run.path).name for _, run, *_ in held]
-    return Gathered(
-        _numbers(called, p, stats, _common_names(names)), matched, tuple(tuple(one) for one in ends)
-    )
+    progress, runs = progress or Progress(), sorted(runs, key=lambda run: run.curve.capacity)
+    p = [run.curve.capacity for run in runs]
+    if len(set(p)) < FEWEST:
+        raise ValueError(
+            f"phases over p need runs on {FEWEST} or more different numbers of processors, these are "
+            f"on {', '.join(f'{one:g}' for one in sorted(set(p)))}"
+        )
+    structures = [
+        None if run.store is None or run.use is None else structure(run.store, run.use, progress)
+        for run in runs
+    ]
+    ends, matched = [list(run.breaks or ()) for run in runs], "phases are matched as in the comparison"
+    if not all(ends):
+        ends, matched = _found(runs, structures)
+    if len({len(one) for one in ends}) > 1:
+        raise ValueError("the runs have different numbers of phases, match them first")
+    stats: list[Sequence[RangeStats] | None] = []
+    names = []
+    for i, (run, known) in enumerate(zip(runs, structures, strict=True)):
+        share = Share(progress, i / len(runs), (i + 1) / len(runs))
+        if run.store is None:
+            stats.append(None)
+        else:
+            stats.append(Statistics(run.store).ranges(pairwise(ends[i]), run.use, share, replay=True))
+        names.append(phase_names(None if known is None else known.doings(run.curve), ends[i]))
+    numbers = _numbers([run.name for run in runs], p, ends, stats, _common_names(names))
+    return Gathered(numbers, matched, tuple(tuple(one) for one in ends))
 
 
-def _found(held: Sequence[Any], structures: Sequence[Structure]) -> tuple[list[list[float]], str]:
+def _found(runs: Sequence[OpenRun], structures: Sequence[Structure | None]) -> tuple[list[list[float]], str]:
     """The same phases in all."""
     from desktop.core.selection import search
 
     candidates = []
-    for (*_, curve), known in zip(held, structures, strict=True):
-        events = known.known(curve)
-        candidates.append(Candidate(curve, events, *search(curve, "mixed", known=events)))
+    for run, known in zip(runs, structures, strict=True):
+        events = None if known is None else known.known(run.curve)
+        candidates.append(Candidate(run.curve, events, *search(run.curve, "mixed", known=events)))
     return common_breaks(candidates)
 
 
@@ -224,35 +247,35 @@ def _common_names(names: Sequence[Sequence[str]]) -> tuple[str, ...]:
 
 
 def _numbers(
-    called: Sequence[str], p: Sequence[float], stats: Sequence[Sequence[RangeStats]], names: tuple[str, ...]
+    called: Sequence[str],
+    p: Sequence[float],
+    ends: Sequence[Sequence[float]],
+    stats: Sequence[Sequence[RangeStats] | None],
+    names: tuple[str, ...],
 ) -> ScalingRuns:
-    duration = np.array([[one.duration_s for one in run] for run in stats])
-    parts = np.array([
-        [_parts(one, size) for one in run] for run, size in zip(stats, p, strict=True)
+    duration = np.diff(np.array(ends, np.float64), axis=1)
+    at = np.array(p, np.float64)
+    known = [run for run in stats if run is not None]
+    if len(known) < len(stats) or not all(one.is_processor.any() for run in known for one in run):
+        return ScalingRuns(tuple(called), names, at, duration)
+    duration = np.array([[one.duration_s for one in run] for run in known])
+    parts = np.array([[_parts(one, size) for one in run] for run, size in zip(known, p, strict=True)])
+    if not all(one.accounts is not None for run in known for one in run):
+        return ScalingRuns(tuple(called), names, at, duration, parts)
+    whole = np.array([
+        [[(one.account_s or {})[a] / size for a in Account] for one in run]
+        for run, size in zip(known, p, strict=True)
     ])  # fmt: skip
-    known = all(one.accounts is not None for run in stats for one in run)
-    accounts, titles = None, tuple[str, ...]()
-    if known:
-        whole = np.array([
-            [[(one.account_s or {})[a] / size for a in Account] for one in run]
-            for run, size in zip(stats, p, strict=True)
-        ])  # fmt: skip
-        # Accounts that are nowhere a hundredth of a phase are not worth a law.
-        worth = np.any(whole > 0.01 * duration[:, :, None], axis=(0, 1))
-        accounts = whole[:, :, worth]
-        titles = tuple(
-            ACCOUNTS[a.name.lower()][0] for a, told in zip(Account, worth.tolist(), strict=True) if told
-        )
-    located = np.isfinite(parts).all()
-    return ScalingRuns(
-        tuple(called), names, np.array(p, np.float64), duration, parts if located else None, accounts, titles
+    # Accounts that are nowhere a hundredth of a phase are not worth a law.
+    worth = np.any(whole > 0.01 * duration[:, :, None], axis=(0, 1))
+    titles = tuple(
+        ACCOUNTS[a.name.lower()][0] for a, told in zip(Account, worth.tolist(), strict=True) if told
     )
+    return ScalingRuns(tuple(called), names, at, duration, parts, whole[:, :, worth], titles)
 
 
 def _parts(one: RangeStats, p: float) -> tuple[float, float, float]:
-    """Of `desktop.core.phase_model.PARTS`, in seconds; NaN where no processors are known."""
-    if not one.is_processor.any():
-        return (np.nan,) * 3
+    """Of `desktop.core.phase_model.PARTS`, in seconds."""
     mean = one.computing * one.duration_s / p
     most = max(float(one.useful_s[one.is_processor].max(initial=0.0)), mean)
     most = min(most, one.duration_s)

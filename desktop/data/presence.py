@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from desktop.core.curve import StepCurve
 from desktop.core.landmarks import Landmarks, Stretches, landmarks
-from desktop.core.phase_names import PROGRAM, WAITING, Doings, doings
+from desktop.core.phase_names import MESSAGES, PROGRAM, WAITING, Doings, doings
 from desktop.core.presence import SIZES, TOUCH, Presence, sends
 from desktop.data.classify import is_communication, mpi_call, region_activity
 from desktop.data.collectives import depends
@@ -178,7 +178,11 @@ class Structure:
 
     def doings(self, curve: StepCurve) -> Doings:
         """What names of phases are made of, of the part that `curve`, the utilization, is of."""
-        return doings(self.stretches, curve, lambda what: self._kind(self.regions[what]))
+        return doings(
+            self.stretches,
+            curve,
+            lambda what: self._kind(self.regions[what]) if what >= 0 else (self._name(what), MESSAGES),
+        )
 
     @staticmethod
     def _kind(region: Region) -> tuple[str, str]:

@@ -14,6 +14,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -160,8 +161,10 @@ def _version(launcher: str) -> str:
     return (said.stdout + said.stderr).lower()
 
 
-def record(command: list[str], folder: Path, progress: Progress | None = None) -> Recorded:
-    """Run a command with the recorder; its standard streams are ours.
+def record(
+    command: list[str], folder: Path, progress: Progress | None = None, output: Path | None = None
+) -> Recorded:
+    """Run a command with the recorder; its standard streams are ours, or what it says goes to `output`.
 
     Parameters
     ----------
@@ -186,7 +189,7 @@ def record(command: list[str], folder: Path, progress: Progress | None = None) -
     stopping.complete[folder] = None
     preloaded = " ".join(word for word in (str(library), os.environ.get("LD_PRELOAD", "")) if word)
     environment = {**os.environ, "LD_PRELOAD": preloaded, FOLDER: str(folder.resolve())}
-    code = _run(with_environment(command, ("LD_PRELOAD", FOLDER)), environment, progress)
+    code = _run(with_environment(command, ("LD_PRELOAD", FOLDER)), environment, progress, output)
     if not any(folder.glob(f"*{SUFFIX}")):
         folder.rmdir()
         ended = f" (it ended with exit code {code})" if code else ""
@@ -194,9 +197,10 @@ def record(command: list[str], folder: Path, progress: Progress | None = None) -
     return Recorded(folder, code)
 
 
-def _run(command: list[str], environment: dict[str, str], progress: Progress) -> int:
+def _run(command: list[str], environment: dict[str, str], progress: Progress, output: Path | None) -> int:
     try:
-        child = subprocess.Popen(command, env=environment)
+        with nullcontext() if output is None else output.open("wb") as said:
+            child = subprocess.Popen(command, env=environment, stdout=said, stderr=said)
     except OSError as error:
         raise RunError(f"{command[0]} cannot be started ({reason(error)})") from None
     try:

@@ -93,6 +93,7 @@ TABLES = {
     "regions": "Regions that take most time",
     "changes": "What changed at each break",
     "comparison": "Phases of the compared runs",
+    "scaling": "Phases over p",
     "file": "The file and its clocks",
     "import": "Import report",
     "options": "Options",
@@ -320,6 +321,7 @@ def compose(
     sections: list[Section] = []
     facts: list[dict[str, Any]] = []
     phased: list[Phased] = []
+    uses: list[Utilization] = []
     stories: list[list[Slide]] = []
     findings: list[str] = []
     pictures = 0
@@ -339,12 +341,19 @@ def compose(
         regions = () if subject.store is None else subject.store.regions
         program = frozenset(region.name for region in regions)
         phased.append(Phased(subject.title, material.curve, material.fit, program))
+        uses.append(use)
     contrast = compare(phased) if compare is not None and len(phased) > 1 else None
     beside: list[Slide] = []
     if contrast is not None:
         compared = _comparison(contrast, material, contents, pictures + 1)
         sections += compared
         beside = _compared_story(compared, contrast)
+        if contents.statistics and "scaling" in contents.tables:
+            over_p = _over_p(subjects, uses, phased, contrast, pictures + 2, progress)
+            sections += over_p
+            beside += [Slide(b.finding, b) for one in over_p for b in one.blocks if isinstance(b, Picture)][
+                :1
+            ]
         findings = [beside[0].title]
     date = date or today()
     sections.append(_made(command))
@@ -443,6 +452,60 @@ def _comparison(contrast: Contrast, material: Material, contents: Contents, numb
         columns = ("Break", "Time (s)", "over the runs")
         blocks.append(ReportTable(f"Breaks of {reference}", columns, breaks, note=REPEATED, part="breaks"))
     return [Section("Comparison", (), 1), Section(f"Runs compared with {reference}", tuple(blocks))]
+
+
+def _over_p(
+    subjects: Sequence[Subject],
+    uses: Sequence[Utilization],
+    phased: Sequence[Phased],
+    contrast: Contrast,
+    number: int,
+    progress: Progress,
+) -> list[Section]:
+    """How the phases scale, where the compared runs are on enough different numbers of processors."""
+    from desktop.core.phase_model import FEWEST, model_phases
+    from desktop.data.phase_scaling import OpenRun, measured
+    from desktop.data.phase_scaling_told import chart, further, law_lines, sentences, table, warnings, whole
+
+    runs = contrast.alignment.runs
+    chosen = [k for k, one in enumerate(phased) if any(one is run for run in runs)]
+    if len({phased[k].curve.capacity for k in chosen}) < FEWEST:
+        return []
+    complete = bool((contrast.alignment.rows >= 0).all())
+    opened = [
+        OpenRun(
+            phased[k].name, phased[k].curve, subjects[k].store, uses[k],
+            tuple(phased[k].fit.breaks.tolist()) if complete else None,
+        )
+        for k in chosen
+    ]  # fmt: skip
+    try:
+        model = model_phases(measured(opened, progress).runs)
+    except ValueError as why:
+        return [Section("Phases over p", (Paragraph(f"The phases have no model over p: {why}."),))]
+    said, at = sentences(model), further(model)
+    factor, unit = time_unit(float(model.data.duration.sum(axis=1).max()))
+    rows = tuple(
+        (
+            str(row["phase"]), whole(row["p"]),
+            *("–" if row[name] != row[name] else _number(row[name] / factor)
+              for name in ("predicted", "low", "high", "measured")),
+            tenth(row["part"]), "–" if row["global"] != row["global"] else tenth(row["global"]),
+        )
+        for row in table(model, at).to_dict("records")
+    )  # fmt: skip
+    heads = ("Phase", "p", f"Predicted ({unit})", "95 % from", "to", f"Measured ({unit})", "Of run",
+             "Efficiency")  # fmt: skip
+    note = "Of one new run, with 95 %; efficiency is the global one. Laws (how probable): "
+    note += "; ".join(law_lines(model)) + "."
+    blocks: list[Block] = [
+        Points((*said, *warnings(model, at)), "scaling"),
+        Picture("phases over p", number, said[0], chart(model, "time")),
+        ReportTable("Phases over p", heads, rows, note=note, part="scaling"),
+    ]
+    if model.parts:
+        blocks.insert(2, Picture("efficiency over p", number + 1, said[-1], chart(model, "efficiency")))
+    return [Section("Phases over p", tuple(blocks))]
 
 
 def _run_finding(cell: Cell, reference: str) -> str:

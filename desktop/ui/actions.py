@@ -57,18 +57,11 @@ _limited = When[Snapshot](lambda shown: shown.project.limit is not None, "an ana
 _suggested = When[Snapshot](lambda shown: shown.suggestion is not None, "the fits of every n to a trace")
 
 
-def _pointer(mode: str, text: str, tip: str, *, rule: bool = False) -> Command:
+def _pointer(mode: str, text: str, tip: str) -> Command:
     return Command(
-        f"mode_{mode}",
-        text,
-        "View",
-        tip,
-        lambda w: w.set_mode(mode),
-        enabled=_document,
-        mark=lambda w: w.mode == mode,
-        icon=mode,
-        rule=rule,
-    )
+        f"mode_{mode}", text, "View", tip, lambda w: w.set_mode(mode), enabled=_document,
+        mark=lambda w: w.mode == mode, icon=mode,
+    )  # fmt: skip
 
 
 def _shown(name: str, title: str, key: str, rule: bool) -> Command:

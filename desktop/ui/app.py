@@ -213,8 +213,11 @@ class Start:
 _AS_USUAL = Start()
 
 
-def run(files: list[str], how: Start = _AS_USUAL) -> int:
-    """Show a window per file (one with the start page if there is none) until all are closed.
+def run(
+    files: list[str], how: Start = _AS_USUAL, *, watch: tuple[Path, list[str] | None] | None = None
+) -> int:
+    """Show a window per file (one with the start page if there is none) until all are closed. `watch`: a
+    folder to follow, and the command that is recorded into it, if we run it.
 
     OSError: the file that is to be logged to cannot be written.
     """
@@ -224,7 +227,7 @@ def run(files: list[str], how: Start = _AS_USUAL) -> int:
     windows = Windows(app, settings)
     if isinstance(app, Application):
         app.fileAsked.connect(lambda name: windows.open([Path(name)]))
-    watch = Watch(windows.save_copies_and_quit)
+    crash_watch = Watch(windows.save_copies_and_quit)
     session = None
     if not how.safe:
         with suppress(OSError), stopping.making:  # where nothing can be written, nothing can be told of
@@ -232,6 +235,8 @@ def run(files: list[str], how: Start = _AS_USUAL) -> int:
             stopping.leave_no(session, session.end)
     with ending(windows.keep_now):
         first = windows.open(Path(name) for name in files)
+        if watch is not None:
+            first.watch(*watch)
         notices = [how.notice] if how.notice else []
         if settings.aside is not None:
             notices.append(
@@ -242,11 +247,13 @@ def run(files: list[str], how: Start = _AS_USUAL) -> int:
         warming = None
         if not how.safe:
             warming = WarmUp(first)
-            QTimer.singleShot(0, lambda: windows.go_on(first, reopen=settings.reopen and not files))
+            QTimer.singleShot(
+                0, lambda: windows.go_on(first, reopen=settings.reopen and not files and watch is None)
+            )
         code = app.exec()
         if warming is not None:
             warming.close()
-    watch.close()
+    crash_watch.close()
     if session is not None:
         session.end()
         stopping.left(session)

@@ -91,6 +91,9 @@ def _page(kind: str, title: str, number: int) -> Command[Page, Any]:
 
 #: The kinds of pages in the order of their tabs, and what the tabs are called.
 KINDS = {"trace": "Trace", "compare": "Compare", "experiment": "Experiment", "model": "Model"}
+#: And those that stand behind them while there is something to show.
+PASSING = {"watch": "Watch"}
+TITLES = KINDS | PASSING
 
 #: Rows of every page: those of the menu Edit, which come first in it, and those after its own in each menu.
 STEPS: tuple[Command[Page, Any], ...] = (

@@ -17,7 +17,6 @@ from PySide6.QtWidgets import (
     QMenu,
     QPushButton,
     QSizePolicy,
-    QSplitter,
     QStackedWidget,
     QToolBar,
     QToolButton,
@@ -33,10 +32,9 @@ from desktop.ui.compare.runs_view import RunsView, sums
 from desktop.ui.exporting import FigureDialog
 from desktop.ui.guard import guarded
 from desktop.ui.page import Page
-from desktop.ui.pages import fill_layout, first_page, quiet, set_up
+from desktop.ui.pages import divided, fill_layout, first_page, quiet, set_up
 from desktop.ui.tables import tab_separated
 from desktop.workbench.contrasting import MOST, Contraster, ContrastSnapshot
-from desktop.workbench.jobs import Executor, at_once
 from desktop.workbench.phase_modelling import PhaseModeller, PhaseModelSnapshot
 
 if TYPE_CHECKING:
@@ -62,13 +60,11 @@ class ComparePage(Page):
     MOUSE = COMPARE_MOUSE
     PAGE = "compare.md"
 
-    def __init__(self, frame: Frame, executor: Executor | None = None) -> None:
+    def __init__(self, frame: Frame) -> None:
         super().__init__(frame)
         self._owner = owner = frame.main.trace
-        # What runs at once needs no event loop to be delivered.
-        deliver = at_once if executor else self._results.deliver
-        self.bench = Contraster(owner.workbench, owner.desk.keeper, deliver, executor)
-        self.modeller = PhaseModeller(owner.desk.keeper, deliver, executor)
+        self.bench = Contraster(owner.workbench, owner.desk.keeper, self._results.deliver)
+        self.modeller = PhaseModeller(owner.desk.keeper, self._results.deliver)
         self.over_p = False  # phases over p are shown in place of the comparison
         self.setObjectName("compare_page")
         self.setWindowTitle(_TITLE)
@@ -94,11 +90,7 @@ class ComparePage(Page):
         self.table = CellsTable()
         self.table.pairChosen.connect(self._pair)
         self.table.rowSelected.connect(self.view.set_row)
-        self._down = set_up(QSplitter(Qt.Orientation.Vertical), objectName="down", childrenCollapsible=False)
-        self._down.addWidget(self.view)
-        self._down.addWidget(self.table)
-        self._down.setStretchFactor(0, 2)
-        self._down.setStretchFactor(1, 1)
+        self._down = divided(Qt.Orientation.Vertical, (self.view, 2), (self.table, 1), objectName="down")
         self._pages = QStackedWidget()
         self._pages.addWidget(self._start_page())
         self._pages.addWidget(self._down)

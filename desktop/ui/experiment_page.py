@@ -33,7 +33,6 @@ from desktop.ui.plots.chart import Chart
 from desktop.ui.tables import tab_separated
 from desktop.ui.workers import program_thread
 from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot
-from desktop.workbench.jobs import Executor
 
 if TYPE_CHECKING:
     from desktop.ui.frame import Frame
@@ -42,10 +41,7 @@ _TITLE = "Experiment – Phasewright"
 
 
 class ExperimentPage(Page):
-    """Shows the snapshots of its bench, and hands it what the user does. Opening anything runs nothing.
-
-    executors : as in `ExperimentBench`.
-    """
+    """Shows the snapshots of its bench, and hands it what the user does. Opening anything runs nothing."""
 
     KIND = NAME = "experiment"
     COMMANDS = EXPERIMENT_COMMANDS
@@ -55,15 +51,9 @@ class ExperimentPage(Page):
 
     bench: ExperimentBench
 
-    def __init__(
-        self,
-        frame: Frame,
-        executors: dict[str, Executor] | None = None,
-        bench: ExperimentBench | None = None,
-    ) -> None:
+    def __init__(self, frame: Frame, bench: ExperimentBench | None = None) -> None:
         super().__init__(frame)
-        history = frame.main.history
-        self.bench = bench or ExperimentBench(program_thread().deliver, executors, history)
+        self.bench = bench or ExperimentBench(program_thread().deliver, history=frame.main.history)
         if bench is not None:
             bench.share()
             bench.pin_kept()

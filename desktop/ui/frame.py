@@ -48,7 +48,7 @@ from PySide6.QtWidgets import (
 from desktop.core import units
 from desktop.data import memory
 from desktop.ui import theme as themes
-from desktop.ui.commands import KINDS
+from desktop.ui.commands import KINDS, TITLES
 from desktop.ui.dialogs import end_dialogs
 from desktop.ui.guard import guarded
 from desktop.ui.message_bar import MessageBar
@@ -67,6 +67,7 @@ if TYPE_CHECKING:  # each is loaded with its first page
     from desktop.ui.experiment_page import ExperimentPage
     from desktop.ui.model_page import ModelPage
     from desktop.ui.trace_page import TracePage
+    from desktop.ui.watch_page import WatchPage
     from desktop.workbench.experimenting import ExperimentBench
     from desktop.workbench.modelling import ModelBench
 
@@ -287,7 +288,7 @@ class Frame(QMainWindow):
             there = {page.KIND for page in self.all_pages}
             kept: list[Page | str] = [place for place in self._places if isinstance(place, Page)]
             self._places = kept + [kind for kind in KINDS if kind not in there]
-        order = list(KINDS)
+        order = list(TITLES)
         self._places.sort(key=lambda place: order.index(place if isinstance(place, str) else place.KIND))
         self.strip.blockSignals(True)
         while self.strip.count() > len(self._places):
@@ -303,7 +304,7 @@ class Frame(QMainWindow):
 
     def _name_tabs(self) -> None:
         for k, place in enumerate(self._places):
-            text = tip = KINDS[place if isinstance(place, str) else place.KIND]
+            text = tip = TITLES[place if isinstance(place, str) else place.KIND]
             if isinstance(place, Page):
                 tip = self.title_of(place)
                 text = tip if len(tip) <= _TAB else f"{tip[: _TAB - 1]}…"
@@ -317,7 +318,7 @@ class Frame(QMainWindow):
     def title_of(self, page: Page) -> str:
         """What a page is called in its tab, and before what it tells while it is not in front; with the title
         of its window where that is of another project."""
-        kind = KINDS[page.KIND]
+        kind = TITLES[page.KIND]
         title = f"{kind}: {page.name}" if page.name else kind
         if page.frame.main is self.main:
             return title
@@ -373,6 +374,12 @@ class Frame(QMainWindow):
         page = seen[-1] if seen else there[0] if there else self._make(kind)
         self.go_to(page)
         return page
+
+    def watch(self, folder: Path, command: list[str] | None) -> None:
+        """Follow a run that is recorded into a folder, by a command that we run if one is given."""
+        page = cast("WatchPage", self._make("watch"))
+        self.go_to(page)
+        page.start(folder, command)
 
     def step_page(self, by: int) -> None:
         """The page of the next tab, or of the one before."""
@@ -844,7 +851,3 @@ class Frame(QMainWindow):
         folder.mkdir(parents=True, exist_ok=True)
         if not QDesktopServices.openUrl(QUrl.fromLocalFile(str(folder))):
             self.statusBar().showMessage(f"The log is in {folder}", 8000)
-
-    def focused(self) -> QWidget | None:
-        """What has the keys on the page in front."""
-        return None if self.current is None else self.current.focusWidget()

@@ -33,7 +33,6 @@ from PySide6.QtWidgets import (
     QListWidgetItem,
     QMainWindow,
     QPushButton,
-    QSplitter,
     QTextBrowser,
     QTextEdit,
     QToolBar,
@@ -44,7 +43,7 @@ from PySide6.QtWidgets import (
 from desktop import resources
 from desktop.ui.guard import guarded
 from desktop.ui.mnemonics import settle
-from desktop.ui.pages import fill_layout, set_up
+from desktop.ui.pages import divided, fill_layout, set_up
 from desktop.ui.sizes import fitting, keep_on_screen
 
 INDEX = "index.md"
@@ -176,11 +175,7 @@ class Handbook(QMainWindow):
         self._outside.hide()
         right = QWidget()
         fill_layout(QVBoxLayout(right), self._outside, (self.page, 1), margins=(0, 6, 6, 6))
-        split = QSplitter()
-        split.addWidget(left)
-        split.addWidget(right)
-        split.setStretchFactor(1, 1)
-        split.setChildrenCollapsible(False)
+        split = divided(Qt.Orientation.Horizontal, (left, 0), (right, 1))
         left.setMinimumWidth(8 * self.fontMetrics().height())
         self.setCentralWidget(split)
         self._make_actions()

@@ -20,7 +20,6 @@ from PySide6.QtWidgets import (
     QLabel,
     QPushButton,
     QScrollArea,
-    QSplitter,
     QStackedWidget,
     QVBoxLayout,
     QWidget,
@@ -37,11 +36,10 @@ from desktop.ui.model.settings_pane import SettingsPane
 from desktop.ui.model.sheets import SheetView
 from desktop.ui.model.table_pane import TablePane
 from desktop.ui.page import Page
-from desktop.ui.pages import fill_layout, first_page, quiet, scrolled, set_up
+from desktop.ui.pages import divided, fill_layout, first_page, quiet, scrolled, set_up
 from desktop.ui.tables import tab_separated
 from desktop.ui.workers import program_thread
 from desktop.workbench import model_results as results
-from desktop.workbench.jobs import Executor, at_once
 from desktop.workbench.model_results import EMPTY
 from desktop.workbench.modelling import ModelBench, ModelSnapshot
 
@@ -74,7 +72,7 @@ class _FitSummary(QScrollArea):
 
 
 class ModelPage(Page):
-    """Shows the snapshots of its bench, and hands it what the user does. `executors` as in `ModelBench`."""
+    """Shows the snapshots of its bench, and hands it what the user does."""
 
     KIND = NAME = "model"
     COMMANDS = MODEL_COMMANDS
@@ -84,16 +82,9 @@ class ModelPage(Page):
 
     bench: ModelBench
 
-    def __init__(
-        self,
-        frame: Frame,
-        executors: dict[str, Executor] | None = None,
-        bench: ModelBench | None = None,
-    ) -> None:
+    def __init__(self, frame: Frame, bench: ModelBench | None = None) -> None:
         super().__init__(frame)
-        # What runs at once needs no event loop to be delivered.
-        deliver = at_once if executors else program_thread().deliver
-        self.bench = bench or ModelBench(deliver, executors, frame.main.history)
+        self.bench = bench or ModelBench(program_thread().deliver, history=frame.main.history)
         if bench is not None:
             bench.share()
         self._merged: set[tuple[str, ...]] = set()
@@ -123,22 +114,17 @@ class ModelPage(Page):
         self._summary_area = _FitSummary(self.summary)
         self.plots = PlotPane(self.bench)
         self.tables = TablePane(self.bench)
-        self._down = QSplitter(Qt.Orientation.Vertical)
-        self._down.addWidget(self.plots)
-        self._down.addWidget(self.tables)
+        self._down = divided(Qt.Orientation.Vertical, (self.plots, 0), (self.tables, 0), objectName="down")
+        self._down.setChildrenCollapsible(True)
         right_side = QWidget()
         fill_layout(QVBoxLayout(right_side), self._summary_area, (self._down, 1), margins=0, spacing=2)
-        self._across = QSplitter(Qt.Orientation.Horizontal)
-        self._across.addWidget(left_side)
-        self._across.addWidget(right_side)
-        for splitter, name in ((self._across, "across"), (self._down, "down")):
-            splitter.setObjectName(name)
-            splitter.setChildrenCollapsible(splitter is self._down)
+        self._across = divided(
+            Qt.Orientation.Horizontal, (left_side, 0), (right_side, 0), objectName="across"
+        )
         self._pages = QStackedWidget()
         self._pages.addWidget(scrolled(self._start_page()))
         self._pages.addWidget(self._across)
         self.setCentralWidget(self._pages)
-        self.sheet_views: tuple[SheetView, ...] = (self.measured, *self.tables.sheets)
         self._last_sheet = self.measured
 
     def _start_page(self) -> QWidget:
@@ -325,12 +311,9 @@ class ModelPage(Page):
     def ask_runs(self) -> None:
         table = self.bench.snapshot.project.table
         rows = () if table is None else table.rows
-        dialog = AddRuns(
-            tuple(dict.fromkeys(row.code for row in rows)),
-            tuple(dict.fromkeys(row.system for row in rows)),
-            self.settings.folder,
-            self,
-        )
+        codes, systems = (tuple(dict.fromkeys(names)) for names in
+                          ((row.code for row in rows), (row.system for row in rows)))  # fmt: skip
+        dialog = AddRuns(codes, systems, self.settings.folder, self)
         dialog.chosen.connect(self.bench.add_runs)
         dialog.open()
 

@@ -158,10 +158,10 @@ class Page(QMainWindow):
             self.messages[key] = Message(kind, sentence, details, **more)
         self.frame.show_messages()
 
-    def tell_problem(self, problem: str, dismissed: Callable[[], object], details: str = "") -> None:
+    def tell_problem(self, problem: str, dismissed: Callable[[], object]) -> None:
         """What is wrong, as errors say it: in lower case and without a full stop; "" if nothing is."""
         sentence = problem and f"{problem[:1].upper()}{problem[1:].removesuffix('.')}."
-        self.tell("problem", "problem", sentence, details, dismissed=dismissed)
+        self.tell("problem", "problem", sentence, dismissed=dismissed)
 
     def show_task(
         self, key: str, task: Task | None, cancel: Callable[[], object] | None = None, *, timed: bool = True

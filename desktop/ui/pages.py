@@ -20,6 +20,7 @@ from PySide6.QtWidgets import (
     QMenu,
     QScrollArea,
     QSplitter,
+    QTabWidget,
     QTreeWidget,
     QVBoxLayout,
     QWidget,
@@ -88,7 +89,8 @@ def refill(box: QComboBox, entries: Mapping[Any, str], chosen: Any = None) -> No
         box.clear()
         for key, text in entries.items():
             box.addItem(text, key)
-        box.setCurrentIndex(max(box.findData(chosen), 0) if entries else -1)
+        keys = list(entries)
+        box.setCurrentIndex(keys.index(chosen) if chosen in entries else 0 if keys else -1)
 
 
 def choices(entries: Mapping[Any, str], chosen: Any = None, **settings: Any) -> QComboBox:
@@ -140,6 +142,19 @@ def search_field(what: str, changed: Callable[[str], object]) -> QLineEdit:
     return set_up(
         QLineEdit(), placeholderText=what, accessibleName=what, clearButtonEnabled=True, textChanged=changed
     )
+
+
+def tabbed(pages: Mapping[str, QWidget]) -> QTabWidget:
+    """Pages behind each other by their titles."""
+    tabs = set_up(QTabWidget(), documentMode=True)
+    for title, page in pages.items():
+        tabs.addTab(page, title)
+    return tabs
+
+
+def turn_to(tabs: QTabWidget, title: str) -> None:
+    """Show the page of that title."""
+    tabs.setCurrentIndex([tabs.tabText(k) for k in range(tabs.count())].index(title))
 
 
 def heading(text: str, factor: float) -> QLabel:

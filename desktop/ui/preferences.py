@@ -18,7 +18,6 @@ from PySide6.QtWidgets import (
     QLabel,
     QPushButton,
     QSpinBox,
-    QTabWidget,
     QTreeWidgetItem,
     QVBoxLayout,
     QWidget,
@@ -27,7 +26,7 @@ from PySide6.QtWidgets import (
 from desktop.ui import theme as themes
 from desktop.ui.commands import COMMON, STEPS, Command
 from desktop.ui.dialogs import Dialog
-from desktop.ui.pages import choices, fill_layout, listing, row, search_field, set_up
+from desktop.ui.pages import choices, fill_layout, listing, row, search_field, set_up, tabbed
 from desktop.ui.settings import COLOUR_SETS, MEMORY, TEXT_SIZES, TIME_UNITS, Settings
 from desktop.ui.sizes import fitting
 
@@ -46,10 +45,8 @@ class Preferences(Dialog):
         self.general = _General(settings, self.changed.emit)
         self.appearance = _Appearance(settings, self.changed.emit)
         self.keys = _Keys(settings, self.changed.emit)
-        self.pages = QTabWidget()
-        self.pages.addTab(self.general, "&General")
-        self.pages.addTab(self.appearance, "&Appearance")
-        self.pages.addTab(self.keys, "&Keys")
+        pages = {"&General": self.general, "&Appearance": self.appearance, "&Keys": self.keys}
+        self.pages = set_up(tabbed(pages), documentMode=False)
         buttons = self.closing()
         self.reset_page = buttons.addButton("&Reset this page", QDialogButtonBox.ButtonRole.ResetRole)
         self.reset_page.clicked.connect(lambda: self._reset([self.pages.currentWidget()]))

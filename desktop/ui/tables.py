@@ -1140,9 +1140,8 @@ class FrameView(_Framed, QTableView):
         copies_one: bool = False,
         sortable: bool = True,
         row_height: float = 1.5,
-        parent: QWidget | None = None,
     ) -> None:
-        super().__init__(parent)
+        super().__init__()
         self.row_height = row_height  # in heights of the text
         self._roomy: int | None = None  # the column that takes the room that is left
         self._texts_need = 0  # pixels

@@ -455,6 +455,6 @@ def names_of(runs: Sequence[KeptRun]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def plain_run(path: Path, phases: PhaseSettings) -> KeptRun:
+def plain_run(path: Path, phases: PhaseSettings, curve: str = "computing") -> KeptRun:
     """A trace that belongs to no project."""
-    return KeptRun(TraceId(path.absolute(), path.name, 0, "", "", ""), Project(phases))
+    return KeptRun(TraceId(path.absolute(), path.name, 0, "", "", ""), Project(phases, curve=curve))

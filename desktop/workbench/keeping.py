@@ -39,6 +39,7 @@ from desktop.workbench.model import (
     View,
     Workspace,
 )
+from desktop.workbench.tracing import stamp_of
 from desktop.workbench.workbench import Document, Snapshot, Workbench
 
 #: Seconds between two savings for recovery.
@@ -226,7 +227,7 @@ class Keeper:
             self._bench.close_document()
         self._start(workspace)
         self.path, self._unpacked = path, unpacked
-        self._stamp = None if path is None else _stamp(path)
+        self._stamp = None if path is None else stamp_of(path)
         self._saved = _made(workspace) if saved else None
         self._changed()
         if workspace.runs:
@@ -485,7 +486,7 @@ class Keeper:
 
         target = path or self.path
         assert target is not None
-        if path is None and target.exists() and _stamp(target) != self._stamp:
+        if path is None and target.exists() and stamp_of(target) != self._stamp:
             raise ProjectError(
                 "was changed by another window or program since it was opened here",
                 file=target,
@@ -495,7 +496,7 @@ class Keeper:
         project_file.write(target, content)
         self._bench.seal()  # or the next turn of a wheel would fold into the step that is saved
         self.path, self._saved = target.absolute(), _made(content)
-        self._stamp = _stamp(target)
+        self._stamp = stamp_of(target)
         self._discard_recovery()
         self._changed()
 
@@ -617,14 +618,6 @@ def _identity(document: Document) -> TraceId:
         importer["version"],
         document.options,
     )
-
-
-def _stamp(path: Path) -> tuple[int, int] | None:
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_size
 
 
 def find_trace(trace: TraceId, project: Path | None) -> Path | None:

@@ -84,7 +84,8 @@ class PhaseSettings:
     has phases of several, so that a phase keeps its own while others are changed; None, or -1 for one: by the
     rule of `desktop.core.phases.fit_breaks`. `suggested`: the breaks are those that were suggested, not set
     by hand. `pure`: fits and suggestion by the curve alone, without the run's structure events. `seconds`:
-    the period or time constant of the models that have one, None: as searched.
+    the period or time constant of the models that have one, None: as searched. `also`: "periodic" or
+    "saturation", which the models that mix degrees may choose too.
     """
 
     model: str = DEFAULT_MODEL
@@ -95,13 +96,20 @@ class PhaseSettings:
     suggested: bool = False
     pure: bool = False
     seconds: float | None = None
+    also: str = ""
 
     @property
-    def basis(self) -> Basis | None:
-        """Functions beside polynomials, where their period or time constant is given."""
+    def basis(self) -> Basis | str | None:
+        """Functions beside polynomials, their kind alone where period or time constant are to be searched;
+        None where the model says all."""
         from desktop.core.spaces import Basis
 
-        return None if self.seconds is None else Basis.of(self.model, self.seconds)
+        return (self.also or None) if self.seconds is None else Basis.of(self.own, self.seconds)
+
+    @property
+    def own(self) -> str:
+        """ "periodic" or "saturation" where phases may be so, else ""."""
+        return self.model if self.model in OWN_BASIS else self.also
 
     def free(self) -> PhaseSettings:
         """The same without breaks set by hand; locked ones stay."""
@@ -130,7 +138,9 @@ class PhaseSettings:
     def problem(self) -> str:
         if self.model not in MODELS:
             return f"model is {self.model}, allowed are {', '.join(MODELS)}"
-        if self.seconds is not None and not (self.model in OWN_BASIS and 0 < self.seconds < math.inf):
+        if self.also and not (self.model in MIXING and self.also in OWN_BASIS):
+            return f"also is {self.also}, allowed are {' and '.join(OWN_BASIS)} for {' and '.join(MIXING)}"
+        if self.seconds is not None and not (self.own and 0 < self.seconds < math.inf):
             return f"seconds is {self.seconds}, allowed are times above 0 for {' and '.join(OWN_BASIS)}"
         if not 1 <= self.n <= 999:
             return f"n is {self.n}, allowed are 1 to 999"
@@ -142,7 +152,7 @@ class PhaseSettings:
         if self.degrees is not None:
             if self.breaks is None or len(self.degrees) != len(self.breaks) - 1:
                 return "degrees are not one for each phase between breaks"
-            if not all(-1 <= degree <= 2 for degree in self.degrees):
+            if not all(-1 <= degree <= (4 if self.also else 2) for degree in self.degrees):
                 return "degrees are not 0 to 2, or -1"
         return ""
 

@@ -103,7 +103,7 @@ class SweepKey(NamedTuple):
     model: str
     locked: tuple[float, ...] = ()
     marks: tuple[tuple[float, str], ...] | None = ()
-    basis: Basis | None = None
+    basis: Basis | str | None = None
 
 
 class Swept(NamedTuple):

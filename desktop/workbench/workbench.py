@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from desktop.core.labels import OWN_BASIS
 from desktop.data import memory
 from desktop.data.naming import run_name
 from desktop.errors import DesktopError
@@ -415,14 +414,20 @@ class Workbench(EditBench[Snapshot, Project]):
         if fit is not None and "budget" in (model, phases.model):
             n = int((fit.degree.clip(max=2) + 2).sum()) if model == "budget" else fit.n
             n = max(n, least_n(model, phases.locked))
-        chosen = replace(phases.free(), model=model, n=n, seconds=None)
+        chosen = replace(phases.free(), model=model, n=n, seconds=None, also="")
         self._edit_phases(f"choose {model} phases", "model", chosen)
 
     def set_seconds(self, seconds: float | None) -> None:
         """The period of periodic phases, the time constant of saturating ones; None: as searched."""
         phases = self._phases
-        if seconds != phases.seconds and phases.model in OWN_BASIS:
+        if seconds != phases.seconds and phases.own:
             self._edit_phases("set the period", None, replace(phases.free(), seconds=seconds))
+
+    def set_also(self, also: str) -> None:
+        """What phases of mixed degrees may be beside polynomials: "periodic", "saturation", or ""."""
+        if also != self._phases.also:
+            chosen = replace(self._phases.free(), also=also, seconds=None)
+            self._edit_phases("choose what phases may be", None, chosen)
 
     def use_suggestion(self) -> None:
         if self.snapshot.suggestion is not None:

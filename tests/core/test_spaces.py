@@ -219,6 +219,44 @@ def test_a_budget_takes_a_period_where_it_pays() -> None:
     np.testing.assert_allclose(by_hand.error, found.error, rtol=1e-9)
 
 
+def test_the_mixed_model_takes_a_period_for_its_price() -> None:
+    """A level, a swing, a line: with a period three phases say it, and the tolerance certifies itself."""
+    t = np.linspace(0, 10, 1201)
+    at = (t[1:] + t[:-1]) / 2
+    swing = 5 + 2 * np.sin(2 * np.pi * at / 0.4)
+    y = np.where(at < 3, 2.0, np.where(at < 7, swing, 3 + 0.2 * at))
+    noise = np.random.default_rng(0).normal(0, 0.1, at.size)
+    curve, basis = StepCurve(t, y + noise, 8), Basis.of("periodic", 0.4)
+    before = np.inf
+    for n in (2, 3, 4, 6):
+        found = fit(curve, n, "mixed", basis=basis)
+        weighted = found.error / np.sqrt((np.array([1, 2, 3, 4, 3])[found.degree] + 1) / 4)
+        assert weighted.max() == pytest.approx(found.epsilon, rel=1e-6)
+        assert found.lower <= found.epsilon <= before * (1 + 1e-9)
+        # No division at the edges that a search at random comes upon is below the bound.
+        rng = np.random.default_rng(n)
+        for _ in range(5):
+            inner = np.sort(rng.choice(at.size - 1, n - 1, replace=False)) + 1
+            tried = fit_breaks(curve, np.concatenate([[0], t[inner], [10]]), "mixed", basis=basis)
+            share = np.sqrt((np.array([1, 2, 3, 4, 3])[tried.degree] + 1) / 4)
+            assert (tried.error / share).max() >= found.lower * (1 - 1e-9)
+        before = found.epsilon
+    three = fit(curve, 3, "mixed", basis=basis)
+    assert PERIODIC in three.degree and three.epsilon < fit(curve, 3, "mixed").epsilon / 4
+    assert three.breaks[1:-1] == pytest.approx([3, 7], abs=0.1)
+    searched = fit(curve, 3, "mixed", basis="periodic").basis
+    assert searched is not None and searched.seconds == pytest.approx(0.4, rel=1e-3)
+
+
+def test_a_search_that_ends_at_its_limit_says_so() -> None:
+    t = np.linspace(0, 10, 801)
+    slow = StepCurve(t, ((t[1:] + t[:-1]) / 20) ** 2 * 4, 4)  # a parabola settles nowhere
+    assert "the length of the run" in fit(slow, 1, "saturation").limit
+    settling = StepCurve(t, 4 - 3 * np.exp(-(t[1:] + t[:-1]) / 2), 4)
+    assert fit(settling, 1, "saturation").limit == ""
+    assert fit(slow, 2, "mixed").limit == ""
+
+
 def test_a_basis_of_another_model_is_refused() -> None:
     curve = StepCurve(np.arange(9.0), np.arange(8.0))
     with pytest.raises(ValueError, match="needs a basis of its kind"):

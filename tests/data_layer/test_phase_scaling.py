@@ -9,14 +9,20 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from desktop import cli
+from desktop.core.contrast import Contrast, Phased, align, place
 from desktop.core.phase_model import model_phases
+from desktop.data.material import Subject
+from desktop.data.opening import open_trace
 from desktop.data.phase_scaling import Gathered, Traced, gather
+from desktop.data.report import Contents, Picture, Points, ReportTable, compose
 from tests.data_layer.otf2_writer import Event, Place, write
 
 #: LogGP, seconds: latency, overhead, gap per byte.
@@ -139,12 +145,33 @@ def test_the_command_says_it_all(traces: dict[int, Path], capsys: pytest.Capture
     assert first["low_s"] <= first["measured_s"] <= first["high_s"] and "global" in first["efficiency"]
     assert {"name", "functions", "parameters", "interval"} <= set(told["phases"][1])
     assert told["first_to_stop"] == 1 and "1 000" in told["warnings"][-1]
-    assert cli.run(["model", "--phases", *paths, "--csv", "--at", "32"]) == 0
+    assert cli.run(["model", "--phases", *paths[:3], "--csv", "--at", "32"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("phase,p,predicted,low,high,measured") and len(lines) == 5
-    assert cli.run(["model", "--phases", *paths]) == 0
+    assert cli.run(["model", "--phases", *paths[:3]]) == 0
     text = capsys.readouterr().out
     assert "Phase 1, input, takes longer with more processors" in text and "more than half of the run" in text
     assert cli.run(["model", "--phases", *paths[:2]]) == 1
     assert "3 or more different numbers of processors" in capsys.readouterr().err
     assert cli.run(["model"]) == 2
+
+
+def test_reports_and_slides_tell_how_the_phases_scale(traces: dict[int, Path]) -> None:
+    with ExitStack() as stack:
+        stores = {p: stack.enter_context(open_trace(traces[p])) for p in (2, 4, 8)}
+        subjects = [Subject(store, f"on {p}", n=3) for p, store in stores.items()]
+
+        def compare(runs: Sequence[Phased]) -> Contrast:
+            alignment = align(runs)
+            return Contrast(alignment, place(alignment))
+
+        few = Contents(figures=("comparison",), tables=("scaling",))
+        report = compose(subjects, few, compare=compare)
+        plain = compose(subjects[:2], few, compare=compare)
+    section = next(one for one in report.sections if one.title == "Phases over p")
+    told, stacked, efficiency, rows = section.blocks
+    assert isinstance(told, Points) and "first to stop scaling" in " ".join(told.items)
+    assert isinstance(stacked, Picture) and isinstance(efficiency, Picture) and isinstance(rows, ReportTable)
+    assert [row[0] for row in rows.rows[:2]] == ["whole run", "1 input"]
+    assert any(slide.block is stacked for slide in report.story)
+    assert all(one.title != "Phases over p" for one in plain.sections)

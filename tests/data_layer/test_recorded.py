@@ -22,6 +22,7 @@ from desktop.data.importers.recorded import HEAD, LONG, RECORD
 from desktop.data.opening import open_trace
 from desktop.data.store import TraceStore
 from desktop.errors import DesktopError, RunError
+from tests.data_layer.recordings import written
 
 PROGRAMS = Path(__file__).parents[1] / "programs"
 PARTS = (
@@ -286,24 +287,6 @@ def test_regions_of_fortran_and_functions_of_c(
 
 
 # ---- files from strangers -------------------------------------------------------------------------------
-
-
-def written(folder: Path, records: list[tuple[int, ...]], **head: object) -> Path:
-    """A file of the calls MPI_Init, MPI_Send, MPI_Recv; one tick is 1 ns."""
-    folder.mkdir(exist_ok=True)
-    names = b"MPI_Init\nMPI_Send\nMPI_Recv\n"
-    first = np.zeros(1, HEAD)
-    rank = int(str(head.get("rank", 0)))
-    values = {
-        "magic": b"PHASEREC", "version": 1, "header": 4096, "size": 2, "tick1": 10**6, "monotonic1": 10**6,
-        "tail": 64, "stored": len(records), "records": len(records), "state": 1, "names": len(names), **head,
-    }  # fmt: skip
-    for name, value in values.items():
-        first[name] = value
-    body = np.array(records, RECORD) if records else np.empty(0, RECORD)
-    raw = (first.tobytes() + names).ljust(4096, b"\0") + bytes(64) + body.tobytes()
-    (folder / f"{rank}.0.pwr").write_bytes(raw)
-    return folder
 
 
 def test_a_call_of_any_length_is_whole(tmp_path: Path) -> None:

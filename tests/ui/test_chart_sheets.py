@@ -210,7 +210,7 @@ def window_facts(plot: Chart) -> dict[str, list[tuple[float, ...]]]:
         elif isinstance(item, pg.InfiniteLine):
             facts["levels"].append((float(item.angle == 90), item.value()))
     painter: Any = Painter()
-    plot._paint_chosen(painter, QRectF())
+    plot._paint_chosen(painter, plot.laid)
     laid = plot.laid
     facts["chosen"] = [
         (1.0, values_at(laid, (one.x1(), one.y1()))[0][0]) for (one,) in painter.of("drawLine")
@@ -396,7 +396,7 @@ def test_all_items_follow_the_theme(drawn: Callable[[str], Chart], theme: Any) -
     image = plot.grab().toImage()
     assert image.pixelColor(2, image.height() - 3).name() == theme.background
     painter: Any = Painter()
-    plot._paint_words(painter, QRectF())
+    plot._paint_words(painter, plot.laid)
     ink, inks = "", set()
     for verb, given in painter.calls:
         if verb == "setPen":
@@ -563,7 +563,7 @@ def test_an_error_in_painting_is_told_and_the_window_lives(
     plot.set_content(plot.content)
     for part in ("_paint_over", "_paint_cells", "mark_at"):
         monkeypatch.setattr(plot, part, divide)
-    monkeypatch.setattr(plot._over, "_draw", divide)
+    monkeypatch.setattr(plot._whole_view[-1], "_draw", divide)
     plot.viewport().repaint()
     middle = plot.viewport().rect().center()
     qtbot.mouseClick(plot.viewport(), Qt.MouseButton.LeftButton, pos=middle)

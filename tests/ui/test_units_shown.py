@@ -16,7 +16,7 @@ from pytestqt.qtbot import QtBot
 from desktop.commands.terminal import column
 from desktop.core.frames import TABLES, Field, frame
 from desktop.core.ticks import time_unit
-from desktop.core.units import instant, processor_seconds
+from desktop.core.units import instant
 from desktop.resources import samples
 from desktop.ui.compare.cells import COLUMNS
 from desktop.ui.exporting import FigureDialog
@@ -144,11 +144,6 @@ def test_every_reason_is_another() -> None:
         )
     ]
     assert all(a != b for a, b in pairwise(sorted(reasons)))
-
-
-@pytest.mark.parametrize(("value", "text"), [(85.28, "85.28 proc·s"), (0.4771, "477.1 proc·ms")])
-def test_processor_seconds(value: float, text: str) -> None:
-    assert processor_seconds(value) == text
 
 
 def test_a_comparison_has_one_prefix_acolumn() -> None:

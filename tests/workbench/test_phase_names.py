@@ -5,8 +5,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from desktop.core.curve import StepCurve
+from desktop.core.landmarks import Stretches
+from desktop.core.phase_names import MESSAGES, doings, phase_names
 from desktop.core.phases import fit
 from desktop.resources import samples
 from desktop.workbench.workbench import Workbench
@@ -46,6 +50,20 @@ def test_the_curve_alone_is_one_switch_away(bench: Workbench) -> None:
     assert bench.snapshot.known is not None and bench.snapshot.suggestion.chosen
 
 
+def test_phases_of_mixed_degrees_may_be_periodic_too(bench: Workbench) -> None:
+    bench.set_n(6)
+    bench.set_also("periodic")
+    shown = bench.snapshot
+    assert shown.fit.basis is not None and shown.fit.basis.model == "periodic"
+    period = shown.fit.basis.seconds
+    bench.set_seconds(2 * period)
+    assert bench.snapshot.fit.basis.seconds == pytest.approx(2 * period)
+    bench.set_model("budget")
+    assert bench.snapshot.fit.basis is None and bench.asked.phases.also == ""
+    bench.history.undo()
+    assert bench.asked.phases.also == "periodic"
+
+
 def test_a_phase_is_named_by_the_user_and_keeps_it(bench: Workbench) -> None:
     found = bench.snapshot.fit.names
     assert any(name.startswith("factor") for name in found)
@@ -60,6 +78,20 @@ def test_a_phase_is_named_by_the_user_and_keeps_it(bench: Workbench) -> None:
     assert bench.snapshot.fit.names[1] == "the heart of it"
     bench.history.undo()
     assert bench.snapshot.fit.names == found
+
+
+def test_neighbours_of_one_name_are_told_apart_by_what_is_sent() -> None:
+    ones, ten = np.ones(2, np.int64), np.full(2, 10.0)
+    whole = Stretches(np.zeros(2), ten, np.zeros(2, np.int64), np.arange(2), ones, ten, 2)
+    times, ones = np.tile(4 + 0.1 * np.arange(31), 2), np.ones(62, np.int64)
+    sends = Stretches(times, times, -ones, np.repeat([0, 1], 31), ones, np.zeros(62), 2)
+    stretches = whole.beside(sends)
+    curve = StepCurve([0.0, 10.0], [2.0], 2)
+    about = {0: ("main", "program"), -1: ("sending to higher ranks", MESSAGES)}
+    known = doings(stretches, curve, about.__getitem__)
+    assert phase_names(known, [0, 4, 7, 10]) == (
+        "computing 100 %", "computing 100 %, sending to higher ranks", "computing 100 %"
+    )  # fmt: skip
 
 
 def test_names_state_no_other_computing_than_the_table() -> None:

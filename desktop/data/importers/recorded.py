@@ -157,7 +157,7 @@ def read(path: Path, sink: Sink, progress: Progress) -> None:
         raise TraceFormatError("has no records", file=path, hint="did the program call MPI_Init?")
     worlds = {file.head["size"] for file in found}
     machines = {file.machine: [other for other in found if other.machine == file.machine] for file in found}
-    clocks = {machine: _Clock(members) for machine, members in machines.items()}
+    clocks = {machine: RecordedClock([one.head for one in members]) for machine, members in machines.items()}
     first = min(clocks[file.machine].of(np.array([file.head["start"]], "u8"))[0] for file in found)
     for clock in clocks.values():
         clock.zero = int(first)
@@ -199,9 +199,21 @@ def _text(raw: bytes) -> str:
 
 
 def _head(file: Path, sink: Sink) -> Any:
+    head = head_of(file)
+    if head is None:
+        sink.report.add("not begun", "loss", "files have no whole head", where=file.name)
+    return head
+
+
+def head_of(file: Path) -> Any:
+    """The head of a file; None while it is not whole.
+
+    Raises
+    ------
+    TraceFormatError : it is of a later version, or damaged.
+    """
     head = np.fromfile(file, HEAD, 1)
     if not head.size or head["magic"][0] != MAGIC:
-        sink.report.add("not begun", "loss", "files have no whole head", where=file.name)
         return None
     if head["version"][0] != VERSION:
         raise TraceFormatError(
@@ -213,12 +225,28 @@ def _head(file: Path, sink: Sink) -> Any:
     return head[0]
 
 
-class _Clock:
+def calls_of(file: Path, head: Any) -> list[str]:
+    """Names of the calls of a file, by their number.
+
+    Raises
+    ------
+    TraceFormatError : there are none, or too many.
+    """
+    with file.open("rb") as stream:
+        stream.seek(HEAD.itemsize)
+        raw = stream.read(int(head["names"]))
+    names = raw.decode("ascii", "replace").split("\n")[:-1]
+    if not 0 < len(names) <= COMMUNICATOR:
+        raise TraceFormatError("has a damaged head", file=file, where="names of calls")
+    return names
+
+
+class RecordedClock:
     """Ticks of one machine in ns of its time of day; the line is through its first and its last reading."""
 
-    def __init__(self, found: list[_File]) -> None:
-        begin = min((file.head for file in found), key=lambda head: int(head["tick0"]))
-        end = max((file.head for file in found), key=lambda head: int(head["tick1"]))
+    def __init__(self, heads: list[Any]) -> None:
+        begin = min(heads, key=lambda head: int(head["tick0"]))
+        end = max(heads, key=lambda head: int(head["tick1"]))
         self._tick = int(begin["tick0"])
         self._ns = int(begin["real0"]) % 2**62
         ticks = int(end["tick1"]) - self._tick
@@ -261,13 +289,7 @@ class _Reader:
 
     def _process(self, file: _File) -> _RecordedProcess:
         if file.process not in self._processes:
-            with file.path.open("rb") as stream:
-                stream.seek(HEAD.itemsize)
-                raw = stream.read(int(file.head["names"]))
-            names = raw.decode("ascii", "replace").split("\n")[:-1]
-            if not 0 < len(names) <= COMMUNICATOR:
-                raise TraceFormatError("has a damaged head", file=file.path, where="names of calls")
-            self._processes[file.process] = _RecordedProcess(names)
+            self._processes[file.process] = _RecordedProcess(calls_of(file.path, file.head))
         return self._processes[file.process]
 
     def _region(self, name: str) -> int:
@@ -307,7 +329,7 @@ class _Reader:
                 parts.append(record["begin"].tobytes() + record["peer"].tobytes() + record["tag"].tobytes())
                 parts[-1] += record["amount"].tobytes()
 
-    def read(self, file: _File, clock: _Clock) -> Iterator[int]:
+    def read(self, file: _File, clock: RecordedClock) -> Iterator[int]:
         """Append what a file holds; yields how many records were read."""
         sink, process = self._sink, self._process(file)
         regions = np.full(len(process.names), UNDEFINED, "u4")  # of the calls that are used
@@ -347,7 +369,7 @@ class _Reader:
             )  # fmt: skip
 
     @staticmethod
-    def _times(block: Columns, clock: _Clock) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _times(block: Columns, clock: RecordedClock) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         last = block["begin"] + block["duration"] * (block["call"] < COMMUNICATOR)
         long = np.flatnonzero((block["call"][:-1] < COMMUNICATOR) & (block["call"][1:] == LONG))
         last[long] = block["begin"][long + 1]

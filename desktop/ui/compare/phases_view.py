@@ -5,23 +5,20 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QSignalBlocker, Qt
 from PySide6.QtWidgets import (
-    QComboBox,
     QHBoxLayout,
     QLabel,
     QPushButton,
     QSpinBox,
-    QSplitter,
     QVBoxLayout,
     QWidget,
 )
 
 from desktop.data.chart import Axis, Content
-from desktop.ui.pages import fill_layout, set_up
+from desktop.ui.pages import choices, divided, fill_layout, set_up
 from desktop.ui.plots.chart import Chart
 from desktop.ui.tables import Column, FrameView
-from desktop.ui.theme import Theme
 from desktop.workbench.phase_modelling import PhaseModelSnapshot
 
 if TYPE_CHECKING:
@@ -62,27 +59,15 @@ class PhasesView(QWidget):
         self.chart = Chart("Phases over p", help_at="compare.md#phases-over-p")
         self.table = FrameView("Predictions of the phases")
         self.back = QPushButton("Back to the comparison")
-        self.what = QComboBox()
-        self.what.setObjectName("phases_shown")
-        for value, title in _SHOWN.items():
-            self.what.addItem(title, value)
-        self.p = set_up(
-            QSpinBox(), objectName="phases_p", accessibleName="Predict at p", range=(1, 10_000_000)
-        )
-        self.p.setStepType(QSpinBox.StepType.AdaptiveDecimalStepType)
-        self.p.setKeyboardTracking(False)
-        shown, at = QLabel("S&how"), QLabel("&Predict at p =")
-        shown.setBuddy(self.what)
-        at.setBuddy(self.p)
-        bar = fill_layout(QHBoxLayout(), shown, self.what, at, self.p, margins=(8, 2, 8, 2))
-        bar.addStretch(1)
-        bar.addWidget(self.back)
-        self._down = set_up(QSplitter(Qt.Orientation.Vertical), childrenCollapsible=False)
-        self._down.addWidget(self.chart)
-        self._down.addWidget(self.table)
-        self._down.setStretchFactor(0, 3)
-        self._down.setStretchFactor(1, 2)
-        fill_layout(QVBoxLayout(self), self.said, bar, (self._down, 1), margins=0, spacing=2)
+        self.what = choices(_SHOWN, objectName="phases_shown")
+        self.p = set_up(QSpinBox(), objectName="phases_p", accessibleName="Predict at p")
+        steps = QSpinBox.StepType.AdaptiveDecimalStepType
+        set_up(self.p, range=(1, 10_000_000), stepType=steps, keyboardTracking=False)
+        shown, at = set_up(QLabel("S&how"), buddy=self.what), set_up(QLabel("&Predict at p ="), buddy=self.p)
+        parts = shown, self.what, at, self.p, None, self.back
+        bar = fill_layout(QHBoxLayout(), *parts, margins=(8, 2, 8, 2))
+        down = divided(Qt.Orientation.Vertical, (self.chart, 3), (self.table, 2))
+        fill_layout(QVBoxLayout(self), self.said, bar, (down, 1), margins=0, spacing=2)
         self.what.currentIndexChanged.connect(lambda _: self._draw())
         self.p.valueChanged.connect(lambda _: self._show())
 
@@ -92,14 +77,10 @@ class PhasesView(QWidget):
         if new.model is not self._model:
             self._model = new.model
             if new.model is not None:
-                self.p.blockSignals(True)
-                self.p.setValue(round(2 * new.model.largest))
-                self.p.blockSignals(False)
+                with QSignalBlocker(self.p):
+                    self.p.setValue(round(2 * new.model.largest))
         if new.model is not old.model or new.task is not old.task or new.problem != old.problem:
             self._show(new)
-
-    def set_theme(self, theme: Theme) -> None:
-        self.chart.set_theme(theme)
 
     def _show(self, new: PhaseModelSnapshot | None = None) -> None:
         model = self._model

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QBrush, QColor, QPainter, QPen, QPolygonF
-from PySide6.QtWidgets import QGraphicsItem, QMenu, QWidget
+from PySide6.QtWidgets import QGraphicsItem, QMenu
 
 from desktop.core.contrast import Contrast
 from desktop.core.curve import StepCurve
@@ -56,8 +56,8 @@ class RunsView(TimePlot):
     rowSelected = Signal(int)
     pairDropped = Signal(int, int, int)
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(None, parent)
+    def __init__(self) -> None:
+        super().__init__()
         self._alignment: Alignment | None = None
         self._placement: Placement | None = None
         self._side_by_side = self._relative = False

@@ -11,7 +11,6 @@ from PySide6.QtWidgets import (
     QDoubleSpinBox,
     QFileDialog,
     QLabel,
-    QTabWidget,
     QVBoxLayout,
     QWidget,
 )
@@ -23,7 +22,7 @@ from desktop.data.chart import Axis, Content, Series
 from desktop.data.structure import LARGEST
 from desktop.ui.experiment import charts
 from desktop.ui.experiment.parts import Step, button, choice, fill, quiet
-from desktop.ui.pages import beside, group, row, set_up, stacked
+from desktop.ui.pages import beside, group, row, set_up, stacked, tabbed, turn_to
 from desktop.ui.plots.chart import Chart
 from desktop.ui.tables import Column, FrameView, TableRow, Value
 from desktop.workbench import comparing
@@ -89,49 +88,32 @@ class CompareStep(Step):
         self.ranking = FrameView("Runs by response")
         self.level_chart = Chart("Level means")
         self.search_said = quiet("")
-        self.tabs = set_up(QTabWidget(), documentMode=True)
-        self.tabs.addTab(
-            stacked(
-                row(
-                    QLabel("Effect of the artificial barrier itself"), self.cost, QLabel("±"), self.cost_se,
-                    None,
-                ),
-                self.barrier_said, self.barriers, stretch=2,
-            ),
-            "Barriers",
+        artificial = QLabel("Effect of the artificial barrier itself")
+        with_scale = (
+            QLabel("Factor"), self.factor, QLabel("Scale"), self.scale, QLabel("Standard error"),
         )  # fmt: skip
-        self.tabs.addTab(
-            stacked(row(QLabel("This and"), self.other, None), self.version_said, self.versions, stretch=2),
-            "Versions",
-        )
-        self.tabs.addTab(stacked(self.scaling_said, self.scaling, stretch=1), "Scaling")
-        self.tabs.addTab(
-            stacked(
-                row(
-                    QLabel("Factor"), self.factor, QLabel("Scale"), self.scale, QLabel("Standard error"),
-                    self.half_se, None,
-                ),
-                self.verdict, self.single, stretch=2,
+        self.tabs = tabbed({
+            "Barriers": stacked(
+                row(artificial, self.cost, QLabel("±"), self.cost_se, None), self.barrier_said,
+                self.barriers, stretch=2,
             ),
-            "One factor and the scale",
-        )  # fmt: skip
-        self.tabs.addTab(
-            stacked(self.over_p_said, beside(self.over_p, self.over_p_chart), stretch=1), "Processors"
-        )
-        self.tabs.addTab(
-            stacked(
+            "Versions": stacked(
+                row(QLabel("This and"), self.other, None), self.version_said, self.versions, stretch=2
+            ),
+            "Scaling": stacked(self.scaling_said, self.scaling, stretch=1),
+            "One factor and the scale": stacked(
+                row(*with_scale, self.half_se, None), self.verdict, self.single, stretch=2
+            ),
+            "Processors": stacked(self.over_p_said, beside(self.over_p, self.over_p_chart), stretch=1),
+            "Delay sizes": stacked(
                 row(QLabel("Show"), self.dose_shown, None), self.dose_said,
                 beside(self.doses, self.dose_chart), stretch=2,
             ),
-            "Delay sizes",
-        )  # fmt: skip
-        self.tabs.addTab(
-            stacked(
+            "Array search": stacked(
                 row(QLabel("Response"), self.response, None), self.search_said,
                 beside(self.ranking, self.level_chart), stretch=2,
             ),
-            "Array search",
-        )  # fmt: skip
+        })  # fmt: skip
         QVBoxLayout(self.content).addWidget(beside(self._tables_group(), self.tabs, 36))
 
     # ---- showing
@@ -163,9 +145,7 @@ class CompareStep(Step):
         if new.effects is not None or self._fresh:
             return
         delays = any(part.delay for part in new.parts)
-        title = "Delay sizes" if delays else "Array search" if new.search else "Scaling"
-        titles = [self.tabs.tabText(k) for k in range(self.tabs.count())]
-        self.tabs.setCurrentIndex(titles.index(title))
+        turn_to(self.tabs, "Delay sizes" if delays else "Array search" if new.search else "Scaling")
 
     @property
     def _where(self) -> tuple[tuple[str, str], ...]:
@@ -219,9 +199,8 @@ class CompareStep(Step):
             cells: tuple[Value, ...] = (
                 table.name, _plain(table.processors), _plain(table.delay), len(table.effects), base
             )  # fmt: skip
-            fixed = (
-                frozenset(("Processors", "Delay")) if key.startswith(_HERE) and key != _HERE else frozenset()
-            )
+            part = key.startswith(_HERE) and key != _HERE
+            fixed = frozenset(("Processors", "Delay")) if part else frozenset[str]()
             tone = "strong" if key == _HERE else ""
             rows.append(TableRow(cells, key, tone, str(table.path), fixed=fixed))
         self.tables.show_rows(_TABLES, rows)
@@ -466,15 +445,11 @@ class CompareStep(Step):
             self.ranking.show_rows((), [])
             self.level_chart.set_content(Content(Axis(""), Axis(""), empty=why))
             return
-        best = ", ".join(
-            f"{name} {level:g}" for name, level in zip(found.factors, found.settings[0], strict=True)
-        )
+        levels = zip(found.factors, found.settings[0], strict=True)
+        best = ", ".join(f"{name} {level:g}" for name, level in levels)
         share = f", {digits(found.percent(0), 3)} % of the unperturbed run" if found.base >= 0 else ""
-        gaps = (
-            f" {found.unseen} settings have no response, so level means are of different runs."
-            if found.unseen
-            else ""
-        )
+        gaps = f" {found.unseen} settings have no response, so level means are of different runs."
+        gaps = gaps if found.unseen else ""
         self.search_said.setText(
             f"Best so far: run {found.names[0]} with {digits(found.mean[0])}{share} ({best}). Runs are "
             f"ranked, level means compared; no linear effect is assumed.{gaps}"

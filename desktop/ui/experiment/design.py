@@ -16,7 +16,6 @@ from PySide6.QtWidgets import (
     QFileDialog,
     QLabel,
     QSpinBox,
-    QTabWidget,
     QTextBrowser,
     QVBoxLayout,
 )
@@ -30,7 +29,7 @@ from desktop.ui.elided import Elided
 from desktop.ui.experiment import charts
 from desktop.ui.experiment.parts import Step, button, choice, fill, form, line, quiet
 from desktop.ui.experiment.sheet import sheet_html, write_pdf
-from desktop.ui.pages import beside, group, row, set_up, stacked
+from desktop.ui.pages import beside, group, row, set_up, stacked, tabbed
 from desktop.ui.plots.chart import Chart
 from desktop.ui.tables import Column, FrameView, TableRow
 from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot
@@ -93,25 +92,18 @@ class DesignStep(Step):
         self.warning = quiet("")
         self.relation = set_up(QTextBrowser(), accessibleName="Defining relation and aliases")
         self.sheet = FrameView("Run sheet")
-        self.tabs = set_up(QTabWidget(), documentMode=True)
-        self.tabs.addTab(self.relation, "Defining relation and aliases")
-        self.tabs.addTab(
-            stacked(
-                row(
-                    button(
-                        "Export CSV…", self._export, "The run sheet, with an empty column for the response"
-                    ),
-                    button("PDF…", self._pdf, "The run sheet on paper"),
-                    button("Print…", self._print),
-                    button("Job script…", self._script, "A job array for a batch system"),
-                    None,
-                ),
-                self.sheet,
-                stretch=1,
-            ),
-            "Run sheet",
+        out = row(
+            button("Export CSV…", self._export, "The run sheet, with an empty column for the response"),
+            button("PDF…", self._pdf, "The run sheet on paper"),
+            button("Print…", self._print),
+            button("Job script…", self._script, "A job array for a batch system"),
+            None,
         )
-        self.tabs.addTab(self.power_chart, "Replicates")
+        self.tabs = tabbed({
+            "Defining relation and aliases": self.relation,
+            "Run sheet": stacked(out, self.sheet, stretch=1),
+            "Replicates": self.power_chart,
+        })  # fmt: skip
         self.why = quiet("")
         self.advice = Elided()
         self.take_advice = button(
@@ -331,10 +323,8 @@ class DesignStep(Step):
         if found is not None and experiment is not None:
             plan = experiment.plan
             self.advice.setText(f"Recommended: {found.text(1.0, new.run_s)}.")
-            same = (plan.runs or 1 << len(experiment.names), plan.replicates) == (
-                found.runs,
-                found.replicates,
-            )
+            now = plan.runs or 1 << len(experiment.names), plan.replicates
+            same = now == (found.runs, found.replicates)
             self.take_advice.setEnabled(not same or plan.kind not in ("regular", "full"))
 
     def _take_advice(self) -> None:
@@ -372,20 +362,16 @@ class DesignStep(Step):
         if experiment is None:
             return
         if kind == "orthogonal-array":
-            name = next(
-                (n for n, (_, sizes) in ARRAYS.items() if len(sizes) >= len(experiment.factors)), "L32"
-            )
-            wanted = next(
-                (n for n in ("L9", "L25", "L27") if len(ARRAYS[n][1]) >= len(experiment.factors)), name
-            )
+            fits_in = [n for n, (_, sizes) in ARRAYS.items() if len(sizes) >= len(experiment.factors)]
+            name = fits_in[0] if fits_in else "L32"
+            wanted = next((n for n in ("L9", "L25", "L27") if n in fits_in), name)
             self._take_plan("search with an array", kind=kind, array=wanted)
         elif kind == "plackett-burman":
             self._take_plan("take Plackett-Burman", kind=kind)
         else:
-            fits = [
-                o for o in self.bench.snapshot.offers if o.kind in ("full", "regular") and o.resolution != 3
-            ]
-            runs = fits[0].runs if fits else min(MOST_RUNS, 1 << len(experiment.factors))
+            most = min(MOST_RUNS, 1 << len(experiment.factors))
+            offers = (o for o in self.bench.snapshot.offers if o.kind in ("full", "regular"))
+            runs = next((o.runs for o in offers if o.resolution != 3), most)
             self._take_plan("take a fraction", kind=kind, runs=runs)
 
     def _set_generators(self, text: str) -> None:
@@ -483,15 +469,11 @@ def relation_html(design: Design, factors: Sequence[Factor] = ()) -> str:
     parts.append(".</p>")
     named = [f for f in factors if f.routine]
     if named:
-        told = ", ".join(
-            " ".join(
-                filter(
-                    None,
-                    (f.name, f.routine if f.routine != f.name else "", f.construct and f"({f.construct})"),
-                )
-            )
+        parted = (
+            (f.name, f.routine if f.routine != f.name else "", f.construct and f"({f.construct})")
             for f in named
         )
+        told = ", ".join(" ".join(filter(None, words)) for words in parted)
         parts.append(f"<p>Factors: {escape(told)}.</p>")
     if design.note:
         parts.append(f"<p>{escape(design.note[:1].upper() + design.note[1:])}.</p>")

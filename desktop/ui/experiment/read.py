@@ -14,8 +14,6 @@ from PySide6.QtWidgets import (
     QFileDialog,
     QGridLayout,
     QLabel,
-    QSplitter,
-    QTabWidget,
     QVBoxLayout,
     QWidget,
 )
@@ -28,7 +26,7 @@ from desktop.ui.experiment import charts, effect_rows
 from desktop.ui.experiment.parts import Step, button, choice, fill, quiet
 from desktop.ui.experiment.pilot import ConfirmDialog
 from desktop.ui.guard import guarded
-from desktop.ui.pages import beside, fill_layout, row, scrolled, set_up, stacked
+from desktop.ui.pages import beside, divided, fill_layout, row, scrolled, set_up, stacked, tabbed
 from desktop.ui.plots.chart import Chart
 from desktop.ui.tables import Column, FrameView, TableRow
 from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot
@@ -144,56 +142,38 @@ class ReadStep(Step):
         self._lay_out()
 
     def _lay_out(self) -> None:
-        tables = set_up(QTabWidget(), documentMode=True)
-        tables.addTab(self.effects, "Effects")
-        tables.addTab(self.rank, "SPT rank")
-        tables.addTab(self.anova, "ANOVA")
-        self.tables = tables
-        upper = set_up(QTabWidget(), documentMode=True)
-        upper.addTab(self.half_normal, "Half-normal")
-        upper.addTab(self.pareto, "Pareto")
-        lower = set_up(QTabWidget(), documentMode=True)
-        lower.addTab(self.main_effects, "Main effects")
-        lower.addTab(
-            stacked(row(QLabel("Factors"), self.first, self.second, None), self.interaction, stretch=1),
-            "Interaction",
-        )
-        lower.addTab(stacked(row(QLabel("Factors"), *self.corners, None), self.cube, stretch=1), "Cube")
-        lower.addTab(
-            stacked(row(QLabel("Against"), self.against, None), self.residuals, stretch=1), "Residuals"
-        )
-        lower.addTab(self.powers, "Power")
-        lower.addTab(stacked(self.predicted, scrolled(self._settings), stretch=1), "Prediction")
-        lower.addTab(self.pinning, "In a trace")
-        self.lower_plots = lower
-        plots = set_up(QSplitter(Qt.Orientation.Vertical), childrenCollapsible=False)
-        for part in (upper, lower):
+        self.tables = tabbed({"Effects": self.effects, "SPT rank": self.rank, "ANOVA": self.anova})
+        upper = tabbed({"Half-normal": self.half_normal, "Pareto": self.pareto})
+        pair = row(QLabel("Factors"), self.first, self.second, None)
+        self.lower_plots = tabbed({
+            "Main effects": self.main_effects,
+            "Interaction": stacked(pair, self.interaction, stretch=1),
+            "Cube": stacked(row(QLabel("Factors"), *self.corners, None), self.cube, stretch=1),
+            "Residuals": stacked(row(QLabel("Against"), self.against, None), self.residuals, stretch=1),
+            "Power": self.powers,
+            "Prediction": stacked(self.predicted, scrolled(self._settings), stretch=1),
+            "In a trace": self.pinning,
+        })  # fmt: skip
+        plots = divided(Qt.Orientation.Vertical, (upper, 0), (self.lower_plots, 0))
+        for part in (upper, self.lower_plots):
             part.setMinimumHeight(13 * self.fontMetrics().height())  # lower, a chart tells nothing
-            plots.addWidget(part)
-        left = stacked(tables, self.notes, stretch=0)
-        layout = QVBoxLayout(self.content)
+        left = stacked(self.tables, self.notes, stretch=0)
         what = (
             self.response, self.power, self.inner, self.rows_label, self.rows, QLabel("Show"), self.shown,
         )  # fmt: skip
-        layout.addLayout(row(QLabel("Response"), *what, None))
-        layout.addLayout(
-            row(
-                QLabel("Error from"),
-                self.error,
-                QLabel("Mark above"),
-                self.limit,
-                QLabel("Take off"),
-                self.covariate,
-                self.blocks,
-                None,
-            )
+        errors = (
+            QLabel("Error from"), self.error, QLabel("Mark above"), self.limit, QLabel("Take off"),
+            self.covariate, self.blocks,
+        )  # fmt: skip
+        fill_layout(
+            QVBoxLayout(self.content),
+            row(QLabel("Response"), *what, None),
+            row(*errors, None),
+            row((self.answer, 1), self.confirm),
+            self.confirmed,
+            self.said,
+            (beside(left, plots, 48), 1),
         )
-        said = row(self.answer, self.confirm)
-        said.setStretch(0, 1)
-        layout.addLayout(said)
-        layout.addWidget(self.confirmed)
-        layout.addWidget(self.said)
-        layout.addWidget(beside(left, plots, 48), 1)
 
     # ---- showing
 

@@ -15,14 +15,13 @@ from PySide6.QtWidgets import (
     QPushButton,
     QSizePolicy,
     QSpinBox,
-    QSplitter,
     QTabWidget,
     QVBoxLayout,
     QWidget,
 )
 
 from desktop.ui.model import contents
-from desktop.ui.pages import fill_layout, set_up
+from desktop.ui.pages import divided, fill_layout, set_up, turn_to
 from desktop.ui.plots.chart import Chart
 from desktop.workbench.model_results import CELL_MEASURES, QUANTITIES
 from desktop.workbench.modelling import ModelBench, ModelSnapshot
@@ -48,8 +47,7 @@ class PlotPane(QWidget):
         self.p.setStepType(QSpinBox.StepType.AdaptiveDecimalStepType)
         self.p.setKeyboardTracking(False)
         self.p.valueChanged.connect(lambda value: self._look(p=float(value)))
-        row = QHBoxLayout()
-        row.setContentsMargins(8, 4, 8, 2)
+        row = fill_layout(QHBoxLayout(), margins=(8, 4, 8, 2))
         for title, widget, stretch in (
             ("&Code", self.code, 1), ("on s&ystem", self.system, 1), ("with &p =", self.p, 0),
         ):  # fmt: skip
@@ -82,9 +80,7 @@ class PlotPane(QWidget):
         self.leave_out = QPushButton("Leave cells out")
         self.leave_out.setToolTip("Predict every cell from a fit to all others")
         self.leave_out.clicked.connect(self._leave_cells_out)
-        both = set_up(QSplitter(Qt.Orientation.Horizontal), childrenCollapsible=False)
-        both.addWidget(self.speeds)
-        both.addWidget(self.works)
+        both = divided(Qt.Orientation.Horizontal, (self.speeds, 0), (self.works, 0))
 
         self.tabs = set_up(QTabWidget(), documentMode=True)
         self._pages: list[tuple[str, Callable[[ModelSnapshot], None], tuple[Chart, ...]]] = []
@@ -130,7 +126,7 @@ class PlotPane(QWidget):
         return chosen.picture()
 
     def show_tab(self, title: str) -> None:
-        self.tabs.setCurrentIndex([page[0] for page in self._pages].index(title))
+        turn_to(self.tabs, title)
 
     # ---- drawing
 

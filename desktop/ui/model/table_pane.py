@@ -9,14 +9,13 @@ from PySide6.QtWidgets import (
     QHBoxLayout,
     QLabel,
     QPushButton,
-    QTabWidget,
     QTextBrowser,
     QVBoxLayout,
     QWidget,
 )
 
 from desktop.ui.model.sheets import SheetView
-from desktop.ui.pages import fill_layout, set_up
+from desktop.ui.pages import fill_layout, set_up, tabbed, turn_to
 from desktop.workbench import model_results as results
 from desktop.workbench.model_results import EMPTY
 from desktop.workbench.modelling import ModelBench, ModelSnapshot
@@ -54,18 +53,16 @@ class TablePane(QWidget):
         pairs = QWidget()
         fill_layout(QVBoxLayout(pairs), row, (self.ranking, 1), margins=(0, 2, 0, 0), spacing=2)
 
-        self.tabs = set_up(QTabWidget(), documentMode=True)
-        self._fill: list[Callable[[ModelSnapshot], None]] = []
-        for widget, title, fill in (
-            (self.parameters, "Parameters", self._fill_parameters),
-            (pairs, "All pairs", self._fill_ranking),
-            (forms, "Normal forms", self._fill_forms),
-            (self.correlations, "Correlations", self._fill_correlations),
-            (self.predictions, "Predictions", self._fill_predictions),
-            (self.answers, "Answers", self._fill_answers),
-        ):
-            self.tabs.addTab(widget, title)
-            self._fill.append(fill)
+        pages: dict[str, tuple[QWidget, Callable[[ModelSnapshot], None]]] = {
+            "Parameters": (self.parameters, self._fill_parameters),
+            "All pairs": (pairs, self._fill_ranking),
+            "Normal forms": (forms, self._fill_forms),
+            "Correlations": (self.correlations, self._fill_correlations),
+            "Predictions": (self.predictions, self._fill_predictions),
+            "Answers": (self.answers, self._fill_answers),
+        }
+        self.tabs = tabbed({title: widget for title, (widget, _) in pages.items()})
+        self._fill = [fill for _, fill in pages.values()]
         self.tabs.currentChanged.connect(lambda _: self._refill())
         fill_layout(QVBoxLayout(self), self.tabs, margins=0)
 
@@ -74,8 +71,7 @@ class TablePane(QWidget):
         return self.parameters, self.ranking, self.forms, self.correlations, self.predictions
 
     def show_tab(self, title: str) -> None:
-        titles = [self.tabs.tabText(k) for k in range(self.tabs.count())]
-        self.tabs.setCurrentIndex(titles.index(title))
+        turn_to(self.tabs, title)
 
     def show_snapshot(self, old: ModelSnapshot, new: ModelSnapshot) -> None:
         self.rank.setEnabled(new.selection is not None and new.task is None)

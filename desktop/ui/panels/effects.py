@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QComboBox, QLabel, QPushButton, QVBoxLayout, QWidg
 
 from desktop.core.units import common, scaled
 from desktop.ui.mnemonics import rename
-from desktop.ui.pages import fill_layout, set_up
+from desktop.ui.pages import fill_layout, refill, set_up
 from desktop.ui.panels import PanelSpec, why_empty
 from desktop.ui.plots.chart import Chart
 from desktop.ui.side_panel import SidePanel
@@ -167,11 +167,8 @@ class EffectsPanel(SidePanel):
     # ---- in the trace
 
     def _list_regions(self, new: EffectsSnapshot) -> None:
-        self.region.clear()
-        self.region.addItem("by its name", "")
-        if new.pinned is not None:
-            for name in new.pinned.largest(_REGIONS):
-                self.region.addItem(self._called(name), name)
+        largest = () if new.pinned is None else new.pinned.largest(_REGIONS)
+        refill(self.region, {"": "by its name", **{name: self._called(name) for name in largest}})
 
     def _called(self, region: str) -> str:
         return self._workbench.snapshot.project.names.get(region, region)

@@ -28,7 +28,7 @@ from PySide6.QtWidgets import (
 )
 
 from desktop.core.explanation import Explanation, Told
-from desktop.core.labels import MODELS, OWN_BASIS
+from desktop.core.labels import MODELS
 from desktop.core.quantity import PROCESSORS
 from desktop.core.root_causes import STRENGTH
 from desktop.core.units import digits, quantity, read_seconds
@@ -39,6 +39,7 @@ from desktop.ui.pages import fill_layout, set_up
 from desktop.ui.panels import PanelSpec, why_empty
 from desktop.ui.plots.notes import plain
 from desktop.ui.plots.sweep_plots import BreakPicture, EpsilonPlot
+from desktop.workbench.model import MIXING
 from desktop.workbench.workbench import N_LIMIT, Snapshot, Workbench
 
 #: The slider goes to these, or as far as every n is known: phases, parameters.
@@ -312,6 +313,19 @@ class PhasesPanel(QScrollArea):
             "allows it; without: by the curve alone, as in the published tables"
         )
         self.events.toggled.connect(lambda on: self._workbench.set_pure(not on))
+        self.also = set_up(QComboBox(), objectName="also")
+        for kind, text in {
+            "": "polynomials only",
+            "periodic": "periodic",
+            "saturation": "saturating",
+        }.items():
+            self.also.addItem(text, kind)
+        self.also.setToolTip(
+            "What phases may be beside levels, lines and parabolas, where that pays for its parameters: "
+            "5 for a periodic phase, 4 for a saturating one"
+        )
+        self.also.activated.connect(lambda _: self._workbench.set_also(self.also.currentData()))
+        self._also_label = set_up(QLabel("&Also"), buddy=self.also)
         self.seconds = QLineEdit()
         self.seconds.setObjectName("seconds")
         self.seconds.editingFinished.connect(self._seconds_typed)
@@ -322,9 +336,11 @@ class PhasesPanel(QScrollArea):
         grid.addWidget(self.slider, 2, 0, 1, 3)
         grid.addWidget(model_label, 3, 0)
         grid.addWidget(self.model, 3, 1)
-        grid.addWidget(self._seconds_label, 5, 0)
-        grid.addWidget(self.seconds, 5, 1, 1, 2)
-        grid.addWidget(self.events, 6, 0, 1, 3)
+        grid.addWidget(self._also_label, 5, 0)
+        grid.addWidget(self.also, 5, 1, 1, 2)
+        grid.addWidget(self._seconds_label, 6, 0)
+        grid.addWidget(self.seconds, 6, 1, 1, 2)
+        grid.addWidget(self.events, 7, 0, 1, 3)
 
     def _seconds_typed(self) -> None:
         """Another period or time constant; nothing typed: as searched."""
@@ -340,8 +356,12 @@ class PhasesPanel(QScrollArea):
     def _show_seconds(self, new: Snapshot) -> None:
         phases, fit = new.project.phases, new.fit
         for widget in (self.seconds, self._seconds_label):
-            widget.setVisible(phases.model in OWN_BASIS)
-        period = phases.model == "periodic"
+            widget.setVisible(bool(phases.own))
+        for choice in (self.also, self._also_label):
+            choice.setVisible(phases.model in MIXING)
+            choice.setEnabled(new.run is not None)
+        self.also.setCurrentIndex(self.also.findData(phases.also))
+        period = phases.own == "periodic"
         rename(self._seconds_label, "Period" if period else "Time constant")
         if self.seconds.isModified() and self.seconds.hasFocus():
             return
@@ -350,6 +370,8 @@ class PhasesPanel(QScrollArea):
             used = fit.basis.seconds
         self.seconds.setText("" if used is None else quantity(used, "s", 5))
         how = "as searched in the whole curve" if phases.seconds is None else "as typed; clear it to search"
+        if phases.seconds is None and used is not None and fit is not None and fit.limit:
+            how += f"; {fit.limit}"
         self.seconds.setToolTip(f"{'Period' if period else 'Time constant'} of all phases, {how}")
 
     def _make_facts(self) -> None:

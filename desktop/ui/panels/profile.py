@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from PySide6.QtCore import QModelIndex
-from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QLineEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QVBoxLayout, QWidget
 
 from desktop.core.units import quantity
-from desktop.ui.pages import fill_layout, set_up
+from desktop.ui.pages import choices, fill_layout, set_up
 from desktop.ui.panels import PanelSpec, why_empty
 from desktop.ui.tables import DESCENDING, Column, FrameTree
 from desktop.workbench.explaining import Explained
@@ -76,11 +76,8 @@ class ProfilePanel(QWidget):
         self.view.show_frame(None, TREE)
         self.view.sortByColumn(1, DESCENDING)
         self.view.doubleClicked.connect(self._find)
-        self.kind = set_up(QComboBox(), accessibleName="Kind of profile")
-        self.kind.addItem("Tree of calls", "tree")
-        self.kind.addItem("Regions", "flat")
-        self.kind.addItem("Processors", "locations")
-        self.kind.activated.connect(lambda _: self._fill())
+        kinds = {"tree": "Tree of calls", "flat": "Regions", "locations": "Processors"}
+        self.kind = choices(kinds, accessibleName="Kind of profile", activated=lambda _: self._fill())
         self.search = set_up(QLineEdit(), placeholderText="Region name", clearButtonEnabled=True)
         self.search.setAccessibleName("Search regions")
         self.search.textChanged.connect(self.view.filter)

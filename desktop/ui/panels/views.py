@@ -22,7 +22,7 @@ from PySide6.QtWidgets import (
 from desktop.core.units import Scale, scaled, time_scale
 from desktop.ui.dialogs import Dialog
 from desktop.ui.flow import Flow
-from desktop.ui.pages import fill_layout, quiet, set_up
+from desktop.ui.pages import choices, fill_layout, quiet, set_up
 from desktop.ui.panels import PanelSpec
 from desktop.ui.plots.notes import COLOUR_NAMES, COLOURS
 from desktop.ui.tables import Column, FrameView, columnar
@@ -255,15 +255,12 @@ class NoteDialog(Dialog):
         self.start = QLineEdit(_exact(note.start_s))
         self.end = QLineEdit("" if note.end_s is None else _exact(note.end_s))
         self.end.setPlaceholderText("an instant")
-        self.location = QComboBox()
-        self.location.addItem("All locations", None)
-        # Long lists are slow to measure; a name that is cut there is read in full when it is chosen.
-        self.location.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
-        for index, name in enumerate(locations):
-            self.location.addItem(name, index)
+        places: dict[int | None, str] = {None: "All locations", **dict(enumerate(locations))}
         if note.location is not None and note.location >= len(locations):
-            self.location.addItem(note.where(locations), note.location)
-        self.location.setCurrentIndex(max(self.location.findData(note.location), 0))
+            places[note.location] = note.where(locations)
+        # Long lists are slow to measure; a name that is cut there is read in full when it is chosen.
+        policy = QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
+        self.location = choices(places, note.location, sizeAdjustPolicy=policy)
         self.colour = QComboBox()
         for name, colour in zip(COLOUR_NAMES, COLOURS, strict=True):
             patch = QPixmap(16, 16)

@@ -8,7 +8,7 @@ For results (effects, residuals, run times), up to some hundred thousand points.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -32,7 +32,7 @@ from PySide6.QtGui import (
     QPolygonF,
     QTransform,
 )
-from PySide6.QtWidgets import QGraphicsItem, QToolTip, QWidget
+from PySide6.QtWidgets import QGraphicsItem, QToolTip
 
 from desktop.core.units import asked_unit
 from desktop.data import chart
@@ -42,7 +42,16 @@ from desktop.ui.guard import guarded, in_ems
 from desktop.ui.plots import plot_menu, scales
 from desktop.ui.plots.raster import mix
 from desktop.ui.plots.scales import LaneBox
-from desktop.ui.plots.scene import DrawnAxis, PixelItem, PlotView, QuietBox, lane_plot, place_lane, saved
+from desktop.ui.plots.scene import (
+    Draw,
+    DrawnAxis,
+    PixelItem,
+    PlotView,
+    QuietBox,
+    lane_plot,
+    place_lane,
+    saved,
+)
 from desktop.ui.theme import SERIES, Theme, faded, paint_focus, paint_note
 
 Floats = chart.Floats
@@ -82,7 +91,7 @@ class Chart(PlotView):
     clicked = Signal(int, bool)
     cellClicked = Signal(int, int)
 
-    def __init__(self, name: str, parent: QWidget | None = None, help_at: str = "") -> None:
+    def __init__(self, name: str, help_at: str = "") -> None:
         self._content = Content(chart.Axis(""), chart.Axis(""))
         self._choices: dict[Way, AxisChoice] = {}
         self._grid = True
@@ -93,29 +102,33 @@ class Chart(PlotView):
         self._hover: tuple[int, int] | None = None
         self._dpr = 1.0
         self._still: QImage | None = None  # all but what is chosen along an axis
-        super().__init__(parent)
+        super().__init__()
         if help_at:
             self.HELP = help_at
         # Titles and labels may be longer than their axes.
-        left, bottom = (
-            DrawnAxis("left", self._paint_left, 1000),
-            DrawnAxis("bottom", self._paint_bottom, 1000),
-        )
+        left = DrawnAxis("left", self._where_laid(self._paint_left), 1000)
+        bottom = DrawnAxis("bottom", self._where_laid(self._paint_bottom), 1000)
         self.plot = lane_plot(left, bottom=bottom, box=_Box())
         self.scene().addItem(self.plot)
         box = self.plot.vb
-        self._clouds = PixelItem(self._paint_cloud, box, 5.0)
+        PixelItem(self._paint_cloud, box, 5.0)
         # In the scene, as the box has a clip, in which all takes ten times as long.
-        self._under, self._over = PixelItem(self._paint_grid, z=-50), PixelItem(self._paint_over, z=50)
-        self._words, self._mark = PixelItem(self._paint_words, z=20), PixelItem(self._paint_chosen, z=30)
+        draws = {-50: self._paint_grid, 20: self._paint_words, 30: self._paint_chosen, 50: self._paint_over}
+        self._whole_view = [PixelItem(self._where_laid(draw), z=z) for z, draw in draws.items()]
+        self._mark = self._whole_view[2]
         for item in self._whole_view:
             self.scene().addItem(item)
         self.setAccessibleName(name)
         self.setAccessibleDescription("")
 
-    @property
-    def _whole_view(self) -> tuple[PixelItem, ...]:
-        return self._under, self._words, self._mark, self._over
+    def _where_laid(self, draw: Callable[[QPainter, Layout], None]) -> Draw:
+        """Draws while there is anything to be seen."""
+
+        def painted(painter: QPainter, _rect: QRectF) -> None:
+            if self._laid is not None and self._laid.content.shown:
+                draw(painter, self._laid)
+
+        return painted
 
     def set_content(self, content: Content, description: str = "") -> None:
         """Show another chart; the description says the same in words, for those who cannot see it."""
@@ -276,13 +289,11 @@ class Chart(PlotView):
     def _in_box(self, laid: Layout, series: Series) -> tuple[Floats, Floats]:
         """(K,) each: the places of marks in the box."""
         x, y = laid.content.values(series)
-        axes = laid.content.x, laid.content.y
-        ends = (laid.x[0], laid.y[0])
-        found = [
-            axis.place(v, low if axis.floor else math.nan)
-            for axis, v, low in zip(axes, (x, y), ends, strict=True)
-        ]
-        return found[0], found[1]
+        across, up = laid.content.x, laid.content.y
+        return (
+            across.place(x, laid.x[0] if across.floor else math.nan),
+            up.place(y, laid.y[0] if up.floor else math.nan),
+        )
 
     def _spread(self, laid: Layout, series: Series) -> tuple[Floats, Floats]:
         """(K,) each: `low` and `high` in the box."""
@@ -445,12 +456,9 @@ class Chart(PlotView):
 
     # ---- words
 
-    def _paint_words(self, painter: QPainter, _rect: QRectF) -> None:
+    def _paint_words(self, painter: QPainter, laid: Layout) -> None:
         """Names of marks and limits, the heading, the legend, and what colours of cells stand for."""
-        laid, theme = self._laid, self._theme
-        if laid is None or not laid.content.shown:
-            return
-        content, line = laid.content, laid.line
+        theme, content, line = self._theme, laid.content, laid.line
         boxed = [(s, k) for s in content.series if s.kind == "boxes" for k in range(s.x.size)]
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         for word, (series, k) in zip(laid.names, boxed, strict=bool(boxed)):
@@ -510,12 +518,10 @@ class Chart(PlotView):
 
     # ---- what is chosen along an axis: it follows fast changes
 
-    def _paint_chosen(self, painter: QPainter, _rect: QRectF) -> None:
-        laid, theme = self._laid, self._theme
-        chosen = None if laid is None else laid.content.chosen
-        if laid is None or chosen is None or not laid.content.shown:
+    def _paint_chosen(self, painter: QPainter, laid: Layout) -> None:
+        theme, chosen, line = self._theme, laid.content.chosen, laid.line
+        if chosen is None:
             return
-        line = laid.line
         entry = laid.legend[0] if chosen.label else None
         if entry is not None:
             text = chart.elided(
@@ -583,7 +589,7 @@ class Chart(PlotView):
             painter.setClipRegion(event.region())
             painter.drawImage(0, 0, self._still)
             with saved(painter):
-                self._paint_chosen(painter, QRectF())
+                self._where_laid(self._paint_chosen)(painter, QRectF())
             paint_focus(painter, self, self._theme)
 
     def _reached(self, laid: Layout, chosen: chart.Chosen) -> Iterable[QRectF]:
@@ -626,10 +632,8 @@ class Chart(PlotView):
         if cells is None or not QRectF(laid.left, laid.top, laid.width, laid.height).contains(place):
             return None
         rows, columns = cells.values.shape
-        row, column = (
-            (place.y() - laid.top) / laid.height * rows,
-            (place.x() - laid.left) / laid.width * columns,
-        )
+        row = (place.y() - laid.top) / laid.height * rows
+        column = (place.x() - laid.left) / laid.width * columns
         return min(int(row), rows - 1), min(int(column), columns - 1)
 
     def place_of(self, at: tuple[int, int]) -> QPointF:
@@ -748,19 +752,13 @@ class Chart(PlotView):
 
     # ---- painting: axes, grid, and what follows the pointer
 
-    def _paint_left(self, painter: QPainter, _rect: QRectF) -> None:
-        laid = self._laid
-        if laid is None or not laid.content.shown:
-            return
+    def _paint_left(self, painter: QPainter, laid: Layout) -> None:
         ends = laid.y[::-1] if laid.content.y.down else laid.y
         lane = LaneBox(QRectF(laid.left, laid.top, laid.width, laid.height), *ends)
         scales.level_axis(painter, lane, laid.y_ticks, self._theme, laid.y_title, self.height())
 
-    def _paint_bottom(self, painter: QPainter, _rect: QRectF) -> None:
-        laid, theme = self._laid, self._theme
-        if laid is None or not laid.content.shown:
-            return
-        em, bottom = laid.line, laid.bottom
+    def _paint_bottom(self, painter: QPainter, laid: Layout) -> None:
+        theme, em, bottom = self._theme, laid.line, laid.bottom
         xs = laid.along_x(laid.x_ticks.positions).tolist()
         painter.setPen(QColor(theme.border))
         painter.drawLines([QLineF(x, bottom, x, bottom + 4) for x in xs])
@@ -776,11 +774,10 @@ class Chart(PlotView):
         if laid.x_ticks.offset:
             painter.drawText(row.translated(laid.left - row.left(), 0), 0, laid.x_ticks.offset)
 
-    def _paint_grid(self, painter: QPainter, rect: QRectF) -> None:
-        laid = self._laid
-        if laid is None or not laid.content.axes or not laid.content.shown:
-            return
+    def _paint_grid(self, painter: QPainter, laid: Layout) -> None:
         content = laid.content
+        if not content.axes:
+            return
         if content.cells is not None:
             self._paint_missing(painter, laid, content.cells)
         painter.setPen(QPen(QColor(self._theme.border), 0))
@@ -801,10 +798,7 @@ class Chart(PlotView):
             painter.fillRect(box, QColor(self._theme.surface))
             painter.fillRect(box, QBrush(QColor(self._theme.muted), Qt.BrushStyle.BDiagPattern))
 
-    def _paint_over(self, painter: QPainter, rect: QRectF) -> None:
-        laid = self._laid
-        if laid is None or not laid.content.shown:
-            return
+    def _paint_over(self, painter: QPainter, laid: Layout) -> None:
         theme, content = self._theme, laid.content
         if content.cells is not None:
             self._paint_cells(painter, laid, content.cells)
@@ -833,24 +827,17 @@ class Chart(PlotView):
         if cells.numbers:
             painter.setPen(QPen(QColor(theme.background), 2))
             rows, columns = cells.values.shape
-            painter.drawLines(
-                [
-                    QLineF(laid.left, y, laid.right, y)
-                    for y in (laid.top + laid.height * np.arange(1, rows) / rows)
-                ]
-                + [
-                    QLineF(x, laid.top, x, laid.bottom)
-                    for x in laid.left + laid.width * np.arange(1, columns) / columns
-                ]
-            )
+            ys = laid.top + laid.height * np.arange(1, rows) / rows
+            xs = laid.left + laid.width * np.arange(1, columns) / columns
+            painter.drawLines([QLineF(laid.left, y, laid.right, y) for y in ys])
+            painter.drawLines([QLineF(x, laid.top, x, laid.bottom) for x in xs])
         painter.setBrush(Qt.BrushStyle.NoBrush)
         # A frame that is seen on every colour: the ground's inside the selection's.
-        frames = [(cells.selected, theme.selection, 3.0, 0.5), (cells.selected, theme.background, 1.5, 2.5)]
         at = self._hover if self._hover or not self.hasFocus() or cells.numbers else cells.start
         for cell, colour, width, inset in (
-            *frames,
+            (cells.selected, theme.selection, 3.0, 0.5), (cells.selected, theme.background, 1.5, 2.5),
             (at, theme.text if cells.numbers else theme.fit, 1.5, 1.0),
-        ):
+        ):  # fmt: skip
             if cell is not None:
                 painter.setPen(QPen(QColor(colour), width))
                 painter.drawRect(QRectF(*laid.cell(*cell)).adjusted(inset, inset, -inset, -inset))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from PySide6.QtCore import QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QImage, QPainter, QPen
-from PySide6.QtWidgets import QMenu, QWidget
+from PySide6.QtWidgets import QMenu
 
 from desktop.core.curve import StepCurve
 from desktop.core.envelope import Columns, envelope
@@ -22,7 +22,6 @@ from desktop.ui.guard import guarded, in_ems, in_pixels
 from desktop.ui.pages import passing_menu
 from desktop.ui.plots import curve_lanes, fit_overlay, plot_menu, scales
 from desktop.ui.plots.legend import Legend, entries, samples
-from desktop.ui.plots.navigation import Navigation
 from desktop.ui.plots.notes import NoteItems, plain
 from desktop.ui.plots.raster import Raster
 from desktop.ui.plots.scales import LaneBox, TimeMap
@@ -106,8 +105,8 @@ class CurveView(TimePlot):
     curvesAsked = Signal()
     levelsChanged = Signal(object)  # how levels are shown, by a gesture: `desktop.workbench.levels.Levels`
 
-    def __init__(self, navigation: Navigation | None = None, parent: QWidget | None = None) -> None:
-        super().__init__(navigation, parent)
+    def __init__(self) -> None:
+        super().__init__()
         self._curve: StepCurve | None = None
         self._stack: dict[str, StepCurve] = {}
         self._fit: PhaseFit | None = None

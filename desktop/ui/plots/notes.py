@@ -65,11 +65,6 @@ class NoteItems:
         """Those that are drawn, as figures take them."""
         return marks(self._notes, self._locations)
 
-    @property
-    def painted(self) -> bool:
-        """Whether there was any to be seen when they were painted last."""
-        return bool(self._flags)
-
     def at(self, p: QPointF) -> Flag | None:
         """The flag under a place, as it was painted last."""
         return next((flag for flag in reversed(self._flags) if flag.box.contains(p)), None)

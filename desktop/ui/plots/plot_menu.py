@@ -10,11 +10,11 @@ which is exported as a drawing) and `HELP` (a place in the handbook; else the wi
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from PySide6.QtCore import QByteArray, QPoint, QPointF, Qt
-from PySide6.QtGui import QContextMenuEvent, QGuiApplication, QImage, QImageWriter
+from PySide6.QtGui import QContextMenuEvent, QGuiApplication, QImageWriter
 from PySide6.QtWidgets import QFileDialog, QMenu, QMessageBox, QWidget
 
 from desktop.ui.pages import passing_menu
@@ -27,13 +27,6 @@ __all__ = ["AxisOption", "finish", "plot_menu", "popup", "texts"]
 Row = Sequence[Any]
 #: Steps of a curve that are copied one by one at most; of more, the columns that are drawn.
 MOST = 100_000
-
-
-class Plot(Protocol):
-    """Of a widget, what this needs."""
-
-    def table(self) -> Iterable[Row]: ...
-    def picture(self) -> QImage: ...
 
 
 def page_of(widget: QWidget) -> Any:

@@ -219,12 +219,12 @@ class PlotView(pg.GraphicsView):
     Where somebody has put items in data coordinates into a box, Qt finds out itself what to paint.
     """
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self) -> None:
         self._theme: Theme = LIGHT
         self._opaque: tuple[QRectF, ...] = ()
         self._bare: list[QRectF] | None = None
         self._whole = False  # everything will be painted anyway
-        super().__init__(parent, background=None)
+        super().__init__(background=None)
         self.setCacheMode(QGraphicsView.CacheModeFlag.CacheNone)
         self.setViewportUpdateMode(QGraphicsView.ViewportUpdateMode.NoViewportUpdate)
         self.setOptimizationFlag(QGraphicsView.OptimizationFlag.DontAdjustForAntialiasing)

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from PySide6.QtCore import QPointF, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QMouseEvent
-from PySide6.QtWidgets import QWidget
 
 from desktop.core.quantity import PROCESSORS
 from desktop.core.units import format_number
@@ -19,6 +18,8 @@ from desktop.data.chart import Chosen, Content
 from desktop.data.sweep_charts import Beyond, Floats, Row
 from desktop.ui.guard import guarded, in_ems
 from desktop.ui.plots.chart import Chart
+
+_NOTHING_YET = "Nothing is fitted yet; drawn once every n has been."
 
 
 class SweepPlot(Chart):
@@ -29,8 +30,8 @@ class SweepPlot(Chart):
 
     nClicked = Signal(int)
 
-    def __init__(self, name: str, parent: QWidget | None = None, help_at: str = "") -> None:
-        super().__init__(name, parent, help_at)
+    def __init__(self, name: str) -> None:
+        super().__init__(name, "guide.md#phases")
         self._first, self._count = 1, 0
         self._n = 0
         self._pointed = 0
@@ -102,18 +103,14 @@ class SweepPlot(Chart):
         else:
             event.ignore()
 
-    def _nothing_yet(self) -> str:
-        return "Nothing is fitted yet; drawn once every n has been."
-
 
 class EpsilonPlot(SweepPlot):
     """epsilon(n) on a logarithmic axis, with the chosen and the suggested n."""
 
     FIGURE = "epsilon"
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__("", parent, "guide.md#phases")
-        self.setAccessibleName("Error against the number of phases")
+    def __init__(self) -> None:
+        super().__init__("Error against the number of phases")
         self.setToolTip("The least error that n phases can have. Click to choose n.")
         self._epsilon: Floats = np.empty(0)
         self._suggested: int | None = None
@@ -175,7 +172,7 @@ class EpsilonPlot(SweepPlot):
             text += f"n = {self._first + self._count - 1}."
         content = sweep_charts.epsilon_chart(
             self._epsilon, self._first, self._model, self._suggested, self._room, self._chosen(),
-            beyond=lambda: self._beyond, empty=self._nothing_yet(), unit=self._unit,
+            beyond=lambda: self._beyond, empty=_NOTHING_YET, unit=self._unit,
         )  # fmt: skip
         self.set_content(content, text)
 
@@ -190,24 +187,20 @@ class EpsilonPlot(SweepPlot):
         epsilon = self._epsilon_of(self._n)
         if epsilon is None:
             return None
-        by_hand = self._by_hand is not None
-        n, said = self._n, self._by_hand if self._by_hand is not None else epsilon
-        y = said
+        y = epsilon if self._by_hand is None else self._by_hand
+        n, said, how = self._n, y, "" if self._by_hand is None else self._how
         pointed = self._epsilon_of(self._pointed) if self._pointed != self._n else None
         if pointed is not None:
-            n, said, by_hand = self._pointed, pointed, False
-        words = sweep_charts.epsilon_words(
-            self._epsilon, self._first, n, said, set_=self._how if by_hand else ""
-        )
+            n, said, how = self._pointed, pointed, ""
+        words = sweep_charts.epsilon_words(self._epsilon, self._first, n, said, set_=how)
         return Chosen(x=float(self._n), y=y, label=words)
 
 
 class BreakPicture(SweepPlot):
     """All breakpoints against n, one row per n from the top: a phase that lasts is a vertical line."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__("", parent, "guide.md#phases")
-        self.setAccessibleName("Breaks against the number of phases")
+    def __init__(self) -> None:
+        super().__init__("Breaks against the number of phases")
         self.setToolTip(
             "The breaks of every n. Breaks that last from n to n+1 are joined; a bar is the range in "
             "which a break could lie at the same error. Click to choose n."
@@ -216,9 +209,7 @@ class BreakPicture(SweepPlot):
         self.set_content(self._drawn())
 
     def _drawn(self) -> Content:
-        return sweep_charts.breakpoint_chart(
-            self._rows, self._first, self._chosen(), empty=self._nothing_yet()
-        )
+        return sweep_charts.breakpoint_chart(self._rows, self._first, self._chosen(), empty=_NOTHING_YET)
 
     def set_sweep(self, rows: Sequence[tuple[ArrayLike, ArrayLike, ArrayLike]], first: int = 1) -> None:
         """(breaks, break_low, break_high) of n = first, first+1, ..., each (n+1,), seconds; empty clears."""

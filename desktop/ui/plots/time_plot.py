@@ -11,7 +11,7 @@ import numpy as np
 import pyqtgraph as pg
 from PySide6.QtCore import QEvent, QPointF, QRectF, Qt, QTimer, Signal
 from PySide6.QtGui import QColor, QContextMenuEvent, QFontMetrics, QImage, QPainter, QPen
-from PySide6.QtWidgets import QMenu, QSizePolicy, QWidget
+from PySide6.QtWidgets import QMenu, QSizePolicy
 
 from desktop.data.chart import AxisChoice
 from desktop.ui.plots import plot_menu, scales
@@ -67,8 +67,8 @@ class TimePlot(PlotView):
     rangeChanged = Signal(float, float)
     limitAsked = Signal(object)  # start and end (s) of what alone is to be analysed; None: the whole run
 
-    def __init__(self, navigation: Navigation | None = None, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, navigation: Navigation | None = None) -> None:
+        super().__init__()
         self._nav = navigation or Navigation()
         self._selection: tuple[float, float] | None = None
         self._limit: tuple[float, float] | None = None

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from PySide6.QtCore import QEvent, QStringListModel, Qt, QTimer, Signal
 from PySide6.QtGui import QKeyEvent, QKeySequence
 from PySide6.QtWidgets import (
-    QComboBox,
     QCompleter,
     QHBoxLayout,
     QLabel,
@@ -31,7 +30,7 @@ from desktop.core.units import quantity
 from desktop.data.message_filter import MessageFilter
 from desktop.ui.elided import Elided
 from desktop.ui.guard import guarded
-from desktop.ui.pages import fill_layout, set_up
+from desktop.ui.pages import choices, fill_layout, set_up
 from desktop.ui.plots import scales
 from desktop.ui.plots.message_form import MessageForm
 from desktop.ui.plots.navigation import Navigation
@@ -142,18 +141,14 @@ class TimelinePane(QWidget):
     def _make_bar(self) -> None:
         self._bar = QWidget()
         row = set_up(QHBoxLayout(self._bar), contentsMargins=(6, 2, 6, 2), spacing=6)
-        self._colour = set_up(QComboBox(), objectName="timeline_colour")
-        self._colour.addItems(["Activity", "Region"])
+        self._colour = choices({False: "Activity", True: "Region"}, objectName="timeline_colour")
         self._colour.currentIndexChanged.connect(lambda k: self.view.set_by_region(k == 1))
-        self._order = set_up(QComboBox(), objectName="timeline_order")
-        self._order.addItems([_ORDER_TITLES[order] for order in ORDERS])
+        self._order = choices({order: _ORDER_TITLES[order] for order in ORDERS}, objectName="timeline_order")
         self._order.currentIndexChanged.connect(lambda k: self._sort(ORDERS[k]))
         self._search = _FindField()
-        self._search.setObjectName("timeline_search")
-        self._search.setPlaceholderText("Name of a region")
-        self._search.setClearButtonEnabled(True)
-        self._search.setMinimumWidth(14 * self.fontMetrics().averageCharWidth())
-        self._search.setMaximumWidth(26 * self.fontMetrics().averageCharWidth())
+        set_up(self._search, objectName="timeline_search", placeholderText="Name of a region")
+        wide = self.fontMetrics().averageCharWidth()
+        set_up(self._search, clearButtonEnabled=True, minimumWidth=14 * wide, maximumWidth=26 * wide)
         self._search.textChanged.connect(self._mark)
         self._search.findAsked.connect(self.find_next)
         self._search.left.connect(self.view.setFocus)

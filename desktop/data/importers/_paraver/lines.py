@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from desktop.core.jit import arithmetic, inlined
-from desktop.data.digits import byte
 from desktop.data.events import MessageKind
+from desktop.data.lines import byte
 from desktop.data.spill import copied
 
 #: A state (`type` is -1 - state, `value` its end) or an event of a thread.

@@ -2,9 +2,7 @@
 
 A block of whole lines goes in, one structured array of `RECORD` comes out; nothing is built per line in
 Python. Both formats share the record: `record` is the key of A or the negated record type of B, and a
-send or receive has bytes, tag, partner (and in B a fourth field) in `d0` .. `d3`. Nearly all lines are
-numbers with one blank between them: `_compact` and `_plain` read those at once, the grammars proper see the
-others.
+send or receive has bytes, tag, partner (and in B a fourth field) in `d0` .. `d3`.
 
 Sources: the node library of PICL 1.x (A), ORNL/TM-12125 as MPICL and others write it (B).
 """
@@ -18,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from desktop.core.jit import arithmetic, inlined
-from desktop.data.digits import byte, eight_digits, other_than_digits, places, trailing_zeros
+from desktop.data.lines import byte
 
 FORMAT_A, FORMAT_B = 0, 1
 HOST = -32768
@@ -68,11 +66,9 @@ GARBAGE, COMMENT, SHORT, CUT, FOREIGN, COMMA, CORRUPT, DIGITS, DEFINITION, UNEND
 _FINE = -1
 
 # A line as numbers. A: key, seconds, microseconds, node, fields; B: record, event, time, processor, process,
-# number of data, descriptor, data. There is room for as many as 64 bytes can hold.
-_NUMBERS, _ROOM = 16, 32
+# number of data, descriptor, data.
+_NUMBERS = 16
 _FIELDS, _DATA = 4, 7
-
-_ONE = np.uint64(1)
 
 
 @inlined
@@ -82,14 +78,14 @@ def _blank(c: int) -> bool:
 
 @inlined
 def _skip(buf: Any, p: int, end: int) -> int:
-    while p < end and _blank(buf[p]):
+    while p < end and _blank(byte(buf, p)):
         p += 1
     return p
 
 
 @inlined
 def _token_end(buf: Any, p: int, end: int) -> int:
-    while p < end and not _blank(buf[p]):
+    while p < end and not _blank(byte(buf, p)):
         p += 1
     return p
 
@@ -101,17 +97,17 @@ def _integer(buf: Any, p: int, end: int) -> Any:
     if p < 0:
         return np.int64(0), -1
     p = _skip(buf, p, end)
-    if p < end and (buf[p] == 45 or buf[p] == 43):
-        negative = buf[p] == 45
+    if p < end and (byte(buf, p) == 45 or byte(buf, p) == 43):
+        negative = byte(buf, p) == 45
         p += 1
     start = p
     value = np.int64(0)
-    while p < end and 48 <= buf[p] <= 57:
+    while p < end and 48 <= byte(buf, p) <= 57:
         if p - start >= 18:
             return np.int64(0), -1
-        value = value * 10 + (buf[p] - 48)
+        value = value * 10 + (byte(buf, p) - 48)
         p += 1
-    if p == start or (p < end and not _blank(buf[p])):
+    if p == start or (p < end and not _blank(byte(buf, p))):
         return np.int64(0), -1
     return (-value if negative else value), p
 
@@ -125,8 +121,8 @@ def _decimal(buf: Any, p: int, end: int) -> Any:
     """
     negative = False
     remark = 0
-    if p < end and (buf[p] == 45 or buf[p] == 43):
-        negative = buf[p] == 45
+    if p < end and (byte(buf, p) == 45 or byte(buf, p) == 43):
+        negative = byte(buf, p) == 45
         p += 1
     value: Any = np.int64(0)
     decimals: Any = np.int64(0)
@@ -134,7 +130,7 @@ def _decimal(buf: Any, p: int, end: int) -> Any:
     digits = 0
     point = False
     while p < end:
-        c = buf[p]
+        c = byte(buf, p)
         if 48 <= c <= 57:
             digits += 1
             if kept < 18:
@@ -157,12 +153,12 @@ def _decimal(buf: Any, p: int, end: int) -> Any:
         p += 1
     if digits == 0:
         return np.int64(0), np.int64(0), -1, 0
-    if p < end and (buf[p] == 69 or buf[p] == 101 or buf[p] == 68 or buf[p] == 100):
+    if p < end and (byte(buf, p) == 69 or byte(buf, p) == 101 or byte(buf, p) == 68 or byte(buf, p) == 100):
         exponent, p = _integer(buf, p + 1, end)
         if p < 0 or exponent > 40 or exponent < -40:
             return np.int64(0), np.int64(0), -1, 0
         decimals -= exponent
-    elif p < end and not _blank(buf[p]):
+    elif p < end and not _blank(byte(buf, p)):
         return np.int64(0), np.int64(0), -1, 0
     while decimals < 0 and abs(value) < 10**17:
         value *= 10
@@ -172,84 +168,6 @@ def _decimal(buf: Any, p: int, end: int) -> Any:
     if decimals < 0 or decimals > 40:
         return np.int64(0), np.int64(0), -1, 0
     return (-value if negative else value), decimals, p, remark
-
-
-@inlined
-def _plain(buf: Any, p: int, numbers: Any) -> Any:
-    """How many numbers the line at p is, where the next line begins, and decimals of the third number.
-
-    0 numbers when it is anything but integers of at most 18 digits, the third with decimals or without, with
-    one blank between them. The buffer must have a line feed from p on.
-    """
-    count = 0
-    scale: Any = np.int64(0)
-    while count < _NUMBERS:
-        digit = byte(buf, p) - 48
-        negative = digit == -3
-        if negative:
-            p += 1
-            digit = byte(buf, p) - 48
-        begin = p
-        value = np.int64(0)
-        while 0 <= digit <= 9:
-            value = value * 10 + digit
-            p += 1
-            digit = byte(buf, p) - 48
-        if p == begin or p - begin > 18:
-            break
-        if digit == -2 and count == 2:
-            p += 1
-            point = p
-            digit = byte(buf, p) - 48
-            while 0 <= digit <= 9:
-                value = value * 10 + digit
-                p += 1
-                digit = byte(buf, p) - 48
-            scale = p - point
-            if scale == 0 or p - begin > 19:
-                break
-        numbers[count] = -value if negative else value
-        count += 1
-        if digit == -16:
-            p += 1
-            if byte(buf, p) != 10:
-                continue
-        elif digit == -35:
-            p += 1
-        if byte(buf, p) != 10:
-            break
-        return count, p + 1, scale
-    return 0, p, scale
-
-
-@inlined
-def _compact(buf: Any, p: int, numbers: Any) -> Any:
-    """How many numbers the line at p is, and where the next line begins.
-
-    0 numbers when it is longer than 63 bytes or anything but numbers of 1 .. 8 digits with one blank between
-    them: no branch depends on how long a number is. There must be 8 bytes before p and 64 from p on.
-    """
-    feeds = places(buf, p, 10)
-    end = feeds & (~feeds + _ONE)
-    line = end - _ONE
-    blanks = places(buf, p, 32) & line
-    others = other_than_digits(buf, p)
-    long = ~others
-    long &= long >> _ONE
-    long &= long >> np.uint64(2)
-    long &= long >> np.uint64(4)
-    long &= ~others >> np.uint64(8)  # digits from here to the ninth
-    ends = blanks | end
-    if feeds == 0 or others & line != blanks or ends & (blanks << _ONE | _ONE) != 0 or long & line != 0:
-        return 0, p
-    count = begin = 0
-    while ends != 0:
-        at = trailing_zeros(ends)
-        ends &= ends - _ONE
-        numbers[count] = eight_digits(buf, p + at, at - begin)
-        count += 1
-        begin = at + 1
-    return count, p + begin
 
 
 @inlined
@@ -496,78 +414,42 @@ def parse(
     block before ended so. line: the number of lines before.
     """
     n = len(buf)
-    safe = n
-    while safe > 0 and buf[safe - 1] != 10:
-        safe -= 1
     used = locked = spoken = 0
     first: Any = np.int64(0)
     i = 0
     while i < n:
         line += 1
-        good = False
-        oddity = _FINE
-        count, text, e = 0, 0, 0
+        e = i
+        while e < n and byte(buf, e) != 10 and byte(buf, e) != 13:
+            e += 1
+        cut = final and e == n and line > 1
+        s = _skip(buf, i, e)
+        i = e + 2 if e + 1 < n and buf[e] == 13 and buf[e + 1] == 10 else e + 1
+        while e > s and _blank(buf[e - 1]):
+            e -= 1
+        if s == e:
+            continue
+        dropped = exact = False
+        oddity, count, text = COMMENT, 0, 0
         scale: Any = np.int64(0)
-        if i < safe and not corrupt:
-            total = 0
-            if form == FORMAT_A and 8 <= i <= n - 64:
-                total, following = _compact(buf, i, numbers)
-            if total == 0:
-                total, following, scale = _plain(buf, i, numbers)
-            key = numbers[0]
+        if buf[s] != 35:
             if form == FORMAT_A:
-                if (
-                    total >= _FIELDS
-                    and scale == 0
-                    and key > 0
-                    and key != 16
-                    and key != 22
-                    and _head_a(numbers)
-                ):
-                    good = True
-                    count = total - _FIELDS
-            elif (
-                total >= 6 and key < 0 and numbers[1] != -911 and _head_b(numbers) and not _spoken_b(numbers)
-            ):
-                count = max(min(numbers[5], total - _DATA), 0)
-                good = total < _DATA or numbers[6] != 0 or numbers[5] == 0
-                if count < numbers[5]:
-                    oddity = SHORT
-                count = min(count, 4)
-        if good:
-            i = following
-            cut = False
-        else:
-            e = i
-            while e < n and buf[e] != 10 and buf[e] != 13:
-                e += 1
-            cut = final and e == n and line > 1
-            s = _skip(buf, i, e)
-            i = e + 2 if e + 1 < n and buf[e] == 13 and buf[e + 1] == 10 else e + 1
-            while e > s and _blank(buf[e - 1]):
-                e -= 1
-            if s == e:
-                continue
-            dropped = exact = False
-            oddity = COMMENT
-            if buf[s] != 35:
-                if form == FORMAT_A:
-                    oddity, count, text, exact = _line_a(buf, s, e, numbers)
-                else:
-                    oddity, count, scale, text, dropped = _line_b(buf, s, e, numbers)
-            if dropped:
-                _count(DIGITS, line, odd)
-            good = oddity in (_FINE, SHORT)
+                oddity, count, text, exact = _line_a(buf, s, e, numbers)
+            else:
+                oddity, count, scale, text, dropped = _line_b(buf, s, e, numbers)
+        if dropped:
+            _count(DIGITS, line, odd)
+        good = oddity in (_FINE, SHORT)
+        if corrupt:
+            want = FIELDS[numbers[0]] if good and 1 <= numbers[0] <= 24 else -1
+            corrupt = not (exact and want >= 0 and (count == want or (numbers[0] == 11 and count == 4)))
             if corrupt:
-                want = FIELDS[numbers[0]] if good and 1 <= numbers[0] <= 24 else -1
-                corrupt = not (exact and want >= 0 and (count == want or (numbers[0] == 11 and count == 4)))
-                if corrupt:
-                    good, oddity = False, CORRUPT
-            elif oddity == GARBAGE and not cut and form == FORMAT_A:
-                for k in range(s, e - len(_PHRASE) + 1):
-                    corrupt = corrupt or _same(buf, k, _PHRASE)
-                if corrupt:
-                    oddity = CORRUPT
+                good, oddity = False, CORRUPT
+        elif oddity == GARBAGE and not cut and form == FORMAT_A:
+            for k in range(s, e - len(_PHRASE) + 1):
+                corrupt = corrupt or _same(buf, k, _PHRASE)
+            if corrupt:
+                oddity = CORRUPT
         if good and form == FORMAT_A and numbers[0] <= 24 and count < FIELDS[numbers[0]]:
             oddity, count = SHORT, 0
         if cut and oddity != COMMENT:
@@ -631,7 +513,7 @@ def read_lines(
     odd = np.zeros((ODDITIES, 2), np.int64)
     buf = np.frombuffer(block, np.uint8)
     used, locked, spoken, first, corrupt = parse(
-        buf, form, final, corrupt, before, np.zeros(_ROOM, np.int64), rows, units, keyed, keys, texts, odd
+        buf, form, final, corrupt, before, np.zeros(_NUMBERS, np.int64), rows, units, keyed, keys, texts, odd
     )
     found = [(row, block[begin:end].decode("latin-1")) for row, begin, end in texts[:spoken].tolist()]
     return Parsed(rows[:used], units[:used], keyed[:locked], keys[:locked], found, odd, first, corrupt)

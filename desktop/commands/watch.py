@@ -1,0 +1,175 @@
+"""``phasewright watch``: run an MPI program and see its curve grow, or follow one that runs already."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from desktop import stopping
+from desktop.commands.asked import adder
+from desktop.commands.record import can_show, lines, words_of
+from desktop.commands.terminal import DONE, FAILED, terminal_progress
+from desktop.printing import printable
+
+if TYPE_CHECKING:
+    from desktop.core.phases import PhaseFit
+    from desktop.data.following import Followed
+    from desktop.data.recording import Recorded
+
+_BLOCKS = " ▁▂▃▄▅▆▇█"
+#: Seconds between two looks.
+_INTERVAL = 0.5
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of the command."""
+    parser.usage = "phasewright watch [-o FOLDER] [--text] (-- COMMAND [ARGUMENT ...] | FOLDER)"
+    add = adder(parser)
+    add("-o --output FOLDER", "where it is recorded (default: PROGRAM.recorded, made here)", type=Path)
+    add("--text", "a picture in the terminal instead of a window")
+    parser.add_argument(
+        "program",
+        nargs=argparse.REMAINDER,
+        metavar="-- COMMAND | FOLDER",
+        help="as in: -- mpirun -n 8 ./app; or a folder that a run is recorded into",
+    )
+
+
+def main(options: argparse.Namespace) -> int:
+    """Exit codes as of ``record``."""
+    from desktop.data.recording import new_folder
+
+    command, folder = _asked(options)
+    if command is not None:
+        folder = options.output or new_folder(command, Path.cwd())
+    assert folder is not None
+    if options.text or not can_show():
+        return _in_terminal(command, folder)
+    from desktop.ui.app import run as run_window
+
+    return run_window([], watch=(folder, command))
+
+
+def _asked(options: argparse.Namespace) -> tuple[list[str] | None, Path | None]:
+    if options.program[:1] == ["--"] or len(options.program) != 1 or not Path(options.program[0]).is_dir():
+        return words_of(options.program, "watch"), None
+    if options.output is not None:
+        raise ValueError("a folder that is only followed is not recorded, leave out --output")
+    return None, Path(options.program[0])
+
+
+def _in_terminal(command: list[str] | None, folder: Path) -> int:
+    from desktop.data.following import Followed, Follower
+    from desktop.data.info import info
+    from desktop.data.opening import open_trace
+    from desktop.data.recording import Recorded, record
+    from desktop.progress import Cancelled, Progress
+
+    follower, shown = Follower(folder), Followed()
+    ended: list[Recorded | BaseException] = []
+    progress = Progress()
+
+    def program() -> None:
+        assert command is not None
+        try:
+            ended.append(record(command, folder, progress, output))
+        except BaseException as error:  # told by the thread that waits for it
+            ended.append(error)
+
+    # A picture that is drawn over itself leaves no room for what the program says.
+    output = folder.with_name(f"{folder.name}.out") if sys.stdout.isatty() and command is not None else None
+    thread = threading.Thread(target=program)
+    if command is not None:
+        thread.start()
+    drawn = 0
+    try:
+        while True:
+            over = command is not None and not thread.is_alive()
+            found = follower.look() if folder.is_dir() else None
+            shown = found or shown
+            whole = 0 < shown.expected <= shown.processes == shown.ended
+            if found is not None:
+                drawn = _draw(shown, drawn)
+            if over or (command is None and whole):
+                break
+            stopping.check()
+            time.sleep(_INTERVAL)
+    finally:
+        progress.cancel()
+        if command is not None:
+            thread.join()
+    if ended and isinstance(ended[0], BaseException):
+        raise Cancelled if isinstance(ended[0], Cancelled) else ended[0]
+    done = ended[0] if ended and isinstance(ended[0], Recorded) else Recorded(folder, 0)
+    with terminal_progress() as importing, open_trace(folder, importing) as store:
+        facts = info(store)
+    for line in lines([done], facts):
+        print(line)
+    if output is not None:
+        print(f"what the program printed is in {output}")
+    if done.code:
+        print(f"phasewright: the program ended with exit code {done.code}", file=sys.stderr)
+        return FAILED
+    return DONE
+
+
+def _draw(shown: Followed, above: int) -> int:
+    """Draw over the last picture on a terminal; one line elsewhere. How many lines there are now."""
+    size = shutil.get_terminal_size() if sys.stdout.isatty() else None
+    text = picture(shown, size.columns, size.lines) if size else [summary(shown)]
+    if above and size:
+        print(f"\x1b[{above}F\x1b[J", end="")
+    print("\n".join(text), flush=True)
+    return len(text)
+
+
+def summary(shown: Followed) -> str:
+    """The run so far in one line."""
+    curve = shown.curve
+    computing = "" if curve is None else f", {curve.mean:.3g} of {curve.capacity:g} processors computing"
+    calls = ", ".join(f"{name} {spent:.3g} proc·s" for name, _, spent in shown.calls[:3])
+    return printable(
+        f"{shown.latest_s:.1f} s: {shown.processes} of {shown.expected} processes, {shown.records} records"
+        f"{computing}{'; ' + calls if calls else ''}"
+    )
+
+
+def picture(shown: Followed, wide: int, high: int) -> list[str]:
+    """The curve as lines of characters, with the phases below it, within so many columns and rows.
+
+    Each character shows the mean of its part of the run.
+    """
+    from desktop.core.phases import sweep
+    from desktop.core.selection import SWEEP, suggest
+
+    curve = shown.curve
+    wide, high = max(20, min(wide, 160)), max(3, min(high - 5, 12))
+    if curve is None:
+        return [summary(shown)[:wide]]
+    mean = curve.means(wide - 6)
+    top = curve.capacity or 1.0
+    eighths = [round(8 * high * min(v / top, 1.0)) for v in mean.tolist()]
+    rows = []
+    for row in range(high - 1, -1, -1):
+        label = f"{top:5.4g}" if row == high - 1 else f"{0:5d}" if row == 0 else " " * 5
+        rows.append(label + " " + "".join(_BLOCKS[max(0, min(8, e - 8 * row))] for e in eighths))
+    swept = sweep(curve, "constant", SWEEP)
+    fit = swept.fit(suggest(swept).n)
+    rows.append(" " * 6 + _below(fit, wide - 6))
+    rows.append(f"      phases: {', '.join(f'{v:.3g}' for v in fit.coefficients[:, 0])}"[:wide])
+    return [*rows, summary(shown)[:wide]]
+
+
+def _below(fit: PhaseFit, wide: int) -> str:
+    """Breakpoints where they are, the number of each phase behind the one before it."""
+    line = ["─"] * wide
+    for k, t in enumerate(fit.breaks[:-1].tolist(), 1):
+        at = min(wide - 1, int((t - fit.breaks[0]) / (fit.breaks[-1] - fit.breaks[0]) * wide))
+        for i, sign in enumerate(f"|{k}"[: wide - at]):
+            line[at + i] = sign
+    return "".join(line)

@@ -1,0 +1,130 @@
+"""What processors do in a run that goes on: exact sums in equal bins, which become wider as the run grows, so
+that memory and the work for a picture stay bounded."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from desktop.core.curve import StepCurve
+from desktop.core.jit import kernel
+
+Ints = NDArray[np.int64]
+
+#: Activities that are noted (`desktop.data.events.Activity` without computing, which is the rest).
+NOTED = 4
+#: Bins at first, and the fewest; cells in all, from which on there are fewer bins for each processor.
+_BINS, _FEWEST_BINS, _CELLS = 1 << 14, 1 << 9, 1 << 21
+#: Nanoseconds in a bin at first.
+_WIDTH = 1 << 12
+
+
+class GrowingActivities:
+    """Nanoseconds of each processor in each activity, by bin.
+
+    `width` : of a bin (ns). `known` (processors,) : until when it is known what each one does (ns); `begun`
+    and `ended` (processors,): its first instant, and whether it has ended.
+    """
+
+    def __init__(self) -> None:
+        self.width = _WIDTH
+        self._spent = np.zeros((0, _BINS, NOTED), np.int64)
+        self.begun = np.zeros(0, np.int64)
+        self.known = np.zeros(0, np.int64)
+        self.ended = np.zeros(0, np.bool_)
+
+    @property
+    def processors(self) -> int:
+        return self.begun.size
+
+    @property
+    def bins(self) -> int:
+        return self._spent.shape[1]
+
+    def add_processor(self, begun: int) -> int:
+        """One more, from this instant (ns, not negative) on; its number."""
+        while (self.processors + 1) * self.bins > _CELLS and self.bins > _FEWEST_BINS:
+            self._widen(2)
+            self._spent = np.ascontiguousarray(self._spent[:, : self.bins // 2])
+        if self.processors == self._spent.shape[0]:  # twice the room, so that each is moved a few times only
+            more = np.zeros((max(4, self.processors), self.bins, NOTED), np.int64)
+            self._spent = np.concatenate([self._spent, more])
+        self.begun = np.append(self.begun, begun)
+        self.known = np.append(self.known, begun)
+        self.ended = np.append(self.ended, False)
+        return self.processors - 1
+
+    def add(self, processor: int, begin: Ints, end: Ints, activity: Ints, known: int) -> None:
+        """It was in these stretches (n,), ns, in these activities (numbers, none of them computing), and
+        computed otherwise until `known`."""
+        known = max(known, int(self.known[processor]))
+        if known > self.width * self.bins:
+            self._widen(1 << (-(-known // (self.width * self.bins)) - 1).bit_length())
+        _spread(self._spent[processor], begin, end, activity, self.width)
+        self.known[processor] = known
+
+    def _widen(self, times: int) -> None:
+        """Bins so many times as wide (a power of two)."""
+        joined = min(times, self.bins)
+        parts = self._spent.reshape(-1, self.bins // joined, joined, NOTED).sum(axis=2)
+        self._spent[:, : self.bins // joined] = parts
+        self._spent[:, self.bins // joined :] = 0
+        self.width *= times
+
+    @property
+    def common(self) -> int:
+        """Until when it is known what all do that have not ended (ns); 0 without processors."""
+        going = self.known[~self.ended]
+        return int(going.min() if going.size else self.known.max(initial=0))
+
+    def levels(self) -> tuple[NDArray[np.float64], Ints]:
+        """(activities, bins) processors in each activity, computing first, in each whole bin until `common`,
+        and (bins + 1,) its edges in ns."""
+        count = self.common // self.width
+        edges = np.arange(count + 1) * self.width
+        spent = self._spent[: self.processors, :count].sum(axis=0).T / self.width
+        there = sum((self._there(i, edges) for i in range(self.processors)), np.zeros(count))
+        return np.vstack([there - spent.sum(axis=0), spent]), edges
+
+    def _there(self, processor: int, edges: Ints) -> NDArray[np.float64]:
+        inside = np.clip(edges, self.begun[processor], self.known[processor])
+        return np.diff(inside) / self.width
+
+    def computing(self, columns: int) -> tuple[NDArray[np.float64], Ints]:
+        """(processors, columns) the part of each of at most so many equal columns until `common` that each
+        processor computes, and (columns + 1,) their edges in ns."""
+        count = self.common // self.width
+        each = max(1, -(-count // columns))
+        starts = np.arange(0, count, each)
+        edges = np.append(starts, count) * self.width
+        if not count:
+            return np.zeros((self.processors, 0)), edges[:1]
+        spent = np.add.reduceat(self._spent[: self.processors, :count].sum(axis=2), starts, axis=1)
+        there = np.diff(np.clip(edges, self.begun[:, None], self.known[:, None]), axis=1)
+        return (there - spent) / np.diff(edges), edges
+
+    def curves(self, names: tuple[str, ...]) -> dict[str, StepCurve]:
+        """Processors in each activity, by its name, until `common`; nothing while that is within a bin."""
+        levels, edges = self.levels()
+        if edges.size < 2:
+            return {}
+        capacity = float(self.processors)
+        return {
+            name: StepCurve(edges.astype(float), np.maximum(level, 0.0), capacity, 1e-9)
+            for name, level in zip(names, levels, strict=True)
+            if name == names[0] or level.any()
+        }
+
+
+@kernel
+def _spread(out, begin, end, activity, width):
+    """Add stretches (ns) to the bins that they share."""
+    last_bin = out.shape[0] - 1
+    for i in range(begin.size):
+        a, b = begin[i], end[i]
+        if b <= a:
+            continue
+        kind = activity[i] - 1
+        first, last = a // width, min((b - 1) // width, last_bin)
+        for k in range(first, last + 1):
+            out[k, kind] += min(b, (k + 1) * width) - max(a, k * width)

@@ -1,0 +1,308 @@
+"""The page of a run that goes on: its curve with the phases so far, its processors, where the time goes."""
+
+from __future__ import annotations
+
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+from PySide6.QtCore import Qt, QTimer
+from PySide6.QtWidgets import (
+    QComboBox,
+    QHBoxLayout,
+    QLabel,
+    QPushButton,
+    QSlider,
+    QSplitter,
+    QToolBar,
+    QWidget,
+)
+
+from desktop.core.labels import ACTIVITIES, DEGREES, MODELS
+from desktop.core.phase_stats import phase_table
+from desktop.core.selection import SWEEP
+from desktop.core.units import count, digits, percent, quantity
+from desktop.data.chart import Axis, Cells, Content
+from desktop.printing import printable
+from desktop.ui import commands
+from desktop.ui.commands import When, with_common
+from desktop.ui.page import Page
+from desktop.ui.pages import fill_layout, quiet, set_up
+from desktop.ui.plots.chart import Chart
+from desktop.ui.plots.curve_view import CurveView
+from desktop.ui.tables import Column, FrameView, TableRow
+from desktop.workbench.watching import Watcher, WatchSnapshot
+
+if TYPE_CHECKING:
+    from desktop.ui.frame import Frame
+
+WatchCommand: TypeAlias = commands.Command["WatchPage", WatchSnapshot]
+
+#: Milliseconds between two looks.
+_INTERVAL = 400
+#: Rows of the map at most; of more processors, neighbours share one.
+_ROWS = 256
+_MODELS = ("constant", "linear", "quadratic", "mixed")
+_COLUMNS = (
+    Column("Phase", whole=True),
+    Column("Start", unit="s", tip="Since the first process began"),
+    Column("Duration", unit="s"),
+    Column("Kind"),
+    Column("Mean", unit="proc", tip="Processors that compute"),
+    Column("Efficiency (%)", significant=3, tip="The same as a part of all processors"),
+)
+
+_going = When[WatchSnapshot](lambda s: not s.over, "a run that goes on")
+_ours = When[WatchSnapshot](lambda s: s.running, "a program that was started from here")
+_seen = When[WatchSnapshot](lambda s: s.followed.curve is not None, "a curve")
+WATCH_COMMANDS: tuple[WatchCommand, ...] = with_common((
+    commands.Command("stop_program", "Stop the program", "File", "Ask it to end; what was recorded is kept",
+                     lambda w: w.watcher.stop(), ("Ctrl+.",), _ours),
+    commands.Command("pause", "Pause", "Watch", "The picture stands still; what arrives is shown afterwards",
+                     lambda w: w.watcher.pause(not w.shown.paused), ("Space",), _going,
+                     mark=lambda w: w.shown.paused),
+    commands.Command("more", "One phase more", "Watch", "Fit with one phase more",
+                     lambda w: w.step(1), ("Up",), _seen, rule=True),
+    commands.Command("fewer", "One phase fewer", "Watch", "Fit with one phase fewer",
+                     lambda w: w.step(-1), ("Down",), _seen),
+    commands.Command("suggested", "Suggested number", "Watch", "Take the number of phases that is suggested",
+                     lambda w: w.watcher.choose(), ("Ctrl+G",), _seen),
+    commands.Command("zoom_in", "Zoom in", "View", "See half as much",
+                     lambda w: w.curve.zoom(2.0), ("W", "+", "="), _seen),
+    commands.Command("zoom_out", "Zoom out", "View", "See twice as much",
+                     lambda w: w.curve.zoom(0.5), ("S", "-"), _seen),
+    commands.Command("earlier", "Earlier", "View", "Move a quarter of the view back",
+                     lambda w: w.curve.pan(-0.25), ("A",), _seen),
+    commands.Command("later", "Later", "View", "Move a quarter of the view on",
+                     lambda w: w.curve.pan(0.25), ("D",), _seen),
+    commands.Command("show_all", "Whole run", "View", "Show the run from its beginning, and go on with it",
+                     lambda w: w.curve.show_all(), ("Home", "Ctrl+0"), _seen),
+))  # fmt: skip
+
+
+class WatchPage(Page):
+    """Follows one run; when it has ended the trace is opened, and the page closes."""
+
+    KIND = NAME = "watch"
+    COMMANDS = WATCH_COMMANDS
+    MENUS = ("File", "Edit", "Watch", "View", "Help")
+    MOUSE = (("Wheel", "Zoom in and out"), ("Drag", "Select a range"))
+    PAGE = "getting-traces.md"
+
+    def __init__(self, frame: Frame) -> None:
+        super().__init__(frame)
+        self.setObjectName("watch_page")
+        self.setWindowTitle("Watch – Phasewright")
+        self.watcher = Watcher(self._show_snapshot, self._results.deliver)
+        self._make_centre()
+        self._make_controls()
+        self._make_actions()
+        self._selected = set_up(QLabel(), minimumWidth=1)
+        self.status = (self._selected,)
+        self._timer = set_up(QTimer(self), interval=_INTERVAL, timeout=self.watcher.look)
+        self._begin()
+        self._show_snapshot(WatchSnapshot(), self.watcher.snapshot)
+
+    def _make_centre(self) -> None:
+        self.curve = CurveView()
+        self.rows = Chart("Processors over time", help_at="getting-traces.md#watching-a-run")
+        self.phases = FrameView("watch_phases")
+        self.accounts = set_up(quiet(), objectName="accounts", wordWrap=True)
+        self.accounts.setAlignment(Qt.AlignmentFlag.AlignTop)
+        below = set_up(QSplitter(Qt.Orientation.Horizontal), childrenCollapsible=False)
+        below.addWidget(self.phases)
+        below.addWidget(self.accounts)
+        below.setSizes([600, 400])
+        down = set_up(QSplitter(Qt.Orientation.Vertical), objectName="down", childrenCollapsible=False)
+        for widget, share in ((self.curve, 45), (self.rows, 30), (below, 25)):
+            down.addWidget(widget)
+            down.setStretchFactor(down.count() - 1, share)
+        down.setSizes([450, 300, 220])
+        self.setCentralWidget(down)
+
+    def _make_controls(self) -> None:
+        bar = QToolBar("Watch")
+        bar.setObjectName("watch_bar")
+        bar.setMovable(False)
+        self.model = set_up(QComboBox(), objectName="model", toolTip="Kind of the phases")
+        for key in _MODELS:
+            self.model.addItem(MODELS[key], key)
+        self.model.activated.connect(
+            lambda _: self.watcher.choose(n=self.shown.n, model=self.model.currentData())
+        )
+        self.slider = set_up(QSlider(Qt.Orientation.Horizontal), objectName="n", minimum=1, maximum=SWEEP)
+        self.slider.setAccessibleName("Number of phases")
+        self.slider.setMinimumWidth(220)
+        self.slider.valueChanged.connect(self._slid)
+        self.number = set_up(QLabel("–"), objectName="number", minimumWidth=180)
+        self.stop = set_up(QPushButton("Stop the program"), objectName="stop", clicked=self.watcher.stop)
+        for text, widget in (("&Model", self.model), ("&Phases", self.slider)):
+            holder, label = QWidget(), QLabel(text)
+            label.setBuddy(widget)
+            fill_layout(QHBoxLayout(holder), label, widget, margins=(6, 0, 6, 0))
+            bar.addWidget(holder)
+        bar.addWidget(self.number)
+        bar.addWidget(self.stop)
+        self.addToolBar(bar)
+
+    # ---- what the frame asks
+
+    @property
+    def shown(self) -> WatchSnapshot:
+        return self.watcher.snapshot
+
+    @property
+    def name(self) -> str:
+        return self.shown.folder.name if self.shown.folder else ""
+
+    @property
+    def running(self) -> str:
+        return "The program that is being recorded is stopped." if self.shown.running else ""
+
+    def open_paths(self, paths: list[Path]) -> None:
+        self.frame.trace.open_paths(paths)
+
+    def show_anew(self) -> None:
+        self._show_snapshot(WatchSnapshot(), self.shown)
+
+    def _end(self) -> None:
+        self._timer.stop()
+        self.watcher.close()
+
+    # ---- following
+
+    def start(self, folder: Path, command: list[str] | None) -> None:
+        """Follow what is recorded into a folder, by a command that is run if one is given."""
+        self.watcher.start(folder, command)
+        self._timer.start()
+        self.watcher.look()
+
+    def step(self, by: int) -> None:
+        """So many phases more than are shown."""
+        fit = self.shown.fit
+        if fit is not None:
+            self.watcher.choose(n=min(max(fit.requested + by, 1), SWEEP))
+
+    def _slid(self, n: int) -> None:
+        fit = self.shown.fit
+        if fit is not None and n != fit.requested:
+            self.watcher.choose(n=n)
+
+    def _show_snapshot(self, old: WatchSnapshot, new: WatchSnapshot) -> None:
+        """Draw the difference."""
+        seen = new.followed
+        if seen is not old.followed:
+            self._show_curve(new)
+            self._show_rows(new)
+            self._show_accounts(new)
+        if new.fit is not old.fit:
+            self.curve.set_fit(new.fit)
+            self._show_phases(new)
+        fit = new.fit
+        self.slider.setEnabled(fit is not None)
+        if fit is not None:
+            self.slider.blockSignals(True)
+            self.slider.setValue(fit.requested)
+            self.slider.blockSignals(False)
+            self.number.setText(f"{fit.requested} ({'suggested' if new.n is None else 'chosen'})")
+        self.model.setCurrentIndex(self.model.findData(new.model))
+        self.stop.setVisible(new.running)
+        state = "paused" if new.paused else "ended" if new.over else "running"
+        self._selected.setText(
+            f"{quantity(seen.latest_s, 's')}, {seen.processes} of {seen.expected} processes, "
+            f"{count(seen.records, 'record')}, {state}"
+        )
+        if new.problem != old.problem:
+            self.tell_problem(new.problem, lambda: None)
+        if new.over and not old.over:
+            self._timer.stop()
+            if not new.problem and new.folder is not None:
+                self._open(new.folder, new.code)
+        self._refresh_actions()
+
+    def _open(self, folder: Path, code: int | None) -> None:
+        """The run has ended: its trace takes the place of this page."""
+        frame = self.frame.main
+        QTimer.singleShot(0, self, lambda: frame.close_page(self))
+        frame.trace.open_paths([folder])
+        frame.go_to(frame.trace)
+        if code:
+            frame.trace.tell("ended", "notice", f"The program ended with exit code {code}.")
+
+    def _show_curve(self, new: WatchSnapshot) -> None:
+        """The grown curve; who looks at the whole run goes on doing so, who looks back is left there."""
+        before, view = self.curve.navigation, self.curve.visible_range()
+        whole = (before.start, before.end) == view
+        curve = new.followed.curve
+        if curve is None:
+            return
+        self.curve.set_curve(curve, new.followed.curves)
+        self.curve.set_fit(new.fit)
+        if not whole:
+            self.curve.zoom_to(*view)
+
+    def _show_rows(self, new: WatchSnapshot) -> None:
+        seen = new.followed
+        share, names = seen.share, seen.names
+        if share.shape[0] > _ROWS:
+            groups = np.array_split(np.arange(share.shape[0]), _ROWS)
+            share = np.stack([share[group].mean(axis=0) for group in groups])
+            names = tuple(f"{names[group[0]]} – {names[group[-1]]}" for group in groups)
+        edges = seen.edges_s
+
+        def told(row: int, column: int) -> str:
+            return (
+                f"{names[row]}, {edges[column]:.4g} to {edges[column + 1]:.4g} s: "
+                f"{percent(float(share[row, column]))} computing"
+            )
+
+        times = [f"{t:.3g}" for t in edges[:-1].tolist()]
+        self.rows.set_content(
+            Content(
+                Axis("Time (s)", categories=tuple(times)),
+                Axis("", categories=tuple(printable(name, 40) for name in names), down=True),
+                cells=Cells(share, percent, told, numbers=False, measure="Computing") if share.size else None,
+                empty="Appears when all processes have made their first calls",
+            )
+        )
+
+    def _show_accounts(self, new: WatchSnapshot) -> None:
+        """Where the time has gone so far; who waited for whom is known when the run has ended."""
+        seen = new.followed
+        whole = sum(curve.integral for curve in seen.curves.values())
+        if not whole:
+            self.accounts.setText("Appears when all processes have made their first calls")
+            return
+        parts = [
+            f"{ACTIVITIES[name]} {percent(spent / whole)} ({quantity(spent, 'proc·s')})"
+            for name, spent in seen.seconds.items()
+        ]
+        calls = [
+            f"{escape(printable(name, 60))}: {quantity(spent, 'proc·s')}, {count(number, 'call')}"
+            for name, number, spent in seen.calls[:6]
+        ]
+        self.accounts.setText(
+            f"<b>{'; '.join(parts)}.</b><br>{'<br>'.join(calls)}<br>"
+            "<i>Waiting and moving data are told apart when the run has ended.</i>"
+        )
+
+    def _show_phases(self, new: WatchSnapshot) -> None:
+        fit, curve = new.fit, new.followed.curve
+        if fit is None or curve is None or fit.breaks[-1] > curve.start + curve.duration * (1 + 1e-12):
+            return
+        rows = [
+            TableRow(
+                (
+                    k,
+                    row.start_s,
+                    row.end_s - row.start_s,
+                    DEGREES[row.degree],
+                    row.mean,
+                    100 * row.efficiency,
+                ),
+                k,
+            )
+            for k, row in enumerate(phase_table(curve, fit), 1)
+        ]
+        self.phases.show_rows(_COLUMNS, rows, f"{count(fit.n, 'phase')}, {digits(fit.epsilon)} largest error")

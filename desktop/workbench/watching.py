@@ -1,0 +1,141 @@
+"""A run that goes on, beside its window: the program in one lane, looks at its records in another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from desktop.core.phases import PhaseFit, Sweep, sweep
+from desktop.core.selection import SWEEP, suggest
+from desktop.data.following import Followed, Follower
+from desktop.data.recording import Recorded, record
+from desktop.workbench.jobs import Deliver, Executor, Job, Lane, at_once
+
+
+@dataclass(frozen=True, eq=False)
+class WatchSnapshot:
+    """What is seen.
+
+    `n`: None while the suggested number is taken. `running`: the program; `paused`: the picture stands still.
+    `over`: all has been recorded; `code`: how the program ended, where we ran it.
+    """
+
+    folder: Path | None = None
+    followed: Followed = field(default_factory=Followed)
+    swept: Sweep | None = None
+    suggested: int = 1
+    model: str = "mixed"
+    n: int | None = None
+    running: bool = False
+    paused: bool = False
+    over: bool = False
+    code: int | None = None
+    problem: str = ""
+
+    @property
+    def fit(self) -> PhaseFit | None:
+        if self.swept is None:
+            return None
+        last = int(self.swept.n[-1])
+        return self.swept.fit(min(self.suggested if self.n is None else self.n, last))
+
+
+class Watcher:
+    """Runs a program, or only follows a folder, and tells its listener of each new snapshot."""
+
+    def __init__(
+        self,
+        listener: Callable[[WatchSnapshot, WatchSnapshot], None],
+        deliver: Deliver = at_once,
+        executor: Executor | None = None,
+    ) -> None:
+        self.snapshot = WatchSnapshot()
+        self._listener = listener
+        self._program = Lane("program", latest=True, deliver=deliver, executor=executor)
+        self._looks = Lane("watch", latest=True, deliver=deliver, executor=executor)
+        self._follower: Follower | None = None
+
+    def start(self, folder: Path, command: list[str] | None = None) -> None:
+        """Follow a folder; with a command, which is run and recorded into it."""
+        self._follower = Follower(folder)
+        self._change(folder=folder, running=command is not None)
+        if command is not None:
+            self._program.submit(
+                "running the program", lambda job: record(command, folder, job), self._ended, self._failed
+            )
+
+    def look(self) -> None:
+        """See what has come, unless a look is under way."""
+        follower, shown = self._follower, self.snapshot
+        if follower is None or shown.over or self._looks.busy:
+            return
+        self._looks.submit(
+            "looking",
+            lambda job: _seen(follower, shown.model, job),
+            lambda found: self._see(found, shown.model, last=not shown.running),
+            self._lost,
+        )
+
+    def choose(self, *, n: int | None = None, model: str | None = None) -> None:
+        """Another number of phases (None: the suggested one), or another model."""
+        if model is None or model == self.snapshot.model:
+            self._change(n=n)
+            return
+        curve = self.snapshot.followed.curve
+        swept = None if curve is None else sweep(curve, model, SWEEP)
+        suggested = 1 if swept is None else suggest(swept).n
+        self._change(n=n, model=model, swept=swept, suggested=suggested)
+
+    def pause(self, on: bool) -> None:
+        """Let the picture stand still; what arrives meanwhile is seen afterwards."""
+        self._change(paused=on)
+
+    def stop(self) -> None:
+        """Ask the program to end."""
+        self._program.cancel()
+        if self.snapshot.running:
+            self._change(running=False)
+
+    def close(self) -> None:
+        """End the program, and look no more."""
+        self._program.close()
+        self._looks.close()
+
+    def _see(self, found: tuple[Followed, Sweep | None, int] | None, model: str, *, last: bool) -> None:
+        if found is not None and not self.snapshot.paused:
+            followed, swept, suggested = found
+            if model == self.snapshot.model:
+                self._change(followed=followed, swept=swept, suggested=suggested)
+            else:
+                self._change(followed=followed)
+        seen = self.snapshot.followed
+        whole = seen.processes >= max(seen.expected, 1) and seen.ended == seen.processes
+        # A program that we run is waited for; of another one, all processes have said that they end.
+        if not self.snapshot.running and (
+            whole or (last and found is None and self.snapshot.code is not None)
+        ):
+            self._change(over=True)
+
+    def _ended(self, recorded: Recorded) -> None:
+        self._change(running=False, code=recorded.code)
+
+    def _failed(self, error: BaseException) -> None:
+        self._change(running=False, over=True, problem=str(error))
+
+    def _lost(self, error: BaseException) -> None:
+        self._change(problem=str(error))
+
+    def _change(self, **fields: object) -> None:
+        old, self.snapshot = self.snapshot, replace(self.snapshot, **fields)  # type: ignore[arg-type]  # by name
+        self._listener(old, self.snapshot)
+
+
+def _seen(follower: Follower, model: str, job: Job) -> tuple[Followed, Sweep | None, int] | None:
+    followed = follower.look()
+    if followed is None:
+        return None
+    if followed.curve is None:
+        return followed, None, 1
+    swept = sweep(followed.curve, model, SWEEP, stop=job.stop)
+    return followed, swept, suggest(swept).n

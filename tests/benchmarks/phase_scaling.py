@@ -1,0 +1,161 @@
+"""How often intervals of the phase model hold, and programs on a simulated machine with a p held out.
+
+    python -m tests.benchmarks.phase_scaling [--runs N] [--simgrid FOLDER]
+
+Prints Markdown. `--runs`: how often each law is simulated with each noise. `--simgrid`: also runs
+tests/programs/scaling.c on a machine that SimGrid simulates (smpicc and smpirun, libsimgrid-dev of Debian),
+with its traces in FOLDER; where SimGrid is not there, that is said.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from desktop.core.phase_model import ScalingRuns, model_phases
+from desktop.data.phase_scaling import Traced, gather
+from tests.data_layer.otf2_writer import Event, Place, write
+
+Floats = NDArray[np.float64]
+Laws = tuple[Callable[[Floats], Floats], ...]
+#: Three phases each; seconds on p processors.
+LAWS: dict[str, Laws] = {
+    "serial parts": (lambda p: 10 / p + 0.3, lambda p: 30 / p + 0.05, lambda p: 5 / p + 1.0),
+    "log p": (lambda p: 20 / p + 0.2 * np.log(p), lambda p: 8 / p, lambda p: 3 / p + 0.4 + 0.1 * np.log(p)),
+    "1/sqrt(p)": (lambda p: 10 / np.sqrt(p), lambda p: 30 / p + 1 / np.sqrt(p), lambda p: 0.5 + 0 * p),
+    "p, hardly seen": (lambda p: 40 / p + 0.01 * p, lambda p: 10 / p + 0.1, lambda p: 6 / p + 0.02 * p + 0.1),
+}
+#: Relative noise of each phase, and of where the first of them ends, in parts of the run.
+NOISES = {"2 %": (0.02, 0.0), "10 %": (0.1, 0.0), "1 %, a breakpoint 3 %": (0.01, 0.03)}
+PROGRAMS, SIZES = ("heat", "cg", "fft"), (2, 4, 8, 16, 32, 64)
+_PLATFORM = """<?xml version='1.0'?>
+<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
+<platform version="4.1">
+  <cluster id="c" prefix="node-" suffix="" radical="0-127" speed="1Gf" bw="1GBps" lat="10us" bb_bw="20GBps"
+           bb_lat="5us"/>
+</platform>
+"""
+
+
+def drawn(laws: Laws, p: Floats, noise: float, shift: float, rng: np.random.Generator) -> Floats:
+    """(R, phases) seconds."""
+    made = np.stack([law(p) for law in laws], axis=1)
+    made = made * np.exp(noise * rng.standard_normal(made.shape))
+    moved = shift * made.sum(axis=1) * rng.standard_normal(p.size)
+    made[:, 0] += moved
+    made[:, 1] -= moved
+    return np.maximum(made, 1e-3)
+
+
+def covered(laws: Laws, p: Floats, noise: tuple[float, float], times: float, runs: int) -> tuple[float, ...]:
+    """Percent of new phases and runs at `times` the largest p in their intervals, and half of the widths of
+    the runs' in percent."""
+    rng = np.random.default_rng(1)
+    at, phases_in, runs_in, width = p[-1:] * times, [], [], []
+    for _ in range(runs):
+        data = ScalingRuns(("",) * p.size, ("a", "b", "c"), p, drawn(laws, p, *noise, rng))
+        found, whole = model_phases(data).durations(at)
+        new = drawn(laws, at, *noise, rng)[0]
+        low, high = np.quantile(found[:, :, 0], (0.025, 0.975), axis=0)
+        phases_in.append(float(((low <= new) & (new <= high)).mean()))
+        low, high = np.quantile(whole, (0.025, 0.975))
+        runs_in.append(float(low <= new.sum() <= high))
+        width.append(float(np.log(high / low) / 2))
+    return tuple(100 * float(np.mean(x)) for x in (phases_in, runs_in, width))
+
+
+def coverage(runs: int) -> None:
+    print("| law, runs on | noise | at twice the largest p: phases, run | width | at eight times | width |")
+    print("| --- | --- | --- | --- | --- | --- |")
+    for name, laws in LAWS.items():
+        for p in ((2.0, 4.0, 8.0), (2.0, 4.0, 8.0, 16.0), (2.0, 4.0, 8.0, 16.0, 32.0, 64.0)):
+            for words, noise in NOISES.items():
+                cells = []
+                for times in (2, 8):
+                    phases, run, width = covered(laws, np.array(p), noise, times, runs)
+                    cells.append(f"{phases:.0f}, {run:.0f} | {width:.0f} %")
+                print(f"| {name}, 2 to {p[-1]:.0f} | {words} | {' | '.join(cells)} |", flush=True)
+
+
+def simulate(folder: Path) -> None:
+    """Compile, run, and convert what every rank has written."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "platform.xml").write_text(_PLATFORM, encoding="utf-8")
+    (folder / "hosts").write_text("".join(f"node-{k}\n" for k in range(128)), encoding="utf-8")
+    source = Path(__file__).parents[1] / "programs" / "scaling.c"
+    subprocess.run(["smpicc", "-O2", "-w", str(source), "-o", "scaling", "-lm"], cwd=folder, check=True)
+    for program in PROGRAMS:
+        for size in SIZES:
+            subprocess.run(
+                ["smpirun", "-np", str(size), "-platform", "platform.xml", "-hostfile", "hosts",
+                 "--cfg=smpi/simulate-computation:no", "--cfg=smpi/privatization:dlopen",
+                 "--log=root.thresh:error", "./scaling", program, f"{program}.{size}", "0.02", "1"],
+                cwd=folder, check=True,
+            )  # fmt: skip
+            convert(folder / f"{program}.{size}", size, folder / f"{program}_{size}")
+
+
+def convert(stem: Path, size: int, folder: Path) -> None:
+    """An OTF2 archive of the ranks' lines: E, L (regions), S, R (messages), B, C (collectives)."""
+    names: dict[str, int] = {}
+    places = []
+    for rank in range(size):
+        events = []
+        for line in stem.with_name(f"{stem.name}.{rank}").read_text(encoding="utf-8").splitlines():
+            kind, seconds, *more = line.split()
+            time = round(float(seconds) * 1e9)
+            if kind in "EL":
+                number = names.setdefault(more[0], len(names))
+                events.append(Event(time, "Enter" if kind == "E" else "Leave", (number,)))
+            elif kind == "B":
+                events.append(Event(time, "MpiCollectiveBegin"))
+            else:
+                one, *rest = map(int, more)
+                record = {"S": "MpiSend", "R": "MpiRecv", "C": "MpiCollectiveEnd"}[kind]
+                events.append(Event(time, record, (one, 0, *rest)))
+        places.append(Place(rank, events))
+    write(folder, places, regions={number: name for name, number in names.items()})
+
+
+def held_out(folder: Path) -> None:
+    print("\n| program, from p | to p | part | predicted (95 %) | simulated |")
+    print("| --- | --- | --- | --- | --- |")
+    for program in PROGRAMS:
+        runs = gather([Traced(folder / f"{program}_{size}" / "traces.otf2") for size in SIZES]).runs
+        for count in (3, 4, 5):
+            model = model_phases(runs.only(range(count)))
+            phases, run = model.durations(runs.p[count : count + 1])
+            draws = [run[:, 0], *(phases[:, k, 0] for k in range(len(runs.phases)))]
+            truth = [runs.duration[count].sum(), *runs.duration[count]]
+            for name, own, true in zip(("run", *runs.phases), draws, truth, strict=True):
+                low, middle, high = np.quantile(own, (0.025, 0.5, 0.975))
+                missed = "" if low <= true <= high else " **outside**"
+                print(
+                    f"| {program}, 2 to {runs.p[count - 1]:.0f} | {runs.p[count]:.0f} | {name} | "
+                    f"{middle:.3g} s ({low:.3g} to {high:.3g}) | {true:.3g} s{missed} |"
+                )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=100)
+    parser.add_argument("--simgrid", type=Path)
+    options = parser.parse_args()
+    if options.runs:
+        coverage(options.runs)
+    if options.simgrid is not None:
+        if shutil.which("smpirun") is None:
+            print("SimGrid is not there (smpirun), so nothing is simulated")
+            return
+        simulate(options.simgrid)
+        held_out(options.simgrid)
+
+
+if __name__ == "__main__":
+    main()

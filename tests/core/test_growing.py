@@ -1,0 +1,67 @@
+"""Activities of a run that grows: sums in bins are exact, however the bins have doubled."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from desktop.core import growing
+from desktop.core.growing import NOTED, GrowingActivities
+
+#: What a processor does: it computes so long, then is so long in an activity.
+stretches = st.lists(
+    st.tuples(st.integers(0, 5000), st.integers(0, 5000), st.integers(1, NOTED)), min_size=1, max_size=40
+)
+
+
+@settings(deadline=None)  # the kernel may have to be compiled
+@given(
+    runs=st.lists(st.tuples(st.integers(0, 20_000), stretches), min_size=1, max_size=4),
+    parts=st.integers(1, 5),
+)
+def test_every_bin_holds_what_it_should(
+    runs: list[tuple[int, list[tuple[int, int, int]]]], parts: int
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(growing, "_BINS", 64)
+        patch.setattr(growing, "_WIDTH", 16)
+        grown = GrowingActivities()
+    known = []
+    for begun, stretched in runs:
+        place = grown.add_processor(begun)
+        gaps, lengths, kinds = np.array(stretched, np.int64).T
+        end = begun + np.cumsum(gaps + lengths)
+        for part in np.array_split(np.arange(end.size), parts):
+            if part.size:
+                begin = (end - lengths)[part]
+                grown.add(place, begin, end[part], kinds[part], int(end[part[-1]]))
+        grown.ended[place] = True
+        known.append((begun, end - lengths, end, kinds))
+    levels, edges = grown.levels()
+    assert grown.common == max(int(end[-1]) for _, _, end, _ in known)
+    assert np.all(np.diff(edges) == grown.width)
+    expected = np.zeros_like(levels)
+    for begun, begin, end, kinds in known:
+        there = np.diff(np.clip(edges, begun, end[-1]))
+        inside = [np.diff(np.clip(edges, a, b)) for a, b in zip(begin, end, strict=True)]
+        for kind, shared in zip(kinds, inside, strict=True):
+            expected[kind] += shared
+        expected[0] += there - sum(inside)
+    np.testing.assert_allclose(levels * grown.width, expected, atol=1e-6)
+    curves = grown.curves(("computing", "overhead", "idle", "io", "unmeasured"))
+    if edges.size > 1:
+        assert curves["computing"].integral == pytest.approx(expected[0].sum() * 1e-9)
+        share, ends = grown.computing(7)
+        assert share.shape[1] <= 7 and ends[-1] == edges[-1]
+        assert (share * np.diff(ends)).sum() == pytest.approx(expected[0].sum(), abs=1e-6)
+
+
+def test_memory_stays_bounded() -> None:
+    grown = GrowingActivities()
+    for _ in range(600):
+        grown.add_processor(0)
+    assert grown.processors * grown.bins <= 600 * 4096
+    grown.add(0, np.array([0]), np.array([10**15]), np.array([2]), 10**15)
+    assert grown.width * grown.bins >= 10**15

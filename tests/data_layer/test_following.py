@@ -1,0 +1,87 @@
+"""A recording that is followed while it grows says what it says when it has ended."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from desktop.data.following import Follower
+from desktop.data.importers.recorded import LONG
+from desktop.data.opening import open_trace
+from desktop.data.utilization import build
+from desktop.errors import DesktopError
+from tests.data_layer.recordings import written
+
+#: Ticks at which two readings of the clock tell its rate.
+CLOCK = {"tick1": 10**8, "monotonic1": 10**8}
+
+
+def calls(rank: int, many: int) -> list[tuple[int, ...]]:
+    """MPI_Init, then sends and receives of a millisecond or so, one of 300 longer than a record can say."""
+    random = np.random.default_rng(rank)
+    records: list[tuple[int, ...]] = [(100, 4_000_000, 0, 0, -1, 0, 0)]
+    time = 4_000_200
+    for k in range(many):
+        time += int(random.integers(0, 3_000_000))
+        length = int(random.integers(1, 2_000_000))
+        if k == many // 2:
+            records += [(time, 2**32 - 1, 2, 0, 1 - rank, 7, 8), (time + 2**33, 0, LONG, 0, 0, 0, 0)]
+            time += 2**33
+        else:
+            records.append((time, length, 1 + k % 2, 0, 1 - rank, 7, 8))
+            time += length
+    return records
+
+
+def test_what_is_seen_in_parts_is_the_whole(tmp_path: Path) -> None:
+    every = [calls(rank, 300) for rank in (0, 1)]
+    follower = Follower(tmp_path / "run")
+    (tmp_path / "run").mkdir()
+    assert follower.look() is None
+    before = 0.0
+    for end in (1, 2, 3, 40, 41, 152, 153, 200):
+        for rank, records in enumerate(every):
+            # Two records at most are still in the tail.
+            many = {"records": end, "stored": max(0, end - 2)}
+            written(tmp_path / "run", records[:end], rank=rank, state=0, **many, **CLOCK)
+        seen = follower.look()
+        if seen is not None:
+            assert seen.latest_s >= before and seen.ended == 0 and seen.records <= 2 * end
+            before = seen.latest_s
+    assert follower.look() is None
+    for rank, records in enumerate(every):
+        written(tmp_path / "run", records, rank=rank, state=1, **CLOCK)
+    seen = follower.look()
+    assert seen is not None and seen.curve is not None
+    assert (seen.processes, seen.expected, seen.ended) == (2, 2, 2)
+    assert seen.records == sum(map(len, every))
+    with open_trace(tmp_path / "run") as store:
+        use = build(store)
+        curve = use.curve()
+        # Up to one bin at the end is not shown yet.
+        width = (seen.curve.edges[1] - seen.curve.edges[0]) * 1e-9
+        assert curve.duration - seen.curve.duration == pytest.approx(0, abs=width)
+        assert seen.curve.integral == pytest.approx(curve.integral, abs=2 * width)
+        assert seen.calls[0][0] == "MPI_Recv"
+        numbers = {name: number for name, number, _ in seen.calls}
+        assert numbers == {"MPI_Init": 2, "MPI_Send": 298, "MPI_Recv": 302}
+
+
+def test_a_change_while_the_tail_is_stored_is_not_read_twice(tmp_path: Path) -> None:
+    records = calls(0, 6)
+    folder = written(tmp_path / "run", records[:4], records=4, stored=2, state=0, size=1, **CLOCK)
+    follower = Follower(folder)
+    first = follower.look()
+    assert first is not None and first.records == 3  # the last one may still be changed
+    written(tmp_path / "run", records, records=len(records), stored=len(records), state=1, size=1, **CLOCK)
+    last = follower.look()
+    assert last is not None and last.records == len(records) and last.ended == 1
+
+
+def test_strangers_files_are_said(tmp_path: Path) -> None:
+    follower = Follower(written(tmp_path / "run", calls(0, 3), version=9))
+    with pytest.raises(DesktopError, match="version 9"):
+        follower.look()
+    assert Follower(tmp_path / "nowhere").look() is None

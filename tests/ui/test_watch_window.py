@@ -1,0 +1,111 @@
+"""The page of a run that goes on, and the same in a terminal, over a folder of records that grows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PySide6.QtCore import Qt
+from pytestqt.qtbot import QtBot
+
+from desktop import cli
+from desktop.commands.watch import picture, summary
+from desktop.data.following import Followed
+from desktop.ui.frame import Frame
+from desktop.ui.settings import Settings
+from desktop.ui.watch_page import WatchPage
+from tests.data_layer.recordings import written
+
+pytestmark = pytest.mark.usefixtures("own_places")
+
+CLOCK = {"tick1": 10**8, "monotonic1": 10**8, "size": 3}
+MS = 1_000_000
+
+
+def grow(folder: Path, calls: int, *, done: bool = False) -> None:
+    """Three ranks that first compute half of the time, then a tenth of it."""
+    for rank in range(3):
+        records: list[tuple[int, ...]] = [(100, MS, 0, 0, -1, 0, 0)]
+        for k in range(calls):
+            part = 5 if k < 100 else 9
+            records.append(((10 * k + 10 - part + 2) * MS, (part - 1) * MS, 2, 0, 0, 7, 8))
+        written(folder, records, rank=rank, state=int(done), **CLOCK)
+
+
+@pytest.fixture
+def page(qtbot: QtBot, settings: Settings, no_thread_left: None, tmp_path: Path) -> Iterator[WatchPage]:
+    frame = Frame(settings)
+    qtbot.addWidget(frame)
+    frame.resize(1366, 768)
+    frame.show()
+    grow(tmp_path / "run", 60)
+    frame.watch(tmp_path / "run", None)
+    made = frame.current
+    assert isinstance(made, WatchPage)
+    qtbot.waitUntil(lambda: made.shown.fit is not None, timeout=30_000)
+    yield made
+    frame.close_unasked()
+
+
+def test_a_run_is_watched_until_it_is_a_trace(qtbot: QtBot, page: WatchPage, tmp_path: Path) -> None:
+    frame, first = page.frame, page.shown.followed
+    assert first.curve is not None and first.curve.mean == pytest.approx(1.8, abs=0.1)
+    assert page.shown.fit is not None and page.phases.frames.rowCount() == page.shown.fit.n
+    assert "MPI_Recv" in page.accounts.text()
+    grow(tmp_path / "run", 300)
+    qtbot.waitUntil(lambda: page.shown.followed.latest_s > 2.9, timeout=30_000)
+    assert page.curve.visible_range()[1] > 2.9  # who sees all goes on seeing all
+    fit = page.shown.fit
+    assert fit is not None and fit.n == 2
+    # The hand on n, by the keyboard; what was suggested comes back.
+    page.slider.setFocus()
+    qtbot.keyClick(page.slider, Qt.Key.Key_Right)
+    assert page.shown.n == 3 and page.number.text() == "3 (chosen)"
+    page.actions_by_id["suggested"].trigger()
+    assert page.shown.n is None and page.number.text() == "2 (suggested)"
+    # Who looks back, or pauses, is left where he is.
+    page.curve.zoom_to(0.5, 1.5)
+    page.actions_by_id["pause"].trigger()
+    grow(tmp_path / "run", 330)
+    page.watcher.look()
+    qtbot.waitUntil(lambda: not page.watcher._looks.busy, timeout=30_000)
+    assert page.shown.followed.latest_s < 3.1
+    page.actions_by_id["pause"].trigger()
+    grow(tmp_path / "run", 400)
+    qtbot.waitUntil(lambda: page.shown.followed.latest_s > 3.9, timeout=30_000)
+    assert page.curve.visible_range() == (0.5, 1.5)
+    grow(tmp_path / "run", 401, done=True)
+    qtbot.waitUntil(lambda: frame.current is frame.trace and not frame.trace.busy, timeout=60_000)
+    assert page not in frame.all_pages
+    run = frame.trace.workbench.snapshot.run
+    assert run is not None and run.curve.duration == pytest.approx(4.01, abs=0.02)
+
+
+def test_damaged_records_are_said(qtbot: QtBot, page: WatchPage, tmp_path: Path) -> None:
+    written(tmp_path / "run", [], rank=2, version=9)
+    qtbot.waitUntil(lambda: "version 9" in page.shown.problem, timeout=30_000)
+    assert any("version 9" in told.sentence for told in page.messages.values())
+
+
+def test_in_a_terminal(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    grow(tmp_path / "run", 300, done=True)
+    assert cli.run(["watch", "--text", str(tmp_path / "run")]) == 0
+    said = capsys.readouterr().out
+    assert "3 of 3 processes" in said and "on average" in said
+    assert cli.run(["watch", "--text", "-o", "x", str(tmp_path / "run")]) == 1
+    assert "leave out --output" in capsys.readouterr().err
+    assert cli.run(["watch", "--text"]) == 1
+    assert "there is no command" in capsys.readouterr().err
+
+
+def test_a_picture_of_characters_is_the_curve() -> None:
+    from desktop.core.curve import StepCurve
+
+    curve = StepCurve(np.arange(41) * 0.1, np.repeat([8.0, 2.0], 20), 8.0)
+    seen = Followed(curves={"computing": curve}, names=("a\x1b[31m",), processes=1, expected=1)
+    lines = picture(seen, 46, 13)
+    assert lines[0].endswith("█" * 20 + " " * 20) and lines[7].endswith("█" * 40)
+    assert lines[8].strip().startswith("|1") and lines[8][6 + 20 : 6 + 22] == "|2"
+    assert "8, 2" in lines[9] and "5 of 8 processors" in summary(seen)
