@@ -90,8 +90,8 @@ FRAME = {
     f"desktop.ui.{name}"
     for name in (
         "frame", "page", "commands", "palette", "preferences", "trace_page", "compare_page",
-        "experiment_page", "model_page", "watch_page", "project_desk", "actions", "compare.actions", "experiment.actions",
-        "model.actions",
+        "experiment_page", "model_page", "watch_page", "project_desk", "actions", "compare.actions",
+        "experiment.actions", "model.actions",
     )
 }  # fmt: skip
 

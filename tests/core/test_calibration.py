@@ -18,7 +18,14 @@ from desktop.core.effect_limits import (
 )
 from desktop.core.effect_tables import barrier
 from desktop.core.effects import analyse, condensed, ranked, trials
-from desktop.core.power import detectable, power_curve, power_of, replicates_to_find, sigma_bound
+from desktop.core.power import (
+    detectable,
+    power_curve,
+    power_of,
+    replicates_for,
+    replicates_to_find,
+    sigma_bound,
+)
 from desktop.core.response_power import powers
 from tests.benchmarks.calibration import ROWS, experiment, found, piece
 
@@ -217,3 +224,8 @@ def test_a_look_at_all_effects_with_an_error_from_replicates_is_their_family(cou
 def test_a_p_that_is_not_known_takes_no_part_in_the_false_discovery_rate() -> None:
     adjusted = false_discovery(np.array([0.01, np.nan, 0.04]))
     assert adjusted[[0, 2]] == pytest.approx([0.02, 0.04]) and np.isnan(adjusted[1])
+
+
+def test_replicates_are_not_one_more_for_a_rounding() -> None:
+    assert (6 * 0.1 / 0.3) ** 2 / 4 > 1 and replicates_for(0.1, 0.3, 4) == 1
+    assert np.isnan(sigma_bound(1.0, 0.0)), "of one run nothing is known of the noise"

@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 from desktop.core.accounts import Account
-from desktop.core.root_causes import KINDS, STRENGTH, causes
+from desktop.core.explanation import level, worth_telling
+from desktop.core.root_causes import KINDS, STRENGTH, Charges, causes
+from desktop.core.wait_tree import COLUMNS, FAMILIES
 from desktop.data.opening import open_trace
 from desktop.data.root_causes import charges, explain, naming
 from desktop.data.statistics import Statistics
@@ -149,3 +151,31 @@ def test_the_table_of_kinds_is_whole() -> None:
     assert {kind for one in SINGLE + DOUBLE for kind, _, _ in one.causes} <= set(keys)
     assert list(STRENGTH) == ["strong", "fair", "weak"]
     assert [one.name for one in held_back()] == [one.name for one in SINGLE + DOUBLE]
+
+
+def lost(*rows: tuple[int, Account, float], processors: float = 4.0) -> Charges:
+    """What locations lose themselves in a second, in one region; nobody waits."""
+    location, account, own = zip(*rows, strict=True)
+    count = len(rows)
+    return Charges(
+        start_s=0.0, end_s=1.0, location=np.array(location), region=np.zeros(count, np.int64),
+        account=np.array(account, np.int64), own_s=np.array(own), below_s=np.zeros((count, COLUMNS)),
+        seen=np.zeros(count, np.int64), waiting_s=np.zeros((4, len(FAMILIES))),
+        calls=np.full(len(FAMILIES), -1), collective=np.zeros(1, bool), is_processor=np.ones(4, bool),
+        processors=processors, computing=processors - sum(own),
+    )  # fmt: skip
+
+
+def test_who_holds_two_fifths_is_named_and_what_is_below_a_twentieth_is_not_told() -> None:
+    io, threads = Account.IO, Account.THREADS
+    (first, small) = causes(lost((0, io, 0.5), (1, io, 0.3), (2, io, 0.2), (3, threads, 0.04)))
+    assert first.named and first.locations[0] == 0 and first.lost_s == pytest.approx(1.0)
+    assert worth_telling([first, small]) == [first]
+    (first, larger) = causes(lost((0, io, 0.36), (1, io, 0.34), (2, io, 0.3), (3, threads, 0.06)))
+    assert not first.named and worth_telling([first, larger]) == [first, larger]
+
+
+def test_what_is_lost_is_little_below_a_tenth() -> None:
+    for processors, little in ((11.0, True), (9.0, False)):
+        of = lost((0, Account.IO, 1.0), processors=processors)
+        assert ("which is little" in level(of, causes(of))) is little
