@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from desktop.core.curve import StepCurve
-from desktop.core.envelope import envelope
+from desktop.core.envelope import Envelope, envelope
 from desktop.core.quantity import PROCESSORS, CurveQuantity
 from desktop.core.stepping import over_locations, stretches
 from desktop.data.classify import is_communication, region_activity
@@ -472,6 +472,46 @@ def _held(
     return time, value
 
 
+class Measured(NamedTuple):
+    """A metric over the time of a run: the curve ``metric:NAME`` as it is drawn. `rate`: what is counted is
+    its integral."""
+
+    name: str
+    quantity: CurveQuantity
+    rate: bool
+    drawn: Envelope
+
+    def mean(self, a: float, b: float) -> float:
+        """Over a range, seconds; in the unit of the curve."""
+        return self.drawn.range(a, b)[2] / (b - a)
+
+    def total(self, a: float, b: float) -> float | None:
+        """What was counted in a range, seconds; None of what is no rate."""
+        return self.drawn.range(a, b)[2] if self.rate else None
+
+
+def measured(
+    store: TraceStore,
+    use: Utilization,
+    wanted: Sequence[str],
+    progress: Progress | None = None,
+    most: int | None = None,
+) -> tuple[Measured, ...]:
+    """The metrics that are `wanted` ("ALL": all that there are), `most` of them at most.
+
+    Raises
+    ------
+    CurveError : the trace has no metric of a name.
+    """
+    names = dict.fromkeys(n for one in wanted for n in (_metric_names(store) if one == "ALL" else [one]))
+    found = []
+    for name in [*names][:most]:
+        curve = build_curve(store, use, f"metric:{name}", progress)
+        rate = _is_rate("metric", about_metric(store, name))
+        found.append(Measured(name, curve.quantity, rate, envelope(curve)))
+    return tuple(found)
+
+
 def metrics_in(
     store: TraceStore,
     use: Utilization,
@@ -479,24 +519,17 @@ def metrics_in(
     ranges: Sequence[tuple[float, float]],
     progress: Progress | None = None,
 ) -> list[list[dict[str, Any]]]:
-    """Of each range (seconds) the metrics that are `wanted` ("ALL": all that there are): ``name``, ``mean``
-    over time of the curve ``metric:NAME``, its ``unit``, and ``total``: of a rate what was counted in the
-    range, else None.
-
-    Raises
-    ------
-    CurveError : the trace has no metric of a name.
+    """Of each range (seconds) the metrics that are `wanted`: ``name``, ``mean`` over time, its ``unit``, and
+    ``total``: of a rate what was counted in the range, else None. Raises as `measured`.
     """
-    found: list[list[dict[str, Any]]] = [[] for _ in ranges]
-    names = dict.fromkeys(n for one in wanted for n in (_metric_names(store) if one == "ALL" else [one]))
-    for name in names:
-        drawn = envelope(curve := build_curve(store, use, f"metric:{name}", progress))
-        rate = _is_rate("metric", about_metric(store, name))
-        for told, (a, b) in zip(found, ranges, strict=True):
-            integral = drawn.range(a, b)[2]
-            of = {"name": name, "mean": integral / (b - a), "unit": curve.quantity.unit}
-            told.append(of | {"total": integral if rate else None})
-    return found
+    found = measured(store, use, wanted, progress)
+    return [
+        [
+            {"name": one.name, "mean": one.mean(a, b), "unit": one.quantity.unit, "total": one.total(a, b)}
+            for one in found
+        ]
+        for a, b in ranges
+    ]
 
 
 # ------------------------------------------------------------------ the table
