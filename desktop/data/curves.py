@@ -22,7 +22,7 @@ from desktop.core.stepping import over_locations, stretches
 from desktop.data.classify import is_communication, region_activity
 from desktop.data.events import Activity, MetricAbout
 from desktop.data.matching import match_messages
-from desktop.data.naming import location_name
+from desktop.data.naming import communicator_names, location_name
 from desktop.data.store import TraceStore
 from desktop.data.utilization import Utilization, inside
 from desktop.errors import CurveError
@@ -103,12 +103,6 @@ def parse(curve: str) -> tuple[str, str]:
     return kind, what
 
 
-def title_of(curve: str) -> str:
-    """What a curve is called, "Processors in solve"; of a text that is none, the text."""
-    kind, _, what = curve.partition(":")
-    return KINDS[kind].title.format(what) if kind in KINDS else curve
-
-
 def available(store: TraceStore) -> list[Available]:
     """The curves of a trace, in the order of `KINDS`."""
     return [
@@ -135,6 +129,8 @@ def build_curve(
         return use.curve()
     kind, what = parse(curve)
     of, names = KINDS[kind], KINDS[kind].names(store)
+    if kind == "communicator":  # one that has a name may be asked for by its number, too
+        what = {str(k): name for k, name in communicator_names(store.notes).items()}.get(what, what)
     if what not in names:
         listed = f"it has {', '.join(names[:LISTED])}{' ...' if len(names) > LISTED else ''}"
         lack = f"has no curve {curve}: {listed if any(names) else of.needs}"
@@ -281,12 +277,15 @@ def _communicators(store: TraceStore) -> list[str]:
     for i in range(len(store.locations)):
         for (number,) in store.blocks("collectives", i, "communicator"):
             found.update(np.unique(number).tolist())
-    return [str(number) for number in sorted(found) if number != 0xFFFFFFFF]
+    called = communicator_names(store.notes)
+    return [called.get(number, str(number)) for number in sorted(found) if number != 0xFFFFFFFF]
 
 
 def _communicator(asked: CurveAsked, name: str, quantity: CurveQuantity) -> StepCurve:
     """Processors in a call of communication during which they begin or end something of the communicator."""
-    store, number, speaks = asked.store, int(name), _communicating(asked.store)
+    store, speaks = asked.store, _communicating(asked.store)
+    numbers = {called: number for number, called in communicator_names(store.notes).items()}
+    number = numbers[name] if name in numbers else int(name)
     begins, ends = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     there = asked.there("cpu")
     for done, i in enumerate(there):
