@@ -166,8 +166,10 @@ def test_a_report_is_of_the_curve(
 ) -> None:
     out = tmp_path / "report.html"
     words = ["report", str(TRACE), "-o", str(out), "--curve", CYCLES, "--track", "bytes", "--json"]
+    words += ["--also", "saturation", "--seconds", "0.001", "-n", "3"]
     assert cli.run([*words, "--plots", "curve,phases", "--no-statistics"]) == 0
     told = json.loads(capsys.readouterr().out)
+    assert "--model mixed --also saturation --seconds 0.001 -n 3" in told["command"]
     assert f"--curve {CYCLES} --track bytes" in told["command"]
     text = out.read_text(encoding="utf-8")
     assert "PAPI_TOT_CYC per second: on average" in text
