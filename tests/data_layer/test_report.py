@@ -145,7 +145,7 @@ def harmless() -> Seen:
     """The same report of a trace without tricks."""
     with stored(["solve"], ["one", "other"]) as store:
         rules = Rules({"solve": Activity.IDLE})
-        subject = Subject(store, "run", rules, "constant", 2, marks=(Mark(1.0, "m"),))
+        subject = Subject(store, "run", rules, "constant", n=2, marks=(Mark(1.0, "m"),))
         seen = Seen()
         seen.feed(to_html(compose([subject], command="x", date=WHEN), draw))
     return seen
@@ -159,7 +159,12 @@ def test_no_text_of_a_trace_gets_out_of_its_place(regions: list[str], location: 
     place = location.encode("utf-8", "replace").decode()
     with stored(stem, [place, "other"], place or "?") as store:
         subject = Subject(
-            store, mark, Rules({stem[0]: Activity.IDLE}), "constant", 2, marks=(Mark(1.0, mark, where=place),)
+            store,
+            mark,
+            Rules({stem[0]: Activity.IDLE}),
+            "constant",
+            n=2,
+            marks=(Mark(1.0, mark, where=place),),
         )
         command = command_line(place, subject, Contents())
         report = compose([subject], Contents(appendix=True), command=command, date=WHEN)
