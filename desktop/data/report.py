@@ -48,7 +48,7 @@ from desktop.data.events import Activity
 from desktop.data.helping import Help, would_help
 from desktop.data.material import FIGURES, Material, Subject, gather
 from desktop.data.root_causes import explain
-from desktop.data.statistics import RangeStats, RegionRow, Statistics
+from desktop.data.statistics import Change, RangeStats, RegionRow, Statistics
 from desktop.data.store import TraceStore
 from desktop.data.utilization import Rules, Utilization
 from desktop.printing import printable
@@ -742,10 +742,7 @@ class _Run:
     def _largest_changes(self, kept: Statistics) -> tuple[str, ReportTable] | None:
         """The largest difference between neighbouring phases, and the largest ones in order of time; None
         where none is known."""
-        run, found = self.statistics[0], []
-        for k, (left, right) in enumerate(pairwise(self.statistics[1:]), 1):
-            if run is not None and left is not None and right is not None:
-                found += [(c.seconds, k, c) for c in kept.changes(run, left, right, 2)]
+        found = [(c.seconds, k, c) for k, changes in self._changed(kept, 2) for c in changes]
         most = sorted(found, key=lambda item: -item[0])[:_STORY_CHANGES]
         if not most:
             return None
@@ -1105,20 +1102,21 @@ class _Run:
         heads = ("Range", "Computes most", "of the time", "Computes least", "of the time")
         return ReportTable("Most and least loaded processors", heads, tuple(rows), part="loads")
 
-    def _changes(self, kept: Statistics) -> Iterable[Block]:
-        told = False
-        run = self.statistics[0] if self.statistics else None
+    def _changed(self, kept: Statistics, most: int) -> Iterator[tuple[int, list[Change]]]:
+        """Numbers of phases, and what differs most between each and the next; only where something does."""
         for k, (left, right) in enumerate(pairwise(self.statistics[1:]), 1):
+            run = self.statistics[0]
             if run is None or left is None or right is None:
                 continue
-            changes = kept.changes(run, left, right, _CHANGES)
-            if changes:
-                told = True
-                yield Paragraph(
-                    f"From phase {k} to phase {k + 1}, at {seconds(self.material.rows[k].start_s)}:",
-                    "changes",
-                )
-                yield Points(tuple(change.called(self.subject.names) for change in changes), "changes")
+            if changes := kept.changes(run, left, right, most):
+                yield k, changes
+
+    def _changes(self, kept: Statistics) -> Iterable[Block]:
+        told = list(self._changed(kept, _CHANGES))
+        for k, changes in told:
+            at = seconds(self.material.rows[k].start_s)
+            yield Paragraph(f"From phase {k} to phase {k + 1}, at {at}:", "changes")
+            yield Points(tuple(change.called(self.subject.names) for change in changes), "changes")
         if not told:
             yield Paragraph("Nothing that is known of the phases differs." if self.material.fit.n > 1
                             else "There is one phase, so nothing changes.", "changes")  # fmt: skip
