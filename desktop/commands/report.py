@@ -166,22 +166,19 @@ def _live(
     options: argparse.Namespace, subject: Subject, command: str, progress: Progress
 ) -> tuple[dict[str, Any], list[TraceStore]]:
     """As `run`, of the page in which n is chosen."""
-    from desktop.data.atomic import write_bytes
-    from desktop.data.live import live_page
     from desktop.data.report import today
-    from desktop.ui.theme import DARK, LIGHT, coloured
+    from desktop.ui.reporting import write_live
 
-    palettes = {look.name: asdict(coloured(look, options.colours)) for look in (LIGHT, DARK)}
-    date = today()
-    content, material = live_page(subject, palettes, command, date, Share(progress, 0.3, 1))
-    write_bytes(options.output, content)
+    share = Share(progress, 0.3, 1)
+    material = write_live(subject, options.output, colours=options.colours, command=command, progress=share)
+    content = options.output.read_bytes()
     return {
         "output": str(options.output),
         "kind": "html",
         "size": len(content),
         "sha256": hashlib.sha256(content).hexdigest(),
         "title": material.title,
-        "date": date.isoformat(timespec="seconds"),
+        "date": today().isoformat(timespec="seconds"),
         "command": command,
         "figures": [],
         "runs": [],
