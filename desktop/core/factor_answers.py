@@ -319,7 +319,7 @@ def shares(fit: ModelFit, code: int, system: int, p: Array) -> Array:
         return parts / parts.sum(0)
 
 
-# --- with intervals ---
+# --- places with intervals ---
 
 
 def _grid(fit: ModelFit) -> Array:

@@ -94,6 +94,7 @@ TABLES = {
     "changes": "What changed at each break",
     "comparison": "Phases of the compared runs",
     "scaling": "Phases over p",
+    "model": "Factor models of the project",
     "file": "The file and its clocks",
     "import": "Import report",
     "options": "Options",
@@ -354,7 +355,7 @@ def compose(
             beside += [Slide(b.finding, b) for b in islice(drawn, 1)]
         findings = [beside[0].title]
     date = date or today()
-    sections.append(_made(command))
+    sections.append(made_by(command))
     kept = (replace(one, blocks=_wanted(one.blocks, contents)) for one in sections)
     sections = [one for one in kept if one.blocks or one.level == 1]
     name = title or (subjects[0].title if len(subjects) == 1 else f"{len(subjects)} runs")
@@ -508,7 +509,8 @@ def _run_finding(cell: Cell, reference: str) -> str:
     )
 
 
-def _made(command: str) -> Section:
+def made_by(command: str) -> Section:
+    """With what a report was made, and the command line that does it again, if there is one."""
     versions = [("Phasewright", desktop.__version__), ("Python", platform.python_version())]
     versions += [(name, metadata.version(name)) for name in ("numpy", "numba", "h5py", "scipy")]
     blocks: list[Block] = []
