@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from desktop.core.characteristic import characteristic
 from desktop.core.factor_fit import Array, Index, sums
-from desktop.core.factor_model import ModelFit, exact, fit_individual, respond
+from desktop.core.factor_model import ModelFit, exact, fit_individual
+from desktop.core.factor_response import respond
 
 CONFIDENCE = 0.95
 #: Chance that a row of a sound table is called suspect, over all its rows; that the product form is rejected
