@@ -23,7 +23,8 @@ from desktop.core.factor_intervals import (
     places,
     quantile,
 )
-from desktop.core.factor_model import RESPONSES, Kind, ModelFit, fit_individual, fit_joint
+from desktop.core.factor_model import Kind, ModelFit, fit_individual, fit_joint
+from desktop.core.factor_response import RESPONSES
 from desktop.progress import Progress
 
 #: The characteristic functions of the paper.

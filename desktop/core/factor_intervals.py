@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from desktop.core.characteristic import characteristic
 from desktop.core.factor_fit import Array, Index, sums
-from desktop.core.factor_model import ModelFit, exact, fit_individual, respond
+from desktop.core.factor_model import ModelFit, exact, fit_individual
+from desktop.core.factor_response import respond
 
 CONFIDENCE = 0.95
 #: Chance that a row of a sound table is called suspect, over all its rows; that the product form is rejected
@@ -28,6 +29,8 @@ CONFIDENCE = 0.95
 SUSPECT, REJECT = 0.05, 0.05
 #: Degrees of freedom of the heaviest tails that the errors of sound rows may have.
 HEAVIEST = 5.0
+#: Rows below which the others do not say what tails errors have.
+TAILED = 40
 #: What is beyond the measured p has its whole width from so many factors e on, so that bands have no step.
 AT_ONCE = 0.4
 
@@ -117,7 +120,7 @@ def suspects(fit: ModelFit) -> Index:
     size = np.abs(fit.studentized) * less
     with np.errstate(invalid="ignore"):
         found = np.flatnonzero((df >= 1) & (size > quantile(df, 1.0 - SUSPECT / max(fit.n, 1))))
-    if fit.kind == "individual" or not found.size:
+    if fit.kind == "individual" or not found.size or fit.n < TAILED:
         return found
     with np.errstate(invalid="ignore", divide="ignore"):
         size = np.abs(fit.residual) * less / np.sqrt(1.0 - fit.leverage)

@@ -34,74 +34,16 @@ from desktop.core.factor_fit import (
     references,
     sums,
 )
+from desktop.core.factor_response import FactorResponse, respond
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 Kind = Literal["individual", "joint"]
 
-#: ``t'``: equation 11, about the same weight for every point; ``t``: seconds as measured, the longest runs
-#: decide; ``log``: relative errors, the residual is the logarithm of measured over fitted.
-RESPONSES = ("t'", "t", "log")
-
 #: Column-scaled Jacobians beyond this condition do not determine their parameters.
 _ILL = 1e8
 _ROUNDS = 200
-
-
-@dataclass(frozen=True, eq=False)
-class FactorResponse:
-    """y (N,) is fitted by sum_i delta_i columns_i with columns_i = scale u_i(p).
-
-    factor : (codes, systems), y = time * p * factor (or time * factor where `scale` is 1).
-    """
-
-    kind: str
-    y: Array
-    scale: Array
-    factor: Array
-    note: str = ""
-
-    def columns(self, functions: Sequence[Characteristic], p: Array, size: Array | None = None) -> Array:
-        """(N, functions) at p (N,) and problem sizes (N,)."""
-        return self.scale[:, None] * np.stack([f.u(p, size) for f in functions], axis=1)
-
-
-def respond(data: Measurements, kind: str = "t'") -> FactorResponse:
-    """The transformation of equation 11, as far as work and peak are known.
-
-    A missing peak counts as 1. Missing work is replaced by the median of t p r_peak of the code, which
-    makes t' of every code about 1; shares and ratios do not depend on it.
-
-    Raises
-    ------
-    ValueError : an unknown kind, or ``t`` for data that are already transformed.
-    """
-    if kind not in RESPONSES:
-        raise ValueError(f"there is no response {kind!r}, known are {', '.join(RESPONSES)}")
-    shape = len(data.codes), len(data.systems)
-    if data.transformed:
-        if kind == "t":
-            raise ValueError("the table holds t', not times, so the response t cannot be had from it")
-        known = data.work is not None and data.peak is not None
-        factor = data.peak[None, :] / data.work[:, None] if known else np.ones(shape)  # type: ignore[index]  # known says that neither is None
-        return FactorResponse(kind, data.time, data.p, factor, "the table holds t' as it stands")
-    if kind == "t":
-        return FactorResponse(kind, data.time, np.ones(len(data)), np.ones(shape))
-    peak = np.ones(shape[1]) if data.peak is None else data.peak
-    raw = data.time * data.p * peak[data.system]
-    notes = [] if data.peak is not None else ["peak rates are not known and count as 1"]
-    if data.work is None:
-        work = np.array([_median(raw[data.code == c]) for c in range(shape[0])])
-        notes.append("operation counts are not known: t' of every code is divided by its median")
-    else:
-        work = data.work
-    factor = peak[None, :] / work[:, None]
-    return FactorResponse(kind, raw / work[data.code], data.p, factor, "; ".join(notes))
-
-
-def _median(values: Array) -> float:
-    return float(np.median(values)) if values.size else 1.0
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from desktop.core.factor_answers import choose
 from desktop.core.factor_intervals import interval, parameter_width, quantile, suspects
-from desktop.core.factor_model import Kind, Measurements, ModelFit, fit_individual, fit_joint, respond
+from desktop.core.factor_model import Kind, Measurements, ModelFit, fit_individual, fit_joint
+from desktop.core.factor_response import respond
 
 Floats = NDArray[np.float64]
 Index = NDArray[np.int64]

@@ -27,7 +27,8 @@ from numpy.typing import NDArray
 from desktop.core.characteristic import characteristic
 from desktop.core.factor_answers import choose, rank_pairs
 from desktop.core.factor_intervals import interval
-from desktop.core.factor_model import Kind, Measurements, fit_joint, respond
+from desktop.core.factor_model import Kind, Measurements, fit_joint
+from desktop.core.factor_response import respond
 from desktop.core.normal_form import search_forms
 from desktop.data.tables import measurements, read_table, with_values
 from desktop.resources import example_table

@@ -22,7 +22,8 @@ from desktop.core.factor_answers import (
     shares,
 )
 from desktop.core.factor_intervals import f_test, quantile, suspects
-from desktop.core.factor_model import Measurements, fit_individual, fit_joint, respond
+from desktop.core.factor_model import Measurements, fit_individual, fit_joint
+from desktop.core.factor_response import respond
 from desktop.progress import Cancelled, Progress
 
 DATA = Path(__file__).parent.parent / "data" / "npb"

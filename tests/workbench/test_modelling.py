@@ -14,6 +14,7 @@ from desktop.data.tables import headings, holds_measurements, missing_roles
 from desktop.data.trace_rows import Quantity, trace_rows
 from desktop.progress import Progress
 from desktop.resources import example_table, samples
+from desktop.workbench import model_answers
 from desktop.workbench import model_results as results
 from desktop.workbench.model import DEFAULT_FUNCTIONS, KeptTable, ModelSettings
 from desktop.workbench.modelling import ModelBench, ModelSnapshot
@@ -540,7 +541,7 @@ def test_answers_name_the_right_p(bench: ModelBench) -> None:
     fit = fit_of(bench)
     # 100/p + 1 = 200/p + 1/5 at p = 125; half of 100/p + 1 is the second from p = 100 on
     assert [place.p for place in crossover_places(fit, 0, 0, 1)] == pytest.approx([125.0])
-    told = [answer.text for answer in results.answers(fit, 0, 0, 50.0)]
+    told = [answer.text for answer in model_answers.answers(fit, 0, 0, 50.0)]
     assert told[0].startswith("3.000 s")
     assert told[1].startswith("two is as fast as one at p = 125 (one is ahead before)")
     assert "falls as far as the model goes" in told[2]
@@ -549,7 +550,7 @@ def test_answers_name_the_right_p(bench: ModelBench) -> None:
 
 def test_an_interval_without_an_end_is_no_place() -> None:
     """ "from a p of 71 or more" was read as 71, beside a share of 44 % at p = 256."""
-    say = results._place_words
+    say = model_answers._place_words
     assert say(PInterval(401.0, 71.0, np.inf, True)) == "some p above 71 (95 %), if at all"
     assert say(PInterval(40.0, 0.0, 71.0, True)) == "some p below 71 (95 %)"
     assert say(PInterval(100.0, 71.0, 130.0, True)) == "p = 100 (95 %: 71 to 130)"
@@ -558,10 +559,10 @@ def test_an_interval_without_an_end_is_no_place() -> None:
 def test_answers_where_more_processors_cost_time(bench: ModelBench) -> None:
     bench.open(times(rising=True))
     bench.set_functions(["1/p", "p"])
-    told = [answer.text for answer in results.answers(fit_of(bench), 1, 0, 50.0)]
+    told = [answer.text for answer in model_answers.answers(fit_of(bench), 1, 0, 50.0)]
     assert told[2].startswith("Up to p = 100, where it is 14.00 s"), "7 (100/p + p/100) is least at 100"
     bench.set_functions(["1/p"])
-    assert "one function only" in results.answers(fit_of(bench), 1, 0, 50.0)[3].text
+    assert "one function only" in model_answers.answers(fit_of(bench), 1, 0, 50.0)[3].text
 
 
 def test_the_least_time_of_a_table_of_t_prime(bench: ModelBench) -> None:
@@ -572,7 +573,7 @@ def test_the_least_time_of_a_table_of_t_prime(bench: ModelBench) -> None:
     bench.open("\n".join(lines))
     bench.set_functions(["1/p", "p"])
     assert fastest_p(fit_of(bench), 0, 0) == pytest.approx(100, rel=1e-4)
-    assert "t' is compared" in results.answers(fit_of(bench), 0, 0, 8.0)[1].text
+    assert "t' is compared" in model_answers.answers(fit_of(bench), 0, 0, 8.0)[1].text
 
 
 def test_the_summary_tells_both_r2_apart_and_the_test_in_words(class_a: ModelBench) -> None:
@@ -621,13 +622,13 @@ def test_normal_forms_stand_beside_the_fit(class_a: ModelBench) -> None:
 def test_no_answer_beyond_ten_times_the_measurements(bench: ModelBench) -> None:
     bench.open(times())
     bench.set_functions(["1/p", "1"])
-    told = results.answers(fit_of(bench), 0, 1, 50.0)
+    told = model_answers.answers(fit_of(bench), 0, 1, 50.0)
     assert "(p from 1 to 1 280, 10 times the largest that was measured)" in told[1].text
     assert "large from p = 1 000, small from p = 1 000" in told[3].text
     few = "\n".join(line for line in times().splitlines() if line.split(",")[2] in ("p", "1", "2", "4", "8"))
     bench.open(few)
     bench.set_functions(["1/p", "1"])
-    told = results.answers(fit_of(bench), 0, 1, 50.0)
+    told = model_answers.answers(fit_of(bench), 0, 1, 50.0)
     assert told[3].text.startswith(
         "The constant part never takes more than half of the time of any code up to"
     )

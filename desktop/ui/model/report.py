@@ -21,6 +21,7 @@ from desktop.data.report import (
 )
 from desktop.ui.model import contents
 from desktop.workbench import model_results as results
+from desktop.workbench.model_answers import answers as answers_of
 from desktop.workbench.modelling import ModelSnapshot
 
 #: Cells of which a prediction is listed; rows that stand out that are.
@@ -39,7 +40,7 @@ def sections(
     of_cell = f"{fit.data.codes[cell[0]]} on {fit.data.systems[cell[1]]}"
     left_out = len(shown.selection.excluded)
     told = results.summary(fit, shown.individual, shown.test, left_out, shown.choice)
-    answers = results.answers(fit, *cell, shown.view.p)
+    answers = answers_of(fit, *cell, shown.view.p)
     scaling, in_words = contents.scaling(shown, "time", "cell", True)
     pictures = [Picture("scaling", number, f"{in_words}.", scaling)]
     drawings = [contents.shares(shown)]

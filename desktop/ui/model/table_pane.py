@@ -17,6 +17,7 @@ from PySide6.QtWidgets import (
 from desktop.ui.model.sheets import SheetView
 from desktop.ui.pages import fill_layout, set_up, tabbed, turn_to
 from desktop.workbench import model_results as results
+from desktop.workbench.model_answers import answers
 from desktop.workbench.model_results import EMPTY
 from desktop.workbench.modelling import ModelBench, ModelSnapshot
 
@@ -118,7 +119,7 @@ class TablePane(QWidget):
         place = self.answers.verticalScrollBar().value()
         parts = [
             f"<p><b>{escape(answer.question)}</b><br>{escape(answer.text)}</p>"
-            for answer in results.answers(shown.fit, *shown.cell, shown.view.p)
+            for answer in answers(shown.fit, *shown.cell, shown.view.p)
         ]
         self.answers.setHtml("".join(parts))
         self.answers.verticalScrollBar().setValue(place)

@@ -1,0 +1,208 @@
+"""A fitted factor model asked about a cell: its time, who overtakes it, where it stops scaling; in words.
+
+No window is needed for any of it. Source: Strohmaier, UTK-CS-97-354, sections 3 and 4.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from desktop.core.units import digits
+from desktop.workbench.model_results import range_note, shown_as, time_unit
+
+if TYPE_CHECKING:
+    from desktop.core.factor_intervals import PInterval
+    from desktop.core.factor_model import ModelFit
+
+
+@dataclass(frozen=True)
+class ModelAnswer:
+    """A question and what the model says."""
+
+    question: str
+    text: str
+
+
+def answers(fit: ModelFit, code: int, system: int, p: float) -> tuple[ModelAnswer, ...]:
+    """What is asked of a cell at p: its time, where others overtake, where it stops scaling."""
+    data = fit.data
+    name = f"{data.codes[code]} on {data.systems[system]}"
+    if not np.isfinite(fit.delta[:, code, system]).all():
+        return (ModelAnswer(f"How long does {name} take?", "The model says nothing of this cell."),)
+    return (
+        ModelAnswer(f"How long does {name} take on {p:.0f} processors?", _time_answer(fit, code, system, p)),
+        ModelAnswer(f"Which system overtakes {data.systems[system]} for {data.codes[code]}, and where?",
+               _overtaking_answer(fit, code, system)),
+        ModelAnswer(f"Up to which p does the time of {name} fall?", _falling_answer(fit, code, system)),
+        ModelAnswer(f"What makes the codes stop scaling on {data.systems[system]}?",
+               _stopping_answer(fit, system)),
+    )  # fmt: skip
+
+
+def _time_answer(fit: ModelFit, c: int, s: int, p: float) -> str:
+    from desktop.core.factor_intervals import interval
+
+    at = np.array([float(p)])
+    value, low, high = (float(shown_as(fit, c, s, at, part, "time")[0]) for part in interval(fit, c, s, at))
+    unit = time_unit(fit)
+    if value <= 0:
+        said = f"The model gives {digits(value)} {unit}, which is no time: its functions do not fit here."
+    elif np.isfinite(low):
+        said = (
+            f"{digits(value)} {unit}; one new measurement lies between {digits(max(low, 0.0))} and "
+            f"{digits(high)} {unit} with 95 % probability."
+        )
+    else:
+        said = f"{digits(value)} {unit}, without an interval: the cell has no points to spare."
+    note = range_note(fit, c, s, p)
+    size = fit.data.size_at(c, s, at)
+    if size is not None:
+        said += f" The problem size is taken as N = {digits(float(size[0]))}."
+    return f"{said} {note[:1].upper()}{note[1:]}." if note else said
+
+
+def _overtaking_answer(fit: ModelFit, c: int, s: int) -> str:
+    from desktop.core.factor_answers import crossover_places
+
+    data = fit.data
+    said: list[str] = []
+    never: list[str] = []
+    unknown: list[str] = []
+    least = np.array([float(data.p.min())])
+    what = "as fast as" if fit.in_seconds else "as efficient as"
+    for other in range(len(data.systems)):
+        if other == s or not np.isfinite(fit.delta[:, c, other]).all():
+            continue
+        here, there = (float(fit.seconds(c, which, least)[0]) for which in (s, other))
+        ahead, behind = (other, s) if there < here else (s, other)
+        found = crossover_places(fit, c, s, other)
+        told = [text for text in map(_place_words, found) if text]
+        if told:
+            marks = [f"{data.systems[ahead]} is ahead before"]
+            marks += ["beyond all measured p"] if found[0].p > data.p.max() else []
+            said.append(
+                f"{data.systems[other]} is {what} {data.systems[s]} at {' and '.join(told[:3])} "
+                f"({'; '.join(marks)})"
+            )
+        elif found:
+            unknown.append(data.systems[other])
+        else:
+            never.append(f"{data.systems[ahead]} stays ahead of {data.systems[behind]}")
+    if unknown:
+        never.append(f"the measurements do not say whether, or where, {', '.join(unknown)} overtakes")
+    parts = [*said, *never]
+    if not parts:
+        return "There is no other system that the model can compare."
+    tail = "" if fit.in_seconds else " t' is compared, not time: the table holds no times."
+    return f"{'; '.join(parts)} (p from {least[0]:.0f} to {_farthest(fit)}).{tail}"
+
+
+def _farthest(fit: ModelFit) -> str:
+    from desktop.core.factor_intervals import FARTHEST
+
+    return f"{_whole(FARTHEST * float(fit.data.p.max()))}, {FARTHEST:.0f} times the largest that was measured"
+
+
+def _place_words(place: PInterval) -> str:
+    """A p with its interval; "" where nothing limits it."""
+    low, high = _whole(place.low), _whole(place.high) if np.isfinite(place.high) else ""
+    if place.low <= 0 and not high:
+        return ""
+    if not high:
+        return f"some p above {low} (95 %), if at all"
+    if place.low <= 0:
+        return f"some p below {high} (95 %)"
+    # What is said to three digits needs no interval that is the same to three digits.
+    tight = place.high - place.low < 0.01 * place.p
+    return f"p = {_whole(place.p)}" + ("" if tight else f" (95 %: {low} to {high})")
+
+
+def _falling_answer(fit: ModelFit, c: int, s: int) -> str:
+    from desktop.core.factor_answers import fastest_place
+    from desktop.core.factor_intervals import FARTHEST
+
+    most = FARTHEST * float(fit.data.p.max())
+    place = fastest_place(fit, c, s)
+    best = place.p
+    mine = fit.used & (fit.data.code == c) & (fit.data.system == s)
+    beyond = mine.any() and best > fit.data.p[mine].max()
+    if not np.isfinite(best):
+        return (
+            f"Nothing useful can be said: the fitted time falls below zero before p = {_whole(most)}, so "
+            "these functions do not describe the cell there."
+        )
+    if best >= most * 0.999:
+        sure = (
+            ""
+            if place.low >= most * 0.999
+            else (f" That it still falls is certain (95 %) up to p = {_whole(place.low)} only.")
+        )
+        return f"It falls as far as the model goes (up to p = {_farthest(fit)}).{sure}"
+    if best <= fit.data.p.min():
+        return "It never falls: the least p is fastest."
+    at = np.array([best])
+    value = float(shown_as(fit, c, s, at, fit.predict(c, s, at)[0], "time")[0])
+    high = _whole(place.high) if np.isfinite(place.high) else "more than can be said"
+    between = (
+        "" if place.high - place.low < 0.05 * best else f" (95 %: between {_whole(place.low)} and {high})"
+    )
+    return (
+        f"Up to p = {_whole(best)}, where it is {digits(value)} {time_unit(fit)}{between}; beyond, more "
+        f"processors cost time.{' That is beyond what was measured.' if beyond else ''}"
+    )
+
+
+def _stopping_answer(fit: ModelFit, s: int) -> str:
+    from desktop.core.factor_answers import half_share_places, shares
+
+    data = fit.data
+    if len(fit.functions) < 2:
+        return "The model has one function only; choose two to see which takes over."
+    grows = np.array([_at_large(fit, text) for text in fit.functions])
+    slow = int(np.argmax(grows))
+    name = "The constant part" if fit.functions[slow] == "1" else f"The part in {fit.functions[slow]}"
+    stopping: list[tuple[float, str, str]] = []
+    never: list[str] = []
+    unknown: list[str] = []
+    least = np.array([float(data.p.min())])
+    for c, code in enumerate(data.codes):
+        if not np.isfinite(fit.delta[:, c, s]).all():
+            continue
+        if shares(fit, c, s, least)[slow, 0] > 0.5:
+            stopping.append((0.0, code, "at every measured p"))
+            continue
+        found = [place for place in half_share_places(fit, c, s, slow) if place.rising]
+        told = _place_words(found[0]) if found else ""
+        if told:
+            stopping.append((found[0].p, code, f"from {told}"))
+        else:
+            (unknown if found else never).append(code)
+    parts = []
+    if stopping:
+        stopping.sort()
+        listed = ", ".join(f"{code} {when}" for _, code, when in stopping)
+        parts.append(f"{name} takes more than half of the time: {listed}. {stopping[0][1]} stops first.")
+    if unknown:
+        parts.append(f"The measurements do not say from which p it does for {', '.join(unknown)}.")
+    if never and len(never) == len(data.codes):
+        parts.append(f"{name} never takes more than half of the time of any code up to p = {_farthest(fit)}.")
+    elif never:
+        parts.append(f"Never up to p = {_farthest(fit)}: {', '.join(never)}.")
+    return " ".join(parts)
+
+
+def _at_large(fit: ModelFit, text: str) -> float:
+    """How a function has grown from p = 1000 to 10^6, of a problem as large as the largest."""
+    from desktop.core.characteristic import characteristic
+
+    p = np.array([1e3, 1e6])
+    size = None if fit.data.size is None else np.full(2, fit.data.size.max())
+    a, b = characteristic(text).u(p, size)
+    return float(b / a) if a else np.inf
+
+
+def _whole(p: float) -> str:
+    return f"{p:,.0f}".replace(",", " ") if p >= 10 else f"{p:.1f}"
