@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from desktop.commands.asked import add_curve, add_model, add_span, adder, check_budget, span_of
+from desktop.commands.asked import add_curve, add_model, add_span, adder, check_budget, phases_asked, span_of
 from desktop.commands.terminal import DONE, outcome, show, terminal_progress
 from desktop.core.labels import ACTIVITIES
 from desktop.progress import Progress, Share
@@ -57,7 +57,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     appendix("--no-appendix", only, dest="appendix", action="store_false")
     add("--lock S", "a break to keep", action="append", default=[], type=float)
     add("--break S", "all inner breaks, by hand", dest="breaks", action="append", default=[], type=float)
-    by_hand = "of the phases between the breaks by hand, where the model mixes them (default: chosen)"
+    by_hand = (
+        "of the phases between the breaks by hand, where the model mixes them (3: periodic, 4: saturation)"
+    )
     add("--degrees D,D", by_hand, type=_degrees)
     add("--computing A,A", f"what counts, of {', '.join(ACTIVITIES)}")
     add("--classify REGION=ACTIVITY", "e.g. MPI_Wait=idle", action="append", default=[])
@@ -72,7 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _degrees(text: str) -> tuple[int, ...]:
-    if not re.fullmatch("[0-2](,[0-2])*", text):
+    if not re.fullmatch("[0-4](,[0-4])*", text):
         raise argparse.ArgumentTypeError(f"{text!r} should read like 0,2,1: a degree for each phase")
     return tuple(map(int, text.split(",")))
 
@@ -226,6 +228,7 @@ def _of_project(
 
     asked = [options.n, options.model, options.lock, options.breaks, options.computing, options.classify]
     asked += [options.curve, options.track, options.degrees, options.as_recorded, options.repaired]
+    asked += [options.seconds, options.also]
     if any(asked):
         raise ValueError("a project says its fits and rules itself, leave out the words that do")
     workspace = read_workspace(options.file)
@@ -298,14 +301,17 @@ def _of_trace(options: argparse.Namespace, span: tuple[float, float] | None, pro
         raise ValueError(
             f"--degrees names {len(options.degrees)} phases, with the breaks given there are {phases}"
         )
+    settings = phases_asked(options, PhaseSettings("mixed"))
+    if max(options.degrees or (0,)) > (4 if settings.also else 2):
+        raise ValueError("--degrees above 2 are those of --also")
     rules = _rules(options)
     store = open_trace(options.file, progress)
     return Subject(
         store=store,
         title=options.title or run_name(options.file),
         rules=rules,
-        model=options.model or "mixed",
-        basis=PhaseSettings(options.model or "mixed", seconds=options.seconds).basis,
+        model=settings.model,
+        basis=settings.basis,
         n=options.n,
         locked=tuple(sorted(options.lock)),
         breaks=tuple(sorted(options.breaks)) or (None if options.degrees is None else ()),

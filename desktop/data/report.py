@@ -264,6 +264,12 @@ def look_words(
 
 def _fit_words(subject: Subject) -> list[str]:
     rules, words = subject.rules, ["--model", subject.model]
+    basis = subject.basis
+    kind = basis if isinstance(basis, str) else "" if basis is None else basis.model
+    if kind not in ("", subject.model):
+        words += ["--also", kind]
+    if basis is not None and not isinstance(basis, str):
+        words += ["--seconds", repr(basis.seconds)]
     degrees = subject.degrees or ()
     if subject.breaks is not None:
         words += [word for t in subject.breaks for word in ("--break", repr(float(t)))]
