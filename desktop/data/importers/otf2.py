@@ -148,6 +148,7 @@ class Archive:
                 "creator": anchor.creator,
                 "machine": anchor.machine,
                 "reordered": self.defined.reordered(),
+                "communicator_names": self.defined.communicators(),
             },
         )
 
@@ -377,7 +378,7 @@ def files(path: Path) -> list[Path]:
 IMPORTER = Importer(
     id="otf2",
     title="OTF2 archive",
-    version="7",
+    version="8",
     detect=detect,
     read=read,
     files=files,
