@@ -182,10 +182,11 @@ def program_keys() -> set[str]:
     from desktop.ui.model.actions import MODEL_COMMANDS
     from desktop.ui.presentation import KEYS
     from desktop.ui.tables import FILTER
+    from desktop.ui.watch_page import WATCH_COMMANDS
 
     keys = [
         key
-        for row in (*COMMANDS, *COMPARE_COMMANDS, *EXPERIMENT_COMMANDS, *MODEL_COMMANDS)
+        for row in (*COMMANDS, *COMPARE_COMMANDS, *EXPERIMENT_COMMANDS, *MODEL_COMMANDS, *WATCH_COMMANDS)
         for key in row.keys
     ]
     known = {QKeySequence(key).toString() for key in keys}

@@ -181,7 +181,7 @@ def _called(one: dict[str, Any]) -> str:
 def _change(one: dict[str, Any], key: str = "change") -> str:
     if not math.isfinite(one[key]):
         return "–"
-    return f"{100 * one[key]:+.3g} %" if one[key] < 9.995 else ">1000 %"
+    return f"{round(100 * one[key], 4) + 0.0:+.3g} %" if one[key] < 9.995 else ">1000 %"
 
 
 def _cells(result: dict[str, Any]) -> Iterator[tuple[str, ...]]:

@@ -56,8 +56,15 @@ def main(options: argparse.Namespace) -> int:
 
 
 def _asked(options: argparse.Namespace) -> tuple[list[str] | None, Path | None]:
-    if options.program[:1] == ["--"] or len(options.program) != 1 or not Path(options.program[0]).is_dir():
+    if options.program[:1] == ["--"] or len(options.program) != 1:
         return words_of(options.program, "watch"), None
+    if not Path(options.program[0]).is_dir():
+        if shutil.which(options.program[0]) is None:
+            raise ValueError(
+                f"there is no folder {printable(options.program[0])} to follow; "
+                "a program stands behind --, as in: phasewright watch -- mpirun -n 8 ./app"
+            )
+        return options.program, None
     if options.output is not None:
         raise ValueError("a folder that is only followed is not recorded, leave out --output")
     return None, Path(options.program[0])
@@ -86,6 +93,8 @@ def _in_terminal(command: list[str] | None, folder: Path) -> int:
     thread = threading.Thread(target=program)
     if command is not None:
         thread.start()
+    elif Follower(folder).look() is None:
+        print(f"waiting for what is recorded into {folder}", file=sys.stderr)
     drawn = 0
     try:
         while True:

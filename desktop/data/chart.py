@@ -144,7 +144,8 @@ class Cells:
     """A map of values (rows, columns), NaN: nothing there; rows from the top.
 
     `colours`: see `ramp`. `log`: colours go by the logarithm, and what is not positive has none. `selected`:
-    (row, column); `start`: where the arrow keys begin. `text`: how a value is written; `told`: a cell in
+    (row, column); `across`: where the first column begins and the last one ends on an axis of numbers;
+    `start`: where the arrow keys begin. `text`: how a value is written; `told`: a cell in
     words. `numbers`: in the cells, else a scale stands beside the map. `measure`: what the values are.
     """
 
@@ -157,6 +158,7 @@ class Cells:
     start: tuple[int, int] = (0, 0)
     numbers: bool = True
     measure: str = ""
+    across: tuple[float, float] | None = None
 
     @property
     def ends(self) -> tuple[float, float]:
@@ -322,6 +324,9 @@ def table(content: Content) -> Iterator[tuple[Any, ...]]:
         return
     if cells is not None:
         rows, columns = content.y.categories, content.x.categories
+        if cells.across is not None:
+            first, last = cells.across
+            columns = tuple(np.linspace(first, last, cells.values.shape[1], endpoint=False).tolist())
         if cells.numbers:
             yield content.heading, *columns
             for name, row in zip(rows, cells.values.tolist(), strict=True):
@@ -359,6 +364,8 @@ def _range(content: Content, way: Way) -> tuple[float, float]:
     axis = content.x if way == "x" else content.y
     if axis.categories:
         return (-0.5, len(axis.categories) - 0.5) if content.cells else (-0.6, len(axis.categories) - 0.4)
+    if way == "x" and content.cells is not None and content.cells.across is not None:
+        return content.cells.across
     values = _along(content, way) + ([np.array([v for v, _ in content.verticals])] if way == "x" else [])
     found = np.concatenate([v.ravel() for v in values] or [np.empty(0)])
     found = axis.place(found[np.isfinite(found)])

@@ -257,12 +257,14 @@ class WatchPage(Page):
                 f"{percent(float(share[row, column]))} computing"
             )
 
-        times = [f"{t:.3g}" for t in edges[:-1].tolist()]
+        across = float(edges[0]), float(edges[-1])
+        cells = Cells(share, percent, told, numbers=False, measure="Computing", across=across)
         self.rows.set_content(
             Content(
-                Axis("Time (s)", categories=tuple(times)),
+                Axis("Time", time=True),
                 Axis("", categories=tuple(printable(name, 40) for name in names), down=True),
-                cells=Cells(share, percent, told, numbers=False, measure="Computing") if share.size else None,
+                heading="Part of the time that each processor computes",
+                cells=cells if share.size else None,
                 empty="Appears when all processes have made their first calls",
             )
         )

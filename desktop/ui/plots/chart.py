@@ -440,7 +440,8 @@ class Chart(PlotView):
         rgba[..., :3] = chart.ramp(cells.colours, parts, self._theme.dark)
         rgba[..., 3] = np.where(np.isfinite(parts), 255, 0)
         image = _Image(rgba, axisOrder="row-major", levels=None)
-        image.setRect(QRectF(-0.5, -0.5, parts.shape[1], parts.shape[0]))
+        first, last = cells.across or (-0.5, parts.shape[1] - 0.5)
+        image.setRect(QRectF(first, -0.5, last - first, parts.shape[0]))
         self._add(image)
 
     def _add_levels(self, laid: Layout) -> None:
