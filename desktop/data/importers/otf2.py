@@ -377,7 +377,7 @@ def files(path: Path) -> list[Path]:
 IMPORTER = Importer(
     id="otf2",
     title="OTF2 archive",
-    version="7",
+    version="8",
     detect=detect,
     read=read,
     files=files,
