@@ -48,6 +48,8 @@ def test_its_phases_are_those_that_were_kept(project: Path, capsys: pytest.Captu
     assert (other["model"], other["n"]) == ("constant", 2)
     plain = run(capsys, "phases", trace_of(project), "-n", 2, "--model", "constant")
     assert plain["epsilon"] != other["epsilon"], "the project counts MPI_Recv as computing"
+    own = run(capsys, "phases", project, "--model", "mixed", "--also", "periodic", "--seconds", 0.002)
+    assert (own["model"], own["n"], own["period_s"]) == ("mixed", 3, pytest.approx(0.002))
     part = run(capsys, "phases", project, "--start", 0.001, "--end", 0.01)
     assert part["n"] == 3 and part["breaks_s"][0] == pytest.approx(0.001)
 
@@ -65,8 +67,14 @@ def test_breaks_by_hand_hold(project: Path, capsys: pytest.CaptureFixture[str]) 
 def test_info_and_snapshot_take_it(project: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert run(capsys, "info", project) == run(capsys, "info", trace_of(project))
     out = tmp_path / "p.png"
-    assert cli.run(["snapshot", str(project), "-o", str(out)]) == 0
+    words = ["snapshot", str(project), "-o", str(out)]
+    assert cli.run(words) == 0
     assert out.exists() and "linear, n = 3" in capsys.readouterr().out
+    assert cli.run([*words, "--also", "periodic"]) == 1
+    assert "also is periodic, allowed are" in capsys.readouterr().err
+    assert cli.run([*words, "--model", "mixed", "--also", "saturation", "-n", "4"]) == 0
+    told = capsys.readouterr().out
+    assert "mixed, n = 4" in told and "time constant" in told
 
 
 def test_a_moved_trace_is_found_beside_it_or_missed_in_one_sentence(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from desktop import stopping
 from desktop.commands.terminal import terminal_progress
-from desktop.core.labels import DEFAULT_MODEL, MODELS
+from desktop.core.labels import DEFAULT_MODEL, MODELS, OWN_BASIS
 
 if TYPE_CHECKING:
     from desktop.core.curve import StepCurve
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from desktop.core.phases import PhaseFit
     from desktop.data.store import TraceStore
     from desktop.data.utilization import Utilization
+    from desktop.workbench.model import PhaseSettings
 
 
 def adder(parser: Any) -> Callable[..., None]:
@@ -45,13 +46,15 @@ def add_formats(parser: argparse.ArgumentParser, *, csv: bool) -> None:
 
 
 def add_model(parser: argparse.ArgumentParser, n: str = "", more: str = "", *, seconds: bool = False) -> None:
-    """-n, if it is said what it is, --model, and --seconds if asked for."""
+    """-n, if it is said what it is, --model, and if asked for --seconds and --also."""
     if n:
         adder(parser)("-n N", n, type=positive)
     adder(parser)("--model", f"default {DEFAULT_MODEL}{more}", choices=MODELS)
     if seconds:
         words = "period of periodic phases, time constant of saturation, in s (default: searched)"
         adder(parser)("--seconds S", words, type=float)
+        beside = "what mixed and budget may choose beside polynomials"
+        adder(parser)("--also", beside, choices=OWN_BASIS)
 
 
 def add_span(parser: argparse.ArgumentParser) -> None:
@@ -97,14 +100,10 @@ def settle(options: argparse.Namespace) -> None:
     from desktop.data.project_file import is_project
     from desktop.workbench.model import PhaseSettings, Project
 
-    n, model = getattr(options, "n", None), getattr(options, "model", None)
-    seconds, also = getattr(options, "seconds", None), getattr(options, "also", None) or ""
-    free = PhaseSettings(model or DEFAULT_MODEL, n or 1, seconds=seconds, also=also)
-    if (free.also or free.seconds is not None) and free.problem():
-        raise ValueError(f"--{free.problem()}")
-    options.trace, options.rules, options.phases, options.project = options.file, None, free, False
+    options.trace, options.rules, options.project = options.file, None, False
     options.kept = Project()
     if not is_project(options.file):
+        options.phases = phases_asked(options, PhaseSettings())
         return
     from desktop.errors import ProjectError
     from desktop.workbench.keeping import find_trace, read_workspace
@@ -122,12 +121,32 @@ def settle(options: argparse.Namespace) -> None:
         )
     options.trace, options.rules, options.project = trace, run.project.rules, True
     options.kept = run.project
-    if n is None and model is None:
-        options.phases = run.project.phases
-    elif n is None:
-        options.phases = PhaseSettings(free.model, run.project.phases.n)
-    elif model is None:
-        options.phases = PhaseSettings(run.project.phases.model, n)
+    options.phases = phases_asked(options, run.project.phases)
+
+
+def phases_asked(options: argparse.Namespace, kept: PhaseSettings) -> PhaseSettings:
+    """What -n, --model, --seconds and --also say; what they leave open is as `kept`, which is taken as it is
+    where they say nothing.
+
+    Raises
+    ------
+    ValueError : they do not go together.
+    """
+    from desktop.workbench.model import PhaseSettings
+
+    asked = {name: getattr(options, name, None) for name in ("n", "model", "seconds", "also")}
+    said = {name: value for name, value in asked.items() if value is not None}
+    if not said:
+        return kept
+    left = {name: getattr(kept, name) for name in ("n", "model")}
+    if "model" not in said:
+        left["also"] = kept.also
+        if said.get("also", kept.also) == kept.also:
+            left["seconds"] = kept.seconds
+    found = PhaseSettings(**left | said)
+    if (found.also or found.seconds is not None) and found.problem():
+        raise ValueError(f"--{found.problem()}")
+    return found
 
 
 def utilization(store: TraceStore, options: argparse.Namespace) -> Utilization:

@@ -36,7 +36,7 @@ from desktop.commands.terminal import (
     print_json,
     terminal_progress,
 )
-from desktop.core.labels import DEGREES, OWN_BASIS
+from desktop.core.labels import DEGREES
 from desktop.core.quantity import PROCESSORS, CurveQuantity
 from desktop.core.units import si
 from desktop.printing import printable
@@ -78,7 +78,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     again = "another run of the same program, or a project of such: how firm the breaks are (repeatable)"
     adder(parser)("--repeat FILE", again, type=Path, action="append", default=[])
     add_model(parser, seconds=True)
-    adder(parser)("--also", "what mixed and budget may choose beside polynomials", choices=OWN_BASIS)
     add_curve(parser)
     add_span(parser)
     adder(parser)("--as-recorded", "do not repair contradicting clocks")

@@ -13,14 +13,15 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from desktop.commands.asked import add_curve, add_model, add_span, adder, check_budget, span_of
-from desktop.commands.terminal import outcome, show, terminal_progress
+from desktop.commands.asked import add_curve, add_model, add_span, adder, check_budget, phases_asked, span_of
+from desktop.commands.terminal import DONE, outcome, show, terminal_progress
 from desktop.core.labels import ACTIVITIES
 from desktop.progress import Progress, Share
 
 if TYPE_CHECKING:
     from desktop.core.contrast import Contrast, Phased
     from desktop.data.material import Subject
+    from desktop.data.report import Report
     from desktop.data.store import TraceStore
     from desktop.data.utilization import Rules
     from desktop.ui.figures import Style
@@ -42,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--tables T,T",
         "none, or of summary, phases, formulas, breaks, certificate, efficiencies, activities, loads, "
-        "regions, changes, comparison, file, import, options, origin",
+        "regions, changes, comparison, scaling, model, file, import, options, origin",
     )
     add("--style", "of the plots; default colour", choices=STYLES)
     add("--colours", "set of colours; default soft", choices=COLOURS, default="soft")
@@ -56,7 +57,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     appendix("--no-appendix", only, dest="appendix", action="store_false")
     add("--lock S", "a break to keep", action="append", default=[], type=float)
     add("--break S", "all inner breaks, by hand", dest="breaks", action="append", default=[], type=float)
-    by_hand = "of the phases between the breaks by hand, where the model mixes them (default: chosen)"
+    by_hand = (
+        "of the phases between the breaks by hand, where the model mixes them (3: periodic, 4: saturation)"
+    )
     add("--degrees D,D", by_hand, type=_degrees)
     add("--computing A,A", f"what counts, of {', '.join(ACTIVITIES)}")
     add("--classify REGION=ACTIVITY", "e.g. MPI_Wait=idle", action="append", default=[])
@@ -71,7 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _degrees(text: str) -> tuple[int, ...]:
-    if not re.fullmatch("[0-2](,[0-2])*", text):
+    if not re.fullmatch("[0-4](,[0-4])*", text):
         raise argparse.ArgumentTypeError(f"{text!r} should read like 0,2,1: a degree for each phase")
     return tuple(map(int, text.split(",")))
 
@@ -131,15 +134,22 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[dict[str, Any]
         base,
     )
     if options.live:
+        if not subjects:
+            raise ValueError("--live is the page of a run, and the project holds none")
         return _live(options, subjects[shown], words + " --live", progress)
-    report = compose(
-        subjects,
-        contents,
-        title=options.title,
-        command=words,
-        progress=Share(progress, 0.3, 0.8),
-        compare=compare,
-    )
+    report = None
+    if subjects:
+        report = compose(
+            subjects,
+            contents,
+            title=options.title,
+            command=words,
+            progress=Share(progress, 0.3, 0.7),
+            compare=compare,
+        )
+    if project and (report is None or "model" in contents.tables):
+        report = _with_models(report, options, words, Share(progress, 0.7, 0.8))
+    assert report is not None
     write(
         report,
         options.output,
@@ -166,22 +176,19 @@ def _live(
     options: argparse.Namespace, subject: Subject, command: str, progress: Progress
 ) -> tuple[dict[str, Any], list[TraceStore]]:
     """As `run`, of the page in which n is chosen."""
-    from desktop.data.atomic import write_bytes
-    from desktop.data.live import live_page
     from desktop.data.report import today
-    from desktop.ui.theme import DARK, LIGHT, coloured
+    from desktop.ui.reporting import write_live
 
-    palettes = {look.name: asdict(coloured(look, options.colours)) for look in (LIGHT, DARK)}
-    date = today()
-    content, material = live_page(subject, palettes, command, date, Share(progress, 0.3, 1))
-    write_bytes(options.output, content)
+    share = Share(progress, 0.3, 1)
+    material = write_live(subject, options.output, colours=options.colours, command=command, progress=share)
+    content = options.output.read_bytes()
     return {
         "output": str(options.output),
         "kind": "html",
         "size": len(content),
         "sha256": hashlib.sha256(content).hexdigest(),
         "title": material.title,
-        "date": date.isoformat(timespec="seconds"),
+        "date": today().isoformat(timespec="seconds"),
         "command": command,
         "figures": [],
         "runs": [],
@@ -208,7 +215,7 @@ def _prepare_qt() -> None:
 
 def _of_project(
     options: argparse.Namespace, span: tuple[float, float] | None, progress: Progress
-) -> tuple[list[Subject], _Compare, ReportChoices, int]:
+) -> tuple[list[Subject], _Compare | None, ReportChoices, int]:
     """All runs of a project, as it says, how it compares them, what the last report of the one that was
     shown held, and which one that is."""
     from desktop.data.opening import open_trace
@@ -216,10 +223,12 @@ def _of_project(
     from desktop.workbench.contrasting import contrast, names_of
     from desktop.workbench.keeping import read_workspace
     from desktop.workbench.limiting import limited
+    from desktop.workbench.model import ReportChoices
     from desktop.workbench.presenting import subject
 
     asked = [options.n, options.model, options.lock, options.breaks, options.computing, options.classify]
     asked += [options.curve, options.track, options.degrees, options.as_recorded, options.repaired]
+    asked += [options.seconds, options.also]
     if any(asked):
         raise ValueError("a project says its fits and rules itself, leave out the words that do")
     workspace = read_workspace(options.file)
@@ -229,7 +238,9 @@ def _of_project(
         runs = tuple(replace(run, project=limited(run.project, span, whole)) for run in runs)
     names = names_of(runs)
     if not runs:
-        raise ProjectError("holds no run to report on", file=options.file)
+        if not workspace.tables:
+            raise ProjectError("holds no run to report on", file=options.file)
+        return [], None, ReportChoices(), 0
     subjects = []
     for k, run in enumerate(runs):
         if not run.trace.path.exists():
@@ -242,6 +253,38 @@ def _of_project(
         store = open_trace(run.trace.path, share, **asdict(run.trace.options))
         subjects.append(subject(run.project, store, names[k]))
     return subjects, partial(contrast, workspace), runs[workspace.shown].project.report, workspace.shown
+
+
+def _with_models(
+    report: Report | None, options: argparse.Namespace, command: str, progress: Progress
+) -> Report:
+    """The report with the factor models of the project's tables, or of these alone.
+
+    Raises
+    ------
+    ProjectError : there is nothing else, and they have no model either.
+    """
+    from desktop.data.report import STORY
+    from desktop.errors import ProjectError
+    from desktop.ui.model.report import compose, sections
+    from desktop.workbench.keeping import read_workspace
+    from desktop.workbench.modelling import model_of
+
+    why = "holds no run to report on"
+    for kept in read_workspace(options.file).tables:
+        shown = model_of(kept, progress)
+        if shown.fit is None:
+            why = f"holds a table without a model, {kept.name}: {shown.problem}"
+        elif report is None:
+            alone = compose(shown, kept.name, command)
+            report = replace(alone, title=options.title or alone.title)
+        else:
+            found, slides = sections(shown, kept.name, len(report.pictures) + 1)
+            every = (*report.sections[:-1], *found, report.sections[-1])  # how it is made stays the end
+            report = replace(report, sections=every, story=(*report.story, *slides)[: STORY - 1])
+    if report is None:
+        raise ProjectError(why, file=options.file)
+    return report
 
 
 def _of_trace(options: argparse.Namespace, span: tuple[float, float] | None, progress: Progress) -> Subject:
@@ -258,14 +301,17 @@ def _of_trace(options: argparse.Namespace, span: tuple[float, float] | None, pro
         raise ValueError(
             f"--degrees names {len(options.degrees)} phases, with the breaks given there are {phases}"
         )
+    settings = phases_asked(options, PhaseSettings("mixed"))
+    if max(options.degrees or (0,)) > (4 if settings.also else 2):
+        raise ValueError("--degrees above 2 are those of --also")
     rules = _rules(options)
     store = open_trace(options.file, progress)
     return Subject(
         store=store,
         title=options.title or run_name(options.file),
         rules=rules,
-        model=options.model or "mixed",
-        basis=PhaseSettings(options.model or "mixed", seconds=options.seconds).basis,
+        model=settings.model,
+        basis=settings.basis,
         n=options.n,
         locked=tuple(sorted(options.lock)),
         breaks=tuple(sorted(options.breaks)) or (None if options.degrees is None else ()),
@@ -316,4 +362,4 @@ def main(options: argparse.Namespace) -> int:
     for store in stores:
         with store:
             codes.append(outcome(store))
-    return max(codes)
+    return max(codes, default=DONE)

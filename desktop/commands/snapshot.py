@@ -47,6 +47,7 @@ def main(options: argparse.Namespace) -> int:
             n=options.n,
             model=options.model,
             period=options.seconds,
+            also=options.also,
             span=span_of(options, (-math.inf, math.inf)),
             size=options.size,
             curve=options.curve,

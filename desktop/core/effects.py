@@ -228,8 +228,8 @@ class Effects:
         """
         from desktop.core.frames import TABLES, frame
 
-        names = ("source", "ss", "df", "ms", "f", "p")
-        return frame(TABLES["anova"], {name: [getattr(row, name) for row in self.anova] for name in names})
+        fields = TABLES["anova"]
+        return frame(fields, {one.name: [getattr(row, one.name) for row in self.anova] for one in fields})
 
     def effect(self, term: str) -> Effect:
         """By its name, or that of an alias; KeyError if there is none."""

@@ -6,7 +6,7 @@ their intervals) is ours.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -280,12 +280,6 @@ def leave_cells_out(fit: ModelFit, progress: Progress | None = None) -> tuple[Ce
 LARGEST_P = 1e7
 
 
-def crossover(fit: ModelFit, code: int, a: int, b: int, largest: float = LARGEST_P) -> tuple[float, ...]:
-    """Every p from 1 to `largest` at which systems a and b take the same time for a code, ascending."""
-    # Below zero there is no time, and no logarithm.
-    return _roots(lambda p: np.log(fit.seconds(code, a, p)) - np.log(fit.seconds(code, b, p)), largest)
-
-
 def fastest_p(fit: ModelFit, code: int, system: int, largest: float = LARGEST_P) -> float:
     """p at which the time of a cell is least; `largest` if it falls all the way, NaN where the model says
     nothing of the cell or its times are not all positive."""
@@ -314,19 +308,6 @@ def fastest_p(fit: ModelFit, code: int, system: int, largest: float = LARGEST_P)
     return float(np.exp((a + b) / 2))
 
 
-def half_share_p(fit: ModelFit, code: int, system: int, function: int, largest: float = LARGEST_P) -> float:
-    """Smallest p from which one function makes up more than half of a cell's time; NaN if it never does."""
-
-    def excess(p: Array) -> Array:
-        parts = shares(fit, code, system, p)
-        return parts[function] - 0.5
-
-    if excess(np.array([1.0]))[0] > 0:
-        return 1.0
-    found = _roots(excess, largest)
-    return found[0] if found else float("nan")
-
-
 def shares(fit: ModelFit, code: int, system: int, p: Array) -> Array:
     """(functions, K): share of every function in the fitted time of a cell at p (K,), 0 to 1.
 
@@ -338,25 +319,7 @@ def shares(fit: ModelFit, code: int, system: int, p: Array) -> Array:
         return parts / parts.sum(0)
 
 
-def _roots(function: Callable[[Array], Array], largest: float) -> tuple[float, ...]:
-    grid = np.geomspace(1.0, largest, 4001)
-    with np.errstate(all="ignore"):
-        values = function(grid)
-    found = []
-    for k in np.flatnonzero(np.isfinite(values[:-1]) & np.isfinite(values[1:])):
-        if values[k] == 0.0:
-            found.append(float(grid[k]))
-        elif values[k] * values[k + 1] < 0:
-            a, b, low = np.log(grid[k]), np.log(grid[k + 1]), values[k]
-            for _ in range(60):
-                middle = (a + b) / 2
-                value = function(np.array([np.exp(middle)]))[0]
-                a, b = (middle, b) if low * value > 0 else (a, middle)
-            found.append(float(np.exp((a + b) / 2)))
-    return tuple(found)
-
-
-# --- the same with intervals ---
+# --- places with intervals ---
 
 
 def _grid(fit: ModelFit) -> Array:

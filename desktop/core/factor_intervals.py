@@ -26,6 +26,8 @@ CONFIDENCE = 0.95
 #: Chance that a row of a sound table is called suspect, over all its rows; that the product form is rejected
 #: where it holds.
 SUSPECT, REJECT = 0.05, 0.05
+#: Degrees of freedom of the heaviest tails that the errors of sound rows may have.
+HEAVIEST = 5.0
 #: What is beyond the measured p has its whole width from so many factors e on, so that bands have no step.
 AT_ONCE = 0.4
 
@@ -103,19 +105,62 @@ def suspects(fit: ModelFit) -> Index:
 
     The limit has the degrees of freedom of the spread: the table's, or the cell's of individual fits. Of
     logarithms the smaller of residual and relative error counts, so that neither normal nor log-normal
-    errors, which differ in the tails only, are accused.
+    errors, which differ in the tails only, are accused. Of a joint fit it is also beyond what errors with
+    tails as those of the other rows reach.
     """
     if exact(fit):
         return np.empty(0, np.int64)
     df = np.full(len(fit.data), fit.df - 1.0)
     if fit.kind == "individual":
         df = fit.points[fit.data.code, fit.data.system] - len(fit.functions) - 1.0
-    size = np.abs(fit.studentized)
-    if fit.response.kind == "log":
-        with np.errstate(all="ignore"):
-            size = size * np.where(fit.residual < 0, -np.expm1(fit.residual) / -fit.residual, 1.0)
+    less = _relative(fit)
+    size = np.abs(fit.studentized) * less
     with np.errstate(invalid="ignore"):
-        return np.flatnonzero((df >= 1) & (size > quantile(df, 1.0 - SUSPECT / max(fit.n, 1))))
+        found = np.flatnonzero((df >= 1) & (size > quantile(df, 1.0 - SUSPECT / max(fit.n, 1))))
+    if fit.kind == "individual" or not found.size:
+        return found
+    with np.errstate(invalid="ignore", divide="ignore"):
+        size = np.abs(fit.residual) * less / np.sqrt(1.0 - fit.leverage)
+    return found[size[found] > tail_limit(size[np.isfinite(size)], found.size)]
+
+
+def _relative(fit: ModelFit) -> Array:
+    """(N,) by what a residual of logarithms becomes the smaller of it and the relative error."""
+    if fit.response.kind != "log":
+        return np.ones(len(fit.data))
+    with np.errstate(all="ignore"):
+        return np.where(fit.residual < 0, -np.expm1(fit.residual) / -fit.residual, 1.0)
+
+
+def tail_limit(size: Array, beyond: int) -> float:
+    """What the largest of sizes (n,) of errors passes in `SUSPECT` of samples with such tails.
+
+    Errors are Student's t of any scale and degrees of freedom (`HEAVIEST` to normal, evenly in the inverse),
+    each as likely as the sizes without the `beyond` largest say (at most one in twenty of all), of which
+    nothing but that they are the largest is used.
+    """
+    from scipy.special import gammaln, stdtr
+
+    order = np.sort(size)
+    n = order.size
+    k = min(beyond, max(1, n // 20), n - 2)
+    bulk, edge = order[: n - k], order[n - k - 1]
+    df = (1.0 / np.maximum(np.linspace(0.0, 1 / HEAVIEST, 11), 1e-6))[:, None]
+    scale = np.sqrt(np.mean(bulk**2)) * np.geomspace(0.4, 1.6, 41)
+    log = np.empty((df.size, scale.size))
+    unit = gammaln((df + 1) / 2) - gammaln(df / 2) - np.log(df) / 2
+    for at, one in enumerate(scale.tolist()):
+        density = unit - (df + 1) / 2 * np.log1p((bulk / one) ** 2 / df)
+        log[:, at] = density.sum(1) - bulk.size * np.log(one) + k * np.log(2 * stdtr(df[:, 0], -edge / one))
+    weight = np.exp(log - log.max())
+    weight /= weight.sum()
+    low, high = np.log(edge), np.log(edge) + 12.0
+    for _ in range(50):
+        middle = (low + high) / 2
+        one_of = 2 * stdtr(df, -np.exp(middle) / scale)
+        passed = float((weight * -np.expm1(n * np.log1p(-np.minimum(one_of, 1 - 1e-12)))).sum())
+        low, high = (middle, high) if passed > SUSPECT else (low, middle)
+    return float(np.exp(high))
 
 
 # --- what is left out, in closed form ---

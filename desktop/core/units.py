@@ -156,11 +156,6 @@ def scaled(value: float, of: Scale, significant: int = 4) -> str:
     return f"{digits(value / of.factor, significant)} {of.symbol}".rstrip()
 
 
-def processor_seconds(value: float, significant: int = 4) -> str:
-    """``85.28 proc·s``: time of several processors together, which may be longer than the run."""
-    return scaled(value, common((value,), "proc·s"), significant)
-
-
 def instant(value_s: float, span_s: float, start_s: float = 0.0, axis_s: float | None = None) -> str:
     """A point in time with the resolution that a range of `span_s` seconds allows, in the unit of the axis,
     which is `axis_s` seconds long (None: as long as the range)."""

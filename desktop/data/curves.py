@@ -16,13 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from desktop.core.curve import StepCurve
-from desktop.core.envelope import envelope
+from desktop.core.envelope import Envelope, envelope
 from desktop.core.quantity import PROCESSORS, CurveQuantity
 from desktop.core.stepping import over_locations, stretches
 from desktop.data.classify import is_communication, region_activity
 from desktop.data.events import Activity, MetricAbout
 from desktop.data.matching import match_messages
-from desktop.data.naming import location_name
+from desktop.data.naming import communicator_names, location_name
 from desktop.data.store import TraceStore
 from desktop.data.utilization import Utilization, inside
 from desktop.errors import CurveError
@@ -103,12 +103,6 @@ def parse(curve: str) -> tuple[str, str]:
     return kind, what
 
 
-def title_of(curve: str) -> str:
-    """What a curve is called, "Processors in solve"; of a text that is none, the text."""
-    kind, _, what = curve.partition(":")
-    return KINDS[kind].title.format(what) if kind in KINDS else curve
-
-
 def available(store: TraceStore) -> list[Available]:
     """The curves of a trace, in the order of `KINDS`."""
     return [
@@ -135,6 +129,8 @@ def build_curve(
         return use.curve()
     kind, what = parse(curve)
     of, names = KINDS[kind], KINDS[kind].names(store)
+    if kind == "communicator":  # one that has a name may be asked for by its number, too
+        what = {str(k): name for k, name in communicator_names(store.notes).items()}.get(what, what)
     if what not in names:
         listed = f"it has {', '.join(names[:LISTED])}{' ...' if len(names) > LISTED else ''}"
         lack = f"has no curve {curve}: {listed if any(names) else of.needs}"
@@ -281,12 +277,15 @@ def _communicators(store: TraceStore) -> list[str]:
     for i in range(len(store.locations)):
         for (number,) in store.blocks("collectives", i, "communicator"):
             found.update(np.unique(number).tolist())
-    return [str(number) for number in sorted(found) if number != 0xFFFFFFFF]
+    called = communicator_names(store.notes)
+    return [called.get(number, str(number)) for number in sorted(found) if number != 0xFFFFFFFF]
 
 
 def _communicator(asked: CurveAsked, name: str, quantity: CurveQuantity) -> StepCurve:
     """Processors in a call of communication during which they begin or end something of the communicator."""
-    store, number, speaks = asked.store, int(name), _communicating(asked.store)
+    store, speaks = asked.store, _communicating(asked.store)
+    numbers = {called: number for number, called in communicator_names(store.notes).items()}
+    number = numbers[name] if name in numbers else int(name)
     begins, ends = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     there = asked.there("cpu")
     for done, i in enumerate(there):
@@ -472,6 +471,46 @@ def _held(
     return time, value
 
 
+class Measured(NamedTuple):
+    """A metric over the time of a run: the curve ``metric:NAME`` as it is drawn. `rate`: what is counted is
+    its integral."""
+
+    name: str
+    quantity: CurveQuantity
+    rate: bool
+    drawn: Envelope
+
+    def mean(self, a: float, b: float) -> float:
+        """Over a range, seconds; in the unit of the curve."""
+        return self.drawn.range(a, b)[2] / (b - a)
+
+    def total(self, a: float, b: float) -> float | None:
+        """What was counted in a range, seconds; None of what is no rate."""
+        return self.drawn.range(a, b)[2] if self.rate else None
+
+
+def measured(
+    store: TraceStore,
+    use: Utilization,
+    wanted: Sequence[str],
+    progress: Progress | None = None,
+    most: int | None = None,
+) -> tuple[Measured, ...]:
+    """The metrics that are `wanted` ("ALL": all that there are), `most` of them at most.
+
+    Raises
+    ------
+    CurveError : the trace has no metric of a name.
+    """
+    names = dict.fromkeys(n for one in wanted for n in (_metric_names(store) if one == "ALL" else [one]))
+    found = []
+    for name in [*names][:most]:
+        curve = build_curve(store, use, f"metric:{name}", progress)
+        rate = _is_rate("metric", about_metric(store, name))
+        found.append(Measured(name, curve.quantity, rate, envelope(curve)))
+    return tuple(found)
+
+
 def metrics_in(
     store: TraceStore,
     use: Utilization,
@@ -479,24 +518,17 @@ def metrics_in(
     ranges: Sequence[tuple[float, float]],
     progress: Progress | None = None,
 ) -> list[list[dict[str, Any]]]:
-    """Of each range (seconds) the metrics that are `wanted` ("ALL": all that there are): ``name``, ``mean``
-    over time of the curve ``metric:NAME``, its ``unit``, and ``total``: of a rate what was counted in the
-    range, else None.
-
-    Raises
-    ------
-    CurveError : the trace has no metric of a name.
+    """Of each range (seconds) the metrics that are `wanted`: ``name``, ``mean`` over time, its ``unit``, and
+    ``total``: of a rate what was counted in the range, else None. Raises as `measured`.
     """
-    found: list[list[dict[str, Any]]] = [[] for _ in ranges]
-    names = dict.fromkeys(n for one in wanted for n in (_metric_names(store) if one == "ALL" else [one]))
-    for name in names:
-        drawn = envelope(curve := build_curve(store, use, f"metric:{name}", progress))
-        rate = _is_rate("metric", about_metric(store, name))
-        for told, (a, b) in zip(found, ranges, strict=True):
-            integral = drawn.range(a, b)[2]
-            of = {"name": name, "mean": integral / (b - a), "unit": curve.quantity.unit}
-            told.append(of | {"total": integral if rate else None})
-    return found
+    found = measured(store, use, wanted, progress)
+    return [
+        [
+            {"name": one.name, "mean": one.mean(a, b), "unit": one.quantity.unit, "total": one.total(a, b)}
+            for one in found
+        ]
+        for a, b in ranges
+    ]
 
 
 # ------------------------------------------------------------------ the table

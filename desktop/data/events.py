@@ -215,7 +215,7 @@ class Sink(Protocol):
         strongest of all (idle over overhead over computing). `repair`: what reconciles the clocks, where it
         can be found, is applied by default (traces without clock offsets of their own). `notes`: whatever a
         format says of itself; ``reordered`` lists communicators whose ranks are not in the order of
-        locations.
+        locations, ``communicator_names`` has what they are called by their numbers (as texts).
         """
 
     def location(self, location: Location) -> int:

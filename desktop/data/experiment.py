@@ -50,17 +50,11 @@ ATTEMPTS = 3
 _LARGEST = 1 << 20
 #: Columns of the journal before those of factors and responses, and after them.
 _BEFORE = ("order", "replicate", "treatment", "attempt", "status")
-_AFTER = (
-    "exit",
-    "start",
-    "duration_s",
-    "other_busy_cores",
-    "load",
-    "build",
-    "note",
-    "other_busy_limit",
-    "clock_mhz",
-)
+_AFTER = ("exit", "start", "duration_s", "other_busy_cores", "load", "build", "note", "other_busy_limit",
+          "clock_mhz")  # fmt: skip
+#: Of these, numbers; columns that a journal of an older version may not have.
+_MEASURED = ("duration_s", "other_busy_cores", "load", "other_busy_limit", "clock_mhz")
+_LATER = ("other_busy_limit", "clock_mhz")
 #: Of these, what is noted of the machine, which the response may follow.
 COVARIATES = ("other_busy_cores", "load", "clock_mhz")
 #: No names of factors or responses.
@@ -695,13 +689,12 @@ def _line(experiment: Experiment, trial: Trial, columns: Collection[str]) -> str
     array = experiment.plan.kind == "orthogonal-array"
     levels = [str(v) if array else f"{v:+d}" for v in experiment.levels(trial.treatment)]
     values = trial.responses or (math.nan,) * len(experiment.responses)
-    after = (trial.exit, trial.start, _plain(trial.duration_s), _plain(trial.other_busy_cores),
-             _plain(trial.load), trial.build, " ".join(trial.note.split()),
-             _plain(trial.other_busy_limit), _plain(trial.clock_mhz))  # fmt: skip
+    known = vars(trial) | {"note": " ".join(trial.note.split())}
+    after = [_plain(known[name]) if name in _MEASURED else known[name] for name in _AFTER if name in columns]
     out = io.StringIO()
     csv.writer(out, lineterminator="\n").writerow(
         [trial.order, trial.replicate + 1, trial.treatment + 1, trial.attempt, trial.status, *levels,
-         *map(_plain, values), *(v for name, v in zip(_AFTER, after, strict=True) if name in columns)]
+         *map(_plain, values), *after]
     )  # fmt: skip
     return out.getvalue()
 
@@ -805,13 +798,11 @@ def read_journal(experiment: Experiment) -> tuple[Trial, ...]:
                     tuple(_value(row[r.name]) for r in experiment.responses),
                     int(row["exit"] or 0),
                     row["start"],
-                    _value(row["duration_s"]),
-                    _value(row["other_busy_cores"]),
-                    _value(row["load"]),
-                    row["build"],
-                    row["note"],
-                    _value(row.get("other_busy_limit") or ""),
-                    _value(row.get("clock_mhz") or ""),
+                    **{
+                        name: _value(row.get(name, "") if name in _LATER else row[name]) for name in _MEASURED
+                    },
+                    build=row["build"],
+                    note=row["note"],
                 )
             )
         except (KeyError, ValueError, TypeError, csv.Error) as error:

@@ -118,7 +118,8 @@ class _LiveRun:
             rows = [self._fit(fit, doings, known) for fit in found]
             models.append({"key": key, "name": MODELS[key], "fits": rows})
         scale = time_scale(curve.duration)
-        suggestion = self.material.suggestion
+        # The reason is one of the fit that was suggested, not of another with as many phases.
+        suggestion = self.material.suggestion if subject.n is None and subject.breaks is None else None
         return {
             "title": self.material.title,
             "start": curve.start,

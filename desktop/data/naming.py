@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from desktop.data.events import Location
@@ -73,6 +73,21 @@ def location_labels(locations: Sequence[Location]) -> list[str]:
         else str(about.rank)
         for about in locations
     ]
+
+
+def communicator_names(notes: Mapping[str, Any]) -> dict[int, str]:
+    """What a trace calls its communicators, by their numbers: each once, with its number where several are
+    called so, or the name is a number itself. `notes`: of the trace.
+
+    >>> communicator_names({"communicator_names": {"0": "world", "3": "row", "4": "row"}})
+    {0: 'world', 3: 'row (3)', 4: 'row (4)'}
+    """
+    kept = notes.get("communicator_names")
+    kept = kept if isinstance(kept, dict) else {}
+    named = {int(key): str(name) for key, name in kept.items() if len(key) <= 10 and key.isdecimal() and name}
+    often = Counter(named.values())
+    alone = {name for name, count in often.items() if count == 1 and not name.isdecimal()}
+    return {number: name if name in alone else f"{name} ({number})" for number, name in named.items()}
 
 
 def _whole(trace: Path, member: str | None) -> Path:

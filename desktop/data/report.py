@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from html import escape
 from importlib import metadata
-from itertools import pairwise
+from itertools import islice, pairwise
 from string import Template
 from typing import Any
 
@@ -48,7 +48,7 @@ from desktop.data.events import Activity
 from desktop.data.helping import Help, would_help
 from desktop.data.material import FIGURES, Material, Subject, gather
 from desktop.data.root_causes import explain
-from desktop.data.statistics import RangeStats, RegionRow, Statistics
+from desktop.data.statistics import Change, RangeStats, RegionRow, Statistics
 from desktop.data.store import TraceStore
 from desktop.data.utilization import Rules, Utilization
 from desktop.printing import printable
@@ -94,6 +94,7 @@ TABLES = {
     "changes": "What changed at each break",
     "comparison": "Phases of the compared runs",
     "scaling": "Phases over p",
+    "model": "Factor models of the project",
     "file": "The file and its clocks",
     "import": "Import report",
     "options": "Options",
@@ -263,6 +264,12 @@ def look_words(
 
 def _fit_words(subject: Subject) -> list[str]:
     rules, words = subject.rules, ["--model", subject.model]
+    basis = subject.basis
+    kind = basis if isinstance(basis, str) else "" if basis is None else basis.model
+    if kind not in ("", subject.model):
+        words += ["--also", kind]
+    if basis is not None and not isinstance(basis, str):
+        words += ["--seconds", repr(basis.seconds)]
     degrees = subject.degrees or ()
     if subject.breaks is not None:
         words += [word for t in subject.breaks for word in ("--break", repr(float(t)))]
@@ -345,18 +352,16 @@ def compose(
     contrast = compare(phased) if compare is not None and len(phased) > 1 else None
     beside: list[Slide] = []
     if contrast is not None:
-        compared = _comparison(contrast, material, contents, pictures + 1)
+        compared, beside = _compared(contrast, material, contents, pictures + 1)
         sections += compared
-        beside = _compared_story(compared, contrast)
         if contents.statistics and "scaling" in contents.tables:
             over_p = _over_p(subjects, uses, phased, contrast, pictures + 2, progress)
             sections += over_p
-            beside += [Slide(b.finding, b) for one in over_p for b in one.blocks if isinstance(b, Picture)][
-                :1
-            ]
+            drawn = (b for one in over_p for b in one.blocks if isinstance(b, Picture))
+            beside += [Slide(b.finding, b) for b in islice(drawn, 1)]
         findings = [beside[0].title]
     date = date or today()
-    sections.append(_made(command))
+    sections.append(made_by(command))
     kept = (replace(one, blocks=_wanted(one.blocks, contents)) for one in sections)
     sections = [one for one in kept if one.blocks or one.level == 1]
     name = title or (subjects[0].title if len(subjects) == 1 else f"{len(subjects)} runs")
@@ -383,75 +388,66 @@ def _told(beside: list[Slide], stories: list[list[Slide]]) -> tuple[Slide, ...]:
     return (*beside, *(slide for story, most in zip(stories, take, strict=True) for slide in story[:most]))
 
 
-def _compared_story(sections: list[Section], contrast: Contrast) -> list[Slide]:
-    """How the runs differ as wholes: the figure, and their numbers."""
-    alignment, cells = contrast.alignment, table(contrast.alignment)
-    reference = alignment.runs[alignment.reference].name
-    whole = [cell for cell in cells if cell.phase == 0]
-    finding = next(_run_finding(cell, reference) for cell in whole if cell.run != reference)
-    every = (block for section in sections for block in section.blocks)
-    found = [Slide(finding, block) for block in every if isinstance(block, Picture)]
-    factor, unit = time_unit(max(run.curve.duration for run in alignment.runs))
-    heads = ("Run", f"Takes ({unit})", "× Length", "Mean", "Efficiency", f"Work (proc·{unit})", "× Work")
-    rows = tuple(
-        (
-            cell.run,
-            _number(cell.duration_s / factor),
-            _number(cell.duration_ratio),
-            _number(cell.mean),
-            tenth(cell.efficiency),
-            _number(cell.work_s / factor),
-            _number(cell.work_ratio),
-        )
-        for cell in whole[:_STORY_ROWS]
+#: A column of a table: its heading, and what it says of a row.
+_Column = tuple[str, Callable[[Any], str]]
+
+
+def _table(
+    title: str, columns: Iterable[_Column], rows: Iterable[Any], left: int = 1, note: str = "", part: str = ""
+) -> ReportTable:
+    heads, cells = zip(*columns, strict=True)
+    return ReportTable(
+        title, heads, tuple(tuple(cell(row) for cell in cells) for row in rows), left, note, part
     )
-    note = f"× is the run over {reference}."
-    title = f"What the runs take, against {reference}"
-    return [*found, Slide(finding if not found else title, ReportTable("Runs", heads, rows, note=note))]
 
 
-def _comparison(contrast: Contrast, material: Material, contents: Contents, number: int) -> list[Section]:
-    """How the runs differ, phase by phase; its figure needs nothing else of `material`."""
+def _compared(
+    contrast: Contrast, material: Material, contents: Contents, number: int
+) -> tuple[list[Section], list[Slide]]:
+    """How the runs differ, phase by phase, and of that on slides how they differ as wholes. The figure needs
+    nothing else of `material`."""
     alignment, cells = contrast.alignment, table(contrast.alignment)
     reference = alignment.runs[alignment.reference].name
     findings = [_run_finding(cell, reference) for cell in cells if cell.phase == 0 and cell.run != reference]
     blocks: list[Block] = [Points(tuple(findings), "summary")]
+    slides = []
     if "comparison" in contents.figures:
-        blocks.append(Picture("comparison", number, findings[0], replace(material, contrast=contrast)))
+        picture = Picture("comparison", number, findings[0], replace(material, contrast=contrast))
+        blocks.append(picture)
+        slides.append(Slide(findings[0], picture))
     factor, unit = time_unit(max(run.curve.duration for run in alignment.runs))
-    heads = ("Row", "Run", "Phase", f"Start ({unit})", f"Length ({unit})", "× Length", "Mean", "× Mean",
-             "Efficiency", f"Work (proc·{unit})", "× Work", "Alike")  # fmt: skip
-    rows = tuple(
-        (
-            cell.label,
-            cell.run,
-            "–" if cell.phase is None else str(cell.phase or "all"),
-            _number(cell.start_s / factor),
-            _number(cell.duration_s / factor),
-            _number(cell.duration_ratio),
-            _number(cell.mean),
-            _number(cell.mean_ratio),
-            tenth(cell.efficiency),
-            _number(cell.work_s / factor),
-            _number(cell.work_ratio),
-            tenth(cell.alike),
-        )
-        for cell in cells
-    )
-    note = f"× is the run over {reference}. Phases are matched by order and shape; alike says how well."
-    blocks.append(
-        ReportTable("Phases of the compared runs", heads, rows, left=2, note=note, part="comparison")
-    )
+    columns: list[_Column] = [
+        ("Row", lambda cell: cell.label),
+        ("Run", lambda cell: cell.run),
+        ("Phase", lambda cell: "–" if cell.phase is None else str(cell.phase or "all")),
+        (f"Start ({unit})", lambda cell: _number(cell.start_s / factor)),
+        (f"Length ({unit})", lambda cell: _number(cell.duration_s / factor)),
+        ("× Length", lambda cell: _number(cell.duration_ratio)),
+        ("Mean", lambda cell: _number(cell.mean)),
+        ("× Mean", lambda cell: _number(cell.mean_ratio)),
+        ("Efficiency", lambda cell: tenth(cell.efficiency)),
+        (f"Work (proc·{unit})", lambda cell: _number(cell.work_s / factor)),
+        ("× Work", lambda cell: _number(cell.work_ratio)),
+        ("Alike", lambda cell: tenth(cell.alike)),
+    ]
+    over = f"× is the run over {reference}."
+    note = f"{over} Phases are matched by order and shape; alike says how well."
+    blocks.append(_table(TABLES["comparison"], columns, cells, 2, note, "comparison"))
+    columns = [columns[1], (f"Takes ({unit})", columns[4][1]), *columns[5:7], *columns[8:11]]
+    whole = [cell for cell in cells if cell.phase == 0][:_STORY_ROWS]
+    title = f"What the runs take, against {reference}" if slides else findings[0]
+    slides.append(Slide(title, _table("Runs", columns, whole, note=over)))
     firm = over_runs(alignment, alignment.reference)
     if any(firm):
         places = alignment.runs[alignment.reference].fit.breaks[1:-1].tolist()
-        breaks = tuple(
-            (f"{k}", f"{at:.9g}", "–" if one is None else one.told)
-            for k, (at, one) in enumerate(zip(places, firm, strict=True), 1)
-        )
-        columns = ("Break", "Time (s)", "over the runs")
-        blocks.append(ReportTable(f"Breaks of {reference}", columns, breaks, note=REPEATED, part="breaks"))
-    return [Section("Comparison", (), 1), Section(f"Runs compared with {reference}", tuple(blocks))]
+        columns = [
+            ("Break", lambda row: f"{row[0]}"),
+            ("Time (s)", lambda row: f"{row[1]:.9g}"),
+            ("over the runs", lambda row: "–" if row[2] is None else row[2].told),
+        ]
+        rows = zip(range(1, len(places) + 1), places, firm, strict=True)
+        blocks.append(_table(f"Breaks of {reference}", columns, rows, note=REPEATED, part="breaks"))
+    return [Section("Comparison", (), 1), Section(f"Runs compared with {reference}", tuple(blocks))], slides
 
 
 def _over_p(
@@ -485,23 +481,22 @@ def _over_p(
         return [Section("Phases over p", (Paragraph(f"The phases have no model over p: {why}."),))]
     said, at = sentences(model), further(model)
     factor, unit = time_unit(float(model.data.duration.sum(axis=1).max()))
-    rows = tuple(
-        (
-            str(row["phase"]), whole(row["p"]),
-            *("–" if row[name] != row[name] else _number(row[name] / factor)
-              for name in ("predicted", "low", "high", "measured")),
-            tenth(row["part"]), "–" if row["global"] != row["global"] else tenth(row["global"]),
-        )
-        for row in table(model, at).to_dict("records")
-    )  # fmt: skip
-    heads = ("Phase", "p", f"Predicted ({unit})", "95 % from", "to", f"Measured ({unit})", "Of run",
-             "Efficiency")  # fmt: skip
+    columns: list[_Column] = [
+        ("Phase", lambda row: str(row["phase"])),
+        ("p", lambda row: whole(row["p"])),
+        (f"Predicted ({unit})", lambda row: _number(row["predicted"] / factor)),
+        ("95 % from", lambda row: _number(row["low"] / factor)),
+        ("to", lambda row: _number(row["high"] / factor)),
+        (f"Measured ({unit})", lambda row: _number(row["measured"] / factor)),
+        ("Of run", lambda row: tenth(row["part"])),
+        ("Efficiency", lambda row: tenth(row["global"])),
+    ]
     note = "Of one new run, with 95 %; efficiency is the global one. Laws (how probable): "
     note += "; ".join(law_lines(model)) + "."
     blocks: list[Block] = [
         Points((*said, *warnings(model, at)), "scaling"),
         Picture("phases over p", number, said[0], chart(model, "time")),
-        ReportTable("Phases over p", heads, rows, note=note, part="scaling"),
+        _table("Phases over p", columns, table(model, at).to_dict("records"), note=note, part="scaling"),
     ]
     if model.parts:
         blocks.insert(2, Picture("efficiency over p", number + 1, said[-1], chart(model, "efficiency")))
@@ -520,7 +515,8 @@ def _run_finding(cell: Cell, reference: str) -> str:
     )
 
 
-def _made(command: str) -> Section:
+def made_by(command: str) -> Section:
+    """With what a report was made, and the command line that does it again, if there is one."""
     versions = [("Phasewright", desktop.__version__), ("Python", platform.python_version())]
     versions += [(name, metadata.version(name)) for name in ("numpy", "numba", "h5py", "scipy")]
     blocks: list[Block] = []
@@ -585,34 +581,34 @@ class _Run:
             Picture(key, drawn + k, f"{self._finding(key, kept)}{self._doubt(key)}", self.material)
             for k, key in enumerate(keys, 1)
         ]
-        found = []
+        parts: dict[str, Iterable[Block]] = {
+            "Why time is lost": self._why_lost(),
+            "Summary": (Points(tuple(self._summary(kept)), "summary"),),
+            "Figures": pictures,
+            "Phases": self._phases(),
+            "What each phase is made of": self._made_of(kept) if contents.statistics else (),
+            "What changed at each break": self._changes(kept) if contents.statistics else (),
+            "The file": self._file(kept),
+            "Options": (self._options(),),
+        }
+        return [Section(title, tuple(blocks)) for title, blocks in parts.items()]
+
+    def _why_lost(self) -> Iterator[Block]:
         for told in self.words:
             first, *others = [cause.sentence for cause in told.causes[: told.named]] or [""]
             said = tuple(text for text in (first, told.level, *others, told.rest) if text)
             phases = tuple(phase.sentence for phase in told.phases if len(told.phases) > 1)
-            blocks = [Points(texts, "why") for texts in (said, phases) if texts]
-            if blocks:
-                found.append(Section("Why time is lost", (*blocks, Paragraph(_STRENGTHS, "why"))))
-        found.append(Section("Summary", (Points(tuple(self._summary(kept)), "summary"),)))
-        if pictures:
-            found.append(Section("Figures", tuple(pictures)))
-        found.append(Section("Phases", tuple(self._phases())))
-        if contents.statistics:
-            found.append(Section("What each phase is made of", tuple(self._made_of(kept))))
-            found.append(Section("What changed at each break", tuple(self._changes(kept))))
-        found.append(Section("The file", tuple(self._file(kept))))
-        found.append(Section("Options", (self._options(),)))
-        return found
+            yield from (Points(texts, "why") for texts in (said, phases) if texts)
+            if said or phases:
+                yield Paragraph(_STRENGTHS, "why")
 
     # ---- the story
 
     def finding(self) -> str:
         """What is to be said of the run in one sentence, and what was lost of it."""
-        lost = self._lossy()
-        causes = [cause for told in self.words for cause in told.causes]
-        if causes:
-            return causes[0].short + (f" {lost}" if lost else "")
-        return self._finding("curve", Statistics(self._store)) + (f" {lost}" if lost else "")
+        causes = [cause.short for told in self.words for cause in told.causes[:1]]
+        said = causes or [self._finding("curve", Statistics(self._store))]
+        return " ".join(filter(None, (*said, self._lossy())))
 
     def story(self, sections: Sequence[Section], name: str) -> list[Slide]:
         """The run in a few slides, the most telling first but for their order in time: why time is lost, the
@@ -620,63 +616,49 @@ class _Run:
         goes, and why so many phases. `name` begins each title."""
         pictures = {b.figure: b for section in sections for b in section.blocks if isinstance(b, Picture)}
 
-        def shown(figure: str) -> list[Slide]:
+        def shown(figure: str) -> list[tuple[str, Picture]]:
             picture = pictures.get(figure)
-            return [] if picture is None else [Slide(name + picture.finding, picture)]
+            return [] if picture is None else [(picture.finding, picture)]
 
         kept = Statistics(self._store)
-        phases = self._table_finding(self.material.rows), self._phases_short()
-        why = self._why(kept) if self.statistics else ()
-        where = self._where(kept) if self.statistics else ()
-        return [
-            *(Slide(name + title, block) for title, block in self._lost()),
+        slides: list[tuple[str, Picture | ReportTable | Points]] = [
+            *self._lost(),
             *shown("curve"),
-            *(Slide(name + title, block) for title, block in (phases, *why)),
-            *(() if self.statistics else shown("stack")),
+            (self._table_finding(self.material.rows), self._phases_short()),
+            *(self._why(kept) if self.statistics else shown("stack")),
             *shown("timeline"),
-            *(Slide(name + title, block) for title, block in where),
+            *(self._where(kept) if self.statistics else ()),
             *shown("epsilon"),
         ]
+        return [Slide(name + title, block) for title, block in slides]
 
     def _phases_short(self) -> ReportTable:
         """What a room can read of the phases; of very many, those that last longest."""
         factor, unit = self._scale
         curve, rows = self.material.curve, list(enumerate(self.material.rows, 1))
         work = sum(row.work_s for _, row in rows) or math.nan
-        most = sorted(rows, key=lambda found: found[1].start_s - found[1].end_s)[
-            : _STORY_ROWS if len(rows) <= _STORY_ROWS else _STORY_ROWS - 1
+        most = _STORY_ROWS if len(rows) <= _STORY_ROWS else _STORY_ROWS - 1
+        longest = sorted(rows, key=lambda found: found[1].start_s - found[1].end_s)
+        columns: list[_Column] = [
+            ("Phase", lambda row: _called(*row)),
+            (f"From ({unit})", lambda row: _number(row[1].start_s / factor)),
+            (f"Length ({unit})", lambda row: _number(_length(row[1]) / factor)),
+            ("of the run", lambda row: tenth(_length(row[1]) / curve.duration)),
+            ("Kind", lambda row: DEGREES[row[1].degree]),
+            ("Mean", lambda row: _number(row[1].mean)),
+            ("Efficiency", lambda row: tenth(row[1].efficiency)),
+            ("of all work", lambda row: tenth(row[1].work_s / work)),
         ]
-        left = [row for k, row in rows if k not in {k for k, _ in most}]
-        heads = (
-            "Phase",
-            f"From ({unit})",
-            f"Length ({unit})",
-            "of the run",
-            "Kind",
-            "Mean",
-            "Efficiency",
-            "of all work",
-        )
-        cells = [
-            (
-                _called(k, row),
-                _number(row.start_s / factor),
-                _number((row.end_s - row.start_s) / factor),
-                tenth((row.end_s - row.start_s) / curve.duration),
-                DEGREES[row.degree],
-                _number(row.mean),
-                tenth(row.efficiency),
-                tenth(row.work_s / work),
-            )
-            for k, row in sorted(most, key=lambda found: found[0])
-        ]
-        if left:
-            length, did = sum(r.end_s - r.start_s for r in left), sum(r.work_s for r in left)
-            mean = did / length
-            of = tenth(mean / curve.capacity) if curve.capacity and curve.quantity.counted else "–"
-            cells.append((f"{len(left)} more", "–", _number(length / factor), tenth(length / curve.duration),
-                          "–", _number(mean), of, tenth(did / work)))  # fmt: skip
-        return ReportTable("Phases", heads, tuple(cells))
+        shown = _table("Phases", columns, sorted(longest[:most], key=lambda found: found[0]))
+        left = [row for _, row in longest[most:]]
+        if not left:
+            return shown
+        length, did = sum(map(_length, left)), sum(row.work_s for row in left)
+        mean = did / length
+        of = tenth(mean / curve.capacity) if curve.capacity and curve.quantity.counted else "–"
+        rest = (f"{len(left)} more", "–", _number(length / factor), tenth(length / curve.duration),
+                "–", _number(mean), of, tenth(did / work))  # fmt: skip
+        return replace(shown, rows=(*shown.rows, rest))
 
     def _explain(self, kept: Statistics, progress: Progress) -> Explanation:
         fit = self.material.fit
@@ -692,12 +674,16 @@ class _Run:
             causes = [cause for cause in told.causes if cause.part >= 0.005][:_STORY_REGIONS]
             if not causes:
                 return
-            heads = ("Cause", "Where", "Who", "Lost (proc·s)", "of what is lost", "Evidence")
-            rows = [
-                (c.title, c.region, c.names, _number(c.lost_s), percent(c.part), c.strength) for c in causes
+            columns: list[_Column] = [
+                ("Cause", lambda cause: cause.title),
+                ("Where", lambda cause: cause.region),
+                ("Who", lambda cause: cause.names),
+                ("Lost (proc·s)", lambda cause: _number(cause.lost_s)),
+                ("of what is lost", lambda cause: percent(cause.part)),
+                ("Evidence", lambda cause: cause.strength),
             ]
             note = f"{told.level} {_STRENGTHS}"
-            yield causes[0].short, ReportTable("Causes of lost time", heads, tuple(rows), 3, note)
+            yield causes[0].short, _table("Causes of lost time", columns, causes, 3, note)
 
     def _why(self, kept: Statistics) -> Iterator[tuple[str, ReportTable | Points]]:
         """What limits each phase, and what changes."""
@@ -714,7 +700,9 @@ class _Run:
         run = self.statistics[0]
         regions = kept.flat(run, self.use) if run is not None and run.is_processor.any() else []
         if regions:
-            yield self._regions_told(regions), self._regions_table(regions)
+            shown = self._regions("Regions of the run", [("Run", regions)], _STORY_REGIONS)
+            rows = tuple(row[1:] for row in shown.rows)
+            yield self._regions_told(regions), replace(shown, heads=shown.heads[1:], rows=rows, left=2)
 
     def _limits(self, ranges: Sequence[tuple[str, RangeStats]]) -> str:
         """Which part of the parallel efficiency costs most, and in which phase it is least."""
@@ -734,40 +722,35 @@ class _Run:
         )
 
     def _limits_table(self, ranges: Sequence[tuple[str, RangeStats]]) -> ReportTable:
-        factor, unit = self._scale
         longest = sorted(range(1, len(ranges)), key=lambda k: -ranges[k][1].duration_s)[: _STORY_ROWS - 1]
         shown = [ranges[k] for k in (0, *sorted(longest))]
-        heads = [
-            "Range",
-            f"Length ({unit})",
-            "Computing",
-            "Parallel efficiency",
-            "Load balance",
-            "Communication",
-        ]
         ideal = any(s.transfer_efficiency is not None for _, s in shown)
-        heads += ["Serialisation", "Transfer"] if ideal else []
-        rows = []
-        for name, stats in shown:
-            values = [stats.parallel_efficiency, stats.load_balance, stats.communication_efficiency]
-            more = [stats.serialisation_efficiency, stats.transfer_efficiency] if ideal else []
-            rows.append(
-                (name, _number(stats.duration_s / factor), _number(stats.computing), *map(tenth, values),
-                 *map(tenth, more))
-            )  # fmt: skip
+        columns = self._efficiencies[: None if ideal else -2]
         note = "Parallel efficiency = load balance × communication"
         note += " = load balance × serialisation × transfer." if ideal else "."
         if len(ranges) > len(shown):
             note += f" {len(ranges) - len(shown)} shorter phases are not shown."
-        return ReportTable("Efficiencies", tuple(heads), tuple(rows), note=note)
+        return _table(TABLES["efficiencies"], columns, shown, note=note)
+
+    @property
+    def _efficiencies(self) -> list[_Column]:
+        """Of a range (its name, its statistics)."""
+        factor, unit = self._scale
+        return [
+            ("Range", lambda row: row[0]),
+            (f"Length ({unit})", lambda row: _number(row[1].duration_s / factor)),
+            ("Computing", lambda row: _number(row[1].computing)),
+            ("Parallel efficiency", lambda row: tenth(row[1].parallel_efficiency)),
+            ("Load balance", lambda row: tenth(row[1].load_balance)),
+            ("Communication", lambda row: tenth(row[1].communication_efficiency)),
+            ("Serialisation", lambda row: tenth(row[1].serialisation_efficiency)),
+            ("Transfer", lambda row: tenth(row[1].transfer_efficiency)),
+        ]
 
     def _largest_changes(self, kept: Statistics) -> tuple[str, ReportTable] | None:
         """The largest difference between neighbouring phases, and the largest ones in order of time; None
         where none is known."""
-        run, found = self.statistics[0], []
-        for k, (left, right) in enumerate(pairwise(self.statistics[1:]), 1):
-            if run is not None and left is not None and right is not None:
-                found += [(c.seconds, k, c) for c in kept.changes(run, left, right, 2)]
+        found = [(c.seconds, k, c) for k, changes in self._changed(kept, 2) for c in changes]
         most = sorted(found, key=lambda item: -item[0])[:_STORY_CHANGES]
         if not most:
             return None
@@ -775,55 +758,46 @@ class _Run:
         at = {k: seconds(self.material.rows[k].start_s) for _, k, _ in most}
         _, first, largest = most[0]
         title = f"Most changes from phase {first} to {first + 1}, at {at[first]}: {largest.called(names)}"
-        rows = tuple(
-            (f"{k} to {k + 1}", at[k], change.called(names))
-            for _, k, change in sorted(most, key=lambda item: (item[1], -item[0]))
-        )
-        return title, ReportTable("Largest changes", ("Phases", "At", "What changes"), rows, 3)
+        columns: list[_Column] = [
+            ("Phases", lambda row: f"{row[1]} to {row[1] + 1}"),
+            ("At", lambda row: at[row[1]]),
+            ("What changes", lambda row: row[2].called(names)),
+        ]
+        return title, _table("Largest changes", columns, sorted(most, key=lambda row: (row[1], -row[0])), 3)
+
+    def _named(self, region: str) -> str:
+        """A region as the reader of the report calls it."""
+        return self.subject.names.get(region, region)
 
     def _regions_told(self, regions: Sequence[RegionRow]) -> str:
-        name = self.subject.names.get(regions[0].name, regions[0].name)
-        text = f"{name} takes most of all processors' time, {percent(regions[0].share)}"
-        if len(regions) > 1:
-            second = self.subject.names.get(regions[1].name, regions[1].name)
-            text += f", then {second}, {percent(regions[1].share)}"
-        return f"{text}."
+        first, *others = [(self._named(row.name), percent(row.share)) for row in regions[:2]]
+        text = f"{first[0]} takes most of all processors' time, {first[1]}"
+        return f"{text}{''.join(f', then {name}, {share}' for name, share in others)}."
 
-    def _regions_table(self, regions: Sequence[RegionRow]) -> ReportTable:
-        return ReportTable(
-            "Regions of the run",
-            self._region_heads[1:],
-            tuple(row[1:] for row in self._region_rows("Run", regions, _STORY_REGIONS)),
-            left=2,
-            note="Over all processors, in processor-seconds; the share is of all their time.",
-            part="regions",
-        )
-
-    @property
-    def _region_heads(self) -> tuple[str, ...]:
-        return "Range", "Region", "Activity", "Share", f"Exclusive time (proc·{self._scale[1]})", "Calls"
-
-    def _region_rows(
-        self, name: str, regions: Sequence[RegionRow], most: int
-    ) -> Iterator[tuple[str, str, str, str, str, str]]:
-        """The first regions of a range, and what all others take together."""
-        factor, _ = self._scale
-        for row in regions[:most]:
-            counts = "–" if row.activity is None else row.activity.name.lower()
-            called = self.subject.names.get(row.name, row.name)
-            yield (
-                name,
-                called,
-                counts,
-                percent(row.share),
-                _number(row.exclusive_s / factor),
-                f"{row.calls}",
-            )
-        rest = regions[most:]
-        if rest:
-            share, own = sum(row.share for row in rest), sum(row.exclusive_s for row in rest)
-            calls = sum(row.calls for row in rest)
-            yield name, f"({len(rest)} more)", "–", percent(share), _number(own / factor), f"{calls}"
+    def _regions(
+        self, title: str, ranges: Iterable[tuple[str, Sequence[RegionRow]]], most: int
+    ) -> ReportTable:
+        """The first regions of each range, and what all others take together."""
+        factor, unit = self._scale
+        rows = []
+        for name, regions in ranges:
+            rows += [(name, row) for row in regions[:most]]
+            rest = regions[most:]
+            if rest:
+                share, own = sum(row.share for row in rest), sum(row.exclusive_s for row in rest)
+                calls = sum(row.calls for row in rest)
+                together = replace(rest[0], activity=None, share=share, exclusive_s=own, calls=calls)
+                rows.append((name, replace(together, name=f"({len(rest)} more)")))
+        columns: list[_Column] = [
+            ("Range", lambda row: row[0]),
+            ("Region", lambda row: self._named(row[1].name)),
+            ("Activity", lambda row: "–" if row[1].activity is None else row[1].activity.name.lower()),
+            ("Share", lambda row: percent(row[1].share)),
+            (f"Exclusive time (proc·{unit})", lambda row: _number(row[1].exclusive_s / factor)),
+            ("Calls", lambda row: f"{row[1].calls}"),
+        ]
+        note = "Over all processors, in processor-seconds; the share is of all their time."
+        return _table(title, columns, rows, 3, note, "regions")
 
     def _ask(self, kept: Statistics, progress: Progress) -> list[RangeStats | None]:
         """Statistics of the run and of each phase; None of one shorter than a tick."""
@@ -951,81 +925,61 @@ class _Run:
     # ---- tables
 
     def _phases(self) -> Iterable[Block]:
-        fit, rows = self.material.fit, self.material.rows
+        fit, of = self.material.fit, self.material.curve.quantity
         factor, unit = self._scale
-        of, tracks = self.material.curve.quantity, self.material.tracks
         mean, work = "Mean", f"Work (proc·{unit})"
         if of != PROCESSORS:
             mean = f"Mean ({of.unit})" if of.unit else "Mean"
             work = f"Integral ({of.per('proc·s')})".removesuffix(" ()")
-        error = f"Error ({of.per('proc·√s')})"
-        beside = [c.quantity for c in tracks]
-        heads = ("Phase", f"Start ({unit})", f"End ({unit})", f"Length ({unit})", "Kind", mean, "Min", "Max",
-                 "Efficiency", work, "RMS", error,
-                 *(f"{q.name}, mean{q.unit and f' ({q.unit})'}" for q in beside))  # fmt: skip
-        means = [envelope(curve).columns(fit.breaks).mean.tolist() for curve in tracks]
-        yield ReportTable(
-            "Phases",
-            heads,
-            tuple(
-                (
-                    _called(k, row),
-                    _number(row.start_s / factor, 6),
-                    _number(row.end_s / factor, 6),
-                    _number((row.end_s - row.start_s) / factor, 6),
-                    DEGREES[row.degree],
-                    _number(row.mean),
-                    _number(row.min),
-                    _number(row.max),
-                    f"{100 * row.efficiency:.1f} %" if math.isfinite(row.efficiency) else "–",
-                    _number(row.work_s / (factor if of == PROCESSORS else 1)),
-                    _number(row.rms),
-                    _number(row.error),
-                    *(_number(mean[k - 1]) for mean in means),
-                )
-                for k, row in enumerate(rows, 1)
+        means = [(c.quantity, envelope(c).columns(fit.breaks).mean.tolist()) for c in self.material.tracks]
+        columns: list[_Column] = [
+            ("Phase", lambda row: _called(*row)),
+            (f"Start ({unit})", lambda row: _number(row[1].start_s / factor, 6)),
+            (f"End ({unit})", lambda row: _number(row[1].end_s / factor, 6)),
+            (f"Length ({unit})", lambda row: _number(_length(row[1]) / factor, 6)),
+            ("Kind", lambda row: DEGREES[row[1].degree]),
+            (mean, lambda row: _number(row[1].mean)),
+            ("Min", lambda row: _number(row[1].min)),
+            ("Max", lambda row: _number(row[1].max)),
+            ("Efficiency", lambda row: tenth(row[1].efficiency)),
+            (work, lambda row: _number(row[1].work_s / (factor if of == PROCESSORS else 1))),
+            ("RMS", lambda row: _number(row[1].rms)),
+            (f"Error ({of.per('proc·√s')})", lambda row: _number(row[1].error)),
+        ]
+        for q, track in means:
+            head = f"{q.name}, mean{q.unit and f' ({q.unit})'}"
+            columns.append((head, lambda row, track=track: _number(track[row[0] - 1])))  # type: ignore[misc]
+        rows = list(enumerate(self.material.rows, 1))
+        note = ("Mean, least, largest and work are the curve's own. RMS is the root of the mean square of "
+                "curve minus fit; the error is RMS times the root of the length.")  # fmt: skip
+        yield _table("Phases", columns, rows, note=note, part="phases")
+        columns = [
+            ("Phase", lambda row: f"{row[0]}"),
+            ("From (s)", lambda row: f"{row[1].start_s:.9g}"),
+            ("To (s)", lambda row: f"{row[1].end_s:.9g}"),
+            (
+                f"{'Processors computing' if of == PROCESSORS else of.name} at t (s)",
+                lambda row: _formula(row[1]),
             ),
-            note="Mean, least, largest and work are the curve's own. RMS is the root of the mean square of "
-            "curve minus fit; the error is RMS times the root of the length.",
-            part="phases",
-        )
-        counts = "Processors computing" if of == PROCESSORS else of.name
-        yield ReportTable(
-            "Formulas",
-            ("Phase", "From (s)", "To (s)", f"{counts} at t (s)"),
-            tuple(
-                (f"{k}", f"{row.start_s:.9g}", f"{row.end_s:.9g}", _formula(row))
-                for k, row in enumerate(rows, 1)
-            ),
-            left=1,
-            note=_rate_in_words(fit),
-            part="formulas",
-        )
+        ]
+        yield _table(TABLES["formulas"], columns, rows, note=_rate_in_words(fit), part="formulas")
         if fit.n > 1:
-            firm = self.material.firm if any(self.material.firm) else None
-            yield ReportTable(
-                "Breaks",
-                (
-                    "Break",
-                    "Time (s)",
-                    "may lie from (s)",
-                    "to (s)",
-                    *(("over its iterations",) if firm else ()),
-                ),
-                tuple(
-                    (
-                        f"{k}",
-                        f"{fit.breaks[k]:.9g}",
-                        f"{fit.break_low[k]:.9g}",
-                        f"{fit.break_high[k]:.9g}",
-                        *(("–" if (one := firm[k - 1]) is None else one.told,) if firm else ()),
-                    )
-                    for k in range(1, fit.n)
-                ),
-                note="Within its range a break can move, the others moving with it, and ε stays."
-                + (f" {REPEATED}" if firm else ""),
-                part="breaks",
+            columns = [
+                ("Break", str),
+                ("Time (s)", lambda k: f"{fit.breaks[k]:.9g}"),
+                ("may lie from (s)", lambda k: f"{fit.break_low[k]:.9g}"),
+                ("to (s)", lambda k: f"{fit.break_high[k]:.9g}"),
+            ]
+            note, firm = (
+                "Within its range a break can move, the others moving with it, and ε stays.",
+                self.material.firm,
             )
+            if any(firm):
+                note += f" {REPEATED}"
+                columns.append(
+                    ("over its iterations", lambda k: "–" if (one := firm[k - 1]) is None else one.told)
+                )
+            yield _table("Breaks", columns, range(1, fit.n), note=note, part="breaks")
         yield Paragraph(self._certificate(), "certificate")
 
     def _certificate(self) -> str:
@@ -1057,56 +1011,29 @@ class _Run:
         return [(name, s) for name, s in zip(names, self.statistics, strict=True) if s is not None]
 
     def _made_of(self, kept: Statistics) -> Iterable[Block]:
-        factor, unit = self._scale
         ranges = self._ranges()
-        heads = ("Range", f"Length ({unit})", "Computing", "Parallel efficiency", "Load balance",
-                 "Communication", "Serialisation", "Transfer", "Messages", "Bytes sent")  # fmt: skip
-        rows = []
-        for name, stats in ranges:
-            talk = stats.messages
-            rows.append(
-                (
-                    name,
-                    _number(stats.duration_s / factor),
-                    _number(stats.computing),
-                    *map(
-                        tenth,
-                        (
-                            stats.parallel_efficiency,
-                            stats.load_balance,
-                            stats.communication_efficiency,
-                            stats.serialisation_efficiency,
-                            stats.transfer_efficiency,
-                        ),
-                    ),
-                    "–" if talk is None else f"{int(talk.sent.sum())}",
-                    "–" if talk is None else f"{int(talk.bytes_sent.sum())}",
-                )
-            )
-        notes = {note for _, s in ranges for note in _notes(s)}
-        yield ReportTable(
-            "Efficiencies", heads, tuple(rows), note=" ".join(sorted(notes)), part="efficiencies"
-        )
+        columns: list[_Column] = [
+            *self._efficiencies,
+            (
+                "Messages",
+                lambda row: "–" if row[1].messages is None else f"{int(row[1].messages.sent.sum())}",
+            ),
+            (
+                "Bytes sent",
+                lambda row: "–" if row[1].messages is None else f"{int(row[1].messages.bytes_sent.sum())}",
+            ),
+        ]
+        note = " ".join(sorted({note for _, s in ranges for note in _notes(s)}))
+        yield _table(TABLES["efficiencies"], columns, ranges, note=note, part="efficiencies")
         if any(stats.seconds.any() for _, stats in ranges):
             yield self._activities(ranges)
             yield self._accounts(ranges)
             yield from self._delays(kept, ranges)
             yield from self._helps()
             yield self._processors(kept, ranges)
-        regions = [
-            row
-            for name, stats in ranges
-            for row in self._region_rows(name, kept.flat(stats, self.use), _REGIONS)
-        ]
-        if regions:
-            yield ReportTable(
-                "Regions that take most time",
-                self._region_heads,
-                tuple(regions),
-                left=3,
-                note="Over all processors, in processor-seconds; the share is of all their time.",
-                part="regions",
-            )
+        regions = [(name, kept.flat(stats, self.use)) for name, stats in ranges]
+        if any(rows for _, rows in regions):
+            yield self._regions(TABLES["regions"], regions, _REGIONS)
 
     def _activities(self, ranges: Sequence[tuple[str, RangeStats]]) -> ReportTable:
         seen = [a for a in Activity if any(stats.by_activity[a] for _, stats in ranges)]
@@ -1140,10 +1067,17 @@ class _Run:
         rows = []
         for name, stats in ranges:
             for delay in stats.caused.delays[:_DELAYS] if stats.caused else ():
-                region = self.subject.names.get(delay.name, delay.name)
                 costs = (_number(cost) for cost in (delay.short_s, delay.long_s))
                 path = stats.caused.path_s[delay.location] if stats.caused else math.nan
-                rows.append((name, kept.name(delay.location), region, *costs, tenth(path / stats.duration_s)))
+                rows.append(
+                    (
+                        name,
+                        kept.name(delay.location),
+                        self._named(delay.name),
+                        *costs,
+                        tenth(path / stats.duration_s),
+                    )
+                )
         if rows:
             yield ReportTable(
                 "Who makes others wait",
@@ -1158,17 +1092,14 @@ class _Run:
 
     def _helps(self) -> Iterator[ReportTable]:
         if self.helps:
-            rows = (
-                (one.title, _number(one.saved_s), tenth(one.share), one.assumption)
-                for one in self.helps[:_HELPS]
-            )
-            yield ReportTable(
-                "What would help most",
-                ("Change", "Saves, s", "Of the run", "If"),
-                tuple(rows),
-                note="One change at a time, in a replay of the run.",
-                part="helps",
-            )
+            columns: list[_Column] = [
+                ("Change", lambda one: one.title),
+                ("Saves, s", lambda one: _number(one.saved_s)),
+                ("Of the run", lambda one: tenth(one.share)),
+                ("If", lambda one: one.assumption),
+            ]
+            note = "One change at a time, in a replay of the run."
+            yield _table(TABLES["helps"], columns, self.helps[:_HELPS], note=note, part="helps")
 
     def _processors(self, kept: Statistics, ranges: Sequence[tuple[str, RangeStats]]) -> ReportTable:
         rows = []
@@ -1179,20 +1110,21 @@ class _Run:
         heads = ("Range", "Computes most", "of the time", "Computes least", "of the time")
         return ReportTable("Most and least loaded processors", heads, tuple(rows), part="loads")
 
-    def _changes(self, kept: Statistics) -> Iterable[Block]:
-        told = False
-        run = self.statistics[0] if self.statistics else None
+    def _changed(self, kept: Statistics, most: int) -> Iterator[tuple[int, list[Change]]]:
+        """Numbers of phases, and what differs most between each and the next; only where something does."""
         for k, (left, right) in enumerate(pairwise(self.statistics[1:]), 1):
+            run = self.statistics[0]
             if run is None or left is None or right is None:
                 continue
-            changes = kept.changes(run, left, right, _CHANGES)
-            if changes:
-                told = True
-                yield Paragraph(
-                    f"From phase {k} to phase {k + 1}, at {seconds(self.material.rows[k].start_s)}:",
-                    "changes",
-                )
-                yield Points(tuple(change.called(self.subject.names) for change in changes), "changes")
+            if changes := kept.changes(run, left, right, most):
+                yield k, changes
+
+    def _changes(self, kept: Statistics) -> Iterable[Block]:
+        told = list(self._changed(kept, _CHANGES))
+        for k, changes in told:
+            at = seconds(self.material.rows[k].start_s)
+            yield Paragraph(f"From phase {k} to phase {k + 1}, at {at}:", "changes")
+            yield Points(tuple(change.called(self.subject.names) for change in changes), "changes")
         if not told:
             yield Paragraph("Nothing that is known of the phases differs." if self.material.fit.n > 1
                             else "There is one phase, so nothing changes.", "changes")  # fmt: skip
@@ -1281,6 +1213,10 @@ def _notes(stats: RangeStats) -> list[str]:
     replayed = stats.replayed
     notes = [stats.note, *((replayed.ideal_note, replayed.waiting_note) if replayed else ())]
     return [note for note in notes if note]
+
+
+def _length(row: PhaseRow) -> float:
+    return row.end_s - row.start_s
 
 
 def _called(k: int, row: PhaseRow) -> str:

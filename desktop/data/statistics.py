@@ -321,20 +321,10 @@ def profile_frame(rows: Sequence[RegionRow]) -> DataFrame:
     (int64), share (float64, a part of 1), waits, costs (float64, proc·s), path, slack (float64, s); units
     also in ``attrs["units"]``.
     """
-    columns = {
-        "region": [row.name for row in rows],
-        "role": [row.role for row in rows],
-        "activity": [_activity_name(row.activity) for row in rows],
-        "exclusive": [row.exclusive_s for row in rows],
-        "inclusive": [row.inclusive_s for row in rows],
-        "calls": [row.calls for row in rows],
-        "share": [row.share for row in rows],
-        "waits": [row.waits_s for row in rows],
-        "costs": [row.costs_s for row in rows],
-        "path": [row.path_s for row in rows],
-        "slack": [row.slack_s for row in rows],
-    }
-    return frame(TABLES["profile"], columns)
+    return frame(
+        TABLES["profile"],
+        _columns("profile", rows, {name: f"{name}_s" for name in ("waits", "costs", "path", "slack")}),
+    )
 
 
 def locations_frame(names: Sequence[str], stats: RangeStats) -> DataFrame:
@@ -344,18 +334,13 @@ def locations_frame(names: Sequence[str], stats: RangeStats) -> DataFrame:
     units also in ``attrs["units"]``.
     """
     there = np.flatnonzero(stats.is_processor)
-    caused = stats.caused
-    unknown = np.full(there.size, np.nan)
-    columns = {
-        "location": [names[i] for i in there.tolist()],
-        "computing": stats.useful_s[there],
-        "waits": unknown if caused is None else caused.waits_s[there].sum(axis=1),
-        "waits_passed_on": unknown if caused is None else caused.waits_s[there, 1],
-        "costs": unknown if caused is None else caused.costs_s[there].sum(axis=1),
-        "costs_through_others": unknown if caused is None else caused.costs_s[there, 1],
-        "path": unknown if caused is None else caused.path_s[there],
-        "slack": unknown if caused is None else caused.slack_s[there],
-    }
+    columns: dict[str, Any] = {one.name: np.full(there.size, np.nan) for one in TABLES["locations"]}
+    columns |= {"location": [names[i] for i in there.tolist()], "computing": stats.useful_s[there]}
+    if (caused := stats.caused) is not None:
+        waits, costs = caused.waits_s[there], caused.costs_s[there]
+        columns |= {"waits": waits.sum(axis=1), "waits_passed_on": waits[:, 1], "path": caused.path_s[there]}
+        columns |= {"costs": costs.sum(axis=1), "costs_through_others": costs[:, 1]}
+        columns["slack"] = caused.slack_s[there]
     return frame(TABLES["locations"], columns, index=there)
 
 
@@ -365,19 +350,19 @@ def calls_frame(rows: Sequence[CallRow]) -> DataFrame:
     (text), inclusive, exclusive (float64, proc·s), calls, locations (int64), low_s, mean_s, high_s (float64,
     s), folded (bool); units also in ``attrs["units"]``.
     """
-    columns: dict[str, Any] = {
-        "path": [row.row for row in rows],
-        "region": [row.name for row in rows],
-        "activity": [_activity_name(row.activity) for row in rows],
-        "inclusive": [row.inclusive_s for row in rows],
-        "exclusive": [row.exclusive_s for row in rows],
-        "low_s": [row.low for row in rows],
-        "mean_s": [row.mean for row in rows],
-        "high_s": [row.high for row in rows],
-    }
-    for name in ("parent", "depth", "calls", "locations", "folded"):
-        columns[name] = [getattr(row, name) for row in rows]
+    columns = _columns("calls", rows, {"path": "row", "low_s": "low", "mean_s": "mean", "high_s": "high"})
     return frame(TABLES["calls"], columns, index=columns["path"])
+
+
+def _columns(
+    table: str, rows: Sequence[RegionRow] | Sequence[CallRow], called: Mapping[str, str]
+) -> dict[str, list[Any]]:
+    """Columns of a table of regions, from the attributes of its rows; `called`: by the name of the column."""
+    called = {"region": "name", "exclusive": "exclusive_s", "inclusive": "inclusive_s"} | dict(called)
+    columns = {
+        one.name: [getattr(row, called.get(one.name, one.name)) for row in rows] for one in TABLES[table]
+    }
+    return columns | {"activity": [_activity_name(row.activity) for row in rows]}
 
 
 def _activity_name(activity: Activity | None) -> str:

@@ -23,6 +23,7 @@ import heapq
 import time as clock
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from itertools import chain
 from typing import Any
 
@@ -37,6 +38,7 @@ from desktop.data.classify import is_parallel
 from desktop.data.digest import STEP, EventDigest
 from desktop.data.events import Activity, EventKind, EventSource, MessageKind
 from desktop.data.message_filter import MessageFilter
+from desktop.data.naming import communicator_names
 from desktop.data.store import DERIVED, TraceStore
 from desktop.data.utilization import Rules, region_classes, resolve_of, rule_of
 from desktop.errors import StoreError
@@ -442,6 +444,11 @@ class Timeline:
 
     def _damaged(self, what: str) -> StoreError:
         return StoreError(what, file=self._store.path, hint="import the source again")
+
+    @cached_property
+    def communicators(self) -> dict[int, str]:
+        """What communicators are called, as far as the trace has names."""
+        return communicator_names(self._store.notes)
 
     @property
     def store(self) -> TraceStore:

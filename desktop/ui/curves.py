@@ -33,6 +33,9 @@ class CurvesDialog(Dialog):
         self.search = search_field("Find a curve", self._filter)
         self.list = set_up(QListWidget(), accessibleName="Curves", itemActivated=self._fit)
         self.list.itemChanged.connect(self._track)
+        # Of a long name the end says which of several curves it is.
+        self.list.setTextElideMode(Qt.TextElideMode.ElideMiddle)
+        self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         buttons = self.closing()
         self.fit = buttons.addButton("&Fit this curve", QDialogButtonBox.ButtonRole.ActionRole)
         self.fit.clicked.connect(lambda: self._fit(self.list.currentItem()))
@@ -56,7 +59,7 @@ class CurvesDialog(Dialog):
         for one in curves:
             unit = f" ({one['unit']})" if one["unit"] not in ("", "processors") else ""
             item = set_up(QListWidgetItem(printable(f"{one['title']}{unit}")), data=(_CURVE, one["curve"]))
-            item.setToolTip(printable(one["curve"]))
+            item.setToolTip(f"{item.text()}\n{printable(one['curve'])}")
             item.setFlags(item.flags() | Qt.ItemFlag.ItemIsUserCheckable)
             self.list.addItem(item)
         self._mark(shown)

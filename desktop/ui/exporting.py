@@ -57,6 +57,7 @@ FORMATS = {"svg": "SVG (drawing, text stays text)", "pdf": "PDF (drawing)", "png
 STYLES = {"colour": "Colour", "grey": "Greyscale", "patterns": "Patterns and dashes"}
 REPORTS = {
     "html": "HTML (one file)",
+    "live": "HTML in which its reader chooses n",
     "pdf": "PDF (A4)",
     "pptx": "Slides (PPTX, 16:9)",
 }
@@ -584,10 +585,17 @@ class ReportDialog(ExportDialog):
         return self.figures | {f"table {key}": check for key, check in self.tables.items()}
 
     def _other_format(self) -> None:
-        slides = self.format.currentData() == "pptx"
+        slides, live = (self.format.currentData() == kind for kind in ("pptx", "live"))
         self.ground.setEnabled(slides)
         self.appendix.setEnabled(slides)
-        self._group.setEnabled(not slides or self.appendix.isChecked())  # the story has no use for them
+        for widget in (self.style_box, self.states, self.statistics, *self.figures.values()):
+            widget.setEnabled(not live)  # all that such a page can hold is in it
+        self._group.setEnabled(not live and (not slides or self.appendix.isChecked()))  # the story has none
+
+    @property
+    def _ending(self) -> str:
+        kind: str = self.format.currentData()
+        return "html" if kind == "live" else kind
 
     @property
     def choices(self) -> ReportChoices:
@@ -603,18 +611,21 @@ class ReportDialog(ExportDialog):
         )
 
     def _choose(self) -> None:
-        path = self._ask_file("Save report", "report", self.format.currentData())
+        path = self._ask_file("Save report", "report", self._ending)
         if path is not None:
             self.save_to(path)
 
     def _command(self, output: str) -> str:
-        from desktop.data.report import command_line, look_words
+        from desktop.data.report import Contents, command_line, look_words
 
         assert self._shown.document is not None
         given = "" if self.title.text() == self._shown.document.title else self.title.text()
         chosen = self.choices
         source = str(self._shown.document.source)
         subject = presenting.subject(self._shown.project, None, given)
+        if chosen.kind == "live":
+            looks = ["--live", *look_words("colour", self._colours, "light")]
+            return command_line(source, subject, Contents(), output, given, looks=looks)
         looks = look_words(chosen.style, self._colours, chosen.theme)
         return command_line(source, subject, presenting.contents(chosen), output, given, looks=looks)
 
@@ -623,7 +634,7 @@ class ReportDialog(ExportDialog):
             self._remember(self.choices)
 
     def copy_command(self) -> None:
-        words = self._command(f"report.{self.format.currentData()}")
+        words = self._command(f"report.{self._ending}")
         QGuiApplication.clipboard().setText(words)
         self._keep()
         self.status.setText("The command is on the clipboard.")
@@ -633,7 +644,7 @@ class ReportDialog(ExportDialog):
         from desktop.data.report import compose
         from desktop.data.store import open_store
         from desktop.progress import Share
-        from desktop.ui.reporting import write
+        from desktop.ui.reporting import write, write_live
 
         shown, title, chosen, colours = self._shown, self.title.text(), self.choices, self._colours
         contents, command = presenting.contents(chosen), self._command(path.name)
@@ -644,6 +655,9 @@ class ReportDialog(ExportDialog):
         def work(job: Job) -> Path:
             with open_store(place) as store:
                 subjects = [presenting.subject(shown.project, store, title)]
+                if chosen.kind == "live":
+                    write_live(subjects[0], path, colours=colours, command=command, progress=job)
+                    return path
                 report = compose(
                     subjects, contents, command=command, progress=Share(job, 0, 0.7), stop=job.stop
                 )

@@ -276,6 +276,21 @@ class ModelPage(Page):
         if name:
             self.open_path(Path(name))
 
+    def choose_report(self) -> None:
+        """The model, its tables and charts, for others."""
+        files = "Reports (*.html *.pdf *.pptx)"
+        name, _ = QFileDialog.getSaveFileName(self, "Write a report", self.settings.folder, files)
+        if name:
+            self.write_report(Path(name))
+
+    def write_report(self, path: Path) -> None:
+        """Beside the window; by its ending it is HTML, a PDF document or slides."""
+        from desktop.ui.model.report import compose
+        from desktop.ui.reporting import write
+
+        shown, name = self.shown, self.name
+        self.bench.write_beside(path, lambda job: write(compose(shown, name), path, progress=job), self.say)
+
     def choose_folder(self) -> None:
         name = QFileDialog.getExistingDirectory(self, "Open a folder of NPB listings", self.settings.folder)
         if name:

@@ -6,7 +6,7 @@ Everything here may run in a thread of its own, beside the window, once there is
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -30,8 +30,8 @@ from PySide6.QtGui import (
 
 from desktop.data import slides
 from desktop.data.atomic import write_bytes
-from desktop.data.material import Material
-from desktop.data.report import Picture, Report, to_html
+from desktop.data.material import Material, Subject
+from desktop.data.report import Picture, Report, to_html, today
 from desktop.errors import DesktopError
 from desktop.printing import printable
 from desktop.progress import Progress
@@ -40,6 +40,7 @@ from desktop.ui.drawing import FAMILY, QtSheet
 from desktop.ui.figures import Look, Style
 from desktop.ui.guard import saved
 from desktop.ui.pages import set_up
+from desktop.ui.theme import DARK, LIGHT, coloured
 
 #: Endings of the files that a report can be.
 KINDS = ("html", "pdf", "pptx")
@@ -91,6 +92,29 @@ def write(
     )
     progress.step(1, 1, "writing")
     write_bytes(path, made)
+
+
+def write_live(
+    subject: Subject,
+    path: Path,
+    *,
+    colours: str = "soft",
+    command: str = "",
+    progress: Progress | None = None,
+) -> Material:
+    """Write the page in which its reader chooses n (`desktop.data.live`); what it was drawn from.
+
+    Raises
+    ------
+    ValueError, StoreError, Cancelled : as `desktop.data.live.live_page`.
+    OSError : it cannot be written.
+    """
+    from desktop.data.live import live_page
+
+    palettes = {look.name: asdict(coloured(look, colours)) for look in (LIGHT, DARK)}
+    content, material = live_page(subject, palettes, command, today(), progress)
+    write_bytes(path, content)
+    return material
 
 
 def save_png(path: Path, picture: QImage) -> None:

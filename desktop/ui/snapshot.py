@@ -29,6 +29,7 @@ def snapshot(
     curve: str | None = None,
     tracks: Sequence[str] = (),
     period: float | None = None,
+    also: str | None = None,
 ) -> tuple[StepCurve, PhaseFit]:
     """Open `source` (a path, also of a project, or an open store) in the window and save its picture as PNG.
 
@@ -39,6 +40,7 @@ def snapshot(
     size : of the picture in pixels, (width, height).
     span : the only range of time (seconds) that is analysed; None: the whole run, or the project's limit.
     period : of the model "periodic", the time constant of "saturation" (seconds); None: as searched.
+    also : "periodic" or "saturation", which the models that mix may choose too; None: as the project has it.
     curve, tracks : the one that is fitted, and more to be drawn below it; None: computing, or the project's.
 
     Returns
@@ -83,11 +85,15 @@ def snapshot(
         if model is not None and model != before.model:
             bench.set_model(model)
             _settle(window)
+        if also is not None and also != before.also:
+            bench.set_also(also)
+            _settle(window)
         if period is not None and period != before.seconds:
             bench.set_seconds(period)
             _settle(window)
         asked = bench.snapshot.project.phases
-        if n is None and (asked.model, asked.seconds) != (before.model, before.seconds):
+        changed = [(one.model, one.seconds, one.also) for one in (asked, before)]
+        if n is None and changed[0] != changed[1]:
             bench.use_suggestion()
         if n is not None:
             window.workbench.set_n(n)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from desktop.core.phases import PhaseFit
     from desktop.data.causality import Causality
     from desktop.data.causes import Causes
+    from desktop.data.curves import Measured
     from desktop.data.iterations import Iterations
     from desktop.data.remembered import Ranges
     from desktop.data.statistics import CallRow, Change, RangeStats, RegionRow, Statistics
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 #: Phases of which all statistics are made; of more, those around the selected one.
 ALL_PHASES = 60
+#: Metrics of a trace that have rows in the statistics, in its order.
+METRICS = 24
 #: Sentences for every break.
 CHANGES = 8
 
@@ -51,7 +54,8 @@ class Explained:
     have accounts, and all efficiencies that can be known; they come of `causality`, `waits` says why they are
     not there. `causes`: of the whole run, where they have been found, `path`: the critical path. `words`: why
     time is lost, of `fit`. `outdated`: a newer answer is on its way. `iterations`: of `run`. `problem`: why
-    there is nothing. `firm`: of the inner breakpoints of `fit`, over iterations.
+    there is nothing. `firm`: of the inner breakpoints of `fit`, over iterations. `metrics`: of the trace, the
+    first `METRICS`.
     """
 
     fit: PhaseFit | None = None
@@ -71,6 +75,7 @@ class Explained:
     run: TraceRun | None = None
     iterations: Iterations | None = None
     firm: tuple[Firm | None, ...] = ()
+    metrics: tuple[Measured, ...] = ()
     outdated: bool = False
     problem: str = ""
 
@@ -150,10 +155,15 @@ class StatisticsRequest:
             from desktop.data.iterations import firm_breaks
 
             firm = firm_breaks(loops, self.run.curve, self.fit)
+        metrics = self.before.metrics
+        if self.before.run is None or self.before.run.utilization is not use:
+            from desktop.data.curves import measured
+
+            metrics = measured(self.store, use, ["ALL"], job, METRICS)
         found = Explained(
             self.fit, scopes, stats, focus, flat, calls, changes, names, at_once, causality, causes,
             words, None if causes is None else causes.path_line(use), run=self.run, iterations=loops,
-            firm=firm,
+            firm=firm, metrics=metrics,
         )  # fmt: skip
         if causality is None:
             return found

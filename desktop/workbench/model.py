@@ -233,7 +233,7 @@ class Annotation:
 
 
 #: What a report can be, how it is drawn, on what ground slides are.
-REPORTS, STYLES, GROUNDS = ("html", "pdf", "pptx"), ("colour", "grey", "patterns"), ("light", "dark")
+REPORTS, STYLES, GROUNDS = ("html", "live", "pdf", "pptx"), ("colour", "grey", "patterns"), ("light", "dark")
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 Quantity = Literal["time", "t'", "efficiency", "speed-up"]
 QUANTITIES: tuple[Quantity, ...] = ("time", "t'", "efficiency", "speed-up")
+#: What the parameters of a fit are together.
+PARAMETERS = {"joint": "Works and speeds", "individual": "Cells"}
 #: Points of a drawn curve; parameters of which all correlations are listed.
 _DRAWN, _CORRELATED = 161, 60
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from desktop.errors import DesktopError
+from desktop.progress import Progress
 from desktop.workbench.bench import EditBench
 from desktop.workbench.history import History
 from desktop.workbench.jobs import Deliver, Executor, Job, Task, at_once
@@ -396,6 +397,15 @@ class ModelBench(EditBench[ModelSnapshot, ModelProject]):
             "Searching normal forms", work, lambda forms: self._show(forms=forms, task=None), of_fit=True
         )
 
+    def write_beside(self, path: Path, write: Callable[[Job], None], told: Callable[[str], None]) -> None:
+        """Write a file about what is shown, beside the window, and tell that."""
+
+        def done(_: None) -> None:
+            self._show(task=None)
+            told(f"Wrote {path.name}")
+
+        self._beside(f"Writing {path.name}", write, done)
+
     def cancel(self) -> None:
         """Give up what runs beside the window; a fit is short and goes on."""
         self._more.cancel()
@@ -498,7 +508,7 @@ def _unassigned(source: Path | str) -> Unassigned | None:
     return Unassigned(source, header, found, missing_roles(header))
 
 
-def _fitted(project: ModelProject, job: Job) -> dict[str, Any]:
+def _fitted(project: ModelProject, job: Progress) -> dict[str, Any]:
     """All that a project leads to."""
     from desktop.data.tables import measurements
     from desktop.workbench.model_results import measured_sheet
@@ -513,7 +523,23 @@ def _fitted(project: ModelProject, job: Job) -> dict[str, Any]:
     return found | {"selection": selection, "sheet": measured_sheet(project.table, selection, found["fit"])}
 
 
-def _fits(selection: Selection, settings: ModelSettings, job: Job) -> dict[str, Any]:
+def model_of(kept: KeptTable, progress: Progress) -> ModelSnapshot:
+    """A table of a project and its model as it was asked for, without a bench.
+
+    Raises
+    ------
+    DesktopError, OSError : the table cannot be read.
+    """
+    from desktop.data.tables import read_table
+
+    source = kept.path or kept.text or None
+    read = _no_table() if source is None else read_table(source, columns=kept.columns, units=kept.units)
+    table = read if kept.edits is None else kept.edits.on(read)
+    project = ModelProject(table, kept.settings or ModelSettings())
+    return ModelSnapshot(project=project, source=source, **_fitted(project, progress))
+
+
+def _fits(selection: Selection, settings: ModelSettings, job: Progress) -> dict[str, Any]:
     """The fit as asked for; the individual one is made beside a joint one, to test it."""
     from desktop.core.factor_answers import choose
     from desktop.core.factor_intervals import f_test

@@ -44,6 +44,7 @@ WORDS = {
     "fit": "Fit: {0} ({1})",
     "predicted": "What if: {0}",
     "break": "Breakpoint and its range",
+    "firm": "Its interval over {0}",
     "residual axis": "Residual",
     "residual": "Curve − fit, mean",
     "rms": "± r.m.s. of each phase",
@@ -336,7 +337,7 @@ class PlotData:
 class RunData:
     """What a plot of one run is made of. `shown`: the activities that are drawn, None: all that are known;
     computing alone is drawn with its extremes. `predicted`: the run with changes. `tracks`: curves
-    below."""
+    below. `repeats`: what intervals of breakpoints that are drawn are over, "iterations" or "runs"."""
 
     curve: StepCurve
     stack: Mapping[str, StepCurve] = field(default_factory=dict)
@@ -349,6 +350,7 @@ class RunData:
     levels: Levels = AT_FIRST
     predicted: Predicted | None = None
     tracks: tuple[StepCurve, ...] = ()
+    repeats: str = ""
 
     @property
     def plain(self) -> bool:
@@ -512,6 +514,8 @@ def run_legend(
     if fit is not None:
         count = f"{fit.n} phase{'' if fit.n == 1 else 's'}"
         entries.append(LegendData(say("break"), "break"))
+        if run.repeats:
+            entries.append(LegendData(say("firm", run.repeats), "firm"))
         entries.append(LegendData(say("fit", count, fit.model), "fit"))
     if run.predicted is not None and run.plain:
         lasts = say.quantity(run.predicted.duration_s, "s")

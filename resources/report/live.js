@@ -29,7 +29,7 @@
   const arrays = run.arrays;
   const dark = matchMedia("(prefers-color-scheme: dark)");
   const colours = () => run.palettes[dark.matches ? "dark" : "light"];
-  const still = { model: 0, row: 0, from: 0, to: run.duration, phase: -1, at: null };
+  const still = { model: 0, row: 0, from: 0, to: run.duration, phase: -1, at: null, line: -1 };
   const state = { ...still };
 
   // ---- numbers
@@ -50,7 +50,11 @@
     state.model = Math.max(0, run.models.findIndex((m) => m.key === run.shown.model));
     state.row = Math.max(0, fits().findIndex((f) => f.n === run.shown.n));
   };
-  const parameters = () => (run.models[state.model].key === "budget" ? "parameters" : "phases");
+  const counted = (n) => {
+    const what = run.models[state.model].key === "budget" ? "parameter" : "phase";
+    return n + " " + what + (n === 1 ? "" : "s");
+  };
+  const unbroken = (text) => text.replaceAll(" %", "\u00a0%");
 
   // The value of a phase at a time (s from the start of the run).
   const fitted = (found, k, t) => {
@@ -260,7 +264,7 @@
     pen.textBaseline = "middle";
     pen.fillStyle = c.muted;
     for (let row = 0, last = -20; row < many; row++) {
-      const middle = (row + 0.5) * high;
+      const middle = Math.max(7, (row + 0.5) * high);
       if (middle - last < 14) continue;
       pen.fillText(run.rows[row].slice(0, 9), left - 6, middle);
       last = middle;
@@ -284,11 +288,13 @@
     if (account <= 10) return account === 1 ? c.unmeasured : c.residual;
     return { 11: c.overhead, 12: c.overhead, 13: c.overhead, 14: c.io }[account] || c.idle;
   };
+  // Of a curve alone nothing is known of what processors do.
+  const explained = run.models.some((m) => m.fits.some((f) => f.phases.some((p) => p.accounts.length)));
   const head = () => {
-    const row = made("tr"), counted = run.capacity > 0;
+    const row = made("tr");
     const titles = [["Phase"], ["From (" + symbol + ")", 1], ["Length (" + symbol + ")", 1], ["Kind"],
-      ["Mean (" + run.unit + ")", 1], ...(counted ? [["Efficiency", 1]] : []), ["RMS residual", 1],
-      ["Processor time"], ["Why time is lost"]];
+      ["Mean (" + run.unit + ")", 1], ...(run.capacity > 0 ? [["Efficiency", 1]] : []), ["RMS residual", 1],
+      ...(explained ? [["Processor time"], ["Why time is lost"]] : [])];
     for (const [title, number] of titles) {
       const cell = made("th", title, number ? "number" : "");
       cell.scope = "col";
@@ -297,11 +303,12 @@
     element("heads").replaceChildren(row);
   };
   const write = () => {
-    const found = fit(), total = run.duration;
+    const found = fit();
+    const shortest = Math.min(...found.phases.map((_, k) => found.breaks[k + 1] - found.breaks[k]));
     const slider = element("n");
     slider.max = fits().length - 1;
     slider.value = state.row;
-    const named = found.n + " " + parameters();
+    const named = counted(found.n);
     slider.setAttribute("aria-valuetext", named);
     element("number").value = String(found.n);
     element("model").value = String(state.model);
@@ -319,12 +326,13 @@
       button.type = "button";
       button.setAttribute("aria-label", "Show phase " + (k + 1));
       button.addEventListener("click", () => showPhase(k));
-      cell.append(button, " " + phase.name);
+      cell.append(button, " " + unbroken(phase.name));
       row.append(cell);
-      const numbers = [seconds(begin - run.start, total).split(" ")[0],
+      const numbers = [seconds(begin - run.start, shortest).split(" ")[0],
         digits(length / factor), run.kinds[phase.kind], digits(phase.mean),
         ...(run.capacity > 0 ? [percent(phase.mean / run.capacity)] : []), digits(phase.rms, 3)];
       numbers.forEach((text, i) => row.append(made("td", text, i === 2 ? "" : "number")));
+      if (!explained) return row;
       const spent = made("td"), bar = made("div", undefined, "bar");
       bar.setAttribute("aria-hidden", "true");
       for (const [account, part] of phase.accounts) {
@@ -336,8 +344,10 @@
       }
       const most = phase.accounts.slice(0, 4);
       if (most.length) spent.append(bar);
-      spent.append(most.map(([account, part]) => run.accounts[account][0] + " " + percent(part)).join(", "));
-      row.append(spent, made("td", phase.says.replace(/^Phase \d+[^:]*: /, "").replaceAll(" %", "\u00a0%")));
+      spent.append(unbroken(
+        most.map(([account, part]) => run.accounts[account][0] + " " + percent(part)).join(", ")));
+      const says = unbroken(phase.says.replace(/^Phase \d+[^:]*: /, ""));
+      row.append(spent, made("td", says.charAt(0).toUpperCase() + says.slice(1), "says"));
       return row;
     }));
   };
@@ -360,7 +370,7 @@
       i < found.phases.length));
     element("at").textContent = seconds(state.at) + ": " + (least === most ? level(mean) :
       digits(least) + " to " + level(most) + ", mean " + digits(mean)) + "; phase " + (k + 1) + ", fit " +
-      digits(fitted(found, k, state.at));
+      digits(fitted(found, k, state.at)) + (state.line < 0 ? "" : "; " + run.row_names[state.line]);
   };
   const see = (from, to) => {
     const least = run.duration * 1e-9, span = Math.min(run.duration, Math.max(least, to - from));
@@ -437,6 +447,8 @@
       }
       const t = timeAt(inside(event), wide());
       state.at = t >= state.from && t <= state.to ? t : null;
+      const box = canvas.getBoundingClientRect(), part = (event.clientY - box.top) / (box.height - foot);
+      state.line = canvas.id === "timeline" && part < 1 ? Math.floor(part * run.rows.length) : -1;
       say();
       paint();
     });

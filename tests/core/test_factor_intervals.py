@@ -15,7 +15,7 @@ from desktop.core.factor_answers import (
     half_share_places,
     shares,
 )
-from desktop.core.factor_intervals import _leave_out, f_test, interval, suspects, widths
+from desktop.core.factor_intervals import _leave_out, f_test, interval, suspects, tail_limit, widths
 from desktop.core.factor_model import Measurements, fit_individual, fit_joint
 from desktop.core.normal_form import search_forms
 from tests.benchmarks.factor_coverage import LACKING, NOISES, Truth, left_out, simulate
@@ -173,6 +173,22 @@ def test_one_wrong_row_is_accused_and_only_it(class_a):
     data = truth.measured(y)
     for fit in (fit_joint(data, ("1/p", "1"), "log"), fit_individual(data, ("1/p", "1"), "log")):
         assert suspects(fit).tolist() == [10], fit.kind
+
+
+def test_what_is_accused_is_beyond_tails_like_those_of_the_other_rows():
+    """The level of the largest of normal and of heavy-tailed errors; one that is far off is still seen."""
+    rng = np.random.default_rng(4)
+    passed = {"normal": 0, "t": 0}
+    for _ in range(25):
+        for name, errors in (("normal", rng.normal(size=100)), ("t", rng.standard_t(5, size=100))):
+            size = np.abs(errors)
+            passed[name] += bool(size.max() > tail_limit(size, 1))
+    # the normal quantile, 3.5 standard deviations, is passed by every third of the heavy-tailed
+    assert passed["normal"] <= 3 and passed["t"] <= 4
+    size = np.abs(rng.normal(size=100))
+    size[:2] = 8.0
+    assert 2.9 < tail_limit(size, 2) < 8.0
+    assert tail_limit(3 * size, 2) == pytest.approx(3 * tail_limit(size, 2), rel=1e-6)
 
 
 # --- places with intervals ---

@@ -14,9 +14,9 @@ from scipy.optimize import least_squares
 
 from desktop.core.characteristic import CHARACTERISTICS, characteristic
 from desktop.core.factor_answers import (
-    crossover,
+    crossover_places,
     fastest_p,
-    half_share_p,
+    half_share_places,
     leave_cells_out,
     rank_pairs,
     shares,
@@ -619,10 +619,10 @@ def two_systems() -> Measurements:
 
 def test_where_one_system_overtakes_another():
     fit = fit_joint(two_systems(), ("1/p", "1"))
-    assert crossover(fit, 0, 0, 1) == pytest.approx((300 / 0.9,), rel=1e-6)
-    assert crossover(fit, 1, 0, 1) == pytest.approx((300 / 0.9,), rel=1e-6)
-    assert half_share_p(fit, 0, 0, 1) == pytest.approx(100, rel=1e-6)
-    assert half_share_p(fit, 0, 1, 1) == pytest.approx(4000, rel=1e-6)
+    places = [*(crossover_places(fit, code, 0, 1) for code in (0, 1))]
+    places += [half_share_places(fit, 0, system, 1) for system in (0, 1)]
+    found = [place.p for (place,) in places]  # one each
+    assert found == pytest.approx([300 / 0.9, 300 / 0.9, 100, 4000], rel=1e-6)
     assert fastest_p(fit, 0, 0) == pytest.approx(1e7)
     assert shares(fit, 0, 0, np.array([100.0]))[:, 0] == pytest.approx([0.5, 0.5], rel=1e-6)
 
@@ -637,16 +637,16 @@ def test_where_the_time_no_longer_falls():
 
 def test_no_answer_where_fitted_times_are_not_positive():
     """The second falls below zero at p = 300: its distance from zero crosses the first there, it does not."""
-    p = np.tile([1.0, 2.0, 4.0, 8.0], 2)
-    system = np.repeat([0, 1], 4)
+    p = np.tile([1.0, 2.0, 4.0, 8.0, 16.0, 32.0], 2)
+    system = np.repeat([0, 1], 6)
     data = Measurements(
-        ("a",), ("x", "y"), np.zeros(8, int), system, p, np.where(system == 0, 1 / p + 0.005, 3 / p - 0.01)
+        ("a",), ("x", "y"), np.zeros(12, int), system, p, np.where(system == 0, 1 / p + 0.005, 3 / p - 0.01)
     )
     fit = fit_individual(data, ("1/p", "1"), "t")
-    assert crossover(fit, 0, 0, 1) == pytest.approx((2 / 0.015,), rel=1e-6)
+    assert [place.p for place in crossover_places(fit, 0, 0, 1)] == pytest.approx([2 / 0.015], rel=1e-6)
     assert np.isnan(fastest_p(fit, 0, 1)) and fastest_p(fit, 0, 0) == 1e7
     apart = fit_individual(data.only((data.system == 0) | (data.p == 1)), ("1/p", "1"), "t")
-    assert np.isnan(fastest_p(apart, 0, 1)) and crossover(apart, 0, 0, 1) == ()
+    assert np.isnan(fastest_p(apart, 0, 1)) and crossover_places(apart, 0, 0, 1) == ()
 
 
 def test_quantile_of_student():

@@ -178,6 +178,7 @@ def write(
     contexts: dict[int, int] | None = None,
     members: Sequence[str] = (),
     about: Sequence[tuple[int, int, str]] = (),
+    communicators: Sequence[str] = ("", "", ""),
     order: str = "<",
     chunk: int = 1 << 18,
     version: tuple[int, int, int] = (3, 2, 0),
@@ -185,7 +186,8 @@ def write(
 ) -> Path:
     """An archive of MPI processes, in rank order, and their threads; its anchor file.
 
-    Communicator 0 is all of them, in their order, 1 the same backwards, 2 everybody's own. Metric 0 is the
+    Communicator 0 is all of them, in their order, 1 the same backwards, 2 everybody's own; `communicators`:
+    their names. Metric 0 is the
     class of all `members`; `about`: mode, power of ten and unit of each.
     `paradigms`: of regions, by OTF2's numbers; of others MPI or user, by the name.
     """
@@ -224,7 +226,7 @@ def write(
     ):
         define(18, "nnbn" + "N" * len(ranks) + "bbn", number, 0, 0, len(ranks), *ranks, kind, 4, 0)
     for comm in range(3):
-        define(22, "nnnnn", comm, 0, comm + 1, none, 0)
+        define(22, "nnnnn", comm, text(communicators[comm]), comm + 1, none, 0)
     for member, name in enumerate(members):
         mode, power, unit = about[member] if about else (0, 0, "")
         values = 0, 0, mode, UNSIGNED, 1, power % (1 << 64), text(unit)

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from desktop.core.curve import StepCurve
 from desktop.core.selection import search
 from desktop.data import utilization
-from desktop.data.curves import KINDS, available, build_curve, metrics_in, parse, title_of
+from desktop.data.curves import KINDS, available, build_curve, metrics_in, parse
 from desktop.data.events import Importer, Location, MetricAbout, Region
 from desktop.data.opening import open_trace
 from desktop.data.presence import structure
@@ -291,6 +291,46 @@ def test_processors_in_calls_of_a_communicator() -> None:
                 assert levels(build_curve(store, use, f"communicator:{name}")) == told
 
 
+def meeting(begin: int, comm: int) -> list[Event]:
+    """A barrier of a communicator, as one rank records it."""
+    return [
+        Event(begin, "Enter", (1,)),
+        Event(begin, "MpiCollectiveBegin", ()),
+        Event(begin + 4, "MpiCollectiveEnd", (0, comm, 0xFFFFFFFF, 0, 0)),
+        Event(begin + 4, "Leave", (1,)),
+    ]
+
+
+def test_communicators_have_the_names_that_the_trace_gives_them(tmp_path: Path) -> None:
+    """One whose name others have too is told by its number as well; the number alone finds any of them."""
+    rows = [
+        Event(0, "Enter", (0,)),
+        *meeting(10, 0),
+        *meeting(20, 1),
+        *meeting(30, 2),
+        Event(50, "Leave", (0,)),
+    ]
+    places, regions = [Place(0, rows), Place(1, rows)], {0: "main", 1: "MPI_Barrier"}
+    for names, wanted in (
+        (("row", "row", ""), ["row (0)", "row (1)"]),
+        (("world", "7", ""), ["world", "7 (1)"]),
+    ):
+        archive = write(tmp_path / "".join(wanted), places, regions=regions, communicators=names)
+        with open_trace(archive, output=archive.with_suffix(".h5")) as store:
+            told = [one for one in available(store) if one.curve.startswith("communicator:")]
+            assert [one.curve for one in told] == [f"communicator:{name}" for name in wanted]
+            assert told[0].title == f"Processors in calls of communicator {wanted[0]}"
+            use = build(store)
+            for number, name in enumerate(wanted):
+                curve = build_curve(store, use, f"communicator:{name}")
+                assert curve.quantity.name == f"In communicator {name}"
+                assert [t for t, level in enumerate(levels(curve)) if level] == list(
+                    range(10 + 10 * number, 14 + 10 * number)
+                )
+                again = build_curve(store, use, f"communicator:{number}")
+                assert levels(again) == levels(curve) and again.quantity == curve.quantity
+
+
 # ------------------------------------------------------------------ importers
 
 
@@ -378,7 +418,6 @@ def test_names_are_kept_apart_where_definitions_differ(tmp_path: Path) -> None:
 
 def test_what_is_asked_wrongly_is_said() -> None:
     assert parse("region:a:b") == ("region", "a:b")
-    assert title_of("region:a:b") == "Processors in a:b"
     for wrong, said in (
         ("nix", "there are no curves of 'nix', kinds are computing"),
         ("region", "this kind is written region:NAME"),

@@ -1064,9 +1064,9 @@ def test_places_between_large_tables_are_found_soon(tmp_path):
     line = 'static char *text = "' + "__attribute__ ((" * 20_000 + '";\n'
     place = "void work(void) {\n#ifdef F1\n  spt_delay();\n#endif\n}\n"
     (tmp_path / "x.c").write_text(table + line + place)
-    begun = time.monotonic()
+    begun = time.process_time()
     assert [(p.macro, p.routine) for p in find_places(tmp_path, ["x.c"])] == [("F1", "work")]
-    assert time.monotonic() - begun < 20
+    assert time.process_time() - begun < 20
 
 
 def test_places_that_are_none(tmp_path):

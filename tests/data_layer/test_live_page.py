@@ -259,6 +259,23 @@ def test_names_of_strangers_stay_text(tmp_path: Path, opened: Callable[[Path], A
     assert sum("Content Security Policy" in line["message"] for line in browser.get_log("browser")) >= 2
 
 
+@in_browser
+def test_of_a_curve_alone_nothing_is_said_of_processors(
+    opened: Callable[[Path], Any], tmp_path: Path
+) -> None:
+    (tmp_path / "c.csv").write_text("0 1\n1 3\n2 2\n3 0\n")
+    page = tmp_path / "c.html"
+    assert cli.run(["report", str(tmp_path / "c.csv"), "-o", str(page), "--live", "-n", "3"]) == 0
+    browser = opened(page)
+    # The reason of a suggestion is not one of a number that was asked for.
+    assert "Mixed, 3 phases:" in words(browser, "fit") and "Suggested" not in words(browser, "fit")
+    assert not browser.find_element("id", "timeline").is_displayed()
+    assert words(browser, "heads").endswith("RMS residual")
+    assert len(browser.find_elements("css selector", "#phases td")) == 3 * 7
+    browser.find_element("id", "n").send_keys("\ue011")  # Home
+    assert "Mixed, 1 phase:" in words(browser, "fit")
+
+
 def test_what_a_live_page_cannot_be_is_said(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     trace = str(samples()[0].path)
     assert cli.run(["report", trace, "-o", str(tmp_path / "run.pdf"), "--live"]) == 1

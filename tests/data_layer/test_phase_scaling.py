@@ -18,10 +18,11 @@ import pytest
 
 from desktop import cli
 from desktop.core.contrast import Contrast, Phased, align, place
+from desktop.core.curve import StepCurve
 from desktop.core.phase_model import model_phases
 from desktop.data.material import Subject
 from desktop.data.opening import open_trace
-from desktop.data.phase_scaling import Gathered, Traced, gather
+from desktop.data.phase_scaling import Gathered, OpenRun, Traced, gather, measured
 from desktop.data.report import Contents, Picture, Points, ReportTable, compose
 from tests.data_layer.otf2_writer import Event, Place, write
 
@@ -134,6 +135,20 @@ def test_breakpoints_as_they_are_given_are_taken(traces: dict[int, Path]) -> Non
     runs[0] = Traced(traces[2], breaks=(0.0, 0.1, 0.2, sum(truth(2))))
     with pytest.raises(ValueError, match="different numbers of phases"):
         gather(runs)
+
+
+def test_phases_without_structure_are_matched_by_order_and_shape() -> None:
+    """Curves alone, of phases that are full, a quarter full, and full again, the second as long at any p."""
+    runs = []
+    for p in (4, 8, 16):
+        times = np.cumsum([0.0, 8 / p, 0.5, 4 / p])
+        curve = StepCurve(times, [p, p / 4, p])
+        runs.append(OpenRun(f"on {p}", curve, None, None))
+    found = measured(runs[::-1])
+    assert found.matched == "phases are matched by order and shape, as many in all runs"
+    assert found.runs.p.tolist() == [4, 8, 16] and found.runs.parts is None
+    expected = [[8 / p, 0.5, 4 / p] for p in (4, 8, 16)]
+    assert found.runs.duration == pytest.approx(np.array(expected), rel=0.02)
 
 
 def test_the_command_says_it_all(traces: dict[int, Path], capsys: pytest.CaptureFixture[str]) -> None:

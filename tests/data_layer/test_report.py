@@ -580,7 +580,7 @@ def test_what_is_not_ticked_is_not_in_it(cholesky: TraceStore) -> None:
         blocks = [b for section in one.sections for b in section.blocks if not isinstance(b, Picture)]
         assert {block.part for block in blocks} <= {key}
         needs = {"efficiencies", "activities", "accounts", "delays", "loads", "regions", "changes"}
-        needs |= {"comparison", "why", "helps"}
+        needs |= {"comparison", "scaling", "model", "why", "helps"}
         assert blocks or key in needs
         if key in ("formulas", "options"):
             assert f"<h3>{TABLES[key]}" in to_html(one, draw) or f"<h2>{TABLES[key]}" in to_html(one, draw)

@@ -72,7 +72,7 @@ LAYOUT: dict[str, tuple[tuple[Any, ...], tuple[int, ...]]] = {
     "Location": ((u64, u32, u8, u64, u32), (0, 1, 2, 3, 4)),
     "Region": ((u32, u32, u32, u32, u8, u8, u32, u32, u32, u32), (0, 1, 4, 5)),
     "Group": ((u32, u32, u8, u8, u32, u32, number), (0, 2, 3, 4, 6)),
-    "Comm": ((u32, u32, u32, u32, u32), (0, 2)),
+    "Comm": ((u32, u32, u32, u32, u32), (0, 2, 1)),
     "MetricMember": ((u32, u32, u32, u8, u8, u8, u8, i64, u32), (0, 1, 4, 6, 7, 8)),
     "MetricClass": ((u32, u8, ctypes.POINTER(u32), u8, u8), (0, 2)),
     "MetricInstance": ((u32, u32, u64, u8, u64), (0, 1)),

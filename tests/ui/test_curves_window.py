@@ -15,6 +15,9 @@ from pytestqt.qtbot import QtBot
 
 from desktop import cli
 from desktop.core.envelope import envelope
+from desktop.data.curves import build_curve
+from desktop.data.opening import open_trace
+from desktop.data.utilization import build
 from desktop.ui.curves import CurvesDialog
 from desktop.ui.exporting import material_of
 from desktop.ui.frame import Frame
@@ -163,10 +166,35 @@ def test_a_report_is_of_the_curve(
 ) -> None:
     out = tmp_path / "report.html"
     words = ["report", str(TRACE), "-o", str(out), "--curve", CYCLES, "--track", "bytes", "--json"]
+    words += ["--also", "saturation", "--seconds", "0.001", "-n", "3"]
     assert cli.run([*words, "--plots", "curve,phases", "--no-statistics"]) == 0
     told = json.loads(capsys.readouterr().out)
+    assert "--model mixed --also saturation --seconds 0.001 -n 3" in told["command"]
     assert f"--curve {CYCLES} --track bytes" in told["command"]
     text = out.read_text(encoding="utf-8")
     assert "PAPI_TOT_CYC per second: on average" in text
     assert "Bytes in flight, mean (B)" in text
     assert "G/s" in text
+
+
+def test_metrics_are_rows_of_the_statistics(qtbot: QtBot, window: TracePage) -> None:
+    """Of the run and of each phase, by what the curve of the metric holds; made once for all n."""
+    window.show_panel("statistics")
+    with open_trace(TRACE) as store:
+        curve = build_curve(store, build(store), CYCLES)
+    made = []
+    for n in (2, 3):
+        window.workbench.set_n(n)
+        qtbot.waitUntil(lambda: not window.busy, timeout=60_000)
+        found = window.workbench.snapshot.explained
+        made.append(found.metrics)
+        assert len(found.scopes) == n + 1
+        shown = window.panel("statistics").model
+        titles = [shown.text(row, 0) for row in range(shown.rowCount())]
+        assert titles[-3:] == [f"PAPI_{name} per second" for name in ("TOT_CYC", "L2_TCM", "BR_MSP")]
+        for k, scope in enumerate(found.scopes, 1):
+            number, unit = shown.text(titles.index("PAPI_TOT_CYC per second"), k).split()
+            assert unit == "G/s"
+            mean = curve.window(scope.start_s, scope.end_s).mean
+            assert float(number) * 1e9 == pytest.approx(mean, rel=1e-3)
+    assert made[0] is made[1]

@@ -96,9 +96,11 @@ def test_the_loop_of_a_program_is_shown_drawn_and_taken_as_phases(qtbot, window)
     shown = window.panel("table").model
     heads = [shown.headerData(k, Qt.Orientation.Horizontal) for k in range(shown.columnCount())]
     assert "Over repeats" in [head.strip() for head in heads]
-    with_bars = window.curve_view.picture(1.0)
+    with_bars, said = window.curve_view.picture(1.0), "Its interval over iterations"
+    assert said in [entry.words for entry in window.curve_view.description().legend]
     window.curve_view.set_firm(())
     assert window.curve_view.picture(1.0) != with_bars
+    assert said not in [entry.words for entry in window.curve_view.description().legend]
 
 
 def test_an_odd_iteration_is_shown_in_the_plots(qtbot, window):

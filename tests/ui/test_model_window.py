@@ -25,6 +25,7 @@ from pytestqt.qtbot import QtBot
 from desktop.core.factor_model import ModelFit
 from desktop.resources import example_table
 from desktop.ui.app import Windows
+from desktop.ui.frame import Frame
 from desktop.ui.model.actions import MODEL_COMMANDS
 from desktop.ui.model.dialogs import AddRuns, AssignColumns
 from desktop.ui.model.sheets import SheetView
@@ -34,8 +35,9 @@ from desktop.ui.settings import Settings
 from desktop.ui.theme import DARK, LIGHT
 from desktop.ui.trace_page import TracePage
 from desktop.workbench.model import KeptTable, ModelSettings
+from desktop.workbench.modelling import ModelBench
 from tests.inline import Inline
-from tests.ui.scene import alone
+from tests.ui.scene import alone, beside
 
 # A tool tip raises its window, which the offscreen platform cannot.
 pytestmark = [
@@ -44,9 +46,19 @@ pytestmark = [
 ]
 
 
+def page_of(settings: Settings) -> ModelPage:
+    """Whose bench does everything where it is asked."""
+    frame = Frame(settings)
+    return beside(
+        ModelPage,
+        frame.trace,
+        ModelBench(executors={"fit": Inline(), "more": Inline()}, history=frame.history),
+    )
+
+
 @pytest.fixture
 def window(qtbot: QtBot, settings: Settings) -> Iterator[ModelPage]:
-    made = alone(ModelPage, settings, {"fit": Inline(), "more": Inline()})
+    made = page_of(settings)
     qtbot.addWidget(made.frame)
     made.frame.use_theme(LIGHT)
     made.frame.resize(1280, 720)
@@ -603,7 +615,7 @@ def test_the_window_remembers_its_place(qtbot: QtBot, opened: ModelPage, setting
     opened._across.setSizes([420, 360])
     size, parts = opened.frame.size(), opened._across.sizes()
     opened.frame.close()
-    again = alone(ModelPage, settings, {"fit": Inline(), "more": Inline()})
+    again = page_of(settings)
     qtbot.addWidget(again.frame)
     again.frame.show()
     again.open_path(example_table())

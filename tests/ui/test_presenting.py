@@ -146,6 +146,15 @@ def test_a_report_is_made_and_told_as_a_command(qtbot: QtBot, window: TracePage,
     page = (tmp_path / "r.html").read_text(encoding="utf-8")
     assert page.count("<svg") == 3 and "--plots curve,stack,epsilon,timeline,phases" in page
     assert "Formulas" not in page and "<h3>Breaks</h3>" in page
+    # The page in which n is chosen holds all that it can, and says the words that make it again.
+    made.format.setCurrentIndex(made.format.findData("live"))
+    assert not boxes() and not made.figures["curve"].isEnabled()
+    made.save_to(tmp_path / "live.html")
+    qtbot.waitUntil(lambda: not made.lane.busy, timeout=60_000)
+    live = (tmp_path / "live.html").read_text(encoding="utf-8")
+    assert "DecompressionStream" in live and "-o live.html --model constant -n 3 --live</pre>" in live
+    made.format.setCurrentIndex(made.format.findData("pptx"))
+    made.copy_command()
     # What was chosen is the project's, and what the next dialog begins with.
     kept = window.workbench.snapshot.project.report
     assert kept == ReportChoices("pptx", without=frozenset({"residual", "table formulas"}), appendix=True)

@@ -20,14 +20,17 @@ from desktop.data.clock import check_clocks
 from desktop.data.events import Activity, Importer, Location, Region
 from desktop.data.matching import Links
 from desktop.data.message_filter import MessageFilter
-from desktop.data.store import Source, StoreWriter
+from desktop.data.store import Source, StoreWriter, open_store
+from desktop.data.timeline import open_timeline
 from desktop.data.utilization import keep
 from desktop.progress import Progress
 from desktop.ui.exporting import material_of
 from desktop.ui.frame import Frame
 from desktop.ui.panels.views import NoteDialog
 from desktop.ui.plots import timeline_tiles, timeline_view
+from desktop.ui.plots.message_form import MessageForm
 from desktop.ui.plots.notes import COLOURS
+from desktop.ui.plots.timeline_pane import describe
 from desktop.ui.plots.timeline_view import TimelineView, region_classes
 from desktop.ui.settings import Settings
 from desktop.ui.trace_page import TracePage
@@ -41,11 +44,11 @@ RANKS, THREADS = 4, 2
 WRITE = 400_123
 
 
-def write(path: Path) -> None:
+def write(path: Path, communicators: dict[str, str] | None = None) -> None:
     """Four ranks of two threads: main for all of the time, in it a receive in every tenth of it."""
     names = ("main", "MPI_Recv", "MPI_File_write", "MPI_Send", "MPI_Barrier")
     with StoreWriter(path, Source(str(path), path.name), IMPORTER, TIMELINE) as writer:
-        writer.describe(ticks_per_second=1e6)
+        writer.describe(ticks_per_second=1e6, notes={"communicator_names": communicators})
         for name in names:
             writer.region(Region(name, paradigm="mpi" if name.startswith("MPI") else ""))
         barrier = writer.text("Barrier")
@@ -421,6 +424,29 @@ def test_messages_are_shown_by_what_they_are(qtbot: QtBot, window: TracePage, cr
     assert seen(qtbot, window)[0] == ((k % 2 == 0) & (k % 3 == 1)).sum()  # as it was
     form.reset.click()
     assert seen(qtbot, window)[0] == 30_000 and form.fields["tag"].text() == ""
+
+
+def test_communicators_are_called_by_their_names(qtbot: QtBot, tmp_path: Path) -> None:
+    """In what the pointer rests on, and in the field that filters messages by them."""
+    path = tmp_path / "named.h5"
+    write(path, {"5": "halo", "6": "rows"})
+    with open_store(path) as store:
+        timeline = open_timeline(store)
+        assert timeline is not None
+        told = describe(timeline, 0, 700_500e-6, 1e-6, lambda region: store.regions[region].name)
+        assert any(line.startswith("Barrier in halo, sends") for line in told)
+        form = MessageForm()
+        qtbot.addWidget(form)
+        form.set_communicators(timeline.communicators)
+    said: list[MessageFilter] = []
+    form.changed.connect(said.append)
+    field = form.fields["communicator"]
+    for text in ("ha", "halo", "6"):
+        field.setText(text)
+        assert form.problem.isHidden() == (text != "ha")
+    assert [one.communicator for one in said] == [5, 6]
+    form.show_filter(said[-1])
+    assert field.text() == "rows"
 
 
 def test_a_key_hides_messages_and_a_project_keeps_which_are_shown(

@@ -117,10 +117,15 @@ def test_a_curve_that_the_trace_has_not_leaves_all_as_it_was(bench: Workbench) -
 
 
 def test_a_project_keeps_the_choice(bench: Workbench, tmp_path: Path) -> None:
+    """Of curve, of curves below, and of what phases may be beside polynomials."""
     keeper = Keeper(bench, lambda _: None, print, lambda: None, folder=tmp_path, executor=Inline())
     bench.open(TRACE)
     bench.set_curve(CYCLES)
     bench.toggle_track("bytes")
+    bench.set_also("periodic")
+    bench.set_seconds(0.004)
+    bench.set_n(3)
+    fit = bench.snapshot.fit
     file = tmp_path / "kept.phasewright"
     keeper.save(file)
     (run,) = read_workspace(file).runs
@@ -132,6 +137,11 @@ def test_a_project_keeps_the_choice(bench: Workbench, tmp_path: Path) -> None:
     assert shown.run is not None and shown.run.name == CYCLES
     assert [name for name, _ in shown.tracks] == ["bytes"]
     assert shown.project.phases == phases
+    assert (phases.also, phases.seconds) == ("periodic", 0.004)
+    assert fit is not None and shown.fit is not None and fit.basis == shown.fit.basis
+    assert fit.basis is not None and fit.basis.seconds == pytest.approx(0.004)
+    np.testing.assert_array_equal(shown.fit.breaks, fit.breaks)
+    np.testing.assert_array_equal(shown.fit.coefficients, fit.coefficients)
 
 
 def test_a_project_says_what_is_wrong_with_its_curves() -> None:

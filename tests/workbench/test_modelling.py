@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from desktop.core.factor_answers import PInterval, crossover, fastest_p
+from desktop.core.factor_answers import PInterval, crossover_places, fastest_p
 from desktop.core.factor_model import ModelFit
 from desktop.data.tables import headings, holds_measurements, missing_roles
 from desktop.data.trace_rows import Quantity, trace_rows
@@ -539,7 +539,7 @@ def test_answers_name_the_right_p(bench: ModelBench) -> None:
     bench.set_functions(["1/p", "1"])
     fit = fit_of(bench)
     # 100/p + 1 = 200/p + 1/5 at p = 125; half of 100/p + 1 is the second from p = 100 on
-    assert crossover(fit, 0, 0, 1) == pytest.approx((125.0,))
+    assert [place.p for place in crossover_places(fit, 0, 0, 1)] == pytest.approx([125.0])
     told = [answer.text for answer in results.answers(fit, 0, 0, 50.0)]
     assert told[0].startswith("3.000 s")
     assert told[1].startswith("two is as fast as one at p = 125 (one is ahead before)")

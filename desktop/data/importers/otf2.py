@@ -148,6 +148,7 @@ class Archive:
                 "creator": anchor.creator,
                 "machine": anchor.machine,
                 "reordered": self.defined.reordered(),
+                "communicator_names": self.defined.communicators(),
             },
         )
 

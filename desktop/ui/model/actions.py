@@ -54,6 +54,8 @@ MODEL_COMMANDS: tuple[ModelCommand, ...] = with_common((
                  lambda w: w.frame.keep_in_project(w), ("Ctrl+Alt+S",), _table, rule=True),
     ModelCommand("export", "Export table as CSV…", "File", "Save the table that was used last",
                  lambda w: w.export_table(), ("Ctrl+E",), _table, rule=True),
+    ModelCommand("report", "Report…", "File", "The model, its tables and charts as HTML, PDF or slides",
+                 lambda w: w.choose_report(), (), _fitted),
     ModelCommand("save_picture", "Save picture…", "File", "Save the plot as PNG",
                  lambda w: w.save_picture(), (), _fitted),
     ModelCommand("paste", "Paste table", "Edit", "Open the table on the clipboard",

@@ -324,6 +324,8 @@ class PhasesPanel(QScrollArea):
             "What phases may be beside levels, lines and parabolas, where that pays for its parameters: "
             "5 for a periodic phase, 4 for a saturating one"
         )
+        self.also.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+        self.also.setMinimumContentsLength(6)
         self.also.activated.connect(lambda _: self._workbench.set_also(self.also.currentData()))
         self._also_label = set_up(QLabel("&Also"), buddy=self.also)
         self.seconds = QLineEdit()

@@ -20,6 +20,7 @@ from PySide6.QtWidgets import (
 from desktop.core.labels import ACCOUNTS
 from desktop.core.units import common, digits, grouped, quantity, scaled
 from desktop.data.chart import Axis, Content, Series
+from desktop.printing import printable
 from desktop.ui.guard import guarded
 from desktop.ui.pages import choices, divided, set_up
 from desktop.ui.panels import PanelSpec, why_empty
@@ -30,6 +31,8 @@ from desktop.workbench.workbench import Snapshot, Workbench
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+    from desktop.data.curves import Measured
 
 #: Bars of a chart at most; of more locations, groups of neighbours are drawn.
 _BARS = 400
@@ -102,6 +105,17 @@ def _shown_metrics(ranges: DataFrame) -> Iterator[Metric]:
     for metric in METRICS:
         if not metric.name.endswith(("_account_part", "costs")) or (ranges[metric.name] > 0).any():
             yield metric
+
+
+def _of_trace(one: Measured) -> Metric:
+    """The row of a metric that the trace has."""
+    of = one.quantity
+    unit = f" ({of.unit})" if of.unit and not of.physical else ""
+    kind = "Counted per second" if one.rate else "Mean over time"
+    tip = f"{kind}, of all locations together, as the tracer measured it"
+    return Metric(
+        printable(of.name, 60) + printable(unit), tip, f"metric {one.name}", "unit" if of.physical else ""
+    )
 
 
 class StatisticsPanel(QWidget):
@@ -219,13 +233,17 @@ class StatisticsPanel(QWidget):
             whole = ranges["duration_s"] * ranges["processors"]
             ranges[f"{name}_account_part"] = ranges[f"{name}_account"] / whole
         marked = self._marked_regions()
-        metrics = (*(metric for metric, _ in marked), *_shown_metrics(ranges))
+        of_trace = [_of_trace(one) for one in found.metrics]
+        metrics = (*(metric for metric, _ in marked), *_shown_metrics(ranges), *of_trace)
         for metric, regions in marked:
             ranges[metric.name] = [float(stats.inclusive_s[regions].sum()) for stats in found.stats]
+        units = ranges.attrs["units"]
+        for metric, one in zip(of_trace, found.metrics, strict=True):
+            ranges[metric.name] = [one.mean(scope.start_s, scope.end_s) for scope in found.scopes]
+            units = units | {metric.name: one.quantity.unit}
         values = ranges[[metric.name for metric in metrics]].T.set_axis(
             [f"{i}" for i in range(len(ranges))], axis=1
         )
-        units = ranges.attrs["units"]
         texts = [
             metric.texts(row, units.get(metric.name, "proc·s"))
             for metric, row in zip(metrics, values.to_numpy(), strict=True)

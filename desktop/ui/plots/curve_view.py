@@ -209,6 +209,7 @@ class CurveView(TimePlot):
         if tuple(firm) != self._firm:
             self._firm = tuple(firm)
             self._redraw(base=False)
+            self.dirty(self._head_rect)  # the legend says it
 
     def set_locked(self, times: tuple[float, ...]) -> None:
         """Breaks at these times (seconds) are drawn as locked."""
@@ -634,6 +635,7 @@ class CurveView(TimePlot):
         return RunData(
             self._curve, self._stack, self._fit, self._locked, self._phase, self._notes.marks, self._limit,
             self._doubt, self._levels, self._predicted, self._tracks,
+            next((one.what for one in self._firm if one is not None), ""),
         )  # fmt: skip
 
     def _state(self, residual: LaneOf | None) -> PlotData:

@@ -24,8 +24,8 @@ FAINT, HALF, LEFT = 0.32, 0.6, 0.42
 @dataclass(frozen=True)
 class LegendItem:
     """One sample. `key`: what a click switches ("" nothing); `shown`: else it is hollow; `sample` is
-    "area", "line" (as the fit), "tick" (upright), "break" (a line in its tinted range), "many" (an area
-    with a stripe) or "ramp" (from the colour to the second)."""
+    "area", "line" (as the fit), "tick" (upright), "break" (a line in its tinted range), "bar" (a line between
+    two ends), "many" (an area with a stripe) or "ramp" (from the colour to the second)."""
 
     label: str
     colour: QColor
@@ -52,6 +52,7 @@ def samples(theme: Theme) -> dict[str, LegendItem]:
         ),
         "fit": LegendItem("", QColor(t.fit), sample="line"),
         "break": LegendItem("", QColor(t.break_line), sample="break", second=QColor(t.band)),
+        "firm": LegendItem("", QColor(t.break_line), sample="bar"),
         "residual": LegendItem("", QColor(t.residual), sample="line"),
         "residual extremes": LegendItem("", mix(t.residual, ground, LEFT)),
         "rms": LegendItem("", QColor(t.fit), sample="line"),
@@ -121,6 +122,11 @@ class Legend:
             painter.setPen(QPen(entry.colour, 1))
             painter.drawLine(QLineF(r.center().x(), r.top(), r.center().x(), r.bottom()))
             return
+        if entry.sample == "bar":
+            painter.setPen(QPen(entry.colour, 1.6))
+            ends = [QLineF(x, r.top() + 1, x, r.bottom() - 1) for x in (r.left() + 1, r.right() - 1)]
+            painter.drawLines([QLineF(r.left() + 1, y, r.right() - 1, y), *ends])
+            return
         if entry.sample == "ramp":
             ramp = QLinearGradient(r.topLeft(), r.topRight())
             ramp.setColorAt(0, entry.colour)
@@ -137,4 +143,4 @@ class Legend:
 
 def _wide(entry: LegendItem, em: float) -> float:
     """Of its sample."""
-    return em if entry.sample in ("line", "break") else em * (2 if entry.sample == "ramp" else 0.7)
+    return em if entry.sample in ("line", "break", "bar") else em * (2 if entry.sample == "ramp" else 0.7)

@@ -5,8 +5,17 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from PySide6.QtCore import QSignalBlocker, Signal
-from PySide6.QtWidgets import QCheckBox, QFormLayout, QLabel, QLineEdit, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtCore import QSignalBlocker, Qt, Signal
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QCompleter,
+    QFormLayout,
+    QLabel,
+    QLineEdit,
+    QPushButton,
+    QVBoxLayout,
+    QWidget,
+)
 
 from desktop.core.units import quantity
 from desktop.data.message_filter import MessageFilter
@@ -41,6 +50,7 @@ class MessageForm(QWidget):
     def __init__(self) -> None:
         super().__init__()
         self._filter = MessageFilter()
+        self._communicators: dict[int, str] = {}
         self.shown = QCheckBox("&Show messages")
         self.shown.toggled.connect(lambda on: self._say(replace(self._filter, shown=on)))
         self.fields: dict[str, QLineEdit] = {}
@@ -53,7 +63,7 @@ class MessageForm(QWidget):
                 "Messages of so many bytes or more",
             ),
             ("least_s", "&Duration, at least", "10 µs", "From the send to the receive"),
-            ("communicator", "&Communicator", "any", "Its number in the trace"),
+            ("communicator", "&Communicator", "any", "Its name or number in the trace"),
             ("partner", "&Rank", "any", "The sender or the receiver"),
             ("tag", "&Tag", "any", "The number that the program gave it"),
         ):
@@ -70,6 +80,16 @@ class MessageForm(QWidget):
         fill_layout(QVBoxLayout(self), self.shown, form, self.problem, self.reset)
         self.show_filter(self._filter)
 
+    def set_communicators(self, names: dict[int, str]) -> None:
+        """What the communicators of the trace are called, as far as they have names."""
+        if names != self._communicators:
+            self._communicators = names
+            field = self.fields["communicator"]
+            completer = set_up(QCompleter([*names.values()], field), filterMode=Qt.MatchFlag.MatchContains)
+            completer.setCaseSensitivity(Qt.CaseSensitivity.CaseInsensitive)
+            field.setCompleter(completer)
+            self.show_filter(self._filter)
+
     def show_filter(self, wanted: MessageFilter, tell: bool = False) -> None:
         """Fill the fields; `tell` those who listen."""
         self._filter = wanted
@@ -77,6 +97,8 @@ class MessageForm(QWidget):
             "least_bytes": quantity(wanted.least_bytes, "B") if wanted.least_bytes else "",
             "least_s": quantity(wanted.least_s, "s") if wanted.least_s else "",
         }
+        if wanted.communicator in self._communicators:
+            texts["communicator"] = self._communicators[wanted.communicator]
         for name, field in self.fields.items():
             value = getattr(wanted, name)
             with QSignalBlocker(field):
@@ -92,6 +114,7 @@ class MessageForm(QWidget):
 
     def _typed(self) -> None:
         values: dict[str, float | int | None] = {}
+        numbers = {called: number for number, called in self._communicators.items()}
         for name, field in self.fields.items():
             text = field.text().strip()
             if name in ("least_bytes", "least_s"):
@@ -100,6 +123,11 @@ class MessageForm(QWidget):
                     self._mark(f"“{text}” is no number with a unit")
                     return
                 values[name] = round(value) if name == "least_bytes" else value
+            elif name == "communicator" and text in numbers:
+                values[name] = numbers[text]
+            elif name == "communicator" and numbers and re.search(r"[^\d−-]", text):
+                self._mark(f"no communicator is called “{text}”")
+                return
             else:
                 if text and not re.fullmatch(r"[-−]?\d{1,18}", text):
                     self._mark(f"“{text}” is no whole number")

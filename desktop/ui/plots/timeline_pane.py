@@ -246,6 +246,7 @@ class TimelinePane(QWidget):
             if former is not None and self.view.rows is not None:
                 found.rows.take_over(self.view.rows)
             self.view.set_timeline(found.timeline, found.rows, found.weights, found.rarity)
+        self.message_form.set_communicators({} if found is None else found.timeline.communicators)
         if former is not None:
             # In the thread that may be reading it.
             self._thread.submit(former.close)
@@ -495,8 +496,9 @@ def describe(timeline: Timeline, location: int, time_s: float, pixel: float, nam
         rows.append(f"{moment.depth} deep")
     for c in timeline.collectives(time_s, time_s, 8, location) or []:
         root = "" if c.root < 0 else f", root {_rank(timeline, c.root)}"
+        called = timeline.communicators.get(c.communicator, f"communicator {c.communicator}")
         rows.append(
-            f"{c.operation} in communicator {c.communicator}{root}, "
+            f"{c.operation} in {called}{root}, "
             f"sends {quantity(c.sent, 'B')}, receives {quantity(c.received, 'B')}"
         )
     if moment.levels:

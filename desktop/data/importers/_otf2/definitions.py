@@ -7,6 +7,7 @@ name them where it shows.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,8 @@ COMM_LOCATIONS, COMM_GROUP, COMM_SELF = 4, 5, 6
 GLOBAL_MEMBERS = 1  # flag of a group: ranks in records count in the COMM_LOCATIONS group itself
 MPI = 4
 MASK = (1 << 64) - 1
+#: Communicators whose names are kept, and letters of each.
+NAMED, LONGEST = 10_000, 200
 
 #: Definition records that are kept, by their number, and the further fields that are.
 KEPT: dict[str, tuple[str, ...]] = {
@@ -38,7 +41,7 @@ KEPT: dict[str, tuple[str, ...]] = {
     "Location": ("name", "kind", "records", "group"),
     "Region": ("name", "role", "paradigm"),
     "Group": ("kind", "paradigm", "flags", "members"),
-    "Comm": ("group",),
+    "Comm": ("group", "name"),
     "MetricMember": ("name", "mode", "base", "exponent", "unit"),
     "MetricClass": ("members",),
     "MetricInstance": ("metric_class",),
@@ -140,7 +143,7 @@ class Definitions:
 
     def members(self, comm: int) -> NDArray[np.uint64] | None:
         """Location numbers by rank within a communicator; None: every caller's own, empty: unknown."""
-        (group_number,) = self.by["Comm"][comm]
+        group_number, _ = self.by["Comm"][comm]
         for kind in (COMM_GROUP, COMM_SELF, COMM_LOCATIONS):
             group = self.by["Group"].get((group_number, kind))
             if group is None:
@@ -158,11 +161,16 @@ class Definitions:
     def reordered(self) -> list[int]:
         """The communicators whose ranks are not in the order of world ranks, which is that of locations."""
         found = []
-        for comm, (group,) in self.by["Comm"].items():
+        for comm, (group, _) in self.by["Comm"].items():
             members = np.array(self.by["Group"].get((group, COMM_GROUP), ((),))[-1], np.uint64)
             if (members[1:] < members[:-1]).any():
                 found.append(comm)
         return found
+
+    def communicators(self) -> dict[str, str]:
+        """What communicators are called, by their numbers; of the first `NAMED`."""
+        found = {str(comm): self.name(name, "") for comm, (_, name) in self.by["Comm"].items()}
+        return dict(islice(((comm, name[:LONGEST]) for comm, name in found.items() if name), NAMED))
 
     def metric(self, metric: int, i: int) -> tuple[str, MetricAbout]:
         """Name and meaning of the i-th value of a metric class, or of an instance of one."""

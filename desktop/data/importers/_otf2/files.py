@@ -42,7 +42,7 @@ LAYOUT = {
     19: ("MetricMember", "nnnbbbbNn", (0, 1, 4, 6, 7, 8)),
     20: ("MetricClass", "n+n", (0, 1)),
     21: ("MetricInstance", "nn", (0, 1)),
-    22: ("Comm", "nnn", (0, 2)),
+    22: ("Comm", "nnn", (0, 2, 1)),
     34: ("CallingContext", "nn", (0, 1)),
 }
 MAPPING_TABLE, CLOCK_OFFSET = 5, 6  # in local definitions

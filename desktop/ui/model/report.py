@@ -1,0 +1,144 @@
+"""A report on a factor model: how good it is, what it says of a cell, its parameters, its charts."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from desktop.core.units import count, digits
+from desktop.data.report import (
+    Block,
+    Paragraph,
+    Picture,
+    Points,
+    Report,
+    ReportTable,
+    Section,
+    Slide,
+    made_by,
+    today,
+)
+from desktop.ui.model import contents
+from desktop.workbench import model_results as results
+from desktop.workbench.modelling import ModelSnapshot
+
+#: Cells of which a prediction is listed; rows that stand out that are.
+_CELLS, _SUSPECTS = 64, 12
+
+
+def sections(
+    shown: ModelSnapshot, name: str, number: int = 1
+) -> tuple[tuple[Section, ...], tuple[Slide, ...]]:
+    """What is said of the model of a table called `name`, and what of it on slides; figures count from
+    `number`. Nothing where nothing is fitted.
+    """
+    fit, cell = shown.fit, shown.cell
+    if fit is None or cell is None or shown.selection is None:
+        return (), ()
+    of_cell = f"{fit.data.codes[cell[0]]} on {fit.data.systems[cell[1]]}"
+    left_out = len(shown.selection.excluded)
+    told = results.summary(fit, shown.individual, shown.test, left_out, shown.choice)
+    answers = results.answers(fit, *cell, shown.view.p)
+    scaling, in_words = contents.scaling(shown, "time", "cell", True)
+    pictures = [Picture("scaling", number, f"{in_words}.", scaling)]
+    drawings = [contents.shares(shown)]
+    if fit.kind == "joint":
+        drawings += [contents.relative(shown, "speed"), contents.relative(shown, "work")]
+    for key, (content, words) in zip(("shares", "speeds", "works"), drawings, strict=False):
+        if not content.empty:
+            pictures.append(Picture(key, number + len(pictures), f"{words}.", content))
+    parameters, predictions = _parameters(shown), _predictions(shown)
+    good: list[Block] = [Points(tuple(f"{line}." for line in told))]
+    good += [Points(notes)] if (notes := _notes(shown)) else []
+    made = (
+        Section(f"Factor model of {name}", tuple(good)),
+        Section(of_cell, (*(Paragraph(f"{one.question} {one.text}") for one in answers), pictures[0])),
+        Section(f"On {shown.view.p:.0f} processors", (predictions, *pictures[1:2])),
+        Section(results.PARAMETERS[fit.kind], (parameters, *pictures[2:])),
+    )
+    slides = (
+        Slide(
+            f"{of_cell} on {shown.view.p:.0f} processors: {answers[0].text.partition('; ')[0]}", pictures[0]
+        ),
+        Slide(told[0] if shown.test is None else results.f_test_words(shown.test), parameters),
+        *(Slide(answers[-1].text.partition(". ")[0] + ".", one) for one in pictures[1:2]),
+    )
+    return made, slides
+
+
+def compose(shown: ModelSnapshot, name: str, command: str = "") -> Report:
+    """A report on nothing else. `command`: the command line that makes it again.
+
+    Raises
+    ------
+    ValueError : nothing is fitted.
+    """
+    made, slides = sections(shown, name)
+    if not made or shown.fit is None:
+        raise ValueError("there is no model to report on: choose functions and rows that can be fitted")
+    fit = shown.fit
+    subtitle = f"{count(fit.n, 'run')}, {count(len(fit.data.codes), 'code')} on "
+    subtitle += count(len(fit.data.systems), "system")
+    facts = ({"source": {"name": name}, "functions": list(fit.functions), "kind": fit.kind, "runs": fit.n},)
+    made = (*made, made_by(command))
+    return Report(
+        f"Factor model of {name}", subtitle, today(), made, facts, slides[0].title, slides, appendix=True
+    )
+
+
+def _number(value: object, significant: int = 4) -> str:
+    found = float(value)  # type: ignore[arg-type]  # of a column of numbers
+    return digits(found, significant) if math.isfinite(found) else "–"
+
+
+def _parameters(shown: ModelSnapshot) -> ReportTable:
+    assert shown.fit is not None
+    frame = results.parameter_sheet(shown.fit).frame
+    assert frame is not None
+    rows = tuple(
+        (
+            row["kind"],
+            row["of"],
+            row["function"],
+            row["verdict"],
+            *(_number(row[k]) for k in ("value", "low", "high")),
+        )
+        for row in frame.to_dict("records")
+    )
+    heads = ("Kind", "Of", "Function", "Verdict", "Value", "95 % from", "to")
+    reference = shown.fit.reference
+    note = f"Relative to {reference}, whose parameters are 1." if reference else ""
+    return ReportTable(results.PARAMETERS[shown.fit.kind], heads, rows, left=4, note=note)
+
+
+def _predictions(shown: ModelSnapshot) -> ReportTable:
+    assert shown.fit is not None
+    frame = results.prediction_sheet(shown.fit, shown.view.p).frame
+    assert frame is not None
+    rows = tuple(
+        (
+            row["code"],
+            row["system"],
+            row["note"],
+            *(_number(row[k]) for k in ("predicted", "low", "high", "measured")),
+        )
+        for row in frame.head(_CELLS).to_dict("records")
+    )
+    unit = results.time_unit(shown.fit)
+    heads = ("Code", "System", "", f"Predicted ({unit})", "95 % from", "to", f"Measured ({unit})")
+    more = len(frame) - len(rows)
+    note = "Of one new run, with 95 %." + (f" {more} cells more are in the window." if more else "")
+    return ReportTable(f"Every cell on {shown.view.p:.0f} processors", heads, rows, left=3, note=note)
+
+
+def _notes(shown: ModelSnapshot) -> tuple[str, ...]:
+    """What has to be known, and the rows that stand out."""
+    made = [f"{text[:1].upper()}{text[1:]}." for text in results.warnings(shown.fit, shown.selection)]
+    sheet = shown.sheet
+    odd = np.empty(0) if sheet is None else sheet.keys[sorted(sheet.alarming)]
+    if odd.size:
+        lines = ", ".join(str(line) for line in odd[:_SUSPECTS])
+        more = f" and {odd.size - _SUSPECTS} more" if odd.size > _SUSPECTS else ""
+        made.append(f"Rows that stand out, by their lines in the table: {lines}{more}.")
+    return tuple(made)

@@ -1,0 +1,68 @@
+"""A report on a factor model: of a table in the window, and of the tables of a project."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from desktop import cli
+from desktop.data.project_file import write as write_project
+from desktop.data.report import Picture, Points, ReportTable
+from desktop.progress import Progress
+from desktop.resources import example_table
+from desktop.ui.model.report import compose, sections
+from desktop.workbench.model import KeptTable, Workspace
+from desktop.workbench.modelling import ModelSnapshot, model_of
+
+
+@pytest.fixture(scope="module")
+def shown() -> ModelSnapshot:
+    found = model_of(KeptTable(example_table()), Progress())
+    return replace(found, view=replace(found.view, code="SP", system="IBM SP2", p=200.0))
+
+
+def test_it_says_what_the_window_says_of_the_chosen_cell(shown: ModelSnapshot) -> None:
+    made, slides = sections(shown, "class A", number=4)
+    assert [one.title for one in made][:3] == [
+        "Factor model of class A", "SP on IBM SP2", "On 200 processors",
+    ]  # fmt: skip
+    pictures = [block for one in made for block in one.blocks if isinstance(block, Picture)]
+    assert [one.number for one in pictures] == [4, 5, 6, 7]
+    tables = [block for one in made for block in one.blocks if isinstance(block, ReportTable)]
+    assert shown.fit is not None
+    assert len(tables[1].rows) == 2 * 8 and {row[0] for row in tables[1].rows} == {"work", "speed"}
+    assert len(tables[0].rows) == shown.fit.points.size
+    predicted = float(shown.fit.predict(*(shown.cell or (0, 0)), [200.0])[0][0]) / 200  # type: ignore[arg-type]  # what numpy takes
+    row = next(row for row in tables[0].rows if row[:2] == ("SP", "IBM SP2"))
+    assert float(row[3].replace("\u2009", "")) == pytest.approx(predicted, rel=1e-3)
+    assert "200 processors" in slides[0].title and "product form" in slides[1].title
+
+
+def test_rows_that_stand_out_are_told_by_their_lines(shown: ModelSnapshot) -> None:
+    assert shown.sheet is not None
+    odd = replace(shown, sheet=replace(shown.sheet, alarming=frozenset({2, 5})))
+    notes = [b.items for b in sections(odd, "t")[0][0].blocks if isinstance(b, Points)][-1]
+    lines = shown.sheet.keys[[2, 5]]
+    assert notes[-1].endswith(f"in the table: {lines[0]}, {lines[1]}.")
+
+
+def test_nothing_fitted_is_refused_in_a_sentence() -> None:
+    with pytest.raises(ValueError, match="no model to report on"):
+        compose(ModelSnapshot(), "none")
+
+
+def test_a_project_of_a_table_is_reported_on(
+    qapp: object, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    project, out = tmp_path / "of.phasewright", tmp_path / "told.html"
+    write_project(project, Workspace(tables=(KeptTable(example_table()),)))
+    assert cli.run(["report", str(project), "-o", str(out), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [one["figure"] for one in told["figures"]] == ["scaling", "shares", "speeds", "works"]
+    page = out.read_text(encoding="utf-8")
+    assert "the product form does not hold" in page and told["command"] in page
+    assert len(re.findall("<svg", page)) == len(told["figures"])
