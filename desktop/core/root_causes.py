@@ -42,6 +42,8 @@ NAMED = 0.4
 WORTH = 0.05
 #: Below this part of all processor time, little is lost.
 LITTLE = 0.1
+#: A master only serves if it computes less than this part of what the busiest of the others does.
+SERVES = 0.1
 #: Bytes of a message of which latency takes about as long as bandwidth, on networks of today.
 SMALL = 8192
 #: Networks take less than this for a small message (s), and move more than so many bytes in a second.
@@ -491,8 +493,15 @@ def _master(group: Group) -> float:
 
 
 def _idle_master(group: Group) -> float:
-    hub, waits = group.of.hub, group.waits_s
-    return float(waits[hub] / waits.sum()) if hub >= 0 and waits.sum() > 0 else 0.0
+    of, hub, waits = group.of, group.of.hub, group.waits_s
+    rows = of.account == Account.COMPUTING
+    work = np.bincount(of.location[rows], of.own_s[rows], of.is_processor.size)
+    if hub < 0 or work[hub] > SERVES * work.max():
+        return 0.0
+    # The hub, with which all messages are exchanged, is who waits directly for any of the others. What these
+    # wait, as for their first task, may have another cause.
+    direct = (group.direct_s - group.lost_s[hub]) / group.total_s
+    return float(max(direct, waits[hub] / waits.sum() if waits.any() else 0.0))
 
 
 def _alone(group: Group) -> float:

@@ -274,6 +274,12 @@ def judge(
     # Where recording began inside of regions, it did so everywhere.
     if 2 * len(loose) < len(walks):
         _tell_nesting(source, report, walks, "loose", loose, "regions are left that were not entered")
+    # Tracers close what is open when a location ends; one that does not has it so everywhere. In a trace that
+    # is cut, which has been told, that says nothing new.
+    if not report.lossy and 2 * sum(walk.open > 0 for walk in walks.values()) < len(walks):
+        text = "regions are entered and never left, as on no other location"
+        each = {i: walk.open for i, walk in walks.items() if walk.open and not walk.died}
+        _tell_nesting(source, report, walks, "open", each, text)
     for name, text in (
         ("crossed", "calls of MPI are left inside of, or around, regions that were entered later"),
         ("stray", "calls of MPI are left that were not entered"),
@@ -451,9 +457,10 @@ class _Walk:
 
     spoken, heard, calls, ticks : (regions,) calls in which records of MPI lie, those with receives or
     collectives among them, all calls, ticks from enter to leave. crossed, stray, unclosed, inner : calls of
-    MPI that break the nesting. loose : leaves of whatever region that was not entered. communications :
-    calls of MPI. longest : ticks from the first to the last event. last, before : time of the last event,
-    and that before it. died : the last event is an enter, as if the program had ended there.
+    MPI that break the nesting. loose, open : leaves of whatever region that was not entered, and enters
+    that were not left. communications : calls of MPI. longest : ticks from the first to the last event.
+    last, before : time of the last event, and that before it. died : the last event is an enter, as if the
+    program had ended there.
     """
 
     def __init__(self, speaks: NDArray[np.bool_]) -> None:
@@ -485,7 +492,7 @@ class _Walk:
         state, left = self._state, regions.open[0]
         self.crossed, self.stray, self.loose = int(state[_CROSSED]), int(state[_STRAY]), regions.stray
         self.inner, self.communications = int(state[_INNER]), int(state[_SPOKE])
-        self.died = bool(state[_ENTERED])
+        self.died, self.open = bool(state[_ENTERED]), left.size
         # The call in which a program died was entered last of all.
         self.unclosed = int(self._speaks[left[: left.size - self.died]].sum())
         self.longest = int(state[_LAST] - state[_FIRST])

@@ -169,6 +169,8 @@ def test_names_of_calls_with_a_changed_letter() -> None:
             ("picl", "v1-fft16-upshot", "v1-fft16-upshot.trf", "lines gone", 2731526444, "no close of some"),
             # a thread that ends long after its program
             ("otf2", "ezt_pthread_5", "eztrace_log/4.evt", "run", 659949528, "late threads"),
+            # a leave, on one thread of four
+            ("otf2", "ezt_openmp_4", "eztrace_log/2.evt", "flip", 3057277527, "broken nesting: open"),
         )
     ],
     ids=lambda value: str(value),
@@ -278,7 +280,10 @@ def test_calls_that_break_the_nesting(tmp_path: Path) -> None:
     assert made(tmp_path, loose, ranks=3) == {"broken nesting: loose": "loss"}
     assert "broken nesting: stray" in made(tmp_path, [*sound[:4], (40, OUT, SEND), *sound[4:]])
     assert "broken nesting: unclosed" in made(tmp_path, [*sound[:2], *sound[3:]])
+    assert made(tmp_path, sound[:5], ranks=3) == {"broken nesting: open": "loss"}
+    assert made(tmp_path, sound[:5], ranks=2) == {}  # as many are whole
     # A program may end inside of its last call, and user regions may overlap.
+    assert made(tmp_path, sound[:4], ranks=3) == {}
     assert made(tmp_path, sound[:4]) == {}
     overlapping = [(0, IN, MAIN), (10, IN, HELPER), (20, OUT, MAIN), (30, OUT, HELPER)]
     assert made(tmp_path, overlapping) == {}

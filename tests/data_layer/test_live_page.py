@@ -54,7 +54,8 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def browser() -> Iterator[Any]:
     options = webdriver.ChromeOptions()
     options.binary_location = CHROMIUM
-    quiet = ("background-networking", "component-update", "sync", "gpu", "quic")
+    # Containers often have so little shared memory that a page dies of it.
+    quiet = ("background-networking", "component-update", "sync", "gpu", "quic", "dev-shm-usage")
     for word in ("headless", "no-sandbox", "no-first-run", *(f"disable-{name}" for name in quiet)):
         options.add_argument(f"--{word}")
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})

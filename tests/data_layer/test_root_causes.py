@@ -102,6 +102,14 @@ def test_a_master_that_waits_is_told_from_workers_that_differ() -> None:
     assert first.key == "idle master" and first.sentence.startswith("Rank 0 only serves the others")
 
 
+def test_workers_that_wait_for_something_else_do_not_hide_that_a_master_waits() -> None:
+    """All seven workers wait for rank 0 to start; for that, their work was said to be imbalanced."""
+    with open_trace(Path(__file__).parents[1] / "data" / "otf2" / "ezt_farm_8_dilated.tar.gz") as store:
+        work = next(one for one in told(store).causes if one.key in ("idle master", "imbalance"))
+    assert (work.key, work.strength) == ("idle master", "strong")
+    assert work.sentence.startswith("Rank 0 only serves the others") and 0.09 < work.part < 0.12
+
+
 def test_sentences_agree_with_their_numbers() -> None:
     """One is not many, two ranks have no "others", and what no network takes is not called its latency."""
     folder = Path(__file__).parents[1] / "data"

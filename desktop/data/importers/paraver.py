@@ -584,7 +584,7 @@ def _files(path: Path) -> list[Path]:
 IMPORTER = Importer(
     id="paraver",
     title="Paraver",
-    version="5",
+    version="6",
     detect=_detect,
     read=_read,
     files=_files,

@@ -519,4 +519,4 @@ def _sorted_part(
     return block[:cut], begin[:cut], end[:cut], True
 
 
-IMPORTER = Importer("recorded", "recorded by Phasewright", "1", detect, read, files, folders=True)
+IMPORTER = Importer("recorded", "recorded by Phasewright", "2", detect, read, files, folders=True)
