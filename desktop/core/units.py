@@ -96,10 +96,14 @@ def signed(value: float, significant: int = 4) -> str:
 
 
 def quantity(value: float, unit: str, significant: int = 4) -> str:
-    """``12.34 ms``."""
+    """One value in the prefix that suits it.
+
+    >>> quantity(0.01234, "s"), quantity(0.3431, "proc·s"), quantity(12, "B")
+    ('12.34 ms', '343.1 proc·ms', '12 B')
+    """
     if unit == "B" and abs(value) < 1000 and value == round(value):
         return f"{value:.0f} B"  # counted, and a byte has no parts
-    chosen = time_scale(value) if unit == "s" else scale(value, unit)
+    chosen = common((value,), unit)
     if unit == "s" and asked_unit() is not None and abs(value) >= 1e7 * chosen.factor:
         return f"{value / chosen.factor:,.0f} {chosen.symbol}".replace(",", "\u2009").replace("-", "−")
     return f"{digits(value / chosen.factor, significant)} {chosen.symbol}".rstrip()
