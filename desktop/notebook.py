@@ -527,7 +527,7 @@ def compare(
 
     words = Namespace(
         files=[Path(one) for one in base], against=[Path(one) for one in new], fail_over=fail_over, n=n,
-        model=model, in_order=in_order, axis=None, reference=None, match=[], share=False,
+        model=model, in_order=in_order, axis=None, reference=None, match=[], share=False, curve=None,
     )  # fmt: skip
     found = compare_gate.run(words, command.settled, Progress(), lambda store: None)
     rows, fields = found["differences"], TABLES["differences"]

@@ -42,6 +42,8 @@ from desktop.ui.plots.axis_dialog import AxisDialog
 from desktop.ui.preferences import Preferences
 from desktop.ui.settings import Settings
 from desktop.ui.trace_page import TracePage
+from desktop.ui.watch_page import WatchPage
+from tests.data_layer.recordings import written
 
 SPT = Path(__file__).parent.parent / "data" / "spt"
 W = TypeVar("W", bound=QWidget)
@@ -82,8 +84,22 @@ class Scene:
         runs = SPT / "measured_2026-11-21_screen_2p6m2.csv"
         self.main.desk.keeper.add_files(experiments=(runs,), tables=(example_table(),))
         frame.show_kind("compare")
+        self.watched(frame)
         self.settle()
         frame.go_to(self.main)
+
+    def watched(self, frame: Frame) -> WatchPage:
+        """A page of a run of two ranks that goes on, and stands still."""
+        for rank in (0, 1):
+            calls = [(1000 + 10**7 * k, 4 * 10**6, 2, 0, 1 - rank, 7, 8) for k in range(100)]
+            written(self.place / "run", calls, rank=rank, state=0, tick1=10**8, monotonic1=10**8)
+        frame.watch(self.place / "run", None)
+        page = frame.current
+        assert isinstance(page, WatchPage)
+        end = time.monotonic() + 60
+        while page.shown.fit is None and time.monotonic() < end:
+            QTest.qWait(10)
+        return page
 
     @property
     def pages(self) -> list[Page]:

@@ -38,6 +38,7 @@ from desktop.ui.model_page import ModelPage
 from desktop.ui.presentation import Presentation
 from desktop.ui.settings import Settings
 from desktop.ui.trace_page import TracePage
+from desktop.ui.watch_page import WatchPage
 from tests.ui.scene import OPENERS, Scene, classes, free, open_handbook, shown
 
 Way = Callable[[QWidget], None]
@@ -207,6 +208,14 @@ def compare_page(windows: Windows) -> QWidget:
     return windows.open().show_kind("compare")
 
 
+def watch_page(windows: Windows) -> QWidget:
+    """Of a folder in which nothing has been recorded yet."""
+    frame = windows.open()
+    frame.watch(folder() / "not there", None)
+    assert frame.current is not None
+    return frame.current
+
+
 def handbook_window(windows: Windows) -> QWidget:
     handbook().show_place("index.md")
     return handbook()
@@ -218,6 +227,7 @@ WINDOWS: dict[type[QWidget], Callable[[Windows], QWidget]] = {
     ModelPage: model_page,
     ExperimentPage: experiment_page,
     ComparePage: compare_page,
+    WatchPage: watch_page,
     Handbook: handbook_window,
 }
 

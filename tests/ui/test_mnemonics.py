@@ -29,12 +29,13 @@ from desktop.ui.mnemonics import letter, letter_menu, lettered, plain, settle
 from desktop.ui.model_page import ModelPage
 from desktop.ui.page import Page
 from desktop.ui.trace_page import TracePage
+from desktop.ui.watch_page import WatchPage
 from tests.ui.scene import Scene, classes
 
 #: Of the offscreen platform, when a menu opens.
 pytestmark = pytest.mark.qt_log_ignore("propagateSizeHints", "This plugin does not support")
 
-KINDS = (TracePage, ComparePage, ModelPage, ExperimentPage)
+KINDS = (TracePage, ComparePage, ModelPage, ExperimentPage, WatchPage)
 
 
 def marked(root: QWidget) -> list[tuple[str, str]]:
