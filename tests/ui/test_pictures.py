@@ -27,7 +27,7 @@ def pictures() -> ModuleType:
 
 
 def test_every_picture_has_its_file(pictures: ModuleType) -> None:
-    assert {file.stem for file in pictures.FOLDER.glob("*.png")} == set(pictures.PICTURES)
+    assert {file.stem for file in pictures.FOLDER.glob("*.png")} == {*pictures.PICTURES, *pictures.OF_RUNS}
 
 
 def test_pictures_show_the_program(pictures: ModuleType, qtbot: QtBot) -> None:
