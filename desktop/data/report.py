@@ -948,7 +948,7 @@ class _Run:
         ]
         for q, track in means:
             head = f"{q.name}, mean{q.unit and f' ({q.unit})'}"
-            columns.append((head, lambda row, track=track: _number(track[row[0] - 1])))  # type: ignore[misc]
+            columns.append((head, lambda row, track=track: _number(track[row[0] - 1])))  # type: ignore[misc]  # a default cannot be typed
         rows = list(enumerate(self.material.rows, 1))
         note = ("Mean, least, largest and work are the curve's own. RMS is the root of the mean square of "
                 "curve minus fit; the error is RMS times the root of the length.")  # fmt: skip
