@@ -30,6 +30,7 @@ from desktop.core.effect_limits import (
     selected_ratios,
     t_limit,
 )
+from desktop.core.power import POWER, after_loss
 from desktop.core.suspects import Suspect, suspects
 
 if TYPE_CHECKING:
@@ -441,6 +442,16 @@ def analyse(
     s2, df = _variance(
         method, data.y - fitted, spare, chosen, values, unit, pure, pure_df, lenth, terms is not None
     )
+    each, rest = divmod(len(data.y) + len(lost), len(treatments))
+    if (
+        lost
+        and method == "replicates"
+        and not rest
+        and (chance := after_loss(len(treatments), each, len(lost))) > 0
+    ):
+        notes.append(
+            f"an effect that the plan finds with {100 * POWER:.0f} % is found with {100 * chance:.0f} %"
+        )
     if s2 == 0.0 and not values.any():
         s2 = float("nan")  # of a response that is the same everywhere
     se = np.sqrt(unit[1:] * s2) if np.isfinite(s2) else np.full(values.size, np.nan)
@@ -1026,6 +1037,7 @@ def _anova(
         row(_name(data, m), float(v) ** 2 / float(u), 1)
         for m, v, u in zip(chosen, values, unit[1:], strict=True)
     ]
+    rows.sort(key=lambda row: -row.ss)
     total = float(((data.y - data.y.mean()) ** 2).sum())
     if total <= n * (1e-13 * np.abs(data.y).max()) ** 2:
         total = 0.0

@@ -21,7 +21,7 @@ from PySide6.QtWidgets import (
 )
 
 from desktop.core.design import ARRAYS, MOST_RUNS, Design, Offer, roman, smallest_runs
-from desktop.core.power import detectable, replicates_to_find, sigma_bound
+from desktop.core.power import chance_in_words, detectable, replicates_to_find, sigma_bound
 from desktop.core.recommend import EFFECT, NOISE, Recommended, meaning, recommend
 from desktop.core.units import count, digits, quantity
 from desktop.data.experiment import Experiment, Factor, Plan
@@ -281,7 +281,8 @@ class DesignStep(Step):
             )
         else:
             seen = detectable(sigma, design.runs, replicates)
-            text += f"An effect of {digits(seen, 3)} is found with a chance of 90 % (5 % level)"
+            chance = chance_in_words(design.runs, replicates)
+            text += f"An effect of {digits(seen, 3)} is found with a chance of {chance} (5 % level)"
             base = new.effects.unperturbed if new.effects else new.run_s
             text += f": {digits(100 * seen / base, 3)} % of the unperturbed run." if base > 0 else "."
         effect, df = self.effect.value(), self._sigma_df(new)
