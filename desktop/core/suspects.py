@@ -73,12 +73,12 @@ def suspects(labels: tuple[str, ...], y: Array, terms: Array, shifts: Array) -> 
         # What acts makes little difference to the limit, unless noise grows with it; where it seems to, it
         # may be the same for all as well.
         even = np.full(len(y), found.sigma * np.sqrt((found.scale**2).mean()))
-        grows = np.ptp(found.scale) > 0
-        mean = found.mean if grows else np.full(len(y), found.plain.mean())
-        for noise in (found.sigma * found.scale, even) if grows else (even,):
-            bound = max(bound, _simulated(found, mean, noise, terms, shifts))
-            if bound == np.inf:
-                break
+        nulls = [(np.full(len(y), y.mean()), even)]
+        if np.ptp(found.scale) > 0:
+            nulls.append((found.mean, found.sigma * found.scale))
+        for mean, noise in nulls:
+            if bound < size.max():
+                bound = max(bound, _simulated(found, mean, noise, terms, shifts))
     return tuple(
         Suspect(
             labels[i], float(y[i]), float(found.expected[i]), float(found.t[i]), float(bound * found.limit[i])

@@ -647,6 +647,10 @@ def test_fields_write_the_description(qtbot: QtBot, window: ExperimentPage, tmp_
     assert window.bench.snapshot.project.experiment.factors[0].high.environment == (
         ("DELAY_A", "2"), ("MODE", "x"),
     )  # fmt: skip
+    page.factors.frames.edited.emit("A", 6, "no cache")
+    page.factors.frames.edited.emit("A", 7, "64 kB")
+    assert window.bench.snapshot.project.experiment.factors[0].levels == ("no cache", "64 kB")
+    assert "64 kB" in cells(page.factors, "+ means").values()
     page.factors.frames.edited.emit("A", 5, "many")
     assert "'many', it must be a whole number" in window.frame.problem_bar.sentence
     page.responses.frames.edited.emit("wall", 1, "beauty")

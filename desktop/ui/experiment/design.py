@@ -25,7 +25,6 @@ from desktop.core.power import chance_in_words, detectable, replicates_to_find, 
 from desktop.core.recommend import EFFECT, NOISE, Recommended, meaning, recommend
 from desktop.core.units import count, digits, quantity
 from desktop.data.experiment import Experiment, Factor, Plan
-from desktop.ui.elided import Elided
 from desktop.ui.experiment import charts
 from desktop.ui.experiment.parts import Step, button, choice, fill, form, line, quiet
 from desktop.ui.experiment.sheet import sheet_html, write_pdf
@@ -105,7 +104,7 @@ class DesignStep(Step):
             "Replicates": self.power_chart,
         })  # fmt: skip
         self.why = quiet("")
-        self.advice = Elided()
+        self.advice = set_up(QLabel(), wordWrap=True, minimumHeight=2 * self.fontMetrics().lineSpacing())
         self.take_advice = button(
             "Take it", self._take_advice, "This many runs and replicates", "recommended"
         )
