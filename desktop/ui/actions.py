@@ -160,6 +160,8 @@ COMMANDS: tuple[Command, ...] = with_common((
     Command("save_part", "Save selection as new trace…", "File",
             "The selected range, or phase, of all ranks or some, as a trace of its own",
             lambda w: w.desk.save_part(), (), _selected),
+    Command("export_trace", "Export trace…", "File", "The whole trace as an OTF2 archive or a Paraver trace",
+            lambda w: w.desk.export_trace(), (), _document),
     Command("copy_picture", "Copy picture", "Edit", "Copy curve and timeline, or the picture in focus",
             lambda w: w.copy_picture(), ("Ctrl+Shift+C",), _document, icon="copy", rule=True),
     Command("copy_table", "Copy phase table", "Edit", "Copy all phases with their headers, for a spreadsheet",
