@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from desktop.core.jit import inlined, kernel
+from desktop.core.jit import arithmetic, inlined, kernel
 from desktop.progress import Progress
 
 Ints = NDArray[np.int64]
@@ -239,7 +239,7 @@ def fill_heap(
             push(keys, ready, state, due(kind[i], gap[i], latency, clock[p], posted, key[i]), p)
 
 
-@kernel
+@inlined
 def due(kind: int, gap: float, latency: float, clock: float, posted: Any, what: int) -> float:
     """When an operation is reached; one that begins to send or to receive, when it is ready to."""
     begins = kind in (SEND, POST) or (kind == RECEIVE and np.isnan(posted[what]))
@@ -252,7 +252,7 @@ def earlier(a: float, p: int, b: float, q: int) -> bool:
     return a < b or (a == b and p < q)
 
 
-@kernel
+@inlined
 def push(keys: Any, ready: Any, state: Any, time: float, p: int) -> None:
     """A location into the heap."""
     k = state[0]
@@ -263,14 +263,14 @@ def push(keys: Any, ready: Any, state: Any, time: float, p: int) -> None:
     keys[k], ready[k] = time, p
 
 
-@kernel
+@inlined
 def pop(keys: Any, ready: Any, state: Any) -> None:
     """The location whose time is least, of several the first, out of the heap."""
     state[0] -= 1
     sink(keys[state[0]], ready[state[0]], keys, ready, state)
 
 
-@kernel
+@inlined
 def sink(time: float, p: int, keys: Any, ready: Any, state: Any) -> None:
     """A location in place of the first of the heap."""
     n, k = state[0], 0
@@ -285,7 +285,7 @@ def sink(time: float, p: int, keys: Any, ready: Any, state: Any) -> None:
     keys[k], ready[k] = time, p
 
 
-@kernel
+@inlined
 def wake(p: int, now: float, ordered: bool, keys: Any, ready: Any, state: Any) -> None:
     """Put a location among those that can go on."""
     if ordered:
@@ -295,7 +295,7 @@ def wake(p: int, now: float, ordered: bool, keys: Any, ready: Any, state: Any) -
         state[0] += 1
 
 
-@kernel
+@inlined
 def wake_all(
     what: int, now: float, ordered: bool, keys: Any, ready: Any, state: Any, queue: Any, behind: Any
 ) -> None:
@@ -307,7 +307,7 @@ def wake_all(
         p = behind[p]
 
 
-@kernel
+@inlined
 def carried(start: float, transfer: float, buses: Any) -> float:
     """When a message arrives that is ready at `start`; it takes the bus that is free first."""
     if not buses.size:
@@ -320,7 +320,7 @@ def carried(start: float, transfer: float, buses: Any) -> float:
     return buses[first]
 
 
-@kernel
+@arithmetic
 def advance(
     first: Any, last: Any, kind: Any, key: Any, gap: Any, extra: Any, free: Any, begin: Any, rest: Any,
     receiver: Any, transfer: Any, manner: Any, root: Any, cost: Any, latency: float, several: int,

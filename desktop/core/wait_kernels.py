@@ -91,8 +91,9 @@ def offer_received(
 
 @kernel
 def offer_collective(
-    a: int, call: Any, kind: Any, key: Any, member: Any, needed: Any, partner: Any, account: Any, barrier: Any,
-    is_barrier: int, end: Any, best: Any, latest: Any, accounts: Any, partners: Any, keys: Any, held: Any,
+    a: int, call: Any, kind: Any, key: Any, member: Any, needed: Any, partner: Any, account: Any,
+    barrier: Any, is_barrier: int, end: Any, best: Any, latest: Any, accounts: Any, partners: Any, keys: Any,
+    held: Any,
 ) -> None:  # fmt: skip
     """The same, its collective operations: `member` (n,) rows of `needed` and `partner` (`waited_for`);
     `account` by kind, and `is_barrier` of instances that are a `barrier`."""

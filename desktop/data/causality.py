@@ -415,7 +415,13 @@ class Causality:
             mine = slice(of_place[i], of_place[i + 1])
             receiver = messages.receiver[message[mine]]
             offer_each(
-                which[mine] - a, posted[mine], int(Account.LATE_RECEIVER), receiver, message[mine], end, *state
+                which[mine] - a,
+                posted[mine],
+                int(Account.LATE_RECEIVER),
+                receiver,
+                message[mine],
+                end,
+                *state,
             )
             members = self._member[own], self._needed, self._partner, kinds
             offer_collective(a, *ours, *members, self.collectives.barrier, int(Account.BARRIER), end, *state)
@@ -483,7 +489,7 @@ class Causality:
         class says to be communication. Nothing where nothing tells waiting from moving data."""
         calls, waits = self.calls, self.waits
         a, b = waits.start[location : location + 2]
-        if self._why_none():
+        if self.why_none():
             a = b
         begin, end, of = self._in_communication(location, calls.begin[waits.call[a:b]], waits.until[a:b])
         return begin, end, a + of
@@ -513,7 +519,7 @@ class Causality:
         `UNKNOWN`.
         """
         found = accounts.copy()
-        refused = self._why_none()
+        refused = self.why_none()
         for i, parts in enumerate(self._parts):
             if refused:
                 found[i, :, Account.UNKNOWN] += found[i, :, Account.MOVING]
@@ -582,7 +588,7 @@ class Causality:
         )
         return first, last
 
-    def _why_none(self) -> str:
+    def why_none(self) -> str:
         """Why nothing tells waiting from moving data anywhere in the run."""
         if not (self.operations.kind != ideal.SEND).any():
             return "No receives and no collective operations are matched."
@@ -592,7 +598,7 @@ class Causality:
 
     def _split(self, begin: int, end: int) -> tuple[Ints | None, Ints | None, str, int]:
         """(locations,) ticks in communication and of these waiting, a note, and what may be wrong of them."""
-        none = self._why_none()
+        none = self.why_none()
         if none:
             return None, None, none, 0
         a, b = np.array([begin]), np.array([end])

@@ -575,7 +575,9 @@ class Statistics:
             )
             longest = np.argsort(cuts.begin[:n] - cuts.end[:n], kind="stable").tolist()
             with ThreadPoolExecutor(2) as threads:  # the run takes as long as all of its phases
-                done = dict(zip(longest, threads.map(finish, longest, [found[j] for j in longest]), strict=True))
+                done = dict(
+                    zip(longest, threads.map(finish, longest, [found[j] for j in longest]), strict=True)
+                )
             found = [done[j] for j in range(n)]
         return tuple(found)
 
