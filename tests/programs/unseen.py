@@ -1,5 +1,5 @@
-"""Programs held back from the second change of the rule of `desktop.core.choice`: written before it was run on
-them, with other shapes, sizes and seeds than those of the catalogue. They and the rule have one author.
+"""Programs held back from the second change of the rule of `desktop.core.choice`: written before it was run
+on them, with other shapes, sizes and seeds than those of the catalogue. They and the rule have one author.
 
 Marks follow the catalogue: a boundary is where the median processor passes from one phase to the next; where
 a pipeline fills, the last one, and where work runs out, the first one.
