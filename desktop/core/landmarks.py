@@ -26,6 +26,7 @@ SHORTEST, MOST = 0.02, 0.9
 MARGIN = 0.004
 
 Floats = NDArray[np.float64]
+_NONE = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +132,8 @@ def landmarks(
     of what the user marked; `next_to`: whether two things are neighbours of one scale."""
     span = end_s - start_s
     whole = stretches.ordered()
-    closed, beating = settled(whole, span)
+    rare = np.array([what for what in np.unique(whole.what).tolist() if waits(what, "begins")], np.int64)
+    closed, beating = settled(whole, span, rare)
     closed = _from_the_start(closed, span)
     lasting = closed.taken(closed.end - closed.begin < MOST * span)
     events = _events(lasting, span, name, waits) + _firsts(whole, closed, span, name, waits)
@@ -146,10 +148,18 @@ def landmarks(
     return Landmarks(tuple(inside), *_state(closed, start_s, end_s, bins), beating, start_s, end_s)
 
 
-def settled(rows: Stretches, span: float) -> tuple[Stretches, tuple[tuple[float, float, int], ...]]:
+def settled(
+    rows: Stretches, span: float, together: NDArray[np.int64] = _NONE
+) -> tuple[Stretches, tuple[tuple[float, float, int], ...]]:
     """Ordered rows with small gaps closed, and things that come often (an iteration) as one stretch of each
-    processor; from when to when (s) most processors do such a thing, and how often."""
-    rows = rows.joined(GAP * span)
+    processor; from when to when (s) most processors do such a thing, and how often. `together`: what all do
+    at once: where it comes seldom, who has nothing to do in between does not make one stretch of it."""
+    alone = np.isin(rows.what, together)
+    for what in together.tolist():
+        own = rows.what == what
+        if rows.calls[own].sum() > OFTEN * np.unique(rows.where[own]).size:
+            alone &= ~own
+    rows = rows.taken(~alone).joined(GAP * span).beside(rows.taken(alone)).ordered()
     if not rows.what.size:
         return rows, ()
     keys, count = np.unique(np.stack([rows.what, rows.where], axis=1), axis=0, return_counts=True)
