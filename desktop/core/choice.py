@@ -36,7 +36,7 @@ from desktop.core.units import si
 BINS, SWEEP, MOST = 1024, 20, 40
 #: As many independent observations as at most are believed.
 OBSERVATIONS = 300.0
-#: A wait for the last processors that is shorter than this part of the run belongs to the phase that they end.
+#: A wait for the last processors, shorter than this part of the run, belongs to the phase that they end.
 TAIL = 0.05
 #: Candidates at most, structure events first.
 CANDIDATES = 240
@@ -229,7 +229,7 @@ class _Costs:
         self._impossible[0, -1] = False
 
     def pieces(self, variance: float, together: float) -> tuple[Floats, NDArray[np.int64], NDArray[np.int64]]:
-        """Misfit and degree of each piece, and where its tail begins (a row of candidates; its end if none)."""
+        """Misfit and degree of each piece, and where its tail begins (the row of its end if it has none)."""
         observations = np.log(max(self._level.size / together, 2.0))
         degrees = np.arange(self._left.shape[0])[:, None, None]
         misfits = self._left / (variance * together) + observations * (degrees + 2)

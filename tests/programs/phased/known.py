@@ -3,8 +3,8 @@
     python -m tests.programs.phased.known [NAME ...]      records them anew, into tests/data/phased
 
 Needs Open MPI and MPICH. What is recorded differs each time by what the machine does beside. Each archive
-holds what the recorder wrote, MPI calls only, from the end of the first barrier on, and ``truth.json``: labels
-and seconds since then of the boundaries.
+holds what the recorder wrote, MPI calls only, from the end of the first barrier on, and ``truth.json``:
+labels and seconds since then of the boundaries.
 """
 
 from __future__ import annotations
