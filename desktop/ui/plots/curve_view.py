@@ -634,8 +634,7 @@ class CurveView(TimePlot):
         assert self._curve is not None
         return RunData(
             self._curve, self._stack, self._fit, self._locked, self._phase, self._notes.marks, self._limit,
-            self._doubt, self._levels, self._predicted, self._tracks,
-            next((one.what for one in self._firm if one is not None), ""),
+            self._doubt, self._levels, self._predicted, self._tracks, self._firm, self._boundaries,
         )  # fmt: skip
 
     def _state(self, residual: LaneOf | None) -> PlotData:
