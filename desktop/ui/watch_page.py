@@ -108,7 +108,7 @@ class WatchPage(Page):
     def _make_centre(self) -> None:
         self.curve = CurveView()
         self.rows = Chart("Processors over time", help_at="getting-traces.md#watching-a-run")
-        self.phases = FrameView("watch_phases")
+        self.phases = FrameView("Phases of the run so far")
         self.accounts = set_up(quiet(), objectName="accounts", wordWrap=True)
         self.accounts.setAlignment(Qt.AlignmentFlag.AlignTop)
         below = set_up(QSplitter(Qt.Orientation.Horizontal), childrenCollapsible=False)
