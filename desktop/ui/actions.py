@@ -237,6 +237,8 @@ COMMANDS: tuple[Command, ...] = with_common((
             lambda w: w.step_run(1), ("Ctrl+Tab",), _document, rule=True),
     Command("previous_trace", "Previous trace", "View/Pages", "The one before of the opened traces",
             lambda w: w.step_run(-1), ("Ctrl+Shift+Tab",), _document),
+    Command("trace_beside", "Trace in another window", "View/Pages",
+            "Such as beside another trace on a second screen", lambda w: w.show_beside(), (), _document),
     Command("reset_layout", "Reset layout", "View", "Put all panels where they were at first",
             lambda w: w.reset_layout(), rule=True),
     Command("fewer", "Fewer phases", "Analyse", "One phase less",
