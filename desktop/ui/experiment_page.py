@@ -69,6 +69,12 @@ class ExperimentPage(Page):
     # ---- building
 
     def _make_centre(self) -> None:
+        # From the outside inwards: Qt looks through all that is in a widget which gets a parent.
+        self._stack = QStackedWidget()
+        self.setCentralWidget(self._stack)
+        self._stack.addWidget(scrolled(self._start_page()))
+        self.steps = set_up(QTabWidget(), objectName="steps", accessibleName="Steps of the experiment")
+        self._stack.addWidget(self.steps)
         self.program_page = ProgramStep(self.bench)
         self.design_page = DesignStep(self.bench)
         self.run_page = RunStep(self.bench)
@@ -77,15 +83,10 @@ class ExperimentPage(Page):
         self.pages: tuple[Step, ...] = (
             self.program_page, self.design_page, self.run_page, self.read_page, self.compare_page,
         )  # fmt: skip
-        self.steps = set_up(QTabWidget(), objectName="steps", accessibleName="Steps of the experiment")
         for number, (name, page) in enumerate(zip(STEPS, self.pages, strict=True), 1):
             self.steps.addTab(page, f"{number}  {name}")
             self.steps.setTabToolTip(number - 1, f"Ctrl+{number}")
         self.steps.currentChanged.connect(lambda _: self._refresh_actions())
-        self._stack = QStackedWidget()
-        self._stack.addWidget(scrolled(self._start_page()))
-        self._stack.addWidget(self.steps)
-        self.setCentralWidget(self._stack)
 
     def _start_page(self) -> QWidget:
         text = quiet(

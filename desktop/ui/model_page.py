@@ -100,6 +100,9 @@ class ModelPage(Page):
     # ---- building
 
     def _make_centre(self) -> None:
+        self._pages = QStackedWidget()
+        self.setCentralWidget(self._pages)
+        self._pages.addWidget(scrolled(self._start_page()))
         self.settings_pane = SettingsPane(self.bench)
         self.measured = set_up(SheetView("Measurements"), picked=lambda keys: self.bench.pick(sorted(keys)))
         self._count = QLabel()
@@ -121,10 +124,7 @@ class ModelPage(Page):
         self._across = divided(
             Qt.Orientation.Horizontal, (left_side, 0), (right_side, 0), objectName="across"
         )
-        self._pages = QStackedWidget()
-        self._pages.addWidget(scrolled(self._start_page()))
         self._pages.addWidget(self._across)
-        self.setCentralWidget(self._pages)
         self._last_sheet = self.measured
 
     def _start_page(self) -> QWidget:

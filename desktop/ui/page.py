@@ -83,7 +83,7 @@ class Page(QMainWindow):
     frame: Frame
 
     def __init__(self, frame: Frame) -> None:
-        super().__init__(frame)
+        super().__init__(frame.stack)  # where it will be: Qt looks through all of what gets another parent
         self.setWindowFlags(Qt.WindowType.Widget)
         self.frame, self.settings = frame, frame.settings
         self._theme = frame.theme

@@ -172,34 +172,34 @@ class TracePage(Page):
     # ---- building
 
     def _make_centre(self) -> None:
-        self.chips = ChipBar(self.workbench)
-        self.start_page = StartPage(resources.samples())
-        self.start_page.openRequested.connect(self.open_path)
-        self.start_page.chooseRequested.connect(self.choose_file)
-        self.start_page.keysRequested.connect(self.show_keys)
-        self.start_page.tourRequested.connect(partial(self.show_help, "tour.md"))
-        self.start_page.clearRequested.connect(self._clear_recent)
-        self.start_page.show_recent(self.settings.recent)
-        self.curve_view = CurveView()
-        self._pages = QStackedWidget()
-        self._pages.addWidget(self.start_page)
-        self.timeline = TimelinePane(self.curve_view.navigation, self._results.deliver, self.workbench.report)
-        self.timeline.opened.connect(lambda _: self._place_timeline())
-        self.timeline.filtered.connect(self._refresh_actions)
-        self.timeline.view.pathWanted.connect(self.show_critical_path)
-        self._plots = _Plots(self._timeline_height)
-        self._plots.addWidget(self.curve_view)
-        self._plots.addWidget(self.timeline)
-        self._plots.splitterMoved.connect(self._keep_timeline_share)
-        self.timeline.hide()
-        self._pages.addWidget(self._plots)
         self.run_tabs = set_up(
             QTabBar(), objectName="runs", accessibleName="Opened traces", expanding=False, drawBase=False,
             tabsClosable=True, currentChanged=self._choose_run,
             tabCloseRequested=lambda k: self._close_run(self.run_tabs.tabData(k)),
         )  # fmt: skip
         self.run_tabs.hide()
+        self._pages = QStackedWidget()
         self.setCentralWidget(column(self.run_tabs, self._pages))
+        self.chips = ChipBar(self.workbench)
+        self.start_page = StartPage(resources.samples())
+        self._pages.addWidget(self.start_page)
+        self.start_page.openRequested.connect(self.open_path)
+        self.start_page.chooseRequested.connect(self.choose_file)
+        self.start_page.keysRequested.connect(self.show_keys)
+        self.start_page.tourRequested.connect(partial(self.show_help, "tour.md"))
+        self.start_page.clearRequested.connect(self._clear_recent)
+        self.start_page.show_recent(self.settings.recent)
+        self._plots = _Plots(self._timeline_height)
+        self._pages.addWidget(self._plots)
+        self.curve_view = CurveView()
+        self._plots.addWidget(self.curve_view)
+        self.timeline = TimelinePane(self.curve_view.navigation, self._results.deliver, self.workbench.report)
+        self._plots.addWidget(self.timeline)
+        self.timeline.opened.connect(lambda _: self._place_timeline())
+        self.timeline.filtered.connect(self._refresh_actions)
+        self.timeline.view.pathWanted.connect(self.show_critical_path)
+        self._plots.splitterMoved.connect(self._keep_timeline_share)
+        self.timeline.hide()
 
     def _make_panels(self) -> None:
         self._docks: dict[str, QDockWidget] = {}
@@ -212,8 +212,8 @@ class TracePage(Page):
         self._seen = dict.fromkeys(self._specs, Snapshot())  # what each of them shows
         for spec in self._specs.values():
             dock = set_up(QDockWidget(spec.title, self), objectName=f"dock_{spec.id}")
-            dock.setWidget(_Scrolled())
             self.addDockWidget(_AREAS[spec.area], dock)
+            dock.setWidget(_Scrolled())
             if spec.area in last:
                 self.tabifyDockWidget(last[spec.area], dock)
             last[spec.area] = dock
