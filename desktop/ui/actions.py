@@ -82,15 +82,10 @@ def _shown(name: str, title: str, key: str, rule: bool) -> Command:
 
 def _model(model: str, rule: bool) -> Command:
     return Command(
-        f"model_{model}",
-        f"{MODELS[model]} phases",
-        "Analyse",
-        MODEL_TIPS[model],
-        lambda w: w.workbench.set_model(model),
-        enabled=_document,
+        f"model_{model}", f"{MODELS[model]} phases", "Analyse", MODEL_TIPS[model],
+        lambda w: w.workbench.set_model(model), enabled=_document, rule=rule,
         mark=lambda w: w.workbench.snapshot.project.phases.model == model,
-        rule=rule,
-    )
+    )  # fmt: skip
 
 
 def _has_curve(shown: Snapshot, curve: str) -> bool:
@@ -112,27 +107,18 @@ def _curve(kind: str, title: str, rule: bool) -> Command:
 
 def _view(number: int) -> Command:
     return Command(
-        f"view_{number}",
-        f"View {number}",
-        "View/Kept views",
+        f"view_{number}", f"View {number}", "View/Kept views",
         f"Return to the view that was kept as {number}",
-        lambda w: w.desk.show_view(number),
-        (str(number),),
-        _document,
-    )
+        lambda w: w.desk.show_view(number), (str(number),), _document,
+    )  # fmt: skip
 
 
 def _keep(number: int) -> Command:
     return Command(
-        f"keep_view_{number}",
-        f"Keep as view {number}",
-        "View/Kept views",
+        f"keep_view_{number}", f"Keep as view {number}", "View/Kept views",
         f"Keep what is seen as view {number}",
-        lambda w: w.desk.keep_view(number),
-        (f"Ctrl+{number}",),
-        _document,
-        rule=number == 1,
-    )
+        lambda w: w.desk.keep_view(number), (f"Ctrl+{number}",), _document, rule=number == 1,
+    )  # fmt: skip
 
 
 COMMANDS: tuple[Command, ...] = with_common((
