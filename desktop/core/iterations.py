@@ -110,10 +110,14 @@ class Repeat:
 
     @cached_property
     def period(self) -> float:
-        """The mean duration of the usual iterations without odd ones: the same at all locations, which a
-        median is not where they wait for each other now and then."""
-        durations = self.durations[self.usual] if self.usual.any() else self.durations
-        return float(durations[~_too_long(durations)].mean())
+        """The mean duration of the iterations: the same at all locations, which a median is not where they
+        wait for each other now and then. In place of odd and unusual ones stands what their neighbours last,
+        so that iterations that become longer are not taken for shorter ones."""
+        durations = self.durations
+        usual = self.usual if self.usual.any() else np.ones(self.count, bool)
+        kept = np.flatnonzero(usual)
+        kept = kept[~_too_long(durations[kept])]
+        return float(np.interp(np.arange(self.count), kept, durations[kept]).mean())
 
     @property
     def drift(self) -> float:

@@ -88,6 +88,7 @@ class Landmark:
     share : part of all processors that take part.
     text : in words.
     waiting : processors may wait from here on.
+    apart : the first and the last processor are further apart than two of the shortest phases.
     drifting : a neighbouring thing takes over (messages of the next size), which sizes that change little by
         little do as well.
     """
@@ -102,6 +103,7 @@ class Landmark:
     text: str = ""
     waiting: bool = False
     drifting: bool = False
+    apart: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -327,6 +329,7 @@ def _at(
     """What happens at these times (sorted) of as many processors."""
     low, middle, high = np.quantile(times, (0.1, 0.5, 0.9))
     share = times.size / processors
+    apart = bool(times[-1] - times[0] > 2 * SHORTEST * span)
     on = f"on {times.size} of {processors} processors"
     made = [
         Landmark(
@@ -339,12 +342,17 @@ def _at(
             processors,
             f"{called} {way} {on}",
             waiting,
+            apart=apart,
         )
     ]
     if times[-1] - times[0] > WIDE * span:
         for t, which in ((times[0], "first"), (times[-1], "last")):
             text = f"{called} {way} on the {which} of {times.size} processors"
-            made.append(Landmark(float(t), float(t), float(t), what, which, share, processors, text, waiting))
+            made.append(
+                Landmark(
+                    float(t), float(t), float(t), what, which, share, processors, text, waiting, apart=apart
+                )
+            )
     return made
 
 
