@@ -248,8 +248,8 @@ def with_standstills(known: Landmarks, curve: StepCurve) -> Landmarks:
         state += np.clip((edges[i + 1] - at[:-1]) / np.diff(at), 0, 1)
         state -= np.clip((edges[i] - at[:-1]) / np.diff(at), 0, 1)
         for t, happens in ((edges[i], "begins"), (edges[i + 1], "ends")):
-            text = f"{level:.3g} of {processors} processors, always the same number, compute "
-            text += "from here on" if happens == "begins" else "up to here"
+            text = f"{level:.3g} of {processors} processors compute "
+            text += f"{'from here on' if happens == 'begins' else 'up to here'}, without a change"
             if MARGIN < (t - edges[0]) / (edges[-1] - edges[0]) < 1 - MARGIN:
                 found.append(Landmark(float(t), float(t), float(t), kind, happens, 1.0, processors, text))
     return replace(
