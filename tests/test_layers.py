@@ -209,13 +209,12 @@ assert any(window.isVisible() for window in app.topLevelWidgets())""",
 def test_tables_and_distributions_are_loaded_when_they_are_needed(
     code: str, unwanted: str, tmp_path: Path
 ) -> None:
-    """Of scipy numba looks at the version, and kernels of linear algebra at its BLAS."""
+    """Of scipy only kernels that are compiled look at its BLAS."""
     (tmp_path / "curve.csv").write_text("0,2\n1,3\n2,1\n4,2\n6,0\n")
     places = {f"XDG_{name}_HOME": str(tmp_path / name) for name in ("CACHE", "STATE", "DATA", "CONFIG")}
     lines = "".join(f"    {line}\n" for line in code.splitlines())
-    numba = "" if "numba" in unwanted else "import numba\n"
     whole = (
-        f"import os, sys\n{numba}before = set(sys.modules)\ntry:\n{lines}except SystemExit: pass\n"
+        f"import os, sys\nbefore = set(sys.modules)\ntry:\n{lines}except SystemExit: pass\n"
         f"loaded = [name for name in set(sys.modules) - before if name.split('.')[0] in {unwanted.split()}]\n"
         "print('LOADED', *sorted(loaded))\nsys.stdout.flush()\nos._exit(0)"
     )
