@@ -356,7 +356,7 @@ class Kept:
         self._replay = _Replay(writer, Rules(), parts, steps=steps)
         self._sums = np.array([0, -1, 0, 0, 0, -1], np.int64)
         self._relay = _Relay(progress)
-        self._blocks = self._replay.blocks(self._relay)
+        self._blocks = self._made()
         self._pool = ThreadPoolExecutor(1, "utilization")
         self._next = self._pool.submit(next, self._blocks, None)
 
@@ -387,8 +387,13 @@ class Kept:
         times, counts = block
         names = (a.name.lower() for a in Activity)
         self._writer.derive("utilization", 0, time=times, **dict(zip(names, counts, strict=True)))
-        _sum_up(times, counts[Activity.COMPUTING], self._sums)
         return True
+
+    def _made(self) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int32]]]:
+        assert self._replay is not None
+        for times, counts in self._replay.blocks(self._relay):
+            _sum_up(times, counts[Activity.COMPUTING], self._sums)
+            yield times, counts
 
     def forget(self) -> None:
         """Take it out again: clocks have become others."""
