@@ -19,7 +19,7 @@ from desktop.data import importers
 from desktop.data.archive import is_archive, unpack
 from desktop.data.atomic import WorkFolder, place_of, scratch_folder
 from desktop.data.clock import ClockResult, check_clocks
-from desktop.data.consistency import RARE, NestingDigest, judge
+from desktop.data.consistency import CUT_OFF, RARE, NestingDigest, judge
 from desktop.data.events import Importer
 from desktop.data.farm import Cluster, Farm, cores
 from desktop.data.importers import curve
@@ -559,8 +559,10 @@ def _apply(result: ClockResult, writer: StoreWriter) -> None:
         },
     )
     # A program must receive what it was sent (MPI 4.1, 11.2.2); a tracer that lacks ends does so everywhere.
+    # What was under way to one that was killed has no other end.
+    cut = any(location.damage == CUT_OFF for location in writer.locations)
     for ends, other, count in zip(("sends", "receives"), ("receive", "send"), result.unmatched, strict=True):
-        few = count <= FEW_LONELY * (result.messages + count)
+        few = not cut and count <= FEW_LONELY * (result.messages + count)
         if count:
             writer.report.add(
                 f"{ends} without partner",

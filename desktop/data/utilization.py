@@ -1065,6 +1065,8 @@ def class_states(
     times = np.concatenate([part[0] for part in parts])
     after = np.concatenate([part[2] for part in parts])
     inside = times[1:] > times[:-1]
+    if inside.all():
+        return times[:-1], times[1:], after[:-1]
     return times[:-1][inside], times[1:][inside], after[:-1][inside]
 
 
