@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from desktop.core import callpaths
-from desktop.core.jit import kernel
+from desktop.core.jit import kernel, put_in_order
 from desktop.core.open_regions import OpenRegions, no_classes
 from desktop.data import memory
 from desktop.data.digest import ROWS, EventDigest
@@ -214,7 +214,7 @@ def note_traffic(
         return True
     if used[0] + max(meetings, 1) > notes.shape[1]:
         return False
-    met[:meetings].sort()
+    put_in_order(met, meetings)
     for i in range(max(meetings, 1)):
         at = met[i] if meetings else 0
         notes[0, used[0]] = state[_MESSAGES]

@@ -703,7 +703,10 @@ def _merge(
     ends = np.cumsum([part[0].size for part in parts])
     out_times = np.empty(times.size, np.int64)
     out_counts = np.empty((_CLASSES, times.size), np.int32)
-    n = _accumulate(times, before, after, ends, counts, emitted, start, out_times, out_counts)
+    heap, keys = np.empty((2, ends.size), np.int64)
+    n = _accumulate(
+        times, before, after, ends, heap, keys, ends.copy(), counts, emitted, start, out_times, out_counts
+    )
     return out_times[:n], out_counts[:, :n]
 
 
@@ -724,12 +727,14 @@ def _sink(heap, keys, size):
 
 
 @kernel
-def _accumulate(times, before, after, ends, counts, emitted, start, out_times, out_counts):
+def _accumulate(
+    times, before, after, ends, heap, keys, place, counts, emitted, start, out_times, out_counts
+):  # fmt: skip
     """Sum changes to counts; equal times are one, times at which nothing changes are none.
 
     The changes are runs in order of time, one behind the other; each ends at its one of `ends`.
+    heap, keys, place (runs,): scratch.
     """
-    heap, keys, place = np.empty(ends.size, np.int64), np.empty(ends.size, np.int64), ends.copy()
     size = 0
     for run in range(ends.size - 1, -1, -1):
         place[run] = ends[run - 1] if run else 0
