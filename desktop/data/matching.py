@@ -313,7 +313,9 @@ def _in_parts(
         channels = _Channels(_PART + 1)
         channel = channels(found)
         matches = np.empty((len(Matches._fields), len(found) // 2), np.int64)
-        yield Matches(*matches[:, : pair_up(channel, found, channels.used, matches, counted)])
+        work, queue = np.zeros((6, channels.used + 1), np.int64), np.empty(len(found), np.int64)
+        n = pair_up(channel, found, channels.used, matches, counted, queue, *work)
+        yield Matches(*matches[:, :n])
 
 
 def _rows(source: EventSource, threads: list[int], rows: int) -> Iterator[tuple[NDArray[Any], ...]]:
@@ -439,28 +441,29 @@ def _in_order(ends: Ints) -> Ints:
     return ends if (place[1:] > place[:-1]).all() else ends[np.argsort(place, kind="stable")]
 
 
-@kernel
-def pair_up(channel: Ints, ends: Ints, channels: int, matches: Ints, tally: Ints) -> int:
+@arithmetic
+def pair_up(
+    channel: Ints, ends: Ints, channels: int, matches: Ints, tally: Ints, queue: Ints, start: Ints,
+    sends: Ints, receives: Ints, before: Ints, several: Ints, back: Ints,
+) -> int:  # fmt: skip
     """The k-th send with the k-th receive of every channel, in the order of the receives.
 
     channel (n,) of each of `ends` (n, columns); matches (columns of `Matches`, n // 2), result. How many.
-    tally (3,): sends, receives and pairs of unequal length are added.
+    tally (3,): sends, receives and pairs of unequal length are added. queue (n,); the rest, (channels + 1,)
+    zeros, is scratch.
 
     Where several threads receive on a channel, the order of their receives is not defined (MPI 4.0, section
     3.5). If they are in order of time, no pair contradicts the clocks that another order would not; else
     pairs are not `certain`.
     """
-    start = np.zeros(channels + 1, np.int64)
     for i in range(channel.size):
         start[channel[i] + 1] += ends[i, _END] & 1
     for c in range(channels):
         start[c + 1] += start[c]
-    queue = np.empty(start[channels], np.int64)
-    tally[0] += queue.size
-    tally[1] += channel.size - queue.size
-    sends, receives = start.copy(), start.copy()
-    before = np.full(channels, -1, np.int64)  # the receive before
-    several, back = np.zeros(channels, np.bool_), np.zeros(channels, np.bool_)
+        sends[c] = receives[c] = start[c]
+        before[c] = -1  # the receive before
+    tally[0] += start[channels]
+    tally[1] += channel.size - start[channels]
     for i in range(channel.size):
         c = channel[i]
         if ends[i, _END] & 1:
