@@ -33,6 +33,7 @@ from desktop.workbench.side import EffectsSide, ModelSide
 from desktop.workbench.workbench import Snapshot
 
 if TYPE_CHECKING:
+    from desktop.data.exporters import Exported
     from desktop.ui.trace_page import TracePage
 
 _log = logging.getLogger("phasewright")
@@ -408,6 +409,20 @@ class ProjectDesk(QObject):
         name, _ = QFileDialog.getSaveFileName(self._window, title, suggested, "Imported traces (*.h5)")
         if name:
             self._bench.save_part(Path(name), *span, done, locations)
+
+    def export_trace(self) -> None:
+        """The whole trace in another program's format, in a new folder."""
+        titles = {"OTF2 archive in a new folder (*)": "otf2", "Paraver trace in a new folder (*)": "paraver"}
+        name, title = QFileDialog.getSaveFileName(
+            self._window, "Export trace", str(self._suggested("-export")), ";;".join(titles)
+        )
+
+        def done(made: Exported) -> None:
+            left = "".join(f"; not written: {count} {what}" for what, count in made.left_out.items())
+            self._window.say(f"The trace is in {made.file}{left}", 8000)
+
+        if name:
+            self._bench.export_trace(Path(name), titles[title], done)
 
     # ---- views and annotations
 

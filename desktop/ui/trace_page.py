@@ -689,6 +689,12 @@ class TracePage(Page):
         if tabs.count() > 1:
             tabs.setCurrentIndex((tabs.currentIndex() + by) % tabs.count())
 
+    def show_beside(self) -> None:
+        """This trace in another window too, for one trace beside another."""
+        document = self.shown.document
+        assert document is not None
+        self.frame.main.openRequested.emit(document.source, document.options)
+
     # ---- files
 
     def add_run_to_model(self) -> None:
