@@ -114,12 +114,7 @@ def _text(value: str) -> bytes:
     return value.replace("\0", " ").encode("utf-8", "replace") + b"\0"
 
 
-_FORMS = {
-    "b": lambda value: bytes([value]),
-    "n": lambda value: _number(value, 4),
-    "N": _number,
-    "s": _text,
-}
+_FORMS = {"b": lambda value: bytes([value]), "n": lambda value: _number(value, 4), "N": _number, "s": _text}
 
 
 def _record(kind: int, forms: str, *values: Any) -> bytes:
@@ -368,13 +363,7 @@ class _Records:
         self._found.leave_out("messages whose partner is not known", lost.sum())
         request = rows["request"].view(np.int64)
         made = _rows(
-            kind,
-            rows["time"],
-            np.where(partnered, rank, request),
-            comm,
-            rows["tag"],
-            rows["bytes"],
-            request,
+            kind, rows["time"], np.where(partnered, rank, request), comm, rows["tag"], rows["bytes"], request
         )
         return made[:, ~lost]
 

@@ -5,14 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import Qt, QTimer, Signal
-from PySide6.QtWidgets import (
-    QCheckBox,
-    QComboBox,
-    QLabel,
-    QPushButton,
-    QSpinBox,
-    QVBoxLayout,
-)
+from PySide6.QtWidgets import QCheckBox, QComboBox, QLabel, QPushButton, QSpinBox, QVBoxLayout
 
 from desktop.core.units import quantity, time_scale
 from desktop.ui.flow import flowing
@@ -230,10 +223,5 @@ def _offer(button: QPushButton, phases: int, text: str) -> None:
 
 
 PANEL = PanelSpec(
-    "iterations",
-    "Iterations",
-    "bottom",
-    IterationsPanel,
-    "iterations.md",
-    frozenset({"iterations"}),
+    "iterations", "Iterations", "bottom", IterationsPanel, "iterations.md", frozenset({"iterations"})
 )

@@ -7,11 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import (
-    QAbstractItemView,
-    QToolButton,
-    QVBoxLayout,
-)
+from PySide6.QtWidgets import QAbstractItemView, QToolButton, QVBoxLayout
 
 from desktop.ui.pages import fill_layout, row, set_up
 from desktop.ui.panels import Panel, PanelSpec

@@ -399,11 +399,4 @@ def _slower(factor: float) -> str:
     return "as they were" if factor == 1 else f"{factor:.3g} × slower"
 
 
-PANEL = PanelSpec(
-    "whatif",
-    "What if",
-    "bottom",
-    WhatIfPanel,
-    "whatif.md",
-    frozenset({"whatif"}),
-)
+PANEL = PanelSpec("whatif", "What if", "bottom", WhatIfPanel, "whatif.md", frozenset({"whatif"}))
