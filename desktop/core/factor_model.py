@@ -465,6 +465,7 @@ def _rows(
     )
 
 
+# Many: what the search found, put into the fields of a fit.
 def _joint_result(
     data: Measurements,
     functions: tuple[Characteristic, ...],

@@ -324,6 +324,7 @@ def _until(
     return used
 
 
+# Long: a branch for each kind of record.
 @arithmetic
 def nest(
     rows: Any,
