@@ -422,7 +422,7 @@ class ProjectDesk(QObject):
             self._window.say(f"The trace is in {made.file}{left}", 8000)
 
         if name:
-            self._bench.export_trace(Path(name), titles[title], done)
+            self._bench.export_trace(Path(name), titles.get(title, "otf2"), done)
 
     # ---- views and annotations
 
