@@ -333,6 +333,7 @@ def standard_order(count: int) -> list[Members]:
     return [tuple(j for j in range(count) if word >> j & 1) for word in range(1, 1 << count)]
 
 
+# Many and long: what an analysis can be told, and its steps in the order of the book.
 def analyse(
     data: Trials,
     *,
@@ -862,6 +863,7 @@ def _default_error(pure_df: int, spare: int, lenth: Lenth | None) -> Error:
     return "lenth" if lenth else "none"
 
 
+# Many: what each of the methods needs.
 def _variance(
     method: Error,
     rest: Array,
@@ -894,6 +896,7 @@ def _variance(
     return float("nan"), float("nan")
 
 
+# Many and long: the fields of an effect, each from another part of the analysis.
 def _effects(
     data: Trials,
     chosen: list[Members],
@@ -1010,6 +1013,7 @@ def _effects(
     ), limit
 
 
+# Many: the sums that become its rows.
 def _anova(
     data: Trials,
     chosen: list[Members],
