@@ -189,9 +189,14 @@ def record(
     stopping.complete[folder] = None
     preloaded = " ".join(word for word in (str(library), os.environ.get("LD_PRELOAD", "")) if word)
     environment = {**os.environ, "LD_PRELOAD": preloaded, FOLDER: str(folder.resolve())}
-    code = _run(with_environment(command, ("LD_PRELOAD", FOLDER)), environment, progress, output)
-    if not any(folder.glob(f"*{SUFFIX}")):
-        folder.rmdir()
+    try:
+        code = _run(with_environment(command, ("LD_PRELOAD", FOLDER)), environment, progress, output)
+    finally:
+        nothing = not any(folder.glob(f"*{SUFFIX}"))
+        if nothing:
+            stopping.complete.pop(folder, None)
+            folder.rmdir()
+    if nothing:
         ended = f" (it ended with exit code {code})" if code else ""
         raise RunError(f"nothing was recorded{ended}: {_why_nothing(command)}")
     return Recorded(folder, code)

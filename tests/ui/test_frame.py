@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QMessageBox
+from PySide6.QtWidgets import QApplication, QLabel, QMessageBox
 from pytestqt.qtbot import QtBot
 
 from desktop.resources import example_table, folder, samples
@@ -176,6 +176,13 @@ def test_every_task_has_its_progress_and_cancel(qtbot: QtBot, frame: Frame) -> N
     lines = frame.task_list.lines
     assert [line.text for line in lines] == ["Fitting b", "Trace: Opening a", "Getting ready"]
     assert lines[0].isVisible() and not lines[1].isVisible(), "of the page in front"
+    words = lines[0].findChild(QLabel, "task")
+    frame.statusBar().showMessage("the tip of a menu")
+    page.show_task("task", Task("Fitting b"), lambda: stopped.append("b"))
+    assert words.text() == "the tip of a menu" and lines[0].cancel.isVisible(), "in place of the words"
+    assert frame.task_list.autoFillBackground(), "what the bar paints is not seen through it"
+    frame.statusBar().clearMessage()
+    assert words.text() == "Fitting b" and frame.task_list.isVisible()
     frame.task_list.more.click()
     assert all(line.isVisible() for line in lines) and frame.task_list.list.isVisible()
     assert lines[1].progress.value() == 500 and lines[0].progress.maximum() == 0
