@@ -117,7 +117,9 @@ class Repeat:
         usual = self.usual if self.usual.any() else np.ones(self.count, bool)
         kept = np.flatnonzero(usual)
         kept = kept[~_too_long(durations[kept])]
-        return float(np.interp(np.arange(self.count), kept, durations[kept]).mean())
+        filled = np.interp(np.arange(self.count), kept, _running_median(durations[kept]))
+        filled[kept] = durations[kept]
+        return float(filled.mean())
 
     @property
     def drift(self) -> float:
