@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import shlex
 import sys
@@ -220,6 +221,25 @@ def test_pictures_are_used_and_exist() -> None:
         assert all(found[1].strip() for found in PICTURE.finditer(prose(page))), "a picture without words"
 
 
+# ---- the page for newcomers
+
+
+def test_three_values_go_the_way_that_the_page_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from desktop.data import opening
+
+    monkeypatch.setattr(opening, "user_cache_path", lambda *_, **__: tmp_path / "cache")
+    page = DOCS / "three-values.md"
+    named = re.findall(r"`([\w/]+\.py)`: `(\w+)`", page.read_text(encoding="utf-8"))
+    assert len(named) > 20
+    for file, name in named:
+        tree = ast.parse((ROOT / "desktop" / file).read_text(encoding="utf-8"))
+        defined = {one.name for one in ast.walk(tree) if isinstance(one, (ast.FunctionDef, ast.ClassDef))}
+        assert name in defined, f"{file} has no {name}"
+    names: dict[str, Any] = {"__name__": "three"}
+    for block in blocks(page, "python"):
+        exec(compile(block, page.name, "exec"), names)
+
+
 # ---- examples of the developers' page
 
 
@@ -271,10 +291,11 @@ def test_the_example_of_a_panel_shows_phases(qtbot: QtBot) -> None:
     panel = example("PANEL = ")["PANEL"]
     widget = panel.make(SimpleNamespace(snapshot=Snapshot()))
     qtbot.addWidget(widget)
-    assert "No trace is open" in widget.text()
+    widget.show_snapshot(Snapshot(), Snapshot())
+    assert "No trace is open" in widget.said.text()
     rows = tuple(SimpleNamespace(start_s=a, end_s=b) for a, b in ((0, 1), (1, 4), (4, 5)))
     widget.show_snapshot(Snapshot(), SimpleNamespace(rows=rows))
-    assert widget.text() == "Phase 2: 3.000 s"
+    assert widget.said.text() == "Phase 2: 3.000 s"
 
 
 def test_the_example_of_a_figure_draws(qtbot: QtBot) -> None:

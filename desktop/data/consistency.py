@@ -48,6 +48,16 @@ RARE = 0.02
 #: The note of an importer on how many ticks the run has by the trace's own words, where less is there.
 ANNOUNCED = "announced ticks"
 
+#: `Location.damage` of a process that was killed or ended without a word to the others: nothing that is there
+#: is damaged, but what others expected of it is not there.
+CUT_OFF = "cut off"
+
+#: So much of a run may be unknown for that, as a part of the processor-time.
+UNKNOWN = 0.01
+
+#: The note of an importer of a trace in which regions are open to the end where the program left them so.
+LEFT_OPEN = "regions stay open"
+
 #: Of a collective operation whose communicator is not told, or is each process's own.
 NO_COMMUNICATOR = 0xFFFFFFFF
 
@@ -208,6 +218,7 @@ def doubt(store: Judged) -> Doubt | None:
     return Doubt(ticks * unit if ticks else None, len(cpus) * run * unit)
 
 
+# Long: one check after the other, each with its sentence.
 def judge(
     source: EventSource,
     report: ImportReport,
@@ -274,9 +285,12 @@ def judge(
     # Where recording began inside of regions, it did so everywhere.
     if 2 * len(loose) < len(walks):
         _tell_nesting(source, report, walks, "loose", loose, "regions are left that were not entered")
+    cut = {i for i, place in enumerate(source.locations) if place.damage == CUT_OFF}
+    _tell_cut(source, report, cut)
     # Tracers close what is open when a location ends; one that does not has it so everywhere. In a trace that
     # is cut, which has been told, that says nothing new.
-    if not report.lossy and 2 * sum(walk.open > 0 for walk in walks.values()) < len(walks):
+    closed = not report.lossy and not source.notes.get(LEFT_OPEN)
+    if closed and 2 * sum(walk.open > 0 for walk in walks.values()) < len(walks):
         text = "regions are entered and never left, as on no other location"
         each = {i: walk.open for i, walk in walks.items() if walk.open and not walk.died}
         _tell_nesting(source, report, walks, "open", each, text)
@@ -317,7 +331,7 @@ def judge(
     # While a tracer is switched off it records no collectives either.
     off = [r.synthetic and region_activity(r) is Activity.UNMEASURED for r in regions]
     if not (calls[np.array(off, bool)] > 0).any():
-        short = _short(source, {i for i, walk in walks.items() if walk.died})
+        short = _short(source, cut | {i for i, walk in walks.items() if walk.died})
         for i in short:
             source.locations[i].doubt = max(source.locations[i].doubt, walks[i].longest if i in walks else 0)
         if short:
@@ -329,6 +343,27 @@ def judge(
                 count=len(short),
                 where=source.locations[short[0]].name,
             )
+
+
+def _tell_cut(source: EventSource, report: ImportReport, cut: set[int]) -> None:
+    """Say it if locations that were cut off may have gone on for long behind their last record."""
+    spans = {
+        i: (place.first, place.last)
+        for i, place in enumerate(source.locations)
+        if place.kind == "cpu" and place.first is not None and place.last is not None
+    }
+    end, begin = (
+        most((span[side] for span in spans.values()), default=0) for most, side in ((max, 1), (min, 0))
+    )
+    late = [i for i in cut & spans.keys() if end - spans[i][1] > UNKNOWN * (end - begin)]
+    if sum(end - spans[i][1] for i in late) > UNKNOWN * len(spans) * (end - begin):
+        report.add(
+            "cut off",
+            "loss",
+            "processes were killed, and others went on: what they did after their last record is not known",
+            count=len(late),
+            where=source.locations[late[0]].name,
+        )
 
 
 def _tell_nesting(

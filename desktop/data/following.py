@@ -20,14 +20,13 @@ from desktop.core.labels import ACTIVITIES
 from desktop.data.classify import activity
 from desktop.data.events import Activity
 from desktop.data.importers.recorded import (
-    ABORTED,
     BLOCK,
     COMMUNICATOR,
     ENTER,
-    FINISHED,
     LEAVE,
     LONG,
     RECORD,
+    RUNNING,
     SATURATED,
     RecordedClock,
     calls_of,
@@ -88,7 +87,7 @@ class _Followed:
 
     @property
     def done(self) -> bool:
-        return int(self.head["state"]) in (FINISHED, ABORTED)
+        return int(self.head["state"]) != RUNNING
 
 
 class Follower:
@@ -127,7 +126,7 @@ class Follower:
         for path, head in heads.items():
             machine = bytes(head["host"]) + bytes(head["boot"])
             if machine not in self._clocks:
-                done = int(head["state"]) in (FINISHED, ABORTED)
+                done = int(head["state"]) != RUNNING
                 if not done and int(head["monotonic1"]) - int(head["monotonic0"]) < _CLOCK:
                     continue
                 self._clocks[machine] = RecordedClock([head])

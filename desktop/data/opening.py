@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from threading import Event, Thread
@@ -19,7 +19,7 @@ from desktop.data import importers
 from desktop.data.archive import is_archive, unpack
 from desktop.data.atomic import WorkFolder, place_of, scratch_folder
 from desktop.data.clock import ClockResult, check_clocks
-from desktop.data.consistency import RARE, NestingDigest, judge
+from desktop.data.consistency import CUT_OFF, RARE, NestingDigest, judge
 from desktop.data.events import Importer
 from desktop.data.farm import Cluster, Farm, cores
 from desktop.data.importers import curve
@@ -45,7 +45,7 @@ from desktop.data.store import (
     is_store,
     open_store,
 )
-from desktop.data.utilization import keep
+from desktop.data.utilization import Kept
 from desktop.errors import DesktopError, StoreError, TraceFormatError, reason
 from desktop.progress import Cancelled, Progress, Share
 
@@ -65,6 +65,7 @@ DIVIDED_AMONG = 4
 Stamp = list[tuple[str, int, int]]
 
 
+# Many: what a source can be opened with.
 def open_trace(
     path: Path,
     progress: Progress | None = None,
@@ -102,32 +103,47 @@ def open_trace(
     DesktopError : the process or the cluster that read it failed, twice.
     Cancelled : by `progress`; nothing is left behind.
     """
-    path = Path(path).absolute()
+    found = _found(
+        Path(path), output, progress or Progress(), _where(workers, scheduler),
+        format_id=format_id, force=force, time_unit=time_unit, member=member,
+    )  # fmt: skip
+    return open_store(found) if isinstance(found, Path) else found
+
+
+def _found(
+    path: Path,
+    output: Path | None,
+    progress: Progress,
+    how: _Where,
+    *,
+    format_id: str | None = None,
+    force: bool = False,
+    time_unit: str = "s",
+    member: str | None = None,
+) -> TraceStore | Path:
+    """As `open_trace`, but what was only just written is not opened."""
+    path = path.absolute()
     if format_id is None and is_store(path):
         return open_store(path)
-    progress = progress or Progress()
     if path.is_dir() and not opens(path):
         path, member = _chosen(path, "a folder", format_id, member, progress), None
     source = _Source(path, format_id, time_unit, member)
     stamp = source.stamp()
     target = _cached(source, stamp) if output is None else place_of(Path(output).absolute())
-    if target.exists():
-        known = _known(target, source, stamp, replaceable=force or output is None)
-        if known is not None and not force:
-            return known
+    if target.exists() and not force:
+        known = _known(target, source, stamp, replaceable=output is None)
         if known is not None:
-            known.close()
+            return known
     if output is None:
         _make_cache(target)
     try:
-        how = _Where(_worthwhile(cores()) if workers is None else workers, scheduler)
         _import(source, target, stamp, progress, how)
     except DesktopError as error:
         error.file = error.file or str(path)  # a process that died has no name for what it read
         raise
     if output is None:
         _drop_superseded(target)
-    return open_store(target)
+    return target
 
 
 def files_of(
@@ -190,7 +206,12 @@ def _worthwhile(processes: int) -> int:
 
 
 def _import_one(path: Path, output: Path | None, options: dict[str, Any], progress: Progress) -> Path:
-    with open_trace(path, progress, output=output, **options) as store:
+    options = dict(options)
+    how = _where(options.pop("workers", None), options.pop("scheduler", None))
+    found = _found(path, output, progress, how, **options)
+    if isinstance(found, Path):
+        return found
+    with found as store:
         return store.path
 
 
@@ -421,6 +442,10 @@ class _Where(NamedTuple):
         return None
 
 
+def _where(workers: int | None, scheduler: str | None) -> _Where:
+    return _Where(_worthwhile(cores()) if workers is None else workers, scheduler)
+
+
 def _import(source: _Source, target: Path, stamp: Stamp, progress: Progress, where: _Where) -> None:
     about = Source(str(source.place), source.place.name, sum(size for _, size, _ in stamp), files=stamp)
     with (
@@ -443,15 +468,20 @@ def _import(source: _Source, target: Path, stamp: Stamp, progress: Progress, whe
                 raise unreadable(error, trace) from error
         set_apart(writer)
         name_apart(writer)
-        with _Beside(_compare, writer) as compared:
-            followed = next(one for one in writer.digests if isinstance(one, NestingDigest))
-            judge(writer, writer.report, Share(left, 0.8, 0.85), followed)
-            if writer.repair:  # the shifts count in the curve
-                _apply(compared.result(Share(left, 0.85, 0.85)), writer)
-                _curve(writer, Share(left, 0.85, 1.0), parts, farm)
-            else:
-                _curve(writer, Share(left, 0.85, 1.0), parts, farm)
-                _apply(compared.result(left), writer)
+        followed = next(one for one in writer.digests if isinstance(one, NestingDigest))
+        judge(writer, writer.report, Share(left, 0.8, 0.85), followed)
+        # Most clocks agree: the curve does not wait for their comparison.
+        with _curve(writer, Share(left, 0.85, 1.0), parts, farm) as curve:
+            result = _compare(writer, _Between(Share(left, 0.85, 0.85), curve))
+            if not writer.repair:  # the shifts do not count in the curve
+                curve.tell()
+            _apply(result, writer)
+            if writer.repair and (result.shift.any() or result.drift.any()):
+                curve.forget()
+                with _curve(writer, Share(left, 0.85, 1.0), parts, farm) as mended:
+                    mended.tell()
+            elif writer.repair:
+                curve.tell()
         about.sha256 = digest.result(progress)
         if source.stamp() != stamp:
             writer.report.add(
@@ -473,33 +503,22 @@ def _compare(writer: StoreWriter, progress: Progress) -> ClockResult:
     return result
 
 
-def _curve(writer: StoreWriter, progress: Progress, parts: Sequence[Part] | None, farm: Farm | None) -> None:
+def _curve(writer: StoreWriter, progress: Progress, parts: Sequence[Part] | None, farm: Farm | None) -> Kept:
     partial = curves(parts, farm, writer, Share(progress, 0.0, 2 / 3)) if farm and parts else []
     steps = None if parts else steps_of(writer)
-    keep(writer, Share(progress, 2 / 3 if partial else 0.0, 1.0), partial, steps)
+    return Kept(writer, Share(progress, 2 / 3 if partial else 0.0, 1.0), partial, steps)
 
 
-class _Beside:
-    """The comparison of clocks in a thread of its own, which ends with its block."""
+class _Between(Progress):
+    """Progress of work between whose steps a curve is put into the store."""
 
-    def __init__(self, compare: Callable[[StoreWriter, Progress], ClockResult], writer: StoreWriter) -> None:
-        self._pool = ThreadPoolExecutor(1, "clocks")
-        self._silent = Progress()
-        self._result = self._pool.submit(compare, writer, self._silent)
+    def __init__(self, whole: Progress, curve: Kept) -> None:
+        super().__init__()
+        self._whole, self._curve = whole, curve
 
-    def __enter__(self) -> _Beside:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._silent.cancel()
-        self._pool.shutdown()
-
-    def result(self, progress: Progress) -> ClockResult:
-        done = False
-        while not done:
-            progress.step(1.0, 1.0, "comparing clocks")
-            done = bool(wait((self._result,), 0.05).done)
-        return self._result.result()
+    def step(self, done: float, total: float, text: str = "") -> None:
+        self._whole.step(done, total, text)
+        self._curve.some()
 
 
 def _bytes(files: Sequence[Path]) -> int:
@@ -541,8 +560,10 @@ def _apply(result: ClockResult, writer: StoreWriter) -> None:
         },
     )
     # A program must receive what it was sent (MPI 4.1, 11.2.2); a tracer that lacks ends does so everywhere.
+    # What was under way to one that was killed has no other end.
+    cut = any(location.damage == CUT_OFF for location in writer.locations)
     for ends, other, count in zip(("sends", "receives"), ("receive", "send"), result.unmatched, strict=True):
-        few = count <= FEW_LONELY * (result.messages + count)
+        few = not cut and count <= FEW_LONELY * (result.messages + count)
         if count:
             writer.report.add(
                 f"{ends} without partner",

@@ -160,6 +160,10 @@ class RangeStats:
     unit_s: float = 1.0
     caused: Caused | None = None
 
+    def to_frame(self, name: str = "range") -> DataFrame:
+        """These numbers as one row, see `statistics_frame`."""
+        return statistics_frame([name], [self])
+
     def account_parts(self, least: float = 0.0) -> list[tuple[Account, float]]:
         """Accounts and the part (0 to 1) of length x processors that each is, the largest first; only those
         above `least`. Nothing where they are not known."""
@@ -573,8 +577,12 @@ class Statistics:
             finish = partial(
                 self._replayed, accounts=accounts, cuts=cuts, counted=counted, use=use, causes=causes
             )
-            with ThreadPoolExecutor(2) as threads:
-                found = list(threads.map(finish, range(n), found))
+            longest = np.argsort(cuts.begin[:n] - cuts.end[:n], kind="stable").tolist()
+            with ThreadPoolExecutor(2) as threads:  # the run takes as long as all of its phases
+                done = dict(
+                    zip(longest, threads.map(finish, longest, [found[j] for j in longest]), strict=True)
+                )
+            found = [done[j] for j in range(n)]
         return tuple(found)
 
     def causality(self, use: Utilization | None = None, progress: Progress | None = None) -> Causality:

@@ -66,7 +66,7 @@ typedef struct {
 } Head;
 
 enum { HEADER = 65536, TAIL = 65536 };
-enum State { RUNNING, FINISHED, ABORTED };
+enum State { RUNNING, FINISHED, ABORTED, EXITED };
 enum Library { OPEN_MPI = 1, MPICH, MPI_ABI };
 enum Peer { NOBODY = -3, UNKNOWN = -1 };
 #define SATURATED UINT32_MAX
@@ -714,6 +714,9 @@ static void end(int state)
     output.head->state = (uint32_t)state;
     close_output(&output);
 }
+
+/* By exit, without MPI_Finalize: the head says when. */
+__attribute__((destructor)) static void unloaded(void) { end(EXITED); }
 
 /* A call within a call (a Fortran one that calls its C one, an operation of the user) is part of it. */
 #define BEFORE uint64_t begin_ = tick(); output.depth++, output.entered++

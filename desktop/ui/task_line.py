@@ -11,6 +11,7 @@ from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
     QLabel,
+    QMainWindow,
     QProgressBar,
     QPushButton,
     QSizePolicy,
@@ -65,8 +66,10 @@ class TaskList(QWidget):
     """All tasks that are under way: the first one in the line, a button for the list of all if there are
     more. `show_tasks` gets for every key a task, how to cancel it, whether it is timed, and its page."""
 
-    def __init__(self, window: QWidget) -> None:
+    def __init__(self, window: QMainWindow) -> None:
         super().__init__(window)
+        self._bar = window.statusBar()
+        self._bar.messageChanged.connect(lambda _: self._arrange())
         self._lines: dict[Any, TaskLine] = {}
         self.more = set_up(QToolButton(), objectName="all_tasks", checkable=True)
         self.more.setToolTip("List all that is under way, each with its progress and Cancel")
@@ -119,7 +122,8 @@ class TaskList(QWidget):
             line.setVisible(several or k == 0)
         self.more.setText(f"{len(lines)} tasks")
         self.more.setVisible(len(lines) > 1)
-        self.setVisible(bool(lines))
+        # What the bar says for a moment, as a menu's tip, would be written over it.
+        self.setVisible(bool(lines) and not self._bar.currentMessage())
         self.list.setVisible(several)
         if several:
             self._place()

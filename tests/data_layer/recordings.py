@@ -15,7 +15,7 @@ def written(folder: Path, records: list[tuple[int, ...]], /, **head: object) -> 
     folder.mkdir(exist_ok=True)
     names = b"MPI_Init\nMPI_Send\nMPI_Recv\n"
     first = np.zeros(1, HEAD)
-    rank = int(str(head.get("rank", 0)))
+    rank, thread = (int(str(head.get(name, 0))) for name in ("rank", "thread"))
     values = {
         "magic": b"PHASEREC", "version": 1, "header": 4096, "size": 2, "tick1": 10**6, "monotonic1": 10**6,
         "tail": 64, "stored": len(records), "records": len(records), "state": 1, "names": len(names), **head,
@@ -26,5 +26,5 @@ def written(folder: Path, records: list[tuple[int, ...]], /, **head: object) -> 
     stored = min(int(first["stored"][0]), len(records))
     tail = body[stored:].tobytes().ljust(64, b"\0")[:64]
     raw = (first.tobytes() + names).ljust(4096, b"\0") + tail + body[:stored].tobytes()
-    (folder / f"{rank}.0.pwr").write_bytes(raw)
+    (folder / f"{rank}.{thread}.pwr").write_bytes(raw)
     return folder

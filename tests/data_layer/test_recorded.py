@@ -17,10 +17,12 @@ import pytest
 
 from desktop.cli import run as phasewright
 from desktop.data import recording
+from desktop.data.consistency import doubt
 from desktop.data.events import MessageKind
-from desktop.data.importers.recorded import HEAD, LONG, RECORD
+from desktop.data.importers.recorded import ABORTED, ENTER, FINISHED, HEAD, LONG, RECORD, RUNNING
 from desktop.data.opening import open_trace
 from desktop.data.store import TraceStore
+from desktop.data.utilization import UNCLOSED
 from desktop.errors import DesktopError, RunError
 from tests.data_layer.recordings import written
 
@@ -241,6 +243,12 @@ def test_a_program_with_a_library_of_its_own(tmp_path: Path, capfd: pytest.Captu
     subprocess.run([compiler, "-o", str(program), source, str(library), f"-Wl,-rpath,{tmp_path}"], check=True)
     assert recording.record([str(program), "3000"], tmp_path / "run").code == 0
     assert capfd.readouterr().out == f"{sum(range(3000))}\n"
+    assert recording.record([str(program), "20", "300"], tmp_path / "left").code == 0
+    with open_trace(tmp_path / "left") as store:
+        (place,) = store.locations
+        assert place.last is not None and place.last > 3e8  # by exit, in a region, long after the last record
+        assert UNCLOSED in store.report.findings and "not ended" not in store.report.findings
+        assert not store.report.lossy
     with open_trace(tmp_path / "run") as store:
         assert told(store, 0, MessageKind.SEND) == told(store, 0, MessageKind.RECV) == (3000, 12000)
         assert store.rows("collectives", 0) == 1  # neither the child's nor that while the recording was off
@@ -312,6 +320,43 @@ def test_records_out_of_order_end_a_file_and_are_told(tmp_path: Path) -> None:
     with open_trace(written(tmp_path / "run", records)) as store:
         assert store.report.lossy and "damaged records" in store.report.findings
         assert told(store, 0, MessageKind.SEND) == (1, 8)
+
+
+_SENT = [(10 * i, 5, 1, 0, 1, 7, 8) for i in range(1, 90)]
+_GOT = [(10 * i, 7, 2, 0, 0, 7, 8) for i in range(1, 90) if i != 40]
+_ENTERED = [(3, 0, ENTER, 0, 0, 0, 0)]
+
+
+@pytest.mark.parametrize(
+    ("killed", "rest", "found"),
+    [
+        # Both end at once, the second within a region: what it did not receive is no damage.
+        (RUNNING, [], {"not ended": "notice", "sends without partner": "notice"}),
+        (ABORTED, [], {"sends without partner": "notice"}),
+        # The others go on for ten times as long, and what it did meanwhile is not known.
+        (RUNNING, [(10_000, 5, 1, 0, 0, 7, 8)], {"cut off": "loss", "not ended": "notice"}),
+        # It ended by itself, so records are missing.
+        (FINISHED, [], {"sends without partner": "loss"}),
+    ],
+)  # fmt: skip
+def test_a_killed_process_is_no_damage_but_what_it_did_may_be_unknown(
+    killed: int, rest: list[tuple[int, ...]], found: dict[str, str], tmp_path: Path
+) -> None:
+    written(tmp_path, [*_SENT, *rest], rank=0)
+    written(tmp_path, _ENTERED + _GOT, rank=1, state=killed)
+    with open_trace(tmp_path) as store:
+        said = {finding.name: finding.severity for finding in store.report}
+        assert found.items() <= said.items() and "broken nesting: open" not in said
+        assert store.report.lossy == ("loss" in found.values())
+        if "cut off" in found:
+            assert (known := doubt(store)) is not None and known.seconds == pytest.approx(9.1e-6, rel=0.01)
+
+
+def test_threads_end_with_their_process(tmp_path: Path) -> None:
+    written(tmp_path, _SENT, rank=0, size=1)
+    written(tmp_path, _SENT[:4], rank=0, thread=1, state=RUNNING, size=1)
+    with open_trace(tmp_path) as store:
+        assert {"not ended", "cut off"}.isdisjoint(store.report.findings)
 
 
 def test_any_bytes_end_in_a_trace_or_one_sentence(tmp_path: Path) -> None:

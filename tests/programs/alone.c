@@ -2,6 +2,7 @@
  * there is no other: messages go to oneself and are kept until they are received. Layout and constants are MPICH's.
  *
  *     alone MESSAGES     sends and receives so many, in a region, forks once, and prints the sum of what it got
+ *     alone MESSAGES W   works on for W ms behind the message in the middle, and leaves by exit
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -69,6 +70,10 @@ int main(int words, char **word)
                 _exit(0);
             }
             waitpid(child, NULL, 0);
+            if (words > 2) {
+                usleep((useconds_t)atol(word[2]) * 1000);
+                exit(0);
+            }
         }
         MPI_Recv(&got, 1, INT, -2, 7, WORLD, (MPI_Status *)1);
         sum += got;

@@ -191,6 +191,35 @@ def test_every_task_has_its_progress_and_cancel(qtbot: QtBot, frame: Frame) -> N
     assert not frame.task_list.isVisible() and not frame.task_list.lines
 
 
+def test_a_menus_tip_and_a_running_task_are_not_written_over_each_other(qtbot: QtBot, frame: Frame) -> None:
+    bar, tasks = frame.statusBar(), frame.task_list
+
+    def progress(done: int) -> None:
+        frame.trace.show_task("opening", Task("Opening", done=done, total=9), None)
+
+    progress(1)
+    assert tasks.isVisible() and tasks.text.startswith("Opening")
+    menu = next(action.menu() for action in frame.menuBar().actions() if action.text() == "&File")
+    tipped = next(action for action in menu.actions() if action.statusTip() and action.isEnabled())
+    menu.popup(frame.mapToGlobal(frame.rect().topLeft()))
+    menu.setActiveAction(tipped)
+    assert bar.currentMessage() == tipped.statusTip() and not tasks.isVisible()
+    progress(2)
+    assert bar.currentMessage() and not tasks.isVisible(), "progress goes on below the tip"
+    menu.close()
+    bar.clearMessage()
+    assert tasks.isVisible() and tasks.lines[0].progress.value() == round(2000 / 9)
+    bar.showMessage("The log is there", 8000)
+    frame.trace.show_task("opening", None)
+    bar.clearMessage()
+    assert not tasks.isVisible(), "a task that ended meanwhile does not come back"
+    bar.showMessage("The log is there", 8000)
+    progress(3)
+    assert not tasks.isVisible()
+    bar.clearMessage()
+    assert tasks.isVisible()
+
+
 def test_a_problem_stays_until_it_is_dismissed_or_solved(qtbot: QtBot, frame: Frame) -> None:
     trace, bar = frame.trace, frame.problem_bar
     trace.workbench._show(problem=Problem("The trace is broken.", "details"))

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from desktop.data.consistency import CUT_OFF, LEFT_OPEN
 from desktop.data.events import Activity, Importer, Location, MessageKind, Region, Sink
 from desktop.errors import TraceFormatError
 from desktop.progress import Progress
@@ -34,7 +35,7 @@ HEAD = np.dtype(
      ("lost", "u8"), ("state", "u4"), ("library", "u4"), ("host", "S64"), ("boot", "S40"),
      ("program", "S512"), ("tail", "u4"), ("names", "u4")]
 )  # fmt: skip
-FINISHED, ABORTED = 1, 2
+RUNNING, FINISHED, ABORTED, EXITED = range(4)
 LIBRARIES = {1: "Open MPI", 2: "MPICH ABI", 3: "MPI-5 ABI"}
 COMMUNICATOR, MEMBERS, COMPLETED, STARTED, LONG, TEXT, ENTER, LEAVE = range(60000, 60008)
 SENT, RECEIVED, CANCELLED = 1, 2, 4
@@ -172,6 +173,7 @@ def read(path: Path, sink: Sink, progress: Progress) -> None:
             "library": LIBRARIES.get(int(found[0].head["library"]), ""),
             "machines": len(machines),
             "reordered": reader.reordered,
+            LEFT_OPEN: True,
         },
     )
     ranks = {file.rank for file in found}
@@ -262,12 +264,13 @@ class RecordedClock:
 
 
 class _RecordedProcess:
-    """What the threads of a process know together: its communicators."""
+    """What the threads of a process know together: its communicators, and how it ended."""
 
     def __init__(self, names: list[str]) -> None:
         self.names = names
         self.number = np.full(1 << 16, UNDEFINED, "u4")  # of a communicator of the process: that of the trace
         self.size = np.zeros(1 << 16, "i8")
+        self.state = RUNNING  # of its first thread, with which it ends
 
 
 class _Reader:
@@ -282,6 +285,8 @@ class _Reader:
         self._locations = np.array([ranks[rank] for rank in self._ranks.tolist()], "i4")
         for file in found:
             process = self._process(file)
+            if not file.head["thread"]:
+                process.state = int(file.head["state"])
             shared = int(file.head["thread"]) or sum(other.process == file.process for other in found) > 1
             # Only where threads share them is a communicator used before the file that says what it is.
             for block in file.blocks() if shared else ():
@@ -356,12 +361,17 @@ class _Reader:
                 )  # fmt: skip
                 file.place.damage = "ends early"
                 break
+        state = int(file.head["state"])
+        if state == EXITED:
+            before = max(before, clock.of(np.array([file.head["tick1"]], "u8"))[0])
         file.place.last = int(before)
-        if file.head["state"] not in (FINISHED, ABORTED):
+        if state == RUNNING and self._process(file).state == RUNNING:
             sink.report.add(
                 "not ended", "notice", "processes had not ended when they were read, or were killed: what "
                 "they had recorded is there", where=file.path.name,
             )  # fmt: skip
+        if self._process(file).state != FINISHED and not file.place.damage:
+            file.place.damage = CUT_OFF
         if file.head["lost"]:
             sink.report.add(
                 "not recorded", "loss", "records could not be written", count=int(file.head["lost"]),
@@ -519,4 +529,4 @@ def _sorted_part(
     return block[:cut], begin[:cut], end[:cut], True
 
 
-IMPORTER = Importer("recorded", "recorded by Phasewright", "2", detect, read, files, folders=True)
+IMPORTER = Importer("recorded", "recorded by Phasewright", "3", detect, read, files, folders=True)
