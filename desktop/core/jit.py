@@ -85,6 +85,36 @@ def _compiled(function: Callable[..., Any], **options: Any) -> Any:
     return made
 
 
+@inlined
+def place_in(values: Any, value: int) -> int:
+    """The first of rising values that is not below `value`. Kernels that call numpy for such things, or make
+    arrays, are loaded with much of numba, some with scipy: longer than a small trace is read."""
+    low, high = 0, len(values)
+    while low < high:
+        middle = (low + high) >> 1
+        if values[middle] < value:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@inlined
+def put_in_order(values: Any, count: int) -> None:
+    """Sort the first `count` values in place, by Shell's method."""
+    gap = 1
+    while gap < count:
+        gap = 3 * gap + 1
+    while gap > 1:
+        gap //= 3
+        for i in range(gap, count):
+            value, at = values[i], i
+            while at >= gap and values[at - gap] > value:
+                values[at] = values[at - gap]
+                at -= gap
+            values[at] = value
+
+
 class _Compilations(event.Listener):
     """Counts kernels that are compiled rather than loaded, in whatever thread."""
 
