@@ -2,14 +2,33 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from contextlib import suppress
-from threading import Lock
+from threading import Lock, get_ident
 from typing import Any
 
-from numba import njit
-from numba.core import event
-from numba.core.runtime import rtsys
+
+class _NoScipy:
+    """An import hook by which this thread finds no scipy: numba takes it for optional, and loads all of its
+    root only to look at its version, a tenth of its own start."""
+
+    def __init__(self) -> None:
+        self._thread = get_ident()
+
+    def find_spec(self, name: str, *_: object) -> None:
+        if name == "scipy" and get_ident() == self._thread:
+            raise ModuleNotFoundError(name)
+
+
+_hook: Any = _NoScipy()
+sys.meta_path.insert(0, _hook)
+try:
+    from numba import njit
+    from numba.core import event
+    from numba.core.runtime import rtsys
+finally:
+    sys.meta_path.remove(_hook)
 
 
 def kernel(function: Callable[..., Any]) -> Any:

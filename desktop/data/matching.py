@@ -267,10 +267,7 @@ _ROW = np.dtype([*TABLES["messages"].items(), ("location", "i8")], align=True)
 
 
 def match_messages(
-    source: EventSource,
-    rows: int = ROWS,
-    progress: Progress | None = None,
-    tally: Ints | None = None,
+    source: EventSource, rows: int = ROWS, progress: Progress | None = None, tally: Ints | None = None
 ) -> Iterator[Matches]:
     """Sends with their receives: the k-th with the k-th for each sender, receiver, communicator and tag.
 
@@ -497,10 +494,7 @@ def pair_up(
 
 
 def match_in_passing(
-    source: EventSource,
-    rows: int = ROWS,
-    progress: Progress | None = None,
-    tally: Ints | None = None,
+    source: EventSource, rows: int = ROWS, progress: Progress | None = None, tally: Ints | None = None
 ) -> Iterator[Matches]:
     """The same as `match_messages`, in another order, and quicker: locations are gone through side by side,
     so that most ends meet soon and few have to wait. Where more than twice `rows` wait, or messages name
@@ -844,10 +838,7 @@ class Instances(NamedTuple):
 
 
 def match_collectives(
-    source: EventSource,
-    wanted: Callable[[str], object],
-    rows: int = ROWS,
-    progress: Progress | None = None,
+    source: EventSource, wanted: Callable[[str], object], rows: int = ROWS, progress: Progress | None = None
 ) -> Iterator[Instances]:
     """Operations of the names that are `wanted`: the k-th of them on a communicator, wherever all members
     name the same one. What is matched at a time are about `rows` rows."""

@@ -65,6 +65,7 @@ DIVIDED_AMONG = 4
 Stamp = list[tuple[str, int, int]]
 
 
+# Many: what a source can be opened with.
 def open_trace(
     path: Path,
     progress: Progress | None = None,

@@ -73,7 +73,7 @@ def write(store: TraceStore, folder: Path, progress: Progress, repaired: bool) -
     agreed = _file(_clock_offset(time) for time in (0, clock.length + 1))
     for i, location in enumerate(store.locations):
         with (inside / f"{i}.evt").open("wb") as file:
-            events, records_of = EventWriter(file), _EventRecords(store, i, definitions, found)
+            events, records_of = EventWriter(file), _WrittenRecords(store, i, definitions, found)
 
             def timed(records: Ints, at: Location = location) -> Ints:
                 records[_TIME] = clock(at, records[_TIME])
@@ -114,12 +114,7 @@ def _text(value: str) -> bytes:
     return value.replace("\0", " ").encode("utf-8", "replace") + b"\0"
 
 
-_FORMS = {
-    "b": lambda value: bytes([value]),
-    "n": lambda value: _number(value, 4),
-    "N": _number,
-    "s": _text,
-}
+_FORMS = {"b": lambda value: bytes([value]), "n": lambda value: _number(value, 4), "N": _number, "s": _text}
 
 
 def _record(kind: int, forms: str, *values: Any) -> bytes:
@@ -287,7 +282,7 @@ def _rows(kind: Any, time: NDArray[Any], *fields: Any) -> Ints:
     return made
 
 
-class _EventRecords:
+class _WrittenRecords:
     """The event records of a location, stretch by stretch, in their order."""
 
     def __init__(self, store: TraceStore, here: int, known: _Definitions, found: Exported) -> None:
@@ -368,13 +363,7 @@ class _EventRecords:
         self._found.leave_out("messages whose partner is not known", lost.sum())
         request = rows["request"].view(np.int64)
         made = _rows(
-            kind,
-            rows["time"],
-            np.where(partnered, rank, request),
-            comm,
-            rows["tag"],
-            rows["bytes"],
-            request,
+            kind, rows["time"], np.where(partnered, rank, request), comm, rows["tag"], rows["bytes"], request
         )
         return made[:, ~lost]
 

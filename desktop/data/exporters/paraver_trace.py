@@ -68,7 +68,7 @@ def write(store: TraceStore, folder: Path, progress: Progress, repaired: bool) -
         rows.tofile(files[-1])
     with found.file.open("wb") as out:
         out.write(threads.header(clock.length, communicator_members(store, address_of(store))))
-        writer = _RowLines(out, threads.prefixes)
+        writer = _WrittenLines(out, threads.prefixes)
         written = Share(progress, 0.6, 1.0)
         for begin, window in _windows(files, counts, clock.length):
             writer.write(window)
@@ -337,7 +337,7 @@ def _windows(files: list[Path], counts: Ints, length: int) -> Iterator[tuple[int
         begin = border
 
 
-class _RowLines:
+class _WrittenLines:
     """Writes rows as lines; `count`: how many so far."""
 
     def __init__(self, file: IO[bytes], prefixes: list[bytes]) -> None:

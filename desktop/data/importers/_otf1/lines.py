@@ -291,6 +291,7 @@ def _end(opened: Any, at: int, end: int, state: Any, known: Any, rows: Any, owne
         opened[at, k] = opened[state[OPEN], k]
 
 
+# Long: a branch for each kind of record.
 @arithmetic
 def step(
     buf: Any,
