@@ -5,7 +5,8 @@ of events, by default `EVENTS`) and 2 million records of it as OTF, Paraver and 
 folder. Each is read and stored (no clocks, no summaries) in a process that has done so before, and imported
 by the command in a process of its own, in turns, from the page cache. Prints a table: seconds on the wall and
 of the processor (all threads) of both, the least of `REPEATS` each; how many times longer the command takes,
-start of Python included; and its peak memory.
+start of Python included; and its peak memory. On a machine with other work, seconds on the wall mean
+something only under ``chrt -f 1``.
 """
 
 from __future__ import annotations
