@@ -32,6 +32,7 @@ COMMANDS = {
     "stats": ("stats", "POP efficiencies, region profile and messages per phase"),
     "whatif": ("whatif", "how long the run would last if something were different"),
     "report": ("report", "a report for others: HTML, PDF or slides"),
+    "export": ("export", "write a trace in another program's format"),
     "record": ("record", "run an MPI program, record it, and open what was recorded"),
     "watch": ("watch", "run an MPI program and see its curve grow, or follow one that runs already"),
     "snapshot": ("snapshot", "render the window into a picture, without a display"),

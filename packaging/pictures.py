@@ -417,6 +417,89 @@ def _model(stage: Stage) -> QImage:
     return stage.paint(window.frame)
 
 
+#: Floors of the house from above: name, what is on it, and the colour of its edge.
+FLOORS = (
+    ("ui/   commands/   notebook.py", "draw and print; gestures and words become edits", "#0072b2"),
+    (
+        "workbench/",
+        "what the user asked for: one frozen tree, one history; work beside the window",
+        "#009e73",
+    ),
+    ("data/", "files: formats, store, projects, experiments, reports as data", "#d55e00"),
+    ("core/", "numbers: curve, phases, causes, effects, factor model; compiled kernels", "#cc79a7"),
+)
+
+
+def _architecture(stage: Stage) -> QImage:
+    """The floors of the house, what goes between them, and the way of a trace through the data."""
+    from PySide6.QtCore import QPointF, QRectF, Qt
+    from PySide6.QtGui import QColor, QFont, QImage, QPainter, QPen
+
+    image = QImage(1100, 560, QImage.Format.Format_RGB32)
+    image.fill(QColor("white"))
+    painter = QPainter(image)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    dark, bold = QColor("#222222"), QFont("DejaVu Sans", 15, QFont.Weight.Bold)
+    plain, small = QFont("DejaVu Sans", 12), QFont("DejaVu Sans", 11)
+
+    def words(
+        box: QRectF, text: str, font: QFont, flags: Qt.AlignmentFlag = Qt.AlignmentFlag.AlignCenter
+    ) -> None:
+        painter.setPen(dark)
+        painter.setFont(font)
+        painter.drawText(box, flags | Qt.TextFlag.TextWordWrap, text)
+
+    def arrow(x1: float, y1: float, x2: float, y2: float, *, dashed: bool = False) -> None:
+        pen = QPen(dark, 2, Qt.PenStyle.DashLine if dashed else Qt.PenStyle.SolidLine)
+        painter.setPen(pen)
+        painter.drawLine(QPointF(x1, y1), QPointF(x2, y2))
+        painter.setPen(QPen(dark, 2))
+        along = np.array([x2 - x1, y2 - y1]) / np.hypot(x2 - x1, y2 - y1)
+        for across in (np.array([-along[1], along[0]]), np.array([along[1], -along[0]])):
+            tip = np.array([x2, y2]) - 9 * along + 5 * across
+            painter.drawLine(QPointF(x2, y2), QPointF(*tip))
+
+    tops = (15, 135, 255, 460)
+    highs = (75, 75, 160, 85)
+    left = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop
+    for (name, text, edge), top, high in zip(FLOORS, tops, highs, strict=True):
+        painter.setPen(QPen(QColor(edge), 3))
+        painter.setBrush(QColor("#f7f7f7"))
+        painter.drawRoundedRect(QRectF(20, top, 1060, high), 8, 8)
+        words(QRectF(40, top + 9, 1020, 30), name, bold, left)
+        words(QRectF(40, top + 39, 1020, 30), text, plain, left)
+    steps = (
+        "OTF2, OTF, Paraver, PICL, recordings",
+        "importers",
+        "store (HDF5)",
+        "curve, timeline, profile",
+        "statistics, causes",
+    )
+    for k, step in enumerate(steps):
+        box = QRectF(40 + 208 * k, 332, 178, 66)
+        painter.setPen(QPen(QColor(FLOORS[2][2]), 1.5))
+        painter.setBrush(QColor("white"))
+        painter.drawRoundedRect(box, 6, 6)
+        words(box.adjusted(6, 2, -6, -2), step, small)
+        if k:
+            arrow(box.left() - 28, 365, box.left() - 3, 365)
+    down = ("edits", "requests", "arrays")
+    up = ("snapshots", "answers; the last request wins", "fits, sums, words")
+    for k, (asked, answer) in enumerate(zip(down, up, strict=True)):
+        above, below = tops[k] + highs[k] + 2, tops[k + 1] - 3
+        arrow(330, above, 330, below)
+        arrow(720, below, 720, above, dashed=True)
+        words(
+            QRectF(345, above, 330, below - above),
+            f"{asked} (may import)",
+            small,
+            Qt.AlignmentFlag.AlignVCenter,
+        )
+        words(QRectF(735, above, 330, below - above), answer, small, Qt.AlignmentFlag.AlignVCenter)
+    painter.end()
+    return image
+
+
 #: Of a real run of an MPI program, as getting-traces.md says; this script makes none of them.
 OF_RUNS = ("watch-begins", "watch-goes-on", "watch-ended")
 #: Every picture by the name of its file.
@@ -450,6 +533,7 @@ PICTURES: dict[str, Callable[[Stage], QImage]] = {
     "experiment-design": _experiment(1),
     "experiment-read": _experiment(3, measured=True),
     "model": _model,
+    "architecture": _architecture,
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import shlex
 import sys
@@ -218,6 +219,25 @@ def test_pictures_are_used_and_exist() -> None:
     assert sum(file.stat().st_size for file in there) < 3 << 20
     for page in TEXTS:
         assert all(found[1].strip() for found in PICTURE.finditer(prose(page))), "a picture without words"
+
+
+# ---- the page for newcomers
+
+
+def test_three_values_go_the_way_that_the_page_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from desktop.data import opening
+
+    monkeypatch.setattr(opening, "user_cache_path", lambda *_, **__: tmp_path / "cache")
+    page = DOCS / "three-values.md"
+    named = re.findall(r"`([\w/]+\.py)`: `(\w+)`", page.read_text(encoding="utf-8"))
+    assert len(named) > 20
+    for file, name in named:
+        tree = ast.parse((ROOT / "desktop" / file).read_text(encoding="utf-8"))
+        defined = {one.name for one in ast.walk(tree) if isinstance(one, (ast.FunctionDef, ast.ClassDef))}
+        assert name in defined, f"{file} has no {name}"
+    names: dict[str, Any] = {"__name__": "three"}
+    for block in blocks(page, "python"):
+        exec(compile(block, page.name, "exec"), names)
 
 
 # ---- examples of the developers' page

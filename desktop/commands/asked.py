@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +38,21 @@ def adder(parser: Any) -> Callable[..., None]:
         parser.add_argument(*names, help=text, **more)
 
     return add
+
+
+def add_run(
+    parser: argparse.ArgumentParser, n: str = "", *, curve: bool = False, csv: bool = True, own: bool = False
+) -> None:
+    """What the commands on one run and its phases take: the file, the model (-n, if it is said what it is;
+    with `own` also what periodic phases need), the curve, the span, whether clocks are repaired, the form."""
+    add = adder(parser)
+    add("file FILE", type=Path)
+    add_model(parser, n, seconds=own)
+    if curve:
+        add_curve(parser)
+    add_span(parser)
+    add("--as-recorded", "do not repair contradicting clocks")
+    add_formats(parser, csv=csv)
 
 
 def add_formats(parser: argparse.ArgumentParser, *, csv: bool) -> None:
@@ -155,6 +172,48 @@ def utilization(store: TraceStore, options: argparse.Namespace) -> Utilization:
     rules = options.rules or Rules()
     with terminal_progress() as progress:
         return build(store, replace(rules, repaired=False) if options.as_recorded else rules, progress)
+
+
+@dataclass
+class AskedRun:
+    """A run that is open, its utilization, and the part of the curve that was asked for; `limit`: its ends,
+    None for the whole."""
+
+    options: argparse.Namespace
+    store: TraceStore
+    use: Utilization
+    curve: StepCurve
+
+    @property
+    def span(self) -> tuple[float, float]:
+        return self.curve.start, self.curve.start + self.curve.duration
+
+    @property
+    def limit(self) -> tuple[float, float] | None:
+        return None if self.curve.duration == self.use.curve().duration else self.span
+
+    @cached_property
+    def known(self) -> Landmarks | None:
+        """The structure events in it."""
+        return structure_events(self.store, self.use, self.curve, self.options)
+
+    def fit(self, *, suggested: bool = False) -> PhaseFit:
+        """The phases asked for; where nobody says how many, as `suggested`."""
+        if suggested:
+            return fit_or_suggested(self.curve, self.options, self.known)
+        return fit_as_asked(self.curve, self.options, self.known)
+
+    def names(self, model: PhaseFit) -> tuple[str, ...]:
+        return phase_names_of(self.store, self.use, self.curve, model, self.options)
+
+
+@contextmanager
+def run_asked(options: argparse.Namespace, *, other: bool = False) -> Iterator[AskedRun]:
+    """The run of a command of which `settle` was asked, open; `other`: --curve may say another curve."""
+    with open_as_asked(options.trace) as store:
+        use = utilization(store, options)
+        curve = curve_asked(store, use, options) if other else window_of(use.curve(), options)
+        yield AskedRun(options, store, use, curve)
 
 
 def curve_asked(store: TraceStore, use: Utilization, options: argparse.Namespace) -> StepCurve:

@@ -5,24 +5,10 @@ from __future__ import annotations
 import argparse
 import textwrap
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from desktop.commands.asked import (
-    add_formats,
-    add_model,
-    add_span,
-    adder,
-    check_budget,
-    fit_or_suggested,
-    open_as_asked,
-    phase_names_of,
-    settle,
-    structure_events,
-    utilization,
-    window_of,
-)
-from desktop.commands.terminal import outcome, print_doubt, print_json, terminal_progress
+from desktop.commands.asked import add_run, check_budget, run_asked, settle
+from desktop.commands.terminal import outcome, picked, print_doubt, print_json, terminal_progress
 from desktop.printing import printable
 
 if TYPE_CHECKING:
@@ -31,11 +17,7 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of the command."""
-    adder(parser)("file FILE", type=Path)
-    add_model(parser, "phases (default: the suggested number; with budget: parameters)")
-    add_span(parser)
-    adder(parser)("--as-recorded", "do not repair contradicting clocks")
-    add_formats(parser, csv=False)
+    add_run(parser, "phases (default: the suggested number; with budget: parameters)", csv=False)
 
 
 def main(options: argparse.Namespace) -> int:
@@ -51,26 +33,21 @@ def main(options: argparse.Namespace) -> int:
 
     settle(options)
     check_budget(options.phases.model, options.phases.n if options.project or options.n is not None else None)
-    with open_as_asked(options.trace) as store:
-        use = utilization(store, options)
-        curve = window_of(use.curve(), options)
-        known = structure_events(store, use, curve, options)
-        model = fit_or_suggested(curve, options, known)
-        names = phase_names_of(store, use, curve, model, options)
+    with run_asked(options) as run:
+        store, use, model = run.store, run.use, run.fit(suggested=True)
+        names = run.names(model)
         with terminal_progress() as progress:
             breaks = model.breaks.tolist()
             kept = Statistics(store)
             found = explain(kept, use, breaks, names, options.kept.names, progress)
-            limit = None if curve is use.curve() else (breaks[0], breaks[-1])
-            better = would_help(kept, use, breaks, limit, progress) if options.json else ()
+            better = would_help(kept, use, breaks, run.limit, progress) if options.json else ()
         if options.json:
             ids = [location.id for location in store.locations]
             told = {
-                **{name: getattr(model, name) for name in ("model", "n")},
+                **picked(model, "model n"),
                 "breaks_s": breaks,
                 "in_doubt_s": in_doubt(store),
-                "paragraph": found.paragraph,
-                "lost_s": found.lost_s,
+                **picked(found, "paragraph lost_s"),
                 "causes": [_plain(cause, ids) for cause in found.causes],
                 "phases": [
                     {
@@ -80,8 +57,8 @@ def main(options: argparse.Namespace) -> int:
                     }
                     for name, phase in zip(names, found.phases, strict=False)
                 ],
+                "would_help": [one.plain() for one in better],
             }
-            told["would_help"] = [one.plain() for one in better]
             print_json({"source": store.source.name, **told})
         else:
             _print(found)

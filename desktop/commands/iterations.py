@@ -4,22 +4,10 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from desktop.commands.asked import (
-    add_curve,
-    add_formats,
-    add_model,
-    add_span,
-    adder,
-    check_budget,
-    curve_asked,
-    open_as_asked,
-    settle,
-    utilization,
-)
-from desktop.commands.terminal import outcome, print_csv, print_doubt, print_json, terminal_progress
+from desktop.commands.asked import add_run, check_budget, run_asked, settle
+from desktop.commands.terminal import outcome, picked, print_csv, print_doubt, print_json, terminal_progress
 from desktop.core.labels import DEFAULT_MODEL
 from desktop.core.units import si
 from desktop.data.naming import listed
@@ -28,7 +16,7 @@ from desktop.printing import printable
 if TYPE_CHECKING:
     from desktop.core.curve import StepCurve
     from desktop.core.phases import PhaseFit
-    from desktop.data.iterations import Iterations, Level, Odd
+    from desktop.data.iterations import Iterations, Level
 
 #: Columns of the CSV form, a row for each iteration.
 COLUMNS = ("level", "index", "start_s", "end_s", "duration_s", "usual")
@@ -36,12 +24,7 @@ COLUMNS = ("level", "index", "start_s", "end_s", "duration_s", "usual")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of the command."""
-    adder(parser)("file FILE", type=Path)
-    add_model(parser, "phases inside an iteration (else: as suggested)")
-    add_curve(parser)
-    add_span(parser)
-    adder(parser)("--as-recorded", "do not repair contradicting clocks")
-    add_formats(parser, csv=True)
+    add_run(parser, "phases inside an iteration (else: as suggested)", curve=True)
 
 
 def main(options: argparse.Namespace) -> int:
@@ -51,11 +34,10 @@ def main(options: argparse.Namespace) -> int:
     n, model = options.n, options.model or DEFAULT_MODEL
     check_budget(model, n)
     settle(options)
-    with open_as_asked(options.trace) as store:
-        use = utilization(store, options)
-        curve = curve_asked(store, use, options)
+    with run_asked(options, other=True) as run:
+        store, curve = run.store, run.curve
         with terminal_progress() as progress:
-            found = find(store, use, progress, curve)
+            found = find(store, run.use, progress, curve)
         if options.json:
             print_json(result(found, curve, n, model))
         elif options.csv:
@@ -84,20 +66,15 @@ def _level(level: Level, curve: StepCurve, phases: PhaseFit) -> dict[str, Any]:
 
     loop, fold = level.loop, level.fold
     return {
-        "period_s": loop.period,
-        "count": loop.count,
+        **picked(loop, "period_s=period count"),
         "first_s": loop.bounds[0],
         "last_s": loop.bounds[-1],
-        "by": level.by,
-        "region": level.region,
-        "drift": loop.drift,
-        "agree": loop.agree,
-        "likeness": loop.likeness,
+        **picked(level, "by region"),
+        **picked(loop, "drift agree likeness"),
         "odd_count": level.odd_count,
-        "odd": [_odd(one) for one in level.odd],
+        "odd": [picked(one, "index start_s end_s excess_s ranks region") for one in level.odd],
         "fold": {
-            "folded": fold.folded,
-            "quantile": fold.quantile,
+            **picked(fold, "folded quantile"),
             "middle": fold.middle.tolist(),
             "low": fold.low.tolist(),
             "high": fold.high.tolist(),
@@ -106,17 +83,6 @@ def _level(level: Level, curve: StepCurve, phases: PhaseFit) -> dict[str, Any]:
             "break_intervals": [one and one._asdict() for one in firm_in(level, curve, phases)],
             "epsilon": phases.epsilon,
         },
-    }
-
-
-def _odd(one: Odd) -> dict[str, Any]:
-    return {
-        "index": one.index,
-        "start_s": one.start_s,
-        "end_s": one.end_s,
-        "excess_s": one.excess_s,
-        "ranks": list(one.ranks),
-        "region": one.region,
     }
 
 

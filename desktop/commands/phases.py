@@ -10,22 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from desktop.commands.asked import (
-    add_curve,
-    add_formats,
-    add_model,
-    add_span,
-    adder,
-    check_budget,
-    curve_asked,
-    fit_as_asked,
-    open_as_asked,
-    phase_names_of,
-    positive,
-    settle,
-    structure_events,
-    utilization,
-)
+from desktop.commands.asked import AskedRun, add_run, adder, check_budget, positive, run_asked, settle
 from desktop.commands.terminal import (
     USAGE,
     column,
@@ -46,30 +31,16 @@ if TYPE_CHECKING:
     from desktop.core.landmarks import Landmark, Landmarks
     from desktop.core.phase_stats import Firm, PhaseRow
     from desktop.core.phases import PhaseFit
-    from desktop.data.store import TraceStore
-    from desktop.data.utilization import Utilization
 
 #: Columns of a phase in JSON and CSV; attributes of `desktop.core.phase_stats.PhaseRow`.
 PHASE_COLUMNS = (
-    *(
-        "start_s",
-        "end_s",
-        "degree",
-        "coefficients",
-        "error",
-        "mean",
-        "min",
-        "max",
-        "efficiency",
-        "work_s",
-        "name",
-    ),
+    *("start_s", "end_s", "degree", "coefficients", "error", "mean", "min", "max"),
+    *("efficiency", "work_s", "name"),
 )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of the command."""
-    adder(parser)("file FILE", type=Path)
     add = adder(parser.add_mutually_exclusive_group())
     add("-n N", "phases (with budget: parameters)", type=positive)
     add("--max-n N", "all n up to N, and which to take", type=positive)
@@ -77,11 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     adder(parser)("--curve-only", alone)
     again = "another run of the same program, or a project of such: how firm the breaks are (repeatable)"
     adder(parser)("--repeat FILE", again, type=Path, action="append", default=[])
-    add_model(parser, seconds=True)
-    add_curve(parser)
-    add_span(parser)
-    adder(parser)("--as-recorded", "do not repair contradicting clocks")
-    add_formats(parser, csv=True)
+    add_run(parser, curve=True, own=True)
 
 
 def main(options: argparse.Namespace) -> int:
@@ -93,20 +60,18 @@ def main(options: argparse.Namespace) -> int:
         print("phasewright phases: say how many, -n N, or --max-n N for all up to N", file=sys.stderr)
         return USAGE
     check_budget(options.phases.model, options.max_n or options.phases.n)
-    with open_as_asked(options.trace) as store:
-        use = utilization(store, options)
-        curve = curve_asked(store, use, options)
-        known = structure_events(store, use, curve, options)
+    with run_asked(options, other=True) as run:
+        doubt = in_doubt(run.store)
         if options.max_n:
-            _print_sweep(curve, options, known, in_doubt(store))
+            _print_sweep(run.curve, options, run.known, doubt)
         else:
-            fitted = fit_as_asked(curve, options, known)
-            fitted = replace(fitted, names=phase_names_of(store, use, curve, fitted, options))
-            firm = _firm(store, use, curve, fitted, options)
-            _print_phases(curve, options, events_at(fitted, known), fitted, firm, in_doubt(store))
+            fitted = run.fit()
+            fitted = replace(fitted, names=run.names(fitted))
+            firm = _firm(run, fitted)
+            _print_phases(run.curve, options, events_at(fitted, run.known), fitted, firm, doubt)
         if not (options.json or options.csv):
-            print_doubt(store)
-        return outcome(store)
+            print_doubt(run.store)
+        return outcome(run.store)
 
 
 def _print_sweep(
@@ -163,18 +128,13 @@ def _print_sweep(
             print(f"  next best: n = {second[0]}: {second[1]}")
 
 
-def _firm(
-    store: TraceStore,
-    use: Utilization,
-    curve: StepCurve,
-    model: PhaseFit,
-    options: argparse.Namespace,
-) -> tuple[Firm | None, ...]:
+def _firm(run: AskedRun, model: PhaseFit) -> tuple[Firm | None, ...]:
     """How firm the inner breakpoints are: over the runs asked for, else over the iterations of the run."""
     from desktop.data.iterations import find, firm_breaks
 
+    options, curve = run.options, run.curve
     with terminal_progress() as progress:
-        over = firm_breaks(find(store, use, progress, curve) if model.n > 1 else None, curve, model)
+        over = firm_breaks(find(run.store, run.use, progress, curve) if model.n > 1 else None, curve, model)
         if not options.repeat:
             return over
         from desktop.core.contrast import Phased, align
@@ -187,13 +147,13 @@ def _firm(
         asked = PhaseSettings(
             model.model, model.requested, seconds=options.phases.seconds, also=options.phases.also
         )
-        runs = [Phased("", curve, model, frozenset(region.name for region in store.regions))]
+        runs = [Phased("", curve, model, frozenset(region.name for region in run.store.regions))]
         for file in options.repeat:
             if is_project(file):
-                kept = [(run, run.project.phases, file) for run in read_workspace(file).runs]
+                kept = [(one, one.project.phases, file) for one in read_workspace(file).runs]
             else:
                 kept = [(plain_run(file, asked), asked, None)]
-            runs += [phased_run(run.trace.name, run, phases, at, progress) for run, phases, at in kept]
+            runs += [phased_run(one.trace.name, one, phases, at, progress) for one, phases, at in kept]
     return tuple(a or b for a, b in zip(over_runs(align(runs), 0), over, strict=True))
 
 

@@ -7,23 +7,9 @@ import itertools
 import math
 import textwrap
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from desktop.commands.asked import (
-    add_curve,
-    add_formats,
-    add_model,
-    add_span,
-    adder,
-    check_budget,
-    curve_asked,
-    fit_as_asked,
-    open_as_asked,
-    settle,
-    structure_events,
-    utilization,
-)
+from desktop.commands.asked import add_run, adder, check_budget, run_asked, settle
 from desktop.commands.terminal import column, outcome, print_csv, print_doubt, print_json, terminal_progress
 from desktop.core.labels import ACCOUNTS
 from desktop.printing import printable
@@ -35,14 +21,9 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of the command."""
-    adder(parser)("file FILE", type=Path)
-    add_model(parser, "also of each phase (with budget: parameters)", seconds=True)
-    add_curve(parser)
+    add_run(parser, "also of each phase (with budget: parameters)", curve=True, own=True)
     more = "also of each range: the mean of a metric, and of a counter what was counted (repeat it; all: ALL)"
     adder(parser)("--metric NAME", more, action="append", default=[])
-    add_span(parser)
-    adder(parser)("--as-recorded", "do not repair contradicting clocks")
-    add_formats(parser, csv=True)
 
 
 def main(options: argparse.Namespace) -> int:
@@ -57,14 +38,12 @@ def main(options: argparse.Namespace) -> int:
     settle(options)
     by_phase = options.project or options.n is not None
     check_budget(options.phases.model, options.phases.n if by_phase else None)
-    with open_as_asked(options.trace) as store:
-        use = utilization(store, options)
-        curve = curve_asked(store, use, options)
-        end = curve.start + curve.duration
-        names, ranges = ["run" if curve.duration == use.curve().duration else "window"], [(curve.start, end)]
-        levels, breaks = [curve.mean], [curve.start, end]
+    with run_asked(options, other=True) as run:
+        store, use, curve = run.store, run.use, run.curve
+        names, ranges = ["run" if run.limit is None else "window"], [run.span]
+        levels, breaks = [curve.mean], [*run.span]
         if by_phase:
-            model = fit_as_asked(curve, options, structure_events(store, use, curve, options))
+            model = run.fit()
             breaks = model.breaks.tolist()
             ranges += itertools.pairwise(breaks)
             names += [f"phase {i}" for i in range(1, model.n + 1)]

@@ -6,23 +6,9 @@ import argparse
 import math
 import textwrap
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from desktop.commands.asked import (
-    add_formats,
-    add_model,
-    add_span,
-    adder,
-    check_budget,
-    fit_or_suggested,
-    open_as_asked,
-    pairs,
-    settle,
-    structure_events,
-    utilization,
-    window_of,
-)
+from desktop.commands.asked import add_run, adder, check_budget, pairs, run_asked, settle
 from desktop.commands.terminal import column, outcome, print_doubt, show, terminal_progress
 from desktop.core.units import percent, quantity, signed
 from desktop.printing import printable
@@ -36,8 +22,6 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of the command."""
-    add = adder(parser)
-    add("file FILE", type=Path)
     network = adder(parser.add_argument_group("network", "one in place of the network as recorded"))
     network("--ideal", "no latency, infinite bandwidth")
     network("--latency S", "seconds to send or receive a message", type=float)
@@ -54,10 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     computing("--balance K", "all processors compute equally long in phase K", type=int, **several)
     computing("--slower --slow RANKS=X", "ranks, such as 3 or 0-7, are X times slower", **several)
     computing("--no-wait WHAT", "nobody waits: messages, collectives, or an operation by name", **several)
-    add_model(parser, "phases (else: as suggested)")
-    add_span(parser)
-    add("--as-recorded", "do not repair contradicting clocks")
-    add_formats(parser, csv=True)
+    add_run(parser, "phases (else: as suggested)")
 
 
 def main(options: argparse.Namespace) -> int:
@@ -74,19 +55,15 @@ def main(options: argparse.Namespace) -> int:
     settle(options)
     check_budget(options.phases.model, options.n)
     changes = _changes(options)
-    with open_as_asked(options.trace) as store:
-        use = utilization(store, options)
-        curve = window_of(use.curve(), options)
-        known = structure_events(store, use, curve, options)
-        fit = fit_or_suggested(curve, options, known)
-        span = curve.start, curve.start + curve.duration
-        limit = None if curve is use.curve() else span
+    with run_asked(options) as run:
+        store, use, fit = run.store, run.use, run.fit(suggested=True)
         with terminal_progress() as progress:
-            program = Rerun(store, use, progress, limit=limit, breaks=fit.breaks[1:-1].tolist())
+            program = Rerun(store, use, progress, limit=run.limit, breaks=fit.breaks[1:-1].tolist())
             found = program.predict(changes, progress)
             ideal = program.predict(Changes(network=machine.IDEAL), progress)
             names = [f"phase {k}" for k in range(1, fit.n + 1)]
-            ranked = helps(program, names, largest_regions(Statistics(store), use, span, progress), progress)
+            largest = largest_regions(Statistics(store), use, run.span, progress)
+            ranked = helps(program, names, largest, progress)
         rows = _phases(fit, found, program.start_s)
         known_network = program.estimate
         result = {

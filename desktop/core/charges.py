@@ -35,7 +35,7 @@ class Charges:
     hub : the location that nearly all messages come from or go to; -1: there is none.
     messages, bytes : of the messages sent. members : (regions, 2) calls of collective operations, and bytes.
     serialisation, balance : efficiencies, None or NaN where they are not known.
-    doubt_s : processor-seconds of waiting that contradicting clocks may change.
+    doubt_s : processor-seconds of waiting that contradicting clocks may change; inf: nobody knows who waited.
     held_s : by account and region (locations,) for how long threads waited for each, where that is known.
     """
 

@@ -13,6 +13,9 @@ of a set is the sum of
   those that send in one direction or messages of one size, against its mean between the breakpoints;
 * ln(n/τ) for every number that a phase needs, and a price for each breakpoint, which is least at events that
   most processors share and most for a place that only one fit has.
+
+A wait for the last processors of a phase, shorter than `TAIL` of the run, is part of it and has a line and a
+price of its own instead of being a phase.
 """
 
 from __future__ import annotations
@@ -33,6 +36,8 @@ from desktop.core.units import si
 BINS, SWEEP, MOST = 1024, 20, 40
 #: As many independent observations as at most are believed.
 OBSERVATIONS = 300.0
+#: A wait for the last processors, shorter than this part of the run, belongs to the phase that they end.
+TAIL = 0.05
 #: Candidates at most, structure events first.
 CANDIDATES = 240
 # The scale of the structure's misfit, deviations of the curve that nobody would draw (a part of all
@@ -102,6 +107,7 @@ def choose(curve: StepCurve, swept: Sweep, known: Landmarks, locked: Sequence[fl
         candidates,
         known.state * np.where(known.things < 0, _MESSAGES, 1.0)[:, None],
         _DEGREES.get(swept.model, 2),
+        1 / max(curve.capacity, 1),
     )
     found = costs.choose(candidates, len(fits))
     return found if set(locked) <= {one.time_s for one in found.breaks} else None
@@ -180,7 +186,9 @@ def _price(event: Landmark) -> float:
 class _Costs:
     """Misfits of all pieces between two candidates; row and column 0 and -1 are the ends of the run."""
 
-    def __init__(self, level: Floats, candidates: _Candidates, state: Floats, degree: int) -> None:
+    def __init__(
+        self, level: Floats, candidates: _Candidates, state: Floats, degree: int, alone: float
+    ) -> None:
         self._level = level
         self._at = at = np.concatenate([[0], candidates.at, [level.size]])
         self._price = np.concatenate([candidates.price, [0.0]])
@@ -211,20 +219,37 @@ class _Costs:
                 square[None, :] - square[:, None] - (whole[None, :] - whole[:, None]) ** 2 / m, 0
             )
         self._structure *= _STRUCTURE / n
-        self._impossible = width < SHORTEST * n
+        # Computing that falls to less than a third, until the last processor comes: one computes up to then.
+        nobody = np.concatenate([[0], np.cumsum(level < alone / 2)])[at]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            self._tail = (width > 0) & (width < TAIL * n) & (s1 / u2 * m * m < -s0)
+        self._tail &= nobody[None, :] - nobody[:, None] <= width / 4
+        self._tail[:-1][np.concatenate([[0.0], candidates.price]) < 0] = False  # locked
+        self._impossible = (width < SHORTEST * n) | self._tail
         self._impossible[0, -1] = False
 
-    def pieces(self, variance: float, together: float) -> tuple[Floats, NDArray[np.int64]]:
-        """Misfit and degree of each piece."""
+    def pieces(self, variance: float, together: float) -> tuple[Floats, NDArray[np.int64], NDArray[np.int64]]:
+        """Misfit and degree of each piece, and where its tail begins (the row of its end if it has none)."""
         observations = np.log(max(self._level.size / together, 2.0))
         degrees = np.arange(self._left.shape[0])[:, None, None]
         misfits = self._left / (variance * together) + observations * (degrees + 2)
         degree = misfits.argmin(axis=0)
         least = np.take_along_axis(misfits, degree[None], axis=0)[0]
-        total = least + self._structure
+        alone = least + self._structure
+        alone[np.tril_indices_from(alone)] = np.inf
+        total = alone.copy()
+        tail = np.broadcast_to(np.arange(total.shape[0]), total.shape).copy()
+        for end in np.flatnonzero(self._tail.any(axis=0)).tolist():
+            begins = np.flatnonzero(self._tail[:, end])
+            parted = alone[:, begins] + alone[begins, end] + _PRICE_WAIT
+            best = parted.argmin(axis=1)
+            less = np.take_along_axis(parted, best[:, None], axis=1)[:, 0]
+            better = less < total[:, end]
+            total[better, end] = less[better]
+            tail[better, end] = begins[best[better]]
         total[:, 1:] += self._price
         total[self._impossible] = np.inf
-        return total, degree
+        return total, degree, tail
 
     def best(self, total: Floats, most: int) -> tuple[Floats, list[list[int]]]:
         """The least misfit of 1, 2, ... pieces, and their places (rows of candidates, ends left out)."""
@@ -245,9 +270,10 @@ class _Costs:
             sets.append(chosen[::-1])
         return np.array(values), sets
 
-    def residual(self, places: list[int], degree: NDArray[np.int64]) -> Floats:
+    def residual(self, places: list[int], degree: NDArray[np.int64], tail: NDArray[np.int64]) -> Floats:
         """What is left of the curve."""
         ends = [0, *places, self._at.size - 1]
+        ends = sorted({*ends, *(int(tail[a, b]) for a, b in pairwise(ends))})
         left = self._level.copy()
         for a, b in pairwise(ends):
             i, j = self._at[a], self._at[b]
@@ -262,13 +288,13 @@ class _Costs:
         n = self._level.size
         variance, together = max(_FLOOR**2, self._left[-1, :-1, 1:].diagonal().sum() / n), 4.0
         for _ in range(4):
-            total, degree = self.pieces(variance, together)
+            total, degree, tail = self.pieces(variance, together)
             values, sets = self.best(total, MOST)
             places = sets[int(values.argmin())]
-            left = self.residual(places, degree)
+            left = self.residual(places, degree, tail)
             variance = float(np.mean(left**2)) + _FLOOR**2
             together = _together(left)
-        total, degree = self.pieces(variance, together)
+        total = self.pieces(variance, together)[0]
         values, sets = self.best(total, MOST)
         order = np.argsort(values, kind="stable")
         best, second = sets[int(order[0])], None

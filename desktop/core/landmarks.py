@@ -4,7 +4,9 @@ Made of stretches (`desktop.core.presence`): when each processor is inside a reg
 or messages of one size. Where most processors have equally many stretches of a thing, the k-th begins of all
 of them are one event, and so are the k-th ends. Its time is the median; where processors come one after the
 other, the first and the last one are events too. What comes more often than `OFTEN` times, after gaps below
-`GAP` of the run have been closed, is an iteration and only its first begin and last end count.
+`GAP` of the run have been closed, is an iteration and only its first begin and last end count. What all do at
+once and seldom is an event each time. Where the curve stands still far longer than it usually does, while
+iterations go on, both ends are events too: a call that lasts.
 """
 
 from __future__ import annotations
@@ -16,6 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from desktop.core.curve import StepCurve
+
 #: Gaps that are closed, parts of the run; a thing that comes more often than so is an iteration.
 GAP, OFTEN = 0.01, 6
 #: Events closer together than this part of the run are one; spread over more, its ends are events as well.
@@ -24,8 +28,12 @@ NEAR, WIDE = 0.004, 0.008
 SHORTEST, MOST = 0.02, 0.9
 #: Events this close to the ends of the run say nothing (a part of it).
 MARGIN = 0.004
+#: A curve stands still where it does not change for this part of the run, in which as many changes as
+#: this were to be expected.
+STILL, CHANGES = 0.05, 100.0
 
 Floats = NDArray[np.float64]
+_NONE = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +139,8 @@ def landmarks(
     of what the user marked; `next_to`: whether two things are neighbours of one scale."""
     span = end_s - start_s
     whole = stretches.ordered()
-    closed, beating = settled(whole, span)
+    rare = np.array([what for what in np.unique(whole.what).tolist() if waits(what, "begins")], np.int64)
+    closed, beating = settled(whole, span, rare)
     closed = _from_the_start(closed, span)
     lasting = closed.taken(closed.end - closed.begin < MOST * span)
     events = _events(lasting, span, name, waits) + _firsts(whole, closed, span, name, waits)
@@ -143,13 +152,29 @@ def landmarks(
         if start_s < t < end_s
     ]
     inside.sort(key=lambda e: e.time_s)
-    return Landmarks(tuple(inside), *_state(closed, start_s, end_s, bins), beating, start_s, end_s)
+    return Landmarks(
+        tuple(inside),
+        *_state(_throughout(closed, whole, start_s, end_s), start_s, end_s, bins),
+        beating,
+        start_s,
+        end_s,
+    )
 
 
-def settled(rows: Stretches, span: float) -> tuple[Stretches, tuple[tuple[float, float, int], ...]]:
+def settled(
+    rows: Stretches,
+    span: float,
+    together: NDArray[np.int64] = _NONE,
+) -> tuple[Stretches, tuple[tuple[float, float, int], ...]]:
     """Ordered rows with small gaps closed, and things that come often (an iteration) as one stretch of each
-    processor; from when to when (s) most processors do such a thing, and how often."""
-    rows = rows.joined(GAP * span)
+    processor; from when to when (s) most processors do such a thing, and how often. `together`: what all do
+    at once: where it comes seldom, who has nothing to do in between does not make one stretch of it."""
+    alone = np.isin(rows.what, together)
+    for what in together.tolist():
+        own = rows.what == what
+        if rows.calls[own].sum() > OFTEN * np.unique(rows.where[own]).size:
+            alone &= ~own
+    rows = rows.taken(~alone).joined(GAP * span).beside(rows.taken(alone)).ordered()
     if not rows.what.size:
         return rows, ()
     keys, count = np.unique(np.stack([rows.what, rows.where], axis=1), axis=0, return_counts=True)
@@ -195,6 +220,56 @@ def _from_the_start(rows: Stretches, span: float) -> Stretches:
         begin[own] = np.where((before >= 0) & (begin[own] - u <= 1.5 * period[own]), u, begin[own])
         end[own] = np.where((after < edges.size) & (v - end[own] <= 1.5 * period[own]), v, end[own])
     return Stretches(begin, end, rows.what, rows.where, rows.calls, rows.inside, rows.processors)
+
+
+def with_standstills(known: Landmarks, curve: StepCurve) -> Landmarks:
+    """With the begins and ends of the times in which the number of processors that compute stays the same for
+    far longer than it usually does: a call that lasts, where many of its kind are one stretch."""
+    ends = np.append(np.flatnonzero(np.diff(curve.level)), curve.level.size - 1) + 1
+    edges = np.append(curve.edges[0], curve.edges[ends]) * curve.unit
+    part = np.diff(edges) / (edges[-1] - edges[0])
+    longest = np.flatnonzero((part >= STILL) & (part * ends.size >= CHANGES * (1 - part)))
+    still = [
+        i
+        for i in longest.tolist()
+        if curve.level[ends[i] - 1] < curve.capacity
+        and any(begin <= edges[i] and edges[i + 1] <= end for begin, end, _ in known.beating)
+    ]
+    if not still:
+        return known
+    kind, processors = np.iinfo(np.int64).min, round(curve.capacity)
+    found: list[Landmark] = []
+    at = np.linspace(known.start_s, known.end_s, known.state.shape[1] + 1)
+    state = np.zeros(at.size - 1)
+    for i in still:
+        level = curve.level[ends[i] - 1]
+        state += np.clip((edges[i + 1] - at[:-1]) / np.diff(at), 0, 1)
+        state -= np.clip((edges[i] - at[:-1]) / np.diff(at), 0, 1)
+        for t, happens in ((edges[i], "begins"), (edges[i + 1], "ends")):
+            text = f"{level:.3g} of {processors} processors, always the same number, compute "
+            text += "from here on" if happens == "begins" else "up to here"
+            if MARGIN < (t - edges[0]) / (edges[-1] - edges[0]) < 1 - MARGIN:
+                found.append(Landmark(float(t), float(t), float(t), kind, happens, 1.0, processors, text))
+    return replace(
+        known,
+        events=tuple(sorted((*known.events, *found), key=lambda e: e.time_s)),
+        state=np.vstack([known.state, state]),
+        things=np.append(known.things, kind),
+    )
+
+
+def _throughout(rows: Stretches, whole: Stretches, start_s: float, end_s: float) -> Stretches:
+    """What comes evenly from within an iteration of the run's start to within one of its end goes on all the
+    time: what it is not in before and after is no other state."""
+    again = (whole.what[1:] == whole.what[:-1]) & (whole.where[1:] == whole.where[:-1])
+    period = np.diff(whole.begin)
+    reach = np.zeros(rows.begin.size)
+    for what in np.unique(rows.what[rows.calls > OFTEN]).tolist():
+        own = period[again & (whole.what[1:] == what)]
+        if own.size and own.max() <= 2 * (usual := float(np.median(own))):
+            reach[(rows.what == what) & (rows.calls > OFTEN)] = 1.5 * usual
+    even = (rows.begin - start_s <= reach) & (end_s - rows.end <= reach)
+    return replace(rows, begin=np.where(even, start_s, rows.begin), end=np.where(even, end_s, rows.end))
 
 
 def _median(values: Floats) -> float:

@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from desktop.core.jit import inlined, kernel
+from desktop.core.jit import arithmetic, inlined, kernel
 from desktop.progress import Progress
 
 Ints = NDArray[np.int64]
@@ -136,8 +136,11 @@ def collective_cost(members: Any, sent: Any, received: Any, latency: float, per_
     return levels * (2 * latency + (sent + received) * per_byte)
 
 
-def replay(operations: Schedule, network: Network, progress: Progress | None = None) -> Replay:
-    """Replay operations on a network. Time grows with their number (with buses: times log p).
+def replay(
+    operations: Schedule, network: Network, progress: Progress | None = None, times: bool = True
+) -> Replay:
+    """Replay operations on a network. Time grows with their number (with buses: times log p). Without `times`
+    nothing is said of single operations; then nothing may take less than no time (`Schedule.extra`).
 
     Raises
     ------
@@ -146,7 +149,7 @@ def replay(operations: Schedule, network: Network, progress: Progress | None = N
     progress = progress or Progress()
     p, n = operations.first.size, operations.kind.size
     messages, collectives = network.receiver.size, network.root.size
-    came, went = np.full(n, np.nan), np.full(n, np.nan)
+    came, went = np.full((2, n if times else 0), np.nan)
     arrival, posted = np.full(messages, _ELSEWHERE), np.full(messages, _ELSEWHERE)
     members, arrived = np.zeros(collectives, np.int64), np.zeros(collectives, np.int64)
     root_here = np.zeros(collectives, np.bool_)
@@ -166,12 +169,14 @@ def replay(operations: Schedule, network: Network, progress: Progress | None = N
     at = operations.first.copy()
     inside = np.zeros(p, np.bool_)  # the location has reached its operation and waits in it
     awaited = np.full(p, -1, np.int64)  # the message that it waits for
-    blocked = np.full(messages, -1, np.int64)  # the sender that waits until a message has arrived
+    # Where some messages wait for their receives: the sender that waits until each has arrived, and when it
+    # was ready.
+    waiting = messages if network.manner.any() else 0
+    blocked, asked = np.full(waiting, -1, np.int64), np.full(waiting, np.nan)
     queue, behind = np.full(collectives, -1, np.int64), np.full(p, -1, np.int64)
     latest, root_came = np.full(collectives, -np.inf), np.zeros(collectives, np.bool_)
     front = np.zeros(collectives, np.int64)
     buses = np.zeros(network.buses)
-    asked = np.full(messages, np.nan)  # when a sender is ready for a rendezvous
     while advance(
         *operations, *network, STRIDE, came, went, arrival, posted, asked, members, arrived, root_here,
         scan, who, reached, clock, keys, ready, state, at, inside, awaited, blocked, queue, behind, latest,
@@ -234,7 +239,7 @@ def fill_heap(
             push(keys, ready, state, due(kind[i], gap[i], latency, clock[p], posted, key[i]), p)
 
 
-@kernel
+@inlined
 def due(kind: int, gap: float, latency: float, clock: float, posted: Any, what: int) -> float:
     """When an operation is reached; one that begins to send or to receive, when it is ready to."""
     begins = kind in (SEND, POST) or (kind == RECEIVE and np.isnan(posted[what]))
@@ -247,7 +252,7 @@ def earlier(a: float, p: int, b: float, q: int) -> bool:
     return a < b or (a == b and p < q)
 
 
-@kernel
+@inlined
 def push(keys: Any, ready: Any, state: Any, time: float, p: int) -> None:
     """A location into the heap."""
     k = state[0]
@@ -258,14 +263,14 @@ def push(keys: Any, ready: Any, state: Any, time: float, p: int) -> None:
     keys[k], ready[k] = time, p
 
 
-@kernel
+@inlined
 def pop(keys: Any, ready: Any, state: Any) -> None:
     """The location whose time is least, of several the first, out of the heap."""
     state[0] -= 1
     sink(keys[state[0]], ready[state[0]], keys, ready, state)
 
 
-@kernel
+@inlined
 def sink(time: float, p: int, keys: Any, ready: Any, state: Any) -> None:
     """A location in place of the first of the heap."""
     n, k = state[0], 0
@@ -280,7 +285,7 @@ def sink(time: float, p: int, keys: Any, ready: Any, state: Any) -> None:
     keys[k], ready[k] = time, p
 
 
-@kernel
+@inlined
 def wake(p: int, now: float, ordered: bool, keys: Any, ready: Any, state: Any) -> None:
     """Put a location among those that can go on."""
     if ordered:
@@ -290,7 +295,7 @@ def wake(p: int, now: float, ordered: bool, keys: Any, ready: Any, state: Any) -
         state[0] += 1
 
 
-@kernel
+@inlined
 def wake_all(
     what: int, now: float, ordered: bool, keys: Any, ready: Any, state: Any, queue: Any, behind: Any
 ) -> None:
@@ -302,7 +307,7 @@ def wake_all(
         p = behind[p]
 
 
-@kernel
+@inlined
 def carried(start: float, transfer: float, buses: Any) -> float:
     """When a message arrives that is ready at `start`; it takes the bus that is free first."""
     if not buses.size:
@@ -315,7 +320,7 @@ def carried(start: float, transfer: float, buses: Any) -> float:
     return buses[first]
 
 
-@kernel
+@arithmetic
 def advance(
     first: Any, last: Any, kind: Any, key: Any, gap: Any, extra: Any, free: Any, begin: Any, rest: Any,
     receiver: Any, transfer: Any, manner: Any, root: Any, cost: Any, latency: float, several: int,
@@ -340,7 +345,8 @@ def advance(
             k, what = kind[i], key[i]
             arrives = not inside[p]
             if arrives:
-                came[i] = clock[p] + gap[i]
+                if came.size:
+                    came[i] = clock[p] + gap[i]
                 clock[p] = due(k, gap[i], latency, clock[p], posted, what)
                 inside[p] = True
             now = clock[p]
@@ -363,7 +369,7 @@ def advance(
             elif k in (POST, RECEIVE):
                 if np.isnan(posted[what]):
                     posted[what] = now
-                    if not np.isnan(asked[what]):
+                    if asked.size and not np.isnan(asked[what]):
                         arrival[what] = carried(max(now, asked[what]), transfer[what], buses)
                         if blocked[what] >= 0:
                             wake(blocked[what], now, ordered, keys, ready, state)
@@ -440,7 +446,8 @@ def advance(
             clock[p] += extra[i]
             if extra[i] < 0.0:  # where clocks contradict each other
                 clock[p] = max(clock[p], came[i])
-            went[i] = clock[p]
+            if went.size:
+                went[i] = clock[p]
             inside[p] = False
             at[p] += 1
             left -= 1

@@ -450,8 +450,14 @@ def _says_start(cause: Cause, words: Naming) -> str:
     rows = of.account == NOT_BEGUN
     np.add.at(late, of.location[rows], of.own_s[rows])
     apart = float(np.ptp(late[of.is_processor]))
+    group = cause.group
+    if group.account == NOT_BEGUN and cause.named and group.direct_s >= 0.1 * group.total_s:
+        after = _short(float(late[group.top] - late[of.is_processor].min()))
+        waits = f"the others wait for it{_call(cause, words)}"
+        return f"{capital(_who(cause, words))} begins {after} after the first one, and {waits}"
     begins = f": some begin up to {_short(apart)} after others" if apart > 0.05 * of.duration_s else ""
-    return f"The start of the program takes the time{_call(cause, words)}{begins}"
+    call = _call(cause, words) if group.account != NOT_BEGUN else ""
+    return f"The start of the program takes the time{call}{begins}"
 
 
 def _says_end(cause: Cause, words: Naming) -> str:
@@ -549,7 +555,13 @@ def _starts(group: Group) -> float:
     return {Account.STARTUP: 1.0, NOT_BEGUN: 0.6}.get(group.account, 0.0)
 
 
-_UNTOLD = "Communication takes the time, and the trace does not tell waiting from moving data"
+def _says_untold(cause: Cause, words: Naming) -> str:
+    why = "the trace does not tell waiting from moving data"
+    if np.isinf(cause.group.of.doubt_s):
+        why = "the clocks contradict each other too much to say who waited for whom"
+    return _says(f"Communication takes the time, and {why}")(cause, words)
+
+
 #: In the order in which they are tried.
 KINDS: tuple[Kind, ...] = (
     Kind("late root", "Late root", _computes(ROOT, lambda group: 1.0), _says_late_root),
@@ -574,7 +586,7 @@ KINDS: tuple[Kind, ...] = (
     Kind("overhead", "Overhead of libraries", _of(Account.OVERHEAD), _says("Calls of libraries")),
     Kind("unmeasured", "Not measured", _of(Account.UNMEASURED, fits=0.5), _says("Nothing was measured")),
     Kind("idle", "Idle", _of(Account.IDLE, fits=0.5), _says("Idle, and the trace does not say for what")),
-    Kind("communication", "Communication", lambda group: 0.5, _says(_UNTOLD)),
+    Kind("communication", "Communication", lambda group: 0.5, _says_untold),
 )  # fmt: skip
 
 
@@ -669,13 +681,13 @@ def _group(of: Charges, key: tuple[int, int, int], parts: list[Floats], seen: in
     if region < 0 and regions.size and account != Account.COMPUTING:  # the one that says most
         sums = np.bincount(regions + 1, of.own_s[rows] + of.below_s[rows].sum(axis=1))
         region = int(sums.argmax()) - 1
+    direct, chained = parts[1].tolist()
     families = _together(family)
     most = families[
         int(of.below_s[rows].reshape(-1, len(FAMILIES), 2)[:, families].sum(axis=(0, 2)).argmax())
     ]
-    waits = family >= 0 and account != Account.MOVING
+    waits = direct > 0 if account == NOT_BEGUN else family >= 0 and account != Account.MOVING
     call = int(of.calls[most]) if waits else region
     before, after = parts[2][[SENDER, AFTER]].tolist()
     upward = before / (before + after) if before + after else 0.5
-    direct, chained = parts[1].tolist()
     return Group(of, account, region, family, parts[0], direct, chained, upward, seen, work, call)

@@ -104,7 +104,7 @@ def search(
     ----------
     to : the sweep goes at least up to this n, and beyond `LIMIT` the search as well.
     locked, stop, basis : as for `desktop.core.phases.fit`.
-    known : structure events of the run. Where it has any, they and the curve decide together
+    known : structure of the run. Where there is any, it and the curve decide together
         (`desktop.core.choice`), and of equally good breakpoints of a fit those at events are taken
         (`at_events`). None: the curve alone, as in the published tables. Of a curve that is not the
         utilization the curve alone decides where as many phases without events fit it better: a metric may
@@ -114,7 +114,7 @@ def search(
     ------
     ValueError, Cancelled : as `desktop.core.phases.fit` does.
     """
-    if known is not None and known.events:
+    if known is not None and (known.events or known.things.size):
         swept, suggested = _with_structure(curve, model, locked, to, stop, known, basis)
         if curve.quantity == PROCESSORS or _fits(curve, swept, suggested):
             return swept, suggested

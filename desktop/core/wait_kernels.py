@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from desktop.core import ideal
-from desktop.core.jit import kernel
+from desktop.core.jit import inlined, kernel
 from desktop.core.open_regions import BEGIN
 
 
@@ -43,36 +43,69 @@ def waited_for(start: Any, kind: Any, location: Any, begin: Any, is_root: Any, l
             who[row] = location[awaited] if awaited >= 0 else -1
 
 
-@kernel
+@inlined
 def offer(
-    call: Any, late: Any, account: Any, partner: Any, key: Any, end: Any, best: Any, latest: Any,
+    c: int, late: int, account: int, partner: int, key: int, end: Any, best: Any, latest: Any, accounts: Any,
+    partners: Any, keys: Any, held: Any,
+) -> None:  # fmt: skip
+    """A call waits until `late`, if nothing later has been offered; of equally late ones of one account the
+    lowest key."""
+    held[c] |= 3
+    until = min(late, end[c])
+    if until > best[c] or (until == best[c] and account == accounts[c] and key < keys[c]):
+        best[c] = until
+        latest[c] = late
+        accounts[c] = account
+        partners[c] = partner
+        keys[c] = key
+
+
+@kernel
+def offer_each(
+    call: Any, late: Any, account: int, partner: Any, key: Any, end: Any, best: Any, latest: Any,
     accounts: Any, partners: Any, keys: Any, held: Any,
 ) -> None:  # fmt: skip
-    """Operations (n,), each in a call (-1: in none) that waits until `late` (`BEGIN`: for nobody): of each
-    call (calls,) the one that it waits for longest."""
+    """Operations (n,), each in a call (calls,) that waits for `partner` until `late`."""
     for i in range(call.size):
-        c = call[i]
-        if c < 0:
-            continue
-        held[c] |= 1
-        if late[i] == BEGIN:
-            continue
-        held[c] |= 2
-        until = min(late[i], end[c])
-        if until > best[c]:
-            best[c] = until
-            latest[c] = late[i]
-            accounts[c] = account[i]
-            partners[c] = partner[i]
-            keys[c] = key[i]
+        offer(
+            call[i], late[i], account, partner[i], key[i], end, best, latest, accounts, partners, keys, held
+        )
 
 
 @kernel
-def hold(call: Any, held: Any) -> None:
-    """There are operations in these calls (-1: in none)."""
+def offer_received(
+    a: int, call: Any, kind: Any, key: Any, sent: Any, sender: Any, account: int, end: Any, best: Any,
+    latest: Any, accounts: Any, partners: Any, keys: Any, held: Any,
+) -> None:  # fmt: skip
+    """Of the operations (n,) of a location, whose calls are counted from `a`, its receives; and which calls
+    hold any operation."""
     for i in range(call.size):
-        if call[i] >= 0:
-            held[call[i]] |= 1
+        c = call[i] - a
+        if call[i] < 0:
+            continue
+        held[c] |= 1
+        if kind[i] == ideal.RECEIVE:
+            m = key[i]
+            offer(c, sent[m], account, sender[m], m, end, best, latest, accounts, partners, keys, held)
+
+
+@kernel
+def offer_collective(
+    a: int, call: Any, kind: Any, key: Any, member: Any, needed: Any, partner: Any, account: Any,
+    barrier: Any, is_barrier: int, end: Any, best: Any, latest: Any, accounts: Any, partners: Any, keys: Any,
+    held: Any,
+) -> None:  # fmt: skip
+    """The same, its collective operations: `member` (n,) rows of `needed` and `partner` (`waited_for`);
+    `account` by kind, and `is_barrier` of instances that are a `barrier`."""
+    for i in range(call.size):
+        if call[i] < 0 or kind[i] == ideal.SEND or kind[i] == ideal.RECEIVE:
+            continue
+        late = needed[member[i]]
+        if late != BEGIN:
+            offer(
+                call[i] - a, late, is_barrier if barrier[key[i]] else account[kind[i]], partner[member[i]],
+                key[i], end, best, latest, accounts, partners, keys, held,
+            )  # fmt: skip
 
 
 @kernel
@@ -109,11 +142,12 @@ def meet_in_order(time: Any, peer: Any, when: Any, other: Any, found: Any) -> No
 
 @kernel
 def outer_calls(
-    time: Any, kind: Any, region: Any, speaks: Any, opened: Any, depth: int, since: Any, outer: Any, out: Any
+    time: Any, kind: Any, region: Any, speaks: Any, opened: Any, depth: int, since: Any, outer: Any, n: int,
+    begin: Any, end: Any, regions: Any,
 ) -> Any:  # fmt: skip
-    """Times and outermost region (3, n) in which any region that `speaks` is open. Returns n and the state
-    for the next block; `opened` (regions,) counts what is open."""
-    n = 0
+    """Times and outermost region (room,) in which any region that `speaks` is open, from the n-th on. Returns
+    n, -1 if there are more than there is room for, and the state for the next block; `opened` (regions,)
+    counts what is open."""
     for i in range(time.size):
         r = np.int64(region[i])
         if not speaks[r]:
@@ -128,11 +162,59 @@ def outer_calls(
             opened[r] -= 1
             depth -= 1
             if depth == 0:
-                out[0, n] = since
-                out[1, n] = time[i]
-                out[2, n] = outer
+                if n == begin.size:
+                    return -1, depth, since, outer
+                begin[n] = since
+                end[n] = time[i]
+                regions[n] = outer
                 n += 1
     return n, depth, since, outer
+
+
+@kernel
+def spent_before(time: Any, begin: Any, end: Any, what: Any, counts: Any, out: Any) -> None:
+    """Ticks of intervals (n,) of kinds that count before each time; all in order of time."""
+    k, before = 0, 0
+    for i in range(time.size):
+        while k + 1 < begin.size and begin[k + 1] <= time[i]:
+            before += end[k] - begin[k] if counts[what[k]] else 0
+            k += 1
+        out[i] = before
+        if k < begin.size and counts[what[k]]:
+            out[i] += max(min(time[i], end[k]) - begin[k], 0)
+
+
+@kernel
+def are_those(begin: Any, end: Any, what: Any, counts: Any, others: Any, until: Any) -> bool:
+    """Whether the intervals of kinds that count are just these others (m,)."""
+    n = 0
+    for i in range(begin.size):
+        if counts[what[i]]:
+            if n == others.size or begin[i] != others[n] or end[i] != until[n]:
+                return False
+            n += 1
+    return n == others.size
+
+
+@kernel
+def within(time: Any, over: Any, begin: Any, end: Any, first: int, used: Any, out: Any) -> None:
+    """See `call_at` of `desktop.data.call_tables`; `used` (calls,) zeros."""
+    k = 0
+    for i in range(time.size):
+        if i == 0 or time[i] < time[i - 1]:
+            k = np.searchsorted(begin, time[i], side="right")
+        while k < begin.size and begin[k] <= time[i]:
+            k += 1
+        at = k - 1
+        if at >= 0 and time[i] <= end[at]:
+            used[at] = 1
+            out[i] = at + first
+        else:
+            out[i] = -1
+    for i in range(time.size):
+        at = out[i] - first
+        if out[i] >= 0 and over[i] and at > 0 and begin[at] == time[i] == end[at - 1] and not used[at - 1]:
+            out[i] -= 1
 
 
 @kernel

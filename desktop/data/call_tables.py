@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from desktop.core.open_regions import BEGIN
-from desktop.core.wait_kernels import put_in_places, spent_until, sums_of
+from desktop.core.wait_kernels import put_in_places, spent_until, sums_of, within
 from desktop.data.events import MessageKind
 
 Ints = NDArray[np.int64]
@@ -106,16 +106,6 @@ class CallParts(NamedTuple):
     doubted: Intervals
 
 
-def time_until(time: Ints, begin: Ints, counted: Ints) -> Ints:
-    """Ticks that count before each time; the intervals follow each other, `counted` of each is 0 or all."""
-    if not begin.size:
-        return np.zeros(time.size, np.int64)
-    before = np.concatenate([[0], np.cumsum(counted)[:-1]])
-    at = np.maximum(np.searchsorted(begin, time, side="right") - 1, 0)
-    found: Ints = before[at] + np.clip(time - begin[at], 0, counted[at])
-    return found
-
-
 def in_places(where: NDArray[np.int32], time: Ints, places: int) -> tuple[Ints, Ints]:
     """Order (n,) by location and time, equal ones as they are; where each location begins (places + 1,)."""
     start = np.concatenate([[0], np.cumsum(np.bincount(where, minlength=places))]).astype(np.int64)
@@ -132,17 +122,9 @@ def in_places(where: NDArray[np.int32], time: Ints, places: int) -> tuple[Ints, 
 def call_at(time: Ints, over: NDArray[np.bool_], begin: Ints, end: Ints, first: int) -> Ints:
     """The call in which each time (n,) is, -1 for none; `first` is the number of the first one of `begin`.
     Where one ends as another begins, what is `over` then belongs to the former, if nothing else does."""
-    if not begin.size:
-        return np.full(time.size, -1, np.int64)
-    at = np.searchsorted(begin, time, side="right") - 1
-    inside = (at >= 0) & (time <= end[np.maximum(at, 0)])
-    between = np.flatnonzero(over & inside & (at > 0))
-    between = between[begin[at[between]] == time[between]]
-    between = between[end[at[between] - 1] == time[between]]
-    if between.size:
-        between = between[~np.isin(at[between] - 1, at[inside])]
-        at[between] -= 1
-    return np.where(inside, at + first, -1)
+    found = np.empty(time.size, np.int64)
+    within(time, over, begin, end, first, np.zeros(begin.size, np.uint8), found)
+    return found
 
 
 def request_times(kind: NDArray[np.uint8], request: NDArray[np.uint64], time: Ints) -> Ints:

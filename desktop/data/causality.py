@@ -43,7 +43,7 @@ Memory: some 130 bytes for each message, 60 for each member of a collective oper
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
@@ -59,13 +59,16 @@ from desktop.core.clock_line import Clock
 from desktop.core.open_regions import BEGIN, END
 from desktop.core.units import si
 from desktop.core.wait_kernels import (
+    are_those,
     call_of_partner,
     clipped,
     count_kinds,
-    hold,
     meet_in_order,
-    offer,
+    offer_collective,
+    offer_each,
+    offer_received,
     outer_calls,
+    spent_before,
     waited_for,
 )
 from desktop.data.call_tables import (
@@ -79,7 +82,6 @@ from desktop.data.call_tables import (
     call_at,
     in_places,
     request_times,
-    time_until,
 )
 from desktop.data.classify import is_communication, mpi_call
 from desktop.data.collectives import depends
@@ -232,9 +234,11 @@ class Causality:
             sender, receiver, sent, arrived, np.full(n, BEGIN), size.astype(np.int64), place[:n],
             place[n : 2 * n],
         )  # fmt: skip
-        #: of members of collective operations, in the order of `_members`: who was waited for until when
-        self._members = place[2 * n :]
-        self._needed, self._partner = np.concatenate(needed), np.concatenate(partner)
+        #: of members of collective operations who was waited for until when; and which row of these each
+        #: operation is
+        self._needed, self._partner = np.concatenate(needed), np.concatenate(partner).astype(np.int32)
+        order -= 2 * n
+        self._member = order
 
     def _walk(self, progress: Progress) -> None:
         """Go through the events of each location: its calls, and what it has computed before operations."""
@@ -246,35 +250,39 @@ class Causality:
         #: when each location is in communication as its class says; None: in its calls
         self._moving: list[tuple[Ints, Ints] | None] = []
 
-        def walk(i: int) -> tuple[tuple[Ints, Ints, Ints], tuple[Ints, Ints] | None]:
-            beside = _OuterCalls(speaks)
+        computing, moves = accounts == Account.COMPUTING, accounts == Account.MOVING
+        # Written where they stay: making and joining the calls of each location took as long as finding them.
+        room = np.concatenate([[0], np.cumsum(_most_calls(store, speaks))])
+        columns = *np.empty((2, room[-1]), np.int64), np.empty(room[-1], np.int32)
+        start = np.zeros(len(store.locations) + 1, np.int64)
+
+        def walk(i: int) -> tuple[int, tuple[Ints, Ints] | None]:
+            beside = _OuterCalls(store, speaks, [column[room[i] : room[i + 1]] for column in columns])
             begin, end, doing = class_states(store, i, self.rules, beside.take)
-            calls = beside.calls(self._clocks[i], store.locations[i].last)
+            since, until = beside.calls(self._clocks[i], store.locations[i].last)
             part = slice(operations.start[i], operations.start[i + 1])
             over = operations.kind[part] == ideal.RECEIVE
-            operations.call[part] = call_at(operations.time[part], over, *calls[:2], 0)
+            operations.call[part] = call_at(operations.time[part], over, since, until, 0)
             if store.locations[i].kind != "cpu":
-                return calls, (begin[:0], end[:0])
+                return since.size, (begin[:0], end[:0])
             if self._clocks[i].drift:
                 self.exact[i] = Intervals.of(begin, end, doing, CLASS_NUMBERS)
-            counted = np.where(accounts[doing] == Account.COMPUTING, end - begin, 0)
-            operations.done[part] = time_until(operations.time[part], begin, counted)
-            chosen = np.flatnonzero(accounts[doing] == Account.MOVING)
-            moving = begin[chosen], end[chosen]
-            same = all(np.array_equal(a, b) for a, b in zip(moving, calls, strict=False))
-            return calls, None if same else moving
+            spent_before(operations.time[part], begin, end, doing, computing, operations.done[part])
+            if are_those(begin, end, doing, moves, since, until):
+                return since.size, None
+            chosen = moves[doing]
+            return since.size, (begin[chosen], end[chosen])
 
-        calls: list[tuple[Ints, Ints, Ints]] = []
-        for here, moving in self._each(walk, progress):
-            calls.append(here)
+        for i, (n, moving) in enumerate(self._each(walk, progress)):
             self._moving.append(moving)
-        start = np.concatenate([[0], np.cumsum([one[0].size for one in calls])]).astype(np.int64)
-        empty = (np.zeros(0, np.int64),) * 3
-        begin, end, region = (np.concatenate(column) for column in zip(empty, *calls, strict=True))
-        self.calls = Calls(start, begin, end, region.astype(np.int32))
-        for i, first in enumerate(start[:-1].tolist()):
+            first = start[i]
+            start[i + 1] = first + n
+            if first < room[i]:  # regions of communication inside each other took no room
+                for column in columns:
+                    column[first : first + n] = column[room[i] : room[i] + n]
             own = operations.call[operations.start[i] : operations.start[i + 1]]
             own[own >= 0] += first
+        self.calls = Calls(start, *(column[: start[-1]] for column in columns))
 
     def _each(self, work: Callable[[int], _T], progress: Progress) -> Iterator[_T]:
         """What `work` finds of each location, in their order, several at a time."""
@@ -379,63 +387,71 @@ class Causality:
     def _wait(self, progress: Progress) -> None:
         progress.step(0, 0, "waiting")
         calls, messages, operations = self.calls, self.messages, self.operations
-        best = np.full(calls.begin.size, BEGIN)  # the latest that each call waited for, and for what
-        late = np.full(calls.begin.size, BEGIN)
-        account = np.zeros(calls.begin.size, np.uint8)
-        partner = np.full(calls.begin.size, -1, np.int32)
-        key = np.full(calls.begin.size, -1, np.int64)
-        held = np.zeros(calls.begin.size, np.uint8)  # whether there is any operation in it
-        state = best, late, account, partner, key, held
-        call = operations.call[messages.receive]
-        kinds = np.full(call.size, Account.LATE_SENDER, np.uint8)
-        numbers = np.arange(call.size)
-        offer(call, messages.sent, kinds, messages.sender, numbers, calls.end, *state)
+        held = np.zeros(calls.begin.size, np.uint8)  # 1: there is an operation in it, 2: that may wait
+        held[self.sends[0]] = 1
         which, message = self.sends
         posted = messages.posted[message]
         met = (posted > calls.begin[which]) & (posted < calls.end[which])
         which, message, posted = which[met], message[met], posted[met]
-        kinds = np.full(which.size, Account.LATE_RECEIVER, np.uint8)
-        offer(which, posted, kinds, messages.receiver[message], message, calls.end, *state)
-        hold(operations.call[messages.send], held)
-        hold(self.sends[0], held)
+        if (which[1:] < which[:-1]).any():
+            order = np.argsort(which, kind="stable")
+            which, message, posted = which[order], message[order], posted[order]
+        of_place = np.searchsorted(which, calls.start)
         kinds = np.array(
             [0, 0, Account.N_TO_N, Account.LATE_ROOT, Account.EARLY_ROOT, Account.PREFIX], np.uint8
         )
-        number = operations.key[self._members]
-        kinds = kinds[operations.kind[self._members]]
-        kinds[self.collectives.barrier[number]] = Account.BARRIER
-        offer(
-            operations.call[self._members], self._needed, kinds, self._partner.astype(np.int32), number,
-            calls.end, *state,
-        )  # fmt: skip
-        self._ask(state)
-        found = np.flatnonzero(best > calls.begin)
-        start = np.searchsorted(found, calls.start)
-        where = partner[found]
-        partner_call = np.full(found.size, -1, np.int64)
-        call_of_partner(where, late[found], calls.start, calls.begin, calls.end, partner_call)
-        self.waits = Waits(
-            start, found, best[found], account[found], where, late[found], partner_call, key[found]
-        )
+        asks = np.array([bool(_ASKS.fullmatch(name)) for name in self._names], bool)
+
+        def wait(i: int) -> tuple[Any, ...]:
+            a, b = calls.start[i : i + 2]
+            begin, end, n = calls.begin[a:b], calls.end[a:b], int(b - a)
+            best, late = np.full((2, n), BEGIN)  # the latest that each call waited for, and for what
+            account, partner = np.zeros(n, np.uint8), np.full(n, -1, np.int32)
+            state = best, late, account, partner, np.full(n, -1, np.int64), held[a:b]
+            own = slice(operations.start[i], operations.start[i + 1])
+            ours = operations.call[own], operations.kind[own], operations.key[own]
+            sender = messages.sent, messages.sender, int(Account.LATE_SENDER)
+            offer_received(a, *ours, *sender, end, *state)
+            mine = slice(of_place[i], of_place[i + 1])
+            receiver = messages.receiver[message[mine]]
+            offer_each(
+                which[mine] - a,
+                posted[mine],
+                int(Account.LATE_RECEIVER),
+                receiver,
+                message[mine],
+                end,
+                *state,
+            )
+            members = self._member[own], self._needed, self._partner, kinds
+            offer_collective(a, *ours, *members, self.collectives.barrier, int(Account.BARRIER), end, *state)
+            if asks.any():
+                self._ask(asks[calls.region[a:b]], i, end, state)
+            found = np.flatnonzero(best > begin)
+            where, released = partner[found], late[found]
+            partner_call = np.full(found.size, -1, np.int64)
+            call_of_partner(where, released, calls.start, calls.begin, calls.end, partner_call)
+            return found + a, best[found], account[found], where, released, partner_call, state[4][found]
+
+        found = list(self._each(wait, progress))
+        del self._member, self._needed, self._partner
+        start = np.concatenate([[0], np.cumsum([one[0].size for one in found])]).astype(np.int64)
+        types = [np.int64, np.int64, np.uint8, np.int32, np.int64, np.int64, np.int64]
+        columns = zip([np.zeros(0, one) for one in types], *found, strict=True)
+        self.waits = Waits(start, *(np.concatenate(column) for column in columns))
         self._held, self._depends = held & 1, held >> 1
 
-    def _ask(self, state: tuple[Any, ...]) -> None:
+    def _ask(self, asks: NDArray[np.bool_], location: int, end: Ints, state: tuple[Any, ...]) -> None:
         """Calls that ask for a message and get none wait for the one that is received next."""
-        asks = np.array([bool(_ASKS.fullmatch(name)) for name in self._names], bool)
-        if not asks.any():
-            return
-        calls, operations, held = self.calls, self.operations, state[-1]
-        which = np.flatnonzero(asks[calls.region] & (held == 0))
-        for i in range(len(self._store.locations)):
-            mine = which[np.searchsorted(which, calls.start[i]) : np.searchsorted(which, calls.start[i + 1])]
-            a, b = operations.start[i : i + 2]
-            receives = a + np.flatnonzero(operations.kind[a:b] == ideal.RECEIVE)
-            at = np.searchsorted(operations.time[receives], calls.end[mine])
-            mine, at = mine[at < receives.size], at[at < receives.size]
-            message = operations.key[receives[at]]
-            kinds = np.full(mine.size, Account.LATE_SENDER, np.uint8)
-            messages = self.messages
-            offer(mine, messages.sent[message], kinds, messages.sender[message], message, calls.end, *state)
+        operations, messages = self.operations, self.messages
+        mine = np.flatnonzero(asks & (state[-1] == 0))
+        a, b = operations.start[location : location + 2]
+        receives = a + np.flatnonzero(operations.kind[a:b] == ideal.RECEIVE)
+        at = np.searchsorted(operations.time[receives], end[mine])
+        mine, at = mine[at < receives.size], at[at < receives.size]
+        message = operations.key[receives[at]]
+        sender = int(Account.LATE_SENDER), messages.sender[message]
+        offer_each(mine, messages.sent[message], *sender, message, end, *state)
 
     @cached_property
     def _parts(self) -> list[CallParts]:
@@ -473,7 +489,7 @@ class Causality:
         class says to be communication. Nothing where nothing tells waiting from moving data."""
         calls, waits = self.calls, self.waits
         a, b = waits.start[location : location + 2]
-        if self._why_none():
+        if self.why_none():
             a = b
         begin, end, of = self._in_communication(location, calls.begin[waits.call[a:b]], waits.until[a:b])
         return begin, end, a + of
@@ -503,7 +519,7 @@ class Causality:
         `UNKNOWN`.
         """
         found = accounts.copy()
-        refused = self._why_none()
+        refused = self.why_none()
         for i, parts in enumerate(self._parts):
             if refused:
                 found[i, :, Account.UNKNOWN] += found[i, :, Account.MOVING]
@@ -572,7 +588,7 @@ class Causality:
         )
         return first, last
 
-    def _why_none(self) -> str:
+    def why_none(self) -> str:
         """Why nothing tells waiting from moving data anywhere in the run."""
         if not (self.operations.kind != ideal.SEND).any():
             return "No receives and no collective operations are matched."
@@ -582,7 +598,7 @@ class Causality:
 
     def _split(self, begin: int, end: int) -> tuple[Ints | None, Ints | None, str, int]:
         """(locations,) ticks in communication and of these waiting, a note, and what may be wrong of them."""
-        none = self._why_none()
+        none = self.why_none()
         if none:
             return None, None, none, 0
         a, b = np.array([begin]), np.array([end])
@@ -616,28 +632,48 @@ def memory_needed(store: TraceStore) -> int:
 
 
 class _OuterCalls:
-    """Gathers the calls of a location while its events go by."""
+    """Writes the calls of a location into `columns` (begin, end, region) while its events go by."""
 
-    def __init__(self, speaks: NDArray[np.uint8]) -> None:
-        self._speaks = speaks
+    def __init__(self, store: TraceStore, speaks: NDArray[np.uint8], columns: Sequence[NDArray[Any]]) -> None:
+        self._store, self._speaks, self._columns = store, speaks, columns
         self._opened = np.zeros(speaks.size, np.int64)
-        self._depth, self._since, self._outer = 0, 0, -1
-        self._found = [np.zeros((3, 0), np.int64)]
+        self._depth, self._since, self._outer, self._n = 0, 0, -1, 0
 
     def take(self, time: Ints, kind: NDArray[np.uint8], region: NDArray[np.uint32], _innermost: Any) -> None:
-        out = np.empty((3, time.size), np.int64)
-        n, self._depth, self._since, self._outer = outer_calls(
-            time, kind, region, self._speaks, self._opened, self._depth, self._since, self._outer, out
-        )
-        self._found.append(out[:, :n].copy())
+        self._n, self._depth, self._since, self._outer = outer_calls(
+            time, kind, region, self._speaks, self._opened, self._depth, self._since, self._outer, self._n,
+            *self._columns,
+        )  # fmt: skip
+        if self._n < 0:
+            raise self._store.damaged("there are more calls than its summary says")
 
-    def calls(self, clock: Clock, last: int | None) -> tuple[Ints, Ints, Ints]:
-        """Begin, end (on the common clock) and region of each; what is open ends at the `last` event."""
-        begin, end, region = np.concatenate(self._found, axis=1)
+    def calls(self, clock: Clock, last: int | None) -> tuple[Ints, Ints]:
+        """Begin and end, on the common clock; what is open ends at the `last` event."""
         if self._depth and last is not None:
-            begin, end = np.append(begin, self._since), np.append(end, last)
-            region = np.append(region, self._outer)
-        return clock.common(begin), clock.common(end), region
+            self.take(
+                np.full(self._depth, last), np.ones(self._depth, np.uint8), self._open, np.zeros(0, np.int32)
+            )
+        begin, end = (column[: self._n] for column in self._columns[:2])
+        for column in (begin, end):
+            if clock.shift or clock.drift:
+                column[:] = clock.common(column)
+        return begin, end
+
+    @property
+    def _open(self) -> NDArray[np.uint32]:
+        """The regions that are open, in any order."""
+        return np.repeat(np.arange(self._opened.size), self._opened).astype(np.uint32)
+
+
+def _most_calls(store: TraceStore, speaks: NDArray[np.uint8]) -> Ints:
+    """(locations,) how many calls there are at most: enters of such regions, or every second event."""
+    most = np.array([(store.rows("events", i) + 1) // 2 for i in range(len(store.locations))], np.int64)
+    if store.has("calls"):
+        for i in range(most.size):
+            blocks = store.blocks("calls", i, "region", "count")
+            entered = sum(int(count[speaks[region] > 0].sum()) for region, count in blocks)
+            most[i] = min(most[i], entered)
+    return most
 
 
 def _is_barrier(operation: str) -> bool:

@@ -174,7 +174,7 @@ class Material:
     timeline); `contrast` where the run is not compared with others. `locked`: breakpoints that are held, and
     `limit`: what alone is analysed (seconds); `doubt`: how much of the curve may be wrong, in words;
     `predicted`: the run with changes; `tracks`: curves drawn below; `firm`: of the inner breakpoints, over
-    iterations.
+    iterations or runs; `boundaries`: of iterations (seconds), where they are drawn.
     """
 
     title: str
@@ -193,6 +193,7 @@ class Material:
     tracks: tuple[StepCurve, ...] = ()
     predicted: Predicted | None = None
     firm: tuple[Firm | None, ...] = ()
+    boundaries: tuple[float, ...] = ()
 
     @property
     def by_hand(self) -> PhaseFit | None:

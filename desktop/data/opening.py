@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from threading import Event, Thread
@@ -45,7 +45,7 @@ from desktop.data.store import (
     is_store,
     open_store,
 )
-from desktop.data.utilization import keep
+from desktop.data.utilization import Kept
 from desktop.errors import DesktopError, StoreError, TraceFormatError, reason
 from desktop.progress import Cancelled, Progress, Share
 
@@ -443,15 +443,20 @@ def _import(source: _Source, target: Path, stamp: Stamp, progress: Progress, whe
                 raise unreadable(error, trace) from error
         set_apart(writer)
         name_apart(writer)
-        with _Beside(_compare, writer) as compared:
-            followed = next(one for one in writer.digests if isinstance(one, NestingDigest))
-            judge(writer, writer.report, Share(left, 0.8, 0.85), followed)
-            if writer.repair:  # the shifts count in the curve
-                _apply(compared.result(Share(left, 0.85, 0.85)), writer)
-                _curve(writer, Share(left, 0.85, 1.0), parts, farm)
-            else:
-                _curve(writer, Share(left, 0.85, 1.0), parts, farm)
-                _apply(compared.result(left), writer)
+        followed = next(one for one in writer.digests if isinstance(one, NestingDigest))
+        judge(writer, writer.report, Share(left, 0.8, 0.85), followed)
+        # Most clocks agree: the curve does not wait for their comparison.
+        with _curve(writer, Share(left, 0.85, 1.0), parts, farm) as curve:
+            result = _compare(writer, _Between(Share(left, 0.85, 0.85), curve))
+            if not writer.repair:  # the shifts do not count in the curve
+                curve.tell()
+            _apply(result, writer)
+            if writer.repair and (result.shift.any() or result.drift.any()):
+                curve.forget()
+                with _curve(writer, Share(left, 0.85, 1.0), parts, farm) as mended:
+                    mended.tell()
+            elif writer.repair:
+                curve.tell()
         about.sha256 = digest.result(progress)
         if source.stamp() != stamp:
             writer.report.add(
@@ -473,33 +478,22 @@ def _compare(writer: StoreWriter, progress: Progress) -> ClockResult:
     return result
 
 
-def _curve(writer: StoreWriter, progress: Progress, parts: Sequence[Part] | None, farm: Farm | None) -> None:
+def _curve(writer: StoreWriter, progress: Progress, parts: Sequence[Part] | None, farm: Farm | None) -> Kept:
     partial = curves(parts, farm, writer, Share(progress, 0.0, 2 / 3)) if farm and parts else []
     steps = None if parts else steps_of(writer)
-    keep(writer, Share(progress, 2 / 3 if partial else 0.0, 1.0), partial, steps)
+    return Kept(writer, Share(progress, 2 / 3 if partial else 0.0, 1.0), partial, steps)
 
 
-class _Beside:
-    """The comparison of clocks in a thread of its own, which ends with its block."""
+class _Between(Progress):
+    """Progress of work between whose steps a curve is put into the store."""
 
-    def __init__(self, compare: Callable[[StoreWriter, Progress], ClockResult], writer: StoreWriter) -> None:
-        self._pool = ThreadPoolExecutor(1, "clocks")
-        self._silent = Progress()
-        self._result = self._pool.submit(compare, writer, self._silent)
+    def __init__(self, whole: Progress, curve: Kept) -> None:
+        super().__init__()
+        self._whole, self._curve = whole, curve
 
-    def __enter__(self) -> _Beside:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._silent.cancel()
-        self._pool.shutdown()
-
-    def result(self, progress: Progress) -> ClockResult:
-        done = False
-        while not done:
-            progress.step(1.0, 1.0, "comparing clocks")
-            done = bool(wait((self._result,), 0.05).done)
-        return self._result.result()
+    def step(self, done: float, total: float, text: str = "") -> None:
+        self._whole.step(done, total, text)
+        self._curve.some()
 
 
 def _bytes(files: Sequence[Path]) -> int:

@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from desktop.core.curve import StepCurve
-from desktop.core.landmarks import Landmarks, Stretches, landmarks
+from desktop.core.landmarks import Landmarks, Stretches, landmarks, with_standstills
 from desktop.core.phase_names import MESSAGES, PROGRAM, WAITING, Doings, doings
 from desktop.core.presence import SIZES, TOUCH, Presence, sends
+from desktop.core.quantity import PROCESSORS
 from desktop.data.classify import is_communication, mpi_call, region_activity
 from desktop.data.collectives import depends
 from desktop.data.events import Activity, EventSource, MessageKind, Region
@@ -166,7 +167,7 @@ class Structure:
         """The structure events of the part of the run that a curve is of. `marks`: times (s) and texts of
         what the user marked."""
         start, end = curve.start, curve.start + curve.duration
-        return landmarks(
+        known = landmarks(
             self.stretches,
             start,
             end,
@@ -175,6 +176,7 @@ class Structure:
             marks=tuple(marks),
             next_to=lambda what, other: max(what, other) < -SIZES and abs(what - other) == 1,
         )
+        return with_standstills(known, curve) if curve.quantity == PROCESSORS else known
 
     def doings(self, curve: StepCurve) -> Doings:
         """What names of phases are made of, of the part that `curve`, the utilization, is of."""

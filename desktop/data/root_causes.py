@@ -22,7 +22,7 @@ from desktop.core.charges import AFTER, ENDING, NOT_BEGUN, SENDER, Charges
 from desktop.core.explanation import Explanation, explanation
 from desktop.core.root_causes import Naming
 from desktop.core.wait_tree import COLUMNS, FAMILIES, charge, who_hangs
-from desktop.data.causality import Causality
+from desktop.data.causality import Causality, Replayed
 from desktop.data.classify import mpi_call
 from desktop.data.collectives import depends
 from desktop.data.holders import ThreadWaits, holders
@@ -133,11 +133,17 @@ def charges(
                 members=_collectives(store, causality, first, last),
                 serialisation=stats.serialisation_efficiency,
                 balance=stats.load_balance,
-                doubt_s=replayed.waiting_off_s if replayed else 0.0,
+                doubt_s=_doubt(replayed, causality),
                 held_s=segments.held.between(first, last, len(store.locations), use.unit),
             )
         )
     return found
+
+
+def _doubt(replayed: Replayed | None, causality: Causality) -> float:
+    if replayed is None:
+        return 0.0
+    return np.inf if replayed.waiting_s is None and not causality.why_none() else replayed.waiting_off_s
 
 
 def naming(store: TraceStore, called: Mapping[str, str]) -> Naming:

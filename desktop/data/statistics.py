@@ -573,8 +573,12 @@ class Statistics:
             finish = partial(
                 self._replayed, accounts=accounts, cuts=cuts, counted=counted, use=use, causes=causes
             )
-            with ThreadPoolExecutor(2) as threads:
-                found = list(threads.map(finish, range(n), found))
+            longest = np.argsort(cuts.begin[:n] - cuts.end[:n], kind="stable").tolist()
+            with ThreadPoolExecutor(2) as threads:  # the run takes as long as all of its phases
+                done = dict(
+                    zip(longest, threads.map(finish, longest, [found[j] for j in longest]), strict=True)
+                )
+            found = [done[j] for j in range(n)]
         return tuple(found)
 
     def causality(self, use: Utilization | None = None, progress: Progress | None = None) -> Causality:

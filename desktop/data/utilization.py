@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import wait as wait_for
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import IO
+from typing import IO, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,7 +44,7 @@ SIDE_BY_SIDE = 1 << 12
 #: Whole numbers below this are exact as float64.
 EXACT = 1 << 53
 
-#: Names under which `keep` reports what had to be repaired in the nesting of regions.
+#: Names under which `Kept` reports what had to be repaired in the nesting of regions.
 STRAY = "leave without enter"
 UNCLOSED = "enter without leave"
 
@@ -263,7 +265,7 @@ def outline(store: TraceStore) -> Outline:
 
 @dataclass(frozen=True)
 class PartialCurve:
-    """The utilization of some locations, as the steps of a file; partial curves are summed by `keep`.
+    """The utilization of some locations, as the steps of a file; partial curves are summed by `Kept`.
 
     locations : what these locations are where the curves are summed, an index into all of them.
     path : rows of `_STEP`, times in ticks since `start`.
@@ -312,57 +314,131 @@ def _written(replay: _Replay, locations: NDArray[np.int64], path: Path, progress
     return PartialCurve(locations, path, replay.start, replay.totals, replay.stray, replay.unclosed)
 
 
-def keep(
-    writer: StoreWriter,
-    progress: Progress,
-    parts: Sequence[PartialCurve] = (),
-    steps: Steps | None = None,
-) -> None:
-    """Put the utilization with the default rules into a store that is being written, block by block.
+class _Relay(Progress):
+    """Of work in another thread, how far it is."""
+
+    def __init__(self, whole: Progress) -> None:
+        super().__init__()
+        self._whole = whole
+        self.reached = (0.0, 0.0)
+
+    @property
+    def cancelled(self) -> bool:
+        return self._whole.cancelled or super().cancelled
+
+    def show(self, done: float, total: float, text: str) -> None:
+        self.reached = (done, total)
+
+
+class Kept:
+    """The utilization with the default rules on its way into a store that is being written.
+
+    It is made block by block in a thread, and put into the store between other work (`some`) and at the end
+    (`tell`). Leaving its ``with`` statement ends the thread.
 
     `parts`: the curves of all locations in groups, where they were made already. `steps`: what locations do,
     kept by the replay on import; the events are read again only if regions have become something else since.
-
-    Raises
-    ------
-    TraceFormatError : no processor has two events at different times.
-    Cancelled : by `progress`.
     """
-    if any(writer.rows("curve", location) for location in range(len(writer.locations))):
-        return
-    if steps is not None and not steps.hold(region_classes(writer, Rules())):
-        steps = None
-    replay = _Replay(writer, Rules(), parts, steps=steps)
-    names = [a.name.lower() for a in Activity]
-    state = np.array([0, -1, 0, 0, 0, -1], np.int64)
-    for times, counts in replay.blocks(progress):
-        writer.derive("utilization", 0, time=times, **dict(zip(names, counts, strict=True)))
-        _sum_up(times, counts[Activity.COMPUTING], state)
-    if writer.rows("utilization", 0) < 2:
-        raise TraceFormatError(
-            "holds no processor with two events at different times",
-            file=writer.source.path,
-            hint="there is no curve to show",
-        )
-    end, _, segments, integral, most, _ = state.tolist()
-    if max(end * replay.processors, integral) < EXACT:
-        row = {"end": end, "segments": segments, "integral": integral, "most": most}
-        writer.derive("outline", 0, **{name: np.array([value]) for name, value in row.items()})
-    writer.description.totals = replay.totals.tolist()
-    if replay.stray:
-        writer.report.add(
-            STRAY,
-            "notice",
-            "Regions are left that were not entered; such a leave is ignored.",
-            count=replay.stray,
-        )
-    if replay.unclosed:
-        writer.report.add(
-            UNCLOSED,
-            "notice",
-            "Regions are still open at the end of their location and are closed at its last event.",
-            count=replay.unclosed,
-        )
+
+    def __init__(
+        self,
+        writer: StoreWriter,
+        progress: Progress,
+        parts: Sequence[PartialCurve] = (),
+        steps: Steps | None = None,
+    ) -> None:
+        self._writer, self._progress = writer, progress
+        self._replay: _Replay | None = None  # the source is itself a curve
+        if any(writer.rows("curve", location) for location in range(len(writer.locations))):
+            return
+        if steps is not None and not steps.hold(region_classes(writer, Rules())):
+            steps = None
+        self._replay = _Replay(writer, Rules(), parts, steps=steps)
+        self._sums = np.array([0, -1, 0, 0, 0, -1], np.int64)
+        self._relay = _Relay(progress)
+        self._blocks = self._replay.blocks(self._relay)
+        self._pool = ThreadPoolExecutor(1, "utilization")
+        self._next = self._pool.submit(next, self._blocks, None)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._replay is not None:
+            self._relay.cancel()
+            self._pool.shutdown()
+
+    def some(self, wait: float = 0.0) -> bool:
+        """Put the next block into the store, if it is made within so many seconds; False at the end.
+
+        Raises
+        ------
+        Cancelled : by `progress`.
+        StoreError : the store cannot be written, or its rows be read again.
+        """
+        if self._replay is None:
+            return False
+        if not wait_for((self._next,), wait).done:
+            return True
+        block = self._next.result()
+        if block is None:
+            return False
+        self._next = self._pool.submit(next, self._blocks, None)
+        times, counts = block
+        names = (a.name.lower() for a in Activity)
+        self._writer.derive("utilization", 0, time=times, **dict(zip(names, counts, strict=True)))
+        _sum_up(times, counts[Activity.COMPUTING], self._sums)
+        return True
+
+    def forget(self) -> None:
+        """Take it out again: clocks have become others."""
+        self.__exit__()
+        self._writer.drop("utilization")
+
+    def tell(self) -> None:
+        """Put what is left into the store, and say there what was found.
+
+        Raises
+        ------
+        TraceFormatError : no processor has two events at different times.
+        Cancelled, StoreError : as of `some`.
+        """
+        writer, replay = self._writer, self._replay
+        if replay is None:
+            return
+        while self.some(0.05):
+            self._progress.step(*self._relay.reached, "utilization")
+        if writer.rows("utilization", 0) < 2:
+            raise TraceFormatError(
+                "holds no processor with two events at different times",
+                file=writer.source.path,
+                hint="there is no curve to show",
+            )
+        end, _, segments, integral, most, _ = self._sums.tolist()
+        if max(end * replay.processors, integral) < EXACT:
+            row = {"end": end, "segments": segments, "integral": integral, "most": most}
+            writer.derive("outline", 0, **{name: np.array([value]) for name, value in row.items()})
+        writer.description.totals = replay.totals.tolist()
+        if replay.stray:
+            writer.report.add(
+                STRAY,
+                "notice",
+                "Regions are left that were not entered; such a leave is ignored.",
+                count=replay.stray,
+            )
+        if replay.unclosed:
+            writer.report.add(
+                UNCLOSED,
+                "notice",
+                "Regions are still open at the end of their location and are closed at its last event.",
+                count=replay.unclosed,
+            )
+
+
+def keep(writer: StoreWriter, progress: Progress, steps: Steps | None = None) -> None:
+    """Put the utilization into a store of which the clocks are known; parameters and errors as of `Kept`."""
+    with Kept(writer, progress, steps=steps) as kept:
+        kept.tell()
 
 
 @kernel
@@ -984,6 +1060,8 @@ def class_states(
     times = np.concatenate([part[0] for part in parts])
     after = np.concatenate([part[2] for part in parts])
     inside = times[1:] > times[:-1]
+    if inside.all():
+        return times[:-1], times[1:], after[:-1]
     return times[:-1][inside], times[1:][inside], after[:-1][inside]
 
 

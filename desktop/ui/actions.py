@@ -82,15 +82,10 @@ def _shown(name: str, title: str, key: str, rule: bool) -> Command:
 
 def _model(model: str, rule: bool) -> Command:
     return Command(
-        f"model_{model}",
-        f"{MODELS[model]} phases",
-        "Analyse",
-        MODEL_TIPS[model],
-        lambda w: w.workbench.set_model(model),
-        enabled=_document,
+        f"model_{model}", f"{MODELS[model]} phases", "Analyse", MODEL_TIPS[model],
+        lambda w: w.workbench.set_model(model), enabled=_document, rule=rule,
         mark=lambda w: w.workbench.snapshot.project.phases.model == model,
-        rule=rule,
-    )
+    )  # fmt: skip
 
 
 def _has_curve(shown: Snapshot, curve: str) -> bool:
@@ -112,27 +107,18 @@ def _curve(kind: str, title: str, rule: bool) -> Command:
 
 def _view(number: int) -> Command:
     return Command(
-        f"view_{number}",
-        f"View {number}",
-        "View/Kept views",
+        f"view_{number}", f"View {number}", "View/Kept views",
         f"Return to the view that was kept as {number}",
-        lambda w: w.desk.show_view(number),
-        (str(number),),
-        _document,
-    )
+        lambda w: w.desk.show_view(number), (str(number),), _document,
+    )  # fmt: skip
 
 
 def _keep(number: int) -> Command:
     return Command(
-        f"keep_view_{number}",
-        f"Keep as view {number}",
-        "View/Kept views",
+        f"keep_view_{number}", f"Keep as view {number}", "View/Kept views",
         f"Keep what is seen as view {number}",
-        lambda w: w.desk.keep_view(number),
-        (f"Ctrl+{number}",),
-        _document,
-        rule=number == 1,
-    )
+        lambda w: w.desk.keep_view(number), (f"Ctrl+{number}",), _document, rule=number == 1,
+    )  # fmt: skip
 
 
 COMMANDS: tuple[Command, ...] = with_common((
@@ -160,6 +146,8 @@ COMMANDS: tuple[Command, ...] = with_common((
     Command("save_part", "Save selection as new trace…", "File",
             "The selected range, or phase, of all ranks or some, as a trace of its own",
             lambda w: w.desk.save_part(), (), _selected),
+    Command("export_trace", "Export trace…", "File", "The whole trace as an OTF2 archive or a Paraver trace",
+            lambda w: w.desk.export_trace(), (), _document),
     Command("copy_picture", "Copy picture", "Edit", "Copy curve and timeline, or the picture in focus",
             lambda w: w.copy_picture(), ("Ctrl+Shift+C",), _document, icon="copy", rule=True),
     Command("copy_table", "Copy phase table", "Edit", "Copy all phases with their headers, for a spreadsheet",
@@ -235,6 +223,8 @@ COMMANDS: tuple[Command, ...] = with_common((
             lambda w: w.step_run(1), ("Ctrl+Tab",), _document, rule=True),
     Command("previous_trace", "Previous trace", "View/Pages", "The one before of the opened traces",
             lambda w: w.step_run(-1), ("Ctrl+Shift+Tab",), _document),
+    Command("trace_beside", "Trace in another window", "View/Pages",
+            "Such as beside another trace on a second screen", lambda w: w.show_beside(), (), _document),
     Command("reset_layout", "Reset layout", "View", "Put all panels where they were at first",
             lambda w: w.reset_layout(), rule=True),
     Command("fewer", "Fewer phases", "Analyse", "One phase less",

@@ -26,6 +26,7 @@ from desktop.ui.settings import APPLICATION, ORGANISATION, Settings
 from desktop.ui.sizes import stand_beside
 from desktop.ui.warming import WarmUp
 from desktop.workbench.keeping import recoveries
+from desktop.workbench.model import OpenOptions
 
 
 class Application(QApplication):
@@ -161,20 +162,24 @@ class Windows:
                 file.unlink(missing_ok=True)
         return recovered
 
-    def _make(self) -> Frame:
+    def _make(self, *, other_screen: bool = False) -> Frame:
         window = Frame(self._settings)
-        window.openRequested.connect(lambda path, options: self._make().trace.open_with(path, options))
+        window.openRequested.connect(self._open_beside)
         window.quitRequested.connect(self.quit)
         window.newWindowRequested.connect(self.open)
         window.settingsChanged.connect(lambda: self._follow(window))
         window.closed.connect(lambda: self._open.remove(window))
         window.closed.connect(window.deleteLater)
         if self._open:
-            stand_beside(window, self._open[-1])
+            stand_beside(window, self._open[-1], other_screen=other_screen)
         self._open.append(window)
         window.show()
         window.keep_on_screen()
         return window
+
+    def _open_beside(self, path: Path, options: OpenOptions) -> None:
+        """Another trace beside those that are open, on a second screen if there is one."""
+        self._make(other_screen=True).trace.open_with(path, options)
 
     def _follow(self, source: Frame) -> None:
         for window in self._open:

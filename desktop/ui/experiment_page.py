@@ -11,7 +11,6 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import (
     QCommandLinkButton,
-    QFileDialog,
     QLabel,
     QStackedWidget,
     QTabWidget,
@@ -69,6 +68,12 @@ class ExperimentPage(Page):
     # ---- building
 
     def _make_centre(self) -> None:
+        # From the outside inwards: Qt looks through all that is in a widget which gets a parent.
+        self._stack = QStackedWidget()
+        self.setCentralWidget(self._stack)
+        self._stack.addWidget(scrolled(self._start_page()))
+        self.steps = set_up(QTabWidget(), objectName="steps", accessibleName="Steps of the experiment")
+        self._stack.addWidget(self.steps)
         self.program_page = ProgramStep(self.bench)
         self.design_page = DesignStep(self.bench)
         self.run_page = RunStep(self.bench)
@@ -77,15 +82,10 @@ class ExperimentPage(Page):
         self.pages: tuple[Step, ...] = (
             self.program_page, self.design_page, self.run_page, self.read_page, self.compare_page,
         )  # fmt: skip
-        self.steps = set_up(QTabWidget(), objectName="steps", accessibleName="Steps of the experiment")
         for number, (name, page) in enumerate(zip(STEPS, self.pages, strict=True), 1):
             self.steps.addTab(page, f"{number}  {name}")
             self.steps.setTabToolTip(number - 1, f"Ctrl+{number}")
         self.steps.currentChanged.connect(lambda _: self._refresh_actions())
-        self._stack = QStackedWidget()
-        self._stack.addWidget(scrolled(self._start_page()))
-        self._stack.addWidget(self.steps)
-        self.setCentralWidget(self._stack)
 
     def _start_page(self) -> QWidget:
         text = quiet(
@@ -183,15 +183,10 @@ class ExperimentPage(Page):
         NewExperimentDialog(self, self.bench, self.settings.folder).open()
 
     def choose_experiment(self) -> None:
-        name = QFileDialog.getExistingDirectory(self, "Open an experiment", self.settings.folder)
-        if name:
-            self.open_path(Path(name))
+        self.ask_path("Open an experiment", self.open_path, way="folder")
 
     def choose_runs(self) -> None:
-        tables = "Tables (*.csv *.tsv *.txt);;All files (*)"
-        name, _ = QFileDialog.getOpenFileName(self, "Open a table of runs", self.settings.folder, tables)
-        if name:
-            self.bench.open(Path(name))
+        self.ask_path("Open a table of runs", self.open_path, "Tables (*.csv *.tsv *.txt);;All files (*)")
 
     def choose_paste(self) -> None:
         """A table from the clipboard; kept in a file, so that it can be opened again."""
@@ -199,23 +194,23 @@ class ExperimentPage(Page):
         if not text.strip():
             self.bench.complain("the clipboard holds no text; copy a table with its heading first")
             return
-        tables = "Tables (*.csv *.tsv *.txt)"
-        name, _ = QFileDialog.getSaveFileName(self, "Keep the table as", self.settings.folder, tables)
-        if name and self.bench.attempt(lambda: write_text(Path(name), text)):
-            self.open_path(Path(name))
+
+        def keep(path: Path) -> None:
+            if self.bench.attempt(lambda: write_text(path, text)):
+                self.open_path(path)
+
+        self.ask_path("Keep the table as", keep, "Tables (*.csv *.tsv *.txt)", way="save")
 
     def choose_example(self) -> None:
-        name = QFileDialog.getExistingDirectory(self, "Copy the example to", self.settings.folder)
-        if name:
-            folder = Path(name)
+
+        def copy(folder: Path) -> None:
             self.bench.open_example(folder if not any(folder.iterdir()) else folder / "quicksort")
+
+        self.ask_path("Copy the example to", copy, way="folder")
 
     def choose_report(self) -> None:
         """The answer, tables and charts of what is shown, for others."""
-        files = "Reports (*.html *.pdf *.pptx)"
-        name, _ = QFileDialog.getSaveFileName(self, "Write a report", self.settings.folder, files)
-        if name:
-            self.write_report(Path(name))
+        self.ask_path("Write a report", self.write_report, "Reports (*.html *.pdf *.pptx)", way="save")
 
     def write_report(self, path: Path) -> None:
         """Beside the window; by its ending it is HTML, a PDF document or slides."""
@@ -230,11 +225,13 @@ class ExperimentPage(Page):
         self.bench.write_beside(path, lambda job: write(report, path, progress=job))
 
     def choose_trace(self) -> None:
-        name, _ = QFileDialog.getOpenFileName(self, "Open a trace of the program", self.settings.folder)
-        if name:
+
+        def pin(path: Path) -> None:
             self.show_step(3)
             self.read_page.lower_plots.setCurrentWidget(self.read_page.pinning)
-            self.bench.pin(Path(name))
+            self.bench.pin(path)
+
+        self.ask_path("Open a trace of the program", pin)
 
     def open_paths(self, paths: list[Path]) -> None:
         """The first opens here, the others on pages or in windows; on step 5 they are compared with."""

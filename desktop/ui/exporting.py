@@ -83,6 +83,8 @@ def material_of(shown: Snapshot) -> Material | None:
         doubt=shown.document.doubt.short if shown.document.doubt else "",
         tracks=tuple(curve for _, curve in shown.tracks),
         predicted=presenting.predicted(shown.imagined),
+        firm=shown.firm,
+        boundaries=shown.boundaries,
     )
 
 

@@ -483,6 +483,7 @@ def _marks(frame: _Frame, plot: PlotData) -> dict[str, _Mark]:
         "residual extremes": _Mark(Fill(ink.residual, 0.3)),
         "rms": _Mark(None, frame.stroke(ink.text, 0.9, (5.0, 2.5))),
         "predicted": _Mark(None, frame.stroke(ink.mark, 1.1, (1.5, 1.0))),
+        "firm": _Mark(None, Stroke(ink.text, 1.2 * MM_PER_POINT)),
         "message": _Mark(None, thin),
         "density": _Mark(None, thin),
         "collective": _Mark(None, Stroke(ink.mark, 0.8 * MM_PER_POINT)),
@@ -586,6 +587,8 @@ def _paint_over(frame: _Frame, plot: PlotData, lane: LaneData, box: Box) -> None
             begin, end = np.clip(plot.fit.breaks[plot.phase : plot.phase + 2], box.x0, box.x1)
             a, b = float(box.x(begin)), float(box.x(end))
             sheet.rects([[a, box.top, b - a, box.height]] if a < b else [], Fill(frame.ink.fit, 0.12))
+        if not lane.zero:
+            _paint_boundaries(frame, plot.boundaries, box)
         if plot.breaks is not None:
             _paint_breaks(frame, plot.breaks, box, marks["break"], ranges=plot.ranges)
         if lane.moved.size and (line := marks["predicted"].stroke) is not None:
@@ -593,6 +596,11 @@ def _paint_over(frame: _Frame, plot: PlotData, lane: LaneData, box: Box) -> None
             sheet.lines([[x, box.top, x, box.bottom] for x in places.tolist()], line)
         if lane.fitted and plot.fit is not None:
             _paint_fit(frame, plot, box)
+        if lane is plot.lanes[0] and not (plot.rows or lane.zero) and (line := marks["firm"].stroke):
+            y, end = box.bottom - 0.7 * frame.em, 0.3 * frame.em
+            for one in plot.firm:
+                a, b = (float(box.x(min(max(t, box.x0), box.x1))) for t in (one.low_s, one.high_s))
+                sheet.lines([[a, y, b, y], *([x, y - end, x, y + end] for x in (a, b))], line)
         if lane.zero:
             sheet.lines([[box.left, box.y(0.0), box.right, box.y(0.0)]], frame.outline())
         if lane.spread is not None:
@@ -626,6 +634,14 @@ def _paint_fit(frame: _Frame, plot: PlotData, box: Box) -> None:
                 sheet.bend(start, middle, end, stroke)
             else:
                 sheet.line([start, end], stroke)
+
+
+def _paint_boundaries(frame: _Frame, times: NDArray[np.float64], box: Box) -> None:
+    """Boundaries of iterations, the fainter the closer they stand."""
+    wide = 0.8 * MM_PER_POINT
+    faint = Fill(frame.ink.fit, min(0.5, 0.25 * box.width / (wide * max(times.size, 1))))
+    lefts = (box.x(times) - wide / 2).tolist()
+    frame.sheet.rects([[left, box.top, wide, box.height] for left in lefts], faint)
 
 
 def _paint_breaks(frame: _Frame, breaks: Breakpoints, box: Box, mark: _Mark, *, ranges: bool) -> None:

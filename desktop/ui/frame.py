@@ -399,7 +399,7 @@ class Frame(QMainWindow):
         beside.take(page)
         beside._show(page)
         beside.resize(page.size().expandedTo(QSize(640, 400)))
-        stand_beside(beside, self)
+        stand_beside(beside, self, other_screen=True)
         if self.isVisible():
             beside.show()
             beside.keep_on_screen()

@@ -13,7 +13,6 @@ from PySide6.QtGui import (
     QResizeEvent,
 )
 from PySide6.QtWidgets import (
-    QFileDialog,
     QGridLayout,
     QHBoxLayout,
     QInputDialog,
@@ -100,6 +99,9 @@ class ModelPage(Page):
     # ---- building
 
     def _make_centre(self) -> None:
+        self._pages = QStackedWidget()
+        self.setCentralWidget(self._pages)
+        self._pages.addWidget(scrolled(self._start_page()))
         self.settings_pane = SettingsPane(self.bench)
         self.measured = set_up(SheetView("Measurements"), picked=lambda keys: self.bench.pick(sorted(keys)))
         self._count = QLabel()
@@ -121,10 +123,7 @@ class ModelPage(Page):
         self._across = divided(
             Qt.Orientation.Horizontal, (left_side, 0), (right_side, 0), objectName="across"
         )
-        self._pages = QStackedWidget()
-        self._pages.addWidget(scrolled(self._start_page()))
         self._pages.addWidget(self._across)
-        self.setCentralWidget(self._pages)
         self._last_sheet = self.measured
 
     def _start_page(self) -> QWidget:
@@ -272,16 +271,11 @@ class ModelPage(Page):
         self.bench.open(resources.example_table())
 
     def choose_table(self) -> None:
-        name, _ = QFileDialog.getOpenFileName(self, "Open a table of run times", self.settings.folder)
-        if name:
-            self.open_path(Path(name))
+        self.ask_path("Open a table of run times", self.open_path)
 
     def choose_report(self) -> None:
         """The model, its tables and charts, for others."""
-        files = "Reports (*.html *.pdf *.pptx)"
-        name, _ = QFileDialog.getSaveFileName(self, "Write a report", self.settings.folder, files)
-        if name:
-            self.write_report(Path(name))
+        self.ask_path("Write a report", self.write_report, "Reports (*.html *.pdf *.pptx)", way="save")
 
     def write_report(self, path: Path) -> None:
         """Beside the window; by its ending it is HTML, a PDF document or slides."""
@@ -292,15 +286,11 @@ class ModelPage(Page):
         self.bench.write_beside(path, lambda job: write(compose(shown, name), path, progress=job), self.say)
 
     def choose_folder(self) -> None:
-        name = QFileDialog.getExistingDirectory(self, "Open a folder of NPB listings", self.settings.folder)
-        if name:
-            self.open_path(Path(name))
+        self.ask_path("Open a folder of NPB listings", self.open_path, way="folder")
 
     def choose_values(self, role: str) -> None:
         of = "operations of codes" if role == "work" else "peak rates of systems"
-        name, _ = QFileDialog.getOpenFileName(self, f"Add {of}", self.settings.folder)
-        if name:
-            self.bench.add_values(Path(name), role)
+        self.ask_path(f"Add {of}", lambda path: self.bench.add_values(path, role))
 
     def paste(self) -> None:
         text = QGuiApplication.clipboard().text()
@@ -396,15 +386,15 @@ class ModelPage(Page):
         self.say("The picture is on the clipboard")
 
     def save_picture(self) -> None:
-        name, _ = QFileDialog.getSaveFileName(self, "Save picture", self.settings.folder, "PNG (*.png)")
-        if not name:
-            return
+        self.ask_path("Save picture", self._write_picture, "PNG (*.png)", way="save")
+
+    def _write_picture(self, path: Path) -> None:
         from desktop.ui.reporting import save_png
 
         try:
-            save_png(Path(name), self.plots.picture())
+            save_png(path, self.plots.picture())
         except OSError as error:
-            self.bench.complain(f"{name}: cannot be written ({error.strerror}), choose another place")
+            self.bench.complain(f"{path}: cannot be written ({error.strerror}), choose another place")
 
     # ---- looks
 

@@ -14,6 +14,7 @@ from PySide6.QtCore import QEvent, QObject, QSize, Qt
 from PySide6.QtGui import QAction, QDragEnterEvent, QDragLeaveEvent, QDropEvent, QKeySequence
 from PySide6.QtWidgets import (
     QDockWidget,
+    QFileDialog,
     QMainWindow,
     QMenu,
     QTextBrowser,
@@ -83,7 +84,7 @@ class Page(QMainWindow):
     frame: Frame
 
     def __init__(self, frame: Frame) -> None:
-        super().__init__(frame)
+        super().__init__(frame.stack)  # where it will be: Qt looks through all of what gets another parent
         self.setWindowFlags(Qt.WindowType.Widget)
         self.frame, self.settings = frame, frame.settings
         self._theme = frame.theme
@@ -310,6 +311,21 @@ class Page(QMainWindow):
         window larger than the one in front needs."""
         own = super().minimumSizeHint()
         return own if self.isVisible() else QSize(0, 0)
+
+    # ---- files
+
+    def ask_path(
+        self, title: str, then: Callable[[Path], object], files: str = "", *, way: str = "open"
+    ) -> None:
+        """Ask for a file (of the kinds `files`) to "open" or "save", or for a "folder", for `then`;
+        nothing where the user changes their mind."""
+        if way == "folder":
+            name = QFileDialog.getExistingDirectory(self, title, self.settings.folder)
+        else:
+            ask = QFileDialog.getOpenFileName if way == "open" else QFileDialog.getSaveFileName
+            name, _ = ask(self, title, self.settings.folder, files)
+        if name:
+            then(Path(name))
 
     # ---- help
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from PySide6.QtCore import QObject, QTimer
 from PySide6.QtWidgets import QFileDialog, QMenu, QMessageBox
@@ -18,7 +18,7 @@ from desktop.data.tables import holds_measurements
 from desktop.errors import ProjectError
 from desktop.ui.bundle import BundleDialog
 from desktop.ui.pages import set_up
-from desktop.ui.panels.project import held
+from desktop.ui.panels.project import ProjectPanel, held
 from desktop.ui.panels.views import NoteDialog
 from desktop.ui.part import PartDialog
 from desktop.ui.workers import program_thread
@@ -33,6 +33,7 @@ from desktop.workbench.side import EffectsSide, ModelSide
 from desktop.workbench.workbench import Snapshot
 
 if TYPE_CHECKING:
+    from desktop.data.exporters import Exported
     from desktop.ui.trace_page import TracePage
 
 _log = logging.getLogger("phasewright")
@@ -61,11 +62,7 @@ class ProjectDesk(QObject):
             "model": ModelSide(self._bench, self.keeper),
         }
         for name, side in self.sides.items():
-            panel = window.panel(name)
-            panel.attach(side)
-            panel.openAsked.connect(partial(self.open_held, side.KIND))
-            panel.findAsked.connect(partial(self.find_held, side.KIND))
-            panel.addAsked.connect(self.add_files)
+            window.when_made(name, partial(self._attach, side))
         self._restoring: Path | None = None  # the project with whose pages the session goes on
         self.keeper.seen = self._seen
         self._waiting: list[Path] = []  # traces that are to be added to the project
@@ -73,15 +70,26 @@ class ProjectDesk(QObject):
         self._bench.subscribe(self._follow)
         self._timer = set_up(QTimer(self), interval=int(1000 * AUTOSAVE), timeout=self.autosave)
         self._timer.start()
-        self._panel = window.panel("project")
+        self._panel: ProjectPanel | None = None  # until it is first seen
+        window.when_made("project", self._attach_contents)
+
+    def _attach(self, side: EffectsSide | ModelSide, panel: Any) -> None:
+        panel.attach(side)
+        panel.openAsked.connect(partial(self.open_held, side.KIND))
+        panel.findAsked.connect(partial(self.find_held, side.KIND))
+        panel.addAsked.connect(self.add_files)
+
+    def _attach_contents(self, panel: ProjectPanel) -> None:
+        self._panel = panel
         for signal, act in (
-            (self._panel.openAsked, self.open_held),
-            (self._panel.removeAsked, self.keeper.remove),
-            (self._panel.placeAsked, self.find_held),
-            (self._panel.traceAsked, self.add_run),
-            (self._panel.fileAsked, self.add_files),
+            (panel.openAsked, self.open_held),
+            (panel.removeAsked, self.keeper.remove),
+            (panel.placeAsked, self.find_held),
+            (panel.traceAsked, self.add_run),
+            (panel.fileAsked, self.add_files),
         ):
             signal.connect(act)
+        panel.show_contents(held(self.keeper.workspace, self.keeper.current))
 
     # ---- files
 
@@ -185,7 +193,8 @@ class ProjectDesk(QObject):
             self._restoring = None
             QTimer.singleShot(0, self, partial(window.frame.main.restore_session, self.keeper.path))
         rows = held(self.keeper.workspace, self.keeper.current)
-        self._panel.show_contents(rows)
+        if self._panel is not None:
+            self._panel.show_contents(rows)
         for side in self.sides.values():
             side.refresh()
         if window.comparing is not None:
@@ -400,6 +409,20 @@ class ProjectDesk(QObject):
         name, _ = QFileDialog.getSaveFileName(self._window, title, suggested, "Imported traces (*.h5)")
         if name:
             self._bench.save_part(Path(name), *span, done, locations)
+
+    def export_trace(self) -> None:
+        """The whole trace in another program's format, in a new folder."""
+        titles = {"OTF2 archive in a new folder (*)": "otf2", "Paraver trace in a new folder (*)": "paraver"}
+        name, title = QFileDialog.getSaveFileName(
+            self._window, "Export trace", str(self._suggested("-export")), ";;".join(titles)
+        )
+
+        def done(made: Exported) -> None:
+            left = "".join(f"; not written: {count} {what}" for what, count in made.left_out.items())
+            self._window.say(f"The trace is in {made.file}{left}", 8000)
+
+        if name:
+            self._bench.export_trace(Path(name), titles.get(title, "otf2"), done)
 
     # ---- views and annotations
 

@@ -53,9 +53,17 @@ def keep_on_screen(window: QWidget) -> None:
         window.move(wanted.topLeft())
 
 
-def stand_beside(window: QWidget, last: QWidget) -> None:
-    """A little right of and below another window; where there is no room, at the screen's edge again."""
+def stand_beside(window: QWidget, last: QWidget, *, other_screen: bool = False) -> None:
+    """A little right of and below another window; where there is no room, at the screen's edge again.
+
+    `other_screen`: on a screen that the other window is not on, where there is one.
+    """
     room = room_for(last.frameGeometry())
+    free = [s.availableGeometry() for s in QGuiApplication.screens() if s.availableGeometry() != room]
+    if other_screen and free:
+        window.move(free[0].topLeft())
+        keep_on_screen(window)
+        return
     place, size = last.pos() + QPoint(STEP, STEP), window.frameGeometry().size()
     if place.x() + size.width() > room.left() + room.width():
         place.setX(room.left())

@@ -38,8 +38,11 @@ class TaskLine(QWidget):
         self.cancel = set_up(QPushButton("Cancel"), objectName="cancel", styleSheet="padding: 0px 8px;")
         self.cancel.clicked.connect(self._cancel)
         self._act: Callable[[], object] | None = None
-        self.text = ""
         fill_layout(QHBoxLayout(self), self._words, self.progress, self.cancel, None, margins=0)
+
+    @property
+    def text(self) -> str:
+        return self._words.text()
 
     def show_task(
         self, task: Task, cancel: Callable[[], object] | None, *, timed: bool = True, of: str = ""
@@ -47,16 +50,12 @@ class TaskLine(QWidget):
         """`of`: on which page; `timed`: how long it still takes is said too."""
         remaining = left(task.left) if timed and task.left is not None else ""
         told = " – ".join(part for part in (task.title, task.text, remaining) if part)
-        self.text = f"{of}: {told}" if of else told
+        self._words.setText(f"{of}: {told}" if of else told)
         self.progress.setRange(0, 0 if task.fraction is None else 1000)
         if task.fraction is not None:
             self.progress.setValue(round(1000 * task.fraction))
         self._act = cancel
         self.cancel.setVisible(cancel is not None)
-
-    def say(self, message: str) -> None:
-        """The words of the task, or a message of the status bar in their place."""
-        self._words.setText(message or self.text)
 
     def _cancel(self) -> None:
         if self._act is not None:
@@ -69,9 +68,8 @@ class TaskList(QWidget):
 
     def __init__(self, window: QMainWindow) -> None:
         super().__init__(window)
-        # A message, as a menu's tip, is painted over the whole bar: it stands in this line instead.
-        self._message = ""
-        window.statusBar().messageChanged.connect(self._say)
+        self._bar = window.statusBar()
+        self._bar.messageChanged.connect(lambda _: self._arrange())
         self._lines: dict[Any, TaskLine] = {}
         self.more = set_up(QToolButton(), objectName="all_tasks", checkable=True)
         self.more.setToolTip("List all that is under way, each with its progress and Cancel")
@@ -111,26 +109,21 @@ class TaskList(QWidget):
         self._lines = {key: self._lines[key] for key in tasks}
         self._arrange()
 
-    def _say(self, message: str) -> None:
-        self._message = message
-        self._arrange()
-
     def _arrange(self) -> None:
         lines = self.lines
         if len(lines) < 2:
             self.more.setChecked(False)
         several = self.more.isChecked()
-        self.setAutoFillBackground(not several)
         for k, line in enumerate(lines):
             if several:
                 self._rows.addWidget(line)
             elif k == 0:
                 self._row.insertWidget(0, line, 1)
-            line.say("" if several else self._message)
             line.setVisible(several or k == 0)
         self.more.setText(f"{len(lines)} tasks")
         self.more.setVisible(len(lines) > 1)
-        self.setVisible(bool(lines))
+        # What the bar says for a moment, as a menu's tip, would be written over it.
+        self.setVisible(bool(lines) and not self._bar.currentMessage())
         self.list.setVisible(several)
         if several:
             self._place()

@@ -49,6 +49,7 @@ from desktop.ui.commands import Command
 from desktop.ui.exporting import FigureDialog, ReportDialog
 from desktop.ui.guard import guarded, in_ems
 from desktop.ui.icons import icon
+from desktop.ui.mnemonics import join
 from desktop.ui.opening import ChoiceDialog, OpenDialog
 from desktop.ui.page import Page
 from desktop.ui.pages import column, set_up
@@ -85,15 +86,15 @@ _ROWS = 8
 class _Scrolled(QScrollArea):
     """A panel that scrolls where it has less room than it needs, so that it never makes the window larger."""
 
-    def __init__(self, panel: QWidget) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self._panel = panel
-        set_up(self, widget=panel, widgetResizable=True, frameShape=QFrame.Shape.NoFrame)
+        set_up(self, widgetResizable=True, frameShape=QFrame.Shape.NoFrame)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
 
     @guarded(otherwise=QSize)
     def sizeHint(self) -> QSize:
-        return self._panel.sizeHint()
+        panel = self.widget()
+        return self.minimumSizeHint() if panel is None else panel.sizeHint()
 
     minimumSizeHint = in_ems(12, 6)
 
@@ -162,7 +163,6 @@ class TracePage(Page):
         self._restore_layout()
         self.desk = ProjectDesk(self, self._results.deliver)
         self._connect_plots()
-        self._connect_views()
         self.workbench.subscribe(self._show_snapshot)
         self._fits_timer = set_up(QTimer(self, interval=300), timeout=self._show_fits)
         self._begin()
@@ -172,47 +172,48 @@ class TracePage(Page):
     # ---- building
 
     def _make_centre(self) -> None:
-        self.chips = ChipBar(self.workbench)
-        self.start_page = StartPage(resources.samples())
-        self.start_page.openRequested.connect(self.open_path)
-        self.start_page.chooseRequested.connect(self.choose_file)
-        self.start_page.keysRequested.connect(self.show_keys)
-        self.start_page.tourRequested.connect(partial(self.show_help, "tour.md"))
-        self.start_page.clearRequested.connect(self._clear_recent)
-        self.start_page.show_recent(self.settings.recent)
-        self.curve_view = CurveView()
-        self._pages = QStackedWidget()
-        self._pages.addWidget(self.start_page)
-        self.timeline = TimelinePane(self.curve_view.navigation, self._results.deliver, self.workbench.report)
-        self.timeline.opened.connect(lambda _: self._place_timeline())
-        self.timeline.filtered.connect(self._refresh_actions)
-        self.timeline.view.pathWanted.connect(self.show_critical_path)
-        self._plots = _Plots(self._timeline_height)
-        self._plots.addWidget(self.curve_view)
-        self._plots.addWidget(self.timeline)
-        self._plots.splitterMoved.connect(self._keep_timeline_share)
-        self.timeline.hide()
-        self._pages.addWidget(self._plots)
         self.run_tabs = set_up(
             QTabBar(), objectName="runs", accessibleName="Opened traces", expanding=False, drawBase=False,
             tabsClosable=True, currentChanged=self._choose_run,
             tabCloseRequested=lambda k: self._close_run(self.run_tabs.tabData(k)),
         )  # fmt: skip
         self.run_tabs.hide()
+        self._pages = QStackedWidget()
         self.setCentralWidget(column(self.run_tabs, self._pages))
+        self.chips = ChipBar(self.workbench)
+        self.start_page = StartPage(resources.samples())
+        self._pages.addWidget(self.start_page)
+        self.start_page.openRequested.connect(self.open_path)
+        self.start_page.chooseRequested.connect(self.choose_file)
+        self.start_page.keysRequested.connect(self.show_keys)
+        self.start_page.tourRequested.connect(partial(self.show_help, "tour.md"))
+        self.start_page.clearRequested.connect(self._clear_recent)
+        self.start_page.show_recent(self.settings.recent)
+        self._plots = _Plots(self._timeline_height)
+        self._pages.addWidget(self._plots)
+        self.curve_view = CurveView()
+        self._plots.addWidget(self.curve_view)
+        self.timeline = TimelinePane(self.curve_view.navigation, self._results.deliver, self.workbench.report)
+        self._plots.addWidget(self.timeline)
+        self.timeline.opened.connect(lambda _: self._place_timeline())
+        self.timeline.filtered.connect(self._refresh_actions)
+        self.timeline.view.pathWanted.connect(self.show_critical_path)
+        self._plots.splitterMoved.connect(self._keep_timeline_share)
+        self.timeline.hide()
 
     def _make_panels(self) -> None:
         self._docks: dict[str, QDockWidget] = {}
-        self._panels: dict[str, Any] = {}
+        self._panels: dict[str, Any] = {}  # those that are made
+        self._specs = {spec.id: spec for spec in panels()}
+        self._wanted: dict[str, list[Callable[[Any], object]]] = {name: [] for name in self._specs}
         last: dict[str, QDockWidget] = {}
         self._roomy: set[str] = set()  # panels below that have had the height that they need
-        self._behind: set[str] = set()  # panels that nobody sees
-        self._seen = {spec.id: Snapshot() for spec in panels()}  # what each of them shows
-        for spec in panels():
+        self._behind = set(self._specs)  # panels that nobody sees
+        self._seen = dict.fromkeys(self._specs, Snapshot())  # what each of them shows
+        for spec in self._specs.values():
             dock = set_up(QDockWidget(spec.title, self), objectName=f"dock_{spec.id}")
-            self._panels[spec.id] = spec.make(self.workbench)
-            dock.setWidget(_Scrolled(self._panels[spec.id]))
             self.addDockWidget(_AREAS[spec.area], dock)
+            dock.setWidget(_Scrolled())
             if spec.area in last:
                 self.tabifyDockWidget(last[spec.area], dock)
             last[spec.area] = dock
@@ -220,21 +221,46 @@ class TracePage(Page):
             dock.visibilityChanged.connect(partial(self._turned, spec.id))
             if spec.area == "bottom":
                 dock.visibilityChanged.connect(partial(self._give_room, spec))
-            if spec.parts or hasattr(self._panels[spec.id], "watch"):
-                # Not the panel's own showing: a dock behind another tab counts as shown.
-                dock.visibilityChanged.connect(partial(self._watch, spec))
-        self._panels["iterations"].placeAsked.connect(self.show_range)
+            # Not the panel's own showing: a dock behind another tab counts as shown.
+            dock.visibilityChanged.connect(partial(self._watch, spec))
+        self.when_made("iterations", lambda panel: panel.placeAsked.connect(self.show_range))
+        self.when_made("table", self._connect_table)
+        self.when_made("phases", lambda panel: panel.why.placeAsked.connect(self.show_place))
+        self.when_made("views", self._connect_views)
         self._raise_first()
         self.setCorner(Qt.Corner.BottomRightCorner, Qt.DockWidgetArea.RightDockWidgetArea)
         self.setTabPosition(Qt.DockWidgetArea.RightDockWidgetArea, QTabWidget.TabPosition.North)
-        columns = self._panels["table"].view
-        columns.set_hidden(self.settings.hidden_columns)
-        columns.hiddenChanged.connect(lambda titles: setattr(self.settings, "hidden_columns", titles))
+
+    def when_made(self, panel_id: str, act: Callable[[Any], object]) -> None:
+        """Call `act` with a panel once it is there: it is made when it first comes to the front, as making
+        all of them takes as long as the rest of the page."""
+        if panel_id in self._panels:
+            act(self._panels[panel_id])
+        else:
+            self._wanted[panel_id].append(act)
+
+    def _make_panel(self, panel_id: str) -> None:
+        dock = self._docks[panel_id]
+        panel = self._panels[panel_id] = self._specs[panel_id].make(self.workbench)
+        for child in panel.findChildren(QWidget):
+            child.setAcceptDrops(False)  # files that are dropped are the window's
+        area = dock.widget()
+        assert isinstance(area, _Scrolled)
+        area.setWidget(panel)
+        join(area)
+        themes.dress(area, self._theme)
+        for act in self._wanted.pop(panel_id):
+            act(panel)
+
+    def _connect_table(self, panel: Any) -> None:
+        panel.view.set_hidden(self.settings.hidden_columns)
+        panel.view.hiddenChanged.connect(lambda titles: setattr(self.settings, "hidden_columns", titles))
 
     def _give_room(self, spec: PanelSpec, on_top: bool) -> None:
         """A panel below that comes to the front for the first time gets the height that it needs, of what the
         plots can spare; after that it is the user's."""
-        panel, dock = self._panels[spec.id], self._docks[spec.id]
+        panel: Any = self._panels.get(spec.id)
+        dock = self._docks[spec.id]
         if not on_top or spec.id in self._roomy or not hasattr(panel, "room") or dock.isFloating():
             return
         if self.workbench.snapshot.document is None or not self._docks_sized:
@@ -270,9 +296,11 @@ class TracePage(Page):
         return min(max(round(0.38 * whole), math.ceil(_TIMELINE * high)), whole - math.ceil(_CURVE * high))
 
     def _watch(self, spec: PanelSpec, on_top: bool) -> None:
-        self.workbench.watch(spec.id, spec.parts if on_top else frozenset())
-        if hasattr(self._panels[spec.id], "watch"):
-            self._panels[spec.id].watch(on_top)
+        if spec.parts:
+            self.workbench.watch(spec.id, spec.parts if on_top else frozenset())
+        panel: Any = self._panels.get(spec.id)
+        if hasattr(panel, "watch"):
+            panel.watch(on_top)
 
     def panel(self, panel_id: str) -> Any:
         """The widget of a panel."""
@@ -288,6 +316,8 @@ class TracePage(Page):
             self._behind.add(panel_id)
 
     def _bring_up(self, panel_id: str) -> None:
+        if panel_id not in self._panels:
+            self._make_panel(panel_id)
         old, new = self._seen[panel_id], self.workbench.snapshot
         if new is not old:
             self._seen[panel_id] = new
@@ -299,8 +329,8 @@ class TracePage(Page):
 
     def go_to_panel(self, panel_id: str) -> None:
         """Show a panel and give it the keys."""
-        panel = self._panels[panel_id]
         self.show_panel(panel_id)
+        panel = self.panel(panel_id)
         parts = (part for part in panel.findChildren(QWidget) if part.isVisibleTo(panel))
         first = next((part for part in parts if part.focusPolicy() & Qt.FocusPolicy.TabFocus), panel)
         first.setFocus(Qt.FocusReason.ShortcutFocusReason)
@@ -414,13 +444,11 @@ class TracePage(Page):
             one.rangeChanged.connect(lambda *_, other=other: other.follow())
             one.rangeChanged.connect(lambda *_: self._show_selection())
 
-    def _connect_views(self) -> None:
-        panel = self.panel("views")
+    def _connect_views(self, panel: Any) -> None:
         panel.viewAsked.connect(self.desk.show_view)
         panel.keepAsked.connect(self.desk.keep_view)
         panel.rangeAsked.connect(self.desk.go_to)
         panel.noteAsked.connect(self.annotate)
-        self.panel("phases").why.placeAsked.connect(self.show_place)
 
     def show_place(self, phase: int, start_s: float, end_s: float, location: int) -> None:
         """Show a range, a phase and a location of which something is said; -1: none."""
@@ -484,7 +512,7 @@ class TracePage(Page):
             self.timeline.seek([new.project.names.get(name, name) for name in new.marked])
         self.chips.show_snapshot(new)
         other = new.document is not old.document or new.run is not old.run  # which nobody is to hold any more
-        for panel_id in self._panels:
+        for panel_id in list(self._panels):
             if other or panel_id not in self._behind:
                 self._bring_up(panel_id)
         if self.presentation is not None:
@@ -660,6 +688,12 @@ class TracePage(Page):
         tabs = self.run_tabs
         if tabs.count() > 1:
             tabs.setCurrentIndex((tabs.currentIndex() + by) % tabs.count())
+
+    def show_beside(self) -> None:
+        """This trace in another window too, for one trace beside another."""
+        document = self.shown.document
+        assert document is not None
+        self.frame.main.openRequested.emit(document.source, document.options)
 
     # ---- files
 
@@ -935,7 +969,7 @@ class TracePage(Page):
         self._colour_icons()
 
     def show_anew(self) -> None:
-        for panel_id in self._panels:
+        for panel_id in list(self._panels):
             self._seen[panel_id] = Snapshot()
             self._bring_up(panel_id)
         self._show_selection()
@@ -1000,7 +1034,7 @@ class TracePage(Page):
         # Their sizes are proportions of the window, which is not on screen yet.
         self._docks_sized = state is not None and self.restoreState(state, STATE_VERSION)
         if self._docks_sized:  # as the user left them
-            self._roomy.update(self._panels)
+            self._roomy.update(self._specs)
         self._closed_docks = {dock.objectName() for dock in self._docks.values() if dock.isHidden()}
         for dock in self._docks.values():
             dock.hide()

@@ -35,6 +35,7 @@ from desktop.ui.tables import Column, FrameView, TableRow
 from desktop.workbench.watching import Watcher, WatchSnapshot
 
 if TYPE_CHECKING:
+    from desktop.data.following import Followed
     from desktop.ui.frame import Frame
 
 WatchCommand: TypeAlias = commands.Command["WatchPage", WatchSnapshot]
@@ -107,7 +108,7 @@ class WatchPage(Page):
     def _make_centre(self) -> None:
         self.curve = CurveView()
         self.rows = Chart("Processors over time", help_at="getting-traces.md#watching-a-run")
-        self.phases = FrameView("watch_phases")
+        self.phases = FrameView("Phases of the run so far")
         self.accounts = set_up(quiet(), objectName="accounts", wordWrap=True)
         self.accounts.setAlignment(Qt.AlignmentFlag.AlignTop)
         below = set_up(QSplitter(Qt.Orientation.Horizontal), childrenCollapsible=False)
@@ -194,7 +195,7 @@ class WatchPage(Page):
         seen = new.followed
         if seen is not old.followed:
             self._show_curve(new)
-            self._show_rows(new)
+            self.rows.set_content(_processors(new.followed))
             self._show_accounts(new)
         if new.fit is not old.fit:
             self.curve.set_fit(new.fit)
@@ -242,33 +243,6 @@ class WatchPage(Page):
         if not whole:
             self.curve.zoom_to(*view)
 
-    def _show_rows(self, new: WatchSnapshot) -> None:
-        seen = new.followed
-        share, names = seen.share, seen.names
-        if share.shape[0] > _ROWS:
-            groups = np.array_split(np.arange(share.shape[0]), _ROWS)
-            share = np.stack([share[group].mean(axis=0) for group in groups])
-            names = tuple(f"{names[group[0]]} – {names[group[-1]]}" for group in groups)
-        edges = seen.edges_s
-
-        def told(row: int, column: int) -> str:
-            return (
-                f"{names[row]}, {edges[column]:.4g} to {edges[column + 1]:.4g} s: "
-                f"{percent(float(share[row, column]))} computing"
-            )
-
-        across = float(edges[0]), float(edges[-1])
-        cells = Cells(share, percent, told, numbers=False, measure="Computing", across=across)
-        self.rows.set_content(
-            Content(
-                Axis("Time", time=True),
-                Axis("", categories=tuple(printable(name, 40) for name in names), down=True),
-                heading="Part of the time that each processor computes",
-                cells=cells if share.size else None,
-                empty="Appears when all processes have made their first calls",
-            )
-        )
-
     def _show_accounts(self, new: WatchSnapshot) -> None:
         """Where the time has gone so far; who waited for whom is known when the run has ended."""
         seen = new.followed
@@ -308,3 +282,30 @@ class WatchPage(Page):
             for k, row in enumerate(phase_table(curve, fit), 1)
         ]
         self.phases.show_rows(_COLUMNS, rows, f"{count(fit.n, 'phase')}, {digits(fit.epsilon)} largest error")
+
+
+def _processors(seen: Followed) -> Content:
+    """What each processor does over time; of many, means of as many as share a row."""
+    share, names = seen.share, seen.names
+    if share.shape[0] > _ROWS:
+        groups = np.array_split(np.arange(share.shape[0]), _ROWS)
+        share = np.stack([share[group].mean(axis=0) for group in groups])
+        names = tuple(f"{names[group[0]]} – {names[group[-1]]}" for group in groups)
+    edges = seen.edges_s
+
+    def told(row: int, column: int) -> str:
+        return (
+            f"{names[row]}, {edges[column]:.4g} to {edges[column + 1]:.4g} s: "
+            f"{percent(float(share[row, column]))} computing"
+        )
+
+    across = float(edges[0]), float(edges[-1])
+    return Content(
+        Axis("Time", time=True),
+        Axis("", categories=tuple(printable(name, 40) for name in names), down=True),
+        heading="Part of the time that each processor computes",
+        cells=Cells(share, percent, told, numbers=False, measure="Computing", across=across)
+        if share.size
+        else None,
+        empty="Appears when all processes have made their first calls",
+    )

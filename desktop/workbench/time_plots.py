@@ -28,6 +28,7 @@ from desktop.workbench.levels import AT_FIRST, Heights, Levels, limits, line_hei
 
 if TYPE_CHECKING:
     from desktop.core.contrast import Contrast
+    from desktop.core.phase_stats import Firm
     from desktop.core.phases import PhaseFit
     from desktop.data.material import Bars, Mark, Material, Predicted
 
@@ -309,7 +310,8 @@ class PlotData:
     is shown. `phase`: a chosen one. `notes`: remarks on times. `limit`: what alone is analysed (seconds).
     `remarks`: sentences on what is seen; `doubt`: how much of it may be wrong. `cells`: what the `rows` of a
     timeline, from the top, do most; `bars`: the same in exact shares, on paper. `reference`: the run that
-    others are compared with.
+    others are compared with. `firm`: intervals of breakpoints over repeats, `boundaries` of iterations (s),
+    those that are seen.
     """
 
     figure: str
@@ -331,13 +333,15 @@ class PlotData:
     cells: CellData | None = None
     rows: tuple[str, ...] = ()
     reference: int = 0
+    firm: tuple[Firm, ...] = ()
+    boundaries: Floats = field(default_factory=lambda: np.empty(0))
 
 
 @dataclass(frozen=True, eq=False)
 class RunData:
     """What a plot of one run is made of. `shown`: the activities that are drawn, None: all that are known;
     computing alone is drawn with its extremes. `predicted`: the run with changes. `tracks`: curves
-    below. `repeats`: what intervals of breakpoints that are drawn are over, "iterations" or "runs"."""
+    below. `firm`: intervals of the inner breakpoints over repeats. `boundaries`: of iterations (s)."""
 
     curve: StepCurve
     stack: Mapping[str, StepCurve] = field(default_factory=dict)
@@ -350,7 +354,8 @@ class RunData:
     levels: Levels = AT_FIRST
     predicted: Predicted | None = None
     tracks: tuple[StepCurve, ...] = ()
-    repeats: str = ""
+    firm: tuple[Firm | None, ...] = ()
+    boundaries: Sequence[float] | Floats = ()
 
     @property
     def plain(self) -> bool:
@@ -514,8 +519,9 @@ def run_legend(
     if fit is not None:
         count = f"{fit.n} phase{'' if fit.n == 1 else 's'}"
         entries.append(LegendData(say("break"), "break"))
-        if run.repeats:
-            entries.append(LegendData(say("firm", run.repeats), "firm"))
+        repeats = next((one.what for one in run.firm if one is not None), "")
+        if repeats:
+            entries.append(LegendData(say("firm", repeats), "firm"))
         entries.append(LegendData(say("fit", count, fit.model), "fit"))
     if run.predicted is not None and run.plain:
         lasts = say.quantity(run.predicted.duration_s, "s")
@@ -573,7 +579,20 @@ def run_plot(
         limit=run.limit,
         remarks=tuple(filter(None, (shown, said))),
         doubt=run.doubt,
+        firm=firm_in(run.firm, axis),
+        boundaries=boundaries_in(run.boundaries, axis),
     )
+
+
+def boundaries_in(times: Sequence[float] | Floats, axis: AxisData) -> Floats:
+    """Those of the visible range, increasing."""
+    known = np.asarray(times, float)
+    return known[np.searchsorted(known, axis.low) : np.searchsorted(known, axis.high, side="right")]
+
+
+def firm_in(firm: Iterable[Firm | None], axis: AxisData) -> tuple[Firm, ...]:
+    """The intervals of which any part is in the visible range."""
+    return tuple(one for one in firm if one is not None and one.high_s >= axis.low and one.low_s <= axis.high)
 
 
 def notes_in(notes: Iterable[Mark], axis: AxisData) -> tuple[Mark, ...]:
@@ -619,7 +638,7 @@ def figure_plot(
     title = say.name("title", f"{shows}: {material.title}")
     run = RunData(
         material.curve, material.stack, material.fit, material.locked, phase, material.marks, material.limit,
-        material.doubt, levels, material.predicted, material.tracks,
+        material.doubt, levels, material.predicted, material.tracks, material.firm, material.boundaries,
     )  # fmt: skip
     a, b = seen_span(run.curve, span)
     axis = time_axis(a, b, say)

@@ -77,6 +77,7 @@ if TYPE_CHECKING:  # the heavy modules are loaded by the first job, beside the w
     from desktop.data.causality import Causality
     from desktop.data.causes import Causes
     from desktop.data.events import Activity
+    from desktop.data.exporters import Exported
     from desktop.data.statistics import Statistics
     from desktop.data.utilization import Rules
 
@@ -312,6 +313,18 @@ class Workbench(EditBench[Snapshot, Project]):
 
         if store is not None:
             self.run("Saving the selection", work, done)
+
+    def export_trace(self, folder: Path, to: str, done: Callable[[Exported], None]) -> None:
+        """Write the trace in another format (`desktop.data.exporters`), with clocks as they are shown."""
+        store, rules = self._store, self._rules()
+
+        def work(job: Job) -> Exported:
+            from desktop.data.exporters import export
+
+            return export(store, to, folder, job, rules.repaired)
+
+        if store is not None:
+            self.run("Exporting the trace", work, done)
 
     def cancel_opening(self) -> None:
         """Give up `open` or a change of rules; what was open before is as it was."""

@@ -2,8 +2,8 @@
 regions around their phases.
 
 ``python -m tests.benchmarks.phase_choice`` prints the table of ``resources/docs/phase-choice.md``;
-``--traces FOLDER`` adds the traces in a folder. Of the programs of `tests.programs.catalogue`, those held
-back were run when all constants of `desktop.core.choice` stood.
+``--traces FOLDER`` adds the traces in a folder. The programs held back were run when the rule stood: those of
+`tests.programs.catalogue` when it was made, those of `tests.programs.unseen` when it was changed.
 """
 
 from __future__ import annotations
@@ -23,11 +23,15 @@ from desktop.core.curve import StepCurve
 from desktop.core.landmarks import Landmarks
 from desktop.core.phases import Sweep
 from desktop.core.selection import search
+from desktop.data.opening import open_trace
 from desktop.data.presence import Structure, structure
 from desktop.data.store import TraceStore, open_store
 from desktop.data.utilization import build
+from desktop.errors import DesktopError
 from tests.programs.catalogue import DEVELOPMENT, HELD_BACK
+from tests.programs.phased.known import DATA, taken
 from tests.programs.simulated import Program, simulate, write
+from tests.programs.unseen import UNSEEN
 
 #: A boundary is hit by a breakpoint within this part of the run.
 TOLERANCE = 0.01
@@ -68,13 +72,23 @@ def case(name: str, store: TraceStore, truth: Sequence[float]) -> Case:
     return Case(name, curve, swept, today, structure(store, use), tuple(truth))
 
 
-def programs(which: dict[str, tuple[Program, int]], folder: Path, noise: Sequence[float] = NOISE):
-    """The programs, each once with each level of noise."""
+def programs(
+    which: dict[str, tuple[Program, int]], folder: Path, noise: Sequence[float] = NOISE, first: int = 1
+):
+    """The programs, each once with each level of noise; `first`: of the seeds."""
     for name, (program, ranks) in which.items():
-        for seed, level in enumerate(noise, 1):
+        for seed, level in enumerate(noise, first):
             run = simulate(program, ranks, level, seed, name)
             with open_store(write(run, folder / f"{name}-{seed}.h5")) as store:
                 yield case(f"{name}, noise {level:g}", store, [t for _, t in run.truth])
+
+
+def recorded(folder: Path, names: Sequence[str] = ("*",)):
+    """Real runs of `tests/programs/phased`, which told their boundaries themselves."""
+    for archive in sorted({file for name in names for file in DATA.glob(f"{name}.tar.xz")}):
+        place, truth = taken(archive, folder)
+        with open_trace(place) as store:
+            yield case(place.name, store, [t for _, t in truth])
 
 
 #: What EZTrace makes of the life of a process or thread, and of its own end: no phase of the program.
@@ -261,17 +275,26 @@ def main() -> None:
     parser.add_argument("--each", action="store_true", help="also every run")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        for title, which in (("Held back", HELD_BACK), ("Development", DEVELOPMENT)):
-            cases = list(programs(which, Path(folder)))
+        place = Path(folder)
+        sets = {
+            "Held back from the second change": programs(UNSEEN, place, first=11),
+            "Held back from the first": programs(HELD_BACK, place),
+            "Development": programs(DEVELOPMENT, place),
+            "Real runs that tell their phases": recorded(place),
+        }
+        for title, made in sets.items():
+            cases = list(made)
             _print(title, cases)
             if options.each:
                 for one in cases:
-                    hits, false = score(ours(one), one.truth, one.curve.duration)
-                    print(f"{one.name}: {hits} of {len(one.truth)}, {false} false")
+                    found = ours(one)
+                    hits, false = score(found, one.truth, one.curve.duration)
+                    parts = [
+                        " ".join(f"{100 * (t - one.curve.start) / one.curve.duration:.1f}" for t in times)
+                        for times in (one.truth, found)
+                    ]
+                    print(f"{one.name}: {hits} of {len(one.truth)}, {false} false; {' | '.join(parts)}")
         if options.traces:
-            from desktop.data.opening import open_trace
-            from desktop.errors import DesktopError
-
             cases = []
             for path in sorted(options.traces.rglob("*")):
                 if path.is_file() and path.suffix in (".gz", ".prv") and "damaged" not in path.name:

@@ -17,13 +17,16 @@ from desktop.core.labels import ACCOUNTS
 from desktop.data.classify import account_class
 from desktop.data.events import Activity, MessageKind, Region
 from desktop.data.opening import open_trace
+from desktop.data.root_causes import explain
 from desktop.data.statistics import RangeStats, Statistics
 from desktop.data.store import TraceStore
 from desktop.data.utilization import Rules, build, states
 from desktop.errors import TraceFormatError
 from tests.data_layer.test_statistics import ALLREDUCE, ISEND, RECV, SOLVE, Row, busy_but, stored, threads
+from tests.explained import DOCS, account_row, shares, trace_name
 from tests.oracles.utilization import Thread
 
+TABLE = DOCS.read_text(encoding="utf-8")
 TESTS = Path(__file__).parents[1]
 SHARED = TESTS.parents[1] / "shared" / "traces"
 
@@ -83,6 +86,10 @@ def test_accounts_of_real_traces_add_up(path: Path, tmp_path: Path) -> None:
             )
             for stats in (whole, *parts):
                 add_up(stats, store)
+            if repaired is None:  # the handbook's table is what the program finds
+                words = explain(kept, use, cuts[[0, -1]].tolist(), causality=kept.causality(use))
+                assert sum(shares(whole)) == pytest.approx(100)
+                assert account_row(trace_name(path), whole, words) in TABLE
             assert whole.replayed is not None and whole.accounts is not None
             if all(p.replayed is not None and p.replayed.waiting_s is not None for p in (whole, *parts)):
                 total = sum(p.accounts for p in parts if p.accounts is not None)

@@ -20,7 +20,7 @@ from desktop.data.events import Importer, Location, Region, Sink
 from desktop.data.info import info
 from desktop.data.opening import open_trace
 from desktop.data.spill import Spill
-from desktop.data.utilization import Rules, build
+from desktop.data.utilization import Rules, _Replay, build
 from desktop.errors import DesktopError, StoreError, TraceFormatError
 from desktop.progress import Cancelled, Progress
 
@@ -235,7 +235,7 @@ def test_clocks_are_checked_repaired_and_reported(source: Path, importing: objec
         json.dumps(facts, allow_nan=False)
 
 
-def test_clocks_are_compared_beside_a_curve_that_does_not_need_them(source: Path, importing: object) -> None:
+def test_clocks_do_not_count_where_the_trace_has_offsets_of_its_own(source: Path, importing: object) -> None:
     importing(partial(two_ranks, repair=False))  # type: ignore[operator]  # a fixture that is a function
     with open_trace(source) as store:
         assert (store.clock.repair, store.clock.details["possible"]) == ("none", "shift")
@@ -245,19 +245,19 @@ def test_clocks_are_compared_beside_a_curve_that_does_not_need_them(source: Path
         assert set(store.report.findings) == {"odd", "clocks contradict"}
 
 
-@pytest.mark.parametrize("fails", ["check_clocks", "keep"])
+@pytest.mark.parametrize(("where", "fails"), [(opening, "check_clocks"), (_Replay, "_side_by_side")])
 def test_what_fails_beside_the_other_is_told(
-    source: Path, importing: object, cache: Path, monkeypatch: pytest.MonkeyPatch, fails: str
+    source: Path, importing: object, cache: Path, monkeypatch: pytest.MonkeyPatch, where: object, fails: str
 ) -> None:
     def full(*_: object) -> None:
         raise StoreError("cannot be written (No space left on device)")
 
     importing(partial(two_ranks, repair=False))  # type: ignore[operator]  # a fixture that is a function
-    monkeypatch.setattr(opening, fails, full)
+    monkeypatch.setattr(where, fails, full)
     with pytest.raises(StoreError, match="No space left"):
         open_trace(source)
     assert list((cache / "imports").iterdir()) == []
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith("clocks")]
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("utilization")]
 
 
 def test_info_adds_up(source: Path, importing: object) -> None:

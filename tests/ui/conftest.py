@@ -69,7 +69,10 @@ def scene(qapp: QApplication, tmp_path_factory: pytest.TempPathFactory) -> Itera
         os.environ[f"XDG_{name}_HOME"] = str(place / name.lower())
     load_font(qapp)
     made = Scene(qapp, Settings(QSettings(str(place / "s.ini"), QSettings.Format.IniFormat)), place)
+    gc.collect()
+    gc.freeze()  # nor need it look through all windows after each test
     yield made
     made.close()
+    gc.unfreeze()
     for name in ("CACHE", "STATE", "DATA"):
         del os.environ[f"XDG_{name}_HOME"]

@@ -8,17 +8,22 @@ Contrast is that of the WCAG: 4.5 for text, 3 for lines and for text that is swi
 
 from __future__ import annotations
 
+import csv
 import os
+import re
 import subprocess
 import sys
+import time
 from collections.abc import Hashable, Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.typing import NDArray
 from PySide6.QtCore import QSettings, Qt
-from PySide6.QtGui import QAccessible, QImage, QPalette
+from PySide6.QtGui import QAccessible, QGuiApplication, QImage, QPalette
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
     QAbstractButton,
@@ -39,6 +44,7 @@ from PySide6.QtWidgets import (
     QScrollBar,
     QStatusBar,
     QTabBar,
+    QTableView,
     QTextEdit,
     QToolBar,
     QToolButton,
@@ -51,6 +57,15 @@ from desktop.ui.plots.chart import Chart
 from desktop.ui.plots.notes import COLOURS
 from desktop.ui.plots.time_plot import TimePlot
 from desktop.ui.settings import COLOUR_SETS, Settings
+from desktop.ui.tables import (
+    FrameTree,
+    FrameView,
+    comma_separated,
+    html,
+    latex,
+    markdown,
+    tab_separated,
+)
 from tests.ui.scene import Scene
 from tests.ui.test_theme import contrast
 
@@ -172,6 +187,58 @@ def lost(root: QWidget, there: list[QWidget], done: set[Hashable]) -> Iterator[s
     for label in there:
         if isinstance(label, QLabel) and has_mnemonic(label) and label.buddy() is None:
             yield repr(label.text())
+
+
+def uncopied(root: QWidget, there: list[QWidget], done: set[Hashable]) -> Iterator[str]:
+    """Every table that is seen: copied in all forms and written as CSV and spreadsheet, all rows with all
+    headings come back."""
+    for view in there:
+        if isinstance(view, (QTableView, FrameTree)) and id(view) not in done:
+            done.add(id(view))
+            if not isinstance(view, (FrameView, FrameTree)):
+                yield f"{told(view)} is no table of ours"
+            elif view.frames.order.size:
+                heads = [view.frames.cells[k].head for k in view._copied_columns()]
+                yield from (f"{told(view)}: {fault}" for fault in copies(view, len(heads)))
+                yield from (f"{told(view)}: {fault}" for fault in files(view, heads))
+
+
+def copies(view: FrameView | FrameTree, columns: int) -> Iterator[str]:
+    rows, board = view.frames.order.size, QGuiApplication.clipboard()
+    for form in (tab_separated, comma_separated, markdown, latex, html):
+        board.setText("")
+        view.copy(form, everything=True)
+        limit = time.monotonic() + 20
+        while not board.text() and time.monotonic() < limit:
+            QTest.qWait(5)  # of many cells in the background
+        text = board.text()
+        if form is comma_separated:
+            found = [len(line) for line in csv.reader(text.splitlines(keepends=True))]
+        elif form is html:
+            found = [len(re.findall("<t[dh]", row)) for row in text.split("<tr>")[1:]]
+        else:
+            cell = {tab_separated: "\t", markdown: r"(?<!\\)\|", latex: r"(?<!\\)&"}[form]
+            lines = [line for line in text.splitlines() if form is not latex or line.endswith("\\\\")]
+            found = [len(re.split(cell, line)) - 2 * (form is markdown) for line in lines]
+        if found != [columns] * (rows + 1 + (form is markdown)):
+            yield f"{form.__name__}: {found} for {rows} rows of {columns}"
+
+
+def files(view: FrameView | FrameTree, heads: list[str]) -> Iterator[str]:
+    with TemporaryDirectory() as folder:
+        for suffix in ("csv", "xlsx"):
+            path = Path(folder) / f"table.{suffix}"
+            view.export_to(path)
+            limit = time.monotonic() + 20
+            while not path.exists() and time.monotonic() < limit:
+                QTest.qWait(5)
+            read = pd.read_csv(path) if suffix == "csv" else pd.read_excel(path)
+            if len(read) != view.frames.order.size or list(read.columns) != heads:
+                yield f"{suffix}: {read.shape} of {view.frames.order.size} rows, {list(read.columns)}"
+
+
+def test_every_table_is_copied_and_written_in_all_forms(faults: dict[str, set[str]]) -> None:
+    assert not faults["uncopied"], listed(faults["uncopied"])
 
 
 def test_labels_with_a_mnemonic_lead_somewhere(faults: dict[str, set[str]]) -> None:
@@ -340,7 +407,7 @@ def cut(root: QWidget, there: list[QWidget], done: set[Hashable]) -> Iterator[st
 
 
 #: `unmarked` is the last, as it moves the focus.
-CHECKS = (nameless, undescribed, unreached, lost, faint, cut, unmarked)
+CHECKS = (nameless, undescribed, unreached, uncopied, lost, faint, cut, unmarked)
 LARGE, SMALL = (1280, 720), (800, 500)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
@@ -23,24 +24,36 @@ from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
 from desktop.core import phases
+from desktop.core.accounts import Account
+from desktop.core.array_search import LevelMean
 from desktop.core.curve import StepCurve
 from desktop.core.effect_tables import dose, over_processors
 from desktop.core.effects import analyse, trials
-from desktop.data import chart
+from desktop.core.iterations import Repeat, fold
+from desktop.core.phase_model import ScalingRuns, model_phases
+from desktop.core.phase_stats import Firm
+from desktop.core.response_power import powers
+from desktop.data import chart, phase_scaling_told
 from desktop.data.chart import Axis, AxisChoice, Content, Layout, Series
+from desktop.data.following import Followed
+from desktop.data.iteration_charts import fold_chart
+from desktop.data.iterations import Level
 from desktop.resources import example_table
 from desktop.ui import chart_sheet, drawing, figures
 from desktop.ui.app import load_font
 from desktop.ui.experiment import charts
+from desktop.ui.experiment.compare import _level_means
 from desktop.ui.exporting import ChartDialog
 from desktop.ui.figures import Look
 from desktop.ui.model import contents
+from desktop.ui.panels import statistics
 from desktop.ui.panels.messages import MessagesPanel
 from desktop.ui.plots import plot_menu
 from desktop.ui.plots.axis_dialog import AxisDialog
 from desktop.ui.plots.chart import Chart
 from desktop.ui.plots.sweep_plots import BreakPicture, EpsilonPlot
 from desktop.ui.theme import DARK, LIGHT
+from desktop.ui.watch_page import _processors
 from desktop.workbench.comparing import Scaled
 from desktop.workbench.modelling import ModelBench
 from tests.inline import Inline
@@ -53,14 +66,14 @@ RNG = np.random.default_rng(3)
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def effects() -> tuple[Any, Any]:
+def effects() -> tuple[Any, Any, Any]:
     names = ("loop A", "loop B", "sort", "exchange")
     x = np.array([[1 if k >> j & 1 else -1 for j in range(4)] for k in range(16)] * 2, float)
     y = 40 + x @ np.array([4, -2.5, 1, 0.1]) + 1.5 * x[:, 0] * x[:, 1] + RNG.normal(size=32) * 0.5
     y[7] += 5
     data = trials(names, x, y, np.repeat([0, 1], 16))
     every = analyse(data)
-    return analyse(data, terms=[e.members for e in every.effects][:10]), every
+    return analyse(data, terms=[e.members for e in every.effects][:10]), every, data
 
 
 def steps() -> StepCurve:
@@ -76,11 +89,55 @@ def matrix() -> Content:
     return MessagesPanel._matrix(holder, sender, receiver, weight, names, "B")[0]
 
 
+def iterations() -> Content:
+    edges = np.concatenate([[0.0], np.cumsum(np.repeat([0.8, 0.2], 12) + 0.01 * RNG.random(24))])
+    curve = StepCurve(edges, np.tile([7.0, 2.0], 12), 8)
+    loop = Repeat(edges[::2], np.ones(12, bool))
+    level = Level(loop, "events", "solve", fold(curve, loop, bins=20), (), 0)
+    firm = Firm(0.75, 0.85, 0.95, 12, 12, "iterations")
+    return fold_chart(level, phases.fit(level.fold.curve(8), 2, "constant"), [firm])
+
+
+def scaled_phases() -> Any:
+    p = np.array([2.0, 4.0, 8.0, 16.0])
+    duration = np.stack([0.5 + 0 * p, 40 / p], axis=1)
+    parts = np.stack([duration * 0.9, duration * 0.1], axis=2)
+    names, kinds = tuple(f"run {x:g}" for x in p), ("Computing", "Moving data")
+    return model_phases(ScalingRuns(names, ("read", "solve"), p, duration, parts, parts, kinds))
+
+
+def of_a_range() -> Any:
+    """What the statistics of a range say of its four locations."""
+    return SimpleNamespace(
+        levels=np.array([0.0, 1.0, 3.0]), shares=np.array([0.1, 0.3, 0.6]), processors=4, computing=2.1,
+        is_processor=np.array([True, True, False, True]), utilization=np.array([0.5, 0.9, 0.0, 0.7]),
+        parallel_efficiency=0.7, duration_s=4.0,
+        account_parts=lambda: [(Account.COMPUTING, 0.7), (Account.MOVING, 0.3)],
+    )  # fmt: skip
+
+
+#: The functions of the program that have made a chart for these tests.
+MADE: set[tuple[str, str]] = set()
+
+
 @pytest.fixture(scope="module")
-def kinds(qapp: QApplication) -> dict[str, Content]:
+def kinds(qapp: QApplication) -> Iterator[dict[str, Content]]:
     """A chart of every kind that the program draws."""
+    make = Content.__init__
+
+    def noted(self: Content, *given: Any, **named: Any) -> None:
+        by = sys._getframe(1).f_code
+        MADE.add((Path(by.co_filename).name, by.co_name))
+        make(self, *given, **named)
+
     load_font(qapp)
-    found, every = effects()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Content, "__init__", noted)
+        yield every_kind()
+
+
+def every_kind() -> dict[str, Content]:
+    found, every, data = effects()
     bench = ModelBench(executors={"fit": Inline(), "more": Inline()})
     bench.open(example_table())
     shown = bench.snapshot
@@ -113,14 +170,51 @@ def kinds(qapp: QApplication) -> dict[str, Content]:
         "matrix": matrix(),
         "epsilon": epsilon.content,
         "breakpoints": breaks.content,
+        "powers": charts.powers(powers(data, True), 1.0),
+        "power": charts.power(2.0, 1.0, 8, 8.0, 3),
+        "level means": _level_means([LevelMean("A", k, 4.0 + k, 2) for k in (0.0, 1.0, 2.0)], ["A"]),
+        "iterations": iterations(),
+        "phases over p": phase_scaling_told.chart(scaled_phases()),
+        "efficiencies over p": phase_scaling_told.chart(scaled_phases(), "efficiency"),
+        "concurrency": statistics._concurrency("run", of_a_range())[0],
+        "utilization": statistics._utilization("run", of_a_range(), ("a", "b", "c", "d"))[0],
+        "accounts": statistics._accounts("run", of_a_range(), "")[0],
+        "watched processors": _processors(
+            Followed(names=("rank 0", "rank 1"), share=RNG.random((2, 12)), edges_s=np.linspace(0, 3, 13))
+        ),
     }  # fmt: skip
 
 
 KINDS = (
     "half-normal", "pareto", "main effects", "interaction", "effect residuals", "delay sizes",
     "over processors", "region in phases", "cube", "scaling", "scaling of all codes", "model residuals",
-    "quantiles", "relative", "shares", "cells", "matrix", "epsilon", "breakpoints",
+    "quantiles", "relative", "shares", "cells", "matrix", "epsilon", "breakpoints", "powers", "power",
+    "level means", "iterations", "phases over p", "efficiencies over p", "concurrency", "utilization",
+    "accounts", "watched processors",
 )  # fmt: skip
+
+
+def test_no_chart_of_the_program_is_left_out(kinds: dict[str, Content]) -> None:
+    """Every function that puts a chart together has made one of them."""
+    assert set(kinds) == set(KINDS)
+    found: set[tuple[str, str]] = set()
+
+    def walk(node: ast.AST, file: str, function: str) -> None:
+        if isinstance(node, ast.FunctionDef):
+            function = node.name
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Content":
+            only_words = {one.arg for one in node.keywords} <= {"empty"} and len(node.args) < 3
+            if not only_words:
+                found.add((file, function))
+        for child in ast.iter_child_nodes(node):
+            walk(child, file, function)
+
+    for path in Path(chart.__file__).parents[1].rglob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        if "Content(" in text:
+            walk(ast.parse(text), path.name, "")
+    assert len(found) > 20
+    assert found <= MADE, f"drawn by no test: {found - MADE}"
 
 
 @pytest.fixture
@@ -414,17 +508,22 @@ def test_all_items_follow_the_theme(drawn: Callable[[str], Chart], theme: Any) -
 # ------------------------------------------------------------------ files
 
 
+def texts_of_axes(content: Content) -> set[str]:
+    title = content.y.title or content.heading or content.x.title
+    return {title} if content.axes and title else set()
+
+
 @pytest.mark.parametrize("kind", ["svg", "pdf", "png"])
 def test_the_same_chart_gives_the_same_bytes_and_text_stays_text(
     kinds: dict[str, Content], monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    for name in ("half-normal", "cells", "breakpoints"):
+    for name in kinds if kind == "svg" else ("half-normal", "cells", "breakpoints"):
         look = Look(words={"title": "A title"})
         first, second = (figures.file("", kinds[name], look, kind) for _ in range(2))
         assert first == second
         if kind == "svg":
             texts = [node.text for node in ElementTree.fromstring(first).iter(f"{SVG}text")]
-            assert "A title" in texts and (kinds[name].y.title or kinds[name].heading) in texts
+            assert "A title" in texts and texts_of_axes(kinds[name]) <= set(texts)
         if kind == "pdf":
             assert first.startswith(b"%PDF") and b"/FontFile2" in first and b"/Subtype /Image" not in first
             assert b"CreationDate (D:" not in first, "when it was made is no part of it"

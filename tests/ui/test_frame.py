@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QLabel, QMessageBox
+from PySide6.QtWidgets import QApplication, QMessageBox
 from pytestqt.qtbot import QtBot
 
 from desktop.resources import example_table, folder, samples
@@ -176,13 +176,6 @@ def test_every_task_has_its_progress_and_cancel(qtbot: QtBot, frame: Frame) -> N
     lines = frame.task_list.lines
     assert [line.text for line in lines] == ["Fitting b", "Trace: Opening a", "Getting ready"]
     assert lines[0].isVisible() and not lines[1].isVisible(), "of the page in front"
-    words = lines[0].findChild(QLabel, "task")
-    frame.statusBar().showMessage("the tip of a menu")
-    page.show_task("task", Task("Fitting b"), lambda: stopped.append("b"))
-    assert words.text() == "the tip of a menu" and lines[0].cancel.isVisible(), "in place of the words"
-    assert frame.task_list.autoFillBackground(), "what the bar paints is not seen through it"
-    frame.statusBar().clearMessage()
-    assert words.text() == "Fitting b" and frame.task_list.isVisible()
     frame.task_list.more.click()
     assert all(line.isVisible() for line in lines) and frame.task_list.list.isVisible()
     assert lines[1].progress.value() == 500 and lines[0].progress.maximum() == 0
@@ -196,6 +189,35 @@ def test_every_task_has_its_progress_and_cancel(qtbot: QtBot, frame: Frame) -> N
             where.show_task(key, None)
     frame.show_task("warm-up", None)
     assert not frame.task_list.isVisible() and not frame.task_list.lines
+
+
+def test_a_menus_tip_and_a_running_task_are_not_written_over_each_other(qtbot: QtBot, frame: Frame) -> None:
+    bar, tasks = frame.statusBar(), frame.task_list
+
+    def progress(done: int) -> None:
+        frame.trace.show_task("opening", Task("Opening", done=done, total=9), None)
+
+    progress(1)
+    assert tasks.isVisible() and tasks.text.startswith("Opening")
+    menu = next(action.menu() for action in frame.menuBar().actions() if action.text() == "&File")
+    tipped = next(action for action in menu.actions() if action.statusTip() and action.isEnabled())
+    menu.popup(frame.mapToGlobal(frame.rect().topLeft()))
+    menu.setActiveAction(tipped)
+    assert bar.currentMessage() == tipped.statusTip() and not tasks.isVisible()
+    progress(2)
+    assert bar.currentMessage() and not tasks.isVisible(), "progress goes on below the tip"
+    menu.close()
+    bar.clearMessage()
+    assert tasks.isVisible() and tasks.lines[0].progress.value() == round(2000 / 9)
+    bar.showMessage("The log is there", 8000)
+    frame.trace.show_task("opening", None)
+    bar.clearMessage()
+    assert not tasks.isVisible(), "a task that ended meanwhile does not come back"
+    bar.showMessage("The log is there", 8000)
+    progress(3)
+    assert not tasks.isVisible()
+    bar.clearMessage()
+    assert tasks.isVisible()
 
 
 def test_a_problem_stays_until_it_is_dismissed_or_solved(qtbot: QtBot, frame: Frame) -> None:

@@ -89,6 +89,7 @@ def problems(place: Path) -> Iterator[str]:
         QTest.qWait(20)
         yield off(again)
         again.close()
+    yield from side_by_side(app, place)
     scene = Scene(app, settings, place)
     for _ in range(6):
         scene.windows.open([])
@@ -105,6 +106,54 @@ def problems(place: Path) -> Iterator[str]:
         dialog.close()
         free()
     scene.close()
+
+
+def side_by_side(app: Any, place: Path) -> Iterator[str]:
+    """Two traces, a page and a panel on two screens, and all in their places at the next start."""
+    from desktop.resources import samples
+
+    settings = Settings(QSettings(str(place / "beside.ini"), QSettings.Format.IniFormat))
+
+    def on(window: QWidget) -> str:
+        return window.windowHandle().screen().name()
+
+    def settled(windows: Windows) -> None:
+        while any(page.busy for frame in windows._open for page in [frame.trace]):
+            QTest.qWait(5)
+        QTest.qWait(50)
+
+    windows = Windows(app, settings)
+    first = windows.open([samples()[0].path])
+    settled(windows)
+    first.trace.actions_by_id["trace_beside"].trigger()
+    settled(windows)
+    _, second = windows._open
+    if (on(first), on(second)) != ("s0", "s1") or not all(f.trace.shown.run for f in windows._open):
+        yield f"the traces are on {on(first)} and {on(second)}"
+    yield from map(off, windows._open)
+    second.close_unasked()
+    first.show_kind("compare").actions_by_id["detach"].trigger()
+    first.go_to(first.trace)
+    first.trace.show_panel("statistics")
+    dock = first.trace._docks["statistics"]
+    dock.setFloating(True)
+    dock.move(1000, 300)
+    QTest.qWait(50)
+    (torn,) = first.torn
+    torn.move(torn.pos().x() + 60, torn.pos().y() + 40)
+    before = on(torn), torn.pos(), torn.size(), on(dock), dock.pos()
+    if before[0] != "s1" or before[3] != "s1":
+        yield f"the page is on {before[0]}, the panel on {before[3]}"
+    first.close_unasked()
+    again = Windows(app, settings)
+    frame = again.open([samples()[0].path])
+    frame.restore_session(None)
+    settled(again)
+    (torn,), dock = frame.torn, frame.trace._docks["statistics"]
+    after = on(torn), torn.pos(), torn.size(), on(dock), dock.pos()
+    if after != before or not (dock.isFloating() and dock.isVisible() and torn.isVisible()):
+        yield f"at the next start {after}, before {before}"
+    frame.close_unasked()
 
 
 def main(place: Path) -> int:

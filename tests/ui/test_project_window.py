@@ -14,6 +14,7 @@ from PySide6.QtCore import QPoint, QPointF, QSettings, Qt
 from PySide6.QtWidgets import QApplication, QFileDialog, QInputDialog, QMessageBox, QToolButton
 from pytestqt.qtbot import QtBot
 
+from desktop import resources
 from desktop.data.events import Activity
 from desktop.data.project_file import SCHEMA
 from desktop.data.store import open_store
@@ -543,6 +544,11 @@ def test_bundle_and_part_from_the_menu(
     settle(qtbot, window)
     with open_store(tmp_path / "part.h5") as part:
         assert build(part).curve().duration == pytest.approx(1.0)
+    asked_for(monkeypatch, tmp_path / "archive")
+    window.actions_by_id["export_trace"].trigger()
+    settle(qtbot, window)
+    assert "is a curve and has no events" in window.frame.problem_bar.sentence
+    window.frame.problem_bar.hide()
     window.workbench.annotate("sent", 1.0)
     asked_for(monkeypatch, tmp_path / "b.zip")
     window.actions_by_id["export_bundle"].trigger()
@@ -781,3 +787,22 @@ def test_several_traces_may_have_a_window_each(qtbot: QtBot, window: TracePage, 
     window.open_paths(traces)
     answer(window, "Cancel")
     assert len(asked) == 2 and runs_of(window) == ["first.csv"]
+
+
+def test_a_trace_is_exported_from_the_menu(
+    qtbot: QtBot, window: TracePage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def asked(parent: object, title: str, place: str, filters: str) -> tuple[str, str]:
+        return str(tmp_path / "run"), filters.split(";;")[1]
+
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", staticmethod(asked))
+    window.workbench.open(resources.folder() / "samples" / "fft_16_picl" / "v1-fft16-upshot.trf")
+    settle(qtbot, window)
+    window.actions_by_id["export_trace"].trigger()
+    settle(qtbot, window)
+    assert sorted(file.name for file in (tmp_path / "run").iterdir()) == [
+        "trace.pcf",
+        "trace.prv",
+        "trace.row",
+    ]
+    assert str(tmp_path / "run" / "trace.prv") in window.frame.statusBar().currentMessage()

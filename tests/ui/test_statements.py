@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,9 +21,10 @@ from desktop.core.contrast import Contrast, place
 from desktop.core.curve import StepCurve
 from desktop.core.envelope import envelope
 from desktop.core.gantt import OTHER_REGION
-from desktop.core.phase_stats import phase_arrays, phase_table
+from desktop.core.phase_stats import Firm, phase_arrays, phase_table
 from desktop.core.phases import fit_breaks
-from desktop.data.material import FIGURES, Mark, Material, Subject, bars, gather
+from desktop.core.quantity import CurveQuantity
+from desktop.data.material import FIGURES, Mark, Material, Predicted, Subject, bars, gather
 from desktop.data.message_filter import MessageFilter
 from desktop.data.store import open_store
 from desktop.data.timeline import open_timeline
@@ -170,12 +172,9 @@ def same(one: PlotData, other: PlotData) -> None:
     shown = [[(e.words, e.ink) for e in plot.legend if e.shown] for plot in (one, other)]
     assert shown[0] == shown[1]
     assert phases_of(one) == phases_of(other)
-    assert (one.notes, one.remarks, one.doubt, one.limit) == (
-        other.notes,
-        other.remarks,
-        other.doubt,
-        other.limit,
-    )
+    told = [(plot.notes, plot.remarks, plot.doubt, plot.limit, plot.firm) for plot in (one, other)]
+    assert told[0] == told[1] and one.boundaries.tolist() == other.boundaries.tolist()
+    assert [lane.moved.tolist() for lane in one.lanes] == [lane.moved.tolist() for lane in other.lanes]
 
 
 def run_of(limited: bool = False) -> Material:
@@ -237,6 +236,50 @@ def test_the_curve_page_states_what_its_figures_state(
     ends = [t.text for t in root.iter(f"{SVG}text") if t.attrib.get("text-anchor") == "end"]
     expected = [there.lanes[0].axis.upright(h, 1.164 * size).labels for h in np.arange(30.0, 110.0, 0.5)]
     assert ends in expected
+
+
+def test_what_else_is_drawn_into_the_curve_is_in_its_figure(qtbot: QtBot, painted: list[str]) -> None:
+    """The run with changes, intervals of breakpoints, boundaries of iterations, curves below."""
+    plain = replace(run_of(), doubt="")
+    changed = Predicted(StepCurve([0, 6, 12], [3.0, 5.0], 8), np.array([6.0]), 12.0, "CPUs twice as fast")
+    inner = plain.fit.breaks[1:-1].tolist()
+    firm = (Firm(inner[0] - 0.4, inner[0] + 0.3, 0.9, 8, 9, "iterations"), *(None for _ in inner[1:]))
+    track = StepCurve(
+        [0, 4, 16],
+        [1e6, 3e6],
+        4e6,
+        quantity=CurveQuantity("Memory used", "Memory used (B)", "B", "B", counted=False),
+    )
+    made = replace(plain, predicted=changed, firm=firm, boundaries=(0.5, 2.0, 9.0), tracks=(track,))
+    view = view_of(made)
+    view.resize(1800, 900)
+    view.set_predicted(changed)
+    view.set_firm(firm)
+    view.set_boundaries(made.boundaries)
+    view.set_tracks(made.tracks)
+    view.zoom_to(1.0, 15.0)
+    on_screen = paint(qtbot, view, painted)
+    here, look = view.description(), Look(width=220, height=160, span=(1.0, 15.0))
+    there = figures.describe("curve", made, look)
+    assert here is not None and here.boundaries.tolist() == [2.0, 9.0] and len(here.firm) == 1
+    same(replace(here, lanes=tuple(lane for lane in here.lanes if not lane.zero)), there)
+    assert there.lanes[0].moved.tolist() == [6.0] and there.lanes[1].axis.unit == here.lanes[-1].axis.unit
+    words = {entry.words for entry in there.legend}
+    assert {"Its interval over iterations", "What if: 12.00 s"} <= words <= set(on_screen)
+    assert said(there) <= set(texts_of("curve", made, look))
+    # And it is drawn, on both: each changes pixels of the window and paths of the sheet.
+    whole = figures.svg("curve", made, look)
+    for change in ({"firm": ()}, {"boundaries": ()}, {"predicted": None}):
+        less = replace(made, **change)
+        drawn, before = figures.svg("curve", less, look), view.grab().toImage()
+        assert Counter(whole.split("<path")) - Counter(drawn.split("<path")), change
+        view.set_firm(less.firm)
+        view.set_boundaries(less.boundaries)
+        view.set_predicted(less.predicted)
+        assert view.grab().toImage() != before, change
+        view.set_firm(made.firm)
+        view.set_boundaries(made.boundaries)
+        view.set_predicted(made.predicted)
 
 
 @pytest.mark.parametrize("figure", ["curve", "stack", "residual", "timeline"])

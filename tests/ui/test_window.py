@@ -924,8 +924,9 @@ def test_a_drag_of_n_draws_only_what_can_be_seen(
     qtbot.waitUntil(lambda: bench.snapshot.sweep is not None and not bench.busy, timeout=60_000)
     told: list[str] = []
     drawn: list[Any] = []
+    assert set(opened._panels) == seen, "others are made when they first come to the front"
     for spec in panels():
-        panel = opened._panels[spec.id]
+        panel = opened.panel(spec.id)
         show = panel.show_snapshot
         monkeypatch.setattr(
             panel, "show_snapshot", lambda *given, name=spec.id, show=show: (told.append(name), show(*given))

@@ -252,6 +252,12 @@ class StoreWriter(Described):
         with _writing(self.path):
             self._table("derived", table).append(location, as_declared(table, columns, DERIVED))
 
+    def drop(self, table: str) -> None:
+        """Forget all rows of a table of `DERIVED`."""
+        with _writing(self.path):
+            if self._tables.pop(table, None) is not None:
+                del self._file["derived"][table]
+
     def take_over(self, parts: Sequence[tuple[TraceStore, NDArray[np.int64], NDArray[np.uint32]]]) -> None:
         """Copy all rows of partial stores, in the order of the locations here.
 

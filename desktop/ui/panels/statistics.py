@@ -219,7 +219,7 @@ class StatisticsPanel(QWidget):
 
     def _fill_table(self, found: Explained) -> None:
         """Metrics below each other, ranges beside each other; that in focus in bold."""
-        columns = [Column("", name="metric")]
+        columns = [Column("Quantity", name="metric")]
         for i, scope in enumerate(found.scopes):
             tip = f"{quantity(scope.start_s, 's')} – {quantity(scope.end_s, 's')}"
             columns.append(Column(scope.label, tip, name=f"{i}", label=f"{i} text"))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -98,6 +99,7 @@ class Chart(PlotView):
         self._laid: Layout | None = None
         self._built: Any = None
         self._mine: list[QGraphicsItem] = []
+        self._whole_view: list[PixelItem] = []  # grid, words, what is chosen, what is above all
         self._cloud: QImage | None = None  # where there are too many marks for items
         self._hover: tuple[int, int] | None = None
         self._dpr = 1.0
@@ -105,21 +107,24 @@ class Chart(PlotView):
         super().__init__()
         if help_at:
             self.HELP = help_at
+        self.setAccessibleName(name)
+        self.setAccessibleDescription("")
+
+    @cached_property
+    def plot(self) -> pg.PlotItem:
+        """Axes and the box of the marks; made with the first content, as that takes some milliseconds."""
         # Titles and labels may be longer than their axes.
         left = DrawnAxis("left", self._where_laid(self._paint_left), 1000)
         bottom = DrawnAxis("bottom", self._where_laid(self._paint_bottom), 1000)
-        self.plot = lane_plot(left, bottom=bottom, box=_Box())
-        self.scene().addItem(self.plot)
-        box = self.plot.vb
-        PixelItem(self._paint_cloud, box, 5.0)
+        plot = lane_plot(left, bottom=bottom, box=_Box())
+        self.scene().addItem(plot)
+        PixelItem(self._paint_cloud, plot.vb, 5.0)
         # In the scene, as the box has a clip, in which all takes ten times as long.
         draws = {-50: self._paint_grid, 20: self._paint_words, 30: self._paint_chosen, 50: self._paint_over}
         self._whole_view = [PixelItem(self._where_laid(draw), z=z) for z, draw in draws.items()]
-        self._mark = self._whole_view[2]
         for item in self._whole_view:
             self.scene().addItem(item)
-        self.setAccessibleName(name)
-        self.setAccessibleDescription("")
+        return plot
 
     def _where_laid(self, draw: Callable[[QPainter, Layout], None]) -> Draw:
         """Draws while there is anything to be seen."""
@@ -238,12 +243,14 @@ class Chart(PlotView):
         for item in self._mine:
             self.scene().removeItem(item)
         self._mine, self._cloud = [], None
-        for item in self._whole_view:
-            item.place(QRectF(self.viewport().rect()))
-        self.plot.setVisible(content.shown)
         if not content.shown:
+            if "plot" in vars(self):
+                self.plot.hide()
             return
         box = self.plot.vb
+        self.plot.show()
+        for item in self._whole_view:
+            item.place(QRectF(self.viewport().rect()))
         for name in ("left", "bottom"):
             self.plot.showAxis(name, content.axes)
         box.invertY(content.y.down)
@@ -570,7 +577,7 @@ class Chart(PlotView):
     def paintEvent(self, event: QPaintEvent) -> None:
         """What is chosen along an axis moves over a picture of all else."""
         watched = self.viewportUpdateMode() != self.ViewportUpdateMode.NoViewportUpdate  # items of scripts
-        if self._content.chosen is None or self.closed or watched:
+        if self._content.chosen is None or not self._content.shown or self.closed or watched:
             super().paintEvent(event)
             return
         dpr = self.viewport().devicePixelRatioF()
@@ -579,11 +586,11 @@ class Chart(PlotView):
         if self._still is None or self._still.devicePixelRatio() != dpr:
             still = QImage(self.viewport().size() * dpr, QImage.Format.Format_RGB32)
             still.setDevicePixelRatio(dpr)
-            self._mark.setVisible(False)
+            self._whole_view[2].setVisible(False)
             try:
                 self.paint_on(still)
             finally:
-                self._mark.setVisible(True)
+                self._whole_view[2].setVisible(True)
             self._still = still
         with QPainter(self.viewport()) as painter:
             painter.setFont(self.font())

@@ -250,7 +250,6 @@ class CurveView(TimePlot):
         if wanted != self._levels:
             self._levels = wanted
             self._redraw()
-            self.dirty()
 
     def _change_levels(self, wanted: Levels) -> None:
         if wanted != self._levels:
@@ -501,9 +500,17 @@ class CurveView(TimePlot):
         if base:
             found.append(QRectF(0, self._axis.top(), self.width(), self._axis.height()))
             found.append(self._head_rect)
-            if self._levels.mode == "fit":
+            known = self.heights
+            assert known is not None
+            if (*limits(self._levels, known), self._levels.log) != self._levels_seen:
+                found.append(self._run.rect.adjusted(0, 0, 0, 6))  # with the ticks that touch it
                 found += self._gutters
         return found
+
+    @property
+    def _levels_seen(self) -> tuple[float, float, bool]:
+        """The vertical axis as it was drawn last."""
+        return self._main.low, self._main.high, self._main.log
 
     @property
     def _head_rect(self) -> QRectF:
@@ -527,9 +534,8 @@ class CurveView(TimePlot):
         self._heights = self.heights
         assert self._heights is not None
         seen = (*limits(self._levels, self._heights), self._levels.log)
-        if seen != (self._main.low, self._main.high, self._main.log):
+        if seen != self._levels_seen:
             self._log_items(seen[2])
-            self.dirty(*self._gutters)
         for lane in (self._main, self._run):
             lane.low, lane.high, lane.log = seen
         if self._base_stale:
@@ -569,11 +575,12 @@ class CurveView(TimePlot):
         x = scales.column_edges(m, sheet.image.width())
         thickness, run, say = max(1, round(dpr)), self._run_shown(), words()
         assert self._heights is not None
-        self._columns = envelope(self._curve).columns(x)
         if self._shown == {"computing"} or (not self._stack and "computing" in self._shown):
             described = curve_lane(run, x, self._heights, say)
-            curve_lanes.draw_curve(sheet, lane, described.series[0].columns, thickness, self._theme)
+            self._columns = described.series[0].columns
+            curve_lanes.draw_curve(sheet, lane, self._columns, thickness, self._theme)
         else:
+            self._columns = envelope(self._curve).columns(x)
             described = stack_lane(run, x, self._heights, self._shown, say)
             stacked = [one for one in described.series if one.look == "stacked"]
             curve_lanes.draw_stack(sheet, lane, stacked, thickness, self._theme)
@@ -634,8 +641,7 @@ class CurveView(TimePlot):
         assert self._curve is not None
         return RunData(
             self._curve, self._stack, self._fit, self._locked, self._phase, self._notes.marks, self._limit,
-            self._doubt, self._levels, self._predicted, self._tracks,
-            next((one.what for one in self._firm if one is not None), ""),
+            self._doubt, self._levels, self._predicted, self._tracks, self._firm, self._boundaries,
         )  # fmt: skip
 
     def _state(self, residual: LaneOf | None) -> PlotData:

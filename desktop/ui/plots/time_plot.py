@@ -342,6 +342,8 @@ class TimePlot(PlotView):
         if self._stale:
             self._draw_anew(dpr)
             self._stale = self._base_stale = False
+            if self._coarse > 1:
+                self._rest.start()  # now: a slow frame is no rest
 
     def _redraw(self, *, base: bool = True) -> None:
         """Draw the pictures anew; without `base`, those are kept that depend on the range alone."""
@@ -350,7 +352,7 @@ class TimePlot(PlotView):
         dpr, coarse = self.devicePixelRatioF(), 1
         if not self._exact and self.width() * self.height() * dpr * dpr > MANY_PIXELS:
             coarse = 2
-            self._rest.start()
+        self._rest.stop()
         self._base_stale |= coarse != self._coarse
         self._coarse = coarse
         self.dirty(*self._changing(base=self._base_stale))

@@ -43,6 +43,7 @@ from desktop.workbench.time_plots import (
     CellData,
     PlotData,
     Words,
+    boundaries_in,
     class_legend,
     mark_legend,
     notes_in,
@@ -621,6 +622,7 @@ class TimelineView(TimePlot):
             fit=fit, breaks=None if fit is None else breakpoints(fit), phase=self._phase,
             notes=notes_in(self._notes.marks, axis), limit=self._limit,
             remarks=tuple(self._remarks(say)), cells=self._cells(), rows=tuple(rows),
+            boundaries=boundaries_in(self._boundaries, axis),
         )  # fmt: skip
 
     def _cells(self) -> CellData | None:

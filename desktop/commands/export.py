@@ -1,0 +1,35 @@
+"""``phasewright export``: a trace in another program's format."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from desktop.commands.asked import add_formats, adder, open_as_asked
+from desktop.commands.terminal import outcome, print_json, terminal_progress
+from desktop.data.exporters import EXPORTERS
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of the command."""
+    add = adder(parser)
+    add("file FILE", "a trace of any kind that can be imported", type=Path)
+    add("--to", "the format", choices=EXPORTERS, required=True)
+    add("-o --output OUT", "a new folder for its files", type=Path, required=True)
+    add("--as-recorded", "do not repair contradicting clocks")
+    add_formats(parser, csv=False)
+
+
+def main(options: argparse.Namespace) -> int:
+    from desktop.data.exporters import export
+
+    with open_as_asked(options.file) as store:
+        with terminal_progress() as progress:
+            made = export(store, options.to, options.output, progress, False if options.as_recorded else None)
+        if options.json:
+            print_json({"file": str(made.file), "records": made.records, "left_out": made.left_out})
+        else:
+            print(f"{options.file}: {made.records} records in {made.file}")
+            for what, count in made.left_out.items():
+                print(f"not written: {count} {what}")
+        return outcome(store)

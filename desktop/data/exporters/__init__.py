@@ -1,0 +1,76 @@
+"""Traces in other programs' formats: one file a format, one row in `EXPORTERS`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from desktop.data.atomic import WorkFolder
+from desktop.errors import StoreError, reason
+from desktop.progress import Progress
+
+if TYPE_CHECKING:
+    from desktop.data.store import TraceStore
+
+#: Format, and the module here whose `write(store, folder, progress, repaired)` makes its files in a folder.
+EXPORTERS = {"otf2": "otf2_archive", "paraver": "paraver_trace"}
+
+
+@dataclass
+class Exported:
+    """What was written. `file`: what programs open; `left_out`: how much of what the format cannot hold."""
+
+    file: Path
+    records: int = 0
+    left_out: dict[str, int] = field(default_factory=dict)
+
+    def leave_out(self, what: str, count: int) -> None:
+        """Note that so many of something were not written."""
+        if count:
+            self.left_out[what] = self.left_out.get(what, 0) + int(count)
+
+
+def export(
+    store: TraceStore,
+    to: str,
+    folder: Path,
+    progress: Progress | None = None,
+    repaired: bool | None = None,
+) -> Exported:
+    """Write a trace into a new folder in another format, with times as the window shows them.
+
+    Parameters
+    ----------
+    to : one of `EXPORTERS`.
+    folder : must not exist, or be empty.
+    repaired : times with clocks repaired or as recorded; None: as the trace has it.
+
+    Raises
+    ------
+    StoreError : the trace is itself a curve, the folder is not empty, or it cannot be written.
+    Cancelled : by `progress`; nothing is left behind.
+    """
+    folder = Path(folder).absolute()
+    if any(store.rows("curve", i) for i in range(len(store.locations))):
+        raise StoreError("is a curve and has no events to write", file=store.path)
+    if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
+        raise StoreError("exists and is no empty folder", file=folder, hint="choose another name after -o")
+    write: Callable[[TraceStore, Path, Progress, bool], Exported]
+    write = import_module(f"desktop.data.exporters.{EXPORTERS[to]}").write
+    try:
+        with WorkFolder(folder) as work:
+            made = work / "made"
+            made.mkdir()
+            found = write(store, made, progress or Progress(), store.repair if repaired is None else repaired)
+            if folder.exists():
+                folder.rmdir()
+            made.rename(folder)
+    except OSError as error:
+        raise StoreError(
+            f"cannot be written ({reason(error)})", file=folder, hint="make room there"
+        ) from None
+    found.file = folder / found.file.name
+    return found

@@ -1,0 +1,101 @@
+"""What exporters have in common: rows in order of time, times, who takes part in a communicator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from desktop.data.events import TABLES, EventSource, Location
+from desktop.data.store import TraceStore
+
+Ints = NDArray[np.int64]
+Columns = dict[str, NDArray[Any]]
+#: Rows of events in a stretch, about.
+ROWS = 1 << 16
+
+
+class Cursor:
+    """The rows of one table and location, taken in order of time."""
+
+    def __init__(self, source: EventSource, table: str, location: int) -> None:
+        self._table, self._names = TABLES[table], tuple(TABLES[table])
+        self._key = "begin" if table == "collectives" else "time"
+        self._blocks = source.blocks(table, location, rows=ROWS)
+        self._rest = self._read()
+
+    def _read(self) -> Columns:
+        block = next(self._blocks, None)
+        if block is None:
+            return {name: np.empty(0, kind) for name, kind in self._table.items()}
+        return dict(zip(self._names, block, strict=True))
+
+    def ahead(self) -> int | None:
+        """The time of the last of the next rows; None: there are no more."""
+        time = self._rest[self._key]
+        return int(time[-1]) if time.size else None
+
+    def until(self, end: int) -> Columns:
+        """All further rows up to a time, itself included."""
+        taken: list[Columns] = []
+        while True:
+            rest, time = self._rest, self._rest[self._key]
+            n = int(np.searchsorted(time, end, "right"))
+            taken.append({name: column[:n] for name, column in rest.items()})
+            if n < time.size or not time.size:
+                self._rest = {name: column[n:] for name, column in rest.items()}
+                return {name: np.concatenate([one[name] for one in taken]) for name in self._names}
+            self._rest = self._read()
+
+
+def stretches(source: EventSource, location: int, *tables: str) -> Iterator[tuple[int, dict[str, Columns]]]:
+    """The rows of the `tables` of a location, in stretches of at most about `ROWS` rows each, with the last
+    time of the stretch. Times are as recorded, and each lies in one stretch only."""
+    cursors = {table: Cursor(source, table, location) for table in tables}
+    while True:
+        ahead = [time for cursor in cursors.values() if (time := cursor.ahead()) is not None]
+        if not ahead:
+            return
+        yield min(ahead), {table: cursor.until(min(ahead)) for table, cursor in cursors.items()}
+
+
+def communicator_members(store: TraceStore, address: Ints) -> dict[int, set[int]]:
+    """Who takes part in each communicator, by its messages and operations: indices of locations.
+
+    address : (locations,) that by which messages name each location.
+    """
+    members: dict[int, set[int]] = {}
+    for i in range(len(store.locations)):
+        here = int(address[i])
+        for table, other in (("messages", "peer"), ("collectives", "root")):
+            for number, partner in store.blocks(table, i, "communicator", other):
+                pairs = np.unique(np.stack([number.astype(np.int64), partner.astype(np.int64)]), axis=1)
+                for comm, named in pairs.T.tolist():
+                    members.setdefault(comm, set()).update({here, named} - {-1})
+    return members
+
+
+class Ticks:
+    """Times as recorded as ticks of what is written: from the start of the run on, clocks repaired as the
+    window shows them. `per_second`: as in the store, or nanoseconds where those do not divide a second."""
+
+    def __init__(self, store: TraceStore, repaired: bool, per_second: int | None = None) -> None:
+        self.repaired = repaired
+        rate = store.ticks_per_second
+        self.per_second = per_second or (round(rate) if rate == round(rate) else 10**9)
+        self._factor = self.per_second / rate
+        clocks = [(at, at.clock(self.repaired)) for at in store.locations if at.first is not None]
+        self._start = min((clock.common(at.first) for at, clock in clocks), default=0)
+        self.length = max((int(self(at, at.last)) for at, _ in clocks), default=0)
+
+    def __call__(self, location: Location, ticks: Any) -> Any:
+        return self.common(location.clock(self.repaired).common(ticks))
+
+    def common(self, ticks: Any) -> Any:
+        """The same of ticks of the common clock."""
+        since = ticks - self._start
+        if self._factor == round(self._factor):
+            return since * round(self._factor)
+        return np.rint(since * self._factor).astype(np.int64)
