@@ -27,6 +27,10 @@ _SCAN = 400
 # A bound for so many of them is worked out at once.
 _AHEAD = 16
 _TINY = 1e-300
+# The bracket for a budget is first narrowed so far, with the degrees that a tolerance began with.
+_COARSE = 1e-2
+# The least tolerance of any choice of degrees is told with this precision.
+_LEAST = 1e-5
 # Parameters of a phase by degree; one is its start.
 _PRICE = np.array([2, 3, 4, 5, 4])
 # The part of the tolerance that a phase of the mixed model may use: as much as its price is of a quadratic's.
@@ -42,12 +46,12 @@ def beside(s, j, o):
 
 
 @arithmetic
-def advance(tree, d, s, j, o, cj, co, e):
+def advance(tree, d, s, j, o, cj, co, e, goal=np.nan):
     """`reach` of any degree: position, E_d, the fit's values at its start and end, merges done."""
     if d < 3:
-        j, o, error, _, c0, c1, c2, merges = reach(tree, d, s, j, o, cj, co, e)
+        j, o, error, _, c0, c1, c2, merges = reach(tree, d, s, j, o, cj, co, e, goal)
         return j, o, error, c0 - c1 + c2, c0 + c1 + c2, merges
-    j, o, moments, merges = reach_in_space(tree, s, j, o, cj, co, e)
+    j, o, moments, merges = reach_in_space(tree, s, j, o, cj, co, e, goal)
     first, final = at_ends(tree.space, s * tree.rate, moments)
     return j, o, moments[5], first, final, merges
 
@@ -101,8 +105,8 @@ def walk(tree, sj, so, degree, n, share, e, s, pj, po, error):
 
 
 @arithmetic
-def narrow(tree, sj, so, degree, n, share, low, high, shrink, tries, stop, pj, po, error, count):
-    """Algorithm M for one degree: a bracket (low, high] of e*(n), `high` feasible, at most `_NARROW` wide.
+def narrow(tree, sj, so, degree, n, share, low, high, shrink, tries, width, stop, pj, po, error, count):
+    """Algorithm M, degrees given: a bracket (low, high] of e*(n), `high` feasible, of at most that `width`.
 
     Every partition into n phases bounds e* from both sides (least error <= e* <= largest error), so an
     evaluation moves both ends. Newton's method for (last error) = e, and bisection of log e after a step that
@@ -111,12 +115,14 @@ def narrow(tree, sj, so, degree, n, share, low, high, shrink, tries, stop, pj, p
     measured. ``tries`` are tolerances to begin with, ``shrink`` the part of `high` to look below it first.
     """
     if n == sj.size - 1:  # every phase lies between two stops
+        _, _, _, high, _, _, merges = walk(tree, sj, so, degree, n, share, np.inf, 1, pj, po, error)
+        count[1] += merges
         return high, high
     attempt = 0
     guess = 0.0
     slow = False
-    while high > low * (1 + _NARROW) and stop[0] == 0:
-        width = (high - low) / low if low > 0 else np.inf
+    while high > low * (1 + width) and stop[0] == 0:
+        before = (high - low) / low if low > 0 else np.inf
         if attempt < tries.size and low < tries[attempt] < high:
             e = tries[attempt]
         elif low == 0:
@@ -141,7 +147,7 @@ def narrow(tree, sj, so, degree, n, share, low, high, shrink, tries, stop, pj, p
         elif m == n:
             low = max(low, min(least, high))
         guess = e + (tau - e) / (1 + fall) if covered and m == n else 0.0
-        slow = high - low > 0.5 * width * low
+        slow = high - low > 0.5 * before * low
     return low, high
 
 
@@ -256,63 +262,121 @@ def heuristic(tree, sj, so, n, e, aj, ao, walks, degree, pj, po, error, count):
 
 
 @kernel
-def laggard(tree, sj, so, n, e, aj, ao, error, count):
+def laggard(tree, sj, so, n, e, degree, aj, ao, count):
     """The furthest left that each break of n mixed phases may lie at tolerances up to `e`.
 
-    No phase reaches further than a quadratic, so these are the quadratic's breaks from the right. `e` must
-    exceed the tolerances by more than rounding.
+    No phase reaches further than in `furthest`, so these are its breaks from the right. `e` must exceed the
+    tolerances by more than rounding.
     """
     aj[:], ao[:] = sj[0], so[0]
-    _, _, _, _, _, _, merges = walk(tree, sj, so, np.full(n, 2), n, np.ones(3), e, -1, aj, ao, error)
-    count[1] += merges
+    furthest(tree, sj, so, n, e, -1, degree, aj, ao, count)
 
 
 @arithmetic
-def with_own(tree, sj, so, n, e, furthest, degree, pj, po, error, count):
+def furthest(tree, sj, so, n, e, s, degree, pj, po, count):
+    """Each phase as long as any degree of the mixed model allows: phases used, 0 if n are too few.
+
+    That is a quadratic, as lower degrees have no more of the tolerance, or the tree's own functions. What was
+    furthest at the tolerance before (`degree`) is followed to its end first, the other only as far as the
+    choice needs. ``s`` as for `walk`.
+    """
+    stops = sj.size - 1
+    q = 1 if s > 0 else stops - 1
+    i = 0 if s > 0 else n
+    j, o = sj[stops - stops * (1 + s) // 2], so[stops - stops * (1 + s) // 2]
+    pj[i], po[i] = j, o
+    count[0] += 1
+    for used in range(n):
+        p = used if s > 0 else n - 1 - used
+        chosen = degree[p] if degree[p] > 2 else 2
+        bj, bo, _, _, _, more = advance(tree, chosen, s, j, o, sj[q], so[q], e * _PART[chosen])
+        count[1] += more
+        other = 2 if chosen > 2 else tree.space
+        if other > 0:
+            goal = s * gap(tree.edges, j, o, bj, bo)
+            nj, no, _, _, _, more = advance(tree, other, s, j, o, sj[q], so[q], e * _PART[other], goal)
+            count[1] += more
+            if s * gap(tree.edges, bj, bo, nj, no) > 0:
+                chosen = other
+                bj, bo, _, _, _, more = advance(tree, other, s, j, o, sj[q], so[q], e * _PART[other])
+                count[1] += more
+        j, o, degree[p] = bj, bo, chosen
+        i += s
+        pj[i], po[i] = j, o
+        if j == sj[q] and o == so[q]:
+            if q == (stops if s > 0 else 0):
+                return used + 1
+            q += s
+    return 0
+
+
+@arithmetic
+def with_own(tree, sj, so, n, e, aj, ao, degree, pj, po, error, count):
     """The mixed model of a tree with functions of its own, for a tolerance: phases used, 0 if n are too few.
 
     Each phase has the degree that gets furthest for its price with its part of the tolerance, the last one
-    the cheapest that reaches the end. `furthest`: each gets as far as any degree does, so that no other
-    choice needs fewer.
+    the cheapest that reaches the end. ``aj, ao`` and `degree` as for `heuristic`.
     """
     j, o = sj[0], so[0]
     pj[0], po[0] = j, o
     q = 1
-    for i in range(n):
-        bj, bo, best, chosen, whole = j, o, -1.0, 0, False
-        for d in range(5):
-            if d > 2 and d != tree.space:
+    count[0] += 1
+    for i in range(n - 1):
+        chosen = degree[i]
+        bj, bo, error[i], _, _, more = advance(tree, chosen, 1, j, o, sj[q], so[q], e * _PART[chosen])
+        count[1] += more
+        for k in range(4):
+            d = k if k < 3 else tree.space
+            if d == chosen:
                 continue
-            nj, no, err, _, _, more = advance(tree, d, 1, j, o, sj[q], so[q], e * _PART[d])
+            goal = gap(tree.edges, j, o, bj, bo) * (_PRICE[d] / _PRICE[chosen])
+            nj, no, _, _, _, more = advance(tree, d, 1, j, o, sj[q], so[q], e * _PART[d], goal)
             count[1] += more
-            there = i == n - 1 and nj == sj[q] and no == so[q]
-            worth = gap(tree.edges, j, o, nj, no) / (1.0 if furthest else _PRICE[d])
-            if (there and not whole) or (worth > best and there == whole):
-                bj, bo, best, chosen, whole, error[i] = nj, no, worth, d, there, err
+            far = gap(tree.edges, j, o, nj, no)
+            if far > goal or (far == goal and d < chosen):
+                chosen = d
+                bj, bo, error[i], _, _, more = advance(tree, d, 1, j, o, sj[q], so[q], e * _PART[d])
+                count[1] += more
         j, o, degree[i] = bj, bo, chosen
         pj[i + 1], po[i + 1] = j, o
         if j == sj[q] and o == so[q]:
             q += 1
             if q == sj.size:
-                count[0] += 1
                 return i + 1
-    count[0] += 1
+        # Fewer phases left than stretches between stops, or than the degrees that get furthest would need.
+        if n - i - 1 < sj.size - q or gap(tree.edges, aj[i + 1], ao[i + 1], j, o) < 0:
+            return 0
+    pj[n], po[n] = sj[q], so[q]
+    for k in range(4 if q == sj.size - 1 else 0):
+        d = k if k < 3 else tree.space
+        _, _, error[n - 1], _, _, more = advance(tree, d, 1, j, o, sj[q], so[q], np.inf)
+        count[1] += more
+        if error[n - 1] <= e * _PART[d]:
+            degree[n - 1] = d
+            return n
     return 0
 
 
 @arithmetic
-def least_with_own(tree, sj, so, n, high, degree, pj, po, error, count):
-    """A tolerance that suffices for n such phases, and one just below that does not."""
-    while with_own(tree, sj, so, n, high, True, degree, pj, po, error, count) == 0:
-        high = max(2 * high, _TINY)
+def least_with_own(tree, sj, so, n, high, stop, degree, pj, po, count):
+    """A tolerance for which no choice of degrees suffices for n phases, though one larger by `_LEAST` of it
+    does. `high` suffices."""
     low = 0.0
-    while high > max(low * (1 + _NARROW), _TINY):
-        e = high / 16 if low == 0 else low * np.sqrt(high / low)
-        if with_own(tree, sj, so, n, e, True, degree, pj, po, error, count) > 0:
+    while high > max(low * (1 + _LEAST), _TINY) and stop[0] == 0:
+        e = high / 2 if low == 0 else low * np.sqrt(high / low)
+        if furthest(tree, sj, so, n, e, 1, degree, pj, po, count) > 0:
             high = e
         else:
             low = e
-    return low, high
+    return low
+
+
+@arithmetic
+def mixed(tree, sj, so, n, e, aj, ao, walks, degree, pj, po, error, count):
+    """The mixed model for a tolerance, with or without functions of the tree's own."""
+    if tree.space > 0:
+        return with_own(tree, sj, so, n, e, aj, ao, degree, pj, po, error, count)
+    return heuristic(tree, sj, so, n, e, aj, ao, walks, degree, pj, po, error, count)
 
 
 @kernel
@@ -324,7 +388,7 @@ def scan(tree, sj, so, n, least, stop, degree, pj, po, error, count):
     """
     aj, ao = np.empty(n + 1, np.int64), np.empty(n + 1)
     walks = np.empty((3, 8))
-    own = tree.space > 0
+    back = np.zeros(n, np.int64)
     bad = least
     good = least
     # Squares of tiny heights may come out as 0, from where no factor leads on.
@@ -336,27 +400,17 @@ def scan(tree, sj, so, n, least, stop, degree, pj, po, error, count):
         bad = max(good, base)
         good = base * np.exp(i * np.log(16.0) / _SCAN) if i > 0 else least
         i += 1
-        if own:
-            m = with_own(tree, sj, so, n, good, False, degree, pj, po, error, count)
-            continue
         if good >= ceiling:
             ceiling = base * np.exp((i + _AHEAD) * np.log(16.0) / _SCAN)
-            laggard(tree, sj, so, n, ceiling, aj, ao, error, count)
-        m = heuristic(tree, sj, so, n, good, aj, ao, walks, degree, pj, po, error, count)
+            laggard(tree, sj, so, n, ceiling, back, aj, ao, count)
+        m = mixed(tree, sj, so, n, good, aj, ao, walks, degree, pj, po, error, count)
     while good > bad * (1 + _NARROW) and stop[0] == 0:
         e = bad * np.sqrt(good / bad)
-        if own:
-            m = with_own(tree, sj, so, n, e, False, degree, pj, po, error, count)
-        else:
-            m = heuristic(tree, sj, so, n, e, aj, ao, walks, degree, pj, po, error, count)
-        if m > 0:
+        if mixed(tree, sj, so, n, e, aj, ao, walks, degree, pj, po, error, count) > 0:
             good = e
         else:
             bad = e
-    if own:
-        m = with_own(tree, sj, so, n, good, False, degree, pj, po, error, count)
-    else:
-        m = heuristic(tree, sj, so, n, good, aj, ao, walks, degree, pj, po, error, count)
+    m = mixed(tree, sj, so, n, good, aj, ao, walks, degree, pj, po, error, count)
     return m, good
 
 
@@ -370,18 +424,27 @@ def cover_with_budget(tree, sj, so, n, e, degree, rj, ro, rq, degree_at, count):
     """
     rj[0], ro[0], rq[0], degree_at[0] = sj[0], so[0], 1, -1
     for b in range(1, n + 1):
+        first = degree_at[b]
         rj[b], ro[b], rq[b], degree_at[b] = rj[b - 1], ro[b - 1], rq[b - 1], -1
-        for d in range(5):
-            p = b - _PRICE[d]
-            if d > 2 and d != tree.space:
+        for k in range(-1, 4):
+            # The degree taken at the tolerance before comes first, the others need only be followed until it
+            # is known which gets further.
+            d = first if k < 0 else (k if k < 3 else tree.space)
+            if d < 0 or (k >= 0 and d == first) or (k == 3 and d == 0):
                 continue
+            p = b - _PRICE[d]
             # From a position that one parameter less affords too, the same reach was had before.
             if p < 0 or (p > 0 and degree_at[p] < 0):
                 continue
             q = rq[p]
-            j, o, _, _, _, more = advance(tree, d, 1, rj[p], ro[p], sj[q], so[q], e)
+            goal = gap(tree.edges, rj[p], ro[p], rj[b], ro[b])
+            j, o, _, _, _, more = advance(tree, d, 1, rj[p], ro[p], sj[q], so[q], e, goal)
             count[1] += more
-            if gap(tree.edges, rj[b], ro[b], j, o) > 0:
+            far = gap(tree.edges, rj[p], ro[p], j, o)
+            if far > goal:
+                j, o, _, _, _, more = advance(tree, d, 1, rj[p], ro[p], sj[q], so[q], e)
+                count[1] += more
+            if far > goal or (far == goal and d < degree_at[b]):
                 rj[b], ro[b], degree_at[b] = j, o, d
                 rq[b] = q + 1 if j == sj[q] and o == so[q] else q
         if rq[b] == sj.size:
@@ -403,25 +466,44 @@ def cover_with_budget(tree, sj, so, n, e, degree, rj, ro, rq, degree_at, count):
 
 
 @kernel
-def tolerance_for_budget(tree, sj, so, n, low, high, tries, stop, degree, rj, ro, rq, degree_at, count):
-    """The least tolerance that n parameters afford, as a bracket (low, high] bisected to `_NARROW`."""
-    shrink = 1.0 / n
-    attempt = 0
+def tolerance_for_budget(
+    tree, sj, so, n, share, high, tries, stop, degree, rj, ro, rq, degree_at, error, count
+):
+    """The least tolerance that n parameters afford, as a bracket (low, high] of the width `_NARROW`.
+
+    How far a tolerance can fall while the degrees found for it are kept costs much less to know; if less
+    still suffices, it is with other degrees.
+    """
+    degree_at[:] = -1
+    room = np.empty(1)
+    low, width = 0.0, _COARSE
+    # Constants alone are a good beginning where there are enough of them.
+    m = n // 2
+    degree[:] = 0
+    if m < sj.size - 1:
+        m = cover_with_budget(tree, sj, so, n, high, degree, rj, ro, rq, degree_at, count)
+    shrink = (1.0 / n) ** 2
+    attempt = again = 0
     while high > low * (1 + _NARROW) and stop[0] == 0:
         if attempt < tries.size and low < tries[attempt] < high:
             e = tries[attempt]
-        elif low == 0:
-            e = high * shrink
-            shrink = min(shrink * shrink, 1 / 16)
-            if shrink < 1e-200:
-                break
         else:
-            e = low * np.sqrt(high / low)
+            room[0] = high * (1 - width)
+            _, top = narrow(
+                tree, sj, so, degree, m, share, low, high, shrink, room, width, stop, rj, ro, error, count
+            )
+            high = min(high, top)
+            e = high * (1 - width / 2)
+            if again > 2 and low > 0:
+                e = min(e, low * np.sqrt(high / low))
         attempt += 1
-        if cover_with_budget(tree, sj, so, n, e, degree, rj, ro, rq, degree_at, count) > 0:
-            high = e
+        found = cover_with_budget(tree, sj, so, n, e, degree, rj, ro, rq, degree_at, count)
+        if found > 0:
+            high, m, again = e, found, again + 1
+            shrink = 1 / 16
         else:
-            low = e
+            low, again = e, 0
+            width = max(width * width, _NARROW)
     return low, high
 
 
@@ -488,13 +570,13 @@ def solve(tree, sj, so, model, first, last, tries, stop, degree, j, o, count, br
         row = n - first
         if model == BUDGET:
             low, high = tolerance_for_budget(
-                tree, sj, so, n, 0.0, high, tries, stop, degree[row], pj, po, rq, degree_at, tally
+                tree, sj, so, n, share, high, tries, stop, degree[row], pj, po, rq, degree_at, error, tally
             )
         else:
             # Just below epsilon of n-1 where that is known, else far below epsilon of one phase.
             shrink = 1.0 / n if n == first else (1 - 1.0 / n) ** 2
             low, high = narrow(
-                tree, sj, so, degrees, n, share, 0.0, high, shrink, tries, stop, pj, po, error, tally
+                tree, sj, so, degrees, n, share, 0.0, high, shrink, tries, _NARROW, stop, pj, po, error, tally
             )
         e = high
         m = 0
@@ -503,7 +585,7 @@ def solve(tree, sj, so, model, first, last, tries, stop, degree, j, o, count, br
         while stop[0] == 0:
             if model == MIXED:
                 if tree.space > 0:
-                    low, _ = least_with_own(tree, sj, so, n, high, degree[row], pj, po, error, tally)
+                    low = least_with_own(tree, sj, so, n, high, stop, degree[row], pj, po, tally)
                 m, e = scan(
                     tree, sj, so, n, low if low > 0 else high, stop, degree[row], pj, po, error, tally
                 )

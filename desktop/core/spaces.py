@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from desktop.core.curve import StepCurve
-from desktop.core.jit import arithmetic, inlined, kernel
+from desktop.core.jit import arithmetic, formula, inlined, kernel
 from desktop.core.tree import BLOCK, SHIFT, MomentTree, begin, moment_tree, row
 
 #: Numbers of the spaces, after the degrees 0, 1, 2 of polynomials.
@@ -41,8 +41,10 @@ PERIODIC, SATURATING = 3, 4
 # A node's row: width, c0 to c3, squared error, and the squared norms of q2 and q3 (for a half width of 1).
 COLUMNS = 8
 _SERIES = 20
+# Of the shapes (`sine_shape`, `decay_shape`), whose series fall faster.
+_SHAPE = 13
 # With so few terms a series is exact to a double's last digits for arguments whose square is below this.
-_SHORT, _SMALL = 8, 0.1
+_SHORT, _SMALL = 7, 0.1
 # Above this argument the formulas themselves lose nothing.
 _LARGE = 2.0
 _EXACT = 1e-15
@@ -51,8 +53,8 @@ _ROUNDS = 120
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(5)
 
 
-def _powers(coefficient: Callable[[int], Fraction], first: int) -> NDArray[np.float64]:
-    return np.array([float(coefficient(k)) for k in range(first, first + _SERIES)])
+def _powers(coefficient: Callable[[int], Fraction], first: int, terms: int) -> NDArray[np.float64]:
+    return np.array([float(coefficient(k)) for k in range(first, first + terms)])
 
 
 def _f(n: int) -> Fraction:
@@ -66,16 +68,16 @@ def _square(k: int, sign: int) -> Fraction:
 
 
 # In powers of x²: (sinh x - x)/x³, (a - x)/x³; with the signs of sin and cos.
-_HS = _powers(lambda k: _f(2 * k + 1), 1)
-_HA = _powers(lambda k: 6 * k * _f(2 * k + 1), 2)
-_GS = _HS * (-1.0) ** np.arange(1, _SERIES + 1)
-_GA = _HA * (-1.0) ** np.arange(1, _SERIES + 1)
+_HS = _powers(lambda k: _f(2 * k + 1), 1, _SHAPE)
+_HA = _powers(lambda k: 6 * k * _f(2 * k + 1), 2, _SHAPE)
+_GS = _HS * (-1.0) ** np.arange(1, _SHAPE + 1)
+_GA = _HA * (-1.0) ** np.arange(1, _SHAPE + 1)
 # Squared norms of q2 and q3 for h = 1: 9/x⁴ (1 + sin 2x/2x - 2 sin²x/x²), 225/x⁶ (1 - sin 2x/2x - 2a²/3);
 # without its e^-2|x|, 9/x⁴ (sinh 2x/x - 2 sinh²x/x² - 2a²/3).
-_G2 = _powers(lambda k: 9 * Fraction(-4) ** k * (2 * k - 2) * _f(2 * k + 2), 2)
-_G3 = _powers(lambda k: 225 * (-(Fraction(-4) ** k) * _f(2 * k + 1) - _square(k + 2, -1)), 3)
+_G2 = _powers(lambda k: 9 * Fraction(-4) ** k * (2 * k - 2) * _f(2 * k + 2), 2, _SERIES)
+_G3 = _powers(lambda k: 225 * (-(Fraction(-4) ** k) * _f(2 * k + 1) - _square(k + 2, -1)), 3, _SERIES)
 _H2 = _powers(
-    lambda k: 9 * (Fraction(4) ** k * (2 * _f(2 * k + 1) - 4 * _f(2 * k + 2)) - _square(k + 2, 1)), 2
+    lambda k: 9 * (Fraction(4) ** k * (2 * _f(2 * k + 1) - 4 * _f(2 * k + 2)) - _square(k + 2, 1)), 2, _SERIES
 )
 
 
@@ -124,7 +126,7 @@ def with_basis(curve: StepCurve, basis: Basis | None) -> MomentTree:
 @inlined
 def series(coefficients, square):
     """The power series at x²."""
-    count = _SHORT if square < _SMALL else _SERIES
+    count = _SHORT if square < _SMALL else coefficients.size
     value = coefficients[count - 1]
     for k in range(count - 2, -1, -1):
         value = value * square + coefficients[k]
@@ -140,12 +142,11 @@ def sine_shape(x, cosine, ratio):
     return (ratio - 1) / square, (3 * (ratio - cosine) / square - 1) / square
 
 
-@arithmetic
-def decay_shape(x):
-    """Of x >= 0, all times e^-x: 1, sinh x/x, (cosh x - 1)/x², (sinh x/x - 1)/x², (a/x - 1)/x²."""
-    rest = -np.expm1(-x)
+@inlined
+def decay_shape(x, rest, slope):
+    """Of x >= 0, 1 - e^-x and that over x; all times e^-x: 1, sinh x/x, (cosh x - 1)/x², (sinh x/x - 1)/x²,
+    (a/x - 1)/x²."""
     e = 1 - rest
-    slope = rest / x if x > 0 else 1.0
     ratio = slope * (1 + e) / 2
     square = x * x
     if x < _LARGE:
@@ -154,6 +155,17 @@ def decay_shape(x):
         gs = (ratio - e) / square
         ga = (3 * ((1 + e * e) / 2 - ratio) / square - e) / square
     return e, ratio, slope * slope / 2, gs, ga
+
+
+@inlined
+def shape(space, x):
+    """What `joined` needs of half a width: of periods cos x, sin x/x, `sine_shape`; else `decay_shape`."""
+    if space == PERIODIC:
+        cosine, ratio = np.cos(x), np.sin(x) / x if x > 0 else 1.0
+        gs, ga = sine_shape(x, cosine, ratio)
+        return cosine, ratio, 0.0, gs, ga
+    rest = -np.expm1(-x)
+    return decay_shape(x, rest, rest / x if x > 0 else 1.0)
 
 
 @arithmetic
@@ -172,7 +184,7 @@ def norms(space, rate, w):
             9 / (square * square) * (1 + both - 2 * ratio * ratio),
             225 / (square * square * square) * (1 - both - 2 / 3 * a * a),
         )
-    e, ratio, _, _, _ = decay_shape(x)
+    e, ratio, _, _, _ = shape(space, x)
     a = 3 * ((1 + e * e) / 2 - ratio) / x
     return 9 / (square * square) * ((1 - e * e * e * e) / (2 * x) - 2 * ratio * ratio - 2 / 3 * a * a), 0.0
 
@@ -181,7 +193,7 @@ def norms(space, rate, w):
 def step(tree, w, height):
     """The moments of a piece of a step."""
     n2, n3 = norms(tree.space, tree.rate, w)
-    return w, height, 0.0, 0.0, 0.0, 0.0, n2, n3
+    return w, height, 0.0, 0.0, 0.0, 0.0, n2, n3, *shape(tree.space, abs(tree.rate) * w / 2)
 
 
 @inlined
@@ -223,11 +235,11 @@ def decay_part(x, share, d, up, xp, ep, sp, gsp, gap, xo, eo, so, co, gso, gs, g
     )
 
 
-@arithmetic
+@formula
 def joined(space, rate, a, b):
     """The moments of two neighbours as one, `a` to the left of `b`."""
-    wa, a0, a1, a2, a3, ea, an2, an3 = a
-    wb, b0, b1, b2, b3, eb, bn2, bn3 = b
+    wa, a0, a1, a2, a3, ea, an2, an3, ca, qa, ha, gsa, gaa = a
+    wb, b0, b1, b2, b3, eb, bn2, bn3, cb, qb, hb, gsb, gab = b
     w = wa + wb
     r = wa / w
     t = wb / w
@@ -236,24 +248,19 @@ def joined(space, rate, a, b):
     # The mean is orthogonal to all else.
     a0, b0 = -t * difference, r * difference
     xa, xb = abs(rate) * wa / 2, abs(rate) * wb / 2
+    x = xa + xb
     if space == PERIODIC:
-        ca, cb = np.cos(xa), np.cos(xb)
-        sa, sb = np.sin(xa), np.sin(xb)
-        qa, qb = (sa / xa if xa > 0 else 1.0), (sb / xb if xb > 0 else 1.0)
-        gsa, gaa = sine_shape(xa, ca, qa)
-        gsb, gab = sine_shape(xb, cb, qb)
-        x = xa + xb
-        gs, ga = sine_shape(x, ca * cb - sa * sb, (sa * cb + ca * sb) / x if x > 0 else 1.0)
+        sa, sb = qa * xa, qb * xb
+        cosine, ratio, half = ca * cb - sa * sb, (sa * cb + ca * sb) / x if x > 0 else 1.0, 0.0
+        gs, ga = sine_shape(x, cosine, ratio)
         l20, l21, l22, l23, l30, l31, l32, l33 = sine_part(x, r, -t, xa, gsa, gaa, xb, cb, qb, gsb, gs, ga)
         r20, r21, r22, r23, r30, r31, r32, r33 = sine_part(x, t, r, xb, gsb, gab, xa, ca, qa, gsa, gs, ga)
     else:
-        e_a, sa, ca, gsa, gaa = decay_shape(xa)
-        e_b, sb, cb, gsb, gab = decay_shape(xb)
-        x = xa + xb
-        _, _, _, gs, ga = decay_shape(x)
+        slope = (np.sqrt(2 * ha) * xa + ca * np.sqrt(2 * hb) * xb) / x if x > 0 else 1.0
+        cosine, ratio, half, gs, ga = decay_shape(x, slope * x, slope)
         up = 1.0 if rate < 0 else -1.0  # e^(-rate t) to the right
-        l20, l21, l22 = decay_part(x, r, -t, -up, xa, e_a, sa, gsa, gaa, xb, e_b, sb, cb, gsb, gs, ga)
-        r20, r21, r22 = decay_part(x, t, r, up, xb, e_b, sb, gsb, gab, xa, e_a, sa, ca, gsa, gs, ga)
+        l20, l21, l22 = decay_part(x, r, -t, -up, xa, ca, qa, gsa, gaa, xb, cb, qb, hb, gsb, gs, ga)
+        r20, r21, r22 = decay_part(x, t, r, up, xb, cb, qb, gsb, gab, xa, ca, qa, ha, gsa, gs, ga)
         l23, l30, l31, l32, l33 = 0.0, 0.0, 0.0, 0.0, 0.0
         r23, r30, r31, r32, r33 = 0.0, 0.0, 0.0, 0.0, 0.0
     # Squared norms as parts of the whole width.
@@ -282,21 +289,18 @@ def joined(space, rate, a, b):
     v3 = b3 - r23 * c2 - r33 * c3
     more = pa0 * u0 * u0 + pa1 * u1 * u1 + pa2 * u2 * u2 + pa3 * u3 * u3
     more += pb0 * v0 * v0 + pb1 * v1 * v1 + pb2 * v2 * v2 + pb3 * v3 * v3
-    return w, c0, c1, c2, c3, ea + eb + w * more, 2 * n2, 2 * n3
+    return w, c0, c1, c2, c3, ea + eb + w * more, 2 * n2, 2 * n3, cosine, ratio, half, gs, ga
 
 
 @arithmetic
 def at_ends(space, rate, m):
     """The values of the best function at its interval's left and right end, relative to the reference."""
-    w, c0, c1, c2, c3, _, _, _ = m
+    w, c0, c1, c2, c3, _, _, _, cosine, ratio, half, gs, ga = m
     x = abs(rate) * w / 2
     if space == PERIODIC:
-        cosine, ratio = np.cos(x), np.sin(x) / x if x > 0 else 1.0
-        gs, ga = sine_shape(x, cosine, ratio)
         even = ratio * ratio / (1 + cosine) if cosine > -0.5 else (1 - cosine) / (x * x)
         q2, q3 = 3 * (even + gs), 15 * (ga - gs)
         return c0 - c1 + c2 * q2 - c3 * q3, c0 + c1 + c2 * q2 + c3 * q3
-    _, _, half, gs, ga = decay_shape(x)
     sign = -1.0 if rate > 0 else 1.0
     left = 3 * (half - gs - sign * x * (gs - ga))
     right = 3 * (half - gs + sign * x * (gs - ga))
@@ -308,7 +312,8 @@ def node_at(tree, s, at):
     """The moments of the node in row `at`, mirrored for s = -1."""
     z = tree.terms[at]
     odd = s if tree.space == PERIODIC else 1
-    return z[0], z[1], s * z[2], z[3], odd * z[4], z[5], z[6], z[7]
+    form = shape(tree.space, abs(tree.rate) * z[0] / 2)
+    return z[0], z[1], s * z[2], z[3], odd * z[4], z[5], z[6], z[7], *form
 
 
 @kernel
@@ -338,7 +343,7 @@ def _build(tree):
 
 
 @arithmetic
-def reach_in_space(tree, s, j, o, cj, co, e):
+def reach_in_space(tree, s, j, o, cj, co, e, goal=np.nan):
     """As `desktop.core.tree.reach`, for the tree's own space: position, moments taken, merges done.
 
     Going left, the moments are those of the mirrored curve.
@@ -387,8 +392,12 @@ def reach_in_space(tree, s, j, o, cj, co, e):
             b = far
             if rising:
                 depth += 1
+            if m[0] > goal:
+                return b, 0.0, m, merges
         else:
             rising = False
+            if n[0] <= goal:
+                return b, 0.0, m, merges
     while b != last or tail > 0:
         pw, height = piece_of(edges, level, tree.reference, b - back)
         if b == last:
@@ -396,6 +405,8 @@ def reach_in_space(tree, s, j, o, cj, co, e):
         n = joined(space, rate, m, step(tree, pw, height))
         merges += 1
         if n[5] > e:
+            if n[0] <= goal:
+                return b, 0.0, m, merges
             t, m, more = cut_in_space(tree, rate, m, height, pw, e)
             return b, s * t, m, merges + more
         m = n
@@ -455,17 +466,15 @@ def value_and_slope(degree, rate, width, c, u):
         return c[0] + u * c[1] + (1.5 * u * u - 0.5) * c[2], c[1] + 3 * u * c[2]
     x = abs(rate) * width / 2
     if degree == PERIODIC:
-        cosine, ratio = np.cos(x), np.sin(x) / x if x > 0 else 1.0
-        gs, ga = sine_shape(x, cosine, ratio)
+        _, _, _, gs, ga = shape(PERIODIC, x)
         y = x * abs(u)
-        cosine, ratio = np.cos(y), np.sin(y) / y if y > 0 else 1.0
-        gsy, _ = sine_shape(y, cosine, ratio)
+        cosine, ratio, _, gsy, _ = shape(PERIODIC, y)
         bend = u * u * (ratio * ratio / (1 + cosine) if cosine > -0.5 else (1 - cosine) / (y * y))
         value = c[0] + u * c[1] + 3 * c[2] * (bend + gs) - 15 * c[3] * u * (u * u * gsy - ga)
         return value, c[1] + 3 * c[2] * u * ratio + 15 * c[3] * (bend + ga)
-    _, _, _, gs, ga = decay_shape(x)
+    _, _, _, gs, ga = shape(SATURATING, x)
     y = x * abs(u)
-    _, ratio, half, gsy, _ = decay_shape(y)
+    _, ratio, half, gsy, _ = shape(SATURATING, y)
     fade = np.exp(y - x)
     sign = -1.0 if rate > 0 else 1.0
     signed = y if u * sign > 0 else -y
@@ -521,7 +530,7 @@ def between(degree, rate, width, c, left, right):
         q3 = (np.cos(x * left) - np.cos(x * right)) / span - a * middle
         mean = c[0] + c[1] * middle - 3 / (x * x) * (c[2] * q2 + 5 / x * c[3] * q3)
     else:
-        e, ratio, _, _, _ = decay_shape(x)
+        e, ratio, _, _, _ = shape(SATURATING, x)
         a = 3 * ((1 + e * e) / 2 - ratio) / x
         if rate > 0:
             q2 = (np.exp(-x * (1 + left)) - np.exp(-x * (1 + right))) / span - ratio + a * middle

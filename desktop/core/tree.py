@@ -160,13 +160,14 @@ def gap(edges, aj, ao, bj, bo):
 
 
 @arithmetic
-def reach(tree, k, s, j, o, cj, co, e):
+def reach(tree, k, s, j, o, cj, co, e, goal=np.nan):
     """Go from position (j, o) as far as E_k <= e allows, at most to the cap (cj, co).
 
     ``s`` is 1 to go right and -1 to go left: the same walk on the mirrored curve, whose nodes have c1
     negated. Returns the position reached (exactly the cap's where it is reached), E_k there, and width,
     c0 (relative to the reference), c1, c2 of what was taken, then the number of merges done. Going left,
-    c1 is that of the mirrored curve.
+    c1 is that of the mirrored curve. It ends early once it is known whether it gets further than the width
+    `goal`, at a position on the same side of it.
 
     Ever larger tree nodes are taken until one does not fit (`climb`), then ever smaller ones, then single
     steps; the step that does not fit is cut (`descend`): O(16 + log M) merges.
@@ -176,7 +177,7 @@ def reach(tree, k, s, j, o, cj, co, e):
         return cj, co, 0.0, w, c0, 0.0, 0.0, 0
     b, depth, w, c0, c1, c2, error, climbed = climb(tree, k, k, s, b, 0, w, c0, 0.0, 0.0, 0.0, last, e)
     j, o, w, c0, c1, c2, error, _, merges = descend(
-        tree, k, s, b, depth, w, c0, c1, c2, error, last, tail, cj, co, e, np.nan
+        tree, k, s, b, depth, w, c0, c1, c2, error, last, tail, cj, co, e, goal
     )
     return j, o, error, w, c0, c1, c2, climbed + merges
 

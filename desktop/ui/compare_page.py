@@ -34,7 +34,7 @@ from desktop.ui.guard import guarded
 from desktop.ui.page import Page
 from desktop.ui.pages import divided, fill_layout, first_page, quiet, set_up
 from desktop.ui.tables import tab_separated
-from desktop.workbench.contrasting import MOST, Contraster, ContrastSnapshot
+from desktop.workbench.contrasting import MOST, ContrastSnapshot
 from desktop.workbench.phase_modelling import PhaseModeller, PhaseModelSnapshot
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class ComparePage(Page):
     def __init__(self, frame: Frame) -> None:
         super().__init__(frame)
         self._owner = owner = frame.main.trace
-        self.bench = Contraster(owner.workbench, owner.desk.keeper, self._results.deliver)
+        self.bench = owner.contraster
         self.modeller = PhaseModeller(owner.desk.keeper, self._results.deliver)
         self.over_p = False  # phases over p are shown in place of the comparison
         self.setObjectName("compare_page")
@@ -400,5 +400,6 @@ class ComparePage(Page):
     def _end(self) -> None:
         self.settings.keep_page_state(self.NAME, self._down.saveState())
         self._owner.comparing = None
-        self.bench.close()
+        self.bench.watch(False)
+        self.bench.unsubscribe(self._show_snapshot)
         self.modeller.close()

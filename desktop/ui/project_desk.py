@@ -197,8 +197,7 @@ class ProjectDesk(QObject):
             self._panel.show_contents(rows)
         for side in self.sides.values():
             side.refresh()
-        if window.comparing is not None:
-            window.comparing.bench.refresh()
+        window.contraster.refresh()
         runs = self.keeper.workspace.runs
         window.show_runs({k: runs[k].trace.title for k in self.keeper.opened}, self.keeper.current)
         if document is None and rows:

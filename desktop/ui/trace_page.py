@@ -53,7 +53,7 @@ from desktop.ui.mnemonics import join
 from desktop.ui.opening import ChoiceDialog, OpenDialog
 from desktop.ui.page import Page
 from desktop.ui.pages import column, set_up
-from desktop.ui.panels import PanelSpec, panels
+from desktop.ui.panels import Panel, PanelSpec, panels
 from desktop.ui.panels.trace import summary
 from desktop.ui.plots.chart import Chart
 from desktop.ui.plots.curve_view import CurveView
@@ -64,6 +64,7 @@ from desktop.ui.project_desk import ProjectDesk, is_project_file
 from desktop.ui.settings import STATE_VERSION
 from desktop.ui.start_page import StartPage
 from desktop.workbench import presenting
+from desktop.workbench.contrasting import Contraster
 from desktop.workbench.model import OpenOptions
 from desktop.workbench.workbench import Snapshot, TraceRun, Workbench
 
@@ -136,6 +137,7 @@ class TracePage(Page):
     percent: bool
     presentation: Presentation | None
     comparing: ComparePage | None
+    contraster: Contraster
     desk: ProjectDesk
     _docks_sized: bool
     _sized_for: QSize  # of the window when the docks in it got their sizes
@@ -162,6 +164,7 @@ class TracePage(Page):
         self._first_layout = self.saveState(STATE_VERSION)
         self._restore_layout()
         self.desk = ProjectDesk(self, self._results.deliver)
+        self.contraster = Contraster(self.workbench, self.desk.keeper, self._results.deliver)
         self._connect_plots()
         self.workbench.subscribe(self._show_snapshot)
         self._fits_timer = set_up(QTimer(self, interval=300), timeout=self._show_fits)
@@ -261,7 +264,7 @@ class TracePage(Page):
         plots can spare; after that it is the user's."""
         panel: Any = self._panels.get(spec.id)
         dock = self._docks[spec.id]
-        if not on_top or spec.id in self._roomy or not hasattr(panel, "room") or dock.isFloating():
+        if not on_top or spec.id in self._roomy or not isinstance(panel, Panel) or dock.isFloating():
             return
         if self.workbench.snapshot.document is None or not self._docks_sized:
             return
@@ -299,7 +302,7 @@ class TracePage(Page):
         if spec.parts:
             self.workbench.watch(spec.id, spec.parts if on_top else frozenset())
         panel: Any = self._panels.get(spec.id)
-        if hasattr(panel, "watch"):
+        if isinstance(panel, Panel):
             panel.watch(on_top)
 
     def panel(self, panel_id: str) -> Any:
@@ -517,8 +520,7 @@ class TracePage(Page):
                 self._bring_up(panel_id)
         if self.presentation is not None:
             self.presentation.show_snapshot(old, new)
-        if self.comparing is not None:
-            self.comparing.bench.refresh()
+        self.contraster.refresh()
         if new.preparing is not old.preparing:
             self.show_task("preparing", new.preparing)  # before what waits for it
         if new.opening is not old.opening:
@@ -1102,6 +1104,7 @@ class TracePage(Page):
         return self.desk.save()
 
     def _end(self) -> None:
+        self.contraster.close()
         self.desk.close()
         if self.workbench.snapshot.document is not None:
             # Without a document all panels are hidden, which says nothing about the user's layout.

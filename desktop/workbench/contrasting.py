@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from desktop.data.naming import named_by
-from desktop.errors import ProjectError
+from desktop.errors import DesktopError, ProjectError
 from desktop.progress import Progress, Share
 from desktop.workbench.bench import Bench, sentence
 from desktop.workbench.jobs import Deliver, Executor, Job, Task, at_once
@@ -34,10 +35,14 @@ from desktop.workbench.workbench import Workbench
 if TYPE_CHECKING:  # bring numba, which the window loads only after it is on screen
     from desktop.core.contrast import Alignment, Cell, Contrast, Phased, Placement
     from desktop.core.curve import StepCurve
+    from desktop.core.phase_stats import Firm
+    from desktop.core.phases import PhaseFit
     from desktop.data.store import TraceStore
 
 #: Runs that are compared at once: as many as there are colours that everybody can tell apart.
 MOST = 6
+#: Runs that a breakpoint needs for an interval, as `desktop.core.firmness.LEAST`.
+REPEATS = 3
 
 
 @dataclass(frozen=True)
@@ -74,7 +79,8 @@ class ContrastSnapshot:
 
 
 class Contraster(Bench[ContrastSnapshot]):
-    """Compares the runs of a keeper's project while it is `watch`ed. `deliver`, `executor` as in `Lane`."""
+    """Compares the runs of a keeper's project while it is `watch`ed, and always tells the workbench how firm
+    the breakpoints shown are over them. `deliver`, `executor` as in `Lane`."""
 
     def __init__(
         self, bench: Workbench, keeper: Keeper, deliver: Deliver = at_once, executor: Executor | None = None
@@ -87,7 +93,7 @@ class Contraster(Bench[ContrastSnapshot]):
         self._watched = False
 
     def watch(self, watched: bool) -> None:
-        """Whether somebody looks; nothing is computed for nobody."""
+        """Whether somebody looks; else nothing but the intervals of breakpoints is computed."""
         self._watched = watched
         self.refresh()
 
@@ -155,9 +161,9 @@ class Contraster(Bench[ContrastSnapshot]):
 
     def refresh(self) -> None:
         """The project may have changed: answer it anew if its runs or the question did."""
-        if not self._watched:
-            return
         workspace, shot = self._keeper.workspace, self._bench.snapshot
+        if not self._watched and (len(workspace.runs) < REPEATS or shot.run is None or shot.fit is None):
+            return
         keys, comparison = run_keys(workspace.runs), workspace.comparison
         compared = [key for key in keys if key not in comparison.hidden][:MOST]
         names = names_of(workspace.runs)
@@ -165,7 +171,10 @@ class Contraster(Bench[ContrastSnapshot]):
             ComparedRun(key, name, key in compared) for key, name in zip(keys, names, strict=True)
         )
         known = {"entries": entries, "comparison": comparison}
-        if known != {"entries": self.snapshot.entries, "comparison": self.snapshot.comparison}:
+        if self._watched and known != {
+            "entries": self.snapshot.entries,
+            "comparison": self.snapshot.comparison,
+        }:
             self._show(**known)
         if shot.refining or shot.preview or shot.opening is not None:
             return  # what the shown run is compared by is about to change
@@ -173,8 +182,9 @@ class Contraster(Bench[ContrastSnapshot]):
             _Wanted(key, name, run) for key, name, run in zip(keys, names, workspace.runs, strict=True)
             if key in compared
         ]  # fmt: skip
-        asked = (tuple(wanted), comparison.reference, comparison.axis, comparison.share, comparison.matched)
-        if asked == self._asked:
+        runs = (tuple(wanted), comparison.reference, comparison.matched)
+        asked = (*runs, comparison.axis, comparison.share) if self._watched else runs
+        if asked == self._asked[: len(asked)]:
             return
         self._asked = asked
         if len(wanted) < 2:
@@ -198,18 +208,20 @@ class Contraster(Bench[ContrastSnapshot]):
             )
             wanted = [here if one.key == here.key else one for one in wanted]
 
+        watched = self._watched
+
         def done(found: tuple[tuple[_Loaded, ...], dict[str, Any]]) -> None:
             self._loaded, answer = found
             self._bench.know_repeats(*answer.pop("repeated"))
             self._show(**answer, refining=False, task=None, problem="")
 
         def failed(error: BaseException) -> None:
-            self._show(problem=sentence(error, OSError), refining=False, task=None)
+            self._show(problem=sentence(error, OSError) if watched else "", refining=False, task=None)
 
-        self._show(refining=True)
+        self._show(refining=watched)
         self._comparing.submit(
             "Comparing",
-            lambda job: _answer(wanted, comparison, loaded, before, path, job),
+            lambda job: (_answer if watched else _repeats)(wanted, comparison, loaded, before, path, job),
             done,
             failed,
             lambda task: self._show(task=task),
@@ -264,7 +276,6 @@ def _answer(
     job: Job,
 ) -> tuple[tuple[_Loaded, ...], dict[str, Any]]:
     from desktop.core.contrast import table
-    from desktop.core.firmness import over_runs
 
     loaded = []
     for k, one in enumerate(wanted):
@@ -276,16 +287,48 @@ def _answer(
     found, held = compared(comparison, keys, runs, placed)
     alignment = found.alignment
     ours = [m for m in comparison.matched if m.reference == keys[alignment.reference] and m.run in keys]
-    here = next((k for k, one in enumerate(wanted) if one.shown is not None), None)
     answer = {
         "keys": keys,
-        "repeated": (None, ()) if here is None else (runs[here].fit, over_runs(alignment, here)),
+        "repeated": _repeated(wanted, alignment),
         "alignment": alignment,
         "placement": _drawable(found.placement),
         "cells": tuple(table(alignment)),
         "outdated": len(ours) - held,
     }
     return tuple(loaded), answer
+
+
+def _repeats(
+    wanted: Sequence[_Wanted],
+    comparison: Comparison,
+    before: Sequence[_Loaded],
+    placed: Placement | None,
+    path: Path | None,
+    job: Job,
+) -> tuple[tuple[_Loaded, ...], dict[str, Any]]:
+    """Of `_answer` what the plot of the shown run needs. Runs that cannot be read are left out: who compares
+    them is told."""
+    loaded = []
+    for k, one in enumerate(wanted):
+        share = Share(job, k / len(wanted), (k + 1) / len(wanted))
+        with suppress(DesktopError, OSError, ValueError):
+            loaded.append(_Loaded(one, _phased(one, before, path, share)))
+    there = [one.wanted for one in loaded]
+    found: tuple[PhaseFit | None, tuple[Firm | None, ...]] = None, ()
+    if len(loaded) >= REPEATS:
+        alignment, _ = _aligned(comparison, [one.key for one in there], [one.phased for one in loaded])
+        found = _repeated(there, alignment)
+    return tuple(loaded), {"repeated": found}
+
+
+def _repeated(
+    wanted: Sequence[_Wanted], alignment: Alignment
+) -> tuple[PhaseFit | None, tuple[Firm | None, ...]]:
+    """The fit in the main window, if that is one of the runs, and how firm its breakpoints are over them."""
+    from desktop.core.firmness import over_runs
+
+    here = next((k for k, one in enumerate(wanted) if one.shown is not None), None)
+    return (None, ()) if here is None else (alignment.runs[here].fit, over_runs(alignment, here))
 
 
 def _drawable(placement: Placement) -> Placement:
@@ -393,13 +436,19 @@ def compared(
 
     `before`: what was compared last, see `desktop.core.contrast.place`.
     """
-    from desktop.core.contrast import Contrast, align, place
+    from desktop.core.contrast import Contrast, place
+
+    alignment, held = _aligned(comparison, keys, runs)
+    placement = place(alignment, comparison.axis, share=comparison.share, before=before)
+    return Contrast(alignment, placement), held
+
+
+def _aligned(comparison: Comparison, keys: Sequence[str], runs: Sequence[Phased]) -> tuple[Alignment, int]:
+    from desktop.core.contrast import align
 
     reference = keys.index(comparison.reference) if comparison.reference in keys else 0
     fixed, held = pairs_by_run(comparison.matched, keys, reference, [run.fit.n for run in runs])
-    alignment = align(runs, reference, fixed)
-    placement = place(alignment, comparison.axis, share=comparison.share, before=before)
-    return Contrast(alignment, placement), held
+    return align(runs, reference, fixed), held
 
 
 def contrast(workspace: Workspace, runs: Sequence[Phased]) -> Contrast | None:

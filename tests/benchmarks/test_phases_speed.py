@@ -38,6 +38,14 @@ def test_one_fit(benchmark, curve: StepCurve, model: str, n: int) -> None:
     assert 0 < benchmark(fit, curve, n, model).n <= n
 
 
+@pytest.mark.parametrize("also", ["periodic", "saturation"])
+@pytest.mark.parametrize(("model", "n"), [("mixed", 20), ("budget", 60)])
+def test_one_fit_among_polynomials_and_others(
+    benchmark, curve: StepCurve, model: str, n: int, also: str
+) -> None:
+    assert benchmark(fit, curve, n, model, basis=also).n > 1
+
+
 @pytest.mark.parametrize("model", MODELS)
 def test_all_n_to_20(benchmark, curve: StepCurve, model: str) -> None:
     assert benchmark(sweep, curve, model, 20).fits[-1].epsilon > 0

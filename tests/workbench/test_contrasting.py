@@ -50,12 +50,12 @@ def curve(path: Path, *levels: float) -> Path:
     return path
 
 
-def made(tmp_path: Path, count: int) -> tuple[Workbench, Keeper, Contraster]:
+def made(tmp_path: Path, count: int, rise: float = 1) -> tuple[Workbench, Keeper, Contraster]:
     """A project with so many runs, all done at once."""
     bench = Workbench(executors={name: Inline() for name in LANES})
     keeper = Keeper(bench, lambda _: None, lambda _: None, lambda: None, folder=tmp_path, executor=Inline())
     for k in range(count):
-        path = curve(tmp_path / f"run{k}.csv", 4, 4, 1, 1, 3, 3 + k)
+        path = curve(tmp_path / f"run{k}.csv", 4, 4, 1, 1, 3, 3 + rise * k)
         keeper.add_run(path) if k else bench.open(path)
         bench.set_model("constant")
         bench.set_n(3)
@@ -92,6 +92,32 @@ def test_nothing_is_computed_for_nobody(tmp_path: Path) -> None:
     assert contraster.snapshot is before
     contraster.watch(True)
     assert contraster.snapshot.placement is not None and contraster.snapshot.placement.axis == "absolute"
+
+
+def test_intervals_over_the_runs_need_no_comparison(tmp_path: Path) -> None:
+    bench, _, contraster = made(tmp_path, 4, rise=0.1)
+    contraster.watch(False)
+    shown = contraster.snapshot
+    for n in (2, 3):  # the others have three phases
+        bench.set_n(n)
+        contraster.refresh()
+    firm = bench.snapshot.firm
+    assert len(firm) == 2
+    for one, at in zip(firm, bench.snapshot.fit.breaks[1:-1], strict=True):
+        # It holds the median of the four, beside which that of one run may lie.
+        assert one is not None and one.low_s - 0.1 <= at <= one.high_s + 0.1
+        assert (one.repeats, one.of, one.what) == (4, 4, "runs")
+    assert contraster.snapshot is shown, "the page that nobody looks at is left as it was"
+
+
+def test_intervals_over_the_runs_leave_out_one_that_is_gone(tmp_path: Path) -> None:
+    bench, keeper, contraster = made(tmp_path, 4, rise=0.1)
+    contraster.close()
+    (tmp_path / "run1.csv").unlink()
+    again = Contraster(bench, keeper, executor=Inline())
+    again.refresh()
+    assert [one.of for one in bench.snapshot.firm if one] == [3, 3]
+    assert again.snapshot.problem == ""
 
 
 def test_as_many_as_can_be_told_apart(tmp_path: Path) -> None:
