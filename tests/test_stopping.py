@@ -274,9 +274,10 @@ def test_a_store_that_is_interrupted_while_it_is_begun_leaves_nothing(
 HELD = """
 import sys, time
 from pathlib import Path
-from desktop import __main__
+from desktop import __main__, stopping
 from desktop.printing import TerminalProgress
 from desktop.progress import ENDING
+stopping.PATIENCE = 60.0  # it ends by itself, however busy the machine
 made = Path(sys.argv[-1]).parent
 def show(progress, *_):
     if not ENDING[0] and any(made.iterdir()):
