@@ -500,8 +500,8 @@ def _architecture(stage: Stage) -> QImage:
     return image
 
 
-#: Of a real run of an MPI program, as getting-traces.md says; this script makes none of them.
-OF_RUNS = ("watch-begins", "watch-goes-on", "watch-ended")
+#: Of a real run of an MPI program, as getting-traces.md says, or of an older commit: not made here.
+OF_RUNS = ("watch-begins", "watch-goes-on", "watch-ended", "before-and-now")
 #: Every picture by the name of its file.
 PICTURES: dict[str, Callable[[Stage], QImage]] = {
     "start": _start,

@@ -291,10 +291,11 @@ def test_the_example_of_a_panel_shows_phases(qtbot: QtBot) -> None:
     panel = example("PANEL = ")["PANEL"]
     widget = panel.make(SimpleNamespace(snapshot=Snapshot()))
     qtbot.addWidget(widget)
-    assert "No trace is open" in widget.text()
+    widget.show_snapshot(Snapshot(), Snapshot())
+    assert "No trace is open" in widget.said.text()
     rows = tuple(SimpleNamespace(start_s=a, end_s=b) for a, b in ((0, 1), (1, 4), (4, 5)))
     widget.show_snapshot(Snapshot(), SimpleNamespace(rows=rows))
-    assert widget.text() == "Phase 2: 3.000 s"
+    assert widget.said.text() == "Phase 2: 3.000 s"
 
 
 def test_the_example_of_a_figure_draws(qtbot: QtBot) -> None:

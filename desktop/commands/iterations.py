@@ -113,7 +113,7 @@ def told(found: Iterations, curve: StepCurve, n: int | None, model: str) -> list
         count = f"{phases.n} phase{'s' if phases.n > 1 else ''}"
         lines.append(f"  one iteration: {count}{inner and f', breaks at {inner}'}")
         for one in level.odd:
-            ranks = f", ranks {listed(one.ranks)}" if one.ranks else ""
+            ranks = f", rank{'s' if len(one.ranks) > 1 else ''} {listed(one.ranks)}" if one.ranks else ""
             region = f", in {printable(one.region, 40)}" if one.region else ""
             where = f"number {one.index + 1} at {si(one.start_s)}s"
             lines.append(f"  odd: {where}, {si(one.excess_s)}s longer{ranks}{region}")

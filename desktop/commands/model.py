@@ -32,10 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path, nargs="+",
     )  # fmt: skip
     add("--at P,P", "with --phases: numbers of processors to predict at")
-    add(
-        "--functions F,F",
-        "functions of p and of the problem size N; default: the best by AICc",
-    )
+    add("--functions F,F", "functions of p and of the problem size N; default: the best by AICc")
     kind = adder(parser.add_mutually_exclusive_group())
     kind("--joint", "work over speed, over all cells (default)")
     kind("--individual", "every code on every system by itself")

@@ -400,6 +400,7 @@ def _offers(
 
 
 def _told_design(made: Design, result: dict[str, Any], options: argparse.Namespace) -> list[str]:
+    from desktop.core.power import chance_in_words
     from desktop.core.recommend import meaning
 
     lines = [f"{made.kind} design of {len(made.factors)} factors in {made.runs} runs, "
@@ -424,7 +425,8 @@ def _told_design(made: Design, result: dict[str, Any], options: argparse.Namespa
         lines.append(f"note: {made.note}")
     if result["detectable_effect"] is not None:
         lines.append(
-            f"an effect of {result['detectable_effect']:.4g} is seen with a chance of 90 % "
+            f"an effect of {result['detectable_effect']:.4g} is seen with a chance of "
+            f"{chance_in_words(made.runs, options.replicates)} "
             f"({options.replicates} replicates, standard deviation {options.sigma:g})"
         )
     power = result["power"]

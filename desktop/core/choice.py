@@ -173,10 +173,10 @@ def not_shared(event: Landmark) -> float:
 
 def _price(event: Landmark) -> float:
     """Of a breakpoint at a structure event: where waiting begins, what is before it goes on on the others;
-    what one processor does is not what most do, and sizes that pass a power of two are
-    no phase by themselves."""
+    what one processor does is not what most do, but where they come far apart nothing happens at their
+    median either; sizes that pass a power of two are no phase by themselves."""
     price = _PRICE_EVENT + 4 * (1 - event.share)
-    if event.happens in ("first", "last") or event.drifting:
+    if (event.happens in ("first", "last") and not event.apart) or event.drifting:
         price += _PRICE_ONE
     if event.waiting:
         price += _PRICE_WAIT

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from desktop.core.jit import kernel
+from desktop.core.jit import arithmetic, kernel
 
 DENSE = 1024  # up to so many processes the bounds are a matrix
 INFINITE = 1 << 62
@@ -268,16 +268,20 @@ def close(bounds: Ints) -> None:
                         bounds[r, s] = first + bounds[k, s]
 
 
-@kernel
 def nearest(closed: Ints, labels: Ints) -> Ints:
     """min over s of closed[r, s] + labels[s]."""
-    n = labels.size
-    found = np.full(n, INFINITE, np.int64)
-    for r in range(n):
-        for s in range(n):
+    found = np.full(labels.size, INFINITE, np.int64)
+    lower_to(closed, labels, found)
+    return found
+
+
+@arithmetic
+def lower_to(closed: Ints, labels: Ints, found: Ints) -> None:
+    """`found` (n,) not above closed[r, s] + labels[s]."""
+    for r in range(labels.size):
+        for s in range(labels.size):
             if closed[r, s] < INFINITE and labels[s] < INFINITE:
                 found[r] = min(found[r], closed[r, s] + labels[s])
-    return found
 
 
 @kernel

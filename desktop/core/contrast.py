@@ -143,13 +143,7 @@ def table(alignment: Alignment) -> list[Cell]:
     """The whole runs, then row by row what each run has there."""
     runs, reference = alignment.runs, alignment.reference
     wholes = [
-        (
-            run.curve.start,
-            run.curve.duration,
-            run.curve.mean,
-            _share(run.curve),
-            run.curve.integral,
-        )
+        (run.curve.start, run.curve.duration, run.curve.mean, _share(run.curve), run.curve.integral)
         for run in runs
     ]
     cells = [_cell("run", run.name, 0, wholes[k], wholes[reference]) for k, run in enumerate(runs)]

@@ -7,7 +7,7 @@ from functools import cache
 
 from desktop.core.jit import kernel
 
-_COUNT, _TIMES = 200_000, 20
+_COUNT, _TIMES = 200_000, 400
 
 
 @kernel

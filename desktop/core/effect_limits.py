@@ -174,15 +174,28 @@ def lenth_of(values: Array) -> Lenth | None:
 @lru_cache(maxsize=64)
 def selected_ratios(count: int, kept: int, pure_df: int = 0) -> Simulated:
     """The largest of `count` effects that are noise over a standard error from all but the `kept` largest,
-    and from `pure_df` degrees of freedom of replicates: what a look at the effects can make of nothing."""
-    draws = max(_FEWEST, _draws(count) // 4)
+    and from `pure_df` degrees of freedom of replicates: what a look at the effects can make of nothing.
+
+    Drawn are the error and the largest of the effects that are in it; above that, the kept ones are noise
+    cut off there, so that the chance of the largest follows without chance."""
+    from scipy.special import ndtr
+
+    draws, inner = max(20_000, _draws(count) // 4), count - kept
     generator = np.random.default_rng((1995, count, kept, pure_df))
-    squares = generator.standard_normal((draws, count)) ** 2
-    squares.sort(axis=1)
-    rest = squares[:, : count - kept].sum(axis=1)
+    size = np.abs(generator.standard_normal((draws, count)))
+    largest = size.max(axis=1)
+    size = np.partition(size, inner - 1, axis=1)[:, :inner]
+    squares, cut = (size**2).sum(axis=1), size.max(axis=1, initial=0.0)
     if pure_df:
-        rest = rest + generator.chisquare(pure_df, draws)
-    return _kept(np.sqrt(squares[:, -1] * (count - kept + pure_df) / rest))
+        squares += generator.chisquare(pure_df, draws)
+    se = np.sqrt(squares / (inner + pure_df))
+    values = np.unique(np.quantile(largest / se, 1 - np.geomspace(1, 1 / draws, 200)))
+    beyond = ndtr(-cut)
+    above = [
+        float(-np.expm1(kept * np.log1p(-np.minimum(ndtr(-value * se) / beyond, 1 - 1e-15))).mean())
+        for value in values
+    ]
+    return Simulated(values, np.minimum.accumulate(above))
 
 
 # --- families of effects ---

@@ -30,6 +30,7 @@ from desktop.core.effect_limits import (
     selected_ratios,
     t_limit,
 )
+from desktop.core.power import POWER, after_loss
 from desktop.core.suspects import Suspect, suspects
 
 if TYPE_CHECKING:
@@ -332,6 +333,7 @@ def standard_order(count: int) -> list[Members]:
     return [tuple(j for j in range(count) if word >> j & 1) for word in range(1, 1 << count)]
 
 
+# Many and long: what an analysis can be told, and its steps in the order of the book.
 def analyse(
     data: Trials,
     *,
@@ -441,6 +443,16 @@ def analyse(
     s2, df = _variance(
         method, data.y - fitted, spare, chosen, values, unit, pure, pure_df, lenth, terms is not None
     )
+    each, rest = divmod(len(data.y) + len(lost), len(treatments))
+    if (
+        lost
+        and method == "replicates"
+        and not rest
+        and (chance := after_loss(len(treatments), each, len(lost))) > 0
+    ):
+        notes.append(
+            f"an effect that the plan finds with {100 * POWER:.0f} % is found with {100 * chance:.0f} %"
+        )
     if s2 == 0.0 and not values.any():
         s2 = float("nan")  # of a response that is the same everywhere
     se = np.sqrt(unit[1:] * s2) if np.isfinite(s2) else np.full(values.size, np.nan)
@@ -851,6 +863,7 @@ def _default_error(pure_df: int, spare: int, lenth: Lenth | None) -> Error:
     return "lenth" if lenth else "none"
 
 
+# Many: what each of the methods needs.
 def _variance(
     method: Error,
     rest: Array,
@@ -883,6 +896,7 @@ def _variance(
     return float("nan"), float("nan")
 
 
+# Many and long: the fields of an effect, each from another part of the analysis.
 def _effects(
     data: Trials,
     chosen: list[Members],
@@ -999,6 +1013,7 @@ def _effects(
     ), limit
 
 
+# Many: the sums that become its rows.
 def _anova(
     data: Trials,
     chosen: list[Members],
@@ -1026,6 +1041,7 @@ def _anova(
         row(_name(data, m), float(v) ** 2 / float(u), 1)
         for m, v, u in zip(chosen, values, unit[1:], strict=True)
     ]
+    rows.sort(key=lambda row: -row.ss)
     total = float(((data.y - data.y.mean()) ** 2).sum())
     if total <= n * (1e-13 * np.abs(data.y).max()) ** 2:
         total = 0.0

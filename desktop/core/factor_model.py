@@ -465,6 +465,7 @@ def _rows(
     )
 
 
+# Many: what the search found, put into the fields of a fit.
 def _joint_result(
     data: Measurements,
     functions: tuple[Characteristic, ...],
@@ -595,13 +596,7 @@ def _named(parameter: tuple[str, int, int], data: Measurements, functions: tuple
 
 
 def _leverage(
-    product: Product,
-    data: Measurements,
-    columns: Array,
-    theta: Array,
-    unit: Array,
-    free: Index,
-    log: bool,
+    product: Product, data: Measurements, columns: Array, theta: Array, unit: Array, free: Index, log: bool
 ) -> Array:
     """Diagonal of the hat matrix for the measurements themselves."""
     whole = Product(columns, np.ones(len(data)), data.code, data.system, product.shape, product.free, log)
@@ -685,12 +680,7 @@ def _remarks(
 
 
 def _relative_to_log(
-    data: Measurements,
-    columns: Array,
-    y: Array,
-    cells: FactorCells,
-    values: Array,
-    sound: NDArray[np.bool_],
+    data: Measurements, columns: Array, y: Array, cells: FactorCells, values: Array, sound: NDArray[np.bool_]
 ) -> Array:
     """From relative least squares to least squares of logarithms, cell by cell, by Gauss-Newton steps that
     are halved until they help."""

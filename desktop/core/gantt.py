@@ -122,18 +122,18 @@ def fill(time, top, code, state, slot, bins, keys, ticks, most):
 
 
 @kernel
-def cells(bins, keys, ticks, n, resolve, spent, region, activity, regions, activities):
+def cells(bins, keys, ticks, n, resolve, spent, by_activity, region, activity, regions, activities):
     """One cell per bin: the region and the activity of most time, and the bits of all that occur.
 
     Bit ``r % 63`` stands for region r, bit 63 for none. `spent` is scratch, one per region and none,
-    all zero before and after. Returns the number of bins.
+    all zero before and after, and `by_activity` (8,). Returns the number of bins.
     """
-    by_activity = np.zeros(8, np.int64)
     i = 0
     cell = 0
     while i < n:
         j = i
-        by_activity[:] = 0
+        for a in range(8):
+            by_activity[a] = 0
         found = np.uint64(0)
         does = 0
         while j < n and bins[j] == bins[i]:

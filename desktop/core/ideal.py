@@ -34,6 +34,7 @@ __all__ = ["ALL_TO_ONE", "N_TO_N", "ONE_TO_ALL", "PREFIX", "RECEIVE", "SEND", "S
 STUCK = -1
 
 
+# Many: arrays that a kernel takes one by one.
 def ideal_duration(
     first: Ints, last: Ints, kind: NDArray[np.uint8], key: Ints, done: Ints, before: Ints, useful: Ints,
     receiver: NDArray[np.int32], root: Ints,

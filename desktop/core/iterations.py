@@ -110,10 +110,16 @@ class Repeat:
 
     @cached_property
     def period(self) -> float:
-        """The mean duration of the usual iterations without odd ones: the same at all locations, which a
-        median is not where they wait for each other now and then."""
-        durations = self.durations[self.usual] if self.usual.any() else self.durations
-        return float(durations[~_too_long(durations)].mean())
+        """The mean duration of the iterations: the same at all locations, which a median is not where they
+        wait for each other now and then. In place of odd and unusual ones stands what their neighbours last,
+        so that iterations that become longer are not taken for shorter ones."""
+        durations = self.durations
+        usual = self.usual if self.usual.any() else np.ones(self.count, bool)
+        kept = np.flatnonzero(usual)
+        kept = kept[~_too_long(durations[kept])]
+        filled = np.interp(np.arange(self.count), kept, _running_median(durations[kept]))
+        filled[kept] = durations[kept]
+        return float(filled.mean())
 
     @property
     def drift(self) -> float:
@@ -355,7 +361,7 @@ def _levels(found: list[Repeat], run: float) -> list[Repeat]:
 
     levels: list[Repeat] = []
     for one in sorted(found, key=worth):
-        if not any(_like(one, other) for other in levels):
+        if not any(_like(one, other) or _made_of(one, other) for other in levels):
             levels.append(one)
     levels.sort(key=lambda one: -one.period)
     kept: list[Repeat] = []
@@ -383,6 +389,14 @@ def _overlap(one: Repeat, other: Repeat) -> float:
 def _like(one: Repeat, other: Repeat) -> bool:
     """Whether both are the same loop."""
     return abs(np.log(one.period / other.period)) < np.log(1.35) and _overlap(one, other) > 0.5
+
+
+def _made_of(one: Repeat, other: Repeat) -> bool:
+    """Whether several of the other's iterations are one of these only as they last differently long: each
+    holds the same events, and the same number of them follow one another."""
+    several = round(other.count / one.count)
+    alike = one.grouped > 1 and other.strong and other.grouped == 1 and several > 1
+    return alike and abs(other.count - several * one.count) <= 1 and _overlap(one, other) > 0.8
 
 
 def _inside(one: Repeat, other: Repeat) -> bool:
@@ -459,7 +473,10 @@ def _matching(one: Repeat, others: Sequence[Repeat]) -> Repeat | None:
     for other in others:
         if abs(one.count - other.count) > max(1, 0.02 * one.count):
             continue
-        if abs(other.period / one.period - 1.0) > 0.1 or _overlap(one, other) < 0.5:
+        same = one.count == other.count and one.strong and other.strong
+        # What is odd on one need not be on the other: as many of the same are compared as a whole.
+        a, b = ((x.bounds[-1] - x.bounds[0] if same else x.period) for x in (one, other))
+        if abs(b / a - 1.0) > 0.1 or _overlap(one, other) < 0.5:
             continue
         at = np.searchsorted(other.bounds, one.bounds)
         near = np.stack([np.clip(at - 1, 0, other.count), np.clip(at, 0, other.count)])
@@ -471,7 +488,9 @@ def _matching(one: Repeat, others: Sequence[Repeat]) -> Repeat | None:
         )
         apart = np.abs(apart - np.median(apart))
         # One that waits for a slow neighbour lags behind for a while; the same events are enough then.
-        if np.quantile(apart, 0.5 if one.strong and other.strong else 0.9) <= _APART * one.period:
+        # Neighbours in an exchange may be a whole iteration apart.
+        limit = 2 * _APART if same else _APART
+        if np.quantile(apart, 0.5 if one.strong and other.strong else 0.9) <= limit * one.period:
             return other
     return None
 

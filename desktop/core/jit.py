@@ -2,14 +2,33 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from contextlib import suppress
-from threading import Lock
+from threading import Lock, get_ident
 from typing import Any
 
-from numba import njit
-from numba.core import event
-from numba.core.runtime import rtsys
+
+class _NoScipy:
+    """An import hook by which this thread finds no scipy: numba takes it for optional, and loads all of its
+    root only to look at its version, a tenth of its own start."""
+
+    def __init__(self) -> None:
+        self._thread = get_ident()
+
+    def find_spec(self, name: str, *_: object) -> None:
+        if name == "scipy" and get_ident() == self._thread:
+            raise ModuleNotFoundError(name)
+
+
+_hook: Any = _NoScipy()
+sys.meta_path.insert(0, _hook)
+try:
+    from numba import njit
+    from numba.core import event
+    from numba.core.runtime import rtsys
+finally:
+    sys.meta_path.remove(_hook)
 
 
 def kernel(function: Callable[..., Any]) -> Any:
@@ -64,6 +83,36 @@ def _compiled(function: Callable[..., Any], **options: Any) -> Any:
 
     cache.save_overload, cache.load_overload = keep_if_possible, load
     return made
+
+
+@inlined
+def place_in(values: Any, value: int) -> int:
+    """The first of rising values that is not below `value`. Kernels that call numpy for such things, or make
+    arrays, are loaded with much of numba, some with scipy: longer than a small trace is read."""
+    low, high = 0, len(values)
+    while low < high:
+        middle = (low + high) >> 1
+        if values[middle] < value:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@inlined
+def put_in_order(values: Any, count: int) -> None:
+    """Sort the first `count` values in place, by Shell's method."""
+    gap = 1
+    while gap < count:
+        gap = 3 * gap + 1
+    while gap > 1:
+        gap //= 3
+        for i in range(gap, count):
+            value, at = values[i], i
+            while at >= gap and values[at - gap] > value:
+                values[at] = values[at - gap]
+                at -= gap
+            values[at] = value
 
 
 class _Compilations(event.Listener):

@@ -88,6 +88,7 @@ class Landmark:
     share : part of all processors that take part.
     text : in words.
     waiting : processors may wait from here on.
+    apart : the first and the last processor are further apart than two of the shortest phases.
     drifting : a neighbouring thing takes over (messages of the next size), which sizes that change little by
         little do as well.
     """
@@ -102,6 +103,7 @@ class Landmark:
     text: str = ""
     waiting: bool = False
     drifting: bool = False
+    apart: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -246,8 +248,8 @@ def with_standstills(known: Landmarks, curve: StepCurve) -> Landmarks:
         state += np.clip((edges[i + 1] - at[:-1]) / np.diff(at), 0, 1)
         state -= np.clip((edges[i] - at[:-1]) / np.diff(at), 0, 1)
         for t, happens in ((edges[i], "begins"), (edges[i + 1], "ends")):
-            text = f"{level:.3g} of {processors} processors, always the same number, compute "
-            text += "from here on" if happens == "begins" else "up to here"
+            text = f"{level:.3g} of {processors} processors compute "
+            text += f"{'from here on' if happens == 'begins' else 'up to here'}, without a change"
             if MARGIN < (t - edges[0]) / (edges[-1] - edges[0]) < 1 - MARGIN:
                 found.append(Landmark(float(t), float(t), float(t), kind, happens, 1.0, processors, text))
     return replace(
@@ -327,6 +329,7 @@ def _at(
     """What happens at these times (sorted) of as many processors."""
     low, middle, high = np.quantile(times, (0.1, 0.5, 0.9))
     share = times.size / processors
+    apart = bool(times[-1] - times[0] > 2 * SHORTEST * span)
     on = f"on {times.size} of {processors} processors"
     made = [
         Landmark(
@@ -339,12 +342,17 @@ def _at(
             processors,
             f"{called} {way} {on}",
             waiting,
+            apart=apart,
         )
     ]
     if times[-1] - times[0] > WIDE * span:
         for t, which in ((times[0], "first"), (times[-1], "last")):
             text = f"{called} {way} on the {which} of {times.size} processors"
-            made.append(Landmark(float(t), float(t), float(t), what, which, share, processors, text, waiting))
+            made.append(
+                Landmark(
+                    float(t), float(t), float(t), what, which, share, processors, text, waiting, apart=apart
+                )
+            )
     return made
 
 

@@ -20,6 +20,7 @@ that are open, so that those inside of one that is left out of turn are on anoth
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -46,8 +47,8 @@ FIELDS = 13
 #: Without paths; with those that are known, see `OpenRegions.follow`.
 NO_PATHS, KNOWN = -1, 0
 
-#: What `replay` returns.
-DONE, NO_ROOM, BAD = 0, 1, -1
+#: What `replay` returns, and `replay_noting` besides.
+DONE, NO_ROOM, BAD, NO_NOTES = 0, 1, -1, 2
 
 #: Before and after all times.
 BEGIN, END = -(1 << 62), 1 << 62
@@ -167,6 +168,34 @@ class OpenRegions:
                 return bool(end == DONE)
             self._make_room()
 
+    def feed_noting(
+        self,
+        row: int,
+        events: tuple[Ints, NDArray[np.uint8], NDArray[np.uint32]],
+        states: tuple[NDArray[np.int32], NDArray[np.uint8]],
+        how: tuple[int, int],
+        room: Callable[[], tuple[Any, ...]],
+    ) -> bool:
+        """The same of events of which the first is the `row`-th of its location, with notes on paths: `how`
+        often, as `replay_noting` takes it, and `room` for them, as `note_path`."""
+        self.state[ROW] = 0
+        notes = room()
+        while True:
+            end = replay_noting(
+                row, *how, *notes, *events, END, self.limit, *self.rule, self.last, self.entries, self.state,
+                self._counts, self.tree, self.slots, self.ticks, self.calls, *states,
+            )  # fmt: skip
+            if end == NO_NOTES:
+                notes = room()
+            elif end == NO_ROOM:
+                self._make_room()
+            else:
+                return bool(end == DONE)
+
+    def note(self, row: int, room: tuple[Any, ...]) -> None:
+        """Note what is left before the `row`-th event; `room` as `note_path` takes it."""
+        note_path(row, 0, *room, self.entries, self.state, self.ticks, self.calls)
+
     def states(
         self, time: Ints, kind: NDArray[np.uint8], region: NDArray[np.uint32]
     ) -> tuple[NDArray[np.int32], NDArray[np.uint8]] | None:
@@ -225,14 +254,6 @@ class OpenRegions:
     def folded(self) -> int:
         """How many open entries are folded."""
         return int(self.state[FOLDED])
-
-    def path(self) -> tuple[int, Ints]:
-        """The node of the innermost open entry that is not folded (0: none), and those of the folded ones,
-        outermost first; these are all inside of it."""
-        found = np.empty((3, self.depth), np.int64)
-        list_open(self.entries, self.state, found)
-        kept = self.depth - self.folded
-        return int(found[1, kept - 1]) if kept else 0, found[1, kept:]
 
     def leave_times(
         self, time: Ints, kind: NDArray[np.uint8], region: NDArray[np.uint32], ends: Ints, left: int
@@ -317,6 +338,79 @@ def replay(
             code[i] = code_now(classes, strength, strongest, entries, state, counts)
     state[ROW] = time.size
     return DONE
+
+
+@arithmetic
+def replay_noting(
+    row: int, every: int, for_each: int, noted: Any, used: Any, profile: Any, used_folded: Any, folded: Any,
+    time: Any, kind: Any, region: Any, until: int, limit: int, classes: Any, active: Any, strength: Any,
+    strongest: bool, last: Any, entries: Any, state: Any, counts: Any, tree: Any, slots: Any, ticks: Any,
+    calls: Any, top: Any, code: Any,
+) -> int:  # fmt: skip
+    """`replay`, and `note_path` before each event of which the number, counted from `row`, is a multiple of
+    `every`; also NO_NOTES, where that has no room."""
+    while True:
+        at = state[ROW]
+        here = row + at
+        if here % every == 0 and not note_path(
+            here, for_each, noted, used, profile, used_folded, folded, entries, state, ticks, calls
+        ):
+            return NO_NOTES
+        if at == time.size:
+            return DONE
+        stop = min(time.size, at + every - here % every)
+        end = replay(
+            time[:stop], kind, region, until, limit, classes, active, strength, strongest, last, entries,
+            state, counts, tree, slots, ticks, calls, top, code,
+        )  # fmt: skip
+        if end != DONE:
+            return end
+
+
+@arithmetic
+def note_path(
+    row: int, for_each: int, noted: Any, used: Any, profile: Any, used_folded: Any, folded: Any, entries: Any,
+    state: Any, ticks: Any, calls: Any,
+) -> bool:  # fmt: skip
+    """Note what has come to the nodes since the last note, and forget it; False if there is no room.
+
+    Nothing is noted where fewer than `for_each` rows have come for each node with something to note and each
+    folded entry. noted (1,): row of the last note. profile (6, room): row, time, node of the innermost entry
+    that is not folded, node, ticks, calls. folded (2, room): row and node of the folded entries, outermost
+    first. used, used_folded (1,): how many of each there are.
+    """
+    rows = row - noted[0]
+    if rows == 0:
+        return True
+    changed = 0
+    for node in range(state[NODES]):
+        changed += ticks[node] != 0 or calls[node] != 0
+    inside = state[FOLDED]
+    if rows < for_each * (changed + inside):
+        return True
+    if used[0] + max(changed, 1) > profile.shape[1] or used_folded[0] + inside > folded.shape[1]:
+        return False
+    entry = state[TOP]
+    for k in range(used_folded[0] + inside - 1, used_folded[0] - 1, -1):
+        folded[0, k] = row
+        folded[1, k] = entries[NODE, entry]
+        entry = entries[OLDER, entry]
+    used_folded[0] += inside
+    top = entries[NODE, entry] if entry >= 0 else 0
+    for node in range(state[NODES]):
+        if ticks[node] != 0 or calls[node] != 0 or (changed == 0 and node == 0):
+            at = used[0]
+            profile[0, at] = row
+            profile[1, at] = state[TIME]
+            profile[2, at] = top
+            profile[3, at] = node
+            profile[4, at] = ticks[node]
+            profile[5, at] = calls[node]
+            ticks[node] = 0
+            calls[node] = 0
+            used[0] += 1
+    noted[0] = row
+    return True
 
 
 @inlined

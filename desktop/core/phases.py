@@ -603,10 +603,7 @@ def _stops(curve: StepCurve, locked: Sequence[float] | Floats) -> tuple[Ints, Fl
     keep &= j < curve.segments
     keep[1:] &= (np.diff(j) > 0) | (np.diff(o) > 0)
     j, o = j[keep], o[keep]
-    return (
-        np.concatenate(([0], j, [curve.segments])).astype(np.int64),
-        np.concatenate(([0.0], o, [0.0])),
-    )
+    return (np.concatenate(([0], j, [curve.segments])).astype(np.int64), np.concatenate(([0.0], o, [0.0])))
 
 
 def _runs(tree: MomentTree, sj: Ints, so: Floats, limit: int) -> tuple[Ints, Floats]:

@@ -31,20 +31,36 @@ def sigma_bound(sigma: float, df: float, confidence: float = CONFIDENCE) -> floa
     return float(sigma * np.sqrt(df / chdtri(df, confidence))) if df > 0 else float("nan")
 
 
-def power_of(effect: float, sigma: float, treatments: int, replicates: int, level: float = LEVEL) -> float:
-    """Chance that a full effect of that size is marked, replicates being blocks; NaN without degrees of
-    freedom."""
+def power_of(
+    effect: float, sigma: float, treatments: int, replicates: int, level: float = LEVEL, lost: int = 0
+) -> float:
+    """Chance that a full effect of that size is marked, replicates being blocks and one or few trials of
+    different treatments being `lost`; NaN without degrees of freedom."""
     from scipy.special import nctdtr
 
-    df = (treatments - 1) * (replicates - 1)
+    df = (treatments - 1) * (replicates - 1) - lost
     if df <= 0 or not sigma > 0:
         return float("nan")
     away = abs(effect) * np.sqrt(treatments * replicates) / (2 * sigma)
+    # A trial has the weight 2 / N in an effect; what the others tell of it has a variance of N / df.
+    away /= np.sqrt(1 + lost / (df + 1))
     limit = t_limit(df, level)
     # Beyond, the distribution of t is a number of the library's that is not to be had, and is 1.
     if away > limit + 10:
         return 1.0
     return float(1 - nctdtr(df, away, limit) + nctdtr(df, away, -limit))
+
+
+def after_loss(treatments: int, replicates: int, lost: int = 1) -> float:
+    """Chance to find what is found with `POWER` when all trials are there; NaN without degrees of freedom."""
+    return power_of(detectable(1.0, treatments, replicates), 1.0, treatments, replicates, lost=lost)
+
+
+def chance_in_words(treatments: int, replicates: int) -> str:
+    """Of the effect that `detectable` gives: with every trial, and after one was lost."""
+    after = after_loss(treatments, replicates)
+    less = f", {100 * after:.0f} % after one trial was lost for good" if after == after else ""
+    return f"{100 * POWER:.0f} %{less}"
 
 
 def power_curve(

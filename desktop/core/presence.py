@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from desktop.core.jit import kernel
+from desktop.core.jit import kernel, put_in_order
 
 #: Stretches kept of each region.
 STRETCHES = 128
@@ -30,6 +30,7 @@ class Presence:
     def __init__(self) -> None:
         self._slot = np.zeros(0, np.int32)  # of each number, or -1
         self._make(16)
+        self._gaps = np.zeros(STRETCHES, np.int64)
         self._count = np.zeros(1, np.int64)
 
     def _make(self, slots: int) -> None:
@@ -49,7 +50,7 @@ class Presence:
         while True:
             at = _feed(
                 time, kind, what, at, self._slot, self._count, self._what, self._times, self._calls,
-                self._inside, self._state,
+                self._inside, self._state, self._gaps,
             )  # fmt: skip
             if at == time.size:
                 return
@@ -84,7 +85,7 @@ class Presence:
 @kernel
 def _feed(
     time: Any, kind: Any, what: Any, at: int, slot: Any, count: Any, names: Any, times: Any, calls: Any,
-    inside: Any, state: Any,
+    inside: Any, state: Any, gaps: Any,
 ) -> int:  # fmt: skip
     """From row `at` on; the row at which there is no slot left, or all rows."""
     for i in range(at, time.size):
@@ -115,7 +116,7 @@ def _feed(
             calls[s, used - 1] += 1
         else:
             if used == STRETCHES:
-                used = _close_gaps(times[s], calls[s], inside[s], state[s])
+                used = _close_gaps(times[s], calls[s], inside[s], state[s], gaps)
             times[s, used, 0] = t
             calls[s, used] = 1
             inside[s, used] = 0
@@ -126,13 +127,13 @@ def _feed(
 
 
 @kernel
-def _close_gaps(times: Any, calls: Any, inside: Any, state: Any) -> int:
-    """The shorter half of the gaps between stretches; how many are left."""
+def _close_gaps(times: Any, calls: Any, inside: Any, state: Any, gaps: Any) -> int:
+    """The shorter half of the gaps between stretches; how many are left. gaps (STRETCHES,): scratch."""
     used = state[0]
-    gaps = np.empty(used - 1, np.int64)
     for i in range(used - 1):
         gaps[i] = times[i + 1, 0] - times[i, 1]
-    limit = np.sort(gaps)[(used - 1) // 2]
+    put_in_order(gaps, used - 1)
+    limit = gaps[(used - 1) // 2]
     state[2] = limit
     kept = 0
     for i in range(1, used):

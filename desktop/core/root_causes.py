@@ -19,17 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from desktop.core.accounts import Account
-from desktop.core.charges import (
-    AFTER,
-    BARRIER,
-    ENDING,
-    NOT_BEGUN,
-    RECEIVER,
-    ROOT,
-    SENDER,
-    TOGETHER,
-    Charges,
-)
+from desktop.core.charges import AFTER, BARRIER, ENDING, NOT_BEGUN, RECEIVER, ROOT, SENDER, TOGETHER, Charges
 from desktop.core.units import capital, count, percent, quantity, si
 from desktop.core.wait_tree import FAMILIES
 

@@ -37,18 +37,23 @@ class Suspect:
 
 @dataclass(frozen=True, eq=False)
 class _Judged:
-    """Externally studentized residuals (N,) with their degrees of freedom, what each trial would be by all
-    others, the logarithm of the likelihood without the worst, and the mean (N,) of the model without that,
-    with blocks and without; noise of a trial is `sigma` times `scale`."""
+    """Externally studentized residuals (N,) with the limit of each, what each trial would be by all others,
+    the logarithm of the likelihood without the worst, and the mean (N,) of the model without that, with
+    blocks and without; noise of a trial is `sigma` times `scale`."""
 
     t: Array
-    df: int
+    limit: Array
     expected: Array
     likelihood: float
     mean: Array
     plain: Array
     sigma: float
-    scale: Array | float
+    scale: Array
+
+    @property
+    def size(self) -> Array:
+        """(N,) |t| in units of its limit: degrees of freedom differ with what a trial is judged beside."""
+        return np.abs(self.t) / self.limit
 
 
 def suspects(labels: tuple[str, ...], y: Array, terms: Array, shifts: Array) -> tuple[Suspect, ...]:
@@ -63,28 +68,40 @@ def suspects(labels: tuple[str, ...], y: Array, terms: Array, shifts: Array) -> 
     found = _judged(y, terms, shifts)
     if found is None:
         return ()
-    limit = t_limit(found.df, LEVEL / len(y))
-    size = np.abs(found.t)
-    if limit < size.max() < _SURE * limit:
-        limit = max(limit, _simulated(found, terms, shifts))
+    size, bound = found.size, 1.0
+    if 1 < size.max() < _SURE:
+        # What acts makes little difference to the limit, unless noise grows with it; where it seems to, it
+        # may be the same for all as well.
+        even = np.full(len(y), found.sigma * np.sqrt((found.scale**2).mean()))
+        nulls = [(np.full(len(y), y.mean()), even)]
+        if np.ptp(found.scale) > 0:
+            nulls.append((found.mean, found.sigma * found.scale))
+        for mean, noise in nulls:
+            if bound < size.max():
+                bound = max(bound, _simulated(found, mean, noise, terms, shifts))
     return tuple(
-        Suspect(labels[i], float(y[i]), float(found.expected[i]), float(found.t[i]), limit)
+        Suspect(
+            labels[i], float(y[i]), float(found.expected[i]), float(found.t[i]), float(bound * found.limit[i])
+        )
         for i in np.argsort(-size)
-        if size[i] > limit
+        if size[i] > bound
     )
 
 
-def _simulated(null: _Judged, terms: Array, shifts: Array) -> float:
-    """What the largest |t| passes in 5 % of experiments in which all trials are as they should be."""
-    generator = np.random.default_rng(1959)
-    largest = []
+def _simulated(found: _Judged, mean: Array, noise: Array, terms: Array, shifts: Array) -> float:
+    """What the largest, in units of its limit, passes in 5 % of experiments with that mean and noise (N,) in
+    which all trials are as they should be; infinite as soon as that is above what it is here."""
+    # Of so many draws and this one, the largest are the one in twenty.
+    top, beyond = found.size.max(), int(LEVEL * (_DRAWS + 1)) - 1
+    # The same data have the same limit, and others are not all judged by the same few draws.
+    generator = np.random.default_rng(np.frombuffer(found.t.tobytes(), np.uint32))
+    largest: list[float] = []
     for _ in range(_DRAWS):
-        noise = null.sigma * null.scale * generator.standard_normal(len(null.t))
-        drawn = _judged(null.mean + noise, terms, shifts)
-        # In units of its own quantile: the number of active effects differs.
-        largest.append(0.0 if drawn is None else float(np.abs(drawn.t).max()) / t_limit(drawn.df))
-    # Of n draws and this one, the largest are the one in twenty.
-    return sorted(largest)[int(np.ceil((1 - LEVEL) * (_DRAWS + 1))) - 1] * t_limit(null.df)
+        drawn = _judged(mean + noise * generator.standard_normal(len(noise)), terms, shifts)
+        largest.append(0.0 if drawn is None else float(drawn.size.max()))
+        if sum(one >= top for one in largest) > beyond:
+            return np.inf
+    return sorted(largest)[-1 - beyond]
 
 
 def _judged(y: Array, terms: Array, shifts: Array) -> _Judged | None:
@@ -94,7 +111,7 @@ def _judged(y: Array, terms: Array, shifts: Array) -> _Judged | None:
         return None
     scale = found.plain
     for _ in range(2):  # what is small is fitted well only where it counts for more
-        if not (scale > 0).all():
+        if not (scale > 0).all() or np.ptp(scale) == 0:
             return found
         grown = _beside_active(y, terms, shifts, 1 / scale)
         if grown is None:
@@ -109,50 +126,52 @@ def _beside_active(y: Array, terms: Array, shifts: Array, weight: Array) -> _Jud
     chosen = _active(y * weight, every * weight[:, None], terms.shape[1])
     if chosen is None:
         return None
-    count = int(chosen.sum())
-    columns = np.concatenate([terms[:, chosen], shifts], axis=1)
-    df = len(y) - columns.shape[1] - 1
-    if df < 3:
+    t, limit, expected, variance = np.zeros(len(y)), np.full(len(y), np.inf), y.copy(), np.zeros(len(y))
+    for one in {row.tobytes(): row for row in chosen}.values():
+        columns = np.concatenate([terms[:, one], shifts], axis=1)
+        df = len(y) - columns.shape[1] - 1
+        if df < 3:
+            continue
+        fit, here = _Fit(y * weight, columns * weight[:, None]), (chosen == one).all(axis=1)
+        without = fit.without() / df
+        here &= (without > 1e-12 * max(fit.squares, 1e-300)) & np.isfinite(fit.left)
+        t[here] = fit.rest[here] / np.sqrt(without * fit.left)[here]
+        expected[here] = (y - fit.rest / fit.left / weight)[here]
+        limit[here], variance[here] = t_limit(df, LEVEL / len(y)), without[here]
+    if not np.isfinite(limit).any():
         return None
-    one = _Fit(y * weight, columns * weight[:, None])
-    with np.errstate(invalid="ignore", divide="ignore"):
-        variance = one.without() / df
-        usable = (variance > 1e-12 * max(one.squares, 1e-300)) & (one.left > 1e-9)
-        t = np.where(usable, one.rest / np.sqrt(variance * one.left), 0.0)
-        worst = int(np.argmax(np.abs(t)))
-        least = float(variance[worst])
-        likelihood = float(-len(y) / 2 * np.log(least) + np.log(weight).sum()) if least > 0 else np.inf
-        expected = np.where(usable, y - one.rest / one.left / weight, y)
-    values = one.values - (one.moved(worst) if usable[worst] else 0.0)
+    worst = int(np.argmax(np.abs(t) / limit))
+    one, least = chosen[worst], float(variance[worst])
+    columns = np.concatenate([terms[:, one], shifts], axis=1)
+    fit, count = _Fit(y * weight, columns * weight[:, None]), int(one.sum())
+    values = fit.values - fit.moved(worst)
+    likelihood = float(-len(y) / 2 * np.log(least) + np.log(weight).sum())
     return _Judged(
-        t, df, expected, likelihood, columns @ values, columns[:, :count] @ values[:count],
-        float(np.sqrt(max(least, 0.0))), 1 / weight,
+        t, limit, expected, likelihood, columns @ values, columns[:, :count] @ values[:count],
+        float(np.sqrt(least)), 1 / weight,
     )  # fmt: skip
 
 
 def _active(y: Array, x: Array, count: int) -> NDArray[np.bool_] | None:
-    """(count,) which of the first columns of x, mean and effects, are more than noise; None where nothing
-    tells."""
+    """(N, count) which of the first columns of x, mean and effects, are more than noise by all trials but
+    that one; None where nothing tells."""
     every = _Fit(y, x)
     df = len(y) - x.shape[1] - 1
     unit = (every.inverse**2).sum(1)
-    values = every.values
     if df >= 3:
-        with np.errstate(invalid="ignore", divide="ignore"):
-            variance = every.without() / df
-            worst = int(np.argmax(np.nan_to_num(every.rest**2 / (variance * every.left))))
-            values = values - every.moved(worst)
-            unit = unit + (every.inverse @ every.q[worst]) ** 2 / every.left[worst]
-            beyond = np.abs(values) > t_limit(df, _ACTIVE) * np.sqrt(unit * variance[worst])
+        unit = unit + (every.q @ every.inverse.T) ** 2 / every.left[:, None]
+        error = np.sqrt(unit * every.without()[:, None] / df)
+        beyond = np.abs(every.values - every.moved()) > t_limit(df, _ACTIVE) * error
     else:
-        scaled = np.zeros(len(values))
-        scaled[1:] = values[1:] * np.sqrt(np.median(unit[1:count]) / unit[1:])
+        scaled = np.zeros(len(unit))
+        scaled[1:] = every.values[1:] * np.sqrt(np.median(unit[1:count]) / unit[1:])
         lenth = lenth_of(scaled[1:count])
         if lenth is None:
             return None
         beyond = np.abs(scaled) > lenth_ratios(lenth.count)[0].quantile(_ACTIVE) * lenth.pse
-    beyond[0] = True
-    return np.asarray(beyond[:count])
+        beyond = np.tile(beyond, (len(y), 1))
+    beyond[:, 0] = True
+    return np.asarray(beyond[:, :count])
 
 
 class _Fit:
@@ -164,13 +183,17 @@ class _Fit:
         inside = self.q.T @ y
         self.values = self.inverse @ inside
         self.rest = y - self.q @ inside
-        self.left = 1 - (self.q**2).sum(1)
+        left = 1 - (self.q**2).sum(1)
+        self.left = np.where(
+            left > 1e-9, left, np.inf
+        )  # of a trial that is a term of its own nothing is told
         self.squares = float(self.rest @ self.rest)
 
     def without(self) -> Array:
         """(N,) sum of squares that is left without each trial."""
         return np.maximum(self.squares - self.rest**2 / self.left, 0.0)
 
-    def moved(self, trial: int) -> Array:
-        """By how much one trial moves the values."""
-        return np.asarray(self.inverse @ self.q[trial] * (self.rest[trial] / self.left[trial]))
+    def moved(self, trial: int | slice = slice(None)) -> Array:
+        """By how much one trial moves the values (c,), or each of them (N, c)."""
+        ratio = np.asarray(self.rest[trial] / self.left[trial])
+        return np.asarray(self.q[trial] @ self.inverse.T * ratio[..., None])

@@ -177,11 +177,7 @@ def _place(effect: Effect, factors: Mapping[str, Factor]) -> str:
 
 
 def _cost(
-    found: Effects,
-    effect: Effect,
-    unit: str,
-    factors: Mapping[str, Factor],
-    delays_s: Mapping[str, float],
+    found: Effects, effect: Effect, unit: str, factors: Mapping[str, Factor], delays_s: Mapping[str, float]
 ) -> str:
     """What a delay there costs, for a length of it that can be imagined; of a setting what changes."""
     one = factors.get(effect.term)

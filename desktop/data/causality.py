@@ -340,10 +340,7 @@ class Causality:
         buffered = (posted > BEGIN) & (ends < posted)
         most = int(messages.bytes[buffered].max(initial=-1))
         good = (in_call >= 0) & (messages.bytes[later] > most)
-        self.sends = (
-            np.concatenate([call[direct], in_call[good]]),
-            np.concatenate([direct, later[good]]),
-        )
+        self.sends = (np.concatenate([call[direct], in_call[good]]), np.concatenate([direct, later[good]]))
 
     def _requests(self, location: int, address: Ints, waits: NDArray[np.bool_], completed: Ints) -> None:
         """Of a location's requests: when receives were posted, and non-blocking sends were completed."""

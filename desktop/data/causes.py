@@ -262,10 +262,7 @@ class Causes:
         gives = (kind[rows] == ideal.N_TO_N) | np.where(kind[rows] == ideal.ONE_TO_ALL, is_root, ~is_root)
         takes = (kind[rows] == ideal.N_TO_N) | np.where(kind[rows] == ideal.ONE_TO_ALL, ~is_root, is_root)
         scans = kind[rows] == ideal.PREFIX
-        for chosen, ends, ours in (
-            (gives & ~scans, source, target),
-            (takes & ~scans, target, source),
-        ):
+        for chosen, ends, ours in ((gives & ~scans, source, target), (takes & ~scans, target, source)):
             nodes = at_operation if ends is source else at_call
             members = rows[chosen]
             ends.append(nodes[members] if ends is source else nodes[own[members]])

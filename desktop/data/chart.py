@@ -624,6 +624,7 @@ def lay_out(
     return replace(laid, scale=at, scale_words=tuple(marks))
 
 
+# Many: what `lay_out` has worked out before it.
 def _free(
     content: Content, width: float, height: float, line: float, measure: Measure,
     ends: tuple[tuple[float, float], tuple[float, float]], top: float, entries: tuple[Entry, ...],

@@ -97,9 +97,7 @@ class ClockResult:
 
 
 def check_clocks(
-    source: EventSource,
-    progress: Progress | None = None,
-    matched: Callable[[Matches], None] | None = None,
+    source: EventSource, progress: Progress | None = None, matched: Callable[[Matches], None] | None = None
 ) -> ClockResult:
     """Compare the clocks of all processes, and find what reconciles them.
 

@@ -218,6 +218,7 @@ def doubt(store: Judged) -> Doubt | None:
     return Doubt(ticks * unit if ticks else None, len(cpus) * run * unit)
 
 
+# Long: one check after the other, each with its sentence.
 def judge(
     source: EventSource,
     report: ImportReport,

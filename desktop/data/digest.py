@@ -56,11 +56,11 @@ class Notes(Protocol):
     def begin(self, location: int, first: int) -> None:
         """Another location, whose first event is at this time."""
 
-    def note(self, row: int, regions: OpenRegions, at_any_price: bool = False) -> None:
-        """Before the `row`-th event: a multiple of `ROWS`, or behind the last one."""
+    def replay(self, row: int, regions: OpenRegions, events: Any, states: Any) -> bool:
+        """As `OpenRegions.feed`, of events from the `row`-th on, with notes at multiples of `ROWS`."""
 
-    def close(self, regions: OpenRegions) -> None:
-        """The location's events are complete."""
+    def close(self, row: int, regions: OpenRegions) -> None:
+        """The location's events are complete, so many they were."""
 
     def finish(self) -> None:
         """All locations are complete."""
@@ -100,20 +100,19 @@ class EventDigest:
         while at < time.size:
             if self._rows % STEP == 0 and self._strips is not None:
                 self._strips.mark(int(time[at]), self._rows, regions)
-            begin, end = at, min(time.size, at + STEP - self._rows % STEP)
-            while at < end:
-                stop = min(end, at + ROWS - self._rows % ROWS)
-                part = slice(at, stop)
-                if not regions.feed(time[part], kind[part], region[part], states=(top[part], code[part])):
-                    raise StoreError(
-                        "the call paths contradict the events",
-                        hint="the file is damaged, import the source again",
-                    )
-                self._rows += stop - at
-                at = stop
-                if self._rows % ROWS == 0 and self._notes is not None:
-                    self._notes.note(self._rows, regions)
-            part = slice(begin, end)
+            part = slice(at, min(time.size, at + STEP - self._rows % STEP))
+            events, states = (time[part], kind[part], region[part]), (top[part], code[part])
+            if self._notes is None:
+                good = regions.feed(*events, states=states)
+            else:
+                good = self._notes.replay(self._rows, regions, events, states)
+            if not good:
+                raise StoreError(
+                    "the call paths contradict the events",
+                    hint="the file is damaged, import the source again",
+                )
+            self._rows += part.stop - at
+            at = part.stop
             if self._strips is not None:
                 self._strips.add(time[part], top[part], code[part], self._classes.size)
             if self.steps is not None:
@@ -165,8 +164,7 @@ class EventDigest:
         if self._strips is not None:
             self._strips.close(self._last, regions.worked)
         if self._notes is not None:
-            self._notes.note(self._rows, regions, at_any_price=True)
-            self._notes.close(regions)
+            self._notes.close(self._rows, regions)
         if self.steps is not None:
             unclosed = regions.depth - regions.count_open(np.array(self._synthetic, np.int64))
             self.steps.close(ReplayedSteps(regions.worked, regions.stray, unclosed))

@@ -60,6 +60,7 @@ COVARIATES = ("other_busy_cores", "load", "clock_mhz")
 #: No names of factors or responses.
 RESERVED = {*_BEFORE, *_AFTER}
 _COMMANDS = ("run", "build")
+_SCHEMA = "the handbook's page The file of an experiment says what every key may be"
 
 ResponseKind = Literal["wall", "cpu", "memory", "output"]
 UNITS: dict[str, str] = {"wall": "s", "cpu": "s", "memory": "B", "output": ""}
@@ -352,10 +353,10 @@ def read_experiment(path: Path) -> Experiment:
         return _understood(said, path.absolute().parent)
     except ExperimentError as error:
         where = _with_line(text, error.where or "", error.what)
-        raise ExperimentError(error.what, file=path, where=where, hint=error.hint) from None
+        raise ExperimentError(error.what, file=path, where=where, hint=error.hint or _SCHEMA) from None
     except ValueError as error:
         where = _with_line(text, "[design]", str(error))
-        raise ExperimentError(str(error), file=path, where=where) from None
+        raise ExperimentError(str(error), file=path, where=where, hint=_SCHEMA) from None
 
 
 def _with_line(text: str, where: str, what: str) -> str:

@@ -63,11 +63,7 @@ class Farm:
         self._close()
 
     def run(
-        self,
-        function: Callable[..., Any],
-        tasks: Sequence[tuple[Any, ...]],
-        progress: Progress,
-        text: str,
+        self, function: Callable[..., Any], tasks: Sequence[tuple[Any, ...]], progress: Progress, text: str
     ) -> list[Future[Any]]:
         """Call ``function(*task, progress)`` for all tasks; returns their futures, all of them done.
 

@@ -31,11 +31,7 @@ def info(store: TraceStore) -> dict[str, Any]:
     return _plain(
         {
             "format": store.importer.id,
-            "source": {
-                "name": store.source.name,
-                "size": store.source.size,
-                "sha256": store.source.sha256,
-            },
+            "source": {"name": store.source.name, "size": store.source.size, "sha256": store.source.sha256},
             "importer": {"name": store.importer.id, "version": store.importer.version},
             "ticks_per_second": store.ticks_per_second,
             "duration_s": curve.duration_s,

@@ -267,10 +267,7 @@ _ROW = np.dtype([*TABLES["messages"].items(), ("location", "i8")], align=True)
 
 
 def match_messages(
-    source: EventSource,
-    rows: int = ROWS,
-    progress: Progress | None = None,
-    tally: Ints | None = None,
+    source: EventSource, rows: int = ROWS, progress: Progress | None = None, tally: Ints | None = None
 ) -> Iterator[Matches]:
     """Sends with their receives: the k-th with the k-th for each sender, receiver, communicator and tag.
 
@@ -313,7 +310,9 @@ def _in_parts(
         channels = _Channels(_PART + 1)
         channel = channels(found)
         matches = np.empty((len(Matches._fields), len(found) // 2), np.int64)
-        yield Matches(*matches[:, : pair_up(channel, found, channels.used, matches, counted)])
+        work, queue = np.zeros((6, channels.used + 1), np.int64), np.empty(len(found), np.int64)
+        n = pair_up(channel, found, channels.used, matches, counted, queue, *work)
+        yield Matches(*matches[:, :n])
 
 
 def _rows(source: EventSource, threads: list[int], rows: int) -> Iterator[tuple[NDArray[Any], ...]]:
@@ -439,28 +438,29 @@ def _in_order(ends: Ints) -> Ints:
     return ends if (place[1:] > place[:-1]).all() else ends[np.argsort(place, kind="stable")]
 
 
-@kernel
-def pair_up(channel: Ints, ends: Ints, channels: int, matches: Ints, tally: Ints) -> int:
+@arithmetic
+def pair_up(
+    channel: Ints, ends: Ints, channels: int, matches: Ints, tally: Ints, queue: Ints, start: Ints,
+    sends: Ints, receives: Ints, before: Ints, several: Ints, back: Ints,
+) -> int:  # fmt: skip
     """The k-th send with the k-th receive of every channel, in the order of the receives.
 
     channel (n,) of each of `ends` (n, columns); matches (columns of `Matches`, n // 2), result. How many.
-    tally (3,): sends, receives and pairs of unequal length are added.
+    tally (3,): sends, receives and pairs of unequal length are added. queue (n,); the rest, (channels + 1,)
+    zeros, is scratch.
 
     Where several threads receive on a channel, the order of their receives is not defined (MPI 4.0, section
     3.5). If they are in order of time, no pair contradicts the clocks that another order would not; else
     pairs are not `certain`.
     """
-    start = np.zeros(channels + 1, np.int64)
     for i in range(channel.size):
         start[channel[i] + 1] += ends[i, _END] & 1
     for c in range(channels):
         start[c + 1] += start[c]
-    queue = np.empty(start[channels], np.int64)
-    tally[0] += queue.size
-    tally[1] += channel.size - queue.size
-    sends, receives = start.copy(), start.copy()
-    before = np.full(channels, -1, np.int64)  # the receive before
-    several, back = np.zeros(channels, np.bool_), np.zeros(channels, np.bool_)
+        sends[c] = receives[c] = start[c]
+        before[c] = -1  # the receive before
+    tally[0] += start[channels]
+    tally[1] += channel.size - start[channels]
     for i in range(channel.size):
         c = channel[i]
         if ends[i, _END] & 1:
@@ -494,10 +494,7 @@ def pair_up(channel: Ints, ends: Ints, channels: int, matches: Ints, tally: Ints
 
 
 def match_in_passing(
-    source: EventSource,
-    rows: int = ROWS,
-    progress: Progress | None = None,
-    tally: Ints | None = None,
+    source: EventSource, rows: int = ROWS, progress: Progress | None = None, tally: Ints | None = None
 ) -> Iterator[Matches]:
     """The same as `match_messages`, in another order, and quicker: locations are gone through side by side,
     so that most ends meet soon and few have to wait. Where more than twice `rows` wait, or messages name
@@ -841,10 +838,7 @@ class Instances(NamedTuple):
 
 
 def match_collectives(
-    source: EventSource,
-    wanted: Callable[[str], object],
-    rows: int = ROWS,
-    progress: Progress | None = None,
+    source: EventSource, wanted: Callable[[str], object], rows: int = ROWS, progress: Progress | None = None
 ) -> Iterator[Instances]:
     """Operations of the names that are `wanted`: the k-th of them on a communicator, wherever all members
     name the same one. What is matched at a time are about `rows` rows."""

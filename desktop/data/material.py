@@ -336,6 +336,7 @@ def stack(use: Utilization, limit: tuple[float, float] | None = None) -> dict[st
     return found
 
 
+# Many: what a figure of the timeline can be told.
 def bars(
     store: TraceStore,
     rules: Rules,

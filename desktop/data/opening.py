@@ -65,6 +65,7 @@ DIVIDED_AMONG = 4
 Stamp = list[tuple[str, int, int]]
 
 
+# Many: what a source can be opened with.
 def open_trace(
     path: Path,
     progress: Progress | None = None,
@@ -102,32 +103,47 @@ def open_trace(
     DesktopError : the process or the cluster that read it failed, twice.
     Cancelled : by `progress`; nothing is left behind.
     """
-    path = Path(path).absolute()
+    found = _found(
+        Path(path), output, progress or Progress(), _where(workers, scheduler),
+        format_id=format_id, force=force, time_unit=time_unit, member=member,
+    )  # fmt: skip
+    return open_store(found) if isinstance(found, Path) else found
+
+
+def _found(
+    path: Path,
+    output: Path | None,
+    progress: Progress,
+    how: _Where,
+    *,
+    format_id: str | None = None,
+    force: bool = False,
+    time_unit: str = "s",
+    member: str | None = None,
+) -> TraceStore | Path:
+    """As `open_trace`, but what was only just written is not opened."""
+    path = path.absolute()
     if format_id is None and is_store(path):
         return open_store(path)
-    progress = progress or Progress()
     if path.is_dir() and not opens(path):
         path, member = _chosen(path, "a folder", format_id, member, progress), None
     source = _Source(path, format_id, time_unit, member)
     stamp = source.stamp()
     target = _cached(source, stamp) if output is None else place_of(Path(output).absolute())
-    if target.exists():
-        known = _known(target, source, stamp, replaceable=force or output is None)
-        if known is not None and not force:
-            return known
+    if target.exists() and not force:
+        known = _known(target, source, stamp, replaceable=output is None)
         if known is not None:
-            known.close()
+            return known
     if output is None:
         _make_cache(target)
     try:
-        how = _Where(_worthwhile(cores()) if workers is None else workers, scheduler)
         _import(source, target, stamp, progress, how)
     except DesktopError as error:
         error.file = error.file or str(path)  # a process that died has no name for what it read
         raise
     if output is None:
         _drop_superseded(target)
-    return open_store(target)
+    return target
 
 
 def files_of(
@@ -190,7 +206,12 @@ def _worthwhile(processes: int) -> int:
 
 
 def _import_one(path: Path, output: Path | None, options: dict[str, Any], progress: Progress) -> Path:
-    with open_trace(path, progress, output=output, **options) as store:
+    options = dict(options)
+    how = _where(options.pop("workers", None), options.pop("scheduler", None))
+    found = _found(path, output, progress, how, **options)
+    if isinstance(found, Path):
+        return found
+    with found as store:
         return store.path
 
 
@@ -419,6 +440,10 @@ class _Where(NamedTuple):
         if importer.divisible and self.workers > 1 and _bytes(importer.files(trace)) >= DIVIDED:
             return Farm(folder(), self.workers)
         return None
+
+
+def _where(workers: int | None, scheduler: str | None) -> _Where:
+    return _Where(_worthwhile(cores()) if workers is None else workers, scheduler)
 
 
 def _import(source: _Source, target: Path, stamp: Stamp, progress: Progress, where: _Where) -> None:

@@ -41,10 +41,7 @@ def summaries(writer: StoreWriter) -> EventDigest:
 def all_summaries(writer: StoreWriter) -> EventDigest:
     """The same, with the steps from which the curve is made (`steps_of`)."""
     return EventDigest(
-        writer,
-        strips=Strips(writer, writer.derive),
-        notes=PathNotes(writer),
-        steps=Steps(writer.path),
+        writer, strips=Strips(writer, writer.derive), notes=PathNotes(writer), steps=Steps(writer.path)
     )
 
 
@@ -214,12 +211,7 @@ def unreadable(error: OSError, trace: Path) -> TraceFormatError:
 
 
 def read_parts(
-    trace: Path,
-    importer: Importer,
-    farm: Farm,
-    writer: StoreWriter,
-    stack: ExitStack,
-    progress: Progress,
+    trace: Path, importer: Importer, farm: Farm, writer: StoreWriter, stack: ExitStack, progress: Progress
 ) -> list[Part] | None:
     """Import a trace into `writer`, a part for each worker of `farm`; None (and nothing written) if it must
     be undivided. The partial stores are in the farm's folder and stay open until `stack` closes.
@@ -250,11 +242,7 @@ def read_parts(
 
 
 def _read_all(
-    trace: Path,
-    importer: Importer,
-    regions: Sequence[Region],
-    farm: Farm,
-    progress: Progress,
+    trace: Path, importer: Importer, regions: Sequence[Region], farm: Farm, progress: Progress
 ) -> list[Part] | None:
     count = farm.workers
     tasks = [

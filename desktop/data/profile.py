@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from desktop.core import callpaths
-from desktop.core.jit import kernel
+from desktop.core.jit import kernel, put_in_order
 from desktop.core.open_regions import OpenRegions, no_classes
 from desktop.data import memory
 from desktop.data.digest import ROWS, EventDigest
@@ -82,33 +82,27 @@ class TrafficDigest:
 
 
 class _Notes:
-    """Rows of a derived table that wait to be handed on."""
+    """Rows of a derived table that wait to be handed on: (columns, room), of which `used` (1,) are filled."""
 
     def __init__(self, target: Summaries, table: str) -> None:
         self._target, self._table = target, table
-        self._rows = 0
-        self._make_room(_WAITING)
+        self.used = np.zeros(1, np.int64)
+        self.rows = np.empty((len(DERIVED[table]), _WAITING), np.int64)
 
-    def _make_room(self, rows: int) -> None:
-        self._columns = {name: np.empty(rows, dtype) for name, dtype in DERIVED[self._table].items()}
-        self._room = rows
-
-    def add(self, location: int, rows: int, *columns: Any) -> None:
-        """So many rows; of each column its values, or one value for all rows."""
-        if self._rows + rows > self._room:
+    def make_room(self, location: int, rows: int) -> None:
+        """For so many rows more."""
+        if int(self.used[0]) + rows > self.rows.shape[1]:
             self.flush(location)
-            if rows > self._room:
-                self._make_room(rows)
-        part = slice(self._rows, self._rows + rows)
-        for column, values in zip(self._columns.values(), columns, strict=True):
-            column[part] = values
-        self._rows += rows
+            if rows > self.rows.shape[1]:
+                self.rows = np.empty((self.rows.shape[0], rows), np.int64)
 
     def flush(self, location: int) -> None:
-        if self._rows:
-            rows = {name: column[: self._rows].copy() for name, column in self._columns.items()}
-            self._target.derive(self._table, location, **rows)
-        self._rows = 0
+        used = int(self.used[0])
+        if used:
+            types = zip(DERIVED[self._table].items(), self.rows, strict=True)
+            columns = {name: row[:used].astype(dtype) for (name, dtype), row in types}
+            self._target.derive(self._table, location, **columns)
+        self.used[0] = 0
 
 
 class PathNotes:
@@ -118,32 +112,26 @@ class PathNotes:
         self._target, self.limit = target, PATHS
         self._profile = _Notes(target, "profile")
         self._folded = _Notes(target, "folded")
+        self._noted = np.zeros(1, np.int64)
         self._folding = 0
 
     def begin(self, location: int, first: int) -> None:
-        self._location, self._noted = location, 0
-        self._profile.add(location, 1, 0, first, 0, 0, 0, 0)
+        self._location, self._noted[0] = location, 0
+        self._profile.make_room(location, 1)
+        self._profile.rows[:, self._profile.used[0]] = 0, first, 0, 0, 0, 0
+        self._profile.used += 1
 
-    def note(self, row: int, regions: OpenRegions, at_any_price: bool = False) -> None:
-        rows = row - self._noted
-        ticks, calls = regions.ticks[: regions.nodes], regions.calls[: regions.nodes]
-        changed = np.flatnonzero(ticks | calls)
-        if not rows or (not at_any_price and rows < ROWS_FOR_EACH * (changed.size + regions.folded)):
-            return
-        if not changed.size:
-            changed = np.zeros(1, np.int64)
-        top, folded = regions.path()
-        time, _ = regions.now
-        self._profile.add(
-            self._location, changed.size, row, time, top, changed, ticks[changed], calls[changed]
-        )
-        ticks[changed] = 0
-        calls[changed] = 0
-        if folded.size:
-            self._folded.add(self._location, folded.size, row, folded)
-        self._noted = row
+    def _room(self, regions: OpenRegions) -> tuple[Any, ...]:
+        profile, folded = self._profile, self._folded
+        profile.make_room(self._location, regions.nodes)
+        folded.make_room(self._location, regions.folded)
+        return self._noted, profile.used, profile.rows, folded.used, folded.rows
 
-    def close(self, regions: OpenRegions) -> None:
+    def replay(self, row: int, regions: OpenRegions, events: Any, states: Any) -> bool:
+        return regions.feed_noting(row, events, states, (ROWS, ROWS_FOR_EACH), lambda: self._room(regions))
+
+    def close(self, row: int, regions: OpenRegions) -> None:
+        regions.note(row, self._room(regions))
         self._profile.flush(self._location)
         self._folded.flush(self._location)
         tree = regions.tree[:, 1 : regions.nodes]
@@ -169,13 +157,10 @@ class _TrafficNotes:
     def __init__(self, target: Summaries) -> None:
         self._target = target
         self._location = -1
-        self._rows = 0
-        self._noted = 0
-        self._time = 0
+        self._state = np.zeros(5, np.int64)
         self._sums = np.zeros((4, 1), np.int64)
         # Those with whom there were messages since the last note, so that nobody looks through all.
         self._met = np.empty(1, np.int64)
-        self._meetings = 0
         self._notes = _Notes(target, "traffic")
 
     def take(
@@ -188,61 +173,95 @@ class _TrafficNotes:
         if peers > self._sums.shape[1]:
             self._sums = np.pad(self._sums, ((0, 0), (0, 2 * peers - self._sums.shape[1])))
             self._met = np.pad(self._met, (0, 2 * peers - self._met.size))
-        for begin in range(0, time.size, ROWS):
-            part = slice(begin, begin + ROWS)
-            # Fields of records, as importers leave them, would need a kernel of their own.
-            columns = (np.ascontiguousarray(column[part]) for column in (kind, peer, size))
-            self._meetings = add_messages(*columns, self._sums, self._met, self._meetings)
-            self._rows += time[part].size
-            self._time = int(time[part][-1])
-            if self._rows - self._noted >= ROWS:
-                self._note(at_any_price=False)
+        # Fields of records, as importers leave them, would need a kernel of their own.
+        columns = [np.ascontiguousarray(column) for column in (time, kind, peer, size)]
+        self._state[_AT] = 0
+        while not note_messages(*columns, ROWS, ROWS_FOR_EACH, *self._room()):
+            pass
 
-    def _note(self, at_any_price: bool) -> None:
-        if not at_any_price and self._rows - self._noted < ROWS_FOR_EACH * self._meetings:
-            return
-        changed = np.sort(self._met[: self._meetings]) if self._meetings else np.zeros(1, np.int64)
-        self._notes.add(
-            self._location, changed.size, self._rows, self._time, changed - 1, *self._sums[:, changed]
-        )
-        self._sums[:, changed] = 0
-        self._meetings = 0
-        self._noted = self._rows
+    def _room(self) -> tuple[Any, ...]:
+        self._notes.make_room(self._location, int(self._state[_MEETINGS]) + 1)
+        return self._sums, self._met, self._state, self._notes.used, self._notes.rows
 
     def close(self) -> None:
         """The location's messages are complete."""
         if self._location < 0:
             return
-        if self._rows > self._noted:
-            self._note(at_any_price=True)
+        note_traffic(0, 0, *self._room())
         self._notes.flush(self._location)
-        self._location, self._rows, self._noted = -1, 0, 0
+        self._location = -1
+        self._state[:] = 0
 
 
 _SEND, _ISEND = int(MessageKind.SEND), int(MessageKind.ISEND)
 _RECV, _IRECV = int(MessageKind.RECV), int(MessageKind.IRECV)
 
 
-@kernel
-def add_messages(kind: Any, peer: Any, size: Any, sums: Any, met: Any, meetings: int) -> int:
-    """Add to sent, bytes sent, received, bytes received (4, partners) of partner + 1.
+#: State of notes on messages: next row of a block, messages of the location, how many of them are noted,
+#: partners since then, time of the last one.
+_AT, _MESSAGES, _NOTED, _MEETINGS, _TIME = range(5)
 
-    met (partners,): those, of whom `meetings` are known, that have any; returns how many are known then.
+
+@kernel
+def note_traffic(
+    at_least: int, for_each: int, sums: Any, met: Any, state: Any, used: Any, notes: Any
+) -> bool:  # fmt: skip
+    """Note the sums (4, partners), by rising partner, and forget them, if so many messages have come, and
+    `for_each` for each partner; False if there is no room. notes (7, room), of which `used` (1,) are filled.
     """
-    for i in range(kind.size):
-        at = peer[i] + 1
-        if kind[i] == _SEND or kind[i] == _ISEND:
-            k = 0
-        elif kind[i] == _RECV or kind[i] == _IRECV:
-            k = 2
-        else:
-            continue
-        if sums[0, at] == 0 and sums[2, at] == 0:
-            met[meetings] = at
-            meetings += 1
-        sums[k, at] += 1
-        sums[k + 1, at] += size[i]
-    return meetings
+    rows, meetings = state[_MESSAGES] - state[_NOTED], state[_MEETINGS]
+    if rows == 0 or rows < at_least or rows < for_each * meetings:
+        return True
+    if used[0] + max(meetings, 1) > notes.shape[1]:
+        return False
+    put_in_order(met, meetings)
+    for i in range(max(meetings, 1)):
+        at = met[i] if meetings else 0
+        notes[0, used[0]] = state[_MESSAGES]
+        notes[1, used[0]] = state[_TIME]
+        notes[2, used[0]] = at - 1
+        for k in range(4):
+            notes[3 + k, used[0]] = sums[k, at]
+            sums[k, at] = 0
+        used[0] += 1
+    state[_MEETINGS] = 0
+    state[_NOTED] = state[_MESSAGES]
+    return True
+
+
+@kernel
+def note_messages(
+    time: Any, kind: Any, peer: Any, size: Any, every: int, for_each: int, sums: Any, met: Any, state: Any,
+    used: Any, notes: Any,
+) -> bool:  # fmt: skip
+    """Add messages, from row ``state[_AT]`` on, to sent, bytes sent, received, bytes received (4, partners)
+    of partner + 1; at the end and after `every` rows `note_traffic`. False if there is no room for that.
+
+    met (partners,): those that have any.
+    """
+    while True:
+        begin = state[_AT]
+        if begin and not note_traffic(every, for_each, sums, met, state, used, notes):
+            return False
+        if begin == time.size:
+            return True
+        end = min(begin + every, time.size)
+        for i in range(begin, end):
+            at = peer[i] + 1
+            if kind[i] == _SEND or kind[i] == _ISEND:
+                k = 0
+            elif kind[i] == _RECV or kind[i] == _IRECV:
+                k = 2
+            else:
+                continue
+            if sums[0, at] == 0 and sums[2, at] == 0:
+                met[state[_MEETINGS]] = at
+                state[_MEETINGS] += 1
+            sums[k, at] += 1
+            sums[k + 1, at] += size[i]
+        state[_MESSAGES] += end - begin
+        state[_TIME] = time[end - 1]
+        state[_AT] = end
 
 
 @kernel

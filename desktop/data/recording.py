@@ -21,7 +21,7 @@ from pathlib import Path
 from platformdirs import user_cache_path
 
 from desktop import stopping
-from desktop.data.atomic import PartFile
+from desktop.data.atomic import PartFile, scratch_folder
 from desktop.data.importers.recorded import SUFFIX, VERSION
 from desktop.errors import RunError, reason
 from desktop.progress import Progress
@@ -67,20 +67,17 @@ def recorder(progress: Progress | None = None) -> Path:
             "the recorder has to be compiled once, and there is no C compiler",
             hint=f"install one of {', '.join(COMPILERS)}, or load its module",
         )
-    (progress or Progress()).step(0, 1, "compiling the recorder")
+    progress = progress or Progress()
+    progress.step(0, 1, "compiling the recorder")
     try:
         cache.mkdir(parents=True, exist_ok=True)
-        with PartFile(target) as file:
-            command = [
-                compiler,
-                *OPTIONS,
-                "-o",
-                str(file.part),
-                str(SOURCE / "recorder.c"),
-                "-ldl",
-                "-lpthread",
-            ]
-            done = subprocess.run(command, capture_output=True, text=True, errors="replace")
+        with scratch_folder() as scratch, PartFile(target) as file:
+            names = ["-o", str(file.part), str(SOURCE / "recorder.c"), "-ldl", "-lpthread"]
+            done = subprocess.run(
+                [compiler, *OPTIONS, *names], capture_output=True, text=True, errors="replace",
+                env={**os.environ, "TMPDIR": str(scratch)},  # a compiler that is ended leaves its files
+            )  # fmt: skip
+            progress.step(0, 1, "compiling the recorder")
             if done.returncode:
                 raise RunError(
                     f"{compiler} cannot compile the recorder",
@@ -189,9 +186,14 @@ def record(
     stopping.complete[folder] = None
     preloaded = " ".join(word for word in (str(library), os.environ.get("LD_PRELOAD", "")) if word)
     environment = {**os.environ, "LD_PRELOAD": preloaded, FOLDER: str(folder.resolve())}
-    code = _run(with_environment(command, ("LD_PRELOAD", FOLDER)), environment, progress, output)
-    if not any(folder.glob(f"*{SUFFIX}")):
-        folder.rmdir()
+    try:
+        code = _run(with_environment(command, ("LD_PRELOAD", FOLDER)), environment, progress, output)
+    finally:
+        nothing = not any(folder.glob(f"*{SUFFIX}"))
+        if nothing:
+            stopping.complete.pop(folder, None)
+            folder.rmdir()
+    if nothing:
         ended = f" (it ended with exit code {code})" if code else ""
         raise RunError(f"nothing was recorded{ended}: {_why_nothing(command)}")
     return Recorded(folder, code)

@@ -1,7 +1,8 @@
 """Accounts, efficiencies, delay costs and words of a run, kept in the user's cache for the next opening.
 
 One file for each run, rules and phases, in a folder of the cache that nobody else writes: neither the trace
-nor its store is touched, so that both may be read-only, and nothing that came with them is believed. Its name
+nor its store is touched, so that both may be read-only, and nothing that came with them is believed. (HDF5
+does not change a file that others have open, and a file is lost if a process is killed meanwhile.) Its name
 is a digest of all that the numbers depend on, among it the state of the store's file, so that it is never
 stale: what has changed has another name. The folder holds `FILES` files and `BYTES` at most; those used
 longest ago go first. A file that cannot be read is as none, one that cannot be written is left out.

@@ -554,11 +554,7 @@ class _Run:
         fit, store = self.material.fit, self._store
         return {
             "title": self.subject.title,
-            "source": {
-                "name": store.source.name,
-                "size": store.source.size,
-                "sha256": store.source.sha256,
-            },
+            "source": {"name": store.source.name, "size": store.source.size, "sha256": store.source.sha256},
             "importer": {"name": store.importer.id, "version": store.importer.version},
             "duration_s": self.material.curve.duration,
             "start_s": self.material.curve.start,

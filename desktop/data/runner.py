@@ -32,16 +32,7 @@ import psutil
 
 from desktop import stopping
 from desktop.core.power import replicates_for
-from desktop.data.experiment import (
-    ATTEMPTS,
-    BUILDS,
-    Experiment,
-    Journal,
-    Response,
-    State,
-    Trial,
-    state_of,
-)
+from desktop.data.experiment import ATTEMPTS, BUILDS, Experiment, Journal, Response, State, Trial, state_of
 from desktop.data.guard import guard
 from desktop.environment import as_given
 from desktop.errors import RunError, reason

@@ -48,6 +48,12 @@ _KEPT = frozenset(
 )  # fmt: skip
 #: How responses are usually called, the first that is there is taken.
 _RESPONSES = ("response", "wall", "wall_s", "time", "time_s", "seconds", "elapsed", "y")
+#: What else is measured of a run, and no circumstance of it that the response could follow.
+_MEASURED = frozenset(
+    (*_RESPONSES, "cpu", "cpu_s", "user", "user_s", "system", "sys", "sys_s", "memory", "rss")
+)
+#: What a journal notes of the machine.
+_NOTED = frozenset(("load", "loadavg_1min", "other_busy_cores", "clock_mhz", "involuntary_switches"))
 #: Pairs of levels: low, high.
 _LEVELS = (("-", "+"), ("-1", "1"), ("-1", "+1"), ("0", "1"), ("1", "2"))
 #: Most levels of a factor of an array.
@@ -300,7 +306,10 @@ def _assembled(
         tuple(label if count == 1 else f"{label}, {name}" for label in labels for name in responses),
     )
     if count == 1:
-        noted = [n for n in header if n not in factors and n not in responses and _is_noted(n, cells[n])]
+        free = set(header) - {*factors, *responses}
+        if _is_journal(header):
+            free &= _NOTED  # all else is plan or response
+        noted = [n for n in header if n in free and _is_noted(n, cells[n])]
         data = replace(
             data, beside={n: np.array([_value(cell or "nan") for cell in cells[n]]) for n in noted}
         )
@@ -309,10 +318,9 @@ def _assembled(
 
 
 def _is_noted(name: str, cells: Sequence[str]) -> bool:
-    """A number that was noted beside the response, and is no part of the plan."""
-    plan = _KEPT - {"loadavg_1min", "other_busy_cores", "clock_mhz", "involuntary_switches"}
+    """A number that was noted beside the response: no part of the plan, no other response."""
     some = [cell for cell in cells if cell]
-    return name.casefold() not in plan and bool(some) and _is_number(some)
+    return name.casefold() not in (_KEPT - _NOTED) | _MEASURED and bool(some) and _is_number(some)
 
 
 @dataclass(frozen=True)

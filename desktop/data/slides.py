@@ -57,10 +57,7 @@ _INKS: dict[Theme, _Ink] = {
 
 
 def to_pptx(
-    report: Report,
-    draw: Callable[[Picture], bytes],
-    progress: Progress | None = None,
-    theme: Theme = "light",
+    report: Report, draw: Callable[[Picture], bytes], progress: Progress | None = None, theme: Theme = "light"
 ) -> bytes:
     """The slides as a file. `draw` gives a figure as PNG in the proportions of `PICTURE`.
 

@@ -160,6 +160,10 @@ class RangeStats:
     unit_s: float = 1.0
     caused: Caused | None = None
 
+    def to_frame(self, name: str = "range") -> DataFrame:
+        """These numbers as one row, see `statistics_frame`."""
+        return statistics_frame([name], [self])
+
     def account_parts(self, least: float = 0.0) -> list[tuple[Account, float]]:
         """Accounts and the part (0 to 1) of length x processors that each is, the largest first; only those
         above `least`. Nothing where they are not known."""

@@ -38,6 +38,7 @@ def _heading(unit: str) -> str:
     return "epsilon_processors_sqrt_s" if unit == PROCESSORS.of_error else f"epsilon ({unit})"
 
 
+# Many: what the chart can mark.
 def epsilon_chart(
     epsilon: ArrayLike,
     first: int,

@@ -260,10 +260,7 @@ def holds_measurements(path: Path) -> bool:
 
 
 def read_table(
-    source: Path | str,
-    *,
-    columns: Mapping[str, str] | None = None,
-    units: Mapping[str, str] | None = None,
+    source: Path | str, *, columns: Mapping[str, str] | None = None, units: Mapping[str, str] | None = None
 ) -> Table:
     """A table from a file, a folder of NPB listings, or pasted text.
 

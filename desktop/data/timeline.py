@@ -127,7 +127,7 @@ class _Strip:
         while True:
             count = (last >> width) - (first >> width) + 1
             part = tuple(np.empty(count, dtype) for dtype in DERIVED["timeline"].values())
-            gantt.cells(bins, keys, ticks, n, resolve, self._spent, *part)
+            gantt.cells(bins, keys, ticks, n, resolve, self._spent, np.empty(8, np.int64), *part)
             parts.append(part)
             if count <= COARSEST:
                 break

@@ -356,7 +356,7 @@ class Kept:
         self._replay = _Replay(writer, Rules(), parts, steps=steps)
         self._sums = np.array([0, -1, 0, 0, 0, -1], np.int64)
         self._relay = _Relay(progress)
-        self._blocks = self._replay.blocks(self._relay)
+        self._blocks = self._made()
         self._pool = ThreadPoolExecutor(1, "utilization")
         self._next = self._pool.submit(next, self._blocks, None)
 
@@ -387,8 +387,13 @@ class Kept:
         times, counts = block
         names = (a.name.lower() for a in Activity)
         self._writer.derive("utilization", 0, time=times, **dict(zip(names, counts, strict=True)))
-        _sum_up(times, counts[Activity.COMPUTING], self._sums)
         return True
+
+    def _made(self) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int32]]]:
+        assert self._replay is not None
+        for times, counts in self._replay.blocks(self._relay):
+            _sum_up(times, counts[Activity.COMPUTING], self._sums)
+            yield times, counts
 
     def forget(self) -> None:
         """Take it out again: clocks have become others."""
@@ -698,7 +703,10 @@ def _merge(
     ends = np.cumsum([part[0].size for part in parts])
     out_times = np.empty(times.size, np.int64)
     out_counts = np.empty((_CLASSES, times.size), np.int32)
-    n = _accumulate(times, before, after, ends, counts, emitted, start, out_times, out_counts)
+    heap, keys = np.empty((2, ends.size), np.int64)
+    n = _accumulate(
+        times, before, after, ends, heap, keys, ends.copy(), counts, emitted, start, out_times, out_counts
+    )
     return out_times[:n], out_counts[:, :n]
 
 
@@ -719,12 +727,14 @@ def _sink(heap, keys, size):
 
 
 @kernel
-def _accumulate(times, before, after, ends, counts, emitted, start, out_times, out_counts):
+def _accumulate(
+    times, before, after, ends, heap, keys, place, counts, emitted, start, out_times, out_counts
+):  # fmt: skip
     """Sum changes to counts; equal times are one, times at which nothing changes are none.
 
     The changes are runs in order of time, one behind the other; each ends at its one of `ends`.
+    heap, keys, place (runs,): scratch.
     """
-    heap, keys, place = np.empty(ends.size, np.int64), np.empty(ends.size, np.int64), ends.copy()
     size = 0
     for run in range(ends.size - 1, -1, -1):
         place[run] = ends[run - 1] if run else 0

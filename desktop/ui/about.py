@@ -8,14 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 import PySide6
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import (
-    QDialogButtonBox,
-    QLabel,
-    QTabWidget,
-    QTextBrowser,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QDialogButtonBox, QLabel, QTabWidget, QTextBrowser, QVBoxLayout, QWidget
 
 import desktop
 from desktop import resources

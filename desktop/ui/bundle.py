@@ -6,14 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import (
-    QDialogButtonBox,
-    QLabel,
-    QPushButton,
-    QTreeWidgetItem,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QDialogButtonBox, QLabel, QPushButton, QTreeWidgetItem, QVBoxLayout, QWidget
 
 from desktop.core.units import quantity
 from desktop.printing import printable
@@ -61,11 +54,7 @@ class BundleDialog(Dialog):
         name = printable(str(one.path), 1000)
         if one.real != one.path:
             name = f"{name} (leads to {printable(str(one.real), 1000)})"
-        kinds = {
-            "trace": "trace",
-            "experiment": "experiment",
-            "table": "table",
-        }
+        kinds = {"trace": "trace", "experiment": "experiment", "table": "table"}
         row = QTreeWidgetItem([name, kinds[one.kind], quantity(one.size, "B")])
         row.setFlags(row.flags() | Qt.ItemFlag.ItemIsUserCheckable)
         row.setCheckState(0, Qt.CheckState.Unchecked)

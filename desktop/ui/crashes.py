@@ -28,14 +28,7 @@ from typing import IO
 
 from PySide6.QtCore import QLockFile, QMessageLogContext, QObject, QSize, Qt, QtMsgType, Signal
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import (
-    QApplication,
-    QDialogButtonBox,
-    QLabel,
-    QPlainTextEdit,
-    QPushButton,
-    QVBoxLayout,
-)
+from PySide6.QtWidgets import QApplication, QDialogButtonBox, QLabel, QPlainTextEdit, QPushButton, QVBoxLayout
 from shiboken6 import isValid
 
 from desktop.ui.about import versions_text

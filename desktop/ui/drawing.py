@@ -192,7 +192,7 @@ def shaded(opacity: NDArray[np.uint8], colour: str) -> QImage:
     return made.copy()
 
 
-class SvgSheet:
+class SvgSheet(Sheet):
     """A sheet that becomes SVG text.
 
     `prefix` begins the ids of patterns and clips, which must differ where several stand in one document.
@@ -338,7 +338,7 @@ def _pattern(fill: Fill, name: str) -> str:
     )
 
 
-class QtSheet:
+class QtSheet(Sheet):
     """A sheet drawn by `painter`, `scale` device units to the mm, its corner at the painter's origin."""
 
     def __init__(self, painter: QPainter, width: float, height: float, scale: float) -> None:

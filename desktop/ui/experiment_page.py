@@ -5,17 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtGui import (
-    QGuiApplication,
-    QIcon,
-)
-from PySide6.QtWidgets import (
-    QCommandLinkButton,
-    QLabel,
-    QStackedWidget,
-    QTabWidget,
-    QWidget,
-)
+from PySide6.QtGui import QGuiApplication, QIcon
+from PySide6.QtWidgets import QCommandLinkButton, QLabel, QStackedWidget, QTabWidget, QWidget
 
 from desktop.data.atomic import write_text
 from desktop.ui.experiment.actions import EXPERIMENT_COMMANDS, EXPERIMENT_MENUS, EXPERIMENT_MOUSE, STEPS

@@ -81,10 +81,7 @@ class OpenDialog(Dialog):
 
     def _source_row(self) -> QHBoxLayout:
         row = fill_layout(QHBoxLayout(), (self.source, 1))
-        for text, choose in (
-            ("&File…", self._choose_file),
-            ("Fol&der…", self._choose_folder),
-        ):
+        for text, choose in (("&File…", self._choose_file), ("Fol&der…", self._choose_folder)):
             button = set_up(QPushButton(text), autoDefault=False, clicked=choose)
             row.addWidget(button)
         return row

@@ -12,14 +12,7 @@ from typing import Any
 
 from PySide6.QtCore import QEvent, QObject, Qt
 from PySide6.QtGui import QAction, QKeyEvent, QKeySequence
-from PySide6.QtWidgets import (
-    QApplication,
-    QLabel,
-    QLineEdit,
-    QMenu,
-    QTreeWidgetItem,
-    QVBoxLayout,
-)
+from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QMenu, QTreeWidgetItem, QVBoxLayout
 
 from desktop.ui.commands import Command
 from desktop.ui.dialogs import Dialog

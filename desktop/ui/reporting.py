@@ -60,9 +60,7 @@ def kind_of(path: Path) -> str:
     kind = path.suffix.lower().lstrip(".")
     if kind not in KINDS:
         raise DesktopError(
-            f"a report cannot end in {path.suffix or 'nothing'}",
-            file=path,
-            hint="use .html, .pdf or .pptx",
+            f"a report cannot end in {path.suffix or 'nothing'}", file=path, hint="use .html, .pdf or .pptx"
         )
     return kind
 

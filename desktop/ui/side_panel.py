@@ -6,8 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from PySide6.QtCore import QEvent, QSignalBlocker, Qt, QTimer, Signal
-from PySide6.QtGui import QResizeEvent
+from PySide6.QtCore import QSignalBlocker, Qt, QTimer, Signal
 from PySide6.QtWidgets import (
     QComboBox,
     QLabel,
@@ -20,9 +19,10 @@ from PySide6.QtWidgets import (
 )
 
 from desktop.ui.flow import flowing
-from desktop.ui.guard import guarded, in_ems
+from desktop.ui.guard import in_ems
 from desktop.ui.mnemonics import join
 from desktop.ui.pages import divided, fill_layout, set_up
+from desktop.ui.panels import Panel
 from desktop.ui.theme import LIGHT, Theme, dress
 from desktop.workbench.side import Side
 from desktop.workbench.workbench import Snapshot, Workbench
@@ -31,17 +31,18 @@ from desktop.workbench.workbench import Snapshot, Workbench
 _BESIDE = 46
 
 
-class SidePanel(QWidget):
+class SidePanel(Panel):
     """Shows a `Side`, which is attached once the project is there. What shows results is made when there are
     some, as that loads what computes them."""
+
+    ROOM = 19  # some rows and a chart are seen
 
     addAsked = Signal()  # an experiment or a table for the project
     openAsked = Signal(int)  # the page of the one at this place
     findAsked = Signal(int)  # where it is now
 
     def __init__(self, workbench: Workbench, what: str) -> None:
-        super().__init__()
-        self._workbench = workbench
+        super().__init__(workbench)
         self._side: Side[Any, Any] | None = None
         self._theme: Theme = LIGHT
         self._made = self._making = False
@@ -110,7 +111,6 @@ class SidePanel(QWidget):
         self._show(type(side.snapshot)(), side.snapshot)
 
     def watch(self, on_top: bool) -> None:
-        """Whether the panel is on top of the others."""
         if self._side is not None:
             self._side.watch(on_top)
 
@@ -120,10 +120,6 @@ class SidePanel(QWidget):
 
     def set_theme(self, theme: Theme) -> None:
         self._theme = theme
-
-    def room(self) -> int:
-        """The height in which some rows and a chart are seen."""
-        return 19 * self.fontMetrics().height()
 
     minimumSizeHint = in_ems(14, 11)
 
@@ -182,21 +178,10 @@ class SidePanel(QWidget):
 
     # ---- room
 
-    @guarded
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        super().resizeEvent(event)
-        self._arrange()
-
-    @guarded
-    def changeEvent(self, event: QEvent) -> None:
-        super().changeEvent(event)
-        if event.type() == QEvent.Type.FontChange:
-            for box in self.findChildren(QComboBox):
-                box.setMaximumWidth(30 * self.fontMetrics().averageCharWidth())
-            self._arrange()
-
     def _arrange(self) -> None:
         """Numbers and picture beside each other, or one below the other where that is too narrow."""
+        for box in self.findChildren(QComboBox):
+            box.setMaximumWidth(30 * self.fontMetrics().averageCharWidth())
         if not self._made:
             return
         narrow = self.width() < _BESIDE * self.fontMetrics().height()

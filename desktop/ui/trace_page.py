@@ -53,7 +53,7 @@ from desktop.ui.mnemonics import join
 from desktop.ui.opening import ChoiceDialog, OpenDialog
 from desktop.ui.page import Page
 from desktop.ui.pages import column, set_up
-from desktop.ui.panels import PanelSpec, panels
+from desktop.ui.panels import Panel, PanelSpec, panels
 from desktop.ui.panels.trace import summary
 from desktop.ui.plots.chart import Chart
 from desktop.ui.plots.curve_view import CurveView
@@ -264,7 +264,7 @@ class TracePage(Page):
         plots can spare; after that it is the user's."""
         panel: Any = self._panels.get(spec.id)
         dock = self._docks[spec.id]
-        if not on_top or spec.id in self._roomy or not hasattr(panel, "room") or dock.isFloating():
+        if not on_top or spec.id in self._roomy or not isinstance(panel, Panel) or dock.isFloating():
             return
         if self.workbench.snapshot.document is None or not self._docks_sized:
             return
@@ -302,7 +302,7 @@ class TracePage(Page):
         if spec.parts:
             self.workbench.watch(spec.id, spec.parts if on_top else frozenset())
         panel: Any = self._panels.get(spec.id)
-        if hasattr(panel, "watch"):
+        if isinstance(panel, Panel):
             panel.watch(on_top)
 
     def panel(self, panel_id: str) -> Any:

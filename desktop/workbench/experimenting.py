@@ -1016,11 +1016,7 @@ def _analysed(project: ExperimentProject) -> dict[str, Any]:
         every = read(None, settings.error)
     except ValueError:  # the chosen error needs terms to be left out
         every = read(None, None)
-    more = {
-        "hierarchy": _hierarchy(found),
-        "powers": _powers(found),
-        "answer": _answered(project, found),
-    }
+    more = {"hierarchy": _hierarchy(found), "powers": _powers(found), "answer": _answered(project, found)}
     return {"effects": found, "every": every, "parts": parts, **more}
 
 

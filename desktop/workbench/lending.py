@@ -35,11 +35,7 @@ class Loan:
     """
 
     def __init__(
-        self,
-        bench: WorkedOn,
-        record: Kept,
-        keep: Callable[[Any], None],
-        over: Callable[[], None],
+        self, bench: WorkedOn, record: Kept, keep: Callable[[Any], None], over: Callable[[], None]
     ) -> None:
         self.bench = bench
         self._keep, self._over = keep, over

@@ -12,14 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from desktop.core.labels import ACTIVITIES
 from desktop.data.naming import location_name, run_name
 from desktop.workbench.jobs import Job
-from desktop.workbench.model import (
-    AS_FOUND,
-    Annotation,
-    OpenOptions,
-    PhaseSettings,
-    Project,
-    marks_of,
-)
+from desktop.workbench.model import AS_FOUND, Annotation, OpenOptions, PhaseSettings, Project, marks_of
 
 if TYPE_CHECKING:  # the heavy modules are loaded by the first job, beside the window
     from desktop.core.curve import StepCurve
@@ -286,13 +279,7 @@ def holds(curve: StepCurve, span: tuple[float, float]) -> bool:
     return min(span[1], end) - max(span[0], start) >= 2 * curve.unit
 
 
-def sweep_of(
-    run: TraceRun,
-    key: SweepKey,
-    job: Job,
-    before: Swept | None = None,
-    to: int = 0,
-) -> Swept:
+def sweep_of(run: TraceRun, key: SweepKey, job: Job, before: Swept | None = None, to: int = 0) -> Swept:
     """Every n and the one to take; of what was found `before`, its continuation up to `to`."""
     from desktop.core.phases import extend
     from desktop.core.selection import at_events, search

@@ -15,6 +15,7 @@ import argparse
 import os
 import random
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -27,6 +28,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from desktop.data.experiment import Program, read_experiment, read_journal
+from desktop.data.opening import open_trace
 from desktop.data.store import is_store, open_store
 from tests.data_layer.archives import unpack
 from tests.experiments import small
@@ -118,6 +120,27 @@ def cases(shelf: Path) -> list[Case]:
         told = code == 0 or "x.html" in said
         return "" if there == told else f"exit {code}, said {said!r}, a report: {there}"
 
+    own, alone = shelf / "libmpi.so", shelf / "alone"
+    source = str(ROOT / "tests" / "programs" / "alone.c")
+    subprocess.run(["cc", "-DLIBRARY", "-shared", "-fPIC", "-o", str(own), source], check=True)
+    subprocess.run(["cc", "-o", str(alone), source, str(own), f"-Wl,-rpath,{shelf}"], check=True)
+
+    def program(folder: Path) -> list[str]:
+        """In its own folder, so that it is known when it runs on."""
+        return [*into(folder, "run"), "--", shutil.copy(alone, folder / "scratch-alone"), "20", "1500"]
+
+    def recorded(folder: Path, code: int, said: str) -> str:
+        made = folder / "made" / "run"
+        running = subprocess.run(["pgrep", "-f", str(folder / "scratch-alone")], stdout=subprocess.DEVNULL)
+        if not running.returncode:
+            return "the program runs on"
+        if made.exists() != (code == 0 or str(made) in said):
+            return f"exit {code}, said {said!r}, a recording: {made.exists()}"
+        if made.exists():
+            with open_trace(made, output=folder / "made" / "again.h5"):
+                pass
+        return ""
+
     def into(folder: Path, name: str) -> list[str]:
         return ["-o", str(folder / "made" / name)]
 
@@ -127,6 +150,8 @@ def cases(shelf: Path) -> list[Case]:
         Case("several", lambda f: ["import", *map(str, large), *into(f, "")], several),
         Case("stats", lambda _: ["stats", str(curve), "-n", "4"]),
         Case("report", lambda f: ["report", str(curve), *into(f, "x.html")], reported),
+        Case("record", lambda f: ["record", "--no-open", *program(f)], recorded),
+        Case("watch", lambda f: ["watch", "--text", *program(f)], recorded),
         Case("spt run", experiment, journal),
         Case("window", lambda _: [str(curve)], window=True),
     ]

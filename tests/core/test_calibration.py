@@ -19,6 +19,7 @@ from desktop.core.effect_limits import (
 from desktop.core.effect_tables import barrier
 from desktop.core.effects import analyse, condensed, ranked, trials
 from desktop.core.power import (
+    after_loss,
     detectable,
     power_curve,
     power_of,
@@ -198,6 +199,14 @@ def test_power_and_replicates() -> None:
     assert power_of(1.5, 1.0, 8, 3) == pytest.approx(expected, abs=1e-9)
     assert power_of(detectable(1.0, 8, 3), 1.0, 8, 3) == pytest.approx(0.9, abs=1e-6)
     assert sigma_bound(1.0, 2) == pytest.approx(np.sqrt(2 / stats.chi2.ppf(0.1, 2)))
+    whole = experiment(np.random.default_rng(3), 16, 2, drift=2.0)
+    whole.y[5] = np.nan
+    seen = analyse(whole)
+    away = detectable(1.0, 16, 2) / (seen.effects[0].se / np.sqrt(seen.variance))
+    limit = stats.t.ppf(0.975, seen.df)
+    expected = stats.nct.sf(limit, seen.df, away) + stats.nct.cdf(-limit, seen.df, away)
+    assert after_loss(16, 2) == pytest.approx(expected, abs=1e-9)
+    assert "an effect that the plan finds with 90 % is found with 88 %" in seen.notes
     certain, careful = replicates_to_find(1.0, 1.0, 8), replicates_to_find(1.0, 1.0, 8, df=2)
     assert power_of(1.0, 1.0, 8, certain) >= 0.9 > power_of(1.0, 1.0, 8, certain - 1) and careful > certain
     as_found, at_bound = power_curve(1.0, 1.0, 8, range(2, 9), df=2)

@@ -408,8 +408,12 @@ def test_the_f_of_a_term_is_its_t_squared(seed):
     x = np.concatenate([x, x[:1]])
     y = x @ [1.0, 0.2, 0.0] + generator.normal(0, 0.3, len(x))
     found = analyse(trials("ABC", x, y))
-    for effect, row in zip(found.effects, found.anova, strict=False):
-        assert row.source == effect.term and row.f == pytest.approx(effect.t**2)
+    rows = {row.source: row for row in found.anova}
+    for effect in found.effects:
+        assert rows[effect.term].f == pytest.approx(effect.t**2)
+    assert [row.ss for row in found.anova[:7]] == sorted(
+        (rows[e.term].ss for e in found.effects), reverse=True
+    )
 
 
 def test_an_inestimable_term_is_said():

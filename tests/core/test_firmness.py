@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import binom
 
 from desktop.core.contrast import Phased, align
 from desktop.core.curve import StepCurve
-from desktop.core.firmness import LEVEL, in_the_run, median_interval, over_runs, splits
+from desktop.core.firmness import LEVEL, in_the_run, median_interval, over_runs, repeats, splits
 from desktop.core.iterations import Repeat, unfolded
 from desktop.core.phases import fit, fit_breaks
 from tests.benchmarks import firmness
@@ -83,6 +85,41 @@ def test_breakpoints_of_a_run_that_all_iterations_have_get_their_intervals() -> 
         assert one.text == "96 % over 12 iterations"
 
 
+def test_iterations_of_another_length_have_their_intervals_in_proportion() -> None:
+    """Three of twelve iterations last twice as long; another breakpoint is in half of them only."""
+    rng = np.random.default_rng(8)
+    lasts = np.where(np.arange(12) % 4 == 3, 2.0, 1.0)
+    bounds = np.concatenate([[0.0], np.cumsum(lasts)])
+    inside = bounds[:-1] + (0.4 + rng.normal(0, 0.005, 12)) * lasts
+    edges = np.sort(np.concatenate([bounds, inside]))
+    curve = StepCurve(edges, np.tile([6.0, 2.0], 12), 8.0)
+    loop = Repeat(bounds, np.ones(12, bool))
+    some = bounds[:6] + 0.8 * lasts[:6]
+    near = bounds[1:-1] + 0.004
+    at = bounds[:-1] + 0.4 * lasts
+    breaks = np.sort(np.concatenate([bounds, at, some, near]))
+    firm = in_the_run(curve, loop, fit_breaks(curve, breaks, "constant"))
+    told = {float(t): one for t, one in zip(breaks[1:-1], firm, strict=True)}
+    assert all(told[float(t)] is None for t in (*some, *near)), "half of the iterations, or their own ends"
+    for k, t in enumerate(at.tolist()):
+        one = told[t]
+        assert one is not None
+        low, high = ((x - bounds[k]) / lasts[k] for x in (one.low_s, one.high_s))
+        assert low <= 0.4 <= high and high - low < 0.02, "within its own iteration"
+
+
+def test_neighbours_by_chance_alike_count_in_full() -> None:
+    """Few places say little of how alike neighbours are: the intervals stay those of so many places."""
+    rng = np.random.default_rng(1)
+    drawn = [rng.normal(size=30) for _ in range(60)]
+    found = [median_interval(x, in_order=True) for x in drawn]
+    full = [median_interval(x) for x in drawn]
+    assert sum(a == b for a, b in zip(found, full, strict=True)) > 42
+    slow = [np.convolve(rng.normal(size=17), np.ones(6) / 6, "valid") for _ in range(60)]
+    wider = sum(median_interval(x, in_order=True) != median_interval(x) for x in slow)
+    assert wider > 45, "a state of the machine that lasts for six of twelve is seen"
+
+
 def test_only_runs_of_the_same_program_are_repeats() -> None:
     def run(at: float, program: str, capacity: float = 4) -> Phased:
         curve = StepCurve([2.0, 2 + at, 6.0], [4.0, 1.0], capacity)
@@ -94,3 +131,10 @@ def test_only_runs_of_the_same_program_are_repeats() -> None:
     assert (one.low_s, one.high_s) == pytest.approx((3.0, 3.5), abs=0.01)
     assert one.level == pytest.approx(1 - 2 / 64)
     assert over_runs(align(runs), 6) == (None,)
+    most = {f"part {k}" for k in range(10)}
+    a, b, c = (replace(runs[0], program=frozenset(x)) for x in (most, most - {"part 3"}, {"part 3"}))
+    assert (
+        repeats(a, b)
+        and not repeats(b, c)
+        and not repeats(a, replace(a, program=frozenset({*most, "x", "y"})))
+    )

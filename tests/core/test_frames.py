@@ -111,6 +111,7 @@ def test_statistics_profile_calls_and_messages(tmp_path: Path, monkeypatch: pyte
     table = statistics_frame(["one", "two"], ranges)
     declared(table, "statistics")
     assert table["range"].tolist() == ["one", "two"]
+    assert ranges[0].to_frame("one").equals(table.iloc[:1])
     for k, stats in enumerate(ranges):
         assert table["load_balance"][k] == stats.load_balance and np.isnan(table["transfer"][k])
         parts = table.filter(like="_part").iloc[k]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.stats import ttest_ind
 
 from desktop.core.gate import LEVEL, differences
 
@@ -73,6 +74,33 @@ def test_the_numbers_of_one_phase_by_hand() -> None:
     wide = 3.182446 * se
     assert np.log1p(one.high) == pytest.approx(np.log(3) + wide, rel=1e-6)
     assert np.log1p(one.low) == pytest.approx(np.log(3) - wide, rel=1e-6)
+
+
+def test_the_chances_of_all_times_by_hand() -> None:
+    """Student's, times 1.5 and the ratio of runs; the whole run has half of the level, and the phases share
+    the other half by Holm."""
+    rng = np.random.default_rng(4)
+    base = np.exp(0.05 * rng.standard_normal((4, 6)))
+    new = np.exp(0.05 * rng.standard_normal((4, 3))) * np.array([[1.04], [1.03], [1.3], [1.01]])
+    plain = np.array([ttest_ind(np.log(a), np.log(b)).pvalue for a, b in zip(base, new, strict=True)])
+    each = np.minimum(1.5 * 6 / 3 * plain, 1.0)
+    order = 1 + np.argsort(each[1:])
+    phases = np.maximum.accumulate(2 * each[order] * [3, 2, 1])
+    expected = np.minimum([2 * each[0], *phases[np.argsort(order)]], 1.0)
+    found = differences(base, new)
+    np.testing.assert_allclose([one.p for one in found], expected, rtol=1e-9)
+    assert [one.significant for one in found] == (expected <= LEVEL).tolist() == [False, False, True, False]
+    # Of two alike, the later one by Holm is no surer than the one before it.
+    pair = [0, 2, 2]
+    first, later = differences(base[pair], new[pair] ** [[1.0], [1.001], [1.0]])[1:]
+    assert first.p == later.p < LEVEL
+    (one,) = differences(base[:1], new[:1] * [0, 1, 1])  # a time of nothing tells nothing
+    assert one.new_s == pytest.approx(np.exp(np.log(new[0, 1:]).mean()))
+    (alone,) = differences(base[:1], np.full((1, 3), np.nan))
+    assert alone.significant is None
+    # Three runs in order leave no scatter.
+    (drift,) = differences(base[:1, :2], np.array([[np.nan, 1.1]]), in_order=True)
+    assert drift.significant is None
 
 
 def test_what_is_not_known_is_not_said() -> None:

@@ -65,3 +65,32 @@ def test_memory_stays_bounded() -> None:
     assert grown.processors * grown.bins <= 600 * 4096
     grown.add(0, np.array([0]), np.array([10**15]), np.array([2]), 10**15)
     assert grown.width * grown.bins >= 10**15
+
+
+def test_what_goes_on_is_known_as_far_as_the_last_one_tells() -> None:
+    grown = GrowingActivities()
+    first, second, third = (grown.add_processor(begun) for begun in (0, 8192, 0))
+    nothing = np.zeros(0, np.int64)
+    for place, known in ((first, 40_000), (second, 90_000), (third, 10_000)):
+        grown.add(place, nothing, nothing, nothing, known)
+    assert grown.common == 10_000
+    grown.ended[third] = True
+    assert grown.common == 40_000, "of those that go on the one that is known least far"
+    grown.add(first, nothing, nothing, nothing, 30_000)
+    assert grown.common == 40_000, "what is known stays known"
+    curves = grown.curves(("computing", "overhead", "idle", "io", "unmeasured"))
+    assert list(curves) == ["computing"], "what never was is no curve"
+    assert curves["computing"].level.tolist() == [2.0, 2.0, 2 + 1808 / 4096, *[2.0] * 6]
+
+
+def test_bins_are_no_wider_and_no_more_than_they_have_to_be() -> None:
+    grown = GrowingActivities()
+    nothing = np.zeros(0, np.int64)
+    grown.add_processor(0)
+    grown.add(0, nothing, nothing, nothing, grown.width * grown.bins)
+    assert grown.width == 4096
+    grown.add(0, nothing, nothing, nothing, grown.width * grown.bins + 1)
+    assert grown.width == 8192
+    for _ in range(4200):
+        grown.add_processor(0)
+        assert grown.bins >= 512 and (grown.bins == 512 or grown.processors * grown.bins <= 1 << 21)

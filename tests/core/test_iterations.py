@@ -123,6 +123,16 @@ def test_named_iterations_are_taken_however_long_they_last() -> None:
     assert named[0].count == 30
 
 
+def test_the_period_of_iterations_that_become_longer_is_their_mean() -> None:
+    """Also where the last one is unsure and one in the middle is odd."""
+    durations = np.linspace(1.0, 2.0, 60)
+    expected = durations.mean()
+    durations[30] *= 3
+    bounds = np.concatenate([[0.0], np.cumsum(durations)])
+    loop = Repeat(bounds, np.arange(60) < 59)
+    assert loop.period == pytest.approx(expected, rel=0.001)
+
+
 def test_times_that_stand_still_are_no_loop() -> None:
     assert in_events(np.zeros(50, np.int64), np.full(50, 0.5), 0.0, 1.0) == []
     assert in_events(np.empty(0, np.int64), np.empty(0), 0.0, 1.0) == []

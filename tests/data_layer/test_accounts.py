@@ -21,7 +21,7 @@ from desktop.data.root_causes import explain
 from desktop.data.statistics import RangeStats, Statistics
 from desktop.data.store import TraceStore
 from desktop.data.utilization import Rules, build, states
-from desktop.errors import TraceFormatError
+from desktop.errors import StoreError, TraceFormatError
 from tests.data_layer.test_statistics import ALLREDUCE, ISEND, RECV, SOLVE, Row, busy_but, stored, threads
 from tests.explained import DOCS, account_row, shares, trace_name
 from tests.oracles.utilization import Thread
@@ -249,6 +249,26 @@ def test_what_is_received_as_the_next_call_begins_was_received_in_the_former() -
     with calling(many, {0: [send(50, 1)], 1: [receive(52, 0)]}) as store:
         found = whole(store)
         assert (found["LATE_SENDER"], found["UNKNOWN"]) == ([0, 40], [0, 8])
+
+
+@pytest.mark.parametrize("digests", [True, False])
+def test_a_call_within_a_call_is_part_of_it(digests: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where fewer are found than are entered; what is left open ends with its location."""
+    inside = [(10, "enter", RECV), (12, "enter", ALLREDUCE), (14, "leave", ALLREDUCE), (20, "leave", RECV)]
+    many = [Thread(0, 100, [*inside, (30, "enter", RECV)]), busy_but((40, 50, RECV), (60, 70, ALLREDUCE))]
+    with stored(many, digests=digests) as store:
+        calls = Statistics(store).causality().calls
+        assert calls.start.tolist() == [0, 2, 4]
+        assert [(a, b) for a, b, _ in zip(*calls[1:], strict=True)] == [
+            (10, 20),
+            (30, 100),
+            (40, 50),
+            (60, 70),
+        ]
+        assert calls.region.tolist() == [RECV, RECV, RECV, ALLREDUCE]
+        monkeypatch.setattr("desktop.data.causality._most_calls", lambda *_: np.array([1, 2]))
+        with pytest.raises(StoreError, match="more calls than its summary says"):
+            Statistics(store).causality()
 
 
 def test_waits_name_the_partner_that_came_last() -> None:

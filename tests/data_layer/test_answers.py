@@ -228,6 +228,14 @@ def test_covariates_are_found_and_taken_off(tmp_path, capsys):
     assert [e["se"] for e in read["effects"]] == pytest.approx(errors[3:10])
     assert any(f"what follows clock_mhz: {found[-1]:.3g} for each" in note for note in read["notes"])
     assert [row["source"] for row in read["anova"]][-4:] == ["replicate", "clock_mhz", "residual", "total"]
+    # Another response is none: what the delays do to it would be taken off as well.
+    table.write_text("A,B,wall,cpu_s,rss,room_c\n-,-,1,1,5,20\n+,-,2,2,6,21\n-,+,3,2,7,21\n+,+,4,5,8,20\n")
+    assert list(read_runs(table, response="wall").data.beside) == ["room_c"]
+    journal = "order,attempt,status,other_busy_cores,A,B,wall,calls,clock_mhz\n"
+    table.write_text(
+        journal + "".join(f"{k},1,ok,0.{k},{k % 2},{k // 2},{k + 1},{k},20{k}\n" for k in range(4))
+    )
+    assert list(read_runs(table, response="wall").data.beside) == ["other_busy_cores", "clock_mhz"]
     assert cli.run(["spt", "effects", str(table), "--covariate", "load"]) == 1
     assert "load was not noted with the trials" in capsys.readouterr().err
     assert cli.run(["spt", "covariates", str(table), "--columns", "A"]) == 1

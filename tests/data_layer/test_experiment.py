@@ -99,7 +99,7 @@ def test_the_description_comes_back_as_it_was(tmp_path):
         (
             'kind = "output"',
             'kind = "beauty"',
-            r"kind is .beauty., allowed are wall, cpu, memory, output, \[\[responses\]\] 1",
+            r"kind is .beauty., allowed are wall, cpu, .*, \[\[responses\]\] 1.*The file of an exp",
         ),
         (r"(\\d+)", "", "needs one group"),
         ('check = "done"', 'check = "("', "no regular expression"),

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from desktop.data import following
 from desktop.data.following import Follower
 from desktop.data.importers.recorded import LONG
 from desktop.data.opening import open_trace
@@ -85,3 +86,48 @@ def test_strangers_files_are_said(tmp_path: Path) -> None:
     with pytest.raises(DesktopError, match="version 9"):
         follower.look()
     assert Follower(tmp_path / "nowhere").look() is None
+
+
+def test_who_begins_later_and_what_is_missing_is_said(tmp_path: Path) -> None:
+    """One of four has not come yet; another began later, and lost records; the third switched its recording
+    off, and on again."""
+    ms = 10**6
+    calls = [(k * ms, 1000, 1, 0, 1, 7, 8) for k in range(1, 100)]
+    off = [(20 * ms, 0, 0, 0, -1, 0, 0), (60 * ms, 0, 0, 0, -1, 1, 0), (90 * ms, 1000, 1, 0, 1, 7, 8)]
+    written(tmp_path, calls, rank=0, size=4, state=0, **CLOCK)
+    written(tmp_path, calls[50:], rank=1, size=4, start=50 * ms, lost=3, **CLOCK)
+    written(tmp_path, off, rank=2, size=4, lost=2, **CLOCK)
+    file = tmp_path / "2.0.pwr"
+    file.write_bytes(
+        file.read_bytes().replace(b"MPI_Init\nMPI_Send\nMPI_Recv\n", b"MPI_Pcontrol\nMPI_Send\nXXXX\n")
+    )
+    follower = Follower(tmp_path)
+    seen = follower.look()
+    assert seen is not None and (seen.processes, seen.expected, seen.lost, seen.ended) == (3, 4, 5, 2)
+    assert seen.known_s == pytest.approx(0.098001), "of the one that goes on, but for its last record"
+    spent = seen.seconds
+    assert spent["unmeasured"] == pytest.approx(0.040, abs=1e-4)
+    whole = sum(spent.values())
+    assert whole == pytest.approx(0.098 + 0.048 + 0.090, abs=1e-3), "nobody is there before it began"
+    assert [name for name, _, _ in seen.calls] == ["MPI_Send", "MPI_Pcontrol"]
+
+
+def test_a_tail_that_is_stored_while_it_is_read_is_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    records = calls(0, 6)
+    written(tmp_path, records[:4], records=4, stored=2, state=0, size=1, **CLOCK)
+    follower, real, count = Follower(tmp_path), following.head_of, 0
+
+    def head(path: Path) -> object:
+        nonlocal count
+        count += 1
+        if count == 3:  # the tail has been read, and the head is asked for once more
+            written(tmp_path, records, records=len(records), stored=len(records), state=1, size=1, **CLOCK)
+        return real(path)
+
+    monkeypatch.setattr(following, "head_of", head)
+    first = follower.look()
+    assert first is not None and first.records == 2
+    last = follower.look()
+    assert last is not None and last.records == len(records)

@@ -58,6 +58,32 @@ def test_who_held_a_lock(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     np.testing.assert_allclose(parts[0] + parts[1], got)
 
 
+def test_only_getting_a_lock_of_ones_own_process_tells_who_holds_it() -> None:
+    """Threads 0 to 2 of one process, 3 and 4 of another; who unlocks, or is alone, holds nothing."""
+    store = _store()
+    for place in store.locations[3:]:
+        place.rank = 1
+    store.regions.append(SimpleNamespace(name="!$omp critical sblock @a.c:9"))
+
+    def got(region: int, *who: int) -> dict[tuple[int, int], np.ndarray]:
+        """The first of them gets it at 5, the next one waits from 10 to 40."""
+        tables = [np.zeros((4, 0), np.int64) for _ in range(THREADS)]
+        for i, (begin, end) in zip(who, ((1, 5), (10, 40)), strict=False):
+            tables[i] = np.array([[begin], [end], [Account.LOCK], [region]])
+        return holders(store, tables).between(0, 100, THREADS, 1.0)  # type: ignore[arg-type]  # as above
+
+    assert got(0, 0, 1)[Account.LOCK, 0].tolist() == [30, 0, 0, 0, 0]
+    for region, who in ((0, (0, 3)), (0, (0,)), (1, (0, 1)), (3, (0, 1))):
+        assert sum(ticks.sum() for ticks in got(region, *who).values()) == 0, (region, who)
+    # Who comes first is not who gets it first.
+    tables = [np.zeros((4, 0), np.int64) for _ in range(THREADS)]
+    for i, (begin, end) in enumerate(((1, 30), (2, 5), (3, 60))):
+        tables[i] = np.array([[begin], [end], [Account.LOCK], [0]])
+    found = holders(store, tables)  # type: ignore[arg-type]  # as above
+    assert found.between(0, 100, THREADS, 1.0)[Account.LOCK, 0].tolist() == [30, 25 + 25, 0, 0, 0]
+    assert found.between(10, 20, THREADS, 1.0)[Account.LOCK, 0].tolist() == [0, 20, 0, 0, 0]
+
+
 def test_who_came_last_to_a_barrier(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("desktop.data.holders.process_of", lambda store: np.zeros(THREADS, np.int64))
     rng = np.random.default_rng(7)

@@ -33,6 +33,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     [
         (SAMPLES / "wave1d_8_eztrace/eztrace_log.otf2", 100),  # -> ORIGIN.md: 100 steps
         (OTF2 / "mpt_jacobi2d_9_dilated.tar.gz", 60),  # 60 iterations
+        (OTF2 / "ezt_wave1d_4.tar.gz", 80),  # 80 steps of 66 us, by ranks that share two cores
         (PICL / "v2-ncptl-butterfly8.trf", 4),  # 4 trials of 3 stages
     ],
 )

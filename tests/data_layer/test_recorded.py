@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from desktop.data.opening import open_trace
 from desktop.data.store import TraceStore
 from desktop.data.utilization import UNCLOSED
 from desktop.errors import DesktopError, RunError
+from desktop.progress import Cancelled, Progress
 from tests.data_layer.recordings import written
 
 PROGRAMS = Path(__file__).parents[1] / "programs"
@@ -377,3 +379,28 @@ def test_any_bytes_end_in_a_trace_or_one_sentence(tmp_path: Path) -> None:
             open_trace(folder).close()
         except DesktopError as error:
             assert str(error)
+
+
+def test_a_stop_while_the_recorder_is_compiled_is_a_stop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As Ctrl-C ends all of the terminal's programs: the compiler too, which leaves its files."""
+    compiler, progress = tmp_path / "bin" / "cc", Progress()
+    compiler.parent.mkdir()
+    compiler.write_text(f'#!/bin/sh\necho x > "$TMPDIR/left.s"\ntouch {tmp_path}/began\nexit 1\n')
+    compiler.chmod(0o755)
+    (tmp_path / "scratch").mkdir()
+    monkeypatch.setenv("PATH", f"{compiler.parent}:/usr/bin:/bin")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "scratch"))
+
+    def step(*_: object) -> None:
+        if (tmp_path / "began").exists():
+            raise Cancelled
+
+    monkeypatch.setattr(progress, "step", step)
+    with pytest.raises(Cancelled):
+        recording.record(["true"], tmp_path / "run", progress)
+    assert (tmp_path / "began").exists()
+    assert not [*(tmp_path / "scratch").iterdir(), *(tmp_path / "cache").rglob("*.*")]
+    assert not (tmp_path / "run").exists()

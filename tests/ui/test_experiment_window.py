@@ -194,27 +194,40 @@ def test_the_quicksort_is_built_run_and_read_through_the_window(
 
 @needs_shell
 def test_pause_go_on_and_stop(qtbot: QtBot, window: ExperimentPage, tmp_path: Path) -> None:
-    experiment = slow(tmp_path / "e", replicates=5)
+    """However slow the machine: no more trials go on than a file allows."""
+    gate = 'while [ "$(wc -l < ran.txt)" -gt "$(cat allowed)" ]; do sleep 0.02; done'
+    script = SCRIPT.replace("value=10", f"{gate}\nvalue=10")
+    experiment = small(tmp_path / "e", script, plan=Plan(replicates=5, seed=3))
+
+    def allow(trials: int) -> None:
+        (experiment.folder / "next").write_text(f"{trials}")
+        (experiment.folder / "next").replace(experiment.folder / "allowed")
+
+    def recorded() -> int:
+        return len(read_journal(experiment))
+
+    allow(2)
     opened(qtbot, window, experiment.folder)
     window.show_step(2)
     page, bench = window.run_page, window.bench
     page.agree.click()
     page.run.click()
     assert not page.run.isEnabled() and page.pause.isEnabled()
-    qtbot.waitUntil(lambda: len(bench.snapshot.trials) >= 2, timeout=20_000)
+    qtbot.waitUntil(lambda: len(bench.snapshot.trials) == 2, timeout=20_000)
     page.pause.click()
     assert page.pause.text().replace("&", "") == "Go on"
-    time.sleep(0.4)
-    paused = len(read_journal(experiment))
-    time.sleep(0.4)
-    assert len(read_journal(experiment)) == paused < 20, "nothing runs while it is paused"
+    allow(20)
+    qtbot.waitUntil(lambda: recorded() == 3, timeout=20_000)
+    time.sleep(0.2)
+    assert recorded() == 3, "nothing runs while it is paused"
+    allow(5)
     page.pause.click()
-    qtbot.waitUntil(lambda: len(bench.snapshot.trials) > paused + 1, timeout=20_000)
+    qtbot.waitUntil(lambda: len(bench.snapshot.trials) == 5, timeout=20_000)
     page.stop.click()
+    allow(20)
     settle(qtbot, window)
-    stopped = len(read_journal(experiment))
-    assert bench.snapshot.running == "idle" and paused < stopped < 20
-    assert page.run.isEnabled() and f"{stopped} of 20 trials done" in page.stands.text()
+    assert bench.snapshot.running == "idle" and recorded() == 6, "that which was running is kept"
+    assert page.run.isEnabled() and "6 of 20 trials done" in page.stands.text()
     assert bench.snapshot.effects is not None, "what is there is read at any moment"
     page.run.click()
     settle(qtbot, window)
@@ -647,6 +660,10 @@ def test_fields_write_the_description(qtbot: QtBot, window: ExperimentPage, tmp_
     assert window.bench.snapshot.project.experiment.factors[0].high.environment == (
         ("DELAY_A", "2"), ("MODE", "x"),
     )  # fmt: skip
+    page.factors.frames.edited.emit("A", 6, "no cache")
+    page.factors.frames.edited.emit("A", 7, "64 kB")
+    assert window.bench.snapshot.project.experiment.factors[0].levels == ("no cache", "64 kB")
+    assert "64 kB" in cells(page.factors, "+ means").values()
     page.factors.frames.edited.emit("A", 5, "many")
     assert "'many', it must be a whole number" in window.frame.problem_bar.sentence
     page.responses.frames.edited.emit("wall", 1, "beauty")

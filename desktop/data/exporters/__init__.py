@@ -34,11 +34,7 @@ class Exported:
 
 
 def export(
-    store: TraceStore,
-    to: str,
-    folder: Path,
-    progress: Progress | None = None,
-    repaired: bool | None = None,
+    store: TraceStore, to: str, folder: Path, progress: Progress | None = None, repaired: bool | None = None
 ) -> Exported:
     """Write a trace into a new folder in another format, with times as the window shows them.
 

@@ -19,7 +19,7 @@ from desktop.core.jit import arithmetic, inlined
 from desktop.data.classify import activity, is_communication, mpi_call, region_activity
 from desktop.data.events import Activity, EventKind, Location, MessageKind, Region
 from desktop.data.exporters import Exported
-from desktop.data.exporters.rows import Columns, Ints, Ticks, communicator_members, stretches
+from desktop.data.exporters.rows import Columns, Ints, WrittenTicks, communicator_members, stretches
 from desktop.data.importers._otf2.tables import METRIC_LAST, METRIC_MODES, OPERATIONS, PARADIGMS, ROLES
 from desktop.data.matching import address_of
 from desktop.data.store import TraceStore
@@ -66,14 +66,14 @@ def write(store: TraceStore, folder: Path, progress: Progress, repaired: bool) -
     found = Exported(folder / "traces.otf2")
     inside = folder / "traces"
     inside.mkdir()
-    clock, definitions = Ticks(store, repaired), _Definitions(store)
+    clock, definitions = WrittenTicks(store, repaired), _Definitions(store)
     total = sum(tally.enter + tally.leave for tally in store.description.tallies)
     done, records = 0, []
     # Two offsets of nothing: the clocks are those of the window, and no reader mends them again.
     agreed = _file(_clock_offset(time) for time in (0, clock.length + 1))
     for i, location in enumerate(store.locations):
         with (inside / f"{i}.evt").open("wb") as file:
-            events, records_of = EventWriter(file), _Records(store, i, definitions, found)
+            events, records_of = EventWriter(file), _WrittenRecords(store, i, definitions, found)
 
             def timed(records: Ints, at: Location = location) -> Ints:
                 records[_TIME] = clock(at, records[_TIME])
@@ -114,12 +114,7 @@ def _text(value: str) -> bytes:
     return value.replace("\0", " ").encode("utf-8", "replace") + b"\0"
 
 
-_FORMS = {
-    "b": lambda value: bytes([value]),
-    "n": lambda value: _number(value, 4),
-    "N": _number,
-    "s": _text,
-}
+_FORMS = {"b": lambda value: bytes([value]), "n": lambda value: _number(value, 4), "N": _number, "s": _text}
 
 
 def _record(kind: int, forms: str, *values: Any) -> bytes:
@@ -190,7 +185,7 @@ class _Definitions:
                 metrics.update(np.unique(metric).tolist())
         self.metrics = {text: k for k, text in enumerate(sorted(metrics))}
 
-    def records(self, events: list[int], clock: Ticks) -> list[bytes]:
+    def records(self, events: list[int], clock: WrittenTicks) -> list[bytes]:
         """All definitions; `events`: how many records each location has."""
         store = self._store
         made = [_record(5, "NNNN", clock.per_second, 0, clock.length + 1, 0)]
@@ -262,7 +257,7 @@ def _standing_for(region: Region) -> tuple[str, str, str]:
     return region.name if known else f"{region.name} (call)", role, paradigm
 
 
-def _marks(store: TraceStore, clock: Ticks) -> list[bytes]:
+def _marks(store: TraceStore, clock: WrittenTicks) -> list[bytes]:
     """The users' marks, of one category."""
     made: list[bytes] = []
     for i, location in enumerate(store.locations):
@@ -287,7 +282,7 @@ def _rows(kind: Any, time: NDArray[Any], *fields: Any) -> Ints:
     return made
 
 
-class _Records:
+class _WrittenRecords:
     """The event records of a location, stretch by stretch, in their order."""
 
     def __init__(self, store: TraceStore, here: int, known: _Definitions, found: Exported) -> None:
@@ -368,13 +363,7 @@ class _Records:
         self._found.leave_out("messages whose partner is not known", lost.sum())
         request = rows["request"].view(np.int64)
         made = _rows(
-            kind,
-            rows["time"],
-            np.where(partnered, rank, request),
-            comm,
-            rows["tag"],
-            rows["bytes"],
-            request,
+            kind, rows["time"], np.where(partnered, rank, request), comm, rows["tag"], rows["bytes"], request
         )
         return made[:, ~lost]
 

@@ -20,7 +20,7 @@ from desktop.core.jit import arithmetic, inlined
 from desktop.data.classify import is_stream, mpi_call, region_activity
 from desktop.data.events import Activity, EventKind, Region
 from desktop.data.exporters import Exported
-from desktop.data.exporters.rows import Ints, Ticks, communicator_members, stretches
+from desktop.data.exporters.rows import Ints, WrittenTicks, communicator_members, stretches
 from desktop.data.importers._paraver import tables as tb
 from desktop.data.matching import address_of
 from desktop.data.store import TraceStore
@@ -56,7 +56,7 @@ def write(store: TraceStore, folder: Path, progress: Progress, repaired: bool) -
     found = Exported(folder / "trace.prv")
     threads = _Threads(store)
     labels = _Labels(store)
-    clock = Ticks(store, repaired, 10**9)
+    clock = WrittenTicks(store, repaired, 10**9)
     counts = np.zeros(BINS, np.int64)
     files: list[Path] = []
     kept = Share(progress, 0.0, 0.6)
@@ -68,7 +68,7 @@ def write(store: TraceStore, folder: Path, progress: Progress, repaired: bool) -
         rows.tofile(files[-1])
     with found.file.open("wb") as out:
         out.write(threads.header(clock.length, communicator_members(store, address_of(store))))
-        writer = _Lines(out, threads.prefixes)
+        writer = _WrittenLines(out, threads.prefixes)
         written = Share(progress, 0.6, 1.0)
         for begin, window in _windows(files, counts, clock.length):
             writer.write(window)
@@ -232,7 +232,7 @@ def _type_of(call: str, region: Region, operations: set[str]) -> int:
 
 
 def _lines_of(
-    store: TraceStore, here: int, labels: _Labels, threads: _Threads, clock: Ticks, found: Exported
+    store: TraceStore, here: int, labels: _Labels, threads: _Threads, clock: WrittenTicks, found: Exported
 ) -> Ints:
     """All lines of a thread in order of time, (n, 6); times those of the trace."""
     location = store.locations[here]
@@ -297,7 +297,7 @@ def _rows(time: Ints, kind: int, *more: Any) -> Ints:
 
 
 def _states(
-    begin: Ints, end: Ints, doing: Ints, time: Ints, top: Ints, labels: _Labels, clock: Ticks
+    begin: Ints, end: Ints, doing: Ints, time: Ints, top: Ints, labels: _Labels, clock: WrittenTicks
 ) -> Ints:
     """States: what the thread does (intervals on the common clock), divided where the innermost region
     (after each event) makes another state of it."""
@@ -337,7 +337,7 @@ def _windows(files: list[Path], counts: Ints, length: int) -> Iterator[tuple[int
         begin = border
 
 
-class _Lines:
+class _WrittenLines:
     """Writes rows as lines; `count`: how many so far."""
 
     def __init__(self, file: IO[bytes], prefixes: list[bytes]) -> None:

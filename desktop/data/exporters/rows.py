@@ -77,7 +77,7 @@ def communicator_members(store: TraceStore, address: Ints) -> dict[int, set[int]
     return members
 
 
-class Ticks:
+class WrittenTicks:
     """Times as recorded as ticks of what is written: from the start of the run on, clocks repaired as the
     window shows them. `per_second`: as in the store, or nanoseconds where those do not divide a second."""
 

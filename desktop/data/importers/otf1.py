@@ -62,10 +62,7 @@ FINDINGS: dict[str, tuple[Severity, str]] = OF_ROWS | {
         "how many ticks make a second is a power of ten but for one digit; the definitions are damaged, and "
         "so is every time in seconds",
     ),
-    "timer resolutions": (
-        "loss",
-        "the timer resolution is defined differently by streams; the first counts",
-    ),
+    "timer resolutions": ("loss", "the timer resolution is defined differently by streams; the first counts"),
     "parents": ("notice", "processes are threads of none that is defined; they count as processes"),
     "no stream": ("notice", "processes are defined that no stream has; they have no data"),
     "no events": ("notice", "processes have no events at all"),

@@ -24,18 +24,8 @@ from desktop.data.events import EVERYTHING, Importer, Sink
 from desktop.data.importers._otf2.definitions import LocationPlace
 from desktop.data.importers._otf2.engine import Anchor, Damage, Engine, Local
 from desktop.data.importers._otf2.files import Files
-from desktop.data.importers._otf2.records import (
-    BEGIN,
-    FIRST,
-    LAST,
-    ORPHANS,
-    TIME_LIMIT,
-    UNSTORED,
-    Block,
-)
-from desktop.data.importers._otf2.records import (
-    RECORDS as COUNTED,
-)
+from desktop.data.importers._otf2.records import BEGIN, FIRST, LAST, ORPHANS, TIME_LIMIT, UNSTORED, Block
+from desktop.data.importers._otf2.records import RECORDS as COUNTED
 from desktop.data.importers._otf2.rows import Rows
 from desktop.errors import TraceFormatError, reason
 from desktop.progress import Progress

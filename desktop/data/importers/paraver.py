@@ -438,6 +438,7 @@ class _Reading:
 
     # -- the report
 
+    # Long: one finding after the other, each with its sentence.
     def _tell(self, locations: list[Location]) -> None:
         add, unit = self.report.add, self.header.ticks_per_second
         tally, sums = self.tally, self.sums

@@ -9,15 +9,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from desktop.core.clock_line import MOST_DRIFT
-from desktop.data.events import (
-    Activity,
-    Finding,
-    ImportReport,
-    Location,
-    MetricAbout,
-    Nesting,
-    Region,
-)
+from desktop.data.events import Activity, Finding, ImportReport, Location, MetricAbout, Nesting, Region
 from desktop.data.store.layout import TICK_LIMIT
 from desktop.data.structure import Decoder
 

@@ -168,8 +168,11 @@ def main_effects(found: Effects | None, every: Effects | None, response: str, te
     terms = {e.term: k for k, e in enumerate(every.effects)}
     marked = {e.term for e in found.effects if e.significant}
     series: list[Series] = []
+    every_mean = [[_cells(found, (j,), (v,)) for v in (-1.0, 1.0)] for j in range(len(factors))]
+    by_size = sorted(range(len(factors)), key=lambda j: -abs(every_mean[j][1][0] - every_mean[j][0][0]))
+    factors = tuple(factors[j] for j in by_size)
     for j, name in enumerate(factors):
-        means = [_cells(found, (j,), (v,)) for v in (-1.0, 1.0)]
+        means = every_mean[by_size[j]]
         x, m = np.array([j - 0.22, j + 0.22]), np.array([a for a, _ in means])
         half = np.nan_to_num(np.array([b for _, b in means]))
         key = terms.get(name, -1)

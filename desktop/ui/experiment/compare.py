@@ -7,13 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from PySide6.QtWidgets import (
-    QDoubleSpinBox,
-    QFileDialog,
-    QLabel,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QDoubleSpinBox, QFileDialog, QLabel, QVBoxLayout, QWidget
 
 from desktop.core.array_search import LevelMean
 from desktop.core.effect_tables import Dose

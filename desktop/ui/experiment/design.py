@@ -21,11 +21,10 @@ from PySide6.QtWidgets import (
 )
 
 from desktop.core.design import ARRAYS, MOST_RUNS, Design, Offer, roman, smallest_runs
-from desktop.core.power import detectable, replicates_to_find, sigma_bound
+from desktop.core.power import chance_in_words, detectable, replicates_to_find, sigma_bound
 from desktop.core.recommend import EFFECT, NOISE, Recommended, meaning, recommend
 from desktop.core.units import count, digits, quantity
 from desktop.data.experiment import Experiment, Factor, Plan
-from desktop.ui.elided import Elided
 from desktop.ui.experiment import charts
 from desktop.ui.experiment.parts import Step, button, choice, fill, form, line, quiet
 from desktop.ui.experiment.sheet import sheet_html, write_pdf
@@ -105,7 +104,7 @@ class DesignStep(Step):
             "Replicates": self.power_chart,
         })  # fmt: skip
         self.why = quiet("")
-        self.advice = Elided()
+        self.advice = set_up(QLabel(), wordWrap=True, minimumHeight=2 * self.fontMetrics().lineSpacing())
         self.take_advice = button(
             "Take it", self._take_advice, "This many runs and replicates", "recommended"
         )
@@ -281,7 +280,8 @@ class DesignStep(Step):
             )
         else:
             seen = detectable(sigma, design.runs, replicates)
-            text += f"An effect of {digits(seen, 3)} is found with a chance of 90 % (5 % level)"
+            chance = chance_in_words(design.runs, replicates)
+            text += f"An effect of {digits(seen, 3)} is found with a chance of {chance} (5 % level)"
             base = new.effects.unperturbed if new.effects else new.run_s
             text += f": {digits(100 * seen / base, 3)} % of the unperturbed run." if base > 0 else "."
         effect, df = self.effect.value(), self._sigma_df(new)

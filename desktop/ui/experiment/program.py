@@ -43,6 +43,8 @@ _FACTORS = (
     Column("Arguments", "Words of the run command at +", editable=True),
     Column("Environment", "Variables at +, such as OMP_NUM_THREADS=4", editable=True),
     Column("Delay", "Of this factor alone, in units; filled in for {delay}", editable=True),
+    Column("− means", "What its low level is, in words", editable=True),
+    Column("+ means", "What its high level is, in words", editable=True),
     Column("File"),
     Column("Line"),
     Column("Routine"),
@@ -232,8 +234,8 @@ class ProgramStep(Step):
                     (
                         name in used, name,
                         shown_words(high.flags, False), shown_words(high.arguments, False),
-                        " ".join(f"{k}={v}" for k, v in high.environment), factor.delay or None, factor.file,
-                        factor.line or None, factor.routine, factor.construct,
+                        " ".join(f"{k}={v}" for k, v in high.environment), factor.delay or None,
+                        *factor.levels, factor.file, factor.line or None, factor.routine, factor.construct,
                     ),
                     name, "" if name in used else "faint", tip,
                 )
@@ -479,6 +481,11 @@ def _changed(factor: Factor, title: str, text: str) -> Factor:
         return replace(factor, name=text)
     if title == "Construct":
         return replace(factor, construct=text)
+    if title.endswith("means"):
+        high = title.startswith("+")
+        if text == factor.levels[high]:  # as it follows from the place or the setting
+            return factor
+        return replace(factor, means=text) if high else replace(factor, low_means=text)
     if title == "Delay":
         if text and not text.isdigit():
             raise ValueError(f"the delay of {factor.name} is {text!r}, it must be a whole number of units")

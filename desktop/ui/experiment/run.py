@@ -7,15 +7,7 @@ from collections import defaultdict
 from pathlib import Path
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import (
-    QCheckBox,
-    QFileDialog,
-    QGroupBox,
-    QLabel,
-    QLineEdit,
-    QProgressBar,
-    QVBoxLayout,
-)
+from PySide6.QtWidgets import QCheckBox, QFileDialog, QGroupBox, QLabel, QLineEdit, QProgressBar, QVBoxLayout
 
 from desktop.core.units import count, digits, left, quantity
 from desktop.data.experiment import Experiment, Trial

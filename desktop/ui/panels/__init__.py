@@ -11,8 +11,49 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Literal
 
+from PySide6.QtCore import QEvent
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QWidget
+
+from desktop.ui.guard import guarded
 from desktop.workbench.explaining import Part
 from desktop.workbench.workbench import Snapshot, Workbench
+
+
+class Panel(QWidget):
+    """What most panels are. `ROOM`: the height in which what matters is seen, in heights of the text; 0: any
+    will do."""
+
+    ROOM = 0
+
+    def __init__(self, workbench: Workbench) -> None:
+        super().__init__()
+        self._workbench = workbench
+
+    def show_snapshot(self, old: Snapshot, new: Snapshot) -> None:
+        """Draw what differs between two snapshots."""
+        raise NotImplementedError
+
+    def watch(self, on_top: bool) -> None:
+        """Whether it is on top of the others."""
+
+    def room(self) -> int:
+        """The same height in pixels."""
+        return self.ROOM * self.fontMetrics().height()
+
+    def _arrange(self) -> None:
+        """Lay it out for its size and font."""
+
+    @guarded
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._arrange()
+
+    @guarded
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.FontChange:
+            self._arrange()
 
 
 @dataclass(frozen=True)
@@ -33,18 +74,8 @@ def panels() -> tuple[PanelSpec, ...]:
     """All panels in the order of their tabs."""
     names = (
         *("phases", "trace", "classes", "views"),
-        *(
-            "table",
-            "statistics",
-            "profile",
-            "messages",
-            "changes",
-            "whatif",
-            "iterations",
-            "effects",
-            "model",
-            "project",
-        ),
+        *("table", "statistics", "profile", "messages", "changes", "whatif", "iterations"),
+        *("effects", "model", "project"),
     )
     return tuple(import_module(f"desktop.ui.panels.{name}").PANEL for name in names)
 

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from html import escape
 
-from PySide6.QtWidgets import QTextBrowser, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QTextBrowser, QVBoxLayout
 
 from desktop.core.units import quantity
 from desktop.printing import printable
 from desktop.ui.pages import fill_layout, set_up
-from desktop.ui.panels import PanelSpec, why_empty
+from desktop.ui.panels import Panel, PanelSpec, why_empty
 from desktop.workbench.workbench import Snapshot, Workbench
 
 
-class ChangesPanel(QWidget):
+class ChangesPanel(Panel):
     """Sentences, most different first; a click on a break selects the phase that ends there."""
 
     def __init__(self, workbench: Workbench) -> None:
-        super().__init__()
-        self._workbench = workbench
+        super().__init__(workbench)
         self.text = set_up(QTextBrowser(), accessibleName="What changed at each break", openLinks=False)
         self.text.anchorClicked.connect(lambda url: workbench.select_phase(int(url.toString())))
         fill_layout(QVBoxLayout(self), self.text, margins=6)

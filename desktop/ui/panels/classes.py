@@ -6,20 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from PySide6.QtCore import QSignalBlocker
-from PySide6.QtWidgets import (
-    QAbstractItemView,
-    QCheckBox,
-    QHBoxLayout,
-    QLabel,
-    QPushButton,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QAbstractItemView, QCheckBox, QHBoxLayout, QLabel, QPushButton, QVBoxLayout
 
 from desktop.core.labels import ACTIVITIES
 from desktop.data.events import Activity, Region
 from desktop.ui.pages import fill_layout, search_field, set_up
-from desktop.ui.panels import PanelSpec, why_empty
+from desktop.ui.panels import Panel, PanelSpec, why_empty
 from desktop.ui.tables import ASCENDING, Column, FrameView, RowMarks, columnar
 from desktop.workbench.workbench import Snapshot, Workbench
 
@@ -27,12 +19,11 @@ NAMES = {activity: ACTIVITIES[activity.name.lower()] for activity in Activity}
 _REGION = 0
 
 
-class ClassesPanel(QWidget):
+class ClassesPanel(Panel):
     """Which classes count as computing, and the class of every region."""
 
     def __init__(self, workbench: Workbench) -> None:
-        super().__init__()
-        self._workbench = workbench
+        super().__init__(workbench)
         intro = set_up(QLabel("A processor counts as computing while it is:"), wordWrap=True)
         self.boxes: dict[Activity, QCheckBox] = {}
         boxes = set_up(QVBoxLayout(), spacing=1)

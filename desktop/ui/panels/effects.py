@@ -252,10 +252,5 @@ class EffectsPanel(SidePanel):
 
 
 PANEL = PanelSpec(
-    "effects",
-    "Effects",
-    "bottom",
-    EffectsPanel,
-    "spt.md#effects-beside-the-trace",
-    frozenset({"ranges"}),
+    "effects", "Effects", "bottom", EffectsPanel, "spt.md#effects-beside-the-trace", frozenset({"ranges"})
 )

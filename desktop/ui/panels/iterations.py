@@ -5,22 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import Qt, QTimer, Signal
-from PySide6.QtWidgets import (
-    QCheckBox,
-    QComboBox,
-    QLabel,
-    QPushButton,
-    QSpinBox,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QCheckBox, QComboBox, QLabel, QPushButton, QSpinBox, QVBoxLayout
 
 from desktop.core.units import quantity, time_scale
 from desktop.ui.flow import flowing
 from desktop.ui.guard import in_ems
 from desktop.ui.mnemonics import join
 from desktop.ui.pages import divided, fill_layout, set_up
-from desktop.ui.panels import PanelSpec, why_empty
+from desktop.ui.panels import Panel, PanelSpec, why_empty
 from desktop.ui.theme import LIGHT, Theme, dress
 from desktop.workbench.workbench import N_LIMIT, Snapshot, Workbench
 
@@ -32,14 +24,15 @@ if TYPE_CHECKING:
 _MOST = 20
 
 
-class IterationsPanel(QWidget):
+class IterationsPanel(Panel):
     """Which loop, its sentence, chart and odd iterations; what shows them is made when there are some."""
+
+    ROOM = 19  # the chart and some rows are seen
 
     placeAsked = Signal(float, float)  # start and end (s) of what is to be seen
 
     def __init__(self, workbench: Workbench) -> None:
-        super().__init__()
-        self._workbench = workbench
+        super().__init__(workbench)
         self._theme: Theme = LIGHT
         self._found: Iterations | None = None
         self._fit: PhaseFit | None = None
@@ -82,10 +75,6 @@ class IterationsPanel(QWidget):
 
     def set_theme(self, theme: Theme) -> None:
         self._theme = theme
-
-    def room(self) -> int:
-        """The height in which the chart and some rows are seen."""
-        return 19 * self.fontMetrics().height()
 
     minimumSizeHint = in_ems(14, 11)
 
@@ -234,10 +223,5 @@ def _offer(button: QPushButton, phases: int, text: str) -> None:
 
 
 PANEL = PanelSpec(
-    "iterations",
-    "Iterations",
-    "bottom",
-    IterationsPanel,
-    "iterations.md",
-    frozenset({"iterations"}),
+    "iterations", "Iterations", "bottom", IterationsPanel, "iterations.md", frozenset({"iterations"})
 )

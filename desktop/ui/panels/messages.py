@@ -7,17 +7,12 @@ from typing import Any
 
 import numpy as np
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import (
-    QHBoxLayout,
-    QLabel,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from desktop.core.units import grouped, quantity
 from desktop.data.chart import Axis, Cells, Content
 from desktop.ui.pages import choices, divided, fill_layout, set_up
-from desktop.ui.panels import PanelSpec, why_empty
+from desktop.ui.panels import Panel, PanelSpec, why_empty
 from desktop.ui.plots.chart import Chart
 from desktop.ui.tables import DESCENDING, Column, FrameView
 from desktop.workbench.explaining import Explained
@@ -43,12 +38,11 @@ COLUMNS = (
 )
 
 
-class MessagesPanel(QWidget):
+class MessagesPanel(Panel):
     """The matrix, and its pairs as a table."""
 
     def __init__(self, workbench: Workbench) -> None:
-        super().__init__()
-        self._workbench = workbench
+        super().__init__(workbench)
         self._explained = Explained()
         self.matrix = Chart("Matrix of messages", help_at="guide.md#messages")
         self.table = FrameView("Pairs of sender and receiver")

@@ -384,16 +384,8 @@ class PhasesPanel(QScrollArea):
         self._values: dict[str, Figure] = {}
         rows = (
             ("epsilon", "Error ε", _EPSILON),
-            (
-                "worst",
-                "Largest in",
-                "The phase with the largest local error, and its r.m.s. deviation",
-            ),
-            (
-                "sse",
-                "Squared error",
-                "Total squared error, which other tools minimise, and its r.m.s.",
-            ),
+            ("worst", "Largest in", "The phase with the largest local error, and its r.m.s. deviation"),
+            ("sse", "Squared error", "Total squared error, which other tools minimise, and its r.m.s."),
             ("equal", "Equidistribution", "Smallest over largest local error; 1 is a best partition"),
             ("certificate", "Best possible ε", "The fit's own proof: no n phases of this kind have less"),
             ("suggestion", "Suggested", "How many phases the run itself suggests, and why"),

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from PySide6.QtCore import QModelIndex
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QVBoxLayout
 
 from desktop.core.units import quantity
 from desktop.ui.pages import choices, fill_layout, set_up
-from desktop.ui.panels import PanelSpec, why_empty
+from desktop.ui.panels import Panel, PanelSpec, why_empty
 from desktop.ui.tables import DESCENDING, Column, FrameTree
 from desktop.workbench.explaining import Explained
 from desktop.workbench.workbench import Snapshot, Workbench
@@ -62,12 +62,13 @@ LOCATIONS: tuple[Column, ...] = (
 _MARKED = 1000
 
 
-class ProfilePanel(QWidget):
+class ProfilePanel(Panel):
     """Search, sort, copy; the range is that of the statistics."""
 
+    ROOM = 17  # ten rows are seen
+
     def __init__(self, workbench: Workbench) -> None:
-        super().__init__()
-        self._workbench = workbench
+        super().__init__(workbench)
         self._explained = Explained()
         self._names: dict[str, str] = {}
         self._marked: tuple[str, ...] = ()
@@ -84,10 +85,6 @@ class ProfilePanel(QWidget):
         self.about = QLabel()
         row = fill_layout(QHBoxLayout(), self.kind, (self.search, 1), self.about)
         fill_layout(QVBoxLayout(self), row, (self.view, 1), margins=6)
-
-    def room(self) -> int:
-        """The height in which ten rows are seen."""
-        return 17 * self.fontMetrics().height()
 
     def show_snapshot(self, old: Snapshot, new: Snapshot) -> None:
         if new.marked != self._marked:

@@ -7,15 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import (
-    QAbstractItemView,
-    QToolButton,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QAbstractItemView, QToolButton, QVBoxLayout
 
 from desktop.ui.pages import fill_layout, row, set_up
-from desktop.ui.panels import PanelSpec
+from desktop.ui.panels import Panel, PanelSpec
 from desktop.ui.tables import Column, FrameView, TableRow
 from desktop.workbench.keeping import Kind
 from desktop.workbench.model import Workspace
@@ -59,7 +54,7 @@ COLUMNS = (
 )
 
 
-class ProjectPanel(QWidget):
+class ProjectPanel(Panel):
     """Every signal names the kind and place of a row; what is done with it is the window's."""
 
     openAsked = Signal(str, int)
@@ -69,7 +64,7 @@ class ProjectPanel(QWidget):
     fileAsked = Signal()
 
     def __init__(self, workbench: Workbench) -> None:
-        super().__init__()
+        super().__init__(workbench)
         self._held: tuple[HeldItem, ...] = ()
         self._cells: list[tuple[str, str, str, str]] = []
         self.table = FrameView("Contents of the project")

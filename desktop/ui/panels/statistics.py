@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from PySide6.QtCore import QEvent, QSize, Qt
-from PySide6.QtGui import QResizeEvent
+from PySide6.QtCore import QSize, Qt
 from PySide6.QtWidgets import (
     QBoxLayout,
     QComboBox,
     QLabel,
     QLayout,
-    QWidget,
 )
 
 from desktop.core.labels import ACCOUNTS
@@ -23,7 +21,7 @@ from desktop.data.chart import Axis, Content, Series
 from desktop.printing import printable
 from desktop.ui.guard import guarded
 from desktop.ui.pages import choices, divided, set_up
-from desktop.ui.panels import PanelSpec, why_empty
+from desktop.ui.panels import Panel, PanelSpec, why_empty
 from desktop.ui.plots.chart import Chart
 from desktop.ui.tables import Column, FrameView, RowMarks
 from desktop.workbench.explaining import Explained
@@ -118,12 +116,11 @@ def _of_trace(one: Measured) -> Metric:
     )
 
 
-class StatisticsPanel(QWidget):
+class StatisticsPanel(Panel):
     """Rows are numbers, columns ranges; beside them a picture of the range in focus."""
 
     def __init__(self, workbench: Workbench) -> None:
-        super().__init__()
-        self._workbench = workbench
+        super().__init__(workbench)
         self.table = FrameView("Statistics", sortable=False, row_height=1.25)
         self.model = self.table.frames
         self.table.horizontalHeader().sectionClicked.connect(self._chose_column)
@@ -163,17 +160,6 @@ class StatisticsPanel(QWidget):
     def heightForWidth(self, width: int) -> int:
         """What a scroll area asks for, as the note is wrapped: not the height that one would like to have."""
         return self.minimumSizeHint().height()
-
-    @guarded
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        super().resizeEvent(event)
-        self._arrange()
-
-    @guarded
-    def changeEvent(self, event: QEvent) -> None:
-        super().changeEvent(event)
-        if event.type() == QEvent.Type.FontChange:
-            self._arrange()
 
     def _arrange(self) -> None:
         """Numbers and picture beside each other, or one of them where there is no room for both; what is

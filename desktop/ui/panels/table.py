@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QModelIndex
-from PySide6.QtWidgets import QVBoxLayout, QWidget
+from PySide6.QtWidgets import QVBoxLayout
 
 from desktop.core.quantity import PROCESSORS, CurveQuantity
 from desktop.ui.pages import fill_layout, set_up
-from desktop.ui.panels import PanelSpec
+from desktop.ui.panels import Panel, PanelSpec
 from desktop.ui.tables import Column, FrameView, Texts, shown_texts, tab_separated
 from desktop.workbench.workbench import Snapshot, Workbench
 
@@ -99,12 +99,11 @@ def phase_sheet(rows: Sequence[PhaseRow], fit: PhaseFit, of: CurveQuantity = PRO
     return shown_texts(arrays_of(rows, fit, of), columns)
 
 
-class TablePanel(QWidget):
+class TablePanel(Panel):
     """Rows and plot marks select each other."""
 
     def __init__(self, workbench: Workbench) -> None:
-        super().__init__()
-        self._workbench = workbench
+        super().__init__(workbench)
         self.view = set_up(FrameView("Phases", copies_one=True, row_height=1.25), objectName="phase_table")
         self._columns = list(COLUMNS)
         self.view.show_frame(None, COLUMNS)

@@ -6,12 +6,12 @@ from html import escape
 from typing import Any
 
 from PySide6.QtCore import QSignalBlocker
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QTextBrowser, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QTextBrowser, QVBoxLayout
 
 from desktop.core.units import digits, grouped, quantity
 from desktop.data.events import ImportReport
 from desktop.ui.pages import choices, fill_layout, set_up
-from desktop.ui.panels import PanelSpec
+from desktop.ui.panels import Panel, PanelSpec
 from desktop.workbench.workbench import Snapshot, TraceRun, Workbench
 
 #: What is said of a repair, besides its numbers.
@@ -41,11 +41,11 @@ def summary(report: ImportReport) -> str:
     return ", ".join(parts)
 
 
-class TracePanel(QWidget):
+class TracePanel(Panel):
     """Facts and report as text that can be selected, and the switch for clocks."""
 
     def __init__(self, workbench: Workbench) -> None:
-        super().__init__()
+        super().__init__(workbench)
         self.clocks = choices({True: "with clocks repaired", False: "as recorded"}, objectName="clocks")
         self.clocks.activated.connect(lambda _: workbench.set_repaired(self.clocks.currentData()))
         label = set_up(QLabel("&Times"), buddy=self.clocks)

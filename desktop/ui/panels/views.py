@@ -23,7 +23,7 @@ from desktop.core.units import Scale, scaled, time_scale
 from desktop.ui.dialogs import Dialog
 from desktop.ui.flow import Flow
 from desktop.ui.pages import choices, fill_layout, quiet, set_up
-from desktop.ui.panels import PanelSpec
+from desktop.ui.panels import Panel, PanelSpec
 from desktop.ui.plots.notes import COLOUR_NAMES, COLOURS
 from desktop.ui.tables import Column, FrameView, columnar
 from desktop.workbench.model import VIEWS, Annotation, NamedView
@@ -57,7 +57,7 @@ NOTE_COLUMNS = (
 )
 
 
-class ViewsPanel(QWidget):
+class ViewsPanel(Panel):
     """`viewAsked` with a number, `rangeAsked` with a range of time: the plots are the window's.
     `keepAsked` with a number: what is seen now is to be kept under it."""
 
@@ -67,8 +67,7 @@ class ViewsPanel(QWidget):
     noteAsked = Signal()
 
     def __init__(self, workbench: Workbench) -> None:
-        super().__init__()
-        self._workbench = workbench
+        super().__init__(workbench)
         self._locations: tuple[str, ...] = ()
         self._views: tuple[NamedView, ...] = ()
         self._notes: tuple[Annotation, ...] = ()

@@ -23,7 +23,7 @@ from PySide6.QtWidgets import (
 from desktop.core.units import percent, quantity, signed, time_scale
 from desktop.ui.guard import guarded
 from desktop.ui.pages import beside, fill_layout, row, set_up
-from desktop.ui.panels import PanelSpec, why_empty
+from desktop.ui.panels import Panel, PanelSpec, why_empty
 from desktop.ui.tables import Column, FrameView, TableRow
 from desktop.workbench.workbench import Snapshot, Workbench
 
@@ -75,12 +75,13 @@ class Knob(QSlider):
         return QSize(4 * self.fontMetrics().height(), super().minimumSizeHint().height())
 
 
-class WhatIfPanel(QWidget):
+class WhatIfPanel(Panel):
     """Sliders for network and computing, what the run would last, and what would help most."""
 
+    ROOM = 24  # all of it is seen
+
     def __init__(self, workbench: Workbench) -> None:
-        super().__init__()
-        self._workbench = workbench
+        super().__init__(workbench)
         self._state: Imagined | None = None
         self._helps: tuple[Help, ...] | None = None
         self._shown: Changes | None = None
@@ -199,10 +200,6 @@ class WhatIfPanel(QWidget):
         return knob
 
     # ---- showing
-
-    def room(self) -> int:
-        """The height in which all of it is seen."""
-        return 24 * self.fontMetrics().height()
 
     @guarded(otherwise=QSize)
     def minimumSizeHint(self) -> QSize:
@@ -402,11 +399,4 @@ def _slower(factor: float) -> str:
     return "as they were" if factor == 1 else f"{factor:.3g} × slower"
 
 
-PANEL = PanelSpec(
-    "whatif",
-    "What if",
-    "bottom",
-    WhatIfPanel,
-    "whatif.md",
-    frozenset({"whatif"}),
-)
+PANEL = PanelSpec("whatif", "What if", "bottom", WhatIfPanel, "whatif.md", frozenset({"whatif"}))

@@ -56,12 +56,7 @@ class MessageForm(QWidget):
         self.fields: dict[str, QLineEdit] = {}
         form = QFormLayout()
         for name, title, hint, tip in (
-            (
-                "least_bytes",
-                "&Bytes, at least",
-                "64 KiB",
-                "Messages of so many bytes or more",
-            ),
+            ("least_bytes", "&Bytes, at least", "64 KiB", "Messages of so many bytes or more"),
             ("least_s", "&Duration, at least", "10 µs", "From the send to the receive"),
             ("communicator", "&Communicator", "any", "Its name or number in the trace"),
             ("partner", "&Rank", "any", "The sender or the receiver"),

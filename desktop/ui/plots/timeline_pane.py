@@ -158,11 +158,7 @@ class TimelinePane(QWidget):
         self._search.setCompleter(completer)
         self._result = Elided()
         self._make_messages()
-        for text, widget in (
-            ("&Colours", self._colour),
-            ("Ro&ws", self._order),
-            ("&Find", self._search),
-        ):
+        for text, widget in (("&Colours", self._colour), ("Ro&ws", self._order), ("&Find", self._search)):
             label = set_up(QLabel(text), buddy=widget)
             row.addWidget(label)
             row.addWidget(widget)
@@ -399,10 +395,7 @@ class TimelinePane(QWidget):
         self._finding = True
         search = partial(timeline.find, regions, start, forward=forward, but=but)
         self._asking.submit(
-            "Finding",
-            lambda job: _find(timeline, search, row, pixel, names, job),
-            done,
-            failed,
+            "Finding", lambda job: _find(timeline, search, row, pixel, names, job), done, failed
         )
         QTimer.singleShot(_LONG, self, waiting)
 

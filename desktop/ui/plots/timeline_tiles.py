@@ -201,9 +201,7 @@ class Tiles(QObject):
 
         if self._making != "overview":
             self._submit(
-                "overview",
-                lambda job: Placed(timeline.tile(bands, 0.0, end, columns, by_region), 0),
-                done,
+                "overview", lambda job: Placed(timeline.tile(bands, 0.0, end, columns, by_region), 0), done
             )
 
     def _at_rest(self) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from desktop.core.jit import arithmetic, inlined
+from desktop.core.jit import arithmetic, inlined, place_in
 from desktop.data.events import EventKind, MessageKind
 
 EVENT = np.dtype([("time", "i8"), ("region", "u4"), ("kind", "u1")], align=True)
@@ -232,7 +232,7 @@ def _fields(buf: Any, p: int, values: Any) -> Any:
 
 @inlined
 def _group(processes: Any, groups: Any, process: int) -> int:
-    at = np.searchsorted(processes, process)
+    at = place_in(processes, process)
     found = UNLISTED
     if at < len(processes) and processes[at] == process:
         found = groups[at]
@@ -291,6 +291,7 @@ def _end(opened: Any, at: int, end: int, state: Any, known: Any, rows: Any, owne
         opened[at, k] = opened[state[OPEN], k]
 
 
+# Long: a branch for each kind of record.
 @arithmetic
 def step(
     buf: Any,

@@ -244,6 +244,7 @@ def corrected(time: Any, offsets: NDArray[np.int64], words: NDArray[np.int64]) -
     return time + np.int64(shift)
 
 
+# Long: a branch for each kind of record.
 @arithmetic
 def decode(
     data: NDArray[np.uint8],

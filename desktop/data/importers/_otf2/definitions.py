@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from desktop.core.jit import kernel
+from desktop.core.jit import arithmetic, place_in
 from desktop.data.events import Activity, Location, MetricAbout, Region, Sink
 from desktop.data.importers._otf2.records import CONTEXTS, FLUSHING, NOT_MEASURED
 from desktop.data.importers._otf2.tables import (
@@ -49,25 +49,18 @@ KEPT: dict[str, tuple[str, ...]] = {
 }
 
 
-@kernel
-def look_up(keys: NDArray[np.int64], sorted_keys: NDArray[np.int64], values: NDArray[np.int64]) -> Any:
-    """values[i] where sorted_keys[i] == key, -1 where there is none. Runs of equal keys cost one search."""
-    found = np.empty(keys.size, np.int64)
+@arithmetic
+def look_up(keys: Any, sorted_keys: Any, values: Any, found: Any) -> None:
+    """found[k]: values[i] where sorted_keys[i] == keys[k], -1 where there is none; a run of equal keys costs
+    one search."""
     known, value = -1, -1
     for k in range(keys.size):
         key = keys[k]
         if key != known:
-            low, high = 0, sorted_keys.size
-            while low < high:
-                middle = (low + high) >> 1
-                if sorted_keys[middle] < key:
-                    low = middle + 1
-                else:
-                    high = middle
+            at = place_in(sorted_keys, key)
             known = key
-            value = values[low] if low < sorted_keys.size and sorted_keys[low] == key else -1
+            value = values[at] if at < sorted_keys.size and sorted_keys[at] == key else -1
         found[k] = value
-    return found
 
 
 @dataclass
@@ -85,7 +78,8 @@ class Space:
         return Space(keys[order], np.array(list(pairs.values()), np.int64)[order])
 
     def __call__(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-        found: NDArray[np.int64] = look_up(np.ascontiguousarray(numbers), self.keys, self.values)
+        found = np.empty(numbers.size, np.int64)
+        look_up(np.ascontiguousarray(numbers), self.keys, self.values, found)
         return found
 
     def add(self, pairs: dict[int, int]) -> None:

@@ -307,14 +307,7 @@ def _holds(carry: Any, tops: Any, open_at: Any) -> bool:
 
 @inlined
 def _until(
-    carry: Any,
-    known: Any,
-    stated: bool,
-    time: int,
-    used: int,
-    out_time: Any,
-    out_kind: Any,
-    out_code: Any,
+    carry: Any, known: Any, stated: bool, time: int, used: int, out_time: Any, out_kind: Any, out_code: Any
 ) -> int:
     """On the way to `time`: a state that ends before it ends, and what follows is not known."""
     if carry[STARTED] == 0:
@@ -331,6 +324,7 @@ def _until(
     return used
 
 
+# Long: a branch for each kind of record.
 @arithmetic
 def nest(
     rows: Any,

@@ -85,6 +85,7 @@ def _put(m: Any, time: int, kind: int, peer: int, tag: int, size: int, request: 
     m["kind"] = kind
 
 
+# Long: a branch for each kind of record.
 @arithmetic
 def parse(
     buf: Any,

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from desktop.core.jit import arithmetic, inlined
+from desktop.core.jit import arithmetic, inlined, place_in
 from desktop.data.events import MessageKind
 from desktop.data.importers._picl import lines as ln
 
@@ -23,7 +23,7 @@ def _located(processor: int, known: Any, index: Any) -> int:
     """Index of a location, -1 for wildcards and the like."""
     if 0 <= processor < len(known) and known[processor] == processor:
         return index[processor]
-    at = np.searchsorted(known, processor)
+    at = place_in(known, processor)
     return index[at] if at < len(known) and known[at] == processor else -1
 
 

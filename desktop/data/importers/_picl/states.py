@@ -399,6 +399,7 @@ def _flush_over(carry: Any, until: int, usable: bool, used: int, time: Any, stat
     return used
 
 
+# Long: a branch for each kind of record.
 @arithmetic
 def states_a(
     rows: Any,
