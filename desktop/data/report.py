@@ -958,7 +958,13 @@ class _Run:
                 lambda row: _formula(row[1]),
             ),
         ]
-        yield _table(TABLES["formulas"], columns, rows, note=_rate_in_words(fit), part="formulas")
+        yield _table(
+            TABLES["formulas"],
+            columns,
+            rows,
+            note=_rate_in_words(fit, isinstance(self.subject.basis, str | None)),
+            part="formulas",
+        )
         if fit.n > 1:
             columns = [
                 ("Break", str),
@@ -1220,8 +1226,9 @@ def _called(k: int, row: PhaseRow) -> str:
     return f"{k} {row.name}" if row.name else f"{k}"
 
 
-def _rate_in_words(fit: PhaseFit) -> str:
-    """What the letter in the formulas is, where phases are made of other functions."""
+def _rate_in_words(fit: PhaseFit, searched: bool) -> str:
+    """What the letter in the formulas is, where phases are made of other functions, and where a search for it
+    ended at its limit."""
     if fit.basis is None:
         return ""
     name, what = (
@@ -1229,7 +1236,9 @@ def _rate_in_words(fit: PhaseFit) -> str:
         if fit.basis.model == "periodic"
         else ("r = 1 / time constant", "time constant")
     )
-    return f"{name} = {fit.basis.rate:.9g} per second, of a {what} of {quantity(fit.basis.seconds, 's', 5)}."
+    limit = f" ({fit.limit})" if searched and fit.limit else ""
+    seconds = quantity(fit.basis.seconds, "s", 5)
+    return f"{name} = {fit.basis.rate:.9g} per second, of a {what} of {seconds}{limit}."
 
 
 def _formula(row: PhaseRow) -> str:

@@ -400,6 +400,6 @@ class ComparePage(Page):
     def _end(self) -> None:
         self.settings.keep_page_state(self.NAME, self._down.saveState())
         self._owner.comparing = None
-        self.bench.watch(False)
         self.bench.unsubscribe(self._show_snapshot)
+        self.bench.forget()
         self.modeller.close()

@@ -95,7 +95,14 @@ class Contraster(Bench[ContrastSnapshot]):
     def watch(self, watched: bool) -> None:
         """Whether somebody looks; else nothing but the intervals of breakpoints is computed."""
         self._watched = watched
-        self.refresh()
+        if watched:
+            self.refresh()
+
+    def forget(self) -> None:
+        """The comparison is closed; the next one begins anew."""
+        self._comparing.cancel()
+        self._watched, self._asked, self._loaded = False, (), ()
+        self.snapshot = ContrastSnapshot()
 
     def close(self) -> None:
         super().close()
@@ -161,8 +168,11 @@ class Contraster(Bench[ContrastSnapshot]):
 
     def refresh(self) -> None:
         """The project may have changed: answer it anew if its runs or the question did."""
-        workspace, shot = self._keeper.workspace, self._bench.snapshot
-        if not self._watched and (len(workspace.runs) < REPEATS or shot.run is None or shot.fit is None):
+        shot = self._bench.snapshot
+        if not self._watched and (shot.run is None or shot.fit is None or shot.opening is not None):
+            return
+        workspace = self._keeper.workspace
+        if not self._watched and len(workspace.runs) < REPEATS:
             return
         keys, comparison = run_keys(workspace.runs), workspace.comparison
         compared = [key for key in keys if key not in comparison.hidden][:MOST]

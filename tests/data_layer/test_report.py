@@ -27,6 +27,7 @@ from hypothesis import strategies as st
 from pptx import Presentation
 
 from desktop import cli
+from desktop.core.curve import StepCurve
 from desktop.core.phase_stats import phase_table
 from desktop.core.phases import fit, fit_breaks
 from desktop.core.spaces import Basis
@@ -38,6 +39,7 @@ from desktop.data.report import (
     Picture,
     Report,
     ReportTable,
+    _rate_in_words,
     command_line,
     compose,
     to_html,
@@ -290,6 +292,14 @@ def test_formulas_of_other_functions_can_be_evaluated(model: str, rate: float) -
         text = text.replace(f"exp(-{letter}{since})", "* exp(-rate * dt)").replace(since, "* dt")
         known = {"rate": said, "dt": t - float(row[1]), "cos": np.cos, "sin": np.sin, "exp": np.exp}
         assert eval(text, known) == pytest.approx(float(found.value(t)), rel=1e-5), text
+
+
+def test_a_searched_time_constant_at_its_limit_is_said() -> None:
+    t = np.linspace(0, 10, 801)
+    slow = StepCurve(t, ((t[1:] + t[:-1]) / 20) ** 2 * 4, 4)  # a parabola settles nowhere
+    found = fit(slow, 1, "saturation")
+    assert _rate_in_words(found, True).endswith("the length of the run: none shorter fits better).")
+    assert "limit" not in _rate_in_words(found, False), "it was given"
 
 
 class Stopping(Progress):
