@@ -107,9 +107,9 @@ def run(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
             runner.check(progress)
             estimate = runner.estimate(progress=progress)
             if options.check:
-                from desktop.core.delay import delay_unit_s
+                from desktop.data.answer import delay_unit_of
 
-                unit = delay_unit_s()
+                unit = delay_unit_of(experiment)
                 result = {
                     "delay_unit_s": unit,
                     **picked(

@@ -140,7 +140,7 @@ def processors(options: argparse.Namespace) -> Said:
         raise ValueError(f"this {error}; name each as P=TABLE, such as 8=runs.csv") from None
     rows = [
         picked(one, "term p effect se")
-        | picked(one.fit, "shared shared_se shared_margin serial serial_se serial_margin slope")
+        | picked(one.fit, "shared shared_se shared_margin serial serial_se serial_margin slope slope_margin")
         for one in found
     ]
     lines = ["a/p + b: what is shared, and what does not shrink, each ± its 95 % margin; slope of ln effect "
@@ -151,7 +151,7 @@ def processors(options: argparse.Namespace) -> Said:
         f"{one.term[:17]:<18}" + "".join(f"{value:>11.4g}" for value in one.effect)
         + f"{one.fit.shared:>11.4g} ± {one.fit.shared_margin:<8.2g}{one.fit.serial:>11.4g} ± "
         f"{one.fit.serial_margin:<8.2g}"
-        f"{one.fit.slope:>8.3f}"
+        f"{one.fit.slope:>8.3f}" + (f" ± {m:.2g}" if (m := one.fit.slope_margin) == m else "")
         for one in found
     ]  # fmt: skip
     return {"effects": rows}, lines

@@ -64,11 +64,9 @@ def answered(
     found: Effects, experiment: Experiment, response: str | None = None, waiting: int = 0
 ) -> SptAnswer:
     """Of an experiment, with what its delays take here."""
-    from desktop.core.delay import delay_unit_s
     from desktop.data.answer import answer_of
 
-    unit = delay_unit_s() if experiment.program.build else float("nan")
-    return answer_of(experiment, found, response or experiment.responses[0].name, unit, waiting)
+    return answer_of(experiment, found, response or experiment.responses[0].name, waiting)
 
 
 def plain_answer(one: SptAnswer) -> dict[str, Any]:

@@ -286,7 +286,8 @@ def _estimated(generator: np.random.Generator, df: Array) -> Array:
 @dataclass(frozen=True)
 class OverProcessors:
     """An effect over processors: a/p + b by weighted least squares, and the slope of ln effect on ln p. With
-    95 % b lies within `serial_margin` of `serial`, a within `shared_margin`; ``df`` degrees of freedom."""
+    95 % b lies within `serial_margin` of `serial`, a within `shared_margin`; ``df`` degrees of freedom.
+    `slope_margin`: of the slope; NaN where an effect cannot be told from zero and so has no logarithm."""
 
     shared: float
     shared_se: float
@@ -296,6 +297,7 @@ class OverProcessors:
     df: float = float("nan")
     shared_margin: float = float("nan")
     serial_margin: float = float("nan")
+    slope_margin: float = float("nan")
 
 
 def over_processors(
@@ -333,12 +335,36 @@ def over_processors(
             limits = np.quantile(np.abs(values / their), 1 - LEVEL, axis=0)
     margins = [float(limit * error) for limit, error in zip(limits, errors, strict=True)]
     positive = effect > 0
-    slope = float("nan")
+    slope = reach = float("nan")
     if np.unique(p[positive]).size >= 2:
         slope = float(np.polyfit(np.log(p[positive]), np.log(effect[positive]), 1)[0])
+    if positive.all():
+        reach = _slope_margin(np.log(p), effect, se, df, slope)
     return OverProcessors(
-        float(value[0]), float(errors[0]), float(value[1]), float(errors[1]), slope, free, *margins
+        float(value[0]),
+        float(errors[0]),
+        float(value[1]),
+        float(errors[1]),
+        slope,
+        free,
+        *margins,
+        slope_margin=reach,
     )
+
+
+def _slope_margin(x: Array, effect: Array, se: Array | None, df: Array | float, slope: float) -> float:
+    """95 % margin of the slope of ln effect on x = ln p: the errors of effects as shares of these, or what
+    the line leaves."""
+    away = x - x.mean()
+    if se is None:
+        left = np.log(effect) - np.log(effect).mean() - slope * away
+        free = x.size - 2.0
+        return float(t_limit(free) * np.sqrt((left**2).sum() / free / (away**2).sum()))
+    each = np.broadcast_to(np.asarray(df, np.float64), x.shape)
+    if not (effect > np.array([t_limit(v) for v in each]) * se).all():
+        return float("nan")
+    variances = (away / (away**2).sum() * se / effect) ** 2
+    return float(t_limit(pooled_df(variances, each)) * np.sqrt(variances.sum()))
 
 
 def _line(x: Array, y: Array, own: Array) -> tuple[Array, Array]:

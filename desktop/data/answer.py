@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -17,7 +18,8 @@ import numpy as np
 from desktop.core.effect_limits import familywise_limit
 from desktop.core.effects import Effect, Effects
 from desktop.core.units import digits, margin, quantity
-from desktop.data.experiment import Experiment, Factor
+from desktop.data.experiment import JOURNAL, Experiment, Factor
+from desktop.data.reading import head
 
 if TYPE_CHECKING:
     from desktop.data.runs import RunTable
@@ -101,10 +103,9 @@ def answer(
     )
 
 
-def answer_of(
-    experiment: Experiment, found: Effects, response: str, unit_s: float = math.nan, waiting: int = 0
-) -> SptAnswer:
-    """Of an experiment that is described. `unit_s`: seconds of one unit of delay on this machine."""
+def answer_of(experiment: Experiment, found: Effects, response: str, waiting: int = 0) -> SptAnswer:
+    """Of an experiment that is described."""
+    unit_s = delay_unit_of(experiment) if experiment.program.build else math.nan
     factors = {one.name: one for one in experiment.factors}
     kept = next((r for r in experiment.responses if r.name == response), experiment.responses[0])
     return answer(found, kept.unit or "", factors, delays(experiment, unit_s), response, waiting)
@@ -114,6 +115,24 @@ def answer_of_table(found: Effects, table: RunTable) -> SptAnswer:
     """Of runs that were made elsewhere."""
     name = table.response.split(" ")[0]
     return answer(found, unit_of(name), table.settings, response=name)
+
+
+def delay_unit_of(experiment: Experiment) -> float:
+    """Seconds of one unit of delay: kept beside the journal once it was measured, so that all that is said
+    of one experiment refers to the same."""
+    from desktop.core.delay import delay_unit_s
+
+    kept = experiment.folder / "delay_unit.txt"
+    try:
+        unit = float(head(kept, 40).split()[0])
+    except (OSError, ValueError, IndexError):
+        unit = math.nan
+    if not 0 < unit < 1:
+        unit = delay_unit_s()
+        with suppress(OSError):  # a folder of somebody else
+            if (experiment.folder / JOURNAL).exists():
+                kept.write_text(f"{unit!r} s take one unit of delay here", encoding="utf-8")
+    return unit
 
 
 def unit_of(response: str) -> str:

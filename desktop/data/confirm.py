@@ -69,8 +69,8 @@ def confirm_commands(experiment: Experiment, levels: Sequence[int]) -> tuple[str
 
 
 def predicted(found: Effects, levels: Sequence[float]) -> tuple[float, float, float]:
-    """What a setting changes against the unperturbed program by the effects that stand out and those below
-    them, its standard error and df.
+    """What a setting changes against the unperturbed program by the main effects of what it delays, the
+    effects that stand out and those below them, its standard error and df.
 
     Raises
     ------
@@ -79,9 +79,8 @@ def predicted(found: Effects, levels: Sequence[float]) -> tuple[float, float, fl
     if found.transform != 1:
         raise ValueError("a confirmation is of the response as it is; take its power off first")
     marked = [e for e in found.effects if e.significant]
-    mains = {(j,) for e in marked for j in e.members}
+    mains = {(j,) for e in marked for j in e.members} | {(j,) for j, at in enumerate(levels) if at > 0}
     kept = [e for e in found.effects if e.significant or e.members in mains]
-    kept = kept or [e for e in found.effects if len(e.members) == 1]
     value = variance = 0.0
     for e in kept:
         at = [levels[j] for j in e.members]

@@ -1022,7 +1022,6 @@ def _analysed(project: ExperimentProject) -> dict[str, Any]:
 
 def _answered(project: ExperimentProject, found: Effects) -> SptAnswer:
     """In words what was found."""
-    from desktop.core.delay import delay_unit_s
     from desktop.data.answer import answer, answer_of, answer_of_table
     from desktop.data.experiment import read_journal, state_of
 
@@ -1031,8 +1030,7 @@ def _answered(project: ExperimentProject, found: Effects) -> SptAnswer:
         state = state_of(experiment, read_journal(experiment))
         waiting = state.planned - len(state.good) - len(state.given_up - set(state.good))
         response = project.analysis.response or experiment.responses[0].name
-        unit = delay_unit_s() if experiment.program.build else float("nan")
-        return answer_of(experiment, found, response, unit, waiting)
+        return answer_of(experiment, found, response, waiting)
     table = imported.table if imported is not None else None
     return answer(found) if table is None else answer_of_table(found, table)
 

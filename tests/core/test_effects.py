@@ -186,6 +186,21 @@ def test_5139_effects_over_processors():
         over_processors([1, 2, 2], [1.0, 2.0, 2.0])
 
 
+@pytest.mark.parametrize("known", [True, False])
+def test_the_slope_over_processors_lies_in_its_interval(known):
+    """Of work that is shared, with effects of known errors or by what the line leaves."""
+    generator = np.random.default_rng(7)
+    p = np.array([2.0, 4.0, 8.0, 16.0])
+    inside = []
+    for _ in range(400):
+        effect = 20 / p * np.exp(0.03 * generator.standard_normal(4))
+        se = 20 / p * 0.03 * np.sqrt(generator.chisquare(8, 4) / 8)
+        found = over_processors(p, effect, se if known else None, 8.0)
+        inside.append(abs(found.slope + 1) <= found.slope_margin)
+    assert 0.95 - 3 * 0.011 <= np.mean(inside) <= 0.95 + 3 * 0.011
+    assert np.isnan(over_processors(p, effect, effect).slope_margin)
+
+
 def test_5139_table_11():
     for row in rows("nistir5139_table11_barrier_pairs.csv"):
         found = barrier(float(row["FB1_effect_s"]), float(row["FB2_effect_s"]), 0.21)

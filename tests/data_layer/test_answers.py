@@ -15,7 +15,7 @@ from desktop.core.effects import analyse, trials
 from desktop.core.power import detectable
 from desktop.core.recommend import recommend
 from desktop.data.answer import answer, answer_of
-from desktop.data.confirm import CONFIRMATION, judged, run_confirmation
+from desktop.data.confirm import CONFIRMATION, judged, predicted, run_confirmation
 from desktop.data.experiment import Factor, Plan, Switch, read_journal, to_trials, write_experiment
 from desktop.data.runner import Runner
 from desktop.data.runs import read_runs
@@ -105,6 +105,10 @@ def test_an_experiment_answers_and_is_confirmed(tmp_path, capsys):
     assert cli.run(["spt", "confirm", str(tmp_path), "--factors", "A", "--runs", "3", "--yes", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["verdict"] == "confirmed"
     assert cli.run(["spt", "confirm", str(tmp_path), "--factors", "Z", "--yes"]) == 1
+    # What is named is predicted by its own effect and error, whether it stands out or not.
+    quiet = replace(found, effects=tuple(replace(e, significant=False) for e in found.effects))
+    own = next(e for e in found.effects if e.term == "A")
+    assert predicted(quiet, (1.0, -1.0))[:2] == pytest.approx((own.value, own.se))
     # What is another program now has another effect.
     write_experiment(replace(experiment, title="other"))
     wrong = judged(["A"], (40.0, 0.5, 9.0), [10.0, 10.5, 10.2], [14.0, 14.6, 14.1])

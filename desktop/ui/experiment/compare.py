@@ -370,12 +370,13 @@ class CompareStep(Step):
                 Column("± 95 % a", "a lies within this of it", significant=2),
                 Column("b", "Serial part"), Column("SE b", significant=2),
                 Column("± 95 % b", "b lies within this of it", significant=2), Column("Slope", significant=3),
+                Column("± 95 % slope", "The slope lies within this of it", significant=2),
             ),
             [
                 TableRow(
                     (
                         s.term, f.shared, f.shared_se, f.shared_margin, f.serial, f.serial_se,
-                        f.serial_margin, f.slope,
+                        f.serial_margin, f.slope, f.slope_margin,
                     ),
                     s.term,
                 )
