@@ -341,15 +341,9 @@ def over_processors(
     if positive.all():
         reach = _slope_margin(np.log(p), effect, se, df, slope)
     return OverProcessors(
-        float(value[0]),
-        float(errors[0]),
-        float(value[1]),
-        float(errors[1]),
-        slope,
-        free,
-        *margins,
-        slope_margin=reach,
-    )
+        float(value[0]), float(errors[0]), float(value[1]), float(errors[1]), slope, free,
+        shared_margin=margins[0], serial_margin=margins[1], slope_margin=reach,
+    )  # fmt: skip
 
 
 def _slope_margin(x: Array, effect: Array, se: Array | None, df: Array | float, slope: float) -> float:
