@@ -87,7 +87,15 @@ def effects(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
     else:
         said = answer_of_table(found, table)
     result["answer"] = spt_confirm.plain_answer(said)
-    return result, [said.text, *told_effects(found, options.half, table.response, factors)]
+    lines = told_effects(found, options.half, table.response, factors)
+    left = [n for n in table.others if n in table.data.beside and n != options.covariate]
+    if left and names is None and described_as is None:
+        result["notes"].append(
+            f"{', '.join(left)}: no factor, which would have two levels (- and +, or two whole numbers), "
+            "both run with the same settings of the others; --covariate takes off what was noted of a run"
+        )
+        lines.append(f"note: {result['notes'][-1]}")
+    return result, [said.text, *lines]
 
 
 def _description_of(runs: Path) -> Experiment | None:
@@ -353,7 +361,7 @@ def told_effects(found: Effects, half: bool, response: str, factors: Sequence[Fa
         mark = "*" if e.significant else " "
         lines.append(
             f"{e.term[:23]:<24}{scale * e.value:>13.5g}{mark}{scale * e.se:>12.4g}{e.t:>9.2f}"
-            f"{scale * found.percent(e):>8.1f}%   {', '.join(e.aliases)}".rstrip()
+            f" {scale * found.percent(e):>7.1f}%   {', '.join(e.aliases)}".rstrip()
         )
     lines.append(f"SPT rank, by {word}; those within one standard error share a rank:")
     mains = ranks(found, half, factors)

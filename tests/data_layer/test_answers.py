@@ -273,6 +273,16 @@ def test_two_numbers_in_a_table_are_a_setting_and_no_delay(capsys):
     assert "threads: threads=2 is faster than threads=1" in text and "the delay makes" not in text
 
 
+def test_a_column_that_is_no_factor_is_named(tmp_path, capsys):
+    """Threads of three numbers were left out without a word."""
+    rows = [f"{n},{s},{8 + 8 * (n % 3)},{10 + n % 2 + (s == '+')}" for n in range(6) for s in "-+"]
+    (tmp_path / "runs.csv").write_text("order,swap,threads,seconds\n" + "\n".join(rows) + "\n")
+    words = ["spt", "effects", str(tmp_path / "runs.csv"), "--factors", "swap"]
+    for asked, named in ((words[:3], True), (words, False)):
+        assert cli.run(asked) == 0
+        assert ("note: threads: no factor" in capsys.readouterr().out) == named
+
+
 def test_a_command_of_ones_own_has_no_pilot(tmp_path, capsys):
     folder = str(tmp_path / "e")
     words = ["spt", "new", folder, "--from", "command", "--run", "sh -c 'sleep $S'", "--variable", "S=0,0.1"]
