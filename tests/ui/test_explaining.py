@@ -170,6 +170,18 @@ def test_what_changed_is_said_for_every_break_and_a_click_selects(qtbot, window)
     assert panel.text.toPlainText().startswith("Break 3 at")
 
 
+def test_show_of_a_waiting_master_shows_the_master(qtbot, window):
+    window.open_path(Path(__file__).parents[1] / "data" / "otf2" / "mpt_farm_6_dilated.tar.gz")
+    window.show_panel("phases")
+    why = window.panel("phases").why
+    qtbot.waitUntil(lambda: "Rank 0 only serves the others" in why.toPlainText(), timeout=TIMEOUT)
+    asked = []
+    why.placeAsked.connect(lambda *place: asked.append(place))
+    why.anchorClicked.emit(QUrl("cause:0"))
+    cause = window.workbench.snapshot.explained.words.causes[0]
+    assert asked == [(cause.phase, cause.start_s, cause.end_s, 0)] and 0 not in cause.locations
+
+
 def test_why_time_is_lost_is_said_first_and_a_link_shows_the_place(qtbot, window):
     window.show_panel("phases")
     why = window.panel("phases").why
