@@ -8,7 +8,7 @@ running total: a column a billionth of the run wide keeps its full precision.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -50,18 +50,27 @@ class Envelope:
     unit: float
     nodes: NDArray[np.float64]
     offset: NDArray[np.int64]
+    #: the columns asked for last, by their times: a picture is drawn anew when any of its curves changes
+    _last: dict[bytes, Columns] = field(default_factory=dict)
 
     def columns(self, x: NDArray[np.float64]) -> Columns:
         """Exact values in the W columns between the W+1 ascending times `x` (seconds).
 
-        A column is ``[x[k], x[k+1])``; one without width gives the level at that instant.
+        A column is ``[x[k], x[k+1])``; one without width gives the level at that instant. Not to be written
+        to: who asks for the same columns again gets the same arrays.
         """
         ticks = np.ascontiguousarray(x, np.float64) / self.unit
-        width = ticks.size - 1
+        wanted, width = ticks.tobytes(), ticks.size - 1
+        if (kept := self._last.get(wanted)) is not None:
+            return kept
         values = np.full((5, width), np.nan)
         steps = np.zeros(width, np.int64)
         _columns(self.edges, self.level, self.nodes, self.offset, ticks, values, steps)
-        return Columns(values[0], values[1], values[2], values[3], values[4], steps)
+        found = Columns(values[0], values[1], values[2], values[3], values[4], steps)
+        if width > 1:
+            self._last.clear()
+            self._last[wanted] = found
+        return found
 
     def range(self, a: float, b: float) -> tuple[float, float, float]:
         """Minimum, maximum (processors) and integral (processor-seconds) over ``[a, b)``, seconds.

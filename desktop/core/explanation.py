@@ -82,8 +82,9 @@ def phase_sentence(
 class Told:
     """A cause in words, and where it is.
 
-    location : that is charged most. phase : in which it costs most (from 0), -1: none. start_s, end_s : of
-    that. region : its name, or nothing. short : the sentence without its numbers.
+    about : the location that the sentence is about, -1: none. locations : that are charged, most first.
+    phase : in which it costs most (from 0), -1: none. start_s, end_s : of that. region : its name, or "".
+    short : the sentence without its numbers.
     """
 
     key: str
@@ -95,6 +96,7 @@ class Told:
     strength: str
     seen: int
     region: str
+    about: int
     locations: tuple[int, ...]
     names: str
     phase: int
@@ -179,6 +181,7 @@ def _told(cause: Cause, words: Naming, phase: int, place: Charges) -> Told:
         strength=cause.strength,
         seen=cause.seen,
         region=words.region(region) if region >= 0 else "",
+        about=cause.about,
         locations=cause.locations,
         names=words.several(sorted(cause.locations)),
         phase=phase,

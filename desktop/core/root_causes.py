@@ -113,6 +113,11 @@ class Group:
         work = self.work_s[self.taking_part]
         return min(float((work.max() - work).sum()) / self.total_s, 1.0) if work.size else 0.0
 
+    @property
+    def slowest(self) -> int:
+        """Of those that take part, the one that computes longest."""
+        return int(np.argmax(np.where(self.taking_part, self.work_s, -1.0)))
+
     @cached_property
     def recovered(self) -> float:
         """The part of that inequality that ends if the one that computes longest does as the second."""
@@ -169,6 +174,16 @@ class Cause:
     @property
     def named(self) -> bool:
         return len(self.locations) > 0 and self.group.share > NAMED
+
+    @property
+    def about(self) -> int:
+        """The location that the sentence names: of those that are charged the first, but the master where it
+        waits, for which the workers are charged. -1: none."""
+        if self.kind.key == "idle master":
+            return self.group.of.hub
+        if self.kind.key == "slow rank":
+            return self.group.slowest
+        return self.locations[0] if self.locations else -1
 
     @property
     def strength(self) -> str:
@@ -281,7 +296,7 @@ def _says_imbalance(cause: Cause, words: Naming) -> str:
 def _says_slow(cause: Cause, words: Naming) -> str:
     group = cause.group
     work = group.work_s[group.taking_part]
-    slow = int(np.argmax(np.where(group.taking_part, group.work_s, -1.0)))
+    slow = cause.about
     others = float((work.sum() - work.max()) / (work.size - 1))
     times = f"{work.max() / others:.2g} times" if work.max() < 100 * others else "more than 100 times"
     long = f"{times} as long as {_rest(group, words, slow)}{_region(cause, words)}"
@@ -337,7 +352,7 @@ def _says_master(cause: Cause, words: Naming) -> str:
 
 
 def _says_idle_master(cause: Cause, words: Naming) -> str:
-    hub = capital(words.location(cause.group.of.hub))
+    hub = capital(words.location(cause.about))
     return f"{hub} only serves the others, as a master, and waits{_call(cause, words)} while they compute"
 
 

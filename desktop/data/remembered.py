@@ -35,7 +35,7 @@ from desktop.data.utilization import Rules
 from desktop.errors import DesktopError
 
 #: To be raised when accounts, causes or words of a run become others.
-VERSION = 1
+VERSION = 2
 FILES, BYTES = 200, 1 << 26
 
 

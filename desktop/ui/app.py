@@ -66,21 +66,34 @@ class Garbage(QObject):
 
     Python collects in whichever thread happens to allocate. A closed window is often part of a cycle, and a
     widget that is freed by a worker's thread aborts the program.
+
+    To search all objects takes longer than a picture may, and most of them are of imported modules. So what
+    is there when modules have been imported, and what a full search has left, is set aside, until a window is
+    closed, another trace is shown (`gc.unfreeze`), or so many searches have been made.
     """
 
     INTERVAL_MS = 500
+    WHOLE = 10
 
     def __init__(self, app: QApplication) -> None:
         super().__init__(app)
         gc.disable()
+        self._modules, self._full = len(sys.modules), 0
         self._timer = set_up(QTimer(self), timeout=self.collect)
         self._timer.start(self.INTERVAL_MS)
 
     def collect(self) -> None:
         """What Python would have collected by now."""
+        if len(sys.modules) > self._modules:
+            self._modules = len(sys.modules)
+            gc.freeze()
+            return
         for generation, (count, limit) in enumerate(zip(gc.get_count(), gc.get_threshold(), strict=True)):
             if limit and count > limit:
                 gc.collect(generation)
+                if generation == 2:
+                    self._full += 1
+                    (gc.freeze if self._full % self.WHOLE else gc.unfreeze)()
 
 
 def load_font(app: QApplication) -> None:
@@ -170,6 +183,7 @@ class Windows:
         window.settingsChanged.connect(lambda: self._follow(window))
         window.closed.connect(lambda: self._open.remove(window))
         window.closed.connect(window.deleteLater)
+        window.closed.connect(gc.unfreeze)
         if self._open:
             stand_beside(window, self._open[-1], other_screen=other_screen)
         self._open.append(window)

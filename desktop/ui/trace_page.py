@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import gc
 import math
 from collections.abc import Callable
 from functools import partial
@@ -556,6 +557,8 @@ class TracePage(Page):
             self.timeline.show_trace(document.store, run.rules, run.utilization.seconds)
         if document is old.document:
             return
+        if old.document is not None:
+            gc.unfreeze()  # see `desktop.ui.app.Garbage`
         self._pages.setCurrentWidget(self.start_page if document is None else self._plots)
         for dock in self._docks.values():
             dock.setVisible(document is not None and not self._hidden(dock))

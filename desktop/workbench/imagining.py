@@ -77,12 +77,13 @@ class Imagining:
         self.state = NOTHING_IMAGINED
         self._basis: _Basis | None = None
         self._program: Rerun | None = None
+        self._recorded: RunPrediction | None = None  # that of the program, nothing being different
 
     def forget(self) -> None:
         """Another trace is shown, or none."""
         self._predicting.cancel()
         self._helping.cancel()
-        self._basis = self._program = None
+        self._basis = self._program = self._recorded = None
         if self.state is not NOTHING_IMAGINED:
             self._tell(NOTHING_IMAGINED)
 
@@ -102,7 +103,7 @@ class Imagining:
             return
         if self._program is not None and self._basis is not None and self._basis.run is run:
             causality = self._program.causality
-        self._basis, self._program = basis, None
+        self._basis, self._program, self._recorded = basis, None, None
         self._helping.cancel()
         state = replace(self.state, helps=None, outdated=True, problem="", phases=len(breaks) + 1)
         self._ask(replace(state, changes=changes), causality)
@@ -112,17 +113,14 @@ class Imagining:
         if changes == self.state.changes or self._basis is None:
             return
         state = replace(self.state, changes=changes, outdated=True, problem="")
-        job = self._predicting.current
-        if self._program is not None and job is not None and job.elapsed < PATIENCE:
+        job, plain = self._predicting.current, self._recorded
+        if changes is None and plain is not None:
+            self._predicting.cancel()
+            self._tell(replace(state, prediction=plain, outdated=False, task=None, problem=plain.note))
+        elif job is not None and (self._program is None or job.elapsed < PATIENCE):
             self._tell(state)  # what is under way is shown first, or nothing would be while a hand moves
         else:
             self._ask(state)
-
-    def cancel(self) -> None:
-        """Give up what is being predicted."""
-        self._predicting.cancel()
-        self._helping.cancel()
-        self._tell(replace(self.state, task=None, changes=None, prediction=None, outdated=False))
 
     def _ask(self, state: Imagined, causality: Causality | None = None) -> None:
         basis, program = self._basis, self._program
@@ -161,6 +159,8 @@ class Imagining:
 
         def done(answer: tuple[Rerun, RunPrediction, tuple[str, ...]]) -> None:
             self._program, found, regions = answer
+            if changes is None:
+                self._recorded = found
             more = self.state.changes != changes
             self._tell(
                 replace(

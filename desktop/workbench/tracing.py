@@ -148,10 +148,18 @@ class Opened(NamedTuple):
 
 
 def load_and_compile() -> None:
-    from desktop.core import phases
+    import numpy as np
+
+    from desktop.core import painting, phases
+    from desktop.core.curve import StepCurve
+    from desktop.core.envelope import envelope
+    from desktop.core.pieces import residual
     from desktop.data import opening  # noqa: F401 - loaded here so that the first File > Open need not
 
     phases.warm_up()
+    curve = StepCurve(np.arange(41.0), np.arange(40) * 7 % 11)
+    residual(envelope(curve), phases.fit(curve, 3, "mixed"), np.linspace(0.0, 40.0, 5))
+    painting.warm_up()
 
 
 def stamp_of(source: Path) -> tuple[int, int] | None:
@@ -231,6 +239,7 @@ def build_run(
             stack[activity] = level
     for drawn in stack.values():
         envelope(drawn)
+    _ = curve.mean  # kept with it, here: the window says it
     summarise(utilization.curve())
     found = structure(store, utilization, job) if like is None or like.structure is None else like.structure
     run = TraceRun(
@@ -257,6 +266,7 @@ def part_of(whole: TraceRun, limit: tuple[float, float], key: SweepKey, job: Job
             envelope(part)
             stack[name] = part
     curve = stack["computing"]
+    _ = curve.mean
     if curve.quantity == whole.utilization.curve().quantity:
         summarise(curve)
     found = whole.structure

@@ -834,11 +834,6 @@ class Workbench(EditBench[Snapshot, Project]):
         if changes != self.asked.what_if:
             self._edit("change what is different", replace(self.asked, what_if=changes), "what if")
 
-    def cancel_what_if(self) -> None:
-        """Give up what is being predicted, and all changes."""
-        self.ask_what_if(None)
-        self._imagining.cancel()
-
     def _imagine(self) -> None:
         """Make ready what a panel that is looked at, or a prediction that is drawn, needs."""
         shown, imagined = self.snapshot, self.snapshot.imagined

@@ -110,6 +110,7 @@ def test_a_master_that_waits_is_told_from_workers_that_differ() -> None:
     with open_trace(Path(__file__).parents[1] / "data" / "otf2" / "mpt_farm_6_dilated.tar.gz") as store:
         first = told(store).causes[0]
     assert first.key == "idle master" and first.sentence.startswith("Rank 0 only serves the others")
+    assert first.about == 0 and 0 not in first.locations, "a link shows the master, not who is charged"
 
 
 def test_workers_that_wait_for_something_else_do_not_hide_that_a_master_waits() -> None:

@@ -12,8 +12,11 @@ from desktop import resources
 from desktop.core.accounts import Account
 from desktop.data.events import Activity
 from desktop.data.opening import open_trace
+from desktop.data.root_causes import explain
 from desktop.data.statistics import Statistics
+from desktop.data.utilization import build
 from desktop.ui.frame import Frame
+from desktop.ui.panels.phases import Why
 from desktop.ui.panels.statistics import METRICS
 from desktop.ui.theme import DARK, LIGHT
 from desktop.ui.trace_page import TracePage
@@ -168,6 +171,19 @@ def test_what_changed_is_said_for_every_break_and_a_click_selects(qtbot, window)
     panel.text.anchorClicked.emit(QUrl("2"))
     assert window.workbench.snapshot.project.view.phase == 2
     assert panel.text.toPlainText().startswith("Break 3 at")
+
+
+def test_show_of_a_waiting_master_shows_the_master(qtbot):
+    with open_trace(Path(__file__).parents[1] / "data" / "otf2" / "mpt_farm_6_dilated.tar.gz") as store:
+        use = build(store)
+        told = explain(Statistics(store), use, [0.0, use.curve().duration])
+    why = Why()
+    qtbot.addWidget(why)
+    why.show_words(told)
+    assert why.toPlainText().startswith("Rank 0 only serves the others") and 0 not in told.causes[0].locations
+    with qtbot.waitSignal(why.placeAsked) as asked:
+        why.anchorClicked.emit(QUrl("cause:0"))
+    assert asked.args[3] == 0
 
 
 def test_why_time_is_lost_is_said_first_and_a_link_shows_the_place(qtbot, window):

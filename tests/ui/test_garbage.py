@@ -37,7 +37,15 @@ def test_cycles_are_freed_in_the_window_s_thread(qtbot, qapp, monkeypatch):
         kept = [[i] for i in range(5_000)]
         qtbot.waitUntil(lambda: not told.alive, timeout=5_000)
         assert freed == [threading.main_thread()] and len(kept) == 5_000
+        # What is set aside is searched again.
+        made = Cycle()
+        told = weakref.finalize(made, int)
+        gc.freeze()
+        del made
+        monkeypatch.setattr(gc, "get_count", lambda: (0, 0, 11))
+        qtbot.waitUntil(lambda: not told.alive, timeout=5_000)
     finally:
+        keeper._timer.stop()
         keeper.deleteLater()
 
 

@@ -88,6 +88,17 @@ def test_sliders_predict_and_draw_and_are_taken_back(qtbot, window, panel):
     qtbot.mouseClick(panel.reset, Qt.MouseButton.LeftButton)
     assert bench.snapshot.imagined.drawn is None and panel.region_speed.number == 1.0
     assert "predicted" not in [series.ink for series in window.curve_view.description().lanes[0].series]
+    assert panel.said.text().startswith("The run lasts 1168 ms") and panel.region_speed.isEnabled()
+    # Also what is being predicted is taken back at once, and sliders go on.
+    panel.region_speed.put(4.0)
+    panel.region_speed.turned.emit()
+    assert bench.snapshot.imagined.outdated
+    qtbot.mouseClick(panel.reset, Qt.MouseButton.LeftButton)
+    assert panel.said.text().startswith("The run lasts 1168 ms") and panel.region_speed.isEnabled()
+    panel.region_speed.put(2.0)
+    panel.region_speed.turned.emit()
+    settled(qtbot, window)
+    assert bench.snapshot.imagined.drawn.duration_s == found.duration_s
 
 
 def test_the_last_of_many_turns_is_predicted(qtbot, window, panel):

@@ -154,8 +154,7 @@ class Why(QTextBrowser):
         kind, _, number = url.toString().partition(":")
         if kind == "cause":
             cause = self._told.causes[int(number)]
-            place = cause.locations[0] if cause.locations else -1
-            self.placeAsked.emit(cause.phase, cause.start_s, cause.end_s, place)
+            self.placeAsked.emit(cause.phase, cause.start_s, cause.end_s, cause.about)
         else:
             phase = self._told.phases[int(number)]
             self.placeAsked.emit(int(number), phase.start_s, phase.end_s, -1)

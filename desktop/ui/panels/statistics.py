@@ -87,6 +87,7 @@ METRICS: tuple[Metric, ...] = (
            "waiting", "unit"),
     Metric("Makes others wait", "Waiting of all processors, at any time, that delays in the range caused",
            "costs", "unit"),
+    Metric("Critical path", "Part of the critical path of the run in the range", "path", "unit"),
     *(
         Metric(title, f"{tip}: part of length × processors, of which all accounts are 100 %",
                f"{name}_account_part", "%")
@@ -101,7 +102,7 @@ METRICS: tuple[Metric, ...] = (
 def _shown_metrics(ranges: DataFrame) -> Iterator[Metric]:
     """Those of `METRICS` that say something: no accounts in which no range spends any time."""
     for metric in METRICS:
-        if not metric.name.endswith(("_account_part", "costs")) or (ranges[metric.name] > 0).any():
+        if not metric.name.endswith(("_account_part", "costs", "path")) or (ranges[metric.name] > 0).any():
             yield metric
 
 

@@ -339,7 +339,7 @@ class WhatIfPanel(Panel):
 
     def _reset(self) -> None:
         self._stand_at(None)
-        self._workbench.cancel_what_if()
+        self._workbench.ask_what_if(None)
 
     def _apply(self, key: Any) -> None:
         if self._helps is not None and isinstance(key, int) and key < len(self._helps):
