@@ -389,8 +389,11 @@ def paint(pixels, tops, bottoms, rows, low, high, dominant, hidden, colours, ord
                 for c in range(a + 1, b - 1):
                     found |= there[c]
                 rest = found & ~(shown[x] | shown[x + 1] | shown[x + 2])
-                first = min(ranks[0, rest & 255], ranks[1, (rest >> 8) & 255])
-                marked[x] = plain[x] if first == order.size else inks[first]
+                marked[x] = plain[x]
+                if rest:
+                    first = min(ranks[0, rest & 255], ranks[1, (rest >> 8) & 255])
+                    if first < order.size:
+                        marked[x] = inks[first]
         for y in range(top, bottom):
             out = pixels[y]
             for e in range(0, ends, 2):
