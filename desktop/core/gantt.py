@@ -331,6 +331,17 @@ def next_bin(regions, at, n, start, step, bits):
 
 
 @kernel
+def _ranks(order):
+    """(2, 256) the place in `order` of the first class in each byte of a set; the length of `order`: none."""
+    ranks = np.full((2, 256), order.size, np.uint8)
+    for k in range(order.size - 1, -1, -1):
+        for byte in range(256):
+            if byte >> (order[k] & 7) & 1:
+                ranks[order[k] >> 3, byte] = k
+    return ranks
+
+
+@kernel
 def paint(pixels, tops, bottoms, rows, low, high, dominant, hidden, colours, order, gap, ground):
     """Paint rows of a tile: band k fills the pixel rows ``tops[k] .. bottoms[k]-1`` from row ``rows[k]``.
 
@@ -348,10 +359,11 @@ def paint(pixels, tops, bottoms, rows, low, high, dominant, hidden, colours, ord
     if ends % 2 == 1:
         runs[ends] = width
         ends += 1
-    shown = np.zeros(width + 2, np.int64)  # the bit of the class of column x - 1
-    held = np.zeros(width, np.int64)
+    middle = (low + high) >> 1
+    shown = np.zeros(width + 2, np.uint16)  # the bit of the class of column x - 1
     plain = np.empty(width, np.uint32)
     marked = np.empty(width, np.uint32)
+    ranks, inks = _ranks(order), colours[order]
     for band in range(tops.size):
         r = rows[band]
         top, bottom = max(tops[band], 0), min(bottoms[band], height)
@@ -360,28 +372,28 @@ def paint(pixels, tops, bottoms, rows, low, high, dominant, hidden, colours, ord
         here, there = dominant[r], hidden[r]
         for e in range(0, ends, 2):
             for x in range(runs[e], runs[e + 1]):
-                a, b = low[x], high[x]
-                found = there[a] | there[b - 1]
-                for c in range(a + 1, b - 1):
-                    found |= there[c]
-                held[x] = found
-                main = here[(a + b) >> 1]
+                main = here[middle[x]]
                 shown[x + 1] = 1 << main
                 plain[x] = colours[main]
-        for e in range(0, ends, 2):
-            for x in range(runs[e], runs[e + 1]):
-                rest = held[x] & ~(shown[x] | shown[x + 1] | shown[x + 2])
-                marked[x] = plain[x]
-                if rest:
-                    for k in range(order.size):
-                        if rest >> order[k] & 1:
-                            marked[x] = colours[order[k]]
-                            break
         inner = bottoms[band] - tops[band]
         space = gap if inner >= 5 * gap else 0
         inner -= space
         stripe = max(gap, inner // 4) if inner >= 4 * gap else 0
         edge = bottoms[band] - space
+        step = 1 if stripe or bottom - top > 1 else 3  # a single row is hatched in every third column
+        for e in range(0, ends, 2):
+            begin = runs[e] if step == 1 else runs[e] + (-(runs[e] + top)) % 3
+            for x in range(begin, runs[e + 1], step):
+                a, b = low[x], high[x]
+                found = there[a] | there[b - 1]
+                for c in range(a + 1, b - 1):
+                    found |= there[c]
+                rest = found & ~(shown[x] | shown[x + 1] | shown[x + 2])
+                marked[x] = plain[x]
+                if rest:
+                    first = min(ranks[0, rest & 255], ranks[1, (rest >> 8) & 255])
+                    if first < order.size:
+                        marked[x] = inks[first]
         for y in range(top, bottom):
             out = pixels[y]
             for e in range(0, ends, 2):

@@ -262,6 +262,8 @@ class Frame(QMainWindow):
         page.centralWidget().installEventFilter(self)
         self._places.append(page)
         self._arrange()
+        if self is not self.main:
+            self.main._arrange()  # or a tab stays there that would make another page of this kind
         for frame in self.frames:
             frame.show_tasks()
         self.show_messages()

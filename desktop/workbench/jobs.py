@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from desktop.data import memory
 from desktop.errors import DesktopError
 from desktop.progress import Cancelled, Progress
 
@@ -23,6 +24,8 @@ _log = logging.getLogger("phasewright")
 Deliver = Callable[[Callable[[], None]], None]
 #: Progress reaches the window at most this often; readers call `step` thousands of times a second.
 INTERVAL = 0.05
+#: Seconds of processor time from which on a job's end gives back to the system what it freed.
+LONG = 1.0
 
 
 def at_once(call: Callable[[], None]) -> None:
@@ -175,6 +178,7 @@ class Lane:
     ) -> None:
         listener: Callable[[Any], None]
         value: Any
+        begun = time.thread_time()
         try:
             if job.cancelled:
                 raise Cancelled
@@ -185,6 +189,8 @@ class Lane:
             # Whatever goes wrong in a job is an answer for the user; the lane stays usable.
             listener, value = failed, error
             _note(error)
+        if time.thread_time() - begun >= LONG:
+            memory.give_back()
 
         def finish() -> None:
             wanted = job.generation >= self._oldest

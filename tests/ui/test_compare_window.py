@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PySide6.QtCore import QPoint, QPointF, QSettings, Qt
-from PySide6.QtWidgets import QApplication, QCheckBox, QComboBox, QFileDialog, QLabel, QPushButton
+from PySide6.QtWidgets import QApplication, QCheckBox, QComboBox, QFileDialog, QLabel, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from desktop import cli
@@ -28,6 +28,7 @@ from desktop.ui.compare_page import ComparePage
 from desktop.ui.exporting import FigureDialog
 from desktop.ui.frame import Frame
 from desktop.ui.model_page import ModelPage
+from desktop.ui.plots.axis_dialog import AxisDialog
 from desktop.ui.plots.time_plot import TimePlot
 from desktop.ui.settings import Settings
 from desktop.ui.theme import DARK, LIGHT
@@ -181,6 +182,12 @@ def test_phases_are_matched_with_a_gap_and_the_table_says_the_same_as_the_comman
         assert line.split("\t")[4] == cell["duration_s"]
 
 
+def painted(plot: QWidget) -> bytes:
+    """What a plot shows; the picture lives until its pixels are copied, which do not keep it."""
+    image = plot.grab().toImage()
+    return bytes(image.constBits())
+
+
 def test_every_axis_and_look_is_drawn(qtbot: QtBot, window: ComparePage) -> None:
     pictures = set()
     for axis in ("absolute", "start", "normalised", "phases"):
@@ -191,7 +198,7 @@ def test_every_axis_and_look_is_drawn(qtbot: QtBot, window: ComparePage) -> None
         settle(qtbot, window._owner)
         assert window.shown.placement is not None and window.shown.placement.axis == axis
         assert window.actions_by_id[f"axis_{axis}"].isChecked()
-        pictures.add(bytes(window.view.grab().toImage().constBits()))
+        pictures.add(painted(window.view))
     assert len(pictures) >= 3, "both runs begin at 0, the other axes differ"
     for name in ("side_by_side", "share", "relative"):
         toggle = window.findChild(QCheckBox, name)
@@ -200,13 +207,25 @@ def test_every_axis_and_look_is_drawn(qtbot: QtBot, window: ComparePage) -> None
         settle(qtbot, window._owner)
         assert getattr(window.shown.comparison, name) and toggle.isChecked()
         before = len(pictures)
-        pictures.add(bytes(window.view.grab().toImage().constBits()))
+        pictures.add(painted(window.view))
         assert len(pictures) == before + 1
     assert len(window.view._lanes) == 2
     window.frame.use_theme(DARK)
-    pictures.add(bytes(window.view.grab().toImage().constBits()))
+    pictures.add(painted(window.view))
     white = window.view.picture().pixelColor(2, 2)
     assert white.name() == "#ffffff", "pictures for others are on white"
+    dialog = AxisDialog(window.view)
+    qtbot.addWidget(dialog)
+    upright = dialog.forms[1]
+    upright.free.setChecked(False)
+    upright.low.setText("0.5")
+    upright.high.setText("0.75")
+    assert dialog.apply()
+    shown = window.view.description()
+    assert shown is not None
+    for lane in shown.lanes[:2]:  # below them are the differences
+        assert (lane.axis.low * lane.axis.factor, lane.axis.high * lane.axis.factor) == (0.5, 0.75)
+    assert painted(window.view) not in pictures
 
 
 def test_one_axis_for_all_and_the_cursor_tells_every_run(qtbot: QtBot, window: ComparePage) -> None:

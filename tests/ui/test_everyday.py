@@ -282,7 +282,8 @@ def test_looks_and_units_act_at_once_in_all_windows(
         shown.appearance.colours.setCurrentIndex(shown.appearance.colours.findData(name))
         shown.appearance.colours.activated.emit(shown.appearance.colours.currentIndex())
         assert opened._theme.colours == other._theme.colours == name
-        pictures.add(bytes(opened.curve_view.picture(1.0).constBits()))
+        picture = opened.curve_view.picture(1.0)  # which its bytes do not keep
+        pictures.add(bytes(picture.constBits()))
     assert len(pictures) == len(COLOUR_SETS), "each set looks otherwise"
     before = opened._cursor_text.text()
     assert before.startswith("400.0 ms")

@@ -28,6 +28,7 @@ from desktop.ui.exporting import material_of
 from desktop.ui.frame import Frame
 from desktop.ui.panels.views import NoteDialog
 from desktop.ui.plots import timeline_tiles, timeline_view
+from desktop.ui.plots.axis_dialog import AxisDialog
 from desktop.ui.plots.message_form import MessageForm
 from desktop.ui.plots.notes import COLOURS
 from desktop.ui.plots.timeline_pane import describe
@@ -202,6 +203,13 @@ def test_the_timeline_stands_on_the_axis_of_the_curve(qtbot: QtBot, opened: Trac
     assert b - a == pytest.approx(0.8) and (0.4 - a) / (b - a) == pytest.approx(0.4, abs=0.01)
     wheel(view, at, -120, Qt.KeyboardModifier.ShiftModifier)
     assert curve.visible_range() == pytest.approx((a + 0.08, b + 0.08))
+    dialog = AxisDialog(view)
+    qtbot.addWidget(dialog)
+    (form,) = dialog.forms
+    form.free.setChecked(False)
+    form.low.setText("0.125")
+    form.high.setText("0.375")
+    assert dialog.apply() and view.visible_range() == curve.visible_range() == (0.125, 0.375)
 
 
 def test_selection_cursor_and_phases_are_shared(qtbot: QtBot, opened: TracePage) -> None:

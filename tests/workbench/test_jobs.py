@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import platform
 import queue
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from desktop.progress import Cancelled
+from desktop.workbench import jobs
 from desktop.workbench.jobs import Job, Lane, Task
 from tests.inline import Inline
 
@@ -183,6 +188,34 @@ def test_inline_everything_happens_within_submit() -> None:
         "b", lambda job: 2, lambda two: lane.submit("c", lambda job: two + 1, answers.append, fail), fail
     )
     assert answers == [1, 3] and not lane.busy
+
+
+@pytest.mark.skipif(
+    platform.libc_ver()[0] != "glibc", reason="other C libraries are not asked to give memory back"
+)
+def test_long_work_leaves_no_freed_memory_behind(
+    mailbox: Mailbox, latest: Lane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What glibc would keep, as something above it is still in use, goes back to the system."""
+    monkeypatch.setattr(jobs, "LONG", 0.0)
+    used: list[int] = []
+
+    def work(job: Job) -> np.ndarray:
+        # Below the size from which glibc asks the system for each array alone.
+        arrays = [np.ones(12_000) for _ in range(600)]
+        used.append(resident())
+        return arrays[-1]
+
+    kept: list[np.ndarray] = []
+    latest.submit("large", work, kept.append, fail)
+    mailbox.until_idle(latest)
+    assert kept
+    assert used[0] - resident() > 30e6  # of 58 MB
+
+
+def resident() -> int:
+    """Bytes of this process that are in memory."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def test_close_leaves_no_thread() -> None:
