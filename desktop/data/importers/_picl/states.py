@@ -189,8 +189,8 @@ def survey(
     """What must be known of a processor before its states are; rows cut between different times.
 
     own (keys,): whether a key is a call of the library, which is not entered within itself. depth (2, keys):
-    entries open at the time before, and whether they became more when they changed last: a call that is
-    entered twice in a row is within itself, those after it, of which one is always open, are not counted.
+    entries open at the time before, and how many were entered in a row: a call that is entered again is
+    within itself; those after it, when one more is always open, are not counted.
     opened, matched (keys,): entries open and entries that have an exit. seen (26, 2): count and first line
     by record type. ahead (2,): time of the first statistics of these rows, and the least total then.
     """
@@ -244,12 +244,14 @@ def survey(
                 continue
             facts[CALLS] += roles[rows[m]["record"]] == 1
             more = opened[k] - depth[0, k]
-            if more > 1 or (more == 1 and depth[1, k] == 1):
+            if more == 0:
+                continue
+            row = depth[1, k] + more if more > 0 else 0
+            if row > 1 and depth[1, k] < 2:
                 facts[INSIDE] += 1
                 if facts[INSIDE_LINE] == 0 or rows[m]["line"] < facts[INSIDE_LINE]:
                     facts[INSIDE_LINE] = rows[m]["line"]
-            if more != 0:
-                depth[0, k], depth[1, k] = opened[k], more > 0
+            depth[0, k], depth[1, k] = opened[k], row
         i = j
     facts[ROWS] += n
 
