@@ -120,8 +120,8 @@ for _name in sorted(CLASSED):
 
 
 def nearly_round(resolution: int) -> bool:
-    """Whether ticks per second are a power of ten but for one hexadecimal digit, or one byte by more than
-    0.1 %, or have zeros for its last bytes.
+    """Whether ticks per second are a power of ten but for one hexadecimal digit, for one byte by more
+    than 0.1 %, or all but the first byte: 0x3B...... by more than a clock of 1 GHz can be off.
 
     Clocks that are known by name are of whole kHz; of those of 1 GHz that are measured to 20 ppm one in 700
     is like that.
@@ -139,8 +139,8 @@ def nearly_round(resolution: int) -> bool:
             return True
         if first // 8 == last // 8 and abs(resolution - whole) > whole // 1000:
             return True
-        # Short ones are powers of two.
-        if power > 5 and resolution in (whole >> 8 * k << 8 * k for k in range(1, 5)):
+        # Spread spectrum takes 0.5 % of the frequency that a clock has by its name, at most.
+        if power > 5 and 0.006 < abs(resolution / whole - 1) < 0.011:
             return True
     return False
 

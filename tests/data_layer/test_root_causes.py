@@ -252,3 +252,8 @@ def test_kinds_are_told_apart_at_their_limits() -> None:
     assert [test["alone"](one) for one in alone] == [0.9, 0.0], "who others wait for in a tenth is alone"
     chain = [group([1.0] * 4, [work] * 4, chained=0.9) for work in (0.5, 2.0)]
     assert [test["serial"](one) for one in chain] == [0.9, 0.0], "a chain waits longer than it computes"
+    waiting_s = np.zeros((4, len(FAMILIES)))
+    waiting_s[:2, SENDER] = 1.0, 3.0
+    of = replace(lost((0, Account.COMPUTING, 0.01), (1, Account.COMPUTING, 1.0)), hub=0, waiting_s=waiting_s)
+    master = replace(group([4.0, 0, 0, 0], [1.0] * 4), of=of)
+    assert test["idle master"](master) == 0.25, "its part of the waiting, where only others wait for it"
