@@ -31,7 +31,7 @@ REQUESTS = tuple(getattr(signal, name) for name in _NAMES if hasattr(signal, nam
 #: Files that are complete, in the order in which they were written.
 complete: dict[Path, None] = {}
 _remains: dict[object, Callable[[], None]] = {}
-#: Held while something is made that must not be left behind, until it is known here.
+#: Held while something is made that must not be left behind, until it is known here; and by `end`, for good.
 making = threading.RLock()
 _ear: _Ear | None = None
 _prompting = False

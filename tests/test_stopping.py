@@ -344,12 +344,19 @@ def test_what_cannot_end_by_itself_is_ended(tmp_path: Path, patience: float, req
 
 #: Tasks in processes of their own that write for ever.
 FARM = """
-import sys
+import sys, time
+from concurrent.futures import process
 from pathlib import Path
 from desktop import stopping
 from desktop.data.farm import Farm
 from desktop.progress import Cancelled, Progress
 from tests.test_stopping import write_for_ever
+plain = process._ThreadWakeup.close
+def close(of):  # takes its time, as on a busy machine
+    of._writer.close()
+    time.sleep(0.5)
+    plain(of)
+process._ThreadWakeup.close = close
 stopping.listen()
 with Farm(Path(sys.argv[1]) / "farm", 2) as farm:
     try:

@@ -166,8 +166,12 @@ class Farm:
         return ProcessPoolExecutor(workers, context, _begin, (self.folder / _END,))
 
     def _close(self) -> None:
-        if self._executor is not None:
-            self._executor.shutdown()
+        # Where this process ends outright, nobody gets past here: Python's own end, while `_leave` closes the
+        # pool, would write into a pipe that is closed.
+        with stopping.making:
+            executor = self._executor
+        if executor is not None:
+            executor.shutdown()
             self._executor = None
             stopping.left(self)
 

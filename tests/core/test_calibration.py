@@ -13,6 +13,7 @@ from desktop.core.effect_limits import (
     familywise_limit,
     largest_of,
     lenth_ratios,
+    pooled_df,
     ratio_interval,
     selected_ratios,
 )
@@ -150,6 +151,10 @@ def test_shares_count_the_noise_of_the_base() -> None:
     """Fieller: with no noise below, that of the numerator alone; with much, no end."""
     assert ratio_interval(4.0, 2.0, 0.01, 0.0, 0.0, 2.0) == pytest.approx((1.9, 2.1))
     assert ratio_interval(4.0, 2.0, 0.01, 4.0, 0.0, 2.0) == (-np.inf, np.inf)
+    assert ratio_interval(3.0, 3.0, 0.5, 0.5, 0.5, 2.0) == pytest.approx((1.0, 1.0)), "of one and the same"
+    assert pooled_df(np.ones(2), np.array([4.0, 4.0])) == 8 and np.isinf(
+        pooled_df(np.ones(2), np.full(2, np.inf))
+    )
     at = barrier(2.0, 6.0, 0.4, cost=1.0, cost_se=0.3)
     assert at.se == pytest.approx(0.5) and (at.low, at.high) == pytest.approx((3 - 0.98, 3 + 0.98), abs=1e-3)
     assert at.share_low < 3 / 5 < at.share_high
@@ -209,6 +214,9 @@ def test_power_and_replicates() -> None:
     assert "an effect that the plan finds with 90 % is found with 88 %" in seen.notes
     certain, careful = replicates_to_find(1.0, 1.0, 8), replicates_to_find(1.0, 1.0, 8, df=2)
     assert power_of(1.0, 1.0, 8, certain) >= 0.9 > power_of(1.0, 1.0, 8, certain - 1) and careful > certain
+    for effect in (0.4, 0.5, 0.7, 1.0):
+        n, bound = replicates_to_find(1.0, effect, 8, df=2), sigma_bound(1.0, 2)
+        assert power_of(effect, bound, 8, n) >= 0.9 > power_of(effect, bound, 8, n - 1)
     as_found, at_bound = power_curve(1.0, 1.0, 8, range(2, 9), df=2)
     assert (np.diff(as_found) > 0).all() and (at_bound < as_found).all()
 

@@ -561,6 +561,27 @@ def test_damage_is_reported_and_the_rest_kept(lines, name, count, where, computi
         assert build(sink).totals[0, COMPUTING] == computing
 
 
+def test_a_call_within_itself_is_damage_where_others_are_not(tmp_path):
+    """An enter in the place of a leave and a leave in that of an enter: no end is missing, and between them
+    the processor never leaves the call. Calls that all are within themselves have been written so."""
+
+    def calls(*kinds: int) -> list[str]:
+        records = [f"{kind} -52 {0.001 * (k + 1):.3f} 0 0 0" for k, kind in enumerate(kinds)]
+        return ["-3 -901 0.0 0 0 0", *records, "-4 -901 0.9 0 0 0", "-3 -901 0.0 1 0 0", "-4 -901 0.9 1 0 0"]
+
+    sound = [-3, -4] * 100
+    assert not import_lines(tmp_path, calls(*sound)).report.lossy
+    assert not import_lines(tmp_path, calls(*[-3, -3, -4, -4] * 50)).report.lossy
+    # Of the same time in any order, as sorted files have them.
+    instant = [f"{kind} -52 {k // 4 / 1000:.3f} 0 0 0" for k, kind in enumerate([-3, -3, -4, -4] * 50)]
+    assert not import_lines(tmp_path, [*calls()[:1], *instant, *calls()[1:]]).report.lossy
+    sound[21], sound[60] = -3, -4
+    sink = import_lines(tmp_path, calls(*sound))
+    found = finding(sink, "call within itself")
+    assert (found.severity, found.count, found.where) == ("loss", 1, "line 23")
+    assert [location.doubt for location in sink.locations] == [900_000, 0]
+
+
 NUMBERS = some.one_of(
     some.integers(0, 30),
     some.integers(0, 10**9),

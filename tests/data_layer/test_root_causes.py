@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -10,8 +11,9 @@ import numpy as np
 import pytest
 
 from desktop.core.accounts import Account
+from desktop.core.charges import SENDER, TOGETHER
 from desktop.core.explanation import Explanation, level, worth_telling
-from desktop.core.root_causes import KINDS, STRENGTH, Charges, causes
+from desktop.core.root_causes import KINDS, STRENGTH, Cause, Charges, Group, causes
 from desktop.core.wait_tree import COLUMNS, FAMILIES
 from desktop.data.opening import open_trace
 from desktop.data.root_causes import charges, explain, naming
@@ -206,6 +208,9 @@ def test_who_holds_two_fifths_is_named_and_what_is_below_a_twentieth_is_not_told
     (first, small) = causes(lost((0, io, 0.5), (1, io, 0.3), (2, io, 0.2), (3, threads, 0.04)))
     assert first.named and first.locations[0] == 0 and first.lost_s == pytest.approx(1.0)
     assert worth_telling([first, small]) == [first]
+    assert first.locations == (0, 1, 2)
+    (few,) = causes(lost((0, io, 0.5), (1, io, 0.2), (2, io, 0.09)))
+    assert few.locations == (0, 1), "who holds less than a fifth of what the first does is not charged"
     (first, larger) = causes(lost((0, io, 0.36), (1, io, 0.34), (2, io, 0.3), (3, threads, 0.06)))
     assert not first.named and worth_telling([first, larger]) == [first, larger]
 
@@ -214,3 +219,42 @@ def test_what_is_lost_is_little_below_a_tenth() -> None:
     for processors, little in ((11.0, True), (9.0, False)):
         of = lost((0, Account.IO, 1.0), processors=processors)
         assert ("which is little" in level(of, causes(of))) is little
+
+
+def group(lost_s: list[float], work_s: list[float], doubt_s: float = 0.0, chained: float = 0.0) -> Group:
+    """Waiting of four for senders that compute, or for the last one."""
+    of = replace(lost((0, Account.COMPUTING, 1.0)), doubt_s=doubt_s)
+    whole = sum(lost_s)
+    return Group(
+        of, Account.COMPUTING, 0, SENDER, np.array(lost_s), whole * (1 - chained), whole * chained, 0.5, 10,
+        np.array(work_s), -1,
+    )  # fmt: skip
+
+
+def test_evidence_is_as_strong_as_it_is_said_to_be() -> None:
+    found = {
+        (fits, seen, doubt_s): Cause(
+            KINDS[0], group([1.0, 0, 0, 0], [1.0] * 4, doubt_s), 1.0, 1.0, (0,), seen, fits
+        ).strength
+        for fits, seen, doubt_s in (
+            (0.8, 10, 0.0), (0.8, 9, 0.0), (0.8, 2, 0.0), (0.7, 10, 0.0), (0.6, 3, 0.0), (0.5, 10, 0.0),
+            (0.8, 10, 0.1), (0.8, 10, 0.2), (0.6, 10, 0.2),
+        )
+    }  # fmt: skip
+    words = ["strong", "fair", "weak", "fair", "fair", "weak", "strong", "weak", "weak"]
+    assert list(found.values()) == words, found
+
+
+def test_kinds_are_told_apart_at_their_limits() -> None:
+    test = {kind.key: kind.test for kind in KINDS}
+    alone = [
+        replace(group(lost_s, [1.0, 0, 0, 0]), family=TOGETHER) for lost_s in ([9, 1, 0, 0], [8, 2, 0, 0])
+    ]
+    assert [test["alone"](one) for one in alone] == [0.9, 0.0], "who others wait for in a tenth is alone"
+    chain = [group([1.0] * 4, [work] * 4, chained=0.9) for work in (0.5, 2.0)]
+    assert [test["serial"](one) for one in chain] == [0.9, 0.0], "a chain waits longer than it computes"
+    waiting_s = np.zeros((4, len(FAMILIES)))
+    waiting_s[:2, SENDER] = 1.0, 3.0
+    of = replace(lost((0, Account.COMPUTING, 0.01), (1, Account.COMPUTING, 1.0)), hub=0, waiting_s=waiting_s)
+    master = replace(group([4.0, 0, 0, 0], [1.0] * 4), of=of)
+    assert test["idle master"](master) == 0.25, "its part of the waiting, where only others wait for it"

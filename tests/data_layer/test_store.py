@@ -380,6 +380,7 @@ print("ready", flush=True)
 while True:
     number += 1
     write(path, 40_000 + number, lambda store: store.describe(ticks_per_second=number))
+    print("written", flush=True)
 """
 
 
@@ -393,14 +394,19 @@ def test_a_kill_at_any_moment_leaves_a_whole_file(tmp_path: Path) -> None:
     left_parts = 0
     seen = set()
     number = 0
-    for _ in range(10):
+    for turn in range(10):
+        stale = set(tmp_path.glob("*.part"))
         victim = subprocess.Popen(
             [sys.executable, "-c", VICTIM, str(path), str(number)], stdout=subprocess.PIPE, cwd=root
         )
         assert victim.stdout is not None
         with victim.stdout:
-            victim.stdout.readline()
-            time.sleep(chance.uniform(0.002, 0.08))
+            # However long a writing takes: some are complete, and another one has begun in half of the turns.
+            for _ in range(1 + chance.randrange(3)):
+                assert victim.stdout.readline()
+            while turn % 2 and stale.issuperset(tmp_path.glob("*.part")):
+                assert victim.poll() is None
+            time.sleep(chance.uniform(0.0, 0.05))
             victim.send_signal(signal.SIGKILL)
             victim.wait()
         left_parts += len(list(tmp_path.glob("*.part")))

@@ -225,7 +225,7 @@ class Trace:
         self.tell("timer resolutions", len(set(resolutions)) > 1)
         self.tell(
             "odd timer resolution",
-            any(nearly_round(number, 4) or begins_round(number) for number in resolutions),
+            any(nearly_round(number) or begins_round(number) for number in resolutions),
         )
         if resolutions and self.unit != IMPORTER.unit:
             raise TraceFormatError(
@@ -422,7 +422,7 @@ def files(path: Path) -> list[Path]:
 IMPORTER = Importer(
     id="otf1",
     title="OTF trace (version 1)",
-    version="6",
+    version="7",
     detect=detect,
     read=read,
     files=files,

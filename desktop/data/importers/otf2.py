@@ -71,11 +71,11 @@ class Archive:
         if not resolution:
             report.add("clock", "loss", "the clock's resolution is not defined; a tick is taken as 1 ns")
             resolution = 1_000_000_000
-        elif nearly_round(resolution, 8):
+        elif nearly_round(resolution):
             report.add(
                 "clock",
                 "loss",
-                f"the clock's resolution, {resolution} ticks a second, is a power of ten but for one byte; "
+                f"the clock's resolution, {resolution} ticks a second, is a power of ten but for digits; "
                 "the definitions are damaged, and so is every time in seconds",
                 where=file,
             )
@@ -368,7 +368,7 @@ def files(path: Path) -> list[Path]:
 IMPORTER = Importer(
     id="otf2",
     title="OTF2 archive",
-    version="8",
+    version="9",
     detect=detect,
     read=read,
     files=files,

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from desktop.data.atomic import scratch_folder
-from desktop.data.consistency import tell_far
+from desktop.data.consistency import RARE, tell_far
 from desktop.data.events import Activity, Importer, Location, Region, Sink
 from desktop.data.importers._picl import lines as ln
 from desktop.data.importers._picl import source, walk
@@ -65,7 +65,7 @@ def _names(intake: Intake, places: list[walk.RecordPlace], sink: Sink) -> walk.N
             state[number] = sink.region(what)
     keys = max(len(intake.key_events), 1)
     region, collective = np.full(keys, -1, np.int64), np.full(keys, -1, np.int64)
-    user, trace = np.zeros(keys, np.bool_), -1
+    user, library, trace = np.zeros(keys, np.bool_), np.zeros(keys, np.bool_), -1
     own_events = tb.WATCHED_B if form == ln.FORMAT_B else ()
     watched = np.array([*(event in own_events for event in intake.key_events), False])
     for key, event in enumerate(intake.key_events):
@@ -74,6 +74,7 @@ def _names(intake: Intake, places: list[walk.RecordPlace], sink: Sink) -> walk.N
         name, activity, own, together = tb.describe(form, event)
         paradigm = "picl" if own else "user"
         region[key] = sink.region(Region(name, tb.role(name), paradigm, activity))
+        library[key] = own and event not in own_events
         if together:
             collective[key] = sink.text(name)
         if form == ln.FORMAT_B:
@@ -85,7 +86,7 @@ def _names(intake: Intake, places: list[walk.RecordPlace], sink: Sink) -> walk.N
     known = np.array(sorted(by_processor), np.int64)
     index = np.array([by_processor[processor] for processor in known.tolist()], np.int64)
     cpus = np.array([place.processor for place in places if place.processor >= 0], np.int64)
-    return walk.Names(region, user, watched, collective, state, trace, known, index, cpus)
+    return walk.Names(region, user, library, watched, collective, state, trace, known, index, cpus)
 
 
 def _notes(intake: Intake) -> dict[str, Any]:
@@ -205,6 +206,19 @@ def _tell(intake: Intake, places: list[walk.RecordPlace], sink: Sink) -> None:
             count=len(silent),
             where=silent[0].location.name,
         )
+    inside = [place for place in places if place.calls[1]]
+    # A trace that has it often has been written so.
+    if 0 < sum(place.calls[1] for place in inside) <= RARE * sum(place.calls[0] for place in places):
+        report.add(
+            "call within itself",
+            "loss",
+            "Calls of the library are entered while the same call is open, which others never are; records "
+            "are missing or changed there.",
+            count=sum(place.calls[1] for place in inside),
+            where=f"line {min(place.calls[2] for place in inside)}",
+        )
+        for location in (place.location for place in inside):
+            location.doubt = (location.last or 0) - (location.first or 0)
     twins = sum(place.twins for place in places)
     if 2 * twins > intake.records:
         report.add(
@@ -236,7 +250,7 @@ def _read(path: Path, sink: Sink, progress: Progress) -> None:
 IMPORTER = Importer(
     id="picl",
     title="PICL trace",
-    version="4",
+    version="5",
     detect=source.detect,
     read=_read,
     files=lambda path: [path],

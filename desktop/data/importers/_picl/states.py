@@ -148,10 +148,12 @@ def last_run(rows: Any, since: int, carry: Any) -> None:
 
 # What `survey` finds: rows, times of the first and the last statistics, their largest total, the highest
 # level of statistics (-1: none is said), how many levels are said, records that equal another one, totals of
-# messages (commstats), and the largest numbers received and sent that they say.
-ROWS, STATS, STATS_FIRST, STATS_LAST, STATS_MOST, LEVELS, LEVEL, TWINS, COUNTS, RECEIVED, SENT, FACTS = range(
-    12
-)
+# messages (commstats), the largest numbers received and sent that they say, calls of the library, those that
+# are entered while the same call is open, and the first line of these.
+(
+    ROWS, STATS, STATS_FIRST, STATS_LAST, STATS_MOST, LEVELS, LEVEL, TWINS, COUNTS, RECEIVED, SENT, CALLS,
+    INSIDE, INSIDE_LINE, FACTS,
+) = range(15)  # fmt: skip
 
 #: A record is compared with so many before and after it at the same time.
 _NEAR = 16
@@ -181,9 +183,14 @@ def _twins(rows: Any, begin: int, end: int) -> int:
 
 
 @arithmetic
-def survey(rows: Any, roles: Any, opened: Any, matched: Any, seen: Any, facts: Any, ahead: Any) -> None:
+def survey(
+    rows: Any, roles: Any, own: Any, depth: Any, opened: Any, matched: Any, seen: Any, facts: Any, ahead: Any
+) -> None:  # fmt: skip
     """What must be known of a processor before its states are; rows cut between different times.
 
+    own (keys,): whether a key is a call of the library, which is not entered within itself. depth (2, keys):
+    entries open at the time before, and how many were entered in a row: a call that is entered again is
+    within itself; those after it, when one more is always open, are not counted.
     opened, matched (keys,): entries open and entries that have an exit. seen (26, 2): count and first line
     by record type. ahead (2,): time of the first statistics of these rows, and the least total then.
     """
@@ -231,6 +238,20 @@ def survey(rows: Any, roles: Any, opened: Any, matched: Any, seen: Any, facts: A
                 if k >= 0 and roles[rows[m]["record"]] == 2 and opened[k] > 0:
                     opened[k] -= 1
                     matched[k] += 1
+        for m in range(i, j):
+            k = rows[m]["key"]
+            if k < 0 or not own[k]:
+                continue
+            facts[CALLS] += roles[rows[m]["record"]] == 1
+            more = opened[k] - depth[0, k]
+            if more == 0:
+                continue
+            row = depth[1, k] + more if more > 0 else 0
+            if row > 1 and depth[1, k] < 2:
+                facts[INSIDE] += 1
+                if facts[INSIDE_LINE] == 0 or rows[m]["line"] < facts[INSIDE_LINE]:
+                    facts[INSIDE_LINE] = rows[m]["line"]
+            depth[0, k], depth[1, k] = opened[k], row
         i = j
     facts[ROWS] += n
 

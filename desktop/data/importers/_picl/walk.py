@@ -65,6 +65,8 @@ class RecordPlace:
     closed: bool = False  # the last thing that a program of format A records
     ended: bool = False
     usable: bool = False
+    #: calls of the library, how many of them are within themselves, and the first line of these
+    calls: tuple[int, int, int] = (0, 0, 0)
     #: whether its records contradict each other
     doubted: bool = False
 
@@ -84,6 +86,7 @@ class Names:
 
     region: NDArray[np.int64]  # of a key, -1 none
     user: NDArray[np.bool_]  # whether a key is of a user event
+    own: NDArray[np.bool_]  # whether a key is of a call of the library
     watched: NDArray[np.bool_]  # whether a key is of the trace itself (B); one more for no key
     collective: NDArray[np.int64]  # text of a key's operation, -1 none
     state: NDArray[np.int64]  # region of a state, -1 none
@@ -178,13 +181,14 @@ class Walk:
     def _rows(self, records: Sorted) -> Iterator[Rows]:
         place, location, keys = self.place, self.place.location, len(self.names.region)
         opened, self.matched = np.zeros(keys, np.int64), np.zeros(keys, np.int64)
+        depth = np.zeros((2, keys), np.int64)
         seen, facts = np.zeros((26, 2), np.int64), np.zeros(st.FACTS, np.int64)
         ahead: list[tuple[bool, int, int]] = []
         special: list[NDArray[Any]] = []
         for chunk in records.chunks():
             coming = np.zeros(2, np.int64)
             before = int(facts[st.STATS])
-            st.survey(chunk, self.roles, opened, self.matched, seen, facts, coming)
+            st.survey(chunk, self.roles, self.names.own, depth, opened, self.matched, seen, facts, coming)
             ahead.append((facts[st.STATS] > before, int(coming[0]), int(coming[1])))
             if self.names.watched.any():
                 special.append(chunk[self.names.watched[chunk["key"]]])
@@ -194,6 +198,7 @@ class Walk:
             place.before = int(earlier[-1]) if len(earlier) else location.last
             location.last = self.last = int(chunk["time"][-1])
         place.twins = int(facts[st.TWINS])
+        place.calls = (int(facts[st.CALLS]), int(facts[st.INSIDE]), int(facts[st.INSIDE_LINE]))
         # Most processors of A have none.
         self.marked = self.form == _B or bool(self.intake.texts) or bool(seen[tb.MARKS_A, 0].any())
         states: _StatesA | _StatesB
