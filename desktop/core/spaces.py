@@ -38,8 +38,9 @@ from desktop.core.tree import BLOCK, SHIFT, MomentTree, begin, moment_tree, row
 #: Numbers of the spaces, after the degrees 0, 1, 2 of polynomials.
 PERIODIC, SATURATING = 3, 4
 
-# A node's row: width, c0 to c3, squared error, and the squared norms of q2 and q3 (for a half width of 1).
-COLUMNS = 8
+# A node's row: width, c0 to c3, squared error, the squared norms of q2 and q3 (for a half width of 1), and
+# the five numbers of its width (`shape`), whose sines and powers cost more than all else in a merge.
+COLUMNS = 13
 _SERIES = 20
 # Of the shapes (`sine_shape`, `decay_shape`), whose series fall faster.
 _SHAPE = 13
@@ -312,8 +313,15 @@ def node_at(tree, s, at):
     """The moments of the node in row `at`, mirrored for s = -1."""
     z = tree.terms[at]
     odd = s if tree.space == PERIODIC else 1
-    form = shape(tree.space, abs(tree.rate) * z[0] / 2)
-    return z[0], z[1], s * z[2], z[3], odd * z[4], z[5], z[6], z[7], *form
+    c1, c3 = s * z[2], odd * z[4]
+    return z[0], z[1], c1, z[3], c3, z[5], z[6], z[7], z[8], z[9], z[10], z[11], z[12]
+
+
+@inlined
+def keep_node(tree, z, m, w):
+    """Write moments to a node's row; its width from the edges, as a sum of widths would gather rounding."""
+    z[0], z[1], z[2], z[3], z[4], z[5], z[6], z[7] = w, m[1], m[2], m[3], m[4], m[5], m[6], m[7]
+    z[8], z[9], z[10], z[11], z[12] = shape(tree.space, abs(tree.rate) * w / 2)
 
 
 @kernel
@@ -328,18 +336,14 @@ def _build(tree):
             m = joined(tree.space, tree.rate, m, piece)
         node, depth = leaf, 0
         z = tree.terms[row(leaves, 0, leaf)]
-        for k in range(COLUMNS):
-            z[k] = m[k]
-        z[0] = edges[end] - edges[j]
+        keep_node(tree, z, m, edges[end] - edges[j])
         while node & 1:
             left = node_at(tree, 1, row(leaves, depth, node - 1))
             right = node_at(tree, 1, row(leaves, depth, node))
             node, depth = node >> 1, depth + 1
             m = joined(tree.space, tree.rate, left, right)
             z = tree.terms[row(leaves, depth, node)]
-            for k in range(COLUMNS):
-                z[k] = m[k]
-            z[0] = edges[end] - edges[end - (BLOCK << depth)]
+            keep_node(tree, z, m, edges[end] - edges[end - (BLOCK << depth)])
 
 
 @arithmetic
