@@ -46,6 +46,8 @@ _SERIES = 20
 _SHAPE = 13
 # With so few terms a series is exact to a double's last digits for arguments whose square is below this.
 _SHORT, _SMALL = 7, 0.1
+# Below this argument two terms are, and so are the first of a sine, a cosine or an exponential.
+_FLAT = 1e-4
 # Above this argument the formulas themselves lose nothing.
 _LARGE = 2.0
 _EXACT = 1e-15
@@ -127,6 +129,8 @@ def with_basis(curve: StepCurve, basis: Basis | None) -> MomentTree:
 @inlined
 def series(coefficients, square):
     """The power series at x²."""
+    if square < _FLAT * _FLAT:
+        return coefficients[1] * square + coefficients[0]
     count = _SHORT if square < _SMALL else coefficients.size
     value = coefficients[count - 1]
     for k in range(count - 2, -1, -1):
@@ -162,11 +166,15 @@ def decay_shape(x, rest, slope):
 def shape(space, x):
     """What `joined` needs of half a width: of periods cos x, sin x/x, `sine_shape`; else `decay_shape`."""
     if space == PERIODIC:
-        cosine, ratio = np.cos(x), np.sin(x) / x if x > 0 else 1.0
+        cosine, ratio = 1 - x * x / 2, 1 - x * x / 6
+        if x >= _FLAT:
+            cosine, ratio = np.cos(x), np.sin(x) / x
         gs, ga = sine_shape(x, cosine, ratio)
         return cosine, ratio, 0.0, gs, ga
-    rest = -np.expm1(-x)
-    return decay_shape(x, rest, rest / x if x > 0 else 1.0)
+    slope = 1 - x / 2 * (1 - x / 3 * (1 - x / 4))
+    if x >= _FLAT:
+        slope = -np.expm1(-x) / x
+    return decay_shape(x, slope * x, slope)
 
 
 @arithmetic
@@ -177,7 +185,8 @@ def norms(space, rate, w):
     if x < _LARGE:
         if space == PERIODIC:
             return series(_G2, square), series(_G3, square)
-        return series(_H2, square) * np.exp(-2 * x), 0.0
+        fade = 1 - 2 * x * (1 - x * (1 - 2 / 3 * x)) if x < _FLAT else np.exp(-2 * x)
+        return series(_H2, square) * fade, 0.0
     if space == PERIODIC:
         sine, cosine = np.sin(x), np.cos(x)
         ratio, a, both = sine / x, 3 * (sine / x - cosine) / x, sine * cosine / x
