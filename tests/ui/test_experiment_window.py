@@ -663,7 +663,7 @@ def test_fields_write_the_description(qtbot: QtBot, window: ExperimentPage, tmp_
     page.factors.frames.edited.emit("A", 6, "no cache")
     page.factors.frames.edited.emit("A", 7, "64 kB")
     assert window.bench.snapshot.project.experiment.factors[0].levels == ("no cache", "64 kB")
-    assert "64 kB" in cells(page.factors, "+ means").values()
+    assert "64 kB" in cells(page.factors, "High means").values()
     page.factors.frames.edited.emit("A", 5, "many")
     assert "'many', it must be a whole number" in window.frame.problem_bar.sentence
     page.responses.frames.edited.emit("wall", 1, "beauty")

@@ -43,8 +43,8 @@ _FACTORS = (
     Column("Arguments", "Words of the run command at +", editable=True),
     Column("Environment", "Variables at +, such as OMP_NUM_THREADS=4", editable=True),
     Column("Delay", "Of this factor alone, in units; filled in for {delay}", editable=True),
-    Column("− means", "What its low level is, in words", editable=True),
-    Column("+ means", "What its high level is, in words", editable=True),
+    Column("Low means", "What its low level is, in words", editable=True),
+    Column("High means", "What its high level is, in words", editable=True),
     Column("File"),
     Column("Line"),
     Column("Routine"),
@@ -482,7 +482,7 @@ def _changed(factor: Factor, title: str, text: str) -> Factor:
     if title == "Construct":
         return replace(factor, construct=text)
     if title.endswith("means"):
-        high = title.startswith("+")
+        high = title.startswith("High")
         if text == factor.levels[high]:  # as it follows from the place or the setting
             return factor
         return replace(factor, means=text) if high else replace(factor, low_means=text)

@@ -108,7 +108,7 @@ def _ranks(found: Effects, unit: str, factors: Mapping[str, Factor]) -> ReportTa
              _number(line.effect.se, 2), _number(line.percent, 3))
         )  # fmt: skip
     value = f"Effect [{unit}]" if unit else "Effect"
-    heads = ("Factor", "− means", "+ means", "Place", "Rank", value, "SE", "%")
+    heads = ("Factor", "Low means", "High means", "Place", "Rank", value, "SE", "%")
     return ReportTable("Factors", heads, tuple(rows), left=4, note="Percent of the unperturbed run.")
 
 
