@@ -38,13 +38,16 @@ from desktop.core.tree import BLOCK, SHIFT, MomentTree, begin, moment_tree, row
 #: Numbers of the spaces, after the degrees 0, 1, 2 of polynomials.
 PERIODIC, SATURATING = 3, 4
 
-# A node's row: width, c0 to c3, squared error, and the squared norms of q2 and q3 (for a half width of 1).
-COLUMNS = 8
+# A node's row: width, c0 to c3, squared error, the squared norms of q2 and q3 (for a half width of 1), and
+# the five numbers of its width (`shape`), whose sines and powers cost more than all else in a merge.
+COLUMNS = 13
 _SERIES = 20
 # Of the shapes (`sine_shape`, `decay_shape`), whose series fall faster.
 _SHAPE = 13
 # With so few terms a series is exact to a double's last digits for arguments whose square is below this.
 _SHORT, _SMALL = 7, 0.1
+# Below this argument two terms are, and so are the first of a sine, a cosine or an exponential.
+_FLAT = 1e-4
 # Above this argument the formulas themselves lose nothing.
 _LARGE = 2.0
 _EXACT = 1e-15
@@ -126,6 +129,8 @@ def with_basis(curve: StepCurve, basis: Basis | None) -> MomentTree:
 @inlined
 def series(coefficients, square):
     """The power series at x²."""
+    if square < _FLAT * _FLAT:
+        return coefficients[1] * square + coefficients[0]
     count = _SHORT if square < _SMALL else coefficients.size
     value = coefficients[count - 1]
     for k in range(count - 2, -1, -1):
@@ -161,11 +166,15 @@ def decay_shape(x, rest, slope):
 def shape(space, x):
     """What `joined` needs of half a width: of periods cos x, sin x/x, `sine_shape`; else `decay_shape`."""
     if space == PERIODIC:
-        cosine, ratio = np.cos(x), np.sin(x) / x if x > 0 else 1.0
+        cosine, ratio = 1 - x * x / 2, 1 - x * x / 6
+        if x >= _FLAT:
+            cosine, ratio = np.cos(x), np.sin(x) / x
         gs, ga = sine_shape(x, cosine, ratio)
         return cosine, ratio, 0.0, gs, ga
-    rest = -np.expm1(-x)
-    return decay_shape(x, rest, rest / x if x > 0 else 1.0)
+    slope = 1 - x / 2 * (1 - x / 3 * (1 - x / 4))
+    if x >= _FLAT:
+        slope = -np.expm1(-x) / x
+    return decay_shape(x, slope * x, slope)
 
 
 @arithmetic
@@ -176,7 +185,8 @@ def norms(space, rate, w):
     if x < _LARGE:
         if space == PERIODIC:
             return series(_G2, square), series(_G3, square)
-        return series(_H2, square) * np.exp(-2 * x), 0.0
+        fade = 1 - 2 * x * (1 - x * (1 - 2 / 3 * x)) if x < _FLAT else np.exp(-2 * x)
+        return series(_H2, square) * fade, 0.0
     if space == PERIODIC:
         sine, cosine = np.sin(x), np.cos(x)
         ratio, a, both = sine / x, 3 * (sine / x - cosine) / x, sine * cosine / x
@@ -312,8 +322,15 @@ def node_at(tree, s, at):
     """The moments of the node in row `at`, mirrored for s = -1."""
     z = tree.terms[at]
     odd = s if tree.space == PERIODIC else 1
-    form = shape(tree.space, abs(tree.rate) * z[0] / 2)
-    return z[0], z[1], s * z[2], z[3], odd * z[4], z[5], z[6], z[7], *form
+    c1, c3 = s * z[2], odd * z[4]
+    return z[0], z[1], c1, z[3], c3, z[5], z[6], z[7], z[8], z[9], z[10], z[11], z[12]
+
+
+@inlined
+def keep_node(tree, z, m, w):
+    """Write moments to a node's row; its width from the edges, as a sum of widths would gather rounding."""
+    z[0], z[1], z[2], z[3], z[4], z[5], z[6], z[7] = w, m[1], m[2], m[3], m[4], m[5], m[6], m[7]
+    z[8], z[9], z[10], z[11], z[12] = shape(tree.space, abs(tree.rate) * w / 2)
 
 
 @kernel
@@ -328,18 +345,14 @@ def _build(tree):
             m = joined(tree.space, tree.rate, m, piece)
         node, depth = leaf, 0
         z = tree.terms[row(leaves, 0, leaf)]
-        for k in range(COLUMNS):
-            z[k] = m[k]
-        z[0] = edges[end] - edges[j]
+        keep_node(tree, z, m, edges[end] - edges[j])
         while node & 1:
             left = node_at(tree, 1, row(leaves, depth, node - 1))
             right = node_at(tree, 1, row(leaves, depth, node))
             node, depth = node >> 1, depth + 1
             m = joined(tree.space, tree.rate, left, right)
             z = tree.terms[row(leaves, depth, node)]
-            for k in range(COLUMNS):
-                z[k] = m[k]
-            z[0] = edges[end] - edges[end - (BLOCK << depth)]
+            keep_node(tree, z, m, edges[end] - edges[end - (BLOCK << depth)])
 
 
 @arithmetic

@@ -132,10 +132,14 @@ def build_curve(
     if kind == "communicator":  # one that has a name may be asked for by its number, too
         what = {str(k): name for k, name in communicator_names(store.notes).items()}.get(what, what)
     if what not in names:
-        listed = f"it has {', '.join(names[:LISTED])}{' ...' if len(names) > LISTED else ''}"
-        lack = f"has no curve {curve}: {listed if any(names) else of.needs}"
-        others = ", ".join(dict.fromkeys(one.curve.partition(":")[0] for one in available(store)))
-        raise CurveError(lack, file=store.source.name, hint=f"this trace has curves of {others}")
+        if any(names):
+            listed = f"it has {', '.join(names[:LISTED])}{' ...' if len(names) > LISTED else ''}"
+            hint = "say one of them; phasewright info lists all curves"
+        else:
+            listed = of.needs
+            kinds = dict.fromkeys(one.curve.partition(":")[0] for one in available(store))
+            hint = f"this trace has curves of {', '.join(kinds)}"
+        raise CurveError(f"has no curve {curve}: {listed}", file=store.source.name, hint=hint)
     return of.make(CurveAsked(store, use, progress or Progress()), what, of.quantity(store, kind, what))
 
 

@@ -95,7 +95,7 @@ class Subject:
     (seconds) that is analysed, None for the whole run. `pure`: fits and suggestion by the curve alone;
     `phase_names`: what phases are called by the user, each by a time inside of it (s). `store` None: there is
     nothing to draw yet. `curve`: the one that is fitted, and `tracks` those drawn below it, as
-    `desktop.data.curves` has them.
+    `desktop.data.curves` has them. `firm`: of its inner breakpoints over other runs, where that is known.
     """
 
     store: TraceStore | None
@@ -114,6 +114,7 @@ class Subject:
     phase_names: tuple[tuple[float, str], ...] = ()
     curve: str = "computing"
     tracks: tuple[str, ...] = ()
+    firm: tuple[Firm | None, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -309,7 +310,10 @@ def gather(
     if subject.limit is not None:
         tracks = [track.window(*subject.limit) for track in tracks]
     loops = find(store, use, progress, curve) if fit.n > 1 else None
-    return replace(gathered, tracks=tuple(tracks), firm=firm_breaks(loops, curve, fit)), use
+    firm = firm_breaks(loops, curve, fit)
+    if len(subject.firm) == fit.n - 1:
+        firm = subject.firm
+    return replace(gathered, tracks=tuple(tracks), firm=firm), use
 
 
 def landmarks_of(subject: Subject, structure: Structure, curve: StepCurve) -> Landmarks | None:

@@ -978,9 +978,7 @@ class _Run:
             )
             if any(firm):
                 note += f" {REPEATED}"
-                columns.append(
-                    ("over its iterations", lambda k: "–" if (one := firm[k - 1]) is None else one.told)
-                )
+                columns.append(("over repeats", lambda k: "–" if (one := firm[k - 1]) is None else one.told))
             yield _table("Breaks", columns, range(1, fit.n), note=note, part="breaks")
         yield Paragraph(self._certificate(), "certificate")
 

@@ -656,7 +656,7 @@ class ReportDialog(ExportDialog):
 
         def work(job: Job) -> Path:
             with open_store(place) as store:
-                subjects = [presenting.subject(shown.project, store, title)]
+                subjects = [replace(presenting.subject(shown.project, store, title), firm=shown.firm)]
                 if chosen.kind == "live":
                     write_live(subjects[0], path, colours=colours, command=command, progress=job)
                     return path

@@ -249,6 +249,8 @@ class _Cells:
         self.scale = Scale(1.0, column.unit)
         if column.unit == "%" and unit == "1":
             self.scale = Scale(0.01, "%")
+        elif "/" in unit and not (column.unit or column.like):
+            self.scale = Scale(1.0, unit)  # per second, unless it goes with a column of times
         elif unit and not column.unit:
             of = np.zeros(0)
             if self.numeric:

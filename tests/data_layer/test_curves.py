@@ -432,7 +432,7 @@ def test_what_is_asked_wrongly_is_said() -> None:
         told = str(raised.value)
         assert told.startswith("made: has no curve accelerators: no stream of an accelerator is recorded")
         assert told.endswith("this trace has curves of computing, region")
-        with pytest.raises(CurveError, match="has no curve region:foo: it has solve"):
+        with pytest.raises(CurveError, match="has no curve region:foo: it has solve, say one of them"):
             build_curve(store, use, "region:foo")
         assert build_curve(store, use, "computing") is use.curve()
 

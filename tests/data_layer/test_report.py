@@ -28,7 +28,7 @@ from pptx import Presentation
 
 from desktop import cli
 from desktop.core.curve import StepCurve
-from desktop.core.phase_stats import phase_table
+from desktop.core.phase_stats import Firm, phase_table
 from desktop.core.phases import fit, fit_breaks
 from desktop.core.spaces import Basis
 from desktop.data.events import Activity, EventKind, Importer, Location, Region
@@ -234,6 +234,17 @@ def test_a_report_says_what_was_measured() -> None:
     regions = cells(report, "Regions that take most time").rows
     assert {row[1] for row in regions} == {"solve", "write", "(no region)"}
     assert len(cells(report, "Efficiencies").rows) == 4
+
+
+def test_intervals_over_other_runs_stand_in_the_report_of_one() -> None:
+    known = Firm(1.5, 2.5, 0.94, 5, 5, "runs")
+    with stored(["solve", "write"], [f"worker {k}" for k in range(4)]) as store:
+        subject = Subject(store, "A run", model="constant", n=3, firm=(known, None))
+        breaks = cells(compose([subject], date=WHEN), "Breaks")
+        other = cells(compose([replace(subject, n=4)], date=WHEN), "Breaks")
+    assert breaks.heads[-1] == "over repeats" and "median" in breaks.note
+    assert [row[-1] for row in breaks.rows] == [known.told, "–"]
+    assert "over repeats" not in other.heads, "they are those of other breaks"
 
 
 def test_a_curve_has_a_report_without_what_only_events_tell(tmp_path: Path) -> None:

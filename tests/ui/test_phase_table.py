@@ -11,8 +11,12 @@ from PySide6.QtGui import QGuiApplication
 from pytestqt.qtbot import QtBot
 
 from desktop import resources
+from desktop.core.curve import StepCurve
+from desktop.core.phase_stats import phase_table
+from desktop.core.phases import fit
+from desktop.core.quantity import CurveQuantity
 from desktop.ui.frame import Frame
-from desktop.ui.panels.table import COLUMNS, TablePanel
+from desktop.ui.panels.table import COLUMNS, TablePanel, phase_sheet
 from desktop.ui.settings import Settings
 from desktop.ui.tables import comma_separated, latex, markdown, tab_separated
 from desktop.ui.trace_page import TracePage
@@ -33,6 +37,19 @@ def window(qtbot: QtBot, own_places: None, settings: Settings, no_thread_left: N
     qtbot.waitUntil(lambda: not made.busy and len(made.workbench.snapshot.rows) == 6, timeout=60_000)
     yield made
     made.frame.close_unasked()
+
+
+def test_rates_are_told_per_second_whatever_their_size() -> None:
+    """A rate is no time: its mean, its deviation and its fit stay in one unit."""
+    rate = CurveQuantity("Power", "Power", "J/s", "J/s", counted=False, physical=True)
+    curve = StepCurve([0.0, 1.0, 2.0], [1e-3, 3e-3], unit=1e-3, quantity=rate)
+    found = fit(curve, 1, "constant")
+    heads, cells = phase_sheet(phase_table(curve, found), found, rate)
+    told = {head.split()[0]: (head, cell) for head, cell in zip(heads, cells, strict=True)}
+    for name, number in (("Mean", 2e-3), ("R.m.s.", 1e-3)):
+        head, cell = told[name]
+        assert "J/s" in head and float(cell) == pytest.approx(number)
+    assert "ms" in told["Duration"][0]
 
 
 def numbers(panel: TablePanel) -> list[int]:
