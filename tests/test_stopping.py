@@ -23,10 +23,10 @@ from typing import Any
 import pytest
 
 from desktop import cli, stopping
-from desktop.data import atomic
+from desktop.data import atomic, recording
 from desktop.data.experiment import read_journal
 from desktop.data.store import open_store
-from desktop.progress import ENDING, Progress
+from desktop.progress import ENDING, Cancelled, Progress
 from tests.data_layer.archives import unpack
 from tests.experiments import needs_shell, small
 
@@ -198,6 +198,19 @@ def test_a_request_while_the_user_is_asked(
     assert not ENDING[0], "also if it is noted late"
     assert time.monotonic() - begun < 60
     assert capsys.readouterr().err.endswith("phasewright: stopped, nothing was written\n")
+
+
+@needs_shell
+def test_a_compiler_that_hears_the_request_first_is_no_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiler = tmp_path / "cc"
+    compiler.write_text("#!/bin/sh\nkill -TERM $$\n")
+    compiler.chmod(0o755)
+    monkeypatch.setattr(recording, "COMPILERS", (str(compiler),))
+    with pytest.raises(Cancelled):
+        recording.recorder()
+    assert not left(tmp_path)
 
 
 def test_of_several_sources_those_that_are_imported_are_named(

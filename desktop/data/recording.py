@@ -24,7 +24,7 @@ from desktop import stopping
 from desktop.data.atomic import PartFile, scratch_folder
 from desktop.data.importers.recorded import SUFFIX, VERSION
 from desktop.errors import RunError, reason
-from desktop.progress import Progress
+from desktop.progress import Cancelled, Progress
 
 SOURCE = Path(__file__).parents[1] / "recorder"
 COMPILERS = ("cc", "gcc", "clang", "mpicc")
@@ -78,6 +78,8 @@ def recorder(progress: Progress | None = None) -> Path:
                 env={**os.environ, "TMPDIR": str(scratch)},  # a compiler that is ended leaves its files
             )  # fmt: skip
             progress.step(0, 1, "compiling the recorder")
+            if -done.returncode in stopping.REQUESTS:  # of the whole group, and not noted here yet
+                raise Cancelled
             if done.returncode:
                 raise RunError(
                     f"{compiler} cannot compile the recorder",
