@@ -38,6 +38,7 @@ from desktop.data.opening import open_trace
 from desktop.progress import Progress
 
 def known():
+    gc.unfreeze()  # what is set aside is not listed
     return {
         (d.py_func.__module__, d.py_func.__name__, str(signature))
         for d in gc.get_objects() if isinstance(d, Dispatcher) and d.py_func.__module__.startswith("desktop.")
