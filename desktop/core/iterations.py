@@ -117,6 +117,8 @@ class Repeat:
         usual = self.usual if self.usual.any() else np.ones(self.count, bool)
         kept = np.flatnonzero(usual)
         kept = kept[~_too_long(durations[kept])]
+        if kept.size == self.count:
+            return float(durations.mean())
         filled = np.interp(np.arange(self.count), kept, _running_median(durations[kept]))
         filled[kept] = durations[kept]
         return float(filled.mean())
@@ -160,16 +162,23 @@ def _medians(values, half, out):
     """The median of each value and of `half` on both sides, of fewer at the ends' sides moved inwards."""
     n = values.size
     size = 2 * half + 1
-    held = np.empty(size)
+    held = np.sort(values[:size])
+    first = 0
     for i in range(n):
         a = min(max(i - half, 0), n - size)
-        for j in range(size):  # insertion: so few that nothing is faster
-            value = values[a + j]
-            k = j
+        if a != first:  # one value leaves, one comes: those between move by a place
+            k = 0
+            while held[k] != values[first]:
+                k += 1
+            value = values[a + size - 1]
+            while k + 1 < size and held[k + 1] < value:
+                held[k] = held[k + 1]
+                k += 1
             while k > 0 and held[k - 1] > value:
                 held[k] = held[k - 1]
                 k -= 1
             held[k] = value
+            first = a
         out[i] = held[half]
 
 
