@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from desktop import cli
 from desktop.data.events import MessageKind
-from desktop.data.exporters import export, otf2_archive, paraver_trace
+from desktop.data.exporters import Exported, export, otf2_archive, paraver_trace
+from desktop.data.exporters.rows import stretches
 from desktop.data.opening import open_trace
 from desktop.data.store import TraceStore
 from desktop.data.utilization import build
@@ -204,3 +205,21 @@ def test_the_command_writes_and_says_where(
 
 def test_kinds_of_messages_are_all_known() -> None:
     assert (otf2_archive._MESSAGE > 0).all() and len(otf2_archive._MESSAGE) == len(MessageKind)
+
+
+@pytest.mark.parametrize("name", ["otf2/mpt_farm_6_dilated.tar.gz", "otf2/ezt_farm_8_dilated.tar.gz"])
+def test_messages_stand_inside_of_their_calls_also_at_equal_times(tmp_path: Path, name: str) -> None:
+    with open_trace(DATA / name, output=tmp_path / "one.h5") as store:
+        known, found = otf2_archive._Definitions(store), Exported(tmp_path)
+        speaks = [region.name.startswith("MPI_") for region in store.regions]
+        seen = 0
+        for i in range(len(store.locations)):
+            records, depth = otf2_archive._WrittenRecords(store, i, known, found), 0
+            for end, rows in stretches(store, i, "events", "messages", "collectives", "metrics"):
+                for kind, _, region in records.of(end, rows)[:3].T.tolist():
+                    if kind in (otf2_archive.ENTER, otf2_archive.LEAVE):
+                        depth += speaks[region] * (1 if kind == otf2_archive.ENTER else -1)
+                    else:
+                        seen += 1
+                        assert depth == 1
+        assert seen > 100
