@@ -27,6 +27,8 @@ CONFIRMATION = "confirmation.csv"
 RUNS = 5
 #: Most that a variance is taken for larger than its estimate.
 _LARGEST = 4.0
+#: Level of what holds for everything that might have been chosen.
+_ANY = 0.005
 
 Verdict = Literal["confirmed", "not confirmed", "undecided"]
 
@@ -80,6 +82,7 @@ class Prediction:
     se: float
     df: float
     ahead: tuple[tuple[float, float], ...] = ()
+    count: int = 1
 
 
 def predicted(found: Effects, levels: Sequence[float]) -> Prediction:
@@ -105,7 +108,8 @@ def predicted(found: Effects, levels: Sequence[float]) -> Prediction:
         changes = np.array([(np.prod(one) - (-1.0) ** len(one)) / 2 for one in at])
         if changes.any():
             value += float(changes.mean()) * e.value
-            variance += float((changes.mean() * e.se) ** 2 + changes.var() * e.value**2)
+            of_word = max(e.value**2 - e.se**2, 0.0)
+            variance += float((changes.mean() * e.se) ** 2 + changes.var() * of_word)
     df = min((float(e.df) for e in found.effects), default=math.nan)
     if not math.isfinite(variance):
         raise ValueError("the effects have no standard error, so nothing can be confirmed; run replicates")
@@ -121,7 +125,7 @@ def predicted(found: Effects, levels: Sequence[float]) -> Prediction:
     ahead = tuple(
         (math.copysign(more * e.se**2, e.value), abs(e.value) - max(least, bar * e.se)) for e in chosen
     )
-    return Prediction(value, math.sqrt(more * variance), df, ahead)
+    return Prediction(value, math.sqrt(more * variance), df, ahead, math.comb(len(mains), count))
 
 
 def _understated(df: float, most: float) -> float:
@@ -158,7 +162,7 @@ def judged(
     both = np.array([*variances, prediction.se**2])
     all_df = pooled_df(both, np.array([*dfs, prediction.df or 1.0])) if both.any() else float(dfs.sum())
     difference = measured - expected
-    limit = _limit(difference, math.hypot(se, prediction.se), all_df, prediction.ahead)
+    limit = _limit(difference, math.hypot(se, prediction.se), all_df, prediction)
     low, high = measured - margin, measured + margin
     verdict: Verdict
     if abs(difference) > limit:
@@ -173,7 +177,7 @@ def judged(
     )  # fmt: skip
 
 
-def _limit(difference: float, se: float, df: float, ahead: Sequence[tuple[float, float]]) -> float:
+def _limit(difference: float, se: float, df: float, prediction: Prediction) -> float:
     """|difference| that is passed in 5 % where the prediction is right.
 
     An effect that was chosen for being the largest is, on average, predicted too large. With all else that is
@@ -184,20 +188,24 @@ def _limit(difference: float, se: float, df: float, ahead: Sequence[tuple[float,
 
     if not se > 0:
         return 0.0
-    low, high = -math.inf, math.inf
-    for part, gap in ahead:
-        if part > 0:
-            high = min(high, (difference + gap * se**2 / part) / se)
-        elif part < 0:
-            low = max(low, (difference + gap * se**2 / part) / se)
+    # Or by all that might have been chosen at once, which is narrower where two were nearly alike.
+    level, bound = LEVEL, math.inf
+    if prediction.ahead:
+        level, bound = (LEVEL - _ANY) / (1 - _ANY), t_limit(df, _ANY / prediction.count)
+        if abs(difference) > bound * se:
+            return bound * se
+    low, high = -bound, bound
+    for part, gap in prediction.ahead:
+        at = (difference + gap * se**2 / part) / se if part else math.inf
+        low, high = (low, min(high, at)) if part >= 0 else (max(low, at), high)
     inside = float(stdtr(df, high) - stdtr(df, low))
     if not inside > 0:
         return abs(difference)
-    least, most = 0.0, t_limit(df, LEVEL * inside)
+    least, most = 0.0, min(bound, t_limit(df, level * inside))
     for _ in range(60):
         middle = (least + most) / 2
         within = max(float(stdtr(df, min(middle, high)) - stdtr(df, max(-middle, low))), 0.0)
-        least, most = (middle, most) if within < (1 - LEVEL) * inside else (least, middle)
+        least, most = (middle, most) if within < (1 - level) * inside else (least, middle)
     return most * se
 
 
