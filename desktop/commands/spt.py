@@ -148,8 +148,10 @@ def _piloted(experiment: Experiment, options: argparse.Namespace) -> tuple[dict[
     rows = pilots.told(found)
     result = {"pilot": str(file), "base": found.base, "largest": found.largest, "places": rows,
               "size": found.size or None, "reason": found.reason}  # fmt: skip
-    lines = [f"runs without a delay give {found.base:.4g} {found.unit}, kept in {file}",
-             f"{'place':<16}{'take':>8}{'shows at':>10}{'effect':>12}{'std. error':>12}{'percent':>9}"]  # fmt: skip
+    lines = [
+        f"runs without a delay give {found.base:.4g} {found.unit}, kept in {file}",
+        f"{'place':<16}{'take':>8}{'shows at':>10}{'effect':>12}{'std. error':>12}{'percent':>9}",
+    ]
     for place, row in zip(found.places, rows, strict=True):
         at = place.delay or "at none"
         numbers = f"{place.effect:>12.4g}{place.se:>12.2g}{row['percent_of_unperturbed']:>8.1f}%"

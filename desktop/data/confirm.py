@@ -101,7 +101,7 @@ def predicted(found: Effects, levels: Sequence[float]) -> Prediction:
     pairs = {":".join(factors[j] for j in pair): pair for pair in combinations(range(len(factors)), 2)}
     value = variance = 0.0
     for e in found.effects:
-        words = [pairs[name] for name in (e.term, *e.aliases) if name in pairs]
+        words: list[tuple[int, ...]] = [pairs[name] for name in (e.term, *e.aliases) if name in pairs]
         if len(e.members) == 1 or (not words and e.significant):
             words = [e.members]
         at = [[levels[j] for j in word] for word in words]

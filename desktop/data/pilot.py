@@ -98,8 +98,8 @@ class Pilot:
         last = max(self.places, key=lambda place: place.delay)
         unit = f" {self.unit}" if self.unit else ""
         said = (
-            f"at {last.delay} units {last.factor} shows as the last: {last.effect:.3g} ± {last.se:.2g}{unit}, "
-            f"{100 * last.effect / self.base:.3g} % of the unperturbed run"
+            f"at {last.delay} units {last.factor} shows as the last: {last.effect:.3g} ± {last.se:.2g}{unit}"
+            f", {100 * last.effect / self.base:.3g} % of the unperturbed run"
         )
         shared = [place for place in self.places if not place.own]
         wanted = max((place.delay for place in shared), default=0)

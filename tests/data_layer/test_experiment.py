@@ -713,10 +713,8 @@ def test_a_size_that_places_share_is_not_too_long_for_one_of_them(tmp_path, caps
     (tmp_path / "build.sh").chmod(0o755)
     factors = tuple(Factor(n, Switch((f"-D{n}",)), routine=n.lower()) for n in "AB")
     experiment = small(tmp_path, "", factors=factors, plan=Plan(replicates=1, seed=2))
-    program = replace(
-        experiment.program, build=("./build.sh", "{out}", "{flags}"), run=("{out}",), flags=("-DSPT_DELAY=9",),
-        sources=("build.sh",),
-    )  # fmt: skip
+    said = {"build": ("./build.sh", "{out}", "{flags}"), "run": ("{out}",), "flags": ("-DSPT_DELAY=9",)}
+    program = replace(experiment.program, **said, sources=("build.sh",))
     write_experiment(replace(experiment, program=program))
     assert cli.run(["spt", "run", str(tmp_path), "--pilot", "--yes", "--take"]) == 0
     said = capsys.readouterr().out
