@@ -36,8 +36,8 @@ STUCK = -1
 
 # Many: arrays that a kernel takes one by one.
 def ideal_duration(
-    first: Ints, last: Ints, kind: NDArray[np.uint8], key: Ints, done: Ints, before: Ints, useful: Ints,
-    receiver: NDArray[np.int32], root: Ints,
+    first: Ints, last: Ints, kind: NDArray[np.uint8], key: NDArray[np.int32], done: Ints, before: Ints,
+    useful: Ints, receiver: NDArray[np.int32], root: Ints,
 ) -> int:  # fmt: skip
     """Ticks until the last processor has ended, or STUCK.
 

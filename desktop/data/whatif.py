@@ -289,6 +289,12 @@ class Rerun:
     # ---- with changes
 
     @property
+    def size(self) -> int:
+        """Bytes that it holds beside its `causality`, about."""
+        held = *self._ops, *self._laid, *self._pieces, self._busy, self._called, self._extra, self._phase
+        return sum(column.nbytes for column in (*held, self._early, self._may, self._did))
+
+    @property
     def operations(self) -> int:
         """How many there are."""
         return int(self._ops.kind.size)
