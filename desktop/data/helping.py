@@ -82,10 +82,12 @@ def helps(
     for k, (kind, title, assumption, changes, base) in enumerate(tried):
         part = Share(progress, k / len(tried), (k + 1) / len(tried))
         if base not in basis:
-            basis[base] = program.recorded_s if base == NONE else program.predict(base, part).duration_s
+            basis[base] = (
+                program.recorded_s if base == NONE else program.predict(base, part, times=False).duration_s
+            )
         if abs(basis[base] - program.recorded_s) > TRUSTED * program.recorded_s:
             continue
-        duration = program.predict(changes, part).duration_s
+        duration = program.predict(changes, part, times=False).duration_s
         help_ = Help(kind, title, assumption, changes, duration, basis[base])
         if help_.saved_s > LEAST * program.recorded_s:
             found.append(help_)
