@@ -19,7 +19,7 @@ from PySide6.QtWidgets import (
 
 from desktop.core.units import quantity
 from desktop.data.experiment import UNITS, Experiment, Factor, Program, Response, Switch
-from desktop.data.pilot import sized
+from desktop.data.pilot import taken
 from desktop.ui.experiment.parts import (
     Step,
     button,
@@ -251,12 +251,13 @@ class ProgramStep(Step):
         self.pilot.setEnabled(new.running == "idle")
         self.pilot_said.setVisible(found is not None)
         experiment = new.project.experiment
-        size = found.size if found is not None else 0
-        self.take.setVisible(bool(size and experiment and sized(experiment, size) != experiment))
+        sizes = found.sizes if found is not None else {}
+        self.take.setVisible(bool(found and sizes and experiment and taken(experiment, found) != experiment))
         if found is not None:
             more = " Step 5 shows effects against the delay." if found.largest > found.first else ""
             self.pilot_said.setText(f"Pilot: {found.reason}.{more}")
-            self.take.setText(f"Take {found.size} units")
+            alike = set(sizes.values())
+            self.take.setText(f"Take {min(alike)} units" if len(alike) == 1 else "Take a size for each place")
             self.take.setEnabled(new.running == "idle")
 
     def ask_pilot(self) -> None:
