@@ -13,6 +13,8 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from desktop.core.envelope import envelope
+from desktop.core.phases import PhaseFit, fit, fit_breaks
 from desktop.data.naming import named_by
 from desktop.errors import DesktopError, ProjectError
 from desktop.progress import Progress, Share
@@ -36,7 +38,6 @@ if TYPE_CHECKING:  # bring numba, which the window loads only after it is on scr
     from desktop.core.contrast import Alignment, Cell, Contrast, Phased, Placement
     from desktop.core.curve import StepCurve
     from desktop.core.phase_stats import Firm
-    from desktop.core.phases import PhaseFit
     from desktop.data.store import TraceStore
 
 #: Runs that are compared at once: as many as there are colours that everybody can tell apart.
@@ -343,8 +344,6 @@ def _repeated(
 
 def _drawable(placement: Placement) -> Placement:
     """With the trees that drawing needs, so that the window need not build them."""
-    from desktop.core.envelope import envelope
-
     for curve in (*placement.curves, *placement.differences):
         if curve is not None:
             envelope(curve)
@@ -424,7 +423,6 @@ def load(
 def phased(name: str, curve: StepCurve, phases: PhaseSettings | None) -> Phased:
     """A run with the phases asked for; None: as many mixed ones as are suggested."""
     from desktop.core.contrast import Phased
-    from desktop.core.phases import fit, fit_breaks
     from desktop.core.selection import search
 
     if phases is None:

@@ -12,6 +12,20 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from desktop.core.characteristic import characteristic
+from desktop.data.tables import (
+    Repeats,
+    Row,
+    Selection,
+    Table,
+    TableEdits,
+    headings,
+    measurements,
+    missing_roles,
+    read_table,
+    recognise,
+    with_values,
+)
 from desktop.errors import DesktopError
 from desktop.progress import Progress
 from desktop.workbench.bench import EditBench
@@ -24,7 +38,6 @@ if TYPE_CHECKING:
     from desktop.core.factor_intervals import FTest
     from desktop.core.factor_model import ModelFit
     from desktop.core.normal_form import NormalForms
-    from desktop.data.tables import Repeats, Row, Selection, Table
     from desktop.data.trace_rows import Quantity
     from desktop.workbench.model_results import ResultSheet
 
@@ -122,8 +135,6 @@ class ModelBench(EditBench[ModelSnapshot, ModelProject]):
         Headings that do not say enough end in `ModelSnapshot.unassigned`, to be answered by opening again
         with `columns`, or by `dismiss_columns`.
         """
-        from desktop.data.tables import read_table
-
         name = source.name if isinstance(source, Path) else "pasted text"
 
         def work(_: Job) -> tuple[Table, KeptTable] | Unassigned:
@@ -150,8 +161,6 @@ class ModelBench(EditBench[ModelSnapshot, ModelProject]):
 
         A table that is not as it was then is told of in `ModelSnapshot.problem`.
         """
-        from desktop.data.tables import read_table
-
         source = kept.path or kept.text or None
 
         def work(_: Job) -> tuple[Table, KeptTable]:
@@ -180,8 +189,6 @@ class ModelBench(EditBench[ModelSnapshot, ModelProject]):
 
     def kept(self) -> KeptTable | None:
         """What a project keeps of this; None where no table is open."""
-        from desktop.data.tables import TableEdits
-
         project = self.asked
         if project.table is None or self._read is None:
             return None
@@ -281,8 +288,6 @@ class ModelBench(EditBench[ModelSnapshot, ModelProject]):
 
     def add_values(self, source: Path, role: str) -> None:
         """Work of codes, or peak of systems, from a table of its own."""
-        from desktop.data.tables import with_values
-
         try:
             self._edit_table(f"add {role}", lambda table: with_values(table, source, role))  # type: ignore[arg-type]  # callers pass "work" or "peak"
         except (DesktopError, OSError) as error:
@@ -292,8 +297,6 @@ class ModelBench(EditBench[ModelSnapshot, ModelProject]):
 
     def set_functions(self, functions: Sequence[str]) -> None:
         """None: the best by AICc. Refused with a sentence if one is no function of p."""
-        from desktop.core.characteristic import characteristic
-
         try:
             chosen = tuple(dict.fromkeys(characteristic(text).text for text in functions))
         except ValueError as error:
@@ -303,8 +306,6 @@ class ModelBench(EditBench[ModelSnapshot, ModelProject]):
 
     def check_function(self, text: str) -> str:
         """Why a text is no function of p, in a sentence; "" if it is one."""
-        from desktop.core.characteristic import characteristic
-
         try:
             characteristic(text)
         except ValueError as error:
@@ -482,8 +483,6 @@ _NOTHING: dict[str, Any] = {
 
 def _no_table() -> Table:
     """What rows of traces are added to."""
-    from desktop.data.tables import Table
-
     return Table("imported traces", (), {}, {"time": "s"})
 
 
@@ -499,8 +498,6 @@ def _origin(source: Path | str, columns: dict[str, str] | None, units: dict[str,
 
 def _unassigned(source: Path | str) -> Unassigned | None:
     """What the headings say and what they do not; None where there are none."""
-    from desktop.data.tables import headings, missing_roles, recognise
-
     header = headings(source)
     if not header:
         return None
@@ -510,7 +507,6 @@ def _unassigned(source: Path | str) -> Unassigned | None:
 
 def _fitted(project: ModelProject, job: Progress) -> dict[str, Any]:
     """All that a project leads to."""
-    from desktop.data.tables import measurements
     from desktop.workbench.model_results import measured_sheet
 
     assert project.table is not None
@@ -530,8 +526,6 @@ def model_of(kept: KeptTable, progress: Progress) -> ModelSnapshot:
     ------
     DesktopError, OSError : the table cannot be read.
     """
-    from desktop.data.tables import read_table
-
     source = kept.path or kept.text or None
     read = _no_table() if source is None else read_table(source, columns=kept.columns, units=kept.units)
     table = read if kept.edits is None else kept.edits.on(read)
