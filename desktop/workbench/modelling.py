@@ -163,16 +163,13 @@ class ModelBench(EditBench[ModelSnapshot, ModelProject]):
         """
         source = kept.path or kept.text or None
 
-        def work(_: Job) -> tuple[Table, KeptTable]:
-            if source is None:
-                return _no_table(), KeptTable()
-            table = read_table(source, columns=kept.columns, units=kept.units)
-            return table, _origin(source, kept.columns, kept.units)
+        def work(_: Job) -> tuple[Table, Table, KeptTable]:
+            origin = KeptTable() if source is None else _origin(source, kept.columns, kept.units)
+            return *_read_again(kept), origin
 
-        def done(found: tuple[Table, KeptTable]) -> None:
+        def done(found: tuple[Table, Table, KeptTable]) -> None:
             self._opening = False
-            read, origin = found
-            table = read if kept.edits is None else kept.edits.on(read)
+            read, table, origin = found
             if not table.rows:
                 self._show(task=None, problem=f"the project holds no rows of {kept.name}")
                 return
@@ -364,9 +361,7 @@ class ModelBench(EditBench[ModelSnapshot, ModelProject]):
                 progress=job,
             )
 
-        self._beside(
-            "Fitting all pairs", work, lambda ranking: self._show(ranking=ranking, task=None), of_fit=True
-        )
+        self._ask("Fitting all pairs", "ranking", work)
 
     def leave_cells_out(self) -> None:
         """Predict every cell from the others."""
@@ -379,9 +374,7 @@ class ModelBench(EditBench[ModelSnapshot, ModelProject]):
 
             return leave_cells_out(fit, job)
 
-        self._beside(
-            "Leaving cells out", work, lambda checks: self._show(checks=checks, task=None), of_fit=True
-        )
+        self._ask("Leaving cells out", "checks", work)
 
     def search_forms(self) -> None:
         """A normal form for every cell."""
@@ -394,9 +387,7 @@ class ModelBench(EditBench[ModelSnapshot, ModelProject]):
 
             return search_forms(selection.data, job)
 
-        self._beside(
-            "Searching normal forms", work, lambda forms: self._show(forms=forms, task=None), of_fit=True
-        )
+        self._ask("Searching normal forms", "forms", work)
 
     def write_beside(self, path: Path, write: Callable[[Job], None], told: Callable[[str], None]) -> None:
         """Write a file about what is shown, beside the window, and tell that."""
@@ -464,10 +455,13 @@ class ModelBench(EditBench[ModelSnapshot, ModelProject]):
 
         self._fitting.submit("Fitting", lambda job: _fitted(project, job), done, failed)
 
-    def _beside(
-        self, title: str, work: Callable[[Job], Any], done: Callable[[Any], None], *, of_fit: bool = False
-    ) -> None:
-        self._of_fit = of_fit
+    def _ask(self, title: str, name: str, work: Callable[[Job], Any]) -> None:
+        """Find something out about the fit, to be shown by that name."""
+        self._beside(title, work, lambda found: self._show(**{name: found}, task=None))
+        self._of_fit = True
+
+    def _beside(self, title: str, work: Callable[[Job], Any], done: Callable[[Any], None]) -> None:
+        self._of_fit = False
         self._begin_work(self._more, title, work, done)
 
     def _failed(self, error: BaseException) -> None:
@@ -526,11 +520,15 @@ def model_of(kept: KeptTable, progress: Progress) -> ModelSnapshot:
     ------
     DesktopError, OSError : the table cannot be read.
     """
+    project = ModelProject(_read_again(kept)[1], kept.settings or ModelSettings())
+    return ModelSnapshot(project=project, source=kept.path or kept.text or None, **_fitted(project, progress))
+
+
+def _read_again(kept: KeptTable) -> tuple[Table, Table]:
+    """A table of a project as it stands in its source, and as it was changed."""
     source = kept.path or kept.text or None
     read = _no_table() if source is None else read_table(source, columns=kept.columns, units=kept.units)
-    table = read if kept.edits is None else kept.edits.on(read)
-    project = ModelProject(table, kept.settings or ModelSettings())
-    return ModelSnapshot(project=project, source=source, **_fitted(project, progress))
+    return read, read if kept.edits is None else kept.edits.on(read)
 
 
 def _fits(selection: Selection, settings: ModelSettings, job: Progress) -> dict[str, Any]:

@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from desktop.core.concurrency import summarise
 from desktop.core.curve import StepCurve
 from desktop.core.envelope import envelope
-from desktop.core.labels import ACTIVITIES
 from desktop.core.phase_names import Doings, phase_names
 from desktop.core.phase_stats import PhaseRow, phase_table
 from desktop.core.phases import PhaseFit, Sweep, extend, fit_breaks
 from desktop.core.pieces import residual
 from desktop.core.selection import AS_SUGGESTED, Suggestion, at_events, search
-from desktop.data.events import Activity, ImportReport, Region
+from desktop.data.events import ImportReport, Region
 from desktop.data.naming import location_name, run_name
 from desktop.errors import CurveError, DesktopError, sentence
 from desktop.workbench.jobs import Job
@@ -219,6 +218,7 @@ def build_run(
     CurveError : the trace has no curve of that `name`.
     """
     from desktop.data.curves import build_curve
+    from desktop.data.material import stack as activities
     from desktop.data.presence import structure
     from desktop.data.utilization import Rules, build
 
@@ -227,13 +227,7 @@ def build_run(
         like = None
     utilization = build(store, rules, job) if like is None else like.utilization
     curve = build_curve(store, utilization, name, job)
-    stack = {"computing": curve}
-    for activity in list(ACTIVITIES)[1:] if curve is utilization.curve() else ():
-        # What counts as computing is not drawn a second time.
-        drawn_as = frozenset({Activity[activity.upper()]}) - rules.computing
-        level = replace(utilization, rules=replace(rules, computing=drawn_as)).curve()
-        if level.level.any():
-            stack[activity] = level
+    stack = activities(utilization) if curve is utilization.curve() else {"computing": curve}
     for drawn in stack.values():
         envelope(drawn)
     _ = curve.mean  # kept with it, here: the window says it
