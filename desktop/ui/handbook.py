@@ -150,6 +150,7 @@ class Handbook(QMainWindow):
         self.list: QListWidget = QListWidget()
         self.list.setAccessibleName("Pages")
         self.list.setWordWrap(True)
+        self.list.setTextElideMode(Qt.TextElideMode.ElideNone)
         self.list.setSpacing(2)
         self.list.itemClicked.connect(self._choose)
         self.list.itemActivated.connect(self._choose)

@@ -20,7 +20,6 @@ from PySide6.QtWidgets import (
     QSizePolicy,
     QSlider,
     QSpinBox,
-    QSplitter,
     QTabWidget,
     QTextBrowser,
     QVBoxLayout,
@@ -35,7 +34,7 @@ from desktop.core.units import digits, quantity, read_seconds
 from desktop.ui.actions import MODEL_TIPS
 from desktop.ui.guard import guarded
 from desktop.ui.mnemonics import rename
-from desktop.ui.pages import fill_layout, set_up
+from desktop.ui.pages import divided, fill_layout, set_up
 from desktop.ui.panels import PanelSpec, why_empty
 from desktop.ui.plots.notes import plain
 from desktop.ui.plots.sweep_plots import BreakPicture, EpsilonPlot
@@ -245,6 +244,7 @@ class PhasesPanel(QScrollArea):
         self._make_facts()
         self._emphasise()
         self._arrange(narrow=False)
+        self._divided = False  # by the user
         self.why = Why()
         self.why.setMinimumHeight(9 * self.fontMetrics().height())
         self.epsilon_plot = EpsilonPlot()
@@ -261,11 +261,9 @@ class PhasesPanel(QScrollArea):
         self._content = QWidget()
         fit = QWidget()
         fill_layout(QVBoxLayout(fit), self._controls, self._facts, (self.pictures, 1), margins=0, spacing=8)
-        parts = set_up(QSplitter(Qt.Orientation.Vertical), childrenCollapsible=False)
-        parts.addWidget(self.why)
-        parts.addWidget(fit)
-        parts.setSizes([45, 55])
-        fill_layout(QVBoxLayout(self._content), parts, margins=(10, 8, 10, 8))
+        self._parts = divided(Qt.Orientation.Vertical, (self.why, 1), (fit, 1))
+        self._parts.splitterMoved.connect(lambda *_: setattr(self, "_divided", True))
+        fill_layout(QVBoxLayout(self._content), self._parts, margins=(10, 8, 10, 8))
         set_up(self, widget=self._content, widgetResizable=True, frameShape=QFrame.Shape.NoFrame)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self._show_project(Snapshot())
@@ -431,6 +429,8 @@ class PhasesPanel(QScrollArea):
         if narrow != self._narrow:
             self._arrange(narrow)
         super().resizeEvent(event)
+        if not self._divided:  # in parts of all the height, not of what is needed least
+            self._parts.setSizes([4500, 5500])
 
     # ---- showing
 
