@@ -376,8 +376,9 @@ def analyse(
     lost = missing(data)
     data = data.known()
     if lost:
+        have = "trials have" if len(lost) > 1 else "trial has"
         notes.append(
-            f"{len(lost)} trials have no response (run {', '.join(lost[:8])}{', ...' * (len(lost) > 8)}); "
+            f"{len(lost)} {have} no response (run {', '.join(lost[:8])}{', ...' * (len(lost) > 8)}); "
             "effects are least squares, no plain contrasts"
         )
     whole = data
