@@ -137,7 +137,8 @@ class ModelPage(Page):
                  self.choose_table),
             LinkButton("Paste a table", "Cells copied from a spreadsheet (Ctrl+V)", self.paste),
             LinkButton("Add runs from imported traces…", "Run times, or durations of a phase", self.ask_runs),
-            LinkButton("Open the bundled example", "NPB class A, 4 codes on 4 systems: constructed values that "
+            LinkButton("Open the bundled example",
+                 "NPB class A, 4 codes on 4 systems: constructed values that "
                  "reproduce the tables of UTK-CS-97-354, no measurements", self.open_example),
         )  # fmt: skip
 

@@ -86,5 +86,5 @@ class StartPage(QScrollArea):
         )
         return fill_layout(QVBoxLayout(), heading("Phasewright", 2.2), about, buttons, spacing=12)
 
-    def _link(self, title: str, text: str, path: Path) -> Link:
+    def _link(self, title: str, text: str, path: Path) -> LinkButton:
         return set_up(LinkButton(title, text, lambda: self._page.open_path(path)), toolTip=str(path))
