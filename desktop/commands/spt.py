@@ -119,8 +119,12 @@ def run(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
                 return result, [
                     f"one unperturbed run takes {estimate.run_s:.4g} s (standard deviation "
                     f"{estimate.sigma_s:.3g} s), {estimate.left} trials about {estimate.left_s:.4g} s; "
-                    f"{estimate.replicates} replicates show an effect of a tenth of the run; one unit of "
-                    f"delay takes {1e9 * unit:.3g} ns here"
+                    f"{estimate.replicates} replicates show an effect of a tenth of the run"
+                    + (
+                        f"; one unit of delay takes {1e9 * unit:.3g} ns here"
+                        if experiment.program.build
+                        else ""
+                    )
                 ]
             runner.run(progress)
         except Cancelled:
@@ -156,7 +160,7 @@ def _piloted(experiment: Experiment, options: argparse.Namespace) -> tuple[dict[
         at = place.delay or "at none"
         numbers = f"{place.effect:>12.4g}{place.se:>12.2g}{row['percent_of_unperturbed']:>8.1f}%"
         take = row["take"] or "-"
-        lines.append(f"{place.factor[:15]:<16}{take:>8}{at:>10}{numbers if place.delay else ''}")
+        lines.append(f"{place.factor:<15} {take:>8}{at:>10}{numbers if place.delay else ''}")
     lines.append(found.reason)
     result["taken"] = bool(found.sizes and options.take)
     if result["taken"]:

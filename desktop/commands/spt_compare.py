@@ -79,7 +79,7 @@ def barriers(options: argparse.Namespace) -> Said:
         "   95 % interval of the difference; of its share of FB2"
     ]
     lines += [
-        f"{p.before[:13]:<14}{p.after[:13]:<14}{b.before:>11.4g}{b.after:>11.4g}{b.difference:>11.4g}"
+        f"{p.before:<13} {p.after:<13} {b.before:>11.4g}{b.after:>11.4g}{b.difference:>11.4g}"
         f"{b.se:>10.3g}{b.t:>8.2f}{tenth(b.share).replace(' ', ''):>9}   {b.low:.4g} to {b.high:.4g}"
         + (f"; {tenth(b.share_low)} to {tenth(b.share_high)}" if math.isfinite(b.share_low) else "")
         for p in found
@@ -108,7 +108,7 @@ def versions(options: argparse.Namespace) -> Said:
         f"{'factor':<20}{'first':>13}{'second':>13}{'change':>10}   95 % interval of the change",
     ]
     lines += [
-        f"{n.term[:19]:<20}{n.first:>12.1f}%{n.second:>12.1f}%{n.change:>+10.1f}"
+        f"{n.term:<19} {n.first:>12.1f}%{n.second:>12.1f}%{n.change:>+10.1f}"
         + (f"   {n.low:+.1f} to {n.high:+.1f}" if n.low == n.low else "")
         for n in found
     ]
@@ -148,7 +148,7 @@ def processors(options: argparse.Namespace) -> Said:
              f"{'term':<18}" + "".join(f"{f'p = {p:g}':>11}" for p in found[0].p)
              + f"{'a':>11}{'':11}{'b':>11}{'':11}{'slope':>8}"]  # fmt: skip
     lines += [
-        f"{one.term[:17]:<18}" + "".join(f"{value:>11.4g}" for value in one.effect)
+        f"{one.term:<17} " + "".join(f"{value:>11.4g}" for value in one.effect)
         + f"{one.fit.shared:>11.4g} ± {one.fit.shared_margin:<8.2g}{one.fit.serial:>11.4g} ± "
         f"{one.fit.serial_margin:<8.2g}"
         f"{one.fit.slope:>8.3f}" + (f" ± {m:.2g}" if (m := one.fit.slope_margin) == m else "")
@@ -174,14 +174,14 @@ def covariates(options: argparse.Namespace) -> Said:
         except ValueError as error:
             if names:
                 raise
-            lines.append(f"{name[:19]:<20}{error}")
+            lines.append(f"{name:<19} {error}")
             continue
         rows.append(
             picked(one, "name slope se df t p low high share")
             | {"effects": [picked(e, "term value se adjusted adjusted_se") for e in one.effects]}
         )
         numbers = f"{one.slope:>12.4g}{one.se:>12.3g}{one.p:>10.2g}{100 * one.share:>9.1f}%"
-        lines.append(f"{name[:19]:<20}{numbers}")
+        lines.append(f"{name:<19} {numbers}")
         if one.p < 0.05:
             lines += [
                 f"  without it: {e.term:<16}{e.adjusted:>12.4g} ± {e.adjusted_se:<9.3g} (was {e.value:.4g})"
@@ -234,10 +234,10 @@ def pin(options: argparse.Namespace) -> Said:
             }
         )
         if not phases:
-            lines.append(f"{name[:17]:<18}no region is called like it; say --region {name}=REGION")
+            lines.append(f"{name:<17} no region is called like it; say --region {name}=REGION")
         for one in phases:
             lines.append(
-                f"{name[:17]:<18}{region[:25]:<26}{one.phase + 1:>6}{pinned.start_s[one.phase]:>10.4g}"
+                f"{name:<17} {region:<25} {one.phase + 1:>6}{pinned.start_s[one.phase]:>10.4g}"
                 f"{pinned.end_s[one.phase]:>10.4g}{one.inclusive_s:>11.4g}{one.exclusive_s:>11.4g}"
             )
     return {"trace": str(options.trace), "factors": rows}, lines
@@ -295,7 +295,7 @@ def _two_tables(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]
     ]
     for r in rows:
         lines.append(
-            f"{r.term[:15]:<16}{r.small:>10.4g}{r.large:>10.4g}{r.middle:>10.4g}{r.interaction:>10.4g}"
+            f"{r.term:<15} {r.small:>10.4g}{r.large:>10.4g}{r.middle:>10.4g}{r.interaction:>10.4g}"
             f"{r.se:>9.3g}{r.ratio:>9.3f}{r.exponent:>10.3f}   {r.exponent_low:.3f} to {r.exponent_high:.3f}"
         )
     return result, lines

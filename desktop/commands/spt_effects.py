@@ -220,7 +220,7 @@ def _doses(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
     for name, one in found:
         for k, delay in enumerate(one.delay):
             lines.append(
-                f"{name[:15]:<16}{delay:>10g}{one.effect[k]:>12.5g}{one.se[k]:>12.3g}{one.per_unit[k]:>12.4g}"
+                f"{name:<15} {delay:>10g}{one.effect[k]:>12.5g}{one.se[k]:>12.3g}{one.per_unit[k]:>12.4g}"
             )
         if one.warning:
             lines.append(f"note: {name}: {one.warning}")
@@ -356,7 +356,7 @@ def told_effects(found: Effects, half: bool, response: str, factors: Sequence[Fa
     for e in sorted(found.effects, key=lambda e: -abs(e.value) if e.estimable else 1.0):
         mark = "*" if e.significant else " "
         lines.append(
-            f"{e.term[:23]:<24}{scale * e.value:>13.5g}{mark}{scale * e.se:>12.4g}{e.t:>9.2f}"
+            f"{e.term:<23} {scale * e.value:>13.5g}{mark}{scale * e.se:>12.4g}{e.t:>9.2f}"
             f" {scale * found.percent(e):>7.1f}%   {', '.join(e.aliases)}".rstrip()
         )
     lines.append(f"SPT rank, by {word}; those within one standard error share a rank:")

@@ -85,12 +85,15 @@ def new(options: argparse.Namespace) -> Said:
     delays = any(f.is_delay for f in made.factors)
     kept = "; your program is as it was, its copy has the delays" if delays else ""
     lines = [f"{made.folder} holds the experiment{kept}"]
-    lines += [f"{'factor':<20}{'-':<24}{'+':<34}place"]
-    lines += [
-        f"{row['name'][:19]:<20}{row['minus'][:23]:<24}{row['plus'][:33]:<34}"
-        f"{row['file'] and '{file}:{line}  {construct}'.format(**row)}".rstrip()
-        for row in rows
+    heads = {"name": "factor", "minus": "-", "plus": "+", "at": "place"}
+    table = [heads] + [
+        row | {"at": row["file"] and "{file}:{line}  {construct}".format(**row)} for row in rows
     ]
+    widths = {
+        key: max(least, *(len(row[key]) + 1 for row in table))
+        for key, least in (("name", 20), ("minus", 24), ("plus", 34), ("at", 0))
+    }
+    lines += ["".join(f"{row[key]:<{width}}" for key, width in widths.items()).rstrip() for row in table]
     lines += [f"{made.plan.runs} treatments, {made.plan.replicates} times each; the commands are in "
               f"{result['description']}",
               f"next: phasewright spt run {options.folder} --check" + (
@@ -120,7 +123,7 @@ def _told(offers: tuple[Spot, ...]) -> Said:
     rows = [picked(one.place, "file line routine construct") | {"share": one.share} for one in offers]
     lines = [f"{'place':<34}{'routine':<28}{'construct':<14}time of the trace"]
     lines += [
-        f"{one.key:<34}{one.place.routine[:27]:<28}{one.place.construct:<14}"
+        f"{one.key:<34}{one.place.routine:<27} {one.place.construct:<14}"
         f"{'' if one.share is None else f'{100 * one.share:.1f}%'}".rstrip()
         for one in offers
     ]

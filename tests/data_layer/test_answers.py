@@ -319,6 +319,16 @@ def test_a_column_that_is_no_factor_is_named(tmp_path, capsys):
         assert ("note: threads: no factor" in capsys.readouterr().out) == named
 
 
+def test_names_are_told_whole(tmp_path, capsys):
+    """Two pairs of long names were one and the same in the table."""
+    names = [f"a_place_with_a_long_name_{k}" for k in "abc"]
+    rows = [",".join("-+"[int(s > 0)] for s in row) + f",{10 + 3 * row[0] + row[1]}" for row in SIGNS]
+    (tmp_path / "runs.csv").write_text(",".join([*names, "seconds"]) + "\n" + "\n".join(rows) + "\n")
+    assert cli.run(["spt", "effects", str(tmp_path / "runs.csv")]) == 0
+    said = capsys.readouterr().out
+    assert all(f"\n{a}:{b} " in said for a, b in (names[:2], names[1:], names[::2]))
+
+
 def test_a_command_of_ones_own_has_no_pilot(tmp_path, capsys):
     folder = str(tmp_path / "e")
     words = ["spt", "new", folder, "--from", "command", "--run", "sh -c 'sleep $S'", "--variable", "S=0,0.1"]
