@@ -15,7 +15,7 @@ from desktop.core.envelope import envelope
 from desktop.core.phase_names import Doings, phase_names
 from desktop.core.phase_stats import PhaseRow, phase_table
 from desktop.core.phases import PhaseFit, Sweep, extend, fit_breaks
-from desktop.core.pieces import residual
+from desktop.core.pieces import pieces, residual
 from desktop.core.selection import AS_SUGGESTED, Suggestion, at_events, search
 from desktop.data.events import ImportReport, Region
 from desktop.data.naming import location_name, run_name
@@ -158,7 +158,9 @@ def load_and_compile() -> None:
 
     phases.warm_up()
     curve = StepCurve(np.arange(41.0), np.arange(40) * 7 % 11)
-    residual(envelope(curve), phases.fit(curve, 3, "mixed"), np.linspace(0.0, 40.0, 5))
+    fit = phases.fit(curve, 3, "mixed")
+    residual(envelope(curve), fit, np.linspace(0.0, 40.0, 5))
+    pieces(fit, 0.0, 40.0)
     painting.warm_up()
 
 
