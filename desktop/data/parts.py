@@ -7,8 +7,8 @@ has seen all), the trace is to be read undivided.
 
 from __future__ import annotations
 
-import errno
 import platform
+import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ from desktop.data.steps import Steps
 from desktop.data.store import Source, StoreWriter, TraceStore, open_store
 from desktop.data.timeline import Strips
 from desktop.data.utilization import PartialCurve, Rules, partial_curve
-from desktop.errors import StoreError, TraceFormatError, reason
+from desktop.errors import FULL, REMEDIES, StoreError, TraceFormatError, reason
 from desktop.progress import Progress, Share
 
 
@@ -203,9 +203,14 @@ def name_apart(writer: StoreWriter) -> None:
 
 
 def unreadable(error: OSError, trace: Path) -> TraceFormatError:
-    if error.errno == errno.ENOSPC:  # it is read by way of temporary files
+    """What to say of an error of the system while a trace is read, for which files are written too:
+    temporary ones, and what stands beside the store."""
+    if error.errno in FULL:
         return TraceFormatError(
-            f"cannot be imported ({reason(error)})", file=trace, hint="make room in the temporary folder"
+            f"cannot be imported ({reason(error)})",
+            file=trace,
+            where=f"writing {error.filename or tempfile.gettempdir()}",
+            hint=REMEDIES[error.errno],
         )
     return TraceFormatError(f"cannot be read ({reason(error)})", file=error.filename or trace)
 

@@ -18,7 +18,7 @@ from PySide6.QtWidgets import (
 
 from desktop.data.naming import run_name
 from desktop.resources import Sample
-from desktop.ui.pages import Link, button, fill_layout, heading, quiet, set_up
+from desktop.ui.pages import LinkButton, button, fill_layout, heading, quiet, set_up
 
 if TYPE_CHECKING:
     from desktop.ui.trace_page import TracePage
@@ -86,5 +86,5 @@ class StartPage(QScrollArea):
         )
         return fill_layout(QVBoxLayout(), heading("Phasewright", 2.2), about, buttons, spacing=12)
 
-    def _link(self, title: str, text: str, path: Path) -> Link:
-        return set_up(Link(title, text, lambda: self._page.open_path(path)), toolTip=str(path))
+    def _link(self, title: str, text: str, path: Path) -> LinkButton:
+        return set_up(LinkButton(title, text, lambda: self._page.open_path(path)), toolTip=str(path))

@@ -462,6 +462,15 @@ def test_everybody_waits_for_somebody_else() -> None:
         assert found.load_balance == 1
 
 
+def test_no_ideal_network_is_slower_than_the_run() -> None:
+    """Without data nobody has to wait in a reduction: the first member left long before the last came."""
+    many = [busy_but((0, 10, ALLREDUCE)), busy_but((90, 100, ALLREDUCE))]
+    with stored(many, None, {0: [(0, 10, 0, -1)], 1: [(90, 100, 0, -1)]}, ("Allreduce",)) as store:
+        found = alone(store, 0, 100, replay=True)
+        assert found.replayed.ideal_s is None and "longer than the run" in found.replayed.ideal_note
+        assert found.transfer_efficiency is None and found.serialisation_efficiency is None
+
+
 @pytest.mark.parametrize(("most_s", "given"), [(1.0, True), (20.0, False)])
 def test_contradictions_that_change_little_do_not_hide_waiting(most_s: float, given: bool) -> None:
     """One tick is a second. The call takes 30, of which 20 are waiting."""
