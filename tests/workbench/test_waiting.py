@@ -85,6 +85,31 @@ def test_it_can_be_given_up(bench: Workbench, held: Later, traces: list[Path]) -
     assert not bench.snapshot.explained.replayed and not held.waiting and not bench.fits_under_way
 
 
+def test_what_if_waits_for_the_one_pass_that_all_need(held: Later, traces: list[Path]) -> None:
+    lanes = {name: Inline() for name in ("store", "fit", "sweep", "statistics", "whatif", "helps")}
+    bench = Workbench(executors={**lanes, "waiting": held})
+    bench.settle = 0.0
+    bench.watch("a panel", frozenset({"whatif"}))
+    bench.open(traces[0])
+    assert bench.snapshot.imagined.prediction is None and len(held.waiting) == 1
+    bench.watch("another", frozenset({"words"}))
+    assert len(held.waiting) == 1
+    held.waiting.pop(0)()
+    shown = bench.snapshot
+    assert (
+        shown.imagined.prediction is not None and not shown.imagined.outdated and not shown.imagined.problem
+    )
+    program = bench._imagining._program
+    assert program is not None and program.causality is shown.explained.causality
+    # Other rules: what is drawn is of the former until all is known, and without the pass each is on its own.
+    bench.set_computing(frozenset({Activity.COMPUTING, Activity.OVERHEAD}))
+    assert bench.snapshot.imagined.outdated
+    bench.cancel_waiting()
+    again = bench.snapshot.imagined
+    assert again.prediction is not None and not again.outdated and bench._imagining._program is not program
+    bench.close()
+
+
 def test_words_come_whatever_was_under_way_before(traces: list[Path]) -> None:
     """Traces are opened over each other, given up and shown again, while any number of jobs has been done."""
     draw, jobs = random.Random(17), (Later(), Later())
