@@ -88,13 +88,9 @@ def effects(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
         said = answer_of_table(found, table)
     result["answer"] = spt_confirm.plain_answer(said)
     lines = told_effects(found, options.half, table.response, factors)
-    left = [n for n in table.others if n in table.data.beside and n != options.covariate]
-    if left and names is None and described_as is None:
-        result["notes"].append(
-            f"{', '.join(left)}: no factor, which would have two levels (- and +, or two whole numbers), "
-            "both run with the same settings of the others; --covariate takes off what was noted of a run"
-        )
-        lines.append(f"note: {result['notes'][-1]}")
+    if names is None and described_as is None and (unread := table.unread(options.covariate)):
+        result["notes"].append(unread)
+        lines.append(f"note: {unread}")
     return result, [said.text, *lines]
 
 
