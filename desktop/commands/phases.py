@@ -165,6 +165,7 @@ def _print_phases(
     firm: tuple[Firm | None, ...],
     in_doubt_s: float | None,
 ) -> None:
+    from desktop.core.landmarks import NEAR
     from desktop.core.phase_stats import phase_table
 
     phases = phase_table(curve, model)
@@ -198,7 +199,9 @@ def _print_phases(
             print(_limit(model, options))
         for k, found in enumerate(events, 1):
             if found:
-                print(f"phase {k} ends where {found[0].text}, at {si(found[0].time_s)}s")
+                there = abs(found[0].time_s - model.breaks[k]) <= NEAR * curve.duration
+                ends = "ends" if there else "could as well end"
+                print(f"phase {k} {ends} where {found[0].text}, at {si(found[0].time_s)}s")
         for k, one in enumerate(firm, 1):
             if one is not None:
                 print(f"median end of phase {k}: {one.told}")
