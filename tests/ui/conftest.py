@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QSettings
+from PySide6.QtCore import QCoreApplication, QEvent, QSettings
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QApplication
 
@@ -19,18 +19,18 @@ from tests.ui.scene import Scene
 
 
 @pytest.fixture(scope="module", autouse=True)
-def what_is_there_stays() -> None:
-    """The collector, which runs after every test, need not look through all modules each time."""
-    gc.collect()
-    gc.freeze()
-
-
-@pytest.fixture(autouse=True)
-def garbage_is_collected_here() -> Iterator[None]:
+def garbage_is_collected_here(collector_runs: None) -> Iterator[None]:
     """As in the program (`desktop.ui.app.Garbage`): widgets freed by a worker's thread abort the process."""
     gc.disable()
     yield
+    gc.unfreeze()
+
+
+def pytest_runtest_logfinish() -> None:
+    """A test's windows go when nothing of it is left; what has stayed need not be looked through again."""
+    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
     gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -69,10 +69,7 @@ def scene(qapp: QApplication, tmp_path_factory: pytest.TempPathFactory) -> Itera
         os.environ[f"XDG_{name}_HOME"] = str(place / name.lower())
     load_font(qapp)
     made = Scene(qapp, Settings(QSettings(str(place / "s.ini"), QSettings.Format.IniFormat)), place)
-    gc.collect()
-    gc.freeze()  # nor need it look through all windows after each test
     yield made
     made.close()
-    gc.unfreeze()
     for name in ("CACHE", "STATE", "DATA"):
         del os.environ[f"XDG_{name}_HOME"]
