@@ -24,12 +24,13 @@ def garbage_is_collected_here(collector_runs: None) -> Iterator[None]:
     gc.disable()
     yield
     gc.unfreeze()
+    gc.collect()
 
 
 def pytest_runtest_logfinish() -> None:
     """A test's windows go when nothing of it is left; what has stayed need not be looked through again."""
     QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
-    gc.collect()
+    gc.collect(1)  # of the oldest are, once a window that closes has called `gc.unfreeze`, all modules
     gc.freeze()
 
 
