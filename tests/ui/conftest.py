@@ -18,19 +18,25 @@ from desktop.ui.settings import Settings
 from tests.ui.scene import Scene
 
 
+#: The oldest generation that is searched for garbage when a test has ended: what it has made is in the first two.
+#: (In the last are, once a window that closes has called `gc.unfreeze`, all modules.) After a file's last test all.
+SEARCHED = [1]
+
+
 @pytest.fixture(scope="module", autouse=True)
 def garbage_is_collected_here(collector_runs: None) -> Iterator[None]:
     """As in the program (`desktop.ui.app.Garbage`): widgets freed by a worker's thread abort the process."""
     gc.disable()
+    SEARCHED[0] = 1
     yield
     gc.unfreeze()
-    gc.collect()
+    SEARCHED[0] = 2
 
 
 def pytest_runtest_logfinish() -> None:
     """A test's windows go when nothing of it is left; what has stayed need not be looked through again."""
     QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
-    gc.collect(1)  # of the oldest are, once a window that closes has called `gc.unfreeze`, all modules
+    gc.collect(SEARCHED[0])
     gc.freeze()
 
 
