@@ -17,9 +17,9 @@ from desktop.ui.app import load_font
 from desktop.ui.settings import Settings
 from tests.ui.scene import Scene
 
-
-#: The oldest generation that is searched for garbage when a test has ended: what it has made is in the first two.
-#: (In the last are, once a window that closes has called `gc.unfreeze`, all modules.) After a file's last test all.
+#: The oldest generation that is searched for garbage when a test has ended: what it has made is in the first
+#: two. (In the last are, once a window that closes has called `gc.unfreeze`, all modules.) When the last test
+#: of a file has, all are searched.
 SEARCHED = [1]
 
 
