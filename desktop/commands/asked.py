@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from desktop.core.curve import StepCurve
     from desktop.core.landmarks import Landmarks
     from desktop.core.phases import PhaseFit
+    from desktop.core.selection import Suggestion
     from desktop.data.store import TraceStore
     from desktop.data.utilization import Utilization
     from desktop.workbench.model import PhaseSettings
@@ -203,6 +204,11 @@ class AskedRun:
             return fit_or_suggested(self.curve, self.options, self.known)
         return fit_as_asked(self.curve, self.options, self.known)
 
+    def suggested(self) -> tuple[PhaseFit, str]:
+        """The suggested phases, and why so many."""
+        fit, suggestion = suggest(self.curve, self.options, self.known)
+        return fit, suggestion.reason
+
     def names(self, model: PhaseFit) -> tuple[str, ...]:
         return phase_names_of(self.store, self.use, self.curve, model, self.options)
 
@@ -286,10 +292,17 @@ def fit_or_suggested(curve: StepCurve, options: argparse.Namespace, known: Landm
     """The phases asked for, or those of the project; where nobody says how many, as suggested."""
     if options.project or options.n is not None:
         return fit_as_asked(curve, options, known)
+    return suggest(curve, options, known)[0]
+
+
+def suggest(
+    curve: StepCurve, options: argparse.Namespace, known: Landmarks | None
+) -> tuple[PhaseFit, Suggestion]:
+    """The suggested phases, and why so many."""
     from desktop.core.selection import search
 
-    swept, suggestion = search(curve, options.phases.model, known=known)
-    return suggestion.fit(curve, swept)
+    swept, suggestion = search(curve, options.phases.model, known=known, basis=options.phases.basis)
+    return suggestion.fit(curve, swept), suggestion
 
 
 def phase_names_of(
