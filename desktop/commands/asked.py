@@ -208,18 +208,25 @@ class AskedRun:
         """The phases asked for, or those of the project; of equally good breakpoints those at events that are
         known, as in the window. Where nobody says how many, as `suggested`."""
         from desktop.core.phases import fit, fit_breaks
-        from desktop.core.selection import AS_SUGGESTED, at_events, search
+        from desktop.core.selection import AS_SUGGESTED, at_events
 
         curve, phases = self.curve, self.options.phases
         if suggested and not self.options.project and self.options.n is None:
-            swept, suggestion = search(curve, phases.model, known=self.known)
-            return suggestion.fit(curve, swept)
+            return self.suggested()[0]
         if phases.breaks is not None:
             how = {"degrees": phases.degrees, "basis": phases.basis}
             found = fit_breaks(curve, phases.breaks, phases.model, **how)
             return replace(found, note=AS_SUGGESTED) if phases.suggested else found
         found = fit(curve, phases.n, phases.model, locked=phases.locked, basis=phases.basis)
         return at_events(curve, found, self.known, phases.locked)
+
+    def suggested(self) -> tuple[PhaseFit, str]:
+        """The suggested phases, and why so many."""
+        from desktop.core.selection import search
+
+        phases = self.options.phases
+        swept, suggestion = search(self.curve, phases.model, known=self.known, basis=phases.basis)
+        return suggestion.fit(self.curve, swept), suggestion.reason
 
     def names(self, model: PhaseFit) -> tuple[str, ...]:
         """What the phases are called: by the user, or after what happens in them."""

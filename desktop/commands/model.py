@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--functions F,F", "functions of p and of the problem size N; default: the best by AICc")
     kind = adder(parser.add_mutually_exclusive_group())
     kind("--joint", "work over speed, over all cells (default)")
-    kind("--individual", "every code on every system by itself")
+    kind("--individual", "every code on every system by itself (default with one code or one system)")
     add("--reference NAME", "system or code whose parameters are 1")
     add(
         "--response",
@@ -72,8 +72,9 @@ def run(
     functions = tuple(part.strip() for part in options.functions.split(",")) if options.functions else ()
     if functions == ("auto",):
         functions = ()
-    kind: Kind = "individual" if options.individual else "joint"
-    reference = None if options.individual else options.reference
+    single = min(len(set(chosen.data.code)), len(set(chosen.data.system))) < 2
+    kind: Kind = "individual" if options.individual or (single and not options.joint) else "joint"
+    reference = options.reference if kind == "joint" else None
     response = "" if options.response == "auto" else options.response
     if options.all_pairs:
         ranking = rank_pairs(

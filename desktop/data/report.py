@@ -607,9 +607,9 @@ class _Run:
         return " ".join(filter(None, (*said, self._lossy())))
 
     def story(self, sections: Sequence[Section], name: str) -> list[Slide]:
-        """The run in a few slides, the most telling first but for their order in time: why time is lost, the
-        curve with its phases, these in numbers, what limits them, what changes, who does what, where the time
-        goes, and why so many phases. `name` begins each title."""
+        """The run in a few slides, the most telling first: the curve with its phases, why time is lost, what
+        would help, who does what, the phases in numbers, what limits them, what changes, where the time goes,
+        and why so many phases. `name` begins each title."""
         pictures = {b.figure: b for section in sections for b in section.blocks if isinstance(b, Picture)}
 
         def shown(figure: str) -> list[tuple[str, Picture]]:
@@ -618,11 +618,12 @@ class _Run:
 
         kept = Statistics(self._store)
         slides: list[tuple[str, Picture | ReportTable | Points]] = [
-            *self._lost(),
             *shown("curve"),
+            *self._lost(),
+            *((self.helps[0].told, table) for table in self._helps()),
+            *shown("timeline"),
             (self._table_finding(self.material.rows), self._phases_short()),
             *(self._why(kept) if self.statistics else shown("stack")),
-            *shown("timeline"),
             *(self._where(kept) if self.statistics else ()),
             *shown("epsilon"),
         ]
@@ -1094,12 +1095,12 @@ class _Run:
         if self.helps:
             columns: list[_Column] = [
                 ("Change", lambda one: one.title),
+                ("If", lambda one: one.assumption),
                 ("Saves, s", lambda one: _number(one.saved_s)),
                 ("Of the run", lambda one: tenth(one.share)),
-                ("If", lambda one: one.assumption),
             ]
             note = "One change at a time, in a replay of the run."
-            yield _table(TABLES["helps"], columns, self.helps[:_HELPS], note=note, part="helps")
+            yield _table(TABLES["helps"], columns, self.helps[:_HELPS], 2, note, "helps")
 
     def _processors(self, kept: Statistics, ranges: Sequence[tuple[str, RangeStats]]) -> ReportTable:
         rows = []

@@ -948,7 +948,7 @@ class TracePage(Page):
         span = self.curve_view.visible_range()
         whole = span == (nav.start, nav.end)
         self.presentation = present(
-            self.workbench, self, self._theme, None if whole else span, self._presented
+            self.workbench, self, self._theme, self._results.deliver, None if whole else span, self._presented
         )
 
     def _presented(self) -> None:

@@ -153,12 +153,14 @@ def load_and_compile() -> None:
     from desktop.core import painting, phases
     from desktop.core.curve import StepCurve
     from desktop.core.envelope import envelope
-    from desktop.core.pieces import residual
+    from desktop.core.pieces import pieces, residual
     from desktop.data import opening  # noqa: F401 - loaded here so that the first File > Open need not
 
     phases.warm_up()
     curve = StepCurve(np.arange(41.0), np.arange(40) * 7 % 11)
-    residual(envelope(curve), phases.fit(curve, 3, "mixed"), np.linspace(0.0, 40.0, 5))
+    fit = phases.fit(curve, 3, "mixed")
+    residual(envelope(curve), fit, np.linspace(0.0, 40.0, 5))
+    pieces(fit, 0.0, 40.0)
     painting.warm_up()
 
 

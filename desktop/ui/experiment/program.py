@@ -17,7 +17,7 @@ from PySide6.QtWidgets import (
 
 from desktop.core.units import quantity
 from desktop.data.experiment import UNITS, Experiment, Factor, Program, Response, Switch
-from desktop.data.pilot import sized
+from desktop.data.pilot import taken
 from desktop.ui.experiment.parts import Step, command_list, described, shown_words, typed_words
 from desktop.ui.experiment.pilot import PilotDialog
 from desktop.ui.pages import asked_paths, beside, button, form, group, line, quiet, row, set_up, stacked
@@ -242,12 +242,13 @@ class ProgramStep(Step):
         self.pilot.setEnabled(new.running == "idle")
         self.pilot_said.setVisible(found is not None)
         experiment = new.project.experiment
-        size = found.size if found is not None else 0
-        self.take.setVisible(bool(size and experiment and sized(experiment, size) != experiment))
+        sizes = found.sizes if found is not None else {}
+        self.take.setVisible(bool(found and sizes and experiment and taken(experiment, found) != experiment))
         if found is not None:
             more = " Step 5 shows effects against the delay." if found.largest > found.first else ""
             self.pilot_said.setText(f"Pilot: {found.reason}.{more}")
-            self.take.setText(f"Take {found.size} units")
+            alike = set(sizes.values())
+            self.take.setText(f"Take {min(alike)} units" if len(alike) == 1 else "Take a size for each place")
             self.take.setEnabled(new.running == "idle")
 
     def ask_pilot(self) -> None:

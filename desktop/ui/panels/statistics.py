@@ -286,7 +286,7 @@ class StatisticsPanel(Panel):
             return
         scope, stats = found.scopes[found.focus], found.stats[found.focus]
         if self.picture.currentData() == "accounts":
-            self.chart.set_content(*_accounts(scope.label, stats, found.waits))
+            self.chart.set_content(*accounts(scope.label, stats, found.waits))
         elif self.picture.currentData() != "utilization":
             self.chart.set_content(*_concurrency(scope.label, stats))
         elif stats.is_processor.any():
@@ -333,7 +333,8 @@ def _utilization(label: str, stats: Any, names: tuple[str, ...]) -> tuple[Conten
     return content, f"{label}: locations compute {values.min():.1f} to {values.max():.1f} % of the time."
 
 
-def _accounts(label: str, stats: Any, waits: str) -> tuple[Content, str]:
+def accounts(label: str, stats: Any, waits: str) -> tuple[Content, str]:
+    """The accounts of a range as bars, and the largest in a sentence; `waits`: why there are none."""
     parts = stats.account_parts()
     if not parts:
         return Content(Axis(""), Axis(""), empty=waits or "This source knows its curve only."), ""
