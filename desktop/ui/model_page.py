@@ -30,7 +30,6 @@ from desktop.ui.model.sheets import SheetView
 from desktop.ui.model.table_pane import TablePane
 from desktop.ui.page import Page
 from desktop.ui.pages import (
-    Link,
     button,
     divided,
     fill_layout,
@@ -133,12 +132,12 @@ class ModelPage(Page):
         return first_page(
             "Factor model",
             text,
-            Link("Open a table…", "CSV, TSV, spreadsheet (.xlsx), NPB listing; or drop it here",
-                 self.choose_table),
-            Link("Paste a table", "Cells copied from a spreadsheet (Ctrl+V)", self.paste),
-            Link("Add runs from imported traces…", "Run times, or durations of a phase", self.ask_runs),
-            Link("Open the bundled example", "NPB class A, 4 codes on 4 systems: constructed values that "
-                 "reproduce the tables of UTK-CS-97-354, no measurements", self.open_example),
+            ("Open a table…", "CSV, TSV, spreadsheet (.xlsx), NPB listing; or drop it here",
+             self.choose_table),
+            ("Paste a table", "Cells copied from a spreadsheet (Ctrl+V)", self.paste),
+            ("Add runs from imported traces…", "Run times, or durations of a phase", self.ask_runs),
+            ("Open the bundled example", "NPB class A, 4 codes on 4 systems: constructed values that "
+             "reproduce the tables of UTK-CS-97-354, no measurements", self.open_example),
         )  # fmt: skip
 
     def _make_actions(self) -> None:

@@ -235,10 +235,16 @@ def heading(text: str, factor: float) -> QLabel:
     return label
 
 
-def first_page(title: str, *parts: QWidget | tuple[Any, ...]) -> QWidget:
-    """What a window shows while nothing is open: what it is for, and what can be done."""
+def first_page(
+    title: str, text: QLabel, *links: tuple[str, str, Callable[[], object]], way: QPushButton | None = None
+) -> QWidget:
+    """What a window shows while nothing is open: what it is for, and what can be done, by `links` (title,
+    text, act) or by the one `way` there is."""
     page = QWidget()
-    fill_layout(QVBoxLayout(page), heading(title, 2.0), *parts, None, margins=(48, 36, 48, 24), spacing=12)
+    parts: list[Any] = [heading(title, 2.0), text, *(LinkButton(*link) for link in links)]
+    if way is not None:
+        parts.append((way, 0, Qt.AlignmentFlag.AlignLeft))
+    fill_layout(QVBoxLayout(page), *parts, None, margins=(48, 36, 48, 24), spacing=12)
     return page
 
 
@@ -279,7 +285,7 @@ def asked_paths(parent: QWidget, title: str, start: str | Path = "", files: str 
     return [Path(name) for name in names]
 
 
-class Link(QCommandLinkButton):
+class LinkButton(QCommandLinkButton):
     """A title with text below; a click does `act`. Qt's own arrow is black on every theme, and its height
     follows from the narrowest width it could get, so both are replaced."""
 
