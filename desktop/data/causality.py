@@ -108,6 +108,10 @@ _NUMBERED = ("events", "messages", "collectives")
 _SENDS = re.compile(r"[sr]?send|sendrecv(_replace)?|")
 _RECEIVES = re.compile(r"m?recv|sendrecv(_replace)?|")
 _ASKS = re.compile(r"i?m?probe|test(any|some|all)?")
+_LONGER = (
+    "The replay takes longer than the run did: clocks contradict each other, or members of a collective "
+    "operation left it before others had entered."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -574,6 +578,9 @@ class Causality:
                 self.messages.receiver, self.collectives.root,
             )  # fmt: skip
             note = "" if ticks >= 0 else "The replay comes to a halt: everybody waits for somebody else."
+            if ticks - (end - begin) > max(2, 1e-3 * (end - begin)):  # more than breaks within a tick do
+                ticks, note = ideal.STUCK, _LONGER
+            ticks = min(ticks, end - begin)
         communication, waiting, waiting_note, off = self._split(begin, end)
         return Replayed(
             ideal_s=float(ticks * unit) if ticks >= 0 else None,

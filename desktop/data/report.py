@@ -811,18 +811,11 @@ class _Run:
 
     def _summary(self, kept: Statistics) -> list[str]:
         fit = self.material.fit
-        lines = [
-            self._extent(),
-            self._finding("curve", kept),
-            self._finding("residual", kept),
-            self._finding("epsilon", kept),
-        ]
+        figures = ["curve", "residual", "epsilon"]
         if self.material.bars is not None and self.statistics:
-            lines.append(self._finding("timeline", kept))
-        worst = self._lossy()
-        if worst:
-            lines.append(worst)
-        return [*lines, fit.note] if fit.note else lines
+            figures.append("timeline")
+        told = (self._finding(figure, kept) for figure in figures)
+        return [self._extent(), *told, *filter(None, (self._lossy(), fit.note))]
 
     def _extent(self) -> str:
         """How long the run is, and what of it is analysed."""
@@ -1013,16 +1006,14 @@ class _Run:
 
     def _made_of(self, kept: Statistics) -> Iterable[Block]:
         ranges = self._ranges()
+
+        def sent(row: Any, name: str) -> str:
+            return "–" if row[1].messages is None else f"{int(getattr(row[1].messages, name).sum())}"
+
         columns: list[_Column] = [
             *self._efficiencies,
-            (
-                "Messages",
-                lambda row: "–" if row[1].messages is None else f"{int(row[1].messages.sent.sum())}",
-            ),
-            (
-                "Bytes sent",
-                lambda row: "–" if row[1].messages is None else f"{int(row[1].messages.bytes_sent.sum())}",
-            ),
+            ("Messages", lambda row: sent(row, "sent")),
+            ("Bytes sent", lambda row: sent(row, "bytes_sent")),
         ]
         note = " ".join(sorted({note for _, s in ranges for note in _notes(s)}))
         yield _table(TABLES["efficiencies"], columns, ranges, note=note, part="efficiencies")
@@ -1065,31 +1056,27 @@ class _Run:
         )  # fmt: skip
 
     def _delays(self, kept: Statistics, ranges: Sequence[tuple[str, RangeStats]]) -> Iterator[ReportTable]:
-        rows = []
-        for name, stats in ranges:
-            for delay in stats.caused.delays[:_DELAYS] if stats.caused else ():
-                costs = (_number(cost) for cost in (delay.short_s, delay.long_s))
-                path = stats.caused.path_s[delay.location] if stats.caused else math.nan
-                rows.append(
-                    (
-                        name,
-                        kept.name(delay.location),
-                        self._named(delay.name),
-                        *costs,
-                        tenth(path / stats.duration_s),
-                    )
-                )
+        rows = [
+            (name, delay, stats.caused.path_s[delay.location] / stats.duration_s)
+            for name, stats in ranges
+            if stats.caused
+            for delay in stats.caused.delays[:_DELAYS]
+        ]
+        columns: list[_Column] = [
+            ("Range", lambda row: row[0]),
+            ("Processor", lambda row: kept.name(row[1].location)),
+            ("In", lambda row: self._named(row[1].name)),
+            ("Those who wait for it", lambda row: _number(row[1].short_s)),
+            ("Others behind", lambda row: _number(row[1].long_s)),
+            ("Critical path", lambda row: tenth(row[2])),
+        ]
+        note = (
+            "Waiting, at any time, that delays of the range caused, in processor-seconds (delay costs as "
+            "Scalasca defines them), and the part of the range in which the critical path of the run is on "
+            "that processor."
+        )
         if rows:
-            yield ReportTable(
-                "Who makes others wait",
-                ("Range", "Processor", "In", "Those who wait for it", "Others behind", "Critical path"),
-                tuple(rows),
-                left=3,
-                note="Waiting, at any time, that delays of the range caused, in processor-seconds (delay "
-                "costs as Scalasca defines them), and the part of the range in which the critical path of "
-                "the run is on that processor.",
-                part="delays",
-            )
+            yield _table(TABLES["delays"], columns, rows, 3, note, "delays")
 
     def _helps(self) -> Iterator[ReportTable]:
         if self.helps:

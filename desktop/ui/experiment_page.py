@@ -88,17 +88,29 @@ class ExperimentPage(Page):
         return first_page(
             "Experiments with artificial delays",
             text,
-            ("New experiment…", "A program of your own: it is copied, and the copy gets the delays",
-             self.choose_new),
-            ("Open experiment…", "A folder with experiment.toml; or drop it here",
-             self.choose_experiment),
-            ("Open table of runs…", "Trials that were run elsewhere: levels and responses, CSV or TSV",
-             self.choose_runs),
-            ("Paste table of runs…", "The same from the clipboard; it is kept in a file that you name",
-             self.choose_paste),
-            ("Copy the bundled example…", "A parallel quicksort in C with six places, for a folder that "
-             "you choose; it takes about 20 seconds to build and run", self.choose_example),
-        )  # fmt: skip
+            (
+                "New experiment…",
+                "A program of your own: it is copied, and the copy gets the delays",
+                self.choose_new,
+            ),
+            ("Open experiment…", "A folder with experiment.toml; or drop it here", self.choose_experiment),
+            (
+                "Open table of runs…",
+                "Trials that were run elsewhere: levels and responses, CSV or TSV",
+                self.choose_runs,
+            ),
+            (
+                "Paste table of runs…",
+                "The same from the clipboard; it is kept in a file that you name",
+                self.choose_paste,
+            ),
+            (
+                "Copy the bundled example…",
+                "A parallel quicksort in C with six places, for a folder that "
+                "you choose; it takes about 20 seconds to build and run",
+                self.choose_example,
+            ),
+        )
 
     # ---- showing
 

@@ -241,7 +241,7 @@ class SheetDialog(ExportDialog):
             self._texts.removeRow(0)
         self._words = {}
         for key, text in self._all_words().items():
-            line = set_up(QLineEdit(text), textChanged=self._changed)
+            line = set_up(QLineEdit(text), textChanged=self._changed, cursorPosition=0)
             self._words[key] = line
             self._texts.addRow(key.capitalize(), line)
         self._changed()

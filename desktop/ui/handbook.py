@@ -146,8 +146,8 @@ class Handbook(QMainWindow):
             returnPressed=lambda: self._choose(self.list.currentItem()),
         )  # fmt: skip
         self.list: QListWidget = set_up(
-            QListWidget(), accessibleName="Pages", wordWrap=True, spacing=2, itemClicked=self._choose,
-            itemActivated=self._choose,
+            QListWidget(), accessibleName="Pages", wordWrap=True, spacing=2,
+            textElideMode=Qt.TextElideMode.ElideNone, itemClicked=self._choose, itemActivated=self._choose,
         )  # fmt: skip
         self.page = set_up(
             _Page(), accessibleName="Page", openLinks=False, anchorClicked=self._follow,

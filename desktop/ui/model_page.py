@@ -132,13 +132,20 @@ class ModelPage(Page):
         return first_page(
             "Factor model",
             text,
-            ("Open a table…", "CSV, TSV, spreadsheet (.xlsx), NPB listing; or drop it here",
-             self.choose_table),
+            (
+                "Open a table…",
+                "CSV, TSV, spreadsheet (.xlsx), NPB listing; or drop it here",
+                self.choose_table,
+            ),
             ("Paste a table", "Cells copied from a spreadsheet (Ctrl+V)", self.paste),
             ("Add runs from imported traces…", "Run times, or durations of a phase", self.ask_runs),
-            ("Open the bundled example", "NPB class A, 4 codes on 4 systems: constructed values that "
-             "reproduce the tables of UTK-CS-97-354, no measurements", self.open_example),
-        )  # fmt: skip
+            (
+                "Open the bundled example",
+                "NPB class A, 4 codes on 4 systems: constructed values that "
+                "reproduce the tables of UTK-CS-97-354, no measurements",
+                self.open_example,
+            ),
+        )
 
     def _make_actions(self) -> None:
         super()._make_actions()

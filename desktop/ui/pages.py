@@ -78,9 +78,21 @@ def passing_menu(parent: QWidget) -> QMenu:
     return set_up(QMenu(parent), attribute=Qt.WidgetAttribute.WA_DeleteOnClose)
 
 
+class _TreeRows(QTreeWidget):
+    """Rows of which no column but the first takes more than `_SHARE` of the width, however long its texts."""
+
+    @guarded(otherwise=int)
+    def sizeHintForColumn(self, column: int) -> int:
+        hint = super().sizeHintForColumn(column)
+        return min(hint, int(_SHARE * self.viewport().width())) if column else hint
+
+
+_SHARE = 0.35
+
+
 def listing(name: str, *headings: str) -> QTreeWidget:
     """Rows of texts, of which the first takes the room that the others leave."""
-    rows = set_up(QTreeWidget(), accessibleName=name, headerLabels=list(headings), uniformRowHeights=True)
+    rows = set_up(_TreeRows(), accessibleName=name, headerLabels=list(headings), uniformRowHeights=True)
     rows.header().setStretchLastSection(False)
     for column in range(len(headings)):
         modes = QHeaderView.ResizeMode

@@ -20,7 +20,7 @@ from desktop.core.units import quantity
 from desktop.data import causality
 from desktop.data.helping import helps, largest_regions
 from desktop.data.opening import open_trace
-from desktop.data.statistics import Statistics, statistics
+from desktop.data.statistics import Statistics
 from desktop.data.store import TraceStore
 from desktop.data.utilization import Utilization, build
 from desktop.data.whatif import Rerun
@@ -127,7 +127,7 @@ def test_the_ideal_network_of_the_statistics_is_that_of_a_machine() -> None:
     store, use = _opened("v1-lu8-compact.trf")
     with store:
         curve = use.curve()
-        (whole,) = statistics(store, [(curve.start, curve.start + curve.duration)], use, replay=True)
+        (whole,) = Statistics(store).ranges([(curve.start, curve.start + curve.duration)], use, replay=True)
         found = Rerun(store, use).predict(Changes(network=IDEAL))
         assert whole.replayed is not None
         assert whole.replayed.ideal_s == pytest.approx(found.duration_s, rel=1e-12)

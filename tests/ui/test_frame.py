@@ -460,6 +460,25 @@ def test_tabs_get_the_room_that_longer_names_need(qtbot: QtBot, frame: Frame) ->
     qtbot.waitUntil(lambda: frame.strip.width() == frame.strip.sizeHint().width())
 
 
+def test_names_of_tabs_and_words_have_the_room_of_a_large_window(qtbot: QtBot, frame: Frame) -> None:
+    trace = opened(qtbot, frame, samples()[0].path)
+    page = frame.open_model()
+    frame.resize(QSize(900, 600))
+    page.open_example()
+    qtbot.waitUntil(lambda: "…" in frame.strip.tabText(frame.strip.currentIndex()), timeout=20_000)
+    frame.resize(QSize(3840, 2100))
+    assert frame.strip.tabText(frame.strip.currentIndex()) == frame.title_of(page)
+    frame.resize(QSize(900, 600))
+    assert "…" in frame.strip.tabText(frame.strip.currentIndex())
+    frame.go_to(trace)
+    frame.resize(QSize(3840, 2100))
+    panel = trace.panel("phases")
+    qtbot.waitUntil(lambda: panel.why.height() > 0.4 * panel.height())
+    panel._parts.moveSplitter(500, 1)
+    frame.resize(QSize(3800, 2060))
+    assert panel.why.height() < 0.3 * panel.height(), "as the user divided it"
+
+
 def test_the_residual_is_one_click_away_where_there_is_no_room_for_it(qtbot: QtBot, frame: Frame) -> None:
     """A word in the legend, and a command; the curve keeps its place and the overview comes back."""
     frame.resize(QSize(1366, 768))

@@ -242,6 +242,7 @@ class PhasesPanel(QScrollArea):
         self._make_facts()
         self._emphasise()
         self._arrange(narrow=False)
+        self._divided = False  # by the user
         self.why = Why()
         self.why.setMinimumHeight(9 * self.fontMetrics().height())
         self.epsilon_plot = EpsilonPlot()
@@ -257,8 +258,9 @@ class PhasesPanel(QScrollArea):
             self.pictures.setTabToolTip(self.pictures.addTab(plot, title), tip)
         self._content = QWidget()
         fit = stacked(self._controls, self._facts, self.pictures, stretch=2, spacing=8)
-        parts = divided(Qt.Orientation.Vertical, (self.why, 0), (fit, 0), sizes=[45, 55])
-        fill_layout(QVBoxLayout(self._content), parts, margins=(10, 8, 10, 8))
+        self._parts = divided(Qt.Orientation.Vertical, (self.why, 1), (fit, 1))
+        self._parts.splitterMoved.connect(lambda *_: setattr(self, "_divided", True))
+        fill_layout(QVBoxLayout(self._content), self._parts, margins=(10, 8, 10, 8))
         set_up(self, widget=self._content, widgetResizable=True, frameShape=QFrame.Shape.NoFrame)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self._show_project(Snapshot())
@@ -404,6 +406,8 @@ class PhasesPanel(QScrollArea):
         if narrow != self._narrow:
             self._arrange(narrow)
         super().resizeEvent(event)
+        if not self._divided:  # in parts of all the height, not of what is needed least
+            self._parts.setSizes([4500, 5500])
 
     # ---- showing
 

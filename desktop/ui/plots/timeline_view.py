@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 _CODES = tuple(a.name.lower() for a in Activity)
 _MIDDLE = Qt.AlignmentFlag.AlignVCenter
 #: Highest row that is chosen unless asked for, logical pixels.
-_COMFORT = 22.0
+_COMFORT = 40.0
 
 
 class TimelineView(TimePlot):
