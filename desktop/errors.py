@@ -26,6 +26,7 @@ import os
 import re
 import tempfile
 from pathlib import Path
+from typing import Any
 
 
 class DesktopError(Exception):
@@ -54,16 +55,8 @@ class DesktopError(Exception):
 class TraceFormatError(DesktopError):
     """Nothing usable can be read from a trace; `choices`: the traces in an archive, if it holds several."""
 
-    def __init__(
-        self,
-        what: str,
-        *,
-        file: str | Path | None = None,
-        where: str = "",
-        hint: str = "",
-        choices: tuple[str, ...] = (),
-    ) -> None:
-        super().__init__(what, file=file, where=where, hint=hint)
+    def __init__(self, what: str, *, choices: tuple[str, ...] = (), **about: Any) -> None:
+        super().__init__(what, **about)
         self.choices = choices
 
 
@@ -86,16 +79,8 @@ class ExperimentError(DesktopError):
 class ProjectError(DesktopError):
     """A project file cannot be used; `problems` lists all of them, each with the path of its key."""
 
-    def __init__(
-        self,
-        what: str,
-        *,
-        file: str | Path | None = None,
-        where: str = "",
-        hint: str = "",
-        problems: tuple[str, ...] = (),
-    ) -> None:
-        super().__init__(what, file=file, where=where, hint=hint)
+    def __init__(self, what: str, *, problems: tuple[str, ...] = (), **about: Any) -> None:
+        super().__init__(what, **about)
         self.problems = problems
 
 

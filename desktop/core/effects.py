@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -578,7 +579,7 @@ def _shared(
 
 
 def _column(x: Array, members: Members) -> Array:
-    return np.prod(x[:, list(members)], axis=1)
+    return reduce(np.multiply, (x[:, j] for j in members))
 
 
 def _name(data: Trials, members: Members) -> str:

@@ -181,4 +181,4 @@ def _place(run: Phased, i: int) -> float:
     half = min(at - before, after - at)
     edges = np.linspace(at - half, at + half, _BINS + 1)
     degree = min(int(run.fit.degree[i - 1 : i + 1].max()), 1)
-    return float(at + half * (2 * splits(means(run.curve, edges)[None], degree)[0] / _BINS - 1))
+    return float(at + half * (2 * splits(means(run.curve, edges[None]), degree)[0] / _BINS - 1))

@@ -11,15 +11,16 @@ its periods resemble each other. All limits were set on ``tests/benchmarks/itera
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from desktop.core.curve import StepCurve
-from desktop.core.jit import kernel
+from desktop.core.jit import arithmetic, kernel, place_in
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -33,6 +34,8 @@ _WORK = 1 << 27
 _CANDIDATES = 96
 #: Elementary repeats that may make one iteration where no symbol occurs just once in it.
 _GROUP = 64
+#: Stretches in the middle of the run on which that number is looked for.
+_GROUPED = 1 << 16
 #: Part of the stretches in which a symbol occurs that belongs to the loop, part of them that hold all of
 #: these, part in which one occurs equally often to be counted, and part that must agree in all those counts.
 _CORE, _ALIKE, _FIXED, _SAME = 0.8, 0.6, 0.8, 0.7
@@ -103,7 +106,7 @@ class Repeat:
     def count(self) -> int:
         return self.bounds.size - 1
 
-    @property
+    @cached_property
     def durations(self) -> Floats:
         """(k,) of the iterations."""
         return np.diff(self.bounds)
@@ -116,12 +119,24 @@ class Repeat:
         durations = self.durations
         usual = self.usual if self.usual.any() else np.ones(self.count, bool)
         kept = np.flatnonzero(usual)
-        kept = kept[~_too_long(durations[kept])]
+        long = self.excess[1] if kept.size == self.count else _excess(durations[kept])[1]
+        kept = kept[~long]
         if kept.size == self.count:
             return float(durations.mean())
         filled = np.interp(np.arange(self.count), kept, _running_median(durations[kept]))
         filled[kept] = durations[kept]
         return float(filled.mean())
+
+    @cached_property
+    def excess(self) -> tuple[Floats, NDArray[np.bool_]]:
+        """(k,) seconds that each lasts longer than its neighbours, and whether that is odd."""
+        return _excess(self.durations)
+
+    def noted(self, **changes: object) -> Repeat:
+        """With other values of what does not say when it is; what was worked out from that stays known."""
+        made = copy(self)
+        made.__dict__.update(changes)
+        return made
 
     @property
     def drift(self) -> float:
@@ -147,39 +162,38 @@ def _present(symbol, places, seen, stretches):
 
 
 @kernel
-def _count(symbol, places, column, counts):
-    """How often each symbol that has a column occurs in each stretch (the last one: up to the end)."""
+def _count(symbol, places, column, counts, often, usual):
+    """How often each symbol with a column occurs in each stretch (the last one: up to the end); of all but
+    the last one in how many so `often` (at most as is told apart), and whether all occur (`usual`)."""
     last = places.size - 1
     for j in range(places.size):
         stop = places[j + 1] if j < last else symbol.size
         for i in range(places[j], stop):
             if column[symbol[i]] >= 0:
-                counts[j, column[symbol[i]]] += 1
+                counts[column[symbol[i]], j] += 1
+        if j < last:
+            usual[j] = True
+            for c in range(counts.shape[0]):
+                often[c, min(counts[c, j], often.shape[1] - 1)] += 1
+                usual[j] &= counts[c, j] > 0
 
 
-@kernel
-def _medians(values, half, out):
-    """The median of each value and of `half` on both sides, of fewer at the ends' sides moved inwards."""
-    n = values.size
+@arithmetic
+def _medians(values, half, held, left, out):
+    """The median of each value and of `half` on both sides, of fewer at the ends' sides moved inwards.
+    `held`: the first 2 half + 1 values in order, with -inf before and inf behind; `left`: as large."""
     size = 2 * half + 1
-    held = np.sort(values[:size])
     first = 0
-    for i in range(n):
-        a = min(max(i - half, 0), n - size)
-        if a != first:  # one value leaves, one comes: those between move by a place
-            k = 0
-            while held[k] != values[first]:
-                k += 1
-            value = values[a + size - 1]
-            while k + 1 < size and held[k + 1] < value:
-                held[k] = held[k + 1]
-                k += 1
-            while k > 0 and held[k - 1] > value:
-                held[k] = held[k - 1]
-                k -= 1
-            held[k] = value
+    for i in range(values.size):
+        a = min(max(i - half, 0), values.size - size)
+        if a != first:  # one value leaves, one comes, at its place in the order: without a branch
+            gone, new = values[first], values[a + size - 1]
+            for k in range(size + 1):
+                left[k] = held[k] if held[k] < gone else held[k + 1]
+            for k in range(1, size + 1):
+                held[k] = max(left[k - 1], min(left[k], new))
             first = a
-        out[i] = held[half]
+        out[i] = held[half + 1]
 
 
 def _running_median(values: Floats, half: int = 4) -> Floats:
@@ -187,16 +201,17 @@ def _running_median(values: Floats, half: int = 4) -> Floats:
     if values.size <= 2 * half + 1:
         return np.full(values.size, np.median(values))
     out = np.empty(values.size)
-    _medians(np.ascontiguousarray(values), half, out)
+    held = np.concatenate([[-np.inf], np.sort(values[: 2 * half + 1]), [np.inf]])
+    _medians(np.ascontiguousarray(values), half, held, np.empty(held.size), out)
     return out
 
 
-def _too_long(durations: Floats) -> NDArray[np.bool_]:
-    """Which last longer than their neighbours, by a part and by far more than they usually differ."""
+def _excess(durations: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+    """How much longer than their neighbours (s), and which by a part and by far more than they usually do."""
     expected = _running_median(durations, 8)
     excess = durations - expected
     scatter = 1.4826 * float(np.median(np.abs(excess)))
-    return excess > np.maximum(_ODD * expected, _ODD_SPREADS * scatter)
+    return excess, excess > np.maximum(_ODD * expected, _ODD_SPREADS * scatter)
 
 
 def _spread(durations: Floats) -> float:
@@ -207,20 +222,13 @@ def _spread(durations: Floats) -> float:
 
 def _group(durations: Floats) -> int:
     """Occurrences of an anchor that make one iteration: a few short stretches and a long one, say."""
+    durations = _some(durations, _GROUPED)
     held = np.minimum(durations, np.quantile(durations, 0.9))
     groups = range(1, min(_GROUP, durations.size // LEAST) + 1)
     apart = [float(np.abs(held[g:] - held[:-g]).mean() / held.mean()) for g in groups]
     if not apart or apart[0] <= _UNEVEN:
         return 1
     return next((g for g, d in zip(groups, apart, strict=True) if d < _EVENER * apart[0]), 1)
-
-
-def _usual_counts(counts: Ints) -> tuple[Ints, Floats]:
-    """Of each column the most frequent value, and in what part of the rows it stands."""
-    most = [np.bincount(np.minimum(column, _OFTEN)) for column in counts.T]
-    value = np.array([np.argmax(n) for n in most])
-    part = np.array([n.max() for n in most]) / counts.shape[0]
-    return value, np.where(value < _OFTEN, part, 0.0)
 
 
 def _try_anchor(symbol: Ints, time: Floats, end: float, anchor: int, named: bool) -> Repeat | None:
@@ -255,20 +263,22 @@ def _at(symbol: Ints, time: Floats, end: float, places: Ints, named: bool, group
     core = np.union1d(core, [anchor])
     column = np.full(symbols, -1, np.int64)
     column[core] = np.arange(core.size)
-    counts = np.zeros((k, core.size), np.int64)
-    _count(symbol, places, column, counts)
-    full = counts[:-1]
-    usual: NDArray[np.bool_] = np.asarray((full > 0).all(axis=1) | named)
+    counts = np.zeros((core.size, k), np.int32)
+    often, usual = np.zeros((core.size, _OFTEN + 1), np.int64), np.empty(k - 1, bool)
+    _count(symbol, places, column, counts, often, usual)
+    full = counts[:, :-1]
+    usual |= named
     if usual.mean() < _ALIKE:
         return None
-    value, part = _usual_counts(full)
-    fixed = part >= _FIXED
-    same = float((full[:, fixed] == value[fixed]).all(axis=1).mean())
+    # The most frequent number of each, and whether nearly all stretches have it.
+    value = often.argmax(axis=1)
+    fixed = (value < _OFTEN) & (often.max(axis=1) / (k - 1) >= _FIXED)
+    same = float(np.logical_and.reduce(full[fixed] == value[fixed, None]).mean())
     inside = np.flatnonzero(usual)
     a, b = int(inside[0]), int(inside[-1]) + 1
     complete = False  # nothing tells the last one from what follows it: complete if it holds what all hold
     if b == k - 1:
-        missing = np.where(fixed, value, 1) - counts[-1]
+        missing = np.where(fixed, value, 1) - counts[:, -1]
         ahead = _ahead(symbol, int(places[a]), column, missing)
         complete = named or ahead >= 0
         if ahead > 0 and (np.diff(places)[a:b] > ahead).all():
@@ -282,20 +292,21 @@ def _at(symbol: Ints, time: Floats, end: float, places: Ints, named: bool, group
         expected = float(np.median(lasted[-9:]))
         left = float(time[stop]) if stop < time.size else np.inf
         ratio = np.log(max(left - float(begins[-1]), 1e-300) / expected)
-        sure = abs(ratio) <= min(max(2 * _spread(lasted), 0.1), 0.5)
+        sure = abs(ratio) <= 0.1 or (abs(ratio) <= 0.5 and abs(ratio) <= 2 * _spread(lasted))
         last = left if sure else min(left, float(begins[-1]) + expected, end)
         if last > begins[-1]:
             bounds, flags = np.append(bounds, last), np.append(flags, named or sure)
     durations = np.diff(bounds)
     if not (durations > 0).all():
         return None
-    covered = float(full[usual].sum()) / float(np.diff(places)[usual].sum())
-    strong = same >= _SAME and int(fixed.sum()) >= 3 and covered >= _COVERED
+    strong = same >= _SAME and int(fixed.sum()) >= 3
+    if strong:
+        strong = full[:, usual].sum() / np.diff(places)[usual].sum() >= _COVERED
     first = int(symbol[places[a]])
-    return Repeat(bounds, flags, first, group, same, strong, named, _spread(durations[flags]))
+    return Repeat(bounds, flags, first, group, same, bool(strong), named, _spread(durations[flags]))
 
 
-def _ahead(symbol: Ints, first: int, column: Ints, missing: Ints) -> int:
+def _ahead(symbol: Ints, first: int, column: Ints, missing: NDArray[np.integer[Any]]) -> int:
     """How many events before the first anchor belong to its iteration, so that what is missing after the last
     one is there; -1 if it is not."""
     missing = np.maximum(missing, 0)
@@ -443,7 +454,7 @@ def judge(found: Sequence[Sequence[Repeat]], curve: StepCurve) -> Verdict:
         shown = like >= AGREES
         sure = one.agree >= _AGREE_ALONE and (one.strong or one.spread < EVEN)
         if shown or sure or one.named:
-            loops.append(Loop(replace(one, likeness=like), place, "both" if shown else "events"))
+            loops.append(Loop(one.noted(likeness=like), place, "both" if shown else "events"))
         else:
             doubted += 1
     return Verdict(tuple(loops), any(found), doubted)
@@ -466,12 +477,12 @@ def agreed(found: Sequence[Sequence[Repeat]]) -> list[tuple[int, Repeat]]:
             same = [o for o in (_matching(one, other) for other in found) if o is not None]
             if len(same) < max(_AGREE * many, min(2, many)):
                 continue
+            whole = one.noted(agree=len(same) / many)
             equal = [o.bounds for o in same if o.count == one.count]
             bounds = np.median(equal, axis=0) if len(equal) > 1 else one.bounds
-            if not (np.diff(bounds) > 0).all():
-                bounds = one.bounds
-            spread = _spread(np.diff(bounds)[one.usual])
-            whole = replace(one, bounds=bounds, spread=spread, agree=len(same) / many)
+            durations = np.diff(bounds)
+            if len(equal) > 1 and (durations > 0).all():
+                whole = replace(whole, bounds=bounds, spread=_spread(durations[one.usual]))
             if _believed(whole) and not any(_like(whole, other) for _, other in result):
                 result.append((place, whole))
     return sorted(result, key=lambda pair: -pair[1].period)
@@ -507,42 +518,48 @@ def _matching(one: Repeat, others: Sequence[Repeat]) -> Repeat | None:
 # --- in the curve ---
 
 
-@kernel
-def _integrals(edges, level, at, out):
-    """The integral of the curve from its begin to each of the times, which do not decrease."""
-    j = 0
-    total = 0.0
+@arithmetic
+def _means(edges, level, at, out):
+    """The means of the curve between the times in each row of `at`, which do not decrease."""
     last = level.size - 1
-    for i in range(at.size):
-        while j < last and edges[j + 1] <= at[i]:
-            total += level[j] * (edges[j + 1] - edges[j])
-            j += 1
-        x = min(max(at[i], edges[0]), edges[-1])
-        out[i] = total + level[j] * (x - edges[j])
+    for row in range(at.shape[0]):
+        j = min(max(place_in(edges, at[row, 0]) - 1, 0), last)
+        before = min(max(at[row, 0], edges[0]), edges[-1])
+        for i in range(out.shape[1]):
+            total = 0.0
+            stop = min(max(at[row, i + 1], edges[0]), edges[-1])
+            while j < last and edges[j + 1] <= stop:
+                total += level[j] * (edges[j + 1] - before)
+                j += 1
+                before = edges[j]
+            total += level[j] * (stop - before)
+            before = stop
+            out[row, i] = total / max(at[row, i + 1] - at[row, i], 1e-300)
 
 
 def means(curve: StepCurve, at: Floats) -> Floats:
-    """(n-1,) means of the curve between n increasing times (s)."""
-    ticks = np.ascontiguousarray(at / curve.unit)
-    out = np.empty(ticks.size)
-    _integrals(curve.edges, curve.level, ticks, out)
-    return np.diff(out) / np.maximum(np.diff(ticks), 1e-300)
+    """(k, n-1) means of the curve between n increasing times (s) in each row of `at`."""
+    out = np.empty((at.shape[0], at.shape[1] - 1))
+    _means(curve.edges, curve.level, at / curve.unit, out)
+    return out
 
 
-def profiles(curve: StepCurve, bounds: Floats, bins: int) -> Floats:
+def profiles(curve: StepCurve, begin: Floats, end: Floats, bins: int) -> Floats:
     """(k, bins) means of the curve in equal parts of each iteration."""
-    parts = np.arange(bins) / bins
-    at = (bounds[:-1, None] + np.diff(bounds)[:, None] * parts).ravel()
-    return means(curve, np.append(at, bounds[-1])).reshape(-1, bins)
+    return means(curve, begin[:, None] + (end - begin)[:, None] * (np.arange(bins + 1) / bins))
+
+
+def _pairs(curve: StepCurve, bounds: Floats) -> Floats:
+    """(k-1,) correlations of the curve in each iteration with that in the next one."""
+    shape = profiles(curve, bounds[:-1], bounds[1:], _BINS)
+    shape = shape - shape.mean(axis=1, keepdims=True)
+    norm = np.sqrt((shape**2).sum(axis=1))
+    return (shape[1:] * shape[:-1]).sum(axis=1) / np.maximum(norm[1:] * norm[:-1], 1e-300)
 
 
 def likeness(curve: StepCurve, bounds: Floats) -> float:
     """Mean correlation of the curve in each iteration with that in the next one."""
-    rows = _some(bounds, 512)
-    shape = profiles(curve, rows, _BINS)
-    shape = shape - shape.mean(axis=1, keepdims=True)
-    norm = np.sqrt((shape**2).sum(axis=1))
-    pairs = (shape[1:] * shape[:-1]).sum(axis=1) / np.maximum(norm[1:] * norm[:-1], 1e-300)
+    pairs = _pairs(curve, _some(bounds, 512))
     return float(pairs.mean()) if pairs.size else 0.0
 
 
@@ -562,7 +579,7 @@ def in_curve(curve: StepCurve) -> Repeat | None:
         return None
     n = 1 << 15
     start, end = curve.start, curve.start + curve.duration
-    fine = means(curve, np.linspace(start, end, n + 1))
+    fine = means(curve, np.linspace(start, end, n + 1)[None])[0]
     if float(fine.std()) < 1e-9 * max(float(np.abs(fine).max()), 1e-300):
         return None
     best: Repeat | None = None
@@ -634,10 +651,7 @@ def _checked(curve: StepCurve, bounds: Floats) -> Repeat | None:
     k = bounds.size - 1
     if k < LEAST + 1 or not (np.diff(bounds) > 0).all():
         return None
-    shape = profiles(curve, bounds, _BINS)
-    shape = shape - shape.mean(axis=1, keepdims=True)
-    norm = np.sqrt((shape**2).sum(axis=1))
-    pairs = (shape[1:] * shape[:-1]).sum(axis=1) / np.maximum(norm[1:] * norm[:-1], 1e-300)
+    pairs = _pairs(curve, bounds)
     low = float(np.quantile(pairs, 0.1))
     mean = float(pairs.mean())
     need = 0.75 if k >= 8 else 0.9
@@ -684,10 +698,7 @@ def laid(curve: StepCurve, loop: Repeat, bins: int, most: int) -> tuple[Ints, Fl
         kept = np.arange(loop.count)
     if kept.size > most:
         kept = kept[np.linspace(0, kept.size - 1, most).astype(int)]
-    parts = np.arange(bins + 1) / bins
-    at = loop.bounds[kept, None] + loop.durations[kept, None] * parts
-    at = np.append(at.ravel(), loop.bounds[-1])
-    return kept, means(curve, at)[: kept.size * (bins + 1)].reshape(kept.size, bins + 1)[:, :bins]
+    return kept, profiles(curve, loop.bounds[kept], loop.bounds[kept + 1], bins)
 
 
 def unfolded(loop: Repeat, breaks: Floats) -> Floats:
@@ -700,12 +711,9 @@ def odd(loop: Repeat, structural: NDArray[np.bool_] | None = None) -> list[tuple
 
     structural : (k,) those that an outer loop interrupts, which is no surprise.
     """
-    durations = loop.durations
-    expected = _running_median(durations, 8)
-    excess = durations - expected
-    strange = _too_long(durations)
+    excess, strange = loop.excess
     if structural is not None:
-        strange &= ~structural
+        strange = strange & ~structural
     rows = np.flatnonzero(strange)
     return [(int(i), float(excess[i])) for i in rows[np.argsort(-excess[rows], kind="stable")]]
 

@@ -190,6 +190,12 @@ def read_sheet(data: bytes, path: Path, most: int = ROWS) -> DataFrame:
     return pd.DataFrame.from_dict(rows, orient="index").fillna("")
 
 
+def read_frame(path: Path) -> DataFrame:
+    """The cells of a file, text or workbook; errors as of `read_bytes`, `read_cells` and `read_sheet`."""
+    data = read_bytes(path)
+    return read_sheet(data, path) if is_workbook(data) else read_cells(decoded(data, path), path)
+
+
 def headed(cells: DataFrame) -> tuple[list[str], list[tuple[int, list[str]]]]:
     """The heading of a table, and its rows with their lines; columns without a heading at the end go."""
     lines, rows = cells.index.tolist(), cells.to_numpy(object).tolist()

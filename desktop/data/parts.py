@@ -95,7 +95,7 @@ class _PartWriter(StoreWriter):
     def __init__(self, path: Path, trace: Path, importer: Importer, number: int, parts: int) -> None:
         digests = summaries, TrafficDigest, PresenceDigest
         super().__init__(path, Source(str(trace), trace.name), importer, digests, self.owns)
-        self.description.report = self.dated = _DatedReport()
+        self.report = self.dated = _DatedReport()
         self._number, self._parts = number, parts
         self._together = 0
         self.asked: set[int] = set()
@@ -299,7 +299,7 @@ def _curve_of_part(
             region.activity = activity
         for location, clock in zip(store.locations, clocks, strict=True):
             location.shift, location.drift, location.origin = clock
-        store.description.repair = repair
+        store.repair = repair
         return partial_curve(store, Rules(), own, target, progress)
 
 
@@ -332,7 +332,7 @@ def _describe(writer: StoreWriter, parts: Sequence[Part], stores: Sequence[Trace
     )
     for _, number, at in places:
         index = writer.location(stores[number].locations[at])
-        writer.description.tallies[index] = stores[number].tallies[at]
+        writer.tallies[index] = stores[number].tallies[at]
     found = [
         (parts[number].dates[finding.name], number, at, finding)
         for number, store in enumerate(stores)

@@ -22,16 +22,7 @@ from numpy.typing import NDArray
 
 from desktop.core.design import Design, RunSheet
 from desktop.core.effects import Trials
-from desktop.data.frames import (
-    decoded,
-    first_cells,
-    headed,
-    is_workbook,
-    read_bytes,
-    read_cells,
-    read_sheet,
-    write_frame,
-)
+from desktop.data.frames import first_cells, headed, read_frame, write_frame
 from desktop.data.reading import head
 from desktop.errors import TableError
 
@@ -434,8 +425,7 @@ def holds_experiment(path: Path) -> bool:
 
 
 def _rows(path: Path) -> tuple[list[str], Rows]:
-    data = read_bytes(path)
-    cells = read_sheet(data, path) if is_workbook(data) else read_cells(decoded(data, path), path)
+    cells = read_frame(path)
     header, rows = headed(cells)
     if not header:
         raise TableError("holds no table", file=path, hint="the first line names the columns")

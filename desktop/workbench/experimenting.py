@@ -596,12 +596,11 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
         self._start("Confirming", work, lambda found: self._show(confirmed=found))
 
     def take_pilot(self) -> None:
-        """The size of the delay that the pilot found."""
-        from desktop.data.pilot import sized
+        """The sizes of the delay that the pilot found."""
+        from desktop.data.pilot import taken
 
-        if self._experiment is not None and self.snapshot.pilot is not None and self.snapshot.pilot.size:
-            size = self.snapshot.pilot.size
-            self.edit(f"take a delay of {size} units", sized(self._experiment, size))
+        if self._experiment is not None and self.snapshot.pilot is not None and self.snapshot.pilot.sizes:
+            self.edit("take the delays of the pilot", taken(self._experiment, self.snapshot.pilot))
 
     def run(self) -> None:
         """All trials that are not done yet."""

@@ -148,7 +148,7 @@ class Imagining:
                     balanced=tuple(k for k in wanted.balanced if k < made.phases),
                     phases=tuple(one for one in wanted.phases if one[0] < made.phases),
                 )
-            found = made.predict(wanted, job)
+            found = made.predict(wanted, job, times=bool(wanted.sentence))
             if wanted.sentence and not found.note:
                 drawn = found.curve  # here, as it is kept
                 if drawn is not None:

@@ -14,9 +14,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from desktop.core.envelope import envelope
+from desktop.core.phases import PhaseFit, Sweep, fit
+from desktop.core.selection import LIMIT, Suggestion, at_events
 from desktop.data import memory
 from desktop.data.naming import run_name
-from desktop.errors import DesktopError
+from desktop.errors import CurveError, DesktopError
 from desktop.progress import Progress
 from desktop.workbench.bench import EditBench
 from desktop.workbench.explaining import NOTHING, Explained, Part, StatisticsRequest
@@ -72,8 +75,6 @@ if TYPE_CHECKING:  # the heavy modules are loaded by the first job, beside the w
     from desktop.core.curve import StepCurve
     from desktop.core.landmarks import Landmarks
     from desktop.core.phase_stats import Firm, PhaseRow
-    from desktop.core.phases import PhaseFit, Sweep
-    from desktop.core.selection import Suggestion
     from desktop.data.causality import Causality
     from desktop.data.causes import Causes
     from desktop.data.events import Activity
@@ -1057,9 +1058,7 @@ class Workbench(EditBench[Snapshot, Project]):
         missing = [name for name in asked if name not in curves]
 
         def work(job: Job) -> dict[str, StepCurve | None]:
-            from desktop.core.envelope import envelope
             from desktop.data.curves import build_curve
-            from desktop.errors import CurveError
 
             found: dict[str, StepCurve | None] = {}
             for name in missing:
@@ -1127,8 +1126,6 @@ class Workbench(EditBench[Snapshot, Project]):
 
     def _request_sweep(self, run: TraceRun, phases: PhaseSettings) -> None:
         """Every n, up to the one in use as far as that does not take too long."""
-        from desktop.core.selection import LIMIT
-
         fits, key = self._fits, self._key(phases)
         if self._is_given_up(phases):
             return
@@ -1162,9 +1159,6 @@ class Workbench(EditBench[Snapshot, Project]):
         known: Landmarks | None,
         stop: NDArray[Any] | None = None,
     ) -> PhaseFit:
-        from desktop.core.phases import fit
-        from desktop.core.selection import at_events
-
         begun = time.perf_counter()
         found = fit(run.curve, phases.n, phases.model, locked=phases.locked, stop=stop, basis=phases.basis)
         fits.pace[phases.model] = (time.perf_counter() - begun) / phases.n

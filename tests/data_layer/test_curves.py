@@ -103,7 +103,7 @@ def stored(
                         bytes=size[order],
                         tag=np.zeros(sent.size, np.int64),
                     )
-                    writer.description.tallies[i].sent = len(rows)
+                    writer.tallies[i].sent = len(rows)
             keep(writer, Progress())
         with open_store(path) as store:
             yield store
@@ -395,7 +395,7 @@ def test_modes_and_units_of_otf2(tmp_path: Path) -> None:
 def test_a_store_without_what_metrics_mean_has_them_by_their_texts(tmp_path: Path) -> None:
     """As imports wrote it before."""
     with stored([[(0, ENTER, 0), (50, LEAVE, 0)]], samples=[[(1, 4.0)]], about=MetricAbout()) as store:
-        store.description.metrics.clear()
+        store.metrics.clear()
         use = build(store)
         asked = [one.curve for one in available(store)]
         assert "metric:m" in asked and "metric:other" in asked

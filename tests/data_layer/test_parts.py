@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from dataclasses import replace
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from desktop.data.events import TABLES, Importer, Location, Region, Sink
 from desktop.data.farm import Farm
 from desktop.data.info import info
 from desktop.data.opening import open_trace
-from desktop.data.store import DERIVED, TraceStore
+from desktop.data.store import DERIVED, Description, TraceStore
 from desktop.errors import DesktopError, TraceFormatError
 from desktop.progress import Cancelled, Progress
 from tests.data_layer.memory import Memory
@@ -64,7 +64,7 @@ def divided(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
 
 def content(store: TraceStore) -> dict[str, Any]:
     """All of a store; texts by themselves, for their numbers mean nothing."""
-    known = replace(store.description, texts=[])
+    known = {one.name: repr(getattr(store, one.name)) for one in fields(Description)}
     rows = {}
     for table, columns in (TABLES | DERIVED).items():
         for location in range(len(store.locations)):
@@ -74,7 +74,7 @@ def content(store: TraceStore) -> dict[str, Any]:
                     column = np.array([store.texts[i] for i in column], object)
                 rows[table, location, name] = column.tolist()
     return {
-        "description": {name: repr(value) for name, value in vars(known).items() if name != "report"},
+        "description": {name: said for name, said in known.items() if name not in ("report", "texts")},
         "texts": sorted(store.texts),
         "report": list(store.report),
         "info": info(store),

@@ -60,7 +60,7 @@ def finding(sink: Memory, name: str):
 def curve(sink: Memory) -> tuple[list[float], list[float], int]:
     found = build(sink)
     assert found.stray == found.unclosed == 0
-    return found.edges.tolist(), found.computing.tolist(), found.start
+    return found.edges.tolist(), found.count(Activity.COMPUTING).tolist(), found.start
 
 
 # -- the oracle: one array element per microsecond -----------------------------------------------------

@@ -83,8 +83,8 @@ def stored(
             with Links(writer) as links:
                 result = check_clocks(writer, matched=links.add)
                 links.keep()
-            writer.description.clock.checked = result.collectives + result.messages
-            writer.description.clock.violations_after = result.before.checks
+            writer.clock.checked = result.collectives + result.messages
+            writer.clock.violations_after = result.before.checks
             for location, thread in zip(writer.locations, threads, strict=True):
                 location.shift = thread.shift
             keep(writer, Progress())
@@ -476,7 +476,7 @@ def test_contradictions_that_change_little_do_not_hide_waiting(most_s: float, gi
     """One tick is a second. The call takes 30, of which 20 are waiting."""
     many = [busy_but((50, 55, ISEND)), busy_but((30, 60, RECV))]
     with stored(many, {0: [send(50, 1)], 1: [receive(60, 0)]}) as store:
-        clock = store.description.clock
+        clock = store.clock
         clock.checked, clock.violations_before, clock.violations_after = 9, 1, 1
         clock.details = {"most_before_s": most_s, "most_repaired_s": most_s, "repaired": 1}
         found = alone(store, 0, 100, replay=True).replayed

@@ -417,8 +417,8 @@ def test_a_session_goes_on_with_its_pages(
     trace.desk.keeper.save(project)
     settings.add_recent(project)
     page = model(qtbot, first)
-    page._across.setSizes([300, 900])
-    parts = page._across.sizes()
+    page.split.setSizes([300, 900])
+    parts = page.split.sizes()
     first.show_kind("compare")
     first.detach(page)
     first.go_to(trace)
@@ -436,7 +436,7 @@ def test_a_session_goes_on_with_its_pages(
     (beside,) = again.torn
     (restored,) = beside.pages
     assert isinstance(restored, ModelPage) and restored.source == example_table()
-    assert restored._across.sizes() == pytest.approx(parts, rel=0.2)
+    assert restored.split.sizes() == pytest.approx(parts, rel=0.2)
     assert again.trace.run_tabs.count() == 2
     again.close_unasked()
 

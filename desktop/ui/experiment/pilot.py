@@ -10,8 +10,8 @@ from desktop.core.units import count
 from desktop.data.confirm import CONFIRMATION, RUNS
 from desktop.data.pilot import PILOT, SIZES, STEP
 from desktop.ui.dialogs import Dialog
-from desktop.ui.experiment.parts import command_list, quiet
-from desktop.ui.pages import fill_layout
+from desktop.ui.experiment.parts import command_list
+from desktop.ui.pages import fill_layout, quiet
 from desktop.workbench.experimenting import ExperimentSnapshot
 
 
