@@ -201,17 +201,8 @@ def _doses(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
         "table": "delays",
         "convention": "effect",
         "effects": [
-            {
-                "term": name,
-                "delays": one.delay.tolist(),
-                "values": one.effect.tolist(),
-                "se": one.se.tolist(),
-                "per_unit": one.per_unit.tolist(),
-                "per_unit_se": one.per_unit_se.tolist(),
-                "linear": one.linear,
-                "p": one.p,
-                "warning": one.warning,
-            }
+            {"term": name}
+            | picked(one, "delays=delay values=effect se per_unit per_unit_se linear p warning")
             for name, one in found
         ],
     }
@@ -268,16 +259,12 @@ def analysed(found: Effects, half: bool) -> dict[str, Any]:
             "se": scale * se,
             "df": lenth.df if found.error == "lenth" and lenth is not None else found.df,
         },
-        "lenth": None
-        if lenth is None
-        else {
-            "s0": scale * lenth.s0,
-            "pse": scale * lenth.pse,
-            "df": lenth.df,
-            "me": scale * lenth.me,
-            "sme": scale * lenth.sme,
-            "simulated_me": scale * lenth.margin,
-            "simulated_sme": scale * lenth.simultaneous,
+        "lenth": lenth
+        and {
+            name: value if name == "df" else scale * value
+            for name, value in picked(
+                lenth, "s0 pse df me sme simulated_me=margin simulated_sme=simultaneous"
+            ).items()
         },
         "half_normal": [
             {"term": e.term, "quantile": e.half_normal, "value": scale * abs(e.value)}
@@ -292,9 +279,7 @@ def analysed(found: Effects, half: bool) -> dict[str, Any]:
         "threshold": found.threshold,
         "limit": picked(found.limit, "kind value level df count some"),
         "transform": found.transform,
-        "covariate_slope": None
-        if found.slope is None
-        else dict(zip(("slope", "se"), found.slope, strict=True)),
+        "covariate_slope": found.slope and dict(zip(("slope", "se"), found.slope, strict=True)),
         "response_power": _powers(found),
         "notes": list(found.notes),
     }

@@ -152,7 +152,9 @@ def parameter_sheet(fit: ModelFit) -> ResultSheet:
                 return "not measured"
             return "fixed" if fit.kind == "joint" and fit.status == "converged" else "no standard error"
         words = ["below zero"] if value[k] < 0 else []
-        words.append("not different from zero" if found[k].undetermined else "different from zero")
+        # As the interval beside it says, which may be wider than two standard errors.
+        zero = abs(value[k]) <= half[k] if np.isfinite(half[k]) else found[k].undetermined
+        words.append("not different from zero" if zero else "different from zero")
         return ", ".join(words)
 
     columns = {

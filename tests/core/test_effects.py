@@ -239,6 +239,21 @@ def test_5417_table_3():
         scaling(at["8"], 8, at["24"], 8)
 
 
+def test_intervals_over_processors_are_those_of_least_squares():
+    """Of exponents Fieller's, which knows nothing of p but the logarithm of its ratio; of parts those of a
+    line through equal weights."""
+    (twice,), (often,) = (scaling({"A": (10.0, 1.0)}, 2, {"A": (5.0, 0.5)}, p) for p in (4, 16))
+    assert twice.exponent_low < twice.exponent < twice.exponent_high and twice.exponent == pytest.approx(-1)
+    three = np.array([[of.exponent_low, of.exponent, of.exponent_high] for of in (twice, often)])
+    assert three[0] == pytest.approx(3 * three[1])
+    p, effect = np.array([2.0, 4.0, 8.0, 16.0]), np.array([21.0, 11.5, 4.9, 3.6])
+    found = over_processors(p, effect)
+    line, spread = np.polyfit(1 / p, effect, 1, cov=True)
+    assert (found.shared, found.serial) == pytest.approx(tuple(line))
+    assert (found.shared_se, found.serial_se) == pytest.approx(tuple(np.sqrt(np.diag(spread))))
+    assert np.isnan(over_processors(p, [3.0, 2.0, 0.0, 1.0]).slope_margin)
+
+
 def test_5417_table_4():
     table = rows("nistir5417_table4_isolated_factor.csv")
     data = trials(["cd", "s"], np.array([[float(r["X_cd"]), float(r["X_s"])] for r in table]),

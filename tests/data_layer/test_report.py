@@ -575,6 +575,9 @@ def test_a_story_has_eight_slides_and_each_a_title_in_its_place(cholesky: TraceS
             assert shape.top + shape.height <= made.slide_height
             assert shape.left + shape.width <= made.slide_width
             assert not shape.has_table or len(shape.table.rows) > 2 or n == 1
+            cells = [cell for row in shape.table.rows for cell in row.cells] if shape.has_table else []
+            sized = [run.font.size for cell in cells for p in cell.text_frame.paragraphs for run in p.runs]
+            assert len(sized) == len(cells) and all(sized), "an empty cell would have the template's size"
     # What is told is not shown once more, and all else is there.
     every = [block for section in report.sections for block in section.blocks]
     pictures = sum(s.shape_type == 13 for slide in made.slides for s in slide.shapes)
