@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from desktop.core import jit
 from desktop.core.envelope import envelope
 from desktop.core.phases import PhaseFit, Sweep, fit
 from desktop.core.selection import LIMIT, Suggestion, at_events
@@ -213,8 +214,6 @@ class Workbench(EditBench[Snapshot, Project]):
         """Load and compile, beside the window, what the first trace will need."""
 
         def work(job: Job) -> None:
-            from desktop.core import jit
-
             self._unwatch = jit.watch(self._compiling)
             load_and_compile()
 
