@@ -26,6 +26,7 @@ import os
 import re
 import tempfile
 from pathlib import Path
+from typing import Any
 
 
 class DesktopError(Exception):
@@ -54,16 +55,8 @@ class DesktopError(Exception):
 class TraceFormatError(DesktopError):
     """Nothing usable can be read from a trace; `choices`: the traces in an archive, if it holds several."""
 
-    def __init__(
-        self,
-        what: str,
-        *,
-        file: str | Path | None = None,
-        where: str = "",
-        hint: str = "",
-        choices: tuple[str, ...] = (),
-    ) -> None:
-        super().__init__(what, file=file, where=where, hint=hint)
+    def __init__(self, what: str, *, choices: tuple[str, ...] = (), **about: Any) -> None:
+        super().__init__(what, **about)
         self.choices = choices
 
 
@@ -86,16 +79,8 @@ class ExperimentError(DesktopError):
 class ProjectError(DesktopError):
     """A project file cannot be used; `problems` lists all of them, each with the path of its key."""
 
-    def __init__(
-        self,
-        what: str,
-        *,
-        file: str | Path | None = None,
-        where: str = "",
-        hint: str = "",
-        problems: tuple[str, ...] = (),
-    ) -> None:
-        super().__init__(what, file=file, where=where, hint=hint)
+    def __init__(self, what: str, *, problems: tuple[str, ...] = (), **about: Any) -> None:
+        super().__init__(what, **about)
         self.problems = problems
 
 
@@ -109,7 +94,7 @@ class FileError(DesktopError, OSError):
 
 
 #: What to do about an error of the system, where its own words do not say it.
-_REMEDIES = {
+REMEDIES = {
     errno.ENOSPC: "make room there or choose another place",
     errno.EDQUOT: "make room there or choose another place",
     errno.EFBIG: "raise the limit (ulimit -f) or choose another place",
@@ -119,7 +104,8 @@ _REMEDIES = {
     errno.EAGAIN: "close other programs or raise the limit (ulimit -u)",
     errno.ENOMEM: "close other programs",
 }
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+#: Of a place in which nothing more can be written.
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 #: How HDF5 says what the system said.
 _ERRNO = re.compile(r"errno = ([1-9]\d*)")
 
@@ -149,10 +135,10 @@ def sentence(error: BaseException) -> str:
         return ""
     file = getattr(error, "filename", None)
     words = [reason(error)]
-    if file is None and number in _FULL:
+    if file is None and number in FULL:
         words.append(f"make room in the temporary folder{_temporary()} and where the result goes")
-    elif number in _REMEDIES:
-        words.append(_REMEDIES[number])
+    elif number in REMEDIES:
+        words.append(REMEDIES[number])
     return f"{os.fsdecode(file)}: {', '.join(words)}" if file else ", ".join(words)
 
 

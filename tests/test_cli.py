@@ -63,6 +63,19 @@ def test_phases_of_a_curve_worked_out_by_hand(capsys, curve_file):
     assert fit["phases"][0]["coefficients"][0] == pytest.approx(fit["phases"][0]["mean"])
 
 
+@pytest.mark.parametrize("model", ["mixed", "constant", "budget"])
+def test_without_a_number_the_suggested_phases_are_fitted(capsys, curve_file, model):
+    sweep = json.loads(run(capsys, "phases", curve_file, "--max-n", 5, "--model", model, "--json")[1])
+    code, out, err = run(capsys, "phases", curve_file, "--model", model, "--json")
+    fit = json.loads(out)
+    assert (code, err, fit["reason"]) == (0, "", sweep["reason"])
+    assert fit["breaks_s"] == sweep["suggested_breaks_s"]
+    assert (
+        f"n = {fit['n']} is suggested: {fit['reason']}"
+        in run(capsys, "phases", curve_file, "--model", model)[1]
+    )
+
+
 def test_how_firm_a_break_is_over_runs_of_the_same_program(capsys, tmp_path):
     files = []
     for k in range(6):
@@ -179,7 +192,6 @@ def test_bad_input_is_one_sentence(capsys, tmp_path, content, said):
 @pytest.mark.parametrize(
     "words",
     [
-        ["phases", "x"],
         ["phases", "x", "-n", "0"],
         ["phases", "x", "-n", "2", "--model", "cubic"],
         ["snapshot", "x", "-o", "y.png", "--size", "wide"],

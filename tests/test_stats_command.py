@@ -14,7 +14,7 @@ import pytest
 from desktop import cli
 from desktop.data.explain import SINGLE
 from desktop.data.opening import open_trace
-from desktop.data.statistics import statistics
+from desktop.data.statistics import Statistics
 from desktop.resources import samples
 from tests.data_layer import archives
 
@@ -64,7 +64,7 @@ def test_json_says_what_the_statistics_say(trace, capsys, tmp_path) -> None:  # 
     breaks = told["breaks_s"]
     with open_trace(trace, output=tmp_path / "trace.h5") as store:
         ranges = [(breaks[0], breaks[-1]), *pairwise(breaks)]
-        for part, stats in zip(told["ranges"], statistics(store, ranges, replay=True), strict=True):
+        for part, stats in zip(told["ranges"], Statistics(store).ranges(ranges, replay=True), strict=True):
             assert set(part) == KEYS
             for name in SINGLE:
                 assert part[name] == getattr(stats, name)

@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--functions F,F", "functions of p and of the problem size N; default: the best by AICc")
     kind = adder(parser.add_mutually_exclusive_group())
     kind("--joint", "work over speed, over all cells (default)")
-    kind("--individual", "every code on every system by itself")
+    kind("--individual", "every code on every system by itself (default with one code or one system)")
     add("--reference NAME", "system or code whose parameters are 1")
     add(
         "--response",
@@ -72,8 +72,9 @@ def run(
     functions = tuple(part.strip() for part in options.functions.split(",")) if options.functions else ()
     if functions == ("auto",):
         functions = ()
-    kind: Kind = "individual" if options.individual else "joint"
-    reference = None if options.individual else options.reference
+    single = min(len(set(chosen.data.code)), len(set(chosen.data.system))) < 2
+    kind: Kind = "individual" if options.individual or (single and not options.joint) else "joint"
+    reference = options.reference if kind == "joint" else None
     response = "" if options.response == "auto" else options.response
     if options.all_pairs:
         ranking = rank_pairs(
@@ -116,18 +117,11 @@ def described(
     from desktop.core.factor_intervals import CONFIDENCE, widths
 
     return {
-        "functions": list(fit.functions),
-        "response": fit.response.kind,
-        "response_note": fit.response.note,
-        "kind": fit.kind,
+        **picked(fit.response, "response=kind response_note=note"),
+        **picked(fit, "functions kind df status starts starts_agreeing condition"),
         "reference": fit.reference or None,
         **_figures(fit),
-        "df": fit.df,
         "parameters": parameters(fit),
-        "status": fit.status,
-        "starts": fit.starts,
-        "starts_agreeing": fit.starts_agreeing,
-        "condition": fit.condition,
         "f_test": None if test is None else picked(test, "f df1 df2 p"),
         "choice": {
             "tried": choice.tried,
@@ -148,8 +142,7 @@ def described(
 
 def _figures(fit: ModelFit) -> dict[str, float]:
     """How well it fits."""
-    names = ("n", "npar", "sse", "sst", "r2", "r2_centred", "s", "aicc")
-    return {name: getattr(fit, name) for name in (*names, "mean_relative_error", "max_relative_error")}
+    return picked(fit, "n npar sse sst r2 r2_centred s aicc mean_relative_error max_relative_error")
 
 
 def warnings(fit: ModelFit, table: Table, chosen: Selection) -> list[str]:
@@ -187,14 +180,10 @@ def _ranked(ranking: Ranking, table: Table, chosen: Selection) -> dict[str, Any]
         "kind": ranking.fits[0].kind,
         "response": ranking.fits[0].response.kind,
         "pairs": [
-            {
-                "functions": list(fit.functions),
-                **_figures(fit),
-                "undetermined": undetermined(fit),
-                "negative": negative(fit),
-                "status": fit.status,
-                "starts_agreeing": fit.starts_agreeing,
-            }
+            picked(fit, "functions")
+            | _figures(fit)
+            | {"undetermined": undetermined(fit), "negative": negative(fit)}
+            | picked(fit, "status starts_agreeing")
             for fit in ranking.fits
         ],
         "best_of_cells": None

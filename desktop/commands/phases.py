@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from desktop.commands.asked import AskedRun, add_run, adder, check_budget, positive, run_asked, settle
 from desktop.commands.terminal import (
-    USAGE,
     column,
     outcome,
     picked,
@@ -42,7 +40,7 @@ PHASE_COLUMNS = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of the command."""
     add = adder(parser.add_mutually_exclusive_group())
-    add("-n N", "phases (with budget: parameters)", type=positive)
+    add("-n N", "phases (with budget: parameters; default: as suggested)", type=positive)
     add("--max-n N", "all n up to N, and which to take", type=positive)
     alone = "no structure events (regions entered or left), as in the published tables"
     adder(parser)("--curve-only", alone)
@@ -56,19 +54,17 @@ def main(options: argparse.Namespace) -> int:
     from desktop.data.info import in_doubt
 
     settle(options)
-    if options.n is None and options.max_n is None and not options.project:
-        print("phasewright phases: say how many, -n N, or --max-n N for all up to N", file=sys.stderr)
-        return USAGE
-    check_budget(options.phases.model, options.max_n or options.phases.n)
+    asked = options.max_n or (options.phases.n if options.project or options.n else None)
+    check_budget(options.phases.model, asked)
     with run_asked(options, other=True) as run:
         doubt = in_doubt(run.store)
         if options.max_n:
             _print_sweep(run.curve, options, run.known, doubt)
         else:
-            fitted = run.fit()
+            fitted, why = (run.fit(), "") if asked else run.suggested()
             fitted = replace(fitted, names=run.names(fitted))
             firm = _firm(run, fitted)
-            _print_phases(run.curve, options, events_at(fitted, run.known), fitted, firm, doubt)
+            _print_phases(run.curve, options, events_at(fitted, run.known), fitted, firm, doubt, why)
         if not (options.json or options.csv):
             print_doubt(run.store)
         return outcome(run.store)
@@ -164,7 +160,9 @@ def _print_phases(
     model: PhaseFit,
     firm: tuple[Firm | None, ...],
     in_doubt_s: float | None,
+    why: str,
 ) -> None:
+    """`why`: so many phases are suggested; empty if they were asked for."""
     from desktop.core.landmarks import NEAR
     from desktop.core.phase_stats import phase_table
 
@@ -177,6 +175,7 @@ def _print_phases(
                 "breaks_s": model.breaks.tolist(),
                 "break_ranges_s": list(zip(model.break_low.tolist(), model.break_high.tolist(), strict=True)),
                 "note": model.note,
+                **({"reason": why} if why else {}),
                 **_about(curve, options),
                 **basis_in_words(model),
                 **({} if model.basis is None else {"search_limit": _limit(model, options)}),
@@ -195,6 +194,8 @@ def _print_phases(
         print_csv(tuple(rows[0]), (row.values() for row in rows))
     else:
         print_phase_table(model, phases, curve.quantity)
+        if why:
+            print(f"n = {model.n} is suggested: {why}")
         if _limit(model, options):
             print(_limit(model, options))
         for k, found in enumerate(events, 1):

@@ -148,23 +148,27 @@ def _piloted(experiment: Experiment, options: argparse.Namespace) -> tuple[dict[
     rows = pilots.told(found)
     result = {"pilot": str(file), "base": found.base, "largest": found.largest, "places": rows,
               "size": found.size or None, "reason": found.reason}  # fmt: skip
-    lines = [f"runs without a delay give {found.base:.4g} {found.unit}, kept in {file}",
-             f"{'place':<16}{'shows at':>10}{'effect':>12}{'std. error':>12}{'percent':>9}"]  # fmt: skip
+    lines = [
+        f"runs without a delay give {found.base:.4g} {found.unit}, kept in {file}",
+        f"{'place':<16}{'take':>8}{'shows at':>10}{'effect':>12}{'std. error':>12}{'percent':>9}",
+    ]
     for place, row in zip(found.places, rows, strict=True):
         at = place.delay or "at none"
         numbers = f"{place.effect:>12.4g}{place.se:>12.2g}{row['percent_of_unperturbed']:>8.1f}%"
-        lines.append(f"{place.factor[:15]:<16}{at:>10}{numbers if place.delay else ''}")
-    suggested = f"suggested: {found.size} units, because " if found.size else ""
-    lines.append(suggested + found.reason)
-    result["taken"] = bool(found.size and options.take)
+        take = row["take"] or "-"
+        lines.append(f"{place.factor[:15]:<16}{take:>8}{at:>10}{numbers if place.delay else ''}")
+    lines.append(found.reason)
+    result["taken"] = bool(found.sizes and options.take)
     if result["taken"]:
         from desktop.data.experiment import write_experiment
 
-        write_experiment(pilots.sized(experiment, found.size))
-        lines.append(f"taken: the description says {found.size} units now")
-    elif found.size:
-        lines.append(f"next: write this size into {experiment.folder / 'experiment.toml'}, in place of the "
-                     "one that stands there (with --take the pilot does so)")  # fmt: skip
+        write_experiment(pilots.taken(experiment, found))
+        lines.append("taken: the description says these sizes now")
+    elif found.sizes:
+        lines.append(f"next: write what is to take into {experiment.folder / 'experiment.toml'}, in place of "
+                     "what stands there (with --take the pilot does so)")  # fmt: skip
+    else:
+        lines.append("nothing is taken: the description stays as it is")
     return result, lines
 
 

@@ -60,7 +60,7 @@ def main(options: argparse.Namespace) -> int:
         with terminal_progress() as progress:
             program = Rerun(store, use, progress, limit=run.limit, breaks=fit.breaks[1:-1].tolist())
             found = program.predict(changes, progress)
-            ideal = program.predict(Changes(network=machine.IDEAL), progress)
+            ideal = program.predict(Changes(network=machine.IDEAL), progress, times=False)
             names = [f"phase {k}" for k in range(1, fit.n + 1)]
             largest = largest_regions(Statistics(store), use, run.span, progress)
             ranked = helps(program, names, largest, progress)

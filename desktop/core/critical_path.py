@@ -119,28 +119,22 @@ def float_of(time: Any, first: Any, release: Any, since: Any, start: Any, source
         waiting, and when that began (its own time where nothing was waited for).
     first : (p + 1,) where those of each location begin; what stands behind them is of no location.
     start, source : (n + 1,) and (edges,): on which nodes each one depends, beside that before it.
-    spare : (n,) slack; of the last node of each location what it ought to be, result.
+    spare : (n,) slack, result; of the last node of each location what it ought to be, of others `UNKNOWN`.
 
     Returns
     -------
     How many nodes depend on each other in a circle, or behind one; their slack is not known (`UNKNOWN`).
     """
     n = time.size
-    behind = np.zeros(n, np.int64)  # what depends on each and is not done
-    last = np.ones(n, np.bool_)
-    before = np.full(n, -1, np.int64)
+    behind = np.zeros(n, np.int32)  # what depends on each and is not done
+    follows = np.zeros(n, np.bool_)
     for p in range(first.size - 1):
         for i in range(first[p] + 1, first[p + 1]):
-            before[i] = i - 1
+            follows[i] = True
             behind[i - 1] += 1
-            last[i - 1] = False
     for i in range(source.size):
         behind[source[i]] += 1
-    limit = np.full(n, UNKNOWN, np.int64)
-    for i in range(first[-1]):
-        if last[i]:
-            limit[i] = spare[i]
-    ready = np.empty(n, np.int64)
+    ready = np.empty(n, np.int32)
     count = done = 0
     for i in range(n):
         if behind[i] == 0:
@@ -150,20 +144,19 @@ def float_of(time: Any, first: Any, release: Any, since: Any, start: Any, source
         count -= 1
         i = ready[count]
         done += 1
-        spare[i] = limit[i]
-        j = before[i]
-        if j >= 0:
+        if follows[i]:
+            j = i - 1
             gained = 0
             if release[i]:
                 gained = max(0, time[i] - max(since[i], time[j]))
-            limit[j] = min(limit[j], added(spare[i], gained))
+            spare[j] = min(spare[j], added(spare[i], gained))
             behind[j] -= 1
             if behind[j] == 0:
                 ready[count] = j
                 count += 1
         for k in range(start[i], start[i + 1]):
             j = source[k]
-            limit[j] = min(limit[j], added(spare[i], max(0, time[i] - time[j])))
+            spare[j] = min(spare[j], added(spare[i], max(0, time[i] - time[j])))
             behind[j] -= 1
             if behind[j] == 0:
                 ready[count] = j

@@ -45,37 +45,32 @@ def line_density(
 @kernel
 def _note(x, y, upright, level):
     """Plus one where a run of pixels begins, minus one behind its end."""
-    height, width = level.shape[0], upright.shape[1]
     for i in range(x.shape[1]):
         x0, x1, y0, y1 = x[0, i], x[1, i], y[0, i], y[1, i]
         if not (math.isfinite(x0) and math.isfinite(x1) and math.isfinite(y0) and math.isfinite(y1)):
             continue
         if abs(x1 - x0) <= abs(y1 - y0):
-            if x1 < x0:
-                x0, x1, y0, y1 = x1, x0, y1, y0
-            if x1 < 0 or x0 >= width or max(y0, y1) < 0 or min(y0, y1) >= height:
-                continue
-            slope = (y1 - y0) / (x1 - x0) if x1 > x0 else 0.0
-            for c in range(max(math.floor(x0), 0), min(math.floor(x1), width - 1) + 1):
-                a = y0 if c <= x0 else y0 + (c - x0) * slope
-                b = y1 if c + 1 >= x1 else y0 + (c + 1 - x0) * slope
-                low, high = min(a, b), max(a, b)
-                if high >= 0 and low < height:
-                    upright[max(math.floor(low), 0), c] += 1
-                    upright[min(math.floor(high), height - 1) + 1, c] -= 1
+            _note_runs(x0, x1, y0, y1, upright)
         else:
-            if y1 < y0:
-                x0, x1, y0, y1 = x1, x0, y1, y0
-            if y1 < 0 or y0 >= height or max(x0, x1) < 0 or min(x0, x1) >= width:
-                continue
-            slope = (x1 - x0) / (y1 - y0) if y1 > y0 else 0.0
-            for r in range(max(math.floor(y0), 0), min(math.floor(y1), height - 1) + 1):
-                a = x0 if r <= y0 else x0 + (r - y0) * slope
-                b = x1 if r + 1 >= y1 else x0 + (r + 1 - y0) * slope
-                low, high = min(a, b), max(a, b)
-                if high >= 0 and low < width:
-                    level[r, max(math.floor(low), 0)] += 1
-                    level[r, min(math.floor(high), width - 1) + 1] -= 1
+            _note_runs(y0, y1, x0, x1, level.T)
+
+
+@kernel
+def _note_runs(x0, x1, y0, y1, ends):
+    """The same of one line, whose runs go down the columns of `ends` (rows + 1, columns)."""
+    height, width = ends.shape[0] - 1, ends.shape[1]
+    if x1 < x0:
+        x0, x1, y0, y1 = x1, x0, y1, y0
+    if x1 < 0 or x0 >= width or max(y0, y1) < 0 or min(y0, y1) >= height:
+        return
+    slope = (y1 - y0) / (x1 - x0) if x1 > x0 else 0.0
+    for c in range(max(math.floor(x0), 0), min(math.floor(x1), width - 1) + 1):
+        a = y0 if c <= x0 else y0 + (c - x0) * slope
+        b = y1 if c + 1 >= x1 else y0 + (c + 1 - x0) * slope
+        low, high = min(a, b), max(a, b)
+        if high >= 0 and low < height:
+            ends[max(math.floor(low), 0), c] += 1
+            ends[min(math.floor(high), height - 1) + 1, c] -= 1
 
 
 def ink(density: NDArray[np.int32], least: float = LEAST_INK, most: float = MOST_INK) -> NDArray[np.uint8]:

@@ -35,26 +35,6 @@ MOST_TRIALS = 1_000_000
 #: Words of the defining relation are written out up to this many.
 _WORDS = 4096
 
-#: Minimum-aberration generators by (factors, runs), letters as in the standard tables.
-_GENERATORS: dict[tuple[int, int], str] = {
-    (4, 8): "D=ABC",
-    (5, 8): "D=AB E=AC",
-    (5, 16): "E=ABCD",
-    (6, 8): "D=AB E=AC F=BC",
-    (6, 16): "E=ABC F=ABD",
-    (6, 32): "F=ABCDE",
-    (7, 8): "D=AB E=AC F=BC G=ABC",
-    (7, 16): "E=ABC F=ABD G=ACD",
-    (7, 32): "F=ABC G=ABDE",
-    (7, 64): "G=ABCDEF",
-    (8, 16): "E=ABC F=ABD G=ACD H=BCD",
-    (8, 32): "F=ABC G=ABD H=ACDE",
-    (8, 64): "G=ABCD H=ABEF",
-    (8, 128): "H=ABCDEFG",
-    (9, 16): "E=AB F=AC G=AD H=BCD J=ABCD",
-    (9, 32): "F=ABC G=ABD H=ABE J=ACDE",
-}
-
 #: Plackett-Burman: the first row; the others are its rotations, the last is all -.
 _CYCLES = {12: "++-+++---+-", 20: "++--++++-+-+----++-", 24: "+++++-+-++--++--+-+----"}
 
@@ -107,7 +87,7 @@ class Design:
 
     def word(self, members: Sequence[int]) -> str:
         """Name of an interaction: ``ABC`` for letters, ``push:pop`` for names."""
-        return _joined([self.factors[j] for j in members], "" if self.lettered else ":")
+        return ("" if self.lettered else ":").join(self.factors[j] for j in members)
 
     @property
     def lettered(self) -> bool:
@@ -116,7 +96,7 @@ class Design:
 
     def term(self, members: Sequence[int]) -> str:
         """Name of a term in tables: ``A:B``."""
-        return _joined([self.factors[j] for j in members], ":")
+        return ":".join(self.factors[j] for j in members)
 
     def column(self, members: Sequence[int]) -> Levels:
         """(R,) product of the factors' columns."""
@@ -239,10 +219,6 @@ class Design:
         return int(at[0]) if at.size else -1
 
 
-def _joined(names: Sequence[str], sign: str) -> str:
-    return sign.join(names)
-
-
 def _krawtchouk(j: int, w: int, n: int) -> int:
     return sum((-1) ** i * comb(w, i) * comb(n - w, j - i) for i in range(max(0, j - n + w), min(j, w) + 1))
 
@@ -265,8 +241,7 @@ def _named(factors: Sequence[str]) -> tuple[str, ...]:
         raise ValueError("every factor needs a name of its own")
     if len(names) > MOST_FACTORS:
         raise ValueError(f"{len(names)} factors are named, up to {MOST_FACTORS} are possible")
-    if any(re.search(r"[:*=\s,]", name) for name in names):
-        bad = next(name for name in names if re.search(r"[:*=\s,]", name))
+    if bad := next((name for name in names if re.search(r"[:*=\s,]", name)), ""):
         raise ValueError(f"the factor name {bad!r} holds a sign that separates names, such as a blank or ':'")
     return names
 
@@ -309,12 +284,6 @@ def regular(
         )
     if base == count:
         return _from_masks("full", names, base, [1 << b for b in range(base)], minimum=True)
-    known = _GENERATORS.get((count, runs))
-    if known is not None:
-        masks = [1 << b for b in range(base)]
-        for text in known.split():
-            masks.append(sum(1 << LETTERS.index(letter) for letter in text[2:]))
-        return _from_masks("regular", names, base, masks, minimum=True)
     table = _table().get((count, runs))
     if table is not None:
         masks = [1 << b for b in range(base)] + [int(mask, 16) for mask in table.split()]
@@ -429,7 +398,7 @@ def _generated(names: tuple[str, ...], generators: list[str], runs: int | None) 
     for a, b in combinations(range(len(names)), 2):
         if masks[a] == masks[b]:
             raise ValueError(
-                f"{names[a]} and {names[b]} would be equal (word {_joined([names[a], names[b]], ':')}), "
+                f"{names[a]} and {names[b]} would be equal (word {names[a]}:{names[b]}), "
                 "so neither could be seen"
             )
     found = _from_masks("regular" if made else "full", names, base, masks, signs)
@@ -554,8 +523,7 @@ def foldover(design: Design, factor: str | None = None) -> Design:
     bit = 1 << design.base
     masks = [mask | bit if turn else mask for mask, turn in zip(design.masks, turned, strict=True)]
     # The new base column is + in the first half: a column turned there is as before, in the second reversed.
-    signs = list(design.signs)
-    first = design.levels
+    first, signs = design.levels, design.signs
     second = np.where(turned, -first, first)
     return Design(
         "regular",
@@ -563,7 +531,7 @@ def foldover(design: Design, factor: str | None = None) -> Design:
         np.concatenate([first, second]),
         design.base + 1,
         tuple(masks),
-        tuple(signs),
+        signs,
         np.repeat([0, 1], design.runs),
         note="the second half mirrors the first and is run after it, so what changes between the halves "
         f"cannot be told from {design.term(vanishing[0]) if vanishing else 'an interaction of many factors'}",
@@ -638,8 +606,7 @@ def orthogonal_array(name: str, factors: Sequence[str]) -> Design:
     elif name == "L18":
         levels = np.array([[int(level) for level in row] for row in _L18.split()])
     elif name == "L12":
-        levels = (1 - plackett_burman(names_for(11), 12).levels[::-1]) // 2
-        levels = 1 - levels
+        levels = (1 + plackett_burman(names_for(11), 12).levels[::-1]) // 2
     else:
         base = runs.bit_length() - 1
         full = _from_masks("regular", names_for(runs - 1), base, range(1, runs))
@@ -701,19 +668,9 @@ def offers(factors: Sequence[str], budget: int | None = None, resolution: int = 
         design = regular(names, runs)
         if design.resolution and design.resolution < resolution:
             continue
-        mains, pairs = design.clear()
-        found.append(
-            Offer(
-                design.kind,
-                runs,
-                design.resolution,
-                design.word_lengths(),
-                len(mains),
-                len(pairs),
-                design.generators,
-                design.minimum_aberration,
-            )
-        )
+        mains, pairs = map(len, design.clear())
+        about = design.resolution, design.word_lengths(), mains, pairs, design.generators
+        found.append(Offer(design.kind, runs, *about, design.minimum_aberration))
     if resolution <= 3:
         for runs in _CYCLES:
             if count < runs <= min(budget or runs, 1 << count):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -375,8 +376,9 @@ def analyse(
     lost = missing(data)
     data = data.known()
     if lost:
+        have = "trials have" if len(lost) > 1 else "trial has"
         notes.append(
-            f"{len(lost)} trials have no response (run {', '.join(lost[:8])}{', ...' * (len(lost) > 8)}); "
+            f"{len(lost)} {have} no response (run {', '.join(lost[:8])}{', ...' * (len(lost) > 8)}); "
             "effects are least squares, no plain contrasts"
         )
     whole = data
@@ -577,7 +579,7 @@ def _shared(
 
 
 def _column(x: Array, members: Members) -> Array:
-    return np.prod(x[:, list(members)], axis=1)
+    return reduce(np.multiply, (x[:, j] for j in members), np.ones(len(x)))
 
 
 def _name(data: Trials, members: Members) -> str:

@@ -68,7 +68,7 @@ def phase_sentence(
         told.append(f"{percent(of.serialisation)} serialisation efficiency")
     kinds = {cause.kind.key for cause in worth_telling(found, 2)}
     if of.balance is not None and of.balance >= BALANCED and "imbalance" not in kinds:
-        told.append("no imbalance")
+        told.append("computing is balanced")
     if not found or of.lost_s < LITTLE * of.whole_s:
         return f"{head}: little is lost; {'; '.join(told)}."
     causes = [

@@ -367,11 +367,9 @@ def _beyond(fit: ModelFit, common: tuple[float, float]) -> tuple[float, float, i
         ends = max(ends, np.unique(group).size)
     if not ends:
         return 0.0, 1.0, 0
-    z2, df, distance = (
-        np.concatenate(squares) / np.concatenate(variances),
-        np.concatenate(freedoms),
-        np.concatenate(far),
-    )
+    with np.errstate(divide="ignore", invalid="ignore"):  # exact cells have no variance
+        z2 = np.concatenate(squares) / np.concatenate(variances)
+    df, distance = np.concatenate(freedoms), np.concatenate(far)
     good = np.isfinite(z2) & (df > 0)
     if not good.any():
         return 0.0, 1.0, 0

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -184,9 +185,8 @@ class ModelFit:
         values = self.speed[function] if kind == "speed" else self.work[function]
         gradient = np.zeros(len(self.parameters))
         for index, slope in ((a, 1.0 / values[b]), (b, -values[a] / values[b] ** 2)):
-            key = (kind, function, index)
-            if key in self.parameters:
-                gradient[self.parameters.index(key)] += slope
+            if (at := self.position.get((kind, function, index))) is not None:
+                gradient[at] += slope
         variance = float(gradient @ self.covariance @ gradient)
         return float(values[a] / values[b]), float(np.sqrt(max(variance, 0.0)))
 
@@ -242,14 +242,10 @@ class ModelFit:
         cov[np.ix_(known, known)] = self.spread[np.ix_(found[known], found[known])]
         return cov
 
-    @property
+    @cached_property
     def position(self) -> dict[tuple[str, int, int], int]:
         """Where a parameter stands among the free ones."""
-        found = self.__dict__.get("_positions")
-        if found is None:
-            found = {key: k for k, key in enumerate(self.parameters)}
-            object.__setattr__(self, "_positions", found)
-        return found
+        return {key: k for k, key in enumerate(self.parameters)}
 
     def _cell_s2(self, code: int, system: int) -> float:
         if self.kind == "joint":

@@ -36,8 +36,8 @@ STUCK = -1
 
 # Many: arrays that a kernel takes one by one.
 def ideal_duration(
-    first: Ints, last: Ints, kind: NDArray[np.uint8], key: Ints, done: Ints, before: Ints, useful: Ints,
-    receiver: NDArray[np.int32], root: Ints,
+    first: Ints, last: Ints, kind: NDArray[np.uint8], key: NDArray[np.int32], done: Ints, before: Ints,
+    useful: Ints, receiver: NDArray[np.int32], root: Ints,
 ) -> int:  # fmt: skip
     """Ticks until the last processor has ended, or STUCK.
 
@@ -51,7 +51,7 @@ def ideal_duration(
     """
     lengths = last - first
     begin = np.concatenate([[0], np.cumsum(lengths)])
-    kinds, keys, gap = np.empty(begin[-1], np.int64), np.empty(begin[-1], np.int64), np.empty(begin[-1])
+    kinds, keys, gap = np.empty(begin[-1], np.uint8), np.empty(begin[-1], np.int32), np.empty(begin[-1])
     of_message, of_collective = np.empty(begin[-1], np.int64), np.empty(begin[-1], np.int64)
     # Of a short part of a long run no more is touched than belongs to it.
     numbers = np.zeros(receiver.size, np.int32), np.zeros(root.size, np.int32)
@@ -69,7 +69,7 @@ def ideal_duration(
     receivers, roots = receiver[of_message[:messages]], root[of_collective[:collectives]]
     # All are EAGER, which is 0: zeros that are only read take no memory, and to get it took most of the time.
     network = Network(
-        receivers.astype(np.int64), np.zeros(messages), np.zeros(messages, np.int64), roots,
+        receivers, np.zeros(messages), np.zeros(messages, np.uint8), roots,
         np.zeros(collectives),
     )  # fmt: skip
     return round(replay(schedule, network, times=False).duration)

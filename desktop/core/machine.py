@@ -97,8 +97,8 @@ class Schedule(NamedTuple):
 
     first: Ints
     last: Ints
-    kind: Ints
-    key: Ints
+    kind: NDArray[np.uint8]
+    key: NDArray[np.int32]
     gap: Floats
     extra: Floats
     free: NDArray[np.bool_]
@@ -110,9 +110,9 @@ class Network(NamedTuple):
     """receiver, transfer, manner : (messages,) location, ticks under way, and one of `EAGER` ... `DEFERRED`.
     root, cost : (collectives,) location or -1, and ticks; latency : ticks; buses : as in `Machine`."""
 
-    receiver: Ints
+    receiver: NDArray[np.int32]
     transfer: Floats
-    manner: Ints
+    manner: NDArray[np.uint8]
     root: Ints
     cost: Floats
     latency: float = 0.0
@@ -120,11 +120,10 @@ class Network(NamedTuple):
 
 
 class Replay(NamedTuple):
-    """duration : ticks until the last location has ended, or `STUCK`. came, went : (n,) when each operation
-    was reached and when it was over; ends : (p,) of each location."""
+    """duration : ticks until the last location has ended, or `STUCK`. went : (n,) when each operation was
+    over; ends : (p,) of each location."""
 
     duration: float
-    came: Floats
     went: Floats
     ends: Floats
 
@@ -140,7 +139,7 @@ def replay(
     operations: Schedule, network: Network, progress: Progress | None = None, times: bool = True
 ) -> Replay:
     """Replay operations on a network. Time grows with their number (with buses: times log p). Without `times`
-    nothing is said of single operations; then nothing may take less than no time (`Schedule.extra`).
+    nothing is said of single operations.
 
     Raises
     ------
@@ -149,7 +148,7 @@ def replay(
     progress = progress or Progress()
     p, n = operations.first.size, operations.kind.size
     messages, collectives = network.receiver.size, network.root.size
-    came, went = np.full((2, n if times else 0), np.nan)
+    went, came = np.full(n if times else 0, np.nan), np.zeros(p)
     arrival, posted = np.full(messages, _ELSEWHERE), np.full(messages, _ELSEWHERE)
     members, arrived = np.zeros(collectives, np.int64), np.zeros(collectives, np.int64)
     root_here = np.zeros(collectives, np.bool_)
@@ -184,9 +183,9 @@ def replay(
     ):  # fmt: skip
         progress.step(int(state[1]), n, "replay")
     if (at < operations.last).any():
-        return Replay(STUCK, came, went, clock)
+        return Replay(STUCK, went, clock)
     ends = clock + operations.rest
-    return Replay(float(ends.max(initial=0.0)), came, went, ends)
+    return Replay(float(ends.max(initial=0.0)), went, ends)
 
 
 @kernel
@@ -346,8 +345,7 @@ def advance(
             k, what = kind[i], key[i]
             arrives = not inside[p]
             if arrives:
-                if came.size:
-                    came[i] = clock[p] + gap[i]
+                came[p] = clock[p] + gap[i]
                 clock[p] = due(k, gap[i], latency, clock[p], posted, what)
                 inside[p] = True
             now = clock[p]
@@ -446,7 +444,7 @@ def advance(
                 clock[p] += cost[what]
             clock[p] += extra[i]
             if extra[i] < 0.0:  # where clocks contradict each other
-                clock[p] = max(clock[p], came[i])
+                clock[p] = max(clock[p], came[p])
             if went.size:
                 went[i] = clock[p]
             inside[p] = False

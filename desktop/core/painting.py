@@ -12,7 +12,10 @@ from desktop.core.jit import kernel
 def warm_up() -> None:
     """Load or compile what paints a curve and its fit, which would be done by the window's thread."""
     pixels, ends = np.zeros((4, 4), np.uint32), np.zeros((3, 1))
-    fill_areas(pixels, np.zeros((2, 4), np.int32), np.zeros(3, np.uint32))
+    rows = np.zeros((2, 4), np.int32)
+    fill_areas(pixels, rows, np.zeros(3, np.uint32))
+    draw_line(pixels, *rows, 1, 0)
+    tint(pixels.view(np.uint8), 0, 4, 0, np.full(16, 256, np.uint16), np.zeros(16, np.uint8))
     stroke_parabolas(pixels, np.array([0, 4, 0, 4]), ends[:2], ends, np.ones(1), 0, 0, 0)
 
 

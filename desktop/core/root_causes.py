@@ -431,6 +431,17 @@ def _says_threads(cause: Cause, words: Naming) -> str:
     return f"Threads wait for one another{_call_of(cause.group.region, words)}: {who}{last}"
 
 
+def _says_accelerator(cause: Cause, words: Naming) -> str:
+    told = _says("Waiting for accelerators")(cause, words)
+    group = cause.group
+    others = group.lost_s - group.work_s  # what they wait for each of these hosts
+    who = int(others.argmax())
+    if others[who] <= max(NAMED * others.sum(), WORTH * group.total_s):
+        return told
+    part = percent(float(others[who]) / group.total_s)
+    return f"{told}; in {part} of it others wait for {words.location(who)}"
+
+
 def _waited_for(cause: Cause, words: Naming, text: str) -> str:
     """Whom threads waited for most, if that is known and it is one."""
     group = cause.group
@@ -585,7 +596,7 @@ KINDS: tuple[Kind, ...] = (
     Kind("lock", "Lock", _of(Account.LOCK), _says_lock),
     Kind("threads", "Threads wait", _of(Account.THREADS), _says_threads),
     Kind("outside", "Outside of parallel regions", _of(Account.SERIAL), _says_outside),
-    Kind("accelerator", "Accelerators", _of(Account.ACCELERATOR), _says("Waiting for accelerators")),
+    Kind("accelerator", "Accelerators", _of(Account.ACCELERATOR), _says_accelerator),
     Kind("start", "Start-up", _starts, _says_start),
     Kind("end", "End", _of(Account.ABSENT, ENDING), _says_end),
     Kind("overhead", "Overhead of libraries", _of(Account.OVERHEAD), _says("Calls of libraries")),

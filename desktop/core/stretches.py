@@ -11,31 +11,39 @@ from typing import Any
 import numpy as np
 
 from desktop.core import machine
-from desktop.core.jit import kernel
+from desktop.core.jit import inlined, kernel
 from desktop.core.open_regions import BEGIN
+
+
+@inlined
+def call_span(i: int, time: Any, call: Any, begins: Any, ends: Any) -> Any:
+    """Begin and end of the call that an operation is in, outside of all its own time."""
+    if call[i] < 0:
+        return time[i], time[i]
+    return begins[call[i]], ends[call[i]]
 
 
 @kernel
 def reach(
-    first: Any, last: Any, kind: Any, time: Any, call: Any, begin_of: Any, end_of: Any, born: Any,
-    point: Any, over: Any,
+    first: Any, last: Any, kind: Any, time: Any, call: Any, begins: Any, ends: Any, born: Any, point: Any,
+    over: Any,
 ) -> None:  # fmt: skip
     """When each operation was reached and was over. Receives (and completions) that follow each other in one
     call are reached together: the call waits for all of them."""
     for p in range(first.size):
         before = born[p]
         for i in range(first[p], last[p]):
+            begin_of, end_of = call_span(i, time, call, begins, ends)
             same = i > first[p] and call[i] >= 0 and call[i - 1] == call[i]
             if kind[i] == machine.RECEIVE or kind[i] == machine.COMPLETE:
                 earlier = same and (kind[i - 1] == machine.RECEIVE or kind[i - 1] == machine.COMPLETE)
-                point[i] = point[i - 1] if earlier else max(before, min(begin_of[i], time[i]))
+                point[i] = point[i - 1] if earlier else max(before, min(begin_of, time[i]))
                 over[i] = max(time[i], point[i])
             else:
                 point[i] = over[i] = max(before, time[i])
                 if machine.N_TO_N <= kind[i] <= machine.PREFIX:
                     more = i + 1 < last[p] and call[i + 1] == call[i]
-                    ends = min(end_of[i], time[i + 1]) if more else end_of[i]
-                    over[i] = max(ends, point[i])
+                    over[i] = max(min(end_of, time[i + 1]) if more else end_of, point[i])
             before = max(before, over[i])
 
 
@@ -52,22 +60,23 @@ def meet(first: Any, last: Any, kind: Any, key: Any, point: Any, sent: Any, post
 
 @kernel
 def block(
-    first: Any, last: Any, kind: Any, key: Any, call: Any, end_of: Any, point: Any, posted: Any,
-    waiting: Any, may: Any, did: Any,
+    first: Any, last: Any, kind: Any, key: Any, time: Any, call: Any, begins: Any, ends: Any, point: Any,
+    posted: Any, waiting: Any, may: Any, did: Any,
 ) -> None:  # fmt: skip
     """How senders go on: `may` if a receive had to be posted first, `did` as recorded. One that does more in
     its call than to send does not wait before that."""
     for p in range(first.size):
         for i in range(first[p], last[p]):
             what = key[i]
+            _, end_of = call_span(i, time, call, begins, ends)
             if kind[i] == machine.SEND and waiting[what] == call[i] and call[i] >= 0:
                 alone = i + 1 == last[p] or call[i + 1] != call[i]
                 alone &= i == first[p] or call[i - 1] != call[i]
                 if alone:
                     may[what] = machine.BLOCKING
-                    if point[i] < posted[what] < end_of[i]:
+                    if point[i] < posted[what] < end_of:
                         did[what] = machine.BLOCKING
-            elif kind[i] == machine.COMPLETE and point[i] < posted[what] < end_of[i]:
+            elif kind[i] == machine.COMPLETE and point[i] < posted[what] < end_of:
                 did[what] = machine.DEFERRED
 
 
@@ -99,7 +108,8 @@ def release(
             what = key[i]
             if kind[i] == machine.RECEIVE and sent[what] > BEGIN:
                 ready = sent[what] if did[what] == machine.EAGER else max(sent[what], posted[what])
-                early[what] = min(0, over[i] - ready)
+                if over[i] < ready:  # zeros that are only read take no memory
+                    early[what] = over[i] - ready
     for p in range(first.size):
         for i in range(first[p], last[p]):
             what = key[i]
@@ -121,29 +131,29 @@ def release(
 
 @kernel
 def lay_out(
-    first: Any, last: Any, kind: Any, call: Any, begin_of: Any, end_of: Any, point: Any, over: Any,
-    let_go: Any, born: Any, died: Any, extra: Any, out: Any,
+    first: Any, last: Any, kind: Any, time: Any, call: Any, begins: Any, ends: Any, point: Any, over: Any,
+    let_go: Any, born: Any, died: Any, extra: Any, since: Any, until: Any,
 ) -> None:  # fmt: skip
-    """What an operation takes beyond its waiting (n,), and the stretches (4, n + p) before each and after the
-    last of each location: from when to when, and the same without the calls at both ends."""
+    """What an operation takes beyond its waiting (n,), and of the stretches (n + p) before each and after the
+    last of each location begin and end without the calls at both ends (`span` tells those with them)."""
     n = kind.size
     for p in range(first.size):
         before = born[p]
-        until = np.int64(BEGIN)  # end of the call of the operation before
+        left = np.int64(BEGIN)  # end of the call of the operation before
         in_call = np.int64(-1)
         waits = np.int64(BEGIN)  # of receives that are reached together
         for i in range(first[p], last[p]):
+            begin_of, end_of = call_span(i, time, call, begins, ends)
             gathers = kind[i] == machine.RECEIVE or kind[i] == machine.COMPLETE
             same = call[i] >= 0 and call[i] == in_call
             earlier = gathers and same and (kind[i - 1] == machine.RECEIVE or kind[i - 1] == machine.COMPLETE)
             if earlier:
-                out[0, i] = out[1, i] = out[2, i] = out[3, i] = point[i]
+                since[i] = until[i] = point[i]
                 waits = max(waits, let_go[i])
             else:
-                a, b = before, max(before, point[i])
-                out[0, i], out[1, i] = a, b
-                out[2, i] = b if same else max(a, min(b, until))
-                out[3, i] = b if same else max(out[2, i], min(b, begin_of[i]) if call[i] >= 0 else b)
+                b = max(before, point[i])
+                since[i] = b if same else max(before, min(b, left))
+                until[i] = b if same else max(since[i], min(b, begin_of) if call[i] >= 0 else b)
                 waits = let_go[i]
             later = gathers and i + 1 < last[p] and call[i] >= 0 and call[i + 1] == call[i]
             later = later and (kind[i + 1] == machine.RECEIVE or kind[i + 1] == machine.COMPLETE)
@@ -151,20 +161,143 @@ def lay_out(
                 extra[i] = over[i] - max(point[i], waits)
             before = max(before, over[i])
             if call[i] >= 0:
-                until, in_call = end_of[i], call[i]
+                left, in_call = end_of, call[i]
         i = n + p
-        out[0, i], out[1, i] = before, max(before, died[p])
-        out[2, i] = max(before, min(out[1, i], until))
-        out[3, i] = out[1, i]
+        until[i] = max(before, died[p])
+        since[i] = max(before, min(until[i], left))
+
+
+@inlined
+def span(before: int, ends: int, since: int) -> Any:
+    """Begin and end of a stretch, with the calls that go over these: from when the operations before it were
+    over to the end or the next one. Of operations that are reached together only the first has any."""
+    if since < before:
+        return since, since
+    return before, max(before, ends)
+
+
+@kernel
+def spans(
+    p: int, first: Any, last: Any, born: Any, died: Any, point: Any, over: Any, since: Any, until: Any,
+    out: Any,
+) -> None:  # fmt: skip
+    """Begin and end of each stretch of a location, and the same without calls at its ends: (4, stretches)."""
+    before = born[p]
+    for k in range(first[p], last[p] + 1):
+        at_end = k == last[p]
+        i, j = point.size + p if at_end else k, k - first[p]
+        out[0, j], out[1, j] = span(before, died[p] if at_end else point[k], since[i])
+        out[2, j], out[3, j] = since[i], until[i]
+        if not at_end:
+            before = max(before, over[k])
+
+
+@inlined
+def lasting(since: int, until: int, was: float, called: float, busy: float, calls: bool) -> float:
+    """Ticks between calls if it computes for `busy` ticks where it `was` computing; `calls`: with those that
+    it is in calls."""
+    mid = busy + (until - since - was - called)
+    return mid + called if calls else mid
+
+
+@kernel
+def gaps(
+    first: Any, last: Any, born: Any, died: Any, point: Any, over: Any, since: Any, until: Any, was: Any,
+    called: Any, busy: Any, calls: bool, out: Any,
+) -> None:  # fmt: skip
+    """Ticks that each stretch lasts (n + p) if it computes for `busy` ticks; `calls` (of the library) as they
+    were, or without them."""
+    for p in range(first.size):
+        before = born[p]
+        for k in range(first[p], last[p] + 1):
+            at_end = k == last[p]
+            i = point.size + p if at_end else k
+            out[i] = lasting(since[i], until[i], was[i], called[i], busy[i], calls)
+            if calls:
+                low, high = span(before, died[p] if at_end else point[k], since[i])
+                out[i] = out[i] + (since[i] - low) + (high - until[i])
+            if not at_end:
+                before = max(before, over[k])
+
+
+@kernel
+def move_pieces(
+    first: Any, last: Any, born: Any, died: Any, point: Any, over: Any, since: Any, until: Any, was: Any,
+    called: Any, busy: Any, calls: bool, origin: Any, went: Any, of: Any, begin: Any, end: Any, a: Any,
+    b: Any,
+) -> None:  # fmt: skip
+    """Where pieces of computing (m,), by the stretches that they are `of`, come to lie (a, b); behind them
+    what is computed in stretches where nothing was. Locations begin at `origin`, operations are over at
+    `went`."""
+    j, more = 0, of.size
+    for p in range(first.size):
+        before = born[p]
+        for k in range(first[p], last[p] + 1):
+            at_end = k == last[p]
+            i = point.size + p if at_end else k
+            start = went[k - 1] if k > first[p] else origin[p]
+            if calls:
+                start += since[i] - span(before, died[p] if at_end else point[k], since[i])[0]
+            mid = lasting(since[i], until[i], was[i], called[i], busy[i], calls)
+            other = until[i] - since[i] - was[i]
+            rate = busy[i] / was[i] if was[i] > 0 else 0.0
+            rest = (mid - busy[i]) / other if other > 0 else 0.0
+            spent = 0.0
+            while j < of.size and of[j] == i:
+                length = float(end[j] - begin[j])
+                a[j] = start + spent * rate + (begin[j] - since[i] - spent) * rest
+                b[j] = a[j] + length * rate
+                spent += length
+                j += 1
+            if was[i] <= 0 and busy[i] > 0:
+                a[more], b[more] = start, start + busy[i]
+                more += 1
+            if not at_end:
+                before = max(before, over[k])
+
+
+@kernel
+def moved_breaks(
+    cuts: Any, first: Any, last: Any, born: Any, died: Any, point: Any, over: Any, since: Any, until: Any,
+    was: Any, called: Any, busy: Any, calls: bool, origin: Any, went: Any, gap: Any, out: Any,
+) -> None:  # fmt: skip
+    """(cuts, p) where instants of each location come to lie, between what is known of the operations around
+    them; those at which it is not there are left as they are."""
+    for p in range(first.size):
+        a, b = first[p], last[p]
+        for c in range(cuts.size):
+            cut = cuts[c]
+            if not born[p] < cut < died[p]:
+                continue
+            at = a + np.searchsorted(point[a:b], cut, side="right") - 1
+            left, new = float(born[p]), origin[p]
+            if at >= a:
+                came = (went[at - 1] if at > a else origin[p]) + gap[at]
+                if cut <= over[at]:
+                    out[c, p] = went[at]
+                    if cut < over[at]:
+                        out[c, p] = (went[at] - came) / (over[at] - point[at]) * (cut - point[at]) + came
+                    continue
+                left, new = float(over[at]), went[at]
+            if at + 1 < b:
+                right, there = float(point[at + 1]), new + gap[at + 1]
+            else:
+                right = float(died[p])
+                i = point.size + p
+                there = new + lasting(since[i], until[i], was[i], called[i], busy[i], calls)
+                if calls:
+                    low = over[a:b].max() if b > a else born[p]
+                    there += since[i] - max(low, born[p])
+            out[c, p] = new + (there - new) * (cut - left) / (right - left) if right > left else there
 
 
 @kernel
 def in_regions(
     time: Any, kind: Any, region: Any, wanted: Any, stack: Any, state: Any, low: Any, high: Any,
-    reached: Any, at: Any, ticks: Any, entered: Any,
+    reached: Any, ticks: Any, entered: Any,
 ) -> None:  # fmt: skip
-    """Add ticks with a wanted region innermost, and its enters, to the stretches `at` of a location, which
-    are from `low` to `high`. state: open regions, first stretch not over, time and stretch of the last."""
+    """Add ticks with a wanted region innermost, and its enters, to the stretches of a location, which are
+    from `low` to `high`. state: open regions, first stretch not over, time and stretch of the last."""
     for i in range(time.size):
         depth = state[0]
         top = wanted[stack[depth - 1]] if depth else -1
@@ -176,7 +309,7 @@ def in_regions(
             while j < low.size and low[j] < time[i]:
                 part = min(time[i], high[j]) - max(state[2], low[j])
                 if part > 0:
-                    ticks[top, at[j]] += part
+                    ticks[top, j] += part
                 j += 1
         state[2] = time[i]
         if kind[i] == 0:
@@ -187,7 +320,7 @@ def in_regions(
                 while j < low.size - 1 and reached[j] < time[i]:
                     j += 1
                 state[3] = j
-                entered[wanted[region[i]], at[j]] += 1
+                entered[wanted[region[i]], j] += 1
         else:
             k = depth - 1
             while k >= 0 and stack[k] != region[i]:
@@ -201,7 +334,8 @@ def in_regions(
 @kernel
 def step_levels(begin: Any, end: Any, last: float, near: float, edges: Any, level: Any) -> int:
     """How many of intervals (n,), of which begins and ends are sorted each, are there from each edge on, from
-    0 to `last`. Times that differ by no more than `near` are one, the latest of them. How many edges."""
+    0 to `last`. Times that differ by no more than `near` are one, the latest of them. How many edges; they
+    are only counted if there is no room for any."""
     n = i = j = 0
     now, there, shown = 0.0, 0, -1
     while i < begin.size or j < end.size:
@@ -213,14 +347,16 @@ def step_levels(begin: Any, end: Any, last: float, near: float, edges: Any, leve
             j += 1
         time = min(max(time, 0.0), last)
         if time - now > near and there != shown:
-            edges[n] = now if n else 0.0
-            level[n] = there
+            if edges.size:
+                edges[n] = now if n else 0.0
+                level[n] = there
             shown = there
             n += 1
         now = time
         there += change
     if last - now > near and there != shown:
-        edges[n] = now if n else 0.0
-        level[n] = there
+        if edges.size:
+            edges[n] = now if n else 0.0
+            level[n] = there
         n += 1
     return n

@@ -12,6 +12,7 @@ from desktop.core.wait_kernels import put_in_places, spent_until, sums_of, withi
 from desktop.data.events import MessageKind
 
 Ints = NDArray[np.int64]
+Indices = NDArray[np.int32]
 
 #: Intervals between two sums of those before.
 _EVERY = 256
@@ -32,9 +33,9 @@ class Operations(NamedTuple):
     start: Ints
     time: Ints
     kind: NDArray[np.uint8]
-    key: Ints
+    key: Indices
     done: Ints
-    call: Ints
+    call: Indices
 
 
 class MatchedMessages(NamedTuple):
@@ -46,8 +47,8 @@ class MatchedMessages(NamedTuple):
     arrived: Ints
     posted: Ints
     bytes: Ints
-    send: Ints
-    receive: Ints
+    send: Indices
+    receive: Indices
 
 
 class Collectives(NamedTuple):
@@ -64,13 +65,13 @@ class Waits(NamedTuple):
     """See the module."""
 
     start: Ints
-    call: Ints
+    call: Indices
     until: Ints
     account: NDArray[np.uint8]
     partner: NDArray[np.int32]
     released: Ints
-    partner_call: Ints
-    key: Ints
+    partner_call: Indices
+    key: Indices
 
 
 class Intervals(NamedTuple):

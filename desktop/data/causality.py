@@ -36,8 +36,8 @@ this run has been completed before its receive was posted (which says that the l
 
 A call that asks for messages (MPI_Probe, MPI_Test) and receives none waits for the one that is received next.
 
-Memory: some 130 bytes for each message, 60 for each member of a collective operation, 20 for each call and
-40 for each wait, and the states of one location.
+Memory: some 100 bytes for each message, 50 for each member of a collective operation, 20 for each call and
+33 for each wait, and the states of one location.
 """
 
 from __future__ import annotations
@@ -89,6 +89,7 @@ from desktop.data.events import Activity, MessageKind
 from desktop.data.matching import address_of, match_collectives, match_messages, process_of
 from desktop.data.store import ClockSummary, TraceStore
 from desktop.data.utilization import Rules, accounts_of_classes, class_states, region_classes
+from desktop.errors import StoreError
 from desktop.progress import Cancelled, Progress
 
 Floats = NDArray[np.float64]
@@ -98,12 +99,19 @@ _T = TypeVar("_T")
 
 #: Waiting is not given if contradictions may change it by more than this part of the communication.
 DOUBTED = 0.05
+#: Calls and operations that can be numbered.
+MOST = 1 << 30
 #: Locations that are gone through at a time.
 _THREADS = 2
+_NUMBERED = ("events", "messages", "collectives")
 #: Blocking sends and receives among the calls of MPI, and calls that ask whether a message has come.
 _SENDS = re.compile(r"[sr]?send|sendrecv(_replace)?|")
 _RECEIVES = re.compile(r"m?recv|sendrecv(_replace)?|")
 _ASKS = re.compile(r"i?m?probe|test(any|some|all)?")
+_LONGER = (
+    "The replay takes longer than the run did: clocks contradict each other, or members of a collective "
+    "operation left it before others had entered."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +146,7 @@ class Causality:
 
     Raises
     ------
-    StoreError : the store is damaged.
+    StoreError : the store is damaged, or too large (`MOST`).
     Cancelled : by `progress`.
     """
 
@@ -158,6 +166,12 @@ class Causality:
         self._violations, most_s = _contradictions(store.clock, repaired)
         self._most = np.int64(np.ceil(min(most_s * store.ticks_per_second, float(END))))
         self._names = [mpi_call(region.name) for region in store.regions]
+        rows = {name: sum(store.rows(name, i) for i in range(len(self._clocks))) for name in _NUMBERED}
+        if max(rows["events"] // 2, rows["messages"] + rows["collectives"]) > MOST:
+            raise StoreError(
+                f"who waited for whom is known of {MOST} calls and operations at most, the trace has more",
+                hint="open a part of it",
+            )
         self._match(progress)
         self._walk(progress)
         self._post(progress)
@@ -187,7 +201,7 @@ class Causality:
             )
         sender, receiver = sender.astype(np.int32), receiver.astype(np.int32)
         sent, arrived = corrected(sent, sender, *clocks), corrected(arrived, receiver, *clocks)
-        where, time, kind, key = [sender, receiver], [sent, arrived], [], [np.arange(sent.size)] * 2
+        where, time, key = [sender, receiver], [sent, arrived], [np.arange(sent.size, dtype=np.int32)] * 2
         kind = [np.full(sent.size, what, np.uint8) for what in (ideal.SEND, ideal.RECEIVE)]
         known = [depends(text) for text in store.texts]
         of_text = np.array([-1 if one is None else one.pattern for one in known], np.int64)
@@ -212,7 +226,7 @@ class Causality:
             where.append(found.location.astype(np.int32))
             time.append(begin)
             kind.append(np.repeat(of_kind, members).astype(np.uint8))
-            key.append(np.repeat(np.arange(instances, instances + members.size), members))
+            key.append(np.repeat(np.arange(instances, instances + members.size, dtype=np.int32), members))
             needed.append(late)
             partner.append(who)
             roots.append(root)
@@ -225,10 +239,10 @@ class Causality:
         order, start = in_places(np.concatenate(where), np.concatenate(time), places)
         self.operations = Operations(
             start, np.concatenate(time)[order], np.concatenate(kind)[order], np.concatenate(key)[order],
-            np.zeros(order.size, np.int64), np.full(order.size, -1),
+            np.zeros(order.size, np.int64), np.full(order.size, -1, np.int32),
         )  # fmt: skip
-        place = np.empty(order.size, np.int64)
-        place[order] = np.arange(order.size)
+        place = np.empty(order.size, np.int32)
+        place[order] = np.arange(order.size, dtype=np.int32)
         n = sent.size
         self.messages = MatchedMessages(
             sender, receiver, sent, arrived, np.full(n, BEGIN), size.astype(np.int64), place[:n],
@@ -237,8 +251,7 @@ class Causality:
         #: of members of collective operations who was waited for until when; and which row of these each
         #: operation is
         self._needed, self._partner = np.concatenate(needed), np.concatenate(partner).astype(np.int32)
-        order -= 2 * n
-        self._member = order
+        self._member = (order - 2 * n).astype(np.int32)
 
     def _walk(self, progress: Progress) -> None:
         """Go through the events of each location: its calls, and what it has computed before operations."""
@@ -324,9 +337,8 @@ class Causality:
                 self._requests(i, address, waits, completed)
 
         list(self._each(requests, progress))
-        direct = np.flatnonzero(waits)
-        later = np.flatnonzero(completed > BEGIN)
-        in_call = np.full(later.size, -1, np.int64)
+        direct, later = (np.flatnonzero(one).astype(np.int32) for one in (waits, completed > BEGIN))
+        in_call = np.full(later.size, -1, np.int32)
         for i in np.unique(messages.sender[later]).tolist():
             mine = np.flatnonzero(messages.sender[later] == i)
             a, b = calls.start[i : i + 2]
@@ -393,7 +405,7 @@ class Causality:
         if (which[1:] < which[:-1]).any():
             order = np.argsort(which, kind="stable")
             which, message, posted = which[order], message[order], posted[order]
-        of_place = np.searchsorted(which, calls.start)
+        of_place = np.searchsorted(which, calls.start.astype(which.dtype))
         kinds = np.array(
             [0, 0, Account.N_TO_N, Account.LATE_ROOT, Account.EARLY_ROOT, Account.PREFIX], np.uint8
         )
@@ -404,7 +416,7 @@ class Causality:
             begin, end, n = calls.begin[a:b], calls.end[a:b], int(b - a)
             best, late = np.full((2, n), BEGIN)  # the latest that each call waited for, and for what
             account, partner = np.zeros(n, np.uint8), np.full(n, -1, np.int32)
-            state = best, late, account, partner, np.full(n, -1, np.int64), held[a:b]
+            state = best, late, account, partner, np.full(n, -1, np.int32), held[a:b]
             own = slice(operations.start[i], operations.start[i + 1])
             ours = operations.call[own], operations.kind[own], operations.key[own]
             sender = messages.sent, messages.sender, int(Account.LATE_SENDER)
@@ -426,14 +438,22 @@ class Causality:
                 self._ask(asks[calls.region[a:b]], i, end, state)
             found = np.flatnonzero(best > begin)
             where, released = partner[found], late[found]
-            partner_call = np.full(found.size, -1, np.int64)
+            partner_call = np.full(found.size, -1, np.int32)
             call_of_partner(where, released, calls.start, calls.begin, calls.end, partner_call)
-            return found + a, best[found], account[found], where, released, partner_call, state[4][found]
+            return (
+                (found + a).astype(np.int32),
+                best[found],
+                account[found],
+                where,
+                released,
+                partner_call,
+                state[4][found],
+            )
 
         found = list(self._each(wait, progress))
         del self._member, self._needed, self._partner
         start = np.concatenate([[0], np.cumsum([one[0].size for one in found])]).astype(np.int64)
-        types = [np.int64, np.int64, np.uint8, np.int32, np.int64, np.int64, np.int64]
+        types = [np.int32, np.int64, np.uint8, np.int32, np.int64, np.int32, np.int32]
         columns = zip([np.zeros(0, one) for one in types], *found, strict=True)
         self.waits = Waits(start, *(np.concatenate(column) for column in columns))
         self._held, self._depends = held & 1, held >> 1
@@ -558,6 +578,9 @@ class Causality:
                 self.messages.receiver, self.collectives.root,
             )  # fmt: skip
             note = "" if ticks >= 0 else "The replay comes to a halt: everybody waits for somebody else."
+            if ticks - (end - begin) > max(2, 1e-3 * (end - begin)):  # more than breaks within a tick do
+                ticks, note = ideal.STUCK, _LONGER
+            ticks = min(ticks, end - begin)
         communication, waiting, waiting_note, off = self._split(begin, end)
         return Replayed(
             ideal_s=float(ticks * unit) if ticks >= 0 else None,
@@ -625,7 +648,7 @@ def memory_needed(store: TraceStore) -> int:
             calls += int(count[speaks[region]].sum())
     messages = sum(store.rows("messages", i) for i in places) // 2
     members = sum(store.rows("collectives", i) for i in places)
-    return 300 * messages + 150 * members + 100 * calls + _THREADS * 60 * most
+    return 150 * messages + 80 * members + 70 * calls + _THREADS * 60 * most
 
 
 class _OuterCalls:

@@ -217,38 +217,45 @@ class Causes:
         calls, operations, found = causality.calls, causality.operations, causality.waits
         places = len(self.store.locations)
         kind, key = operations.kind, operations.key
-        where = np.repeat(np.arange(places), np.diff(operations.start))
+        where = np.repeat(np.arange(places, dtype=np.int32), np.diff(operations.start))
         # Nodes: operations as those that others depend on, calls as those that depend, ends of locations.
         released = calls.begin.copy()
         released[found.call] = found.until
         own = operations.call
-        inside = own >= 0
-        np.maximum.at(released, own[inside], np.where(kind == ideal.RECEIVE, BEGIN, operations.time)[inside])
-        needed = np.flatnonzero(kind != ideal.RECEIVE)
-        n, m = needed.size, calls.begin.size
-        of_call = np.repeat(np.arange(places), np.diff(calls.start))
+        inside = np.flatnonzero((own >= 0) & (kind != ideal.RECEIVE))
+        np.maximum.at(released, own[inside], operations.time[inside])
+        needed = np.flatnonzero(kind != ideal.RECEIVE).astype(np.int32)
+        m = calls.begin.size
         late = np.flatnonzero((found.account == Account.LATE_RECEIVER) & (found.partner_call >= 0))
         begun = found.partner_call[late]  # calls whose begin a sender waited for
-        collective = (kind != ideal.SEND) & (kind != ideal.RECEIVE)
         instances = causality.collectives.root.size
-        location = np.concatenate([where[needed], of_call, of_call[begun], np.arange(places)])
-        time = np.concatenate([operations.time[needed], released, calls.begin[begun], self.ends])
-        # In a call what others depend on comes first: all of it is begun before anything is waited for.
-        step = np.concatenate([2 * own[needed], 2 * np.arange(m) + 1, 2 * begun, np.full(places, 2 * m + 2)])
-        outside = np.flatnonzero(~inside[needed])  # these stand between calls
-        for i in np.unique(location[outside]).tolist():
-            mine = outside[location[outside] == i]
-            a, b = calls.start[i : i + 2]
-            after = a + np.searchsorted(calls.begin[a:b], time[mine], side="right")
-            step[mine] = 2 * after - 1
-        order = np.lexsort((time, step, location))
-        place = np.empty(order.size, np.int64)
-        place[order] = np.arange(order.size)
-        at_operation = np.full(kind.size, -1)
-        at_operation[needed] = place[:n]
-        at_call, at_begin = place[n : n + m], place[n + m : n + m + late.size]
-        first = np.searchsorted(location[order], np.arange(places + 1))
-        gathered = place.size + np.arange(instances)  # one node for all that an n-to-n operation needs
+        size = needed.size + m + late.size + places
+        time_of = np.empty(size, np.int64)
+        at_operation = np.full(kind.size, -1, np.int32)
+        at_call, at_begin = np.empty(m, np.int32), np.empty(late.size, np.int32)
+        order = np.argsort(begun, kind="stable")
+        first = np.zeros(places + 1, np.int64)
+        for i in range(places):
+            (a, b), (c, d) = calls.start[i : i + 2], np.searchsorted(needed, operations.start[i : i + 2])
+            mine = order[slice(*np.searchsorted(begun[order], (a, b)))]
+            time = np.concatenate(
+                [operations.time[needed[c:d]], released[a:b], calls.begin[begun[mine]], self.ends[i : i + 1]]
+            )
+            # In a call what others depend on comes first: all of it is begun before anything is waited for.
+            step = 2 * own[needed[c:d]].astype(np.int64)
+            outside = np.flatnonzero(step < 0)  # these stand between calls
+            step[outside] = 2 * (a + np.searchsorted(calls.begin[a:b], time[outside], side="right")) - 1
+            step = np.concatenate(
+                [step, 2 * np.arange(a, b) + 1, 2 * begun[mine].astype(np.int64), [2 * m + 2]]
+            )
+            by_time = np.lexsort((time, step))
+            place = np.empty(time.size, np.int64)
+            place[by_time] = np.arange(first[i], first[i] + time.size)
+            first[i + 1] = first[i] + time.size
+            time_of[first[i] : first[i + 1]] = time[by_time]
+            at_operation[needed[c:d]] = place[: d - c]
+            at_call[a:b] = place[d - c : d - c + b - a]
+            at_begin[mine] = place[d - c + b - a : -1]
         source, target = [at_begin], [at_call[found.call[late]]]
         messages = causality.messages
         received = own[messages.receive]
@@ -257,7 +264,7 @@ class Causes:
         target.append(at_call[received[good]])
         process = process_of(self.store)
         root = causality.collectives.root
-        rows = np.flatnonzero(collective & inside)
+        rows = np.flatnonzero((kind != ideal.SEND) & (kind != ideal.RECEIVE) & (own >= 0))
         is_root = (root[key[rows]] >= 0) & (process[where[rows]] == process[root[key[rows]]])
         gives = (kind[rows] == ideal.N_TO_N) | np.where(kind[rows] == ideal.ONE_TO_ALL, is_root, ~is_root)
         takes = (kind[rows] == ideal.N_TO_N) | np.where(kind[rows] == ideal.ONE_TO_ALL, ~is_root, is_root)
@@ -266,31 +273,36 @@ class Causes:
             nodes = at_operation if ends is source else at_call
             members = rows[chosen]
             ends.append(nodes[members] if ends is source else nodes[own[members]])
-            ours.append(gathered[key[members]])
+            ours.append(size + key[members])  # one node for all that an n-to-n operation needs
         # Of a scan each needs those before it: a chain of nodes, one for each member.
         scan = rows[scans]
         scan = scan[np.lexsort((where[scan], key[scan]))]
-        link = place.size + instances + np.arange(scan.size)
+        link = np.arange(size + instances, size + instances + scan.size, dtype=np.int32)
         next_ = np.flatnonzero(key[scan[1:]] == key[scan[:-1]])
         source += [at_operation[scan], link[next_], link[next_]]
         target += [link, link[next_ + 1], at_call[own[scan[next_ + 1]]]]
-        time_of = np.concatenate([time[order], np.full(instances + scan.size, BEGIN)])
+        more = np.full(instances + scan.size, BEGIN)
+        time_of, since = np.concatenate([time_of, more]), np.concatenate([time_of, more])
         heads, tails = np.concatenate(source), np.concatenate(target)
-        np.maximum.at(time_of, tails, np.where(tails >= place.size, time_of[heads], BEGIN))
+        of_more = np.flatnonzero(tails >= size)
+        np.maximum.at(time_of, tails[of_more], time_of[heads[of_more]])
         time_of[link] = running_latest(key[scan], time_of[link])
-        release, since = np.zeros(time_of.size, bool), time_of.copy()
+        since[size:] = time_of[size:]
+        release = np.zeros(time_of.size, bool)
         release[at_call] = True
         since[at_call[found.call]] = calls.begin[found.call]
         spare = np.full(time_of.size, UNKNOWN)
-        last = place[place.size - places :]
-        spare[last] = self.ends.max(initial=BEGIN) - self.ends
-        by_target = np.argsort(tails, kind="stable")
-        start = np.searchsorted(tails[by_target], np.arange(time_of.size + 1))
-        stuck = float_of(time_of, first, release, since, start, heads[by_target], spare)
-        waited = np.where(release, time_of - since, 0)[: place.size]
-        spare = spare[: place.size]
-        before = np.where(spare > UNKNOWN - waited, UNKNOWN, spare + waited)
-        return Slack(first, time_of[: place.size], before, stuck)
+        spare[first[1:] - 1] = self.ends.max(initial=BEGIN) - self.ends
+        start = np.zeros(time_of.size + 1, np.int32)
+        np.cumsum(np.bincount(tails, minlength=time_of.size), out=start[1:])
+        heads = heads[np.argsort(tails, kind="stable")]
+        stuck = float_of(time_of, first, release, since, start, heads, spare)
+        time, waited, spare = time_of[:size], since[:size], spare[:size]
+        np.subtract(time, waited, out=waited)
+        unknown = spare > UNKNOWN - waited
+        spare += waited
+        spare[unknown] = UNKNOWN
+        return Slack(first, time, spare, stuck)
 
     def path_line(self, use: Utilization) -> PathLine:
         """The critical path in seconds on the axis of the curve of `use`."""

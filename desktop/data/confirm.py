@@ -10,12 +10,13 @@ import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Literal
 
 import numpy as np
 
-from desktop.core.effect_limits import pooled_df, t_limit
-from desktop.core.effects import Effects
+from desktop.core.effect_limits import LEVEL, pooled_df, t_limit
+from desktop.core.effects import Effects, analyse
 from desktop.data.experiment import Experiment, Journal
 from desktop.data.runner import Runner, commands_of
 from desktop.errors import ExperimentError
@@ -24,6 +25,10 @@ from desktop.progress import Cancelled, Progress
 CONFIRMATION = "confirmation.csv"
 #: Runs of either setting, where nothing else is said.
 RUNS = 5
+#: Most that a variance is taken for larger than its estimate.
+_LARGEST = 4.0
+#: Level of what holds for everything that might have been chosen.
+_ANY = 0.005
 
 Verdict = Literal["confirmed", "not confirmed", "undecided"]
 
@@ -68,33 +73,76 @@ def confirm_commands(experiment: Experiment, levels: Sequence[int]) -> tuple[str
     return commands_of([(experiment, _lowest(experiment)), (experiment, levels)])
 
 
-def predicted(found: Effects, levels: Sequence[float]) -> tuple[float, float, float]:
-    """What a setting changes against the unperturbed program by the main effects of what it delays, the
-    effects that stand out and those below them, its standard error and df.
+@dataclass(frozen=True)
+class Prediction:
+    """What a setting changes, its standard error and df. `ahead`: of each effect that was chosen for being
+    among the largest, its part of the variance (with the effect's sign), and by how much it was that."""
+
+    value: float
+    se: float
+    df: float
+    ahead: tuple[tuple[float, float], ...] = ()
+    count: int = 1
+
+
+def predicted(found: Effects, levels: Sequence[float]) -> Prediction:
+    """What a setting (of -1 and +1) changes against the unperturbed program, in the response as it is.
+
+    All main effects and pairs are in it, as what is too small to stand out changes a single setting all the
+    same; of larger interactions those that stand out. Of a pair that is not told apart from others, each is
+    as likely to be what acts.
 
     Raises
     ------
     ValueError : there is no standard error to judge by.
     """
-    if found.transform != 1:
-        raise ValueError("a confirmation is of the response as it is; take its power off first")
-    marked = [e for e in found.effects if e.significant]
-    mains = {(j,) for e in marked for j in e.members} | {(j,) for j, at in enumerate(levels) if at > 0}
-    kept = [e for e in found.effects if e.significant or e.members in mains]
+    found = analyse(found.trials, threshold="familywise")
+    factors = found.trials.factors
+    pairs = {":".join(factors[j] for j in pair): pair for pair in combinations(range(len(factors)), 2)}
     value = variance = 0.0
-    for e in kept:
-        at = [levels[j] for j in e.members]
-        change = (float(np.prod(at)) - (-1.0) ** len(at)) / 2
-        value += change * e.value
-        variance += (change * e.se) ** 2
-    df = min((float(e.df) for e in kept), default=math.nan)
+    for e in found.effects:
+        words: list[tuple[int, ...]] = [pairs[name] for name in (e.term, *e.aliases) if name in pairs]
+        if len(e.members) == 1 or (not words and e.significant):
+            words = [e.members]
+        at = [[levels[j] for j in word] for word in words]
+        changes = np.array([(np.prod(one) - (-1.0) ** len(one)) / 2 for one in at])
+        if changes.any():
+            value += float(changes.mean()) * e.value
+            of_word = max(e.value**2 - e.se**2, 0.0)
+            variance += float((changes.mean() * e.se) ** 2 + changes.var() * of_word)
+    df = min((float(e.df) for e in found.effects), default=math.nan)
     if not math.isfinite(variance):
         raise ValueError("the effects have no standard error, so nothing can be confirmed; run replicates")
-    return value, math.sqrt(variance), df
+    mains = sorted((e for e in found.effects if len(e.members) == 1), key=lambda e: -abs(e.value))
+    count = sum(level > 0 for level in levels)
+    chosen = mains[:count]
+    if not all(levels[e.members[0]] > 0 for e in chosen):
+        return Prediction(value, math.sqrt(variance), df)
+    least, bar, more = max((abs(e.value) for e in mains[count:]), default=0.0), 0.0, 1.0
+    if all(e.significant for e in chosen):
+        bar = found.limit.value
+        more = _understated(df, min((e.value / (bar * e.se)) ** 2 for e in chosen))
+    ahead = tuple(
+        (math.copysign(more * e.se**2, e.value), abs(e.value) - max(least, bar * e.se)) for e in chosen
+    )
+    return Prediction(value, math.sqrt(more * variance), df, ahead, math.comb(len(mains), count))
+
+
+def _understated(df: float, most: float) -> float:
+    """By how much a variance is larger than its estimate, which would not have been `most` times as large: an
+    effect is named rather where the noise looks small. As much of the chance as ever is below it."""
+    from scipy.special import chdtr
+
+    usual, least, largest = float(chdtr(df, df)), 1.0, _LARGEST
+    for _ in range(30):
+        middle = (least + largest) / 2
+        below = float(chdtr(df, df / middle) / chdtr(df, df * most / middle))
+        least, largest = (middle, largest) if below > usual else (least, middle)
+    return largest
 
 
 def judged(
-    setting: Sequence[str], prediction: tuple[float, float, float], base: Sequence[float], on: Sequence[float]
+    setting: Sequence[str], prediction: Prediction, base: Sequence[float], on: Sequence[float]
 ) -> Confirmed:
     """The verdict on runs without and with the setting; two or more of each.
 
@@ -104,17 +152,17 @@ def judged(
     """
     if min(len(base), len(on)) < 2:
         raise ValueError("a verdict needs two runs of either setting")
-    expected, expected_se, expected_df = prediction
+    expected = prediction.value
     a, b = np.asarray(base, np.float64), np.asarray(on, np.float64)
     variances = np.array([a.var(ddof=1) / a.size, b.var(ddof=1) / b.size])
     dfs = np.array([a.size - 1.0, b.size - 1.0])
     measured, se = float(b.mean() - a.mean()), float(np.sqrt(variances.sum()))
     df = pooled_df(variances, dfs) if variances.any() else float(dfs.sum())
     margin = t_limit(df) * se
-    both = np.array([*variances, expected_se**2])
-    all_df = pooled_df(both, np.array([*dfs, expected_df or 1.0])) if both.any() else float(dfs.sum())
-    limit = t_limit(all_df) * math.hypot(se, expected_se)
+    both = np.array([*variances, prediction.se**2])
+    all_df = pooled_df(both, np.array([*dfs, prediction.df or 1.0])) if both.any() else float(dfs.sum())
     difference = measured - expected
+    limit = _limit(difference, math.hypot(se, prediction.se), all_df, prediction)
     low, high = measured - margin, measured + margin
     verdict: Verdict
     if abs(difference) > limit:
@@ -124,9 +172,41 @@ def judged(
     else:
         verdict, reason = "confirmed", "the prediction lies within the error of these runs"
     return Confirmed(
-        tuple(setting), len(on), expected, expected_se, measured, se, low, high, difference, limit,
+        tuple(setting), len(on), expected, prediction.se, measured, se, low, high, difference, limit,
         verdict, reason,
     )  # fmt: skip
+
+
+def _limit(difference: float, se: float, df: float, prediction: Prediction) -> float:
+    """|difference| that is passed in 5 % where the prediction is right.
+
+    An effect that was chosen for being the largest is, on average, predicted too large. With all else that is
+    known of both held as it is, the difference could only have been so much larger before another effect had
+    been chosen: it is judged among those (Lee, Sun, Sun and Taylor, Annals of Statistics 44, 2016).
+    """
+    from scipy.special import stdtr
+
+    if not se > 0:
+        return 0.0
+    # Or by all that might have been chosen at once, which is narrower where two were nearly alike.
+    level, bound = LEVEL, math.inf
+    if prediction.ahead:
+        level, bound = (LEVEL - _ANY) / (1 - _ANY), t_limit(df, _ANY / prediction.count)
+        if abs(difference) > bound * se:
+            return bound * se
+    low, high = -bound, bound
+    for part, gap in prediction.ahead:
+        at = (difference + gap * se**2 / part) / se if part else math.inf
+        low, high = (low, min(high, at)) if part >= 0 else (max(low, at), high)
+    inside = float(stdtr(df, high) - stdtr(df, low))
+    if not inside > 0:
+        return abs(difference)
+    least, most = 0.0, min(bound, t_limit(df, level * inside))
+    for _ in range(60):
+        middle = (least + most) / 2
+        within = max(float(stdtr(df, min(middle, high)) - stdtr(df, max(-middle, low))), 0.0)
+        least, most = (middle, most) if within < (1 - level) * inside else (least, middle)
+    return most * se
 
 
 def run_confirmation(

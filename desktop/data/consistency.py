@@ -17,7 +17,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,7 @@ from desktop.core.open_regions import (
 )
 from desktop.data.classify import CLASSED, is_communication, mpi_call, region_activity
 from desktop.data.events import UNDEFINED, Activity, EventSource, ImportReport, Location, MessageKind, Region
+from desktop.data.store import Description
 from desktop.progress import Progress
 
 #: A rule that no more than this share of the cases breaks is a rule; what breaks it is damaged.
@@ -186,27 +187,8 @@ class Doubt:
         return f"{self.short[:1].upper()}{self.short[1:]}: part of the trace is lost or contradicts itself."
 
 
-class Judged(Protocol):
-    """A trace whose import is over; a store."""
-
-    @property
-    def ticks_per_second(self) -> float: ...
-
-    @property
-    def repair(self) -> bool: ...
-
-    @property
-    def notes(self) -> Mapping[str, Any]: ...
-
-    @property
-    def locations(self) -> Sequence[Location]: ...
-
-    @property
-    def report(self) -> ImportReport: ...
-
-
-def doubt(store: Judged) -> Doubt | None:
-    """What of the curve is in doubt; None: nothing that is known."""
+def doubt(store: Description) -> Doubt | None:
+    """What of the curve of a trace whose import is over is in doubt; None: nothing that is known."""
     if not store.report.lossy:
         return None
     cpus = [location for location in store.locations if location.kind == "cpu"]
@@ -248,6 +230,11 @@ def judge(
     """
     if source.nesting != "outermost":
         return  # states stand beside the regions there
+
+    def tell(name: str, text: str, which: Sequence[int], among: Sequence[Region | Location]) -> None:
+        if which:
+            report.add(name, "loss", text, count=len(which), where=among[which[0]].name)
+
     regions = list(source.regions)
     walks = dict(follow(source, regions, progress, followed))
     spoken, heard, calls = (
@@ -268,28 +255,24 @@ def judge(
     ]
     for i in turned:
         regions[i].activity = Activity.IDLE if heard[i] else Activity.OVERHEAD
-    if turned:
-        report.add(
-            "regions with messages",
-            "loss",
-            "regions in which messages or collective operations lie are defined as something else; they "
-            "count as communication",
-            count=len(turned),
-            where=regions[turned[0]].name,
-        )
+    tell(
+        "regions with messages",
+        "regions in which messages or collective operations lie are defined as something else; they count as "
+        "communication",
+        turned,
+        regions,
+    )
     spelt = [i for i, region in enumerate(regions) if calls[i] and misspelt(region)]
     nameless = [i for i, region in enumerate(regions) if calls[i] and _nameless(region)]
     if len(nameless) <= max(1, RARE * len(regions)):
         spelt = sorted({*spelt, *nameless})
-    if spelt:
-        report.add(
-            "misspelt calls",
-            "loss",
-            "names of regions are those of MPI calls or the like but for a letter or two, or regions of MPI "
-            "have no name of it; the definitions are damaged",
-            count=len(spelt),
-            where=regions[spelt[0]].name,
-        )
+    tell(
+        "misspelt calls",
+        "names of regions are those of MPI calls or the like but for a letter or two, or regions of MPI have "
+        "no name of it; the definitions are damaged",
+        spelt,
+        regions,
+    )
     doubtful = {*turned, *spelt, *(i for i, region in enumerate(regions) if region.role == UNDEFINED)}
     doubtful = {i for i in doubtful if calls[i]}
     total = int(sum(walk.communications for walk in walks.values()))
@@ -319,14 +302,8 @@ def judge(
     for i in late:
         location = source.locations[i]
         location.doubt = max(location.doubt, walks[i].longest if i in walks else 0)
-    if late:
-        report.add(
-            "late threads",
-            "loss",
-            "threads go on after the first thread of their process has ended; times are changed there",
-            count=len(late),
-            where=source.locations[late[0]].name,
-        )
+    text = "threads go on after the first thread of their process has ended; times are changed there"
+    tell("late threads", text, late, source.locations)
     there = [source.locations[i] for i in walks]
     ends = [place.last for place in there]
     tell_far(
@@ -346,24 +323,27 @@ def judge(
         short = _short(source, cut | {i for i, walk in walks.items() if walk.died})
         for i in short:
             source.locations[i].doubt = max(source.locations[i].doubt, walks[i].longest if i in walks else 0)
-        if short:
-            report.add(
-                "unequal collectives",
-                "loss",
-                "locations take part in fewer collective operations of a communicator than others do; "
-                "records are missing or changed",
-                count=len(short),
-                where=source.locations[short[0]].name,
-            )
+        tell(
+            "unequal collectives",
+            "locations take part in fewer collective operations of a communicator than others do; records "
+            "are missing or changed",
+            short,
+            source.locations,
+        )
 
 
-def _tell_cut(source: EventSource, report: ImportReport, cut: set[int]) -> None:
-    """Say it if locations that were cut off may have gone on for long behind their last record."""
-    spans = {
+def _spans(source: EventSource) -> dict[int, tuple[int, int]]:
+    """First and last tick, as recorded, of the processors that have any."""
+    return {
         i: (place.first, place.last)
         for i, place in enumerate(source.locations)
         if place.kind == "cpu" and place.first is not None and place.last is not None
     }
+
+
+def _tell_cut(source: EventSource, report: ImportReport, cut: set[int]) -> None:
+    """Say it if locations that were cut off may have gone on for long behind their last record."""
+    spans = _spans(source)
     end, begin = (
         most((span[side] for span in spans.values()), default=0) for most, side in ((max, 1), (min, 0))
     )
@@ -408,11 +388,7 @@ _LATER = 0.01
 def _outliving(source: EventSource) -> list[int]:
     """Threads that go on after the first thread of their process, with which a program ends; none where as
     many as half do, which is how a tracer closes its records then."""
-    spans = {
-        i: (place.first, place.last)
-        for i, place in enumerate(source.locations)
-        if place.kind == "cpu" and place.rank >= 0 and place.first is not None and place.last is not None
-    }
+    spans = {i: span for i, span in _spans(source).items() if source.locations[i].rank >= 0}
     ends = {
         source.locations[i].rank: last for i, (_, last) in spans.items() if not source.locations[i].thread
     }

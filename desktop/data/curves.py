@@ -174,10 +174,6 @@ def _summed(times: Ints, change: Ints) -> tuple[Ints, Floats]:
 # ------------------------------------------------------------------ processors and streams
 
 
-def _processors(name: str) -> Callable[[TraceStore, str, str], CurveQuantity]:
-    return lambda *_: replace(PROCESSORS, name=name)
-
-
 def _activity(activity: Activity) -> Callable[[CurveAsked, str, CurveQuantity], StepCurve]:
     def make(asked: CurveAsked, _: str, quantity: CurveQuantity) -> StepCurve:
         rules = replace(asked.use.rules, computing=frozenset({activity}))
@@ -223,15 +219,7 @@ def _communication_names(store: TraceStore) -> list[str]:
     return [""] if any(found[i] for i in _entered(store)) else []
 
 
-def _communication(asked: CurveAsked, _: str, quantity: CurveQuantity) -> StepCurve:
-    return _within(asked, _communicating(asked.store), asked.there("cpu"), quantity)
-
-
 STREAMS = CurveQuantity("Streams busy", "Streams", "streams", "str")
-
-
-def _stream_names(store: TraceStore) -> list[str]:
-    return [""] if any(at.kind == "accelerator" and at.first is not None for at in store.locations) else []
 
 
 def _each_stream(store: TraceStore) -> list[str]:
@@ -263,14 +251,6 @@ def _where(store: TraceStore, name: str) -> tuple[NDArray[np.bool_], list[int]]:
     }
     kind = "accelerator" if by == {"accelerator"} else "cpu"
     return wanted, [i for i, at in enumerate(store.locations) if at.kind == kind and at.first is not None]
-
-
-def _region(asked: CurveAsked, name: str, quantity: CurveQuantity) -> StepCurve:
-    return _within(asked, *_where(asked.store, name), quantity)
-
-
-def _region_quantity(store: TraceStore, _: str, name: str) -> CurveQuantity:
-    return replace(PROCESSORS, name=f"In {name}")
 
 
 # ------------------------------------------------------------------ communicators
@@ -538,96 +518,67 @@ def metrics_in(
 # ------------------------------------------------------------------ the table
 
 
-def _always(_: TraceStore) -> list[str]:
-    return [""]
+def _named(name: str) -> Callable[[TraceStore, str, str], CurveQuantity]:
+    """Processors in something; "{}": its WHAT."""
+    return lambda _, __, what: replace(PROCESSORS, name=name.format(what))
 
 
-def _said(**about: object) -> Callable[[TraceStore, str, str], CurveQuantity]:
-    found = replace(PROCESSORS, **about)  # type: ignore[arg-type]  # fields by their names
-    return lambda *_: found
+def _flying(name: str, unit: str, short: str, physical: bool) -> Callable[..., CurveQuantity]:
+    return lambda *_: CurveQuantity(name, name, unit, short, counted=False, physical=physical)
+
+
+def _of_activity(title: str, activity: Activity, name: str, needs: str) -> CurveKind:
+    return CurveKind(title, _has(activity), _activity(activity), _named(name), needs)
+
+
+def _of_metric(kind: str, more: str) -> CurveKind:
+    return CurveKind(f"Metric {{}}{more}", _metric_names, _metric(kind), _metric_quantity, _METRICS)
 
 
 _METRICS = "metrics are recorded where the tracer is told to, as by Score-P with SCOREP_METRIC_PAPI"
+_STREAMS = "no stream of an accelerator is recorded"
 KINDS: dict[str, CurveKind] = {
     "computing": CurveKind(
-        "Processors computing",
-        _always,
-        lambda asked, *_: asked.use.curve(),
-        lambda *_: PROCESSORS,
+        "Processors computing", lambda _: [""], lambda asked, *_: asked.use.curve(), lambda *_: PROCESSORS,
         "every trace has it",
     ),
-    "overhead": CurveKind(
-        "Processors in overhead",
-        _has(Activity.OVERHEAD),
-        _activity(Activity.OVERHEAD),
-        _processors("Overhead"),
+    "overhead": _of_activity(
+        "Processors in overhead", Activity.OVERHEAD, "Overhead",
         "no processor moves data or starts operations",
     ),
-    "idle": CurveKind(
-        "Processors idle", _has(Activity.IDLE), _activity(Activity.IDLE), _processors("Idle"), "nobody waits"
-    ),
-    "io": CurveKind(
-        "Processors in I/O",
-        _has(Activity.IO),
-        _activity(Activity.IO),
-        _processors("I/O"),
-        "no region reads or writes files",
-    ),
+    "idle": _of_activity("Processors idle", Activity.IDLE, "Idle", "nobody waits"),
+    "io": _of_activity("Processors in I/O", Activity.IO, "I/O", "no region reads or writes files"),
     "communication": CurveKind(
-        "Processors in communication",
-        _communication_names,
-        _communication,
-        _processors("Communication"),
-        "no call of a message-passing library is recorded",
+        "Processors in communication", _communication_names,
+        lambda asked, _, q: _within(asked, _communicating(asked.store), asked.there("cpu"), q),
+        _named("Communication"), "no call of a message-passing library is recorded",
     ),
     "accelerators": CurveKind(
-        "Accelerator streams busy",
-        _stream_names,
-        _streams,
-        lambda *_: STREAMS,
-        "no stream of an accelerator is recorded",
+        "Accelerator streams busy", lambda store: [""] if _each_stream(store) else [], _streams,
+        lambda *_: STREAMS, _STREAMS,
     ),
     "stream": CurveKind(
-        "Stream {} busy",
-        _each_stream,
-        _streams,
-        lambda _, __, name: replace(STREAMS, name=name),
-        "no stream of an accelerator is recorded",
+        "Stream {} busy", _each_stream, _streams, lambda _, __, name: replace(STREAMS, name=name), _STREAMS
     ),
-    "region": CurveKind("Processors in {}", _region_names, _region, _region_quantity, "no region is entered"),
+    "region": CurveKind(
+        "Processors in {}", _region_names,
+        lambda asked, name, q: _within(asked, *_where(asked.store, name), q),
+        _named("In {}"), "no region is entered",
+    ),
     "communicator": CurveKind(
-        "Processors in calls of communicator {}",
-        _communicators,
-        _communicator,
-        lambda _, __, name: replace(PROCESSORS, name=f"In communicator {name}"),
+        "Processors in calls of communicator {}", _communicators, _communicator, _named("In communicator {}"),
         "no collective operation is recorded",
     ),
     "messages": CurveKind(
-        "Messages in flight",
-        _message_names,
-        _in_flight(False),
-        _said(
-            name="Messages in flight", axis="Messages in flight", unit="messages", short="msg", counted=False
-        ),
-        "no message is recorded",
+        "Messages in flight", _message_names, _in_flight(False),
+        _flying("Messages in flight", "messages", "msg", False), "no message is recorded",
     ),
     "bytes": CurveKind(
-        "Bytes in flight",
-        _message_names,
-        _in_flight(True),
-        _said(
-            name="Bytes in flight", axis="Bytes in flight", unit="B", short="B", counted=False, physical=True
-        ),
+        "Bytes in flight", _message_names, _in_flight(True), _flying("Bytes in flight", "B", "B", True),
         "no message is recorded",
     ),
-    "metric": CurveKind("Metric {}", _metric_names, _metric("metric"), _metric_quantity, _METRICS),
-    "metric-sum": CurveKind(
-        "Metric {}, sum over locations", _metric_names, _metric("metric-sum"), _metric_quantity, _METRICS
-    ),
-    "metric-mean": CurveKind(
-        "Metric {}, mean over locations", _metric_names, _metric("metric-mean"), _metric_quantity, _METRICS
-    ),
-    "metric-rate": CurveKind(
-        "Metric {}, change per second", _metric_names, _metric("metric-rate"), _metric_quantity, _METRICS
-    ),
-}
+    "metric": _of_metric("metric", ""),
+    "metric-sum": _of_metric("metric-sum", ", sum over locations"),
+    "metric-mean": _of_metric("metric-mean", ", mean over locations"),
+    "metric-rate": _of_metric("metric-rate", ", change per second"),
+}  # fmt: skip

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from desktop.core.open_regions import NO_PATHS, OpenRegions
 from desktop.data.classify import is_parallel
-from desktop.data.events import Nesting, Region
+from desktop.data.events import EventSource, ImportReport, Location, Nesting, Region
 from desktop.data.steps import ReplayedSteps, Steps
+from desktop.data.store import DERIVED, Digest
 from desktop.data.utilization import Rules, classes_of, rule_of
 from desktop.errors import StoreError
+from desktop.progress import Progress
 
 #: Rows between two notes on call paths at least, and between two checkpoints, which is a multiple.
 ROWS = 1 << 12
@@ -22,14 +24,22 @@ STEP = 1 << 14
 Ints = NDArray[np.int64]
 
 
-class Defines(Protocol):
-    """What is needed of a trace."""
+class DigestTarget(Protocol):
+    """What digests need of a trace, and where their rows go: a `StoreWriter`, or `DerivedRows`."""
 
     @property
     def regions(self) -> Sequence[Region]: ...
 
     @property
+    def locations(self) -> Sequence[Location]: ...
+
+    @property
     def nesting(self) -> Nesting: ...
+
+    @property
+    def report(self) -> ImportReport: ...
+
+    def derive(self, table: str, location: int, **columns: NDArray[Any]) -> None: ...
 
 
 class DigestStrips(Protocol):
@@ -74,7 +84,7 @@ class EventDigest:
 
     def __init__(
         self,
-        source: Defines,
+        source: DigestTarget,
         rules: Rules | None = None,
         strips: DigestStrips | None = None,
         notes: Notes | None = None,
@@ -168,3 +178,47 @@ class EventDigest:
         if self.steps is not None:
             unclosed = regions.depth - regions.count_open(np.array(self._synthetic, np.int64))
             self.steps.close(ReplayedSteps(regions.worked, regions.stray, unclosed))
+
+
+class DerivedRows:
+    """Derived tables in memory: what digests make of a store that does not have them, in a pass over the
+    rows of all locations or of those that are `chosen`. `what`: they are, for the progress."""
+
+    def __init__(
+        self,
+        source: EventSource,
+        digests: Callable[[Self], Sequence[Digest]],
+        progress: Progress,
+        what: str,
+        chosen: Sequence[int] | None = None,
+        tables: Sequence[str] = ("events", "messages"),
+    ) -> None:
+        self.regions, self.locations, self.nesting = source.regions, source.locations, source.nesting
+        self.report = ImportReport()
+        #: blocks of rows by table and location
+        self.rows: dict[tuple[str, int], list[dict[str, NDArray[Any]]]] = {}
+        made = digests(self)
+        chosen = range(len(self.locations)) if chosen is None else chosen
+        needed = {"events": ("time", "kind", "region"), "messages": ("time", "kind", "peer", "bytes")}
+        for done, location in enumerate(chosen):
+            for table in tables:
+                columns = needed[table]
+                for block in source.blocks(table, location, *columns):
+                    progress.step(done, len(chosen), what)
+                    for digest in made:
+                        digest.take(table, location, dict(zip(columns, block, strict=True)))
+        for digest in made:
+            digest.finish()
+
+    def derive(self, table: str, location: int, **columns: NDArray[Any]) -> None:
+        self.rows.setdefault((table, location), []).append(columns)
+
+    def whole(self, table: str, *columns: str) -> tuple[Ints, tuple[NDArray[Any], ...]]:
+        """As `TraceStore.whole`."""
+        own = [self.rows.get((table, location), []) for location in range(len(self.locations))]
+        count = np.array([sum(part[columns[0]].size for part in parts) for parts in own], np.int64)
+        every = [part for parts in own for part in parts]
+        return np.stack([np.cumsum(count) - count, count], axis=1), tuple(
+            np.concatenate([np.empty(0, DERIVED[table][name]), *(part[name] for part in every)])
+            for name in columns
+        )

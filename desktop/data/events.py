@@ -174,6 +174,10 @@ class Finding:
     where: str = ""
 
 
+#: What can be odd in traces of a format, by name: how bad that is, what it means and what was done.
+Findings = Mapping[str, tuple[Severity, str]]
+
+
 @dataclass
 class ImportReport:
     """Findings by name. ``loss`` means that part of the input is not in the store."""
@@ -185,6 +189,14 @@ class ImportReport:
         found = self.findings.setdefault(name, Finding(name, severity, text, 0, where))
         found.count += count
         found.severity = max(found.severity, severity, key=SEVERITIES.index)
+
+    def tell(
+        self, known: Findings, name: str, count: int = 1, where: str = "", severity: Severity | None = None
+    ) -> None:
+        """The same of an oddity that is `known`, if there are any; of its own severity unless said."""
+        if count:
+            usual, text = known[name]
+            self.add(name, severity or usual, text, count=count, where=where)
 
     @property
     def lossy(self) -> bool:

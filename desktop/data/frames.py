@@ -10,6 +10,7 @@ import csv
 import io
 import re
 import zipfile
+from io import BytesIO
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -190,6 +191,12 @@ def read_sheet(data: bytes, path: Path, most: int = ROWS) -> DataFrame:
     return pd.DataFrame.from_dict(rows, orient="index").fillna("")
 
 
+def read_frame(path: Path) -> DataFrame:
+    """The cells of a file, text or workbook; errors as of `read_bytes`, `read_cells` and `read_sheet`."""
+    data = read_bytes(path)
+    return read_sheet(data, path) if is_workbook(data) else read_cells(decoded(data, path), path)
+
+
 def headed(cells: DataFrame) -> tuple[list[str], list[tuple[int, list[str]]]]:
     """The heading of a table, and its rows with their lines; columns without a heading at the end go."""
     lines, rows = cells.index.tolist(), cells.to_numpy(object).tolist()
@@ -236,8 +243,6 @@ def write_frame(path: Path, frame: DataFrame) -> None:
     if path.suffix.lower() != ".xlsx":
         write_bytes(path, as_csv_text(frame).encode())
         return
-    from io import BytesIO
-
     out = BytesIO()
     safe(frame).to_excel(out, index=False, engine="openpyxl")
     write_bytes(path, out.getvalue())

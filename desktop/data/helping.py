@@ -11,6 +11,7 @@ import numpy as np
 
 from desktop.core.changes import MESSAGES, NONE, Changes, machine_words
 from desktop.core.machine import IDEAL, Machine
+from desktop.core.units import percent, si
 from desktop.data.statistics import Statistics
 from desktop.data.utilization import Utilization
 from desktop.data.whatif import Rerun
@@ -44,6 +45,12 @@ class Help:
         """Of the duration before."""
         return self.saved_s / self.before_s if self.before_s else 0.0
 
+    @property
+    def told(self) -> str:
+        """What it would save, in a sentence."""
+        saved, share = si(self.saved_s, 3), percent(self.share)
+        return f"{self.title}: the run would take {saved}s less, {share} of its time."
+
     def plain(self) -> dict[str, Any]:
         """As values, for JSON."""
         return {
@@ -75,10 +82,12 @@ def helps(
     for k, (kind, title, assumption, changes, base) in enumerate(tried):
         part = Share(progress, k / len(tried), (k + 1) / len(tried))
         if base not in basis:
-            basis[base] = program.recorded_s if base == NONE else program.predict(base, part).duration_s
+            basis[base] = (
+                program.recorded_s if base == NONE else program.predict(base, part, times=False).duration_s
+            )
         if abs(basis[base] - program.recorded_s) > TRUSTED * program.recorded_s:
             continue
-        duration = program.predict(changes, part).duration_s
+        duration = program.predict(changes, part, times=False).duration_s
         help_ = Help(kind, title, assumption, changes, duration, basis[base])
         if help_.saved_s > LEAST * program.recorded_s:
             found.append(help_)

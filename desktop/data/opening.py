@@ -539,7 +539,7 @@ def _apply(result: ClockResult, writer: StoreWriter) -> None:
     applied = found and writer.repair
     after = result.after if applied else result.before
     unit = 1.0 / writer.ticks_per_second
-    writer.description.clock = ClockSummary(
+    writer.clock = ClockSummary(
         checked=result.collectives + result.messages,
         violations_before=result.before.checks,
         violations_after=after.checks,

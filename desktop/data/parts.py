@@ -7,8 +7,8 @@ has seen all), the trace is to be read undivided.
 
 from __future__ import annotations
 
-import errno
 import platform
+import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ from desktop.data.steps import Steps
 from desktop.data.store import Source, StoreWriter, TraceStore, open_store
 from desktop.data.timeline import Strips
 from desktop.data.utilization import PartialCurve, Rules, partial_curve
-from desktop.errors import StoreError, TraceFormatError, reason
+from desktop.errors import FULL, REMEDIES, StoreError, TraceFormatError, reason
 from desktop.progress import Progress, Share
 
 
@@ -95,7 +95,7 @@ class _PartWriter(StoreWriter):
     def __init__(self, path: Path, trace: Path, importer: Importer, number: int, parts: int) -> None:
         digests = summaries, TrafficDigest, PresenceDigest
         super().__init__(path, Source(str(trace), trace.name), importer, digests, self.owns)
-        self.description.report = self.dated = _DatedReport()
+        self.report = self.dated = _DatedReport()
         self._number, self._parts = number, parts
         self._together = 0
         self.asked: set[int] = set()
@@ -203,9 +203,14 @@ def name_apart(writer: StoreWriter) -> None:
 
 
 def unreadable(error: OSError, trace: Path) -> TraceFormatError:
-    if error.errno == errno.ENOSPC:  # it is read by way of temporary files
+    """What to say of an error of the system while a trace is read, for which files are written too:
+    temporary ones, and what stands beside the store."""
+    if error.errno in FULL:
         return TraceFormatError(
-            f"cannot be imported ({reason(error)})", file=trace, hint="make room in the temporary folder"
+            f"cannot be imported ({reason(error)})",
+            file=trace,
+            where=f"writing {error.filename or tempfile.gettempdir()}",
+            hint=REMEDIES[error.errno],
         )
     return TraceFormatError(f"cannot be read ({reason(error)})", file=error.filename or trace)
 
@@ -294,7 +299,7 @@ def _curve_of_part(
             region.activity = activity
         for location, clock in zip(store.locations, clocks, strict=True):
             location.shift, location.drift, location.origin = clock
-        store.description.repair = repair
+        store.repair = repair
         return partial_curve(store, Rules(), own, target, progress)
 
 
@@ -327,7 +332,7 @@ def _describe(writer: StoreWriter, parts: Sequence[Part], stores: Sequence[Trace
     )
     for _, number, at in places:
         index = writer.location(stores[number].locations[at])
-        writer.description.tallies[index] = stores[number].tallies[at]
+        writer.tallies[index] = stores[number].tallies[at]
     found = [
         (parts[number].dates[finding.name], number, at, finding)
         for number, store in enumerate(stores)

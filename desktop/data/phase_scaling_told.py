@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from desktop.core.factor_intervals import FARTHEST
 from desktop.core.phase_model import EFFICIENCIES, Band, PhaseModel, Turn, band
-from desktop.core.units import digits, quantity
+from desktop.core.units import capital, digits, quantity
 from desktop.data.chart import SERIES, Axis, Content, Series
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def sentences(model: PhaseModel) -> tuple[str, ...]:
         made.append(f"Every phase goes on scaling as far as the runs say anything ({most}).")
     told = {*heads} if first is None else {first, *heads}
     for k in sorted(told, key=lambda k: (k != first, heads[k].p if k in heads else 0.0)):
-        said = f"{_capital(name_of(model, k))}, {_behaves(model, k)}"
+        said = f"{capital(name_of(model, k))}, {_behaves(model, k)}"
         if k in heads:
             said += (
                 "; it is more than half of the run at every p that was run and beyond"
@@ -98,10 +99,6 @@ def _behaves(model: PhaseModel, phase: int) -> str:
         return "goes on scaling"
     where = "at every p" if turn.p <= model.least else f"from {turn_words(turn)} on"
     return f"scales no more {where}"
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 def warnings(model: PhaseModel, at: Sequence[float] = ()) -> tuple[str, ...]:
@@ -192,13 +189,9 @@ def laws(model: PhaseModel) -> list[dict[str, Any]]:
             "rivals": [{"functions": list(f), "chance": c} for f, c in law.chances[1:]],
             "parameters": law.parameters(),
             "interval": {"p": float(p[0]), **_plain(band(ahead[:, k]), 0, "duration_s", "low_s", "high_s")},
-            **{name: None if t is None else _turn_plain(t) for name, t in turns.items()},
+            **{name: None if t is None else asdict(t) for name, t in turns.items()},
         })  # fmt: skip
     return made
-
-
-def _turn_plain(turn: Turn) -> dict[str, float]:
-    return {"p": turn.p, "low": turn.low, "high": turn.high, "chance": turn.chance}
 
 
 def table(model: PhaseModel, at: Sequence[float]) -> DataFrame:
@@ -233,7 +226,7 @@ def table(model: PhaseModel, at: Sequence[float]) -> DataFrame:
 def law_lines(model: PhaseModel) -> list[str]:
     """A line for each phase: its law, and how probable it is."""
     return [
-        f"{_capital(name_of(model, k))}: {' + '.join(law.functions)} ({100 * law.chances[0][1]:.0f} %"
+        f"{capital(name_of(model, k))}: {' + '.join(law.functions)} ({100 * law.chances[0][1]:.0f} %"
         + "".join(f"; {' + '.join(f)} {100 * c:.0f} %" for f, c in law.chances[1:3])
         + ")"
         for k, law in enumerate(model.phases)
@@ -276,13 +269,13 @@ def _stack(model: PhaseModel, grid: Floats, shown: Shown) -> tuple[Series, ...]:
     series = []
     for k in range(middle.shape[0]):
         below = np.zeros_like(grid) if k == 0 else upper[k - 1]
-        label = _capital(name_of(model, k))
+        label = capital(name_of(model, k))
         series.append(
             Series("band", grid, upper[k], label, k % SERIES, low=below, high=upper[k], opacity=0.5)
         )
     for k in range(middle.shape[0]):
         said = tuple(
-            f"{_capital(name_of(model, k))} on {whole(one)}: {quantity(float(v), 's')} measured"
+            f"{capital(name_of(model, k))} on {whole(one)}: {quantity(float(v), 's')} measured"
             for one, v in zip(p, measured[:, k], strict=True)
         )
         series.append(Series("line", grid, upper[k], "", k % SERIES, width=1.2))
@@ -301,9 +294,9 @@ def _efficiency_series(model: PhaseModel, grid: Floats) -> tuple[Series, ...]:
             continue
         at = band(100.0 * found[name])
         label = (
-            f"{_capital(name)} efficiency"
+            f"{capital(name)} efficiency"
             if name not in ("load balance", "computation scaling")
-            else _capital(name)
+            else capital(name)
         )
         if name == "global":
             series.append(Series("band", grid, at.value, "", k, low=at.low, high=at.high))

@@ -32,6 +32,8 @@ SIZES, STEP = 8, 3
 _BASE, _EACH = 4, 2
 #: Standard errors beyond which a place shows (NISTIR 5131).
 _LIMIT = 3.0
+#: Unperturbed runs that the delay of one place may add to a run.
+LONGEST = 3
 #: Last line of a pilot that has ended.
 _DONE = "# done\n"
 _DELAY = re.compile(r"(-DSPT_DELAY=)(\d+)")
@@ -40,12 +42,17 @@ _DELAY = re.compile(r"(-DSPT_DELAY=)(\d+)")
 @dataclass(frozen=True)
 class Shown:
     """A place at the size at which it showed first; `delay` 0: at none. `effect`, `se` in the unit of the
-    response."""
+    response. `own`: the description says a size for it alone."""
 
     factor: str
     delay: int
     effect: float
     se: float
+    own: bool = False
+
+    def adds(self, size: int) -> float:
+        """To a run, in proportion to what it showed; 0 for one that did not show."""
+        return self.effect * size / self.delay if self.delay else 0.0
 
 
 @dataclass(frozen=True)
@@ -59,29 +66,52 @@ class Pilot:
     places: tuple[Shown, ...]
 
     @property
+    def common(self) -> int:
+        """The size for places that share one: at which the last of them shows, or the largest below at which
+        none adds more than `LONGEST` unperturbed runs; 0 if there is none."""
+        shared = [place for place in self.places if not place.own]
+        size = max((place.delay for place in shared), default=0)
+        while size and any(place.adds(size) > LONGEST * self.base > 0 for place in shared):
+            size = size // STEP if size > self.first else 0
+        return size
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Of every place, as the description should say it; empty where that would show nothing."""
+        sizes = {p.factor: (p.delay or self.largest) if p.own else self.common for p in self.places}
+        shown = any(place.delay and sizes[place.factor] for place in self.places)
+        return {name: size for name, size in sizes.items() if size} if shown else {}
+
+    @property
     def size(self) -> int:
-        """The size at which every place shows that does so at all; 0 if none does."""
-        return max(place.delay for place in self.places)
+        """The largest of those places that show; 0 if there is none."""
+        sizes = self.sizes
+        return max((sizes.get(place.factor, 0) for place in self.places if place.delay), default=0)
 
     @property
     def reason(self) -> str:
-        """Why this size, in words."""
+        """Why these sizes, in words."""
         silent = [place.factor for place in self.places if not place.delay]
         words = f"{', '.join(silent)} did not show up to {self.largest} units" if silent else ""
-        if not self.size:
+        if len(silent) == len(self.places):
             return words
         last = max(self.places, key=lambda place: place.delay)
         unit = f" {self.unit}" if self.unit else ""
         said = (
-            f"at {self.size} units {last.factor} shows as the last: {last.effect:.3g} ± {last.se:.2g}{unit}, "
-            f"{100 * last.effect / self.base:.3g} % of the unperturbed run"
+            f"at {last.delay} units {last.factor} shows as the last: {last.effect:.3g} ± {last.se:.2g}{unit}"
+            f", {100 * last.effect / self.base:.3g} % of the unperturbed run"
         )
-        grown = {place.factor: place.effect * self.size / place.delay for place in self.places if place.delay}
-        longest = max(grown, key=lambda name: grown[name])
-        if grown[longest] > 3 * self.base:
+        shared = [place for place in self.places if not place.own]
+        wanted = max((place.delay for place in shared), default=0)
+        if self.common < wanted:
+            longest = max(shared, key=lambda place: place.adds(wanted))
+            late = [one.factor for one in shared if one.delay > self.common and one is not longest]
+            hidden = ", ".join(late) or longest.factor
+            most = f"no more than {self.common} units are" if self.common else "no size is"
             said += (
-                f"; {longest} would then add about {grown[longest]:.3g}{unit} to a run, so screen the others "
-                "without it or give it a smaller delay of its own"
+                f"; {longest.factor} would add about {longest.adds(wanted):.3g}{unit} to a run at {wanted} "
+                f"units, so {most} to be taken: to see {hidden}, leave {longest.factor} out or give it a "
+                "smaller delay of its own"
             )
         return "; ".join(filter(None, (said, words)))
 
@@ -117,6 +147,14 @@ def sized(experiment: Experiment, size: int) -> Experiment:
     flags = tuple(_DELAY.sub(rf"\g<1>{size}", flag) for flag in experiment.program.flags)
     factors = tuple(replace(f, delay=size) if _own(f) else f for f in experiment.factors)
     return replace(experiment, program=replace(experiment.program, flags=flags), factors=factors)
+
+
+def taken(experiment: Experiment, pilot: Pilot) -> Experiment:
+    """With the sizes that the pilot found: each place its own where the description says one for it."""
+    sizes, found = pilot.sizes, sized(experiment, pilot.common) if pilot.common else experiment
+    factors = tuple(replace(f, delay=sizes[f.name]) if _own(f) and f.name in sizes else f
+                    for f in experiment.factors)  # fmt: skip
+    return replace(found, factors=factors)
 
 
 def sizes_of(experiment: Experiment) -> tuple[int, ...]:
@@ -192,14 +230,17 @@ def run_pilot(runner: Runner, progress: Progress | None = None) -> Pilot:
             base.append(measure(sizes[0], -1))  # so that a drift of the machine is no effect
             sigma = _sigma([base, *runs.values()])
             for j in left:
-                found = _difference(experiment.names[j], largest, runs[j, largest], base, sigma)
+                found = _difference(experiment.factors[j], largest, runs[j, largest], base, sigma)
                 if found.effect > _LIMIT * found.se:
                     shown[j] = found
             if len(shown) == len(places):
                 break
         file.write(_DONE)
-    names = experiment.names
-    every = tuple(shown.get(j, Shown(names[j], 0, math.nan, math.nan)) for j in places)
+    every = tuple(
+        shown.get(j, Shown(factor.name, 0, math.nan, math.nan, _own(factor)))
+        for j, factor in enumerate(experiment.factors)
+        if j in places
+    )
     return Pilot(float(np.mean(base)), experiment.responses[0].unit or "", sizes[0], largest, every)
 
 
@@ -242,16 +283,18 @@ def _sigma(groups: Sequence[Sequence[float]]) -> float:
     return math.sqrt(ss / sum(len(g) - 1 for g in groups))
 
 
-def _difference(name: str, size: int, y: Sequence[float], base: Sequence[float], sigma: float) -> Shown:
+def _difference(factor: Factor, size: int, y: Sequence[float], base: Sequence[float], sigma: float) -> Shown:
     se = sigma * math.sqrt(1 / len(y) + 1 / len(base))
-    return Shown(name, size, float(np.mean(y) - np.mean(base)), se)
+    return Shown(factor.name, size, float(np.mean(y) - np.mean(base)), se, _own(factor))
 
 
 def told(pilot: Pilot) -> list[Mapping[str, object]]:
-    """A row for every place."""
+    """A row for every place; `take`: the size that it should be given."""
+    sizes = pilot.sizes
     return [
         {
             "factor": place.factor,
+            "take": sizes.get(place.factor),
             "delay": place.delay or None,
             "effect": place.effect,
             "se": place.se,

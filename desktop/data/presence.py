@@ -8,9 +8,9 @@ a run are made of. Kept on import in two tables of stretches (`desktop.core.pres
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,8 @@ from desktop.core.presence import SIZES, TOUCH, Presence, sends
 from desktop.core.quantity import PROCESSORS
 from desktop.data.classify import is_communication, mpi_call, region_activity
 from desktop.data.collectives import depends
-from desktop.data.events import Activity, EventSource, MessageKind, Region
+from desktop.data.digest import DerivedRows, DigestTarget
+from desktop.data.events import Activity, MessageKind, Region
 from desktop.data.store import DERIVED, TraceStore
 from desktop.data.utilization import Utilization
 from desktop.progress import Progress
@@ -36,19 +37,10 @@ LOOKED_AT = 256
 Ints = NDArray[np.int64]
 
 
-class Target(Protocol):
-    """Where stretches go; `desktop.data.store.StoreWriter`."""
-
-    @property
-    def regions(self) -> Sequence[Region]: ...
-
-    def derive(self, table: str, location: int, **columns: NDArray[Any]) -> None: ...
-
-
 class _Noted:
     """One of the two tables, of one location after the other."""
 
-    def __init__(self, target: Target, table: str) -> None:
+    def __init__(self, target: DigestTarget, table: str) -> None:
         self._target, self._table = target, table
         self._presence = Presence()
         self._location, self._last = -1, 0
@@ -75,7 +67,7 @@ class _Noted:
 class PresenceDigest:
     """A `desktop.data.store.Digest`. Memory: the stretches of one location."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: DigestTarget) -> None:
         self._target = target
         self._events, self._sends = _Noted(target, "presence"), _Noted(target, "exchanges")
 
@@ -95,25 +87,6 @@ class PresenceDigest:
         self._sends.close()
 
     def release(self) -> None: ...
-
-
-class _InMemory:
-    """What a pass over a store without the tables leaves."""
-
-    def __init__(self, source: EventSource, chosen: Sequence[int], progress: Progress) -> None:
-        self.regions = source.regions
-        self.found: dict[tuple[str, int], dict[str, NDArray[Any]]] = {}
-        digest = PresenceDigest(self)
-        tables = {"events": ("time", "kind", "region"), "messages": ("time", "kind", "peer", "bytes")}
-        for done, location in enumerate(chosen):
-            for table, columns in tables.items():
-                for block in source.blocks(table, location, *columns):
-                    progress.step(done, len(chosen), "structure")
-                    digest.take(table, location, dict(zip(columns, block, strict=True)))
-        digest.finish()
-
-    def derive(self, table: str, location: int, **columns: NDArray[Any]) -> None:
-        self.found[table, location] = columns
 
 
 def structure(store: TraceStore, use: Utilization, progress: Progress | None = None) -> Structure:
@@ -137,7 +110,8 @@ def structure(store: TraceStore, use: Utilization, progress: Progress | None = N
                 columns = store.part(table, location, 0, store.rows(table, location), *names)
                 kept[table, location] = dict(zip(names, columns, strict=True))
     else:
-        kept = _InMemory(store, places, progress).found
+        found = DerivedRows(store, lambda rows: [PresenceDigest(rows)], progress, "structure", places)
+        kept = {key: part for key, (part,) in found.rows.items()}
     repaired = store.repair if use.rules.repaired is None else use.rules.repaired
     parts: list[tuple[NDArray[Any], ...]] = [(np.zeros(0), np.zeros(0), *[np.zeros(0, np.int64)] * 4)]
     for (table, location), held in kept.items():

@@ -19,9 +19,9 @@ Which activity a path is follows from the user's rules, so they are no part of t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from threading import Lock
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,8 +30,8 @@ from desktop.core import callpaths
 from desktop.core.jit import kernel, put_in_order
 from desktop.core.open_regions import OpenRegions, no_classes
 from desktop.data import memory
-from desktop.data.digest import ROWS, EventDigest
-from desktop.data.events import EventSource, ImportReport, Location, MessageKind, Region
+from desktop.data.digest import ROWS, DerivedRows, DigestTarget, EventDigest
+from desktop.data.events import MessageKind
 from desktop.data.store import DERIVED, TraceStore
 from desktop.errors import StoreError
 from desktop.progress import Progress
@@ -50,41 +50,10 @@ KEPT = 0.5
 FOLDED_PATHS = "call paths folded"
 
 
-class Summaries(Protocol):
-    """Where notes go; implemented by `desktop.data.store.StoreWriter`."""
-
-    @property
-    def regions(self) -> Sequence[Region]: ...
-
-    @property
-    def locations(self) -> Sequence[Location]: ...
-
-    @property
-    def report(self) -> ImportReport: ...
-
-    def derive(self, table: str, location: int, **columns: NDArray[Any]) -> None: ...
-
-
-class TrafficDigest:
-    """A `desktop.data.store.Digest`: notes on messages. Memory: those of one location."""
-
-    def __init__(self, target: Summaries) -> None:
-        self._traffic = _TrafficNotes(target)
-
-    def take(self, table: str, location: int, block: Mapping[str, NDArray[Any]]) -> None:
-        if table == "messages":
-            self._traffic.take(location, block["time"], block["kind"], block["peer"], block["bytes"])
-
-    def finish(self) -> None:
-        self._traffic.close()
-
-    def release(self) -> None: ...
-
-
 class _Notes:
     """Rows of a derived table that wait to be handed on: (columns, room), of which `used` (1,) are filled."""
 
-    def __init__(self, target: Summaries, table: str) -> None:
+    def __init__(self, target: DigestTarget, table: str) -> None:
         self._target, self._table = target, table
         self.used = np.zeros(1, np.int64)
         self.rows = np.empty((len(DERIVED[table]), _WAITING), np.int64)
@@ -108,7 +77,7 @@ class _Notes:
 class PathNotes:
     """Notes on call paths, while `desktop.data.digest` replays the events. Memory: those of one location."""
 
-    def __init__(self, target: Summaries) -> None:
+    def __init__(self, target: DigestTarget) -> None:
         self._target, self.limit = target, PATHS
         self._profile = _Notes(target, "profile")
         self._folded = _Notes(target, "folded")
@@ -153,8 +122,10 @@ class PathNotes:
             )
 
 
-class _TrafficNotes:
-    def __init__(self, target: Summaries) -> None:
+class TrafficDigest:
+    """A `desktop.data.store.Digest`: notes on messages. Memory: those of one location."""
+
+    def __init__(self, target: DigestTarget) -> None:
         self._target = target
         self._location = -1
         self._state = np.zeros(5, np.int64)
@@ -163,18 +134,18 @@ class _TrafficNotes:
         self._met = np.empty(1, np.int64)
         self._notes = _Notes(target, "traffic")
 
-    def take(
-        self, location: int, time: Ints, kind: NDArray[Any], peer: NDArray[Any], size: NDArray[Any]
-    ) -> None:
+    def take(self, table: str, location: int, block: Mapping[str, NDArray[Any]]) -> None:
+        if table != "messages":
+            return
         if location != self._location:
-            self.close()
+            self.finish()
             self._location = location
         peers = len(self._target.locations) + 1
         if peers > self._sums.shape[1]:
             self._sums = np.pad(self._sums, ((0, 0), (0, 2 * peers - self._sums.shape[1])))
             self._met = np.pad(self._met, (0, 2 * peers - self._met.size))
         # Fields of records, as importers leave them, would need a kernel of their own.
-        columns = [np.ascontiguousarray(column) for column in (time, kind, peer, size)]
+        columns = [np.ascontiguousarray(block[name]) for name in ("time", "kind", "peer", "bytes")]
         self._state[_AT] = 0
         while not note_messages(*columns, ROWS, ROWS_FOR_EACH, *self._room()):
             pass
@@ -183,7 +154,7 @@ class _TrafficNotes:
         self._notes.make_room(self._location, int(self._state[_MEETINGS]) + 1)
         return self._sums, self._met, self._state, self._notes.used, self._notes.rows
 
-    def close(self) -> None:
+    def finish(self) -> None:
         """The location's messages are complete."""
         if self._location < 0:
             return
@@ -191,6 +162,8 @@ class _TrafficNotes:
         self._notes.flush(self._location)
         self._location = -1
         self._state[:] = 0
+
+    def release(self) -> None: ...
 
 
 _SEND, _ISEND = int(MessageKind.SEND), int(MessageKind.ISEND)
@@ -344,7 +317,7 @@ class Profile:
         whole: Any = store
         missing = not store.has("profile") and store.has("events")
         if missing or (not store.has("traffic") and store.has("messages")):
-            whole = _GoneThrough(store, progress or Progress())
+            whole = DerivedRows(store, _digests, progress or Progress(), "call paths")
         self._paths = _Table(whole, "paths")
         self._profile = _Table(whole, "profile")
         self._folded = _Table(whole, "folded")
@@ -353,10 +326,8 @@ class Profile:
 
     def _check(self) -> None:
         """References point at something, so that kernels may use them as indices unchecked."""
-        places = range(len(self._store.locations))
         nodes = self._paths.count + 1
-        events = np.array([self._store.rows("events", i) for i in places], np.int64)
-        messages = np.array([self._store.rows("messages", i) for i in places], np.int64)
+        events, messages = (self._store.places(table)[:, 1] for table in ("events", "messages"))
         good = True
         for table, rows in ((self._profile, events), (self._folded, events), (self._traffic, messages)):
             good &= all_below(table.columns["row"], table.start, table.count, rows + 1)
@@ -500,6 +471,10 @@ class Profile:
         return found
 
 
+def _digests(target: DigestTarget) -> tuple[EventDigest, TrafficDigest]:
+    return EventDigest(target, notes=PathNotes(target)), TrafficDigest(target)
+
+
 class _Table:
     """A derived table in memory."""
 
@@ -513,41 +488,3 @@ class _Table:
         begin = self.start[location]
         end = begin + self.count[location]
         return {name: column[begin:end] for name, column in self.columns.items()}
-
-
-class _GoneThrough:
-    """Notes made of what is stored already; what `_Table` needs."""
-
-    def __init__(self, source: EventSource, progress: Progress) -> None:
-        self.regions, self.locations, self.nesting = source.regions, source.locations, source.nesting
-        self.report = ImportReport()
-        self._rows: dict[tuple[str, int], list[dict[str, NDArray[Any]]]] = {}
-        notes = PathNotes(self)
-        digests = EventDigest(self, notes=notes), TrafficDigest(self)
-        tables = {"events": ("time", "kind", "region"), "messages": ("time", "kind", "peer", "bytes")}
-        for location in range(len(self.locations)):
-            for table, columns in tables.items():
-                for block in source.blocks(table, location, *columns):
-                    progress.step(location, len(self.locations), "call paths")
-                    for digest in digests:
-                        digest.take(table, location, dict(zip(columns, block, strict=True)))
-        for digest in digests:
-            digest.finish()
-
-    def derive(self, table: str, location: int, **columns: NDArray[Any]) -> None:
-        self._rows.setdefault((table, location), []).append(columns)
-
-    def whole(self, table: str, *columns: str) -> tuple[Ints, tuple[NDArray[Any], ...]]:
-        index = np.zeros((len(self.locations), 2), np.int64)
-        parts = []
-        for location in range(len(self.locations)):
-            own = self._rows.get((table, location), [])
-            index[location] = (
-                index[location - 1].sum() if location else 0,
-                sum(p[columns[0]].size for p in own),
-            )
-            parts += own
-        return index, tuple(
-            np.concatenate([np.empty(0, DERIVED[table][name]), *(part[name] for part in parts)])
-            for name in columns
-        )

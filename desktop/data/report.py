@@ -607,9 +607,9 @@ class _Run:
         return " ".join(filter(None, (*said, self._lossy())))
 
     def story(self, sections: Sequence[Section], name: str) -> list[Slide]:
-        """The run in a few slides, the most telling first but for their order in time: why time is lost, the
-        curve with its phases, these in numbers, what limits them, what changes, who does what, where the time
-        goes, and why so many phases. `name` begins each title."""
+        """The run in a few slides, the most telling first: the curve with its phases, why time is lost, what
+        would help, who does what, the phases in numbers, what limits them, what changes, where the time goes,
+        and why so many phases. `name` begins each title."""
         pictures = {b.figure: b for section in sections for b in section.blocks if isinstance(b, Picture)}
 
         def shown(figure: str) -> list[tuple[str, Picture]]:
@@ -618,11 +618,12 @@ class _Run:
 
         kept = Statistics(self._store)
         slides: list[tuple[str, Picture | ReportTable | Points]] = [
-            *self._lost(),
             *shown("curve"),
+            *self._lost(),
+            *((self.helps[0].told, table) for table in self._helps()),
+            *shown("timeline"),
             (self._table_finding(self.material.rows), self._phases_short()),
             *(self._why(kept) if self.statistics else shown("stack")),
-            *shown("timeline"),
             *(self._where(kept) if self.statistics else ()),
             *shown("epsilon"),
         ]
@@ -810,18 +811,11 @@ class _Run:
 
     def _summary(self, kept: Statistics) -> list[str]:
         fit = self.material.fit
-        lines = [
-            self._extent(),
-            self._finding("curve", kept),
-            self._finding("residual", kept),
-            self._finding("epsilon", kept),
-        ]
+        figures = ["curve", "epsilon"]
         if self.material.bars is not None and self.statistics:
-            lines.append(self._finding("timeline", kept))
-        worst = self._lossy()
-        if worst:
-            lines.append(worst)
-        return [*lines, fit.note] if fit.note else lines
+            figures.append("timeline")
+        told = (self._finding(figure, kept) for figure in figures)
+        return [self._extent(), *told, *filter(None, (self._lossy(), fit.note))]
 
     def _extent(self) -> str:
         """How long the run is, and what of it is analysed."""
@@ -882,11 +876,7 @@ class _Run:
             share = f"{names.get(most, most)}: {percent(parts[most])} of all time"
             return f"{overall}; most of the rest is {share}."
         if figure == "residual":
-            worst = int(np.argmax([row.error for row in rows]))
-            return (
-                f"Phase {worst + 1} is described least well: the curve is off by {_number(rows[worst].rms)} "
-                f"{of.unit} (root of the mean square) there."
-            )
+            return self._least_well()
         if figure == "epsilon":
             chosen = f"{fit.requested} {'parameters' if fit.model == 'budget' else 'phases'} are shown"
             chosen = chosen.replace("1 phases are", "1 phase is") if fit.requested == 1 else chosen
@@ -896,6 +886,14 @@ class _Run:
         if figure == "timeline":
             return self._loads(kept)
         return self._table_finding(rows)
+
+    def _least_well(self) -> str:
+        rows = self.material.rows
+        worst = int(np.argmax([row.error for row in rows]))
+        return (
+            f"Phase {worst + 1} is described least well: the curve is off by {_number(rows[worst].rms)} "
+            f"{self.material.curve.quantity.unit} (root of the mean square) there."
+        )
 
     def _table_finding(self, rows: Sequence[PhaseRow]) -> str:
         longest = max(range(len(rows)), key=lambda k: rows[k].end_s - rows[k].start_s)
@@ -987,7 +985,7 @@ class _Run:
         fit = self.material.fit
         of = self.material.curve.quantity
         squares = "processors²·s" if of == PROCESSORS else of.of_squares
-        text = f"The largest local error is ε = {fit.epsilon:.6g} {of.of_error}"
+        text = f"{self._least_well()} The largest local error is ε = {fit.epsilon:.6g} {of.of_error}"
         text += f", the total squared error {fit.sse:.6g} {squares}"
         text += f", the least over the largest local error {fit.equidistribution:.4g}. "
         if self.subject.breaks is not None:
@@ -1012,16 +1010,14 @@ class _Run:
 
     def _made_of(self, kept: Statistics) -> Iterable[Block]:
         ranges = self._ranges()
+
+        def sent(row: Any, name: str) -> str:
+            return "–" if row[1].messages is None else f"{int(getattr(row[1].messages, name).sum())}"
+
         columns: list[_Column] = [
             *self._efficiencies,
-            (
-                "Messages",
-                lambda row: "–" if row[1].messages is None else f"{int(row[1].messages.sent.sum())}",
-            ),
-            (
-                "Bytes sent",
-                lambda row: "–" if row[1].messages is None else f"{int(row[1].messages.bytes_sent.sum())}",
-            ),
+            ("Messages", lambda row: sent(row, "sent")),
+            ("Bytes sent", lambda row: sent(row, "bytes_sent")),
         ]
         note = " ".join(sorted({note for _, s in ranges for note in _notes(s)}))
         yield _table(TABLES["efficiencies"], columns, ranges, note=note, part="efficiencies")
@@ -1064,42 +1060,38 @@ class _Run:
         )  # fmt: skip
 
     def _delays(self, kept: Statistics, ranges: Sequence[tuple[str, RangeStats]]) -> Iterator[ReportTable]:
-        rows = []
-        for name, stats in ranges:
-            for delay in stats.caused.delays[:_DELAYS] if stats.caused else ():
-                costs = (_number(cost) for cost in (delay.short_s, delay.long_s))
-                path = stats.caused.path_s[delay.location] if stats.caused else math.nan
-                rows.append(
-                    (
-                        name,
-                        kept.name(delay.location),
-                        self._named(delay.name),
-                        *costs,
-                        tenth(path / stats.duration_s),
-                    )
-                )
+        rows = [
+            (name, delay, stats.caused.path_s[delay.location] / stats.duration_s)
+            for name, stats in ranges
+            if stats.caused
+            for delay in stats.caused.delays[:_DELAYS]
+        ]
+        columns: list[_Column] = [
+            ("Range", lambda row: row[0]),
+            ("Processor", lambda row: kept.name(row[1].location)),
+            ("In", lambda row: self._named(row[1].name)),
+            ("Those who wait for it", lambda row: _number(row[1].short_s)),
+            ("Others behind", lambda row: _number(row[1].long_s)),
+            ("Critical path", lambda row: tenth(row[2])),
+        ]
+        note = (
+            "Waiting, at any time, that delays of the range caused, in processor-seconds (delay costs as "
+            "Scalasca defines them), and the part of the range in which the critical path of the run is on "
+            "that processor."
+        )
         if rows:
-            yield ReportTable(
-                "Who makes others wait",
-                ("Range", "Processor", "In", "Those who wait for it", "Others behind", "Critical path"),
-                tuple(rows),
-                left=3,
-                note="Waiting, at any time, that delays of the range caused, in processor-seconds (delay "
-                "costs as Scalasca defines them), and the part of the range in which the critical path of "
-                "the run is on that processor.",
-                part="delays",
-            )
+            yield _table(TABLES["delays"], columns, rows, 3, note, "delays")
 
     def _helps(self) -> Iterator[ReportTable]:
         if self.helps:
             columns: list[_Column] = [
                 ("Change", lambda one: one.title),
+                ("If", lambda one: one.assumption),
                 ("Saves, s", lambda one: _number(one.saved_s)),
                 ("Of the run", lambda one: tenth(one.share)),
-                ("If", lambda one: one.assumption),
             ]
             note = "One change at a time, in a replay of the run."
-            yield _table(TABLES["helps"], columns, self.helps[:_HELPS], note=note, part="helps")
+            yield _table(TABLES["helps"], columns, self.helps[:_HELPS], 2, note, "helps")
 
     def _processors(self, kept: Statistics, ranges: Sequence[tuple[str, RangeStats]]) -> ReportTable:
         rows = []

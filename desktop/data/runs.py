@@ -22,16 +22,7 @@ from numpy.typing import NDArray
 
 from desktop.core.design import Design, RunSheet
 from desktop.core.effects import Trials
-from desktop.data.frames import (
-    decoded,
-    first_cells,
-    headed,
-    is_workbook,
-    read_bytes,
-    read_cells,
-    read_sheet,
-    write_frame,
-)
+from desktop.data.frames import first_cells, headed, read_frame, write_frame
 from desktop.data.reading import head
 from desktop.errors import TableError
 
@@ -86,6 +77,17 @@ class RunTable:
     array: bool = False
     delay: NDArray[np.float64] | None = None
     settings: Mapping[str, Factor] = field(default_factory=dict)
+
+    def unread(self, covariate: str = "") -> str:
+        """Columns of numbers that are no factor, no response and no `covariate`, as a note; "" for none."""
+        left = [name for name in self.others if name in self.data.beside and name != covariate]
+        if not left:
+            return ""
+        return (
+            f"{', '.join(left)}: no factor, which would have two levels (- and +, or two whole numbers), "
+            "both run with the same settings of the others; what was noted of a run can be taken off as a "
+            "covariate"
+        )
 
     def only(self, keep: NDArray[np.bool_]) -> RunTable:
         """These trials (N,)."""
@@ -434,8 +436,7 @@ def holds_experiment(path: Path) -> bool:
 
 
 def _rows(path: Path) -> tuple[list[str], Rows]:
-    data = read_bytes(path)
-    cells = read_sheet(data, path) if is_workbook(data) else read_cells(decoded(data, path), path)
+    cells = read_frame(path)
     header, rows = headed(cells)
     if not header:
         raise TableError("holds no table", file=path, hint="the first line names the columns")

@@ -280,7 +280,8 @@ class _Slides:
                 _fill(cell.fill, self._ink.head if r == 0 else self._ink.stripe if r % 2 == 0 else "")
                 paragraph = cell.text_frame.paragraphs[0]
                 paragraph.alignment = PP_ALIGN.LEFT if c < table.left else PP_ALIGN.RIGHT
-                self._run(paragraph, _cell(text), size, self._ink.text, bold=r == 0)
+                # Empty, it would have the template's size, and its row be higher than measured.
+                self._run(paragraph, _cell(text) or "\u00a0", size, self._ink.text, bold=r == 0)
         return _TOP + sum(heights)
 
     # ---- what all have

@@ -7,17 +7,8 @@ positions in every location's call paths, not a pass over its events. Sources of
   Excellence, "POP Standard Metrics for Parallel Performance Analysis";
 * the class of a time and its mean level: ORNL/TM-11637, section 1; `desktop.data.utilization`.
 
-The door is `Statistics(store)`, which keeps what it has read::
-
-    ranges(ranges_s, use=None, progress=None, *, replay=False) -> tuple[RangeStats, ...]
-    calls(range_s, use=None, progress=None, *, search="") -> list[CallRow]
-    flat(stats, use=None) -> list[RegionRow]
-    by_role(stats) -> dict[str, float]
-    changes(left, right, most=10) -> list[Change]
-    name(location) -> str
-
-What needs a pass over the events of a range (the replay on an ideal network, the split of communication into
-waiting and transfer) is done only when asked for, and kept.
+The door is `Statistics`, which keeps what it has read. What needs a pass over the events of a range (the
+replay on an ideal network, the split of communication into waiting and transfer) is done only when asked for.
 """
 
 from __future__ import annotations
@@ -991,16 +982,18 @@ class Statistics:
         return location_name(self._store.locations[location])
 
 
-def statistics(
-    store: TraceStore,
-    ranges_s: Iterable[tuple[float, float]],
-    use: Utilization | None = None,
-    progress: Progress | None = None,
-    *,
-    replay: bool = False,
-) -> tuple[RangeStats, ...]:
-    """Statistics of time ranges of a store, for a caller that asks once (see `Statistics.ranges`)."""
-    return Statistics(store).ranges(ranges_s, use, progress, replay=replay)
+@dataclass
+class _MergedPath:
+    """A path in all locations: its ticks and calls, and of `locations` the least and the largest ticks."""
+
+    parent: int
+    region: int
+    own: int = 0
+    came: int = 0
+    within: int = 0
+    low: int = 0
+    high: int = 0
+    locations: int = 0
 
 
 class _MergedTree:
@@ -1008,9 +1001,7 @@ class _MergedTree:
 
     def __init__(self) -> None:
         self._rows: dict[tuple[int, int], int] = {}  # by parent row (-1: folded) and region
-        self._parent, self._region = [-1], [-1]
-        self._own, self._came, self._within = [0], [0], [0]
-        self._low, self._high, self._locations = [0], [0], [0]
+        self._paths = [_MergedPath(-1, -1)]
 
     def add(self, tree: Ints, own: Ints, came: Ints) -> None:
         """A location's tree (2, nodes), and of each node (nodes, 1) exclusive ticks and calls."""
@@ -1019,62 +1010,47 @@ class _MergedTree:
         used[0] = 1
         here = np.zeros(tree.shape[1], np.int64)
         for node in np.flatnonzero(used).tolist():
-            row = 0
+            row, spent = 0, within[node]
             if node:
                 parent = int(tree[0, node])
                 key = (int(here[parent]) if parent >= 0 else -1, int(tree[1, node]))
-                row = self._rows.setdefault(key, len(self._parent))
-                if row == len(self._parent):
-                    self._grow(*key, within[node])
+                row = self._rows.setdefault(key, len(self._paths))
+                if row == len(self._paths):
+                    self._paths.append(_MergedPath(*key))
             here[node] = row
-            self._own[row] += int(own[node, 0])
-            self._came[row] += int(came[node, 0])
-            self._within[row] += within[node]
-            self._low[row] = min(self._low[row], within[node]) if self._locations[row] else within[node]
-            self._high[row] = max(self._high[row], within[node])
-            self._locations[row] += 1
-
-    def _grow(self, parent: int, region: int, within: int) -> None:
-        self._parent.append(parent)
-        self._region.append(region)
-        for column in (self._own, self._came, self._within, self._high, self._locations):
-            column.append(0)
-        self._low.append(within)
+            path = self._paths[row]
+            path.own += int(own[node, 0])
+            path.came += int(came[node, 0])
+            path.within += spent
+            path.low = min(path.low, spent) if path.locations else spent
+            path.high = max(path.high, spent)
+            path.locations += 1
 
     def rows(self, store: TraceStore, classes: NDArray[Any], unit: float, search: str) -> list[CallRow]:
         """In order of a walk. Folded rows stand below the root."""
-        names = [NO_REGION if region < 0 else store.regions[region].name for region in self._region]
+        regions = [path.region for path in self._paths]
+        names = [NO_REGION if region < 0 else store.regions[region].name for region in regions]
         wanted = [search.casefold() in name.casefold() for name in names]
         children: list[list[int]] = [[] for _ in names]
         for row in range(len(names) - 1, 0, -1):
-            parent = max(self._parent[row], 0)
+            parent = max(self._paths[row].parent, 0)
             children[parent].append(row)
             wanted[parent] = wanted[parent] or wanted[row]
         found: list[CallRow] = []
         waiting = [(0, -1, 0)] if wanted[0] else []
         while waiting:
             row, parent, depth = waiting.pop()
-            region = self._region[row]
+            path, here = self._paths[row], len(found)
+            activity = None if path.region < 0 else Activity(int(classes[path.region]))
+            inclusive, mean = path.within * unit, path.within * unit / max(1, path.locations)
             found.append(
                 CallRow(
-                    row=len(found),
-                    parent=parent,
-                    depth=depth,
-                    region=region,
-                    name=names[row],
-                    activity=None if region < 0 else Activity(int(classes[region])),
-                    inclusive_s=self._within[row] * unit,
-                    exclusive_s=self._own[row] * unit,
-                    calls=self._came[row],
-                    locations=self._locations[row],
-                    low=self._low[row] * unit,
-                    mean=self._within[row] * unit / max(1, self._locations[row]),
-                    high=self._high[row] * unit,
-                    folded=row > 0 and self._parent[row] < 0,
+                    here, parent, depth, path.region, names[row], activity, inclusive, path.own * unit,
+                    path.came, path.locations, path.low * unit, mean, path.high * unit,
+                    folded=row > 0 and path.parent < 0,
                 )
-            )
-            here = len(found) - 1
-            below = sorted((c for c in children[row] if wanted[c]), key=lambda c: (self._within[c], -c))
+            )  # fmt: skip
+            below = sorted((c for c in children[row] if wanted[c]), key=lambda c: (self._paths[c].within, -c))
             waiting += [(child, here, depth + 1) for child in below]
         return found
 

@@ -28,6 +28,7 @@ from desktop.data.frames import (
     is_workbook,
     read_bytes,
     read_cells,
+    read_frame,
     read_sheet,
 )
 from desktop.data.reading import head
@@ -299,9 +300,7 @@ def with_values(table: Table, source: Path, role: Literal["work", "peak"], unit:
     TableError : the table of values cannot be read, or names no code or system of the first.
     """
     of: Literal["code", "system"] = "code" if role == "work" else "system"
-    data = read_bytes(source)
-    sheet = is_workbook(data)
-    header, lines = headed(read_sheet(data, source) if sheet else read_cells(decoded(data, source), source))
+    header, lines = headed(read_frame(source))
     names = [_heading(heading) for heading in header]
     value_at = next((k for k, name in enumerate(names) if name[0].startswith(_HEADINGS[role])), None)
     name_at = next((k for k, name in enumerate(names) if name[0] in _HEADINGS[of]), None)

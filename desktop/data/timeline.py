@@ -35,7 +35,7 @@ from desktop.core.clock_kernels import corrected
 from desktop.core.open_regions import BASE, CODES, OpenRegions
 from desktop.data import memory
 from desktop.data.classify import is_parallel
-from desktop.data.digest import STEP, EventDigest
+from desktop.data.digest import STEP, DerivedRows, EventDigest
 from desktop.data.events import Activity, EventKind, EventSource, MessageKind
 from desktop.data.message_filter import MessageFilter
 from desktop.data.naming import communicator_names
@@ -187,45 +187,13 @@ class Strips:
         self._emit("timeline", self._location, **cells)
 
 
-class _KeptRows:
-    """Rows of derived tables in memory: what a pass over a store without them leaves."""
-
-    def __init__(self, locations: int) -> None:
-        self._locations = locations
-        self._parts: dict[str, list[tuple[int, dict[str, NDArray[Any]]]]] = {}
-
-    def emit(self, table: str, location: int, **columns: NDArray[Any]) -> None:
-        self._parts.setdefault(table, []).append((location, columns))
-
-    def whole(self, table: str, *names: str) -> tuple[Ints, tuple[NDArray[Any], ...]]:
-        parts = self._parts.get(table, [])
-        index, at = np.zeros((self._locations, 2), np.int64), 0
-        for location, columns in parts:
-            size = columns[names[0]].size
-            if not index[location, 1]:
-                index[location, 0] = at
-            index[location, 1] += size
-            at += size
-        types = DERIVED[table]
-        return index, tuple(
-            np.concatenate([np.empty(0, types[name]), *(columns[name] for _, columns in parts)])
-            for name in names
-        )
-
-
-def summarize(source: EventSource, rules: Rules | None, progress: Progress) -> _KeptRows:
+def summarize(source: EventSource, rules: Rules | None, progress: Progress) -> DerivedRows:
     """Strips and checkpoints of a source that has none, or by other rules, in a pass over its events."""
-    kept = _KeptRows(len(source.locations))
-    digest = EventDigest(source, rules, Strips(source, kept.emit))
-    total = sum(source.rows("events", i) for i in range(len(source.locations)))
-    done = 0
-    for location in range(len(source.locations)):
-        for time, kind, region in source.blocks("events", location, "time", "kind", "region"):
-            digest.take("events", location, {"time": time, "kind": kind, "region": region})
-            done += time.size
-            progress.step(done, total, "timeline")
-    digest.finish()
-    return kept
+
+    def digests(rows: DerivedRows) -> list[EventDigest]:
+        return [EventDigest(rows, rules, Strips(source, rows.derive))]
+
+    return DerivedRows(source, digests, progress, "timeline", tables=("events",))
 
 
 # --- asking ---
@@ -372,9 +340,9 @@ class Timeline:
         ends = self._common(every, self._end)[self.there]
         #: when the last location ends, seconds
         self.end_s = float(self.seconds(int(ends.max()))) if ends.size else 0.0
-        events = np.array([store.rows("events", i) for i in range(count)], np.int64)
+        events = store.places("events")[:, 1]
         index, strips = store.whole("strips", *DERIVED["strips"])
-        source: TraceStore | _KeptRows = store
+        source: TraceStore | DerivedRows = store
         if rules.overrides or not np.array_equal(index[:, 1] > 0, events > 0):
             source = summarize(store, rules, progress or Progress())
             index, strips = source.whole("strips", *DERIVED["strips"])
@@ -390,7 +358,7 @@ class Timeline:
         self._communicators: Ints | None = None
         self._collectives: tuple[NDArray[Any], ...] | None = None
 
-    def _arrange(self, index: Ints, strips: tuple[NDArray[Any], ...], source: TraceStore | _KeptRows) -> None:
+    def _arrange(self, index: Ints, strips: Sequence[NDArray[Any]], source: TraceStore | DerivedRows) -> None:
         """Where each strip begins, and that its cells are as many as they have to be."""
         has = index[:, 1] > 0
         rows = index[has, 0]
@@ -417,7 +385,7 @@ class Timeline:
         if outside.any() or not np.array_equal(size, places[:, 1]):
             raise self._damaged("its timeline does not cover its locations")
 
-    def _arrange_checkpoints(self, source: TraceStore | _KeptRows, events: Ints) -> None:
+    def _arrange_checkpoints(self, source: TraceStore | DerivedRows, events: Ints) -> None:
         places, columns = source.whole("checkpoints", "time", "row", "region", "since")
         self._mark_time, self._mark_row, self._mark_region, self._mark_since = columns
         self._mark_at = np.flatnonzero(self._mark_region < 0)
@@ -435,9 +403,7 @@ class Timeline:
     def _calls(self) -> dict[int, NDArray[np.int64]]:
         """The locations that enter each region."""
         index, (region,) = self._store.whole("calls", "region")
-        owner = np.empty(region.size, np.int64)
-        for location in np.flatnonzero(index[:, 1]).tolist():
-            owner[index[location, 0] : index[location].sum()] = location
+        owner = self._owners(index, region.size)
         order = np.argsort(region, kind="stable")
         cuts = np.flatnonzero(np.diff(region[order])) + 1
         return {int(region[group[0]]): np.sort(owner[group]) for group in np.split(order, cuts) if group.size}
@@ -917,7 +883,7 @@ class Timeline:
             row, time = self._mark_row[self._mark_at], self._mark_time[self._mark_at]
             owner = self._owners(marks, row.size)
         goes_on = np.append(owner[1:] == owner[:-1], False)
-        rows = np.array([store.rows("events", i) for i in range(len(store.locations))], np.int64)
+        rows = store.places("events")[:, 1]
         last = np.where(goes_on, np.roll(row, -1), rows[owner])
         if np.any((row < 0) | (row > last) | (last > rows[owner])):
             raise self._damaged("its call paths are damaged")
@@ -998,15 +964,11 @@ class Timeline:
     def messages(self) -> TimelineMessages | None:
         """All matched messages, sorted by when they were sent; None if they are too many to be kept."""
         if self._links is None:
-            count = sum(self._store.rows("links", i) for i in range(len(self._store.locations)))
-            if count > memory.limit() // MESSAGE_BYTES:
+            if self._too_many("links"):
                 return None
             index, columns = self._store.whole("links", "time", "arrival", "peer", "bytes", "tag")
             sent, arrived, peer, size, tag = columns
-            sender = np.empty(sent.size, np.int64)
-            for location in np.flatnonzero(index[:, 1]).tolist():
-                sender[index[location, 0] : index[location].sum()] = location
-            receiver = peer.astype(np.int64)
+            sender, receiver = self._owners(index, sent.size), peer.astype(np.int64)
             at = np.asarray(self.seconds(self._common(sender, sent)), np.float64)
             there = self._common(np.maximum(receiver, 0), arrived)
             order = np.argsort(at, kind="stable")
@@ -1020,19 +982,20 @@ class Timeline:
             )
         return self._links
 
+    def _too_many(self, table: str) -> bool:
+        """Whether there is no memory for all rows of a table."""
+        return int(self._store.places(table)[:, 1].sum()) > memory.limit() // MESSAGE_BYTES
+
     def collectives(
         self, a_s: float, b_s: float, limit: int, location: int | None = None
     ) -> list[Collective] | None:
         """Collective operations that touch a range of time; None if they are more than `limit`."""
         if self._collectives is None:
-            count = sum(self._store.rows("collectives", i) for i in range(len(self._store.locations)))
-            if count > memory.limit() // MESSAGE_BYTES:
+            if self._too_many("collectives"):
                 return None
             names = ("begin", "end", "operation", "communicator", "root", "sent", "received")
             index, columns = self._store.whole("collectives", *names)
-            owner = np.empty(columns[0].size, np.int64)
-            for i in np.flatnonzero(index[:, 1]).tolist():
-                owner[index[i, 0] : index[i].sum()] = i
+            owner = self._owners(index, columns[0].size)
             begin, end = (self.seconds(self._common(owner, v)) for v in columns[:2])
             self._collectives = (owner, begin, end, *columns[2:])
         owner, begin, end, operation, communicator, root, sent, received = self._collectives

@@ -122,7 +122,7 @@ def trim(
             span = replace(whole, a=a, b=b)
             part.define(span.clip)
             part.copy(span, Share(progress, 0.0, 0.7))
-        writer.description.clock = replace(store.clock)
+        writer.clock = replace(store.clock)
         part.tell()
         writer.complete()
         try:

@@ -112,32 +112,7 @@ class Utilization:
 
     def count(self, *activities: Activity) -> NDArray[np.float64]:
         """(M,) processors in any of the activities."""
-        if not activities:
-            return np.zeros(self.counts.shape[1])
-        total = self.counts[activities[0]].astype(np.float64)
-        for other in activities[1:]:
-            total += self.counts[other]
-        return total
-
-    @property
-    def computing(self) -> NDArray[np.float64]:
-        return self.count(Activity.COMPUTING)
-
-    @property
-    def overhead(self) -> NDArray[np.float64]:
-        return self.count(Activity.OVERHEAD)
-
-    @property
-    def idle(self) -> NDArray[np.float64]:
-        return self.count(Activity.IDLE)
-
-    @property
-    def io(self) -> NDArray[np.float64]:
-        return self.count(Activity.IO)
-
-    @property
-    def unmeasured(self) -> NDArray[np.float64]:
-        return self.count(Activity.UNMEASURED)
+        return self.counts[list(activities)].sum(axis=0, dtype=np.float64)
 
     @property
     def seconds(self) -> NDArray[np.float64]:
@@ -423,7 +398,7 @@ class Kept:
         if max(end * replay.processors, integral) < EXACT:
             row = {"end": end, "segments": segments, "integral": integral, "most": most}
             writer.derive("outline", 0, **{name: np.array([value]) for name, value in row.items()})
-        writer.description.totals = replay.totals.tolist()
+        writer.totals = replay.totals.tolist()
         if replay.stray:
             writer.report.add(
                 STRAY,
@@ -566,8 +541,7 @@ class _Replay:
             self.totals[part.locations] += part.totals
             self.stray += part.stray
             self.unclosed += part.unclosed
-        counts = np.zeros(_CLASSES, np.int64)
-        emitted = np.full(_CLASSES, -1, np.int64)
+        counts = np.full((1, _CLASSES), -1, np.int32)  # none yet, so that the first are told
         size = sum(part.path.stat().st_size for part in parts) // _STEP.itemsize
         rows = max(ROWS_AT_LEAST, ROWS_IN_FLIGHT // max(1, len(parts)))
         done = 0
@@ -581,14 +555,15 @@ class _Replay:
                 taken = [stream.take(horizon) for stream in streams if stream.left]
                 times = np.concatenate([times for times, _ in taken])
                 order = np.argsort(times, kind="stable")
-                changes = np.ascontiguousarray(np.concatenate([change for _, change in taken])[order])
-                out_times = np.empty(times.size, np.int64)
-                out_counts = np.empty((_CLASSES, times.size), np.int32)
-                n = _accumulate_steps(times[order], changes, counts, emitted, out_times, out_counts)
+                changes = np.concatenate([change for _, change in taken])[order]
                 done += times.size
                 progress.step(done, size, "utilization")
-                if n:
-                    yield out_times[:n], out_counts[:, :n]
+                times, first = np.unique(times[order], return_index=True)
+                sums = np.cumsum(np.add.reduceat(changes, first), axis=0, dtype=np.int32)
+                counts = np.concatenate([counts[-1:], np.maximum(counts[-1:], 0) + sums])
+                new = np.flatnonzero((counts[1:] != counts[:-1]).any(axis=1))
+                if new.size:
+                    yield times[new], np.ascontiguousarray(counts[1:][new].T)
 
 
 class _Inside(_Replay):
@@ -667,30 +642,6 @@ class _Steps:
         if not self.left:
             self._load()
         return times[:n], np.diff(counts, axis=0)
-
-
-@kernel
-def _accumulate_steps(times, changes, counts, emitted, out_times, out_counts):
-    """Sum changes (rows, classes) to counts; equal times are one, times at which nothing changes are none."""
-    n = 0
-    i = 0
-    while i < times.size:
-        t = times[i]
-        while i < times.size and times[i] == t:
-            for k in range(counts.size):
-                counts[k] += changes[i, k]
-            i += 1
-        changed = False
-        for k in range(counts.size):
-            if counts[k] != emitted[k]:
-                changed = True
-        if changed:
-            out_times[n] = t
-            for k in range(counts.size):
-                out_counts[k, n] = counts[k]
-                emitted[k] = counts[k]
-            n += 1
-    return n
 
 
 def _merge(

@@ -20,9 +20,11 @@ from pathlib import Path
 
 import desktop
 from desktop import resources
-from desktop.data.atomic import lock_file, write_text
+from desktop.data.atomic import lock_file, scratch_folder, write_text
 from desktop.progress import Progress
 
+# How long the process may take to end when it is asked to.
+_GRACE_S = 5.0
 _STAMP, _LOCK = "phasewright-kernels.stamp", "phasewright-kernels.lock"
 
 _CURVE = "0,2\n1,3\n2,1\n4,2\n6,0\n"
@@ -123,8 +125,15 @@ def in_background(progress: Progress) -> bool:
     ------
     Cancelled : by `progress`; what was compiled until then is kept.
     """
+    # Its temporary files are in a folder of this process, so that none stays behind if it has to be killed.
+    with scratch_folder() as folder:
+        return _attached(progress, str(folder))
+
+
+def _attached(progress: Progress, folder: str) -> bool:
     words = [sys.executable] if getattr(sys, "frozen", False) else [sys.executable, "-m", "desktop"]
-    environment = {**os.environ, "QT_QPA_PLATFORM": "offscreen"}
+    places = dict.fromkeys(("TMPDIR", "TEMP", "TMP"), folder)
+    environment = {**os.environ, **places, "QT_QPA_PLATFORM": "offscreen"}
     process = subprocess.Popen(
         [*words, "warm-up", "--attached"],
         stdin=subprocess.PIPE,  # whose end it sees, should this process be killed
@@ -154,7 +163,7 @@ def in_background(progress: Progress) -> bool:
         if process.poll() is None:
             process.terminate()
             try:
-                process.wait(5)
+                process.wait(_GRACE_S)
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()

@@ -20,9 +20,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,13 +32,27 @@ from desktop.core.changes import COLLECTIVES, MESSAGES, NONE, Changes
 from desktop.core.curve import StepCurve
 from desktop.core.machine import Network, Schedule
 from desktop.core.open_regions import BEGIN
-from desktop.core.stretches import block, in_regions, lay_out, meet, reach, release, step_levels
+from desktop.core.stretches import (
+    block,
+    gaps,
+    in_regions,
+    lay_out,
+    meet,
+    move_pieces,
+    moved_breaks,
+    reach,
+    release,
+    spans,
+    step_levels,
+)
 from desktop.core.wait_kernels import clipped
-from desktop.data.causality import Causality, unmatched
+from desktop.data import memory
+from desktop.data.causality import Causality, memory_needed, unmatched
 from desktop.data.events import MessageKind
 from desktop.data.matching import process_of
 from desktop.data.store import TraceStore
 from desktop.data.utilization import Utilization, states
+from desktop.errors import DesktopError
 from desktop.progress import Progress, Share
 
 Floats = NDArray[np.float64]
@@ -50,8 +64,9 @@ FEW = 20
 
 @dataclass(frozen=True, eq=False)
 class RunPrediction:
-    """How a run would go. `duration_s`: seconds; `ends_s` : (locations,) when each is over. `note`: why there
-    is no prediction (`duration_s` is NaN then), or "".
+    """How a run would go. `duration_s`: seconds; `ends_s` : (locations,) when each is over; `breaks_s` :
+    (breaks,) where the inner breaks of the phases come to lie (s on the curve's axis), in the mean of all
+    locations. `note`: why there is no prediction (`duration_s` is NaN then), or "".
     """
 
     changes: Changes
@@ -59,7 +74,9 @@ class RunPrediction:
     recorded_s: float
     note: str = ""
     ends_s: Floats = field(default_factory=lambda: np.zeros(0))
-    _of: tuple[Rerun, Floats, Floats, Floats] | None = None
+    breaks_s: Floats = field(default_factory=lambda: np.zeros(0))
+    #: what the curve is made of, until it is: 16 bytes for each operation
+    _of: list[tuple[Rerun, Floats, Floats]] = field(default_factory=list)
 
     @property
     def saved_s(self) -> float:
@@ -69,19 +86,10 @@ class RunPrediction:
     @cached_property
     def curve(self) -> StepCurve | None:
         """Processors that compute over time, from the begin of the curve; None without prediction."""
-        if self._of is None or not self.duration_s > 0:
+        if not self._of or not self.duration_s > 0:
             return None
-        program, came, went, mid = self._of
-        return program.curve(came, went, mid, self.duration_s)
-
-    @cached_property
-    def breaks_s(self) -> Floats:
-        """(breaks,) where the inner breaks of the phases come to lie (s on the curve's axis), in the mean of
-        all locations."""
-        if self._of is None:
-            return np.zeros(0)
-        program, came, went, mid = self._of
-        return program.moved(came, went, mid)
+        program, went, busy = self._of.pop()
+        return program.curve(went, busy, self.changes.network is None, self.duration_s)
 
 
 class NetworkEstimate(NamedTuple):
@@ -96,7 +104,8 @@ class NetworkEstimate(NamedTuple):
 class Rerun:
     """A run as operations with what lies between them. See the module.
 
-    Memory: some 150 bytes for each operation (a message has two or three), 24 for each stretch of computing.
+    Memory: 60 bytes for each operation (a message has two or three) and 20 for each stretch of computing,
+    beside `causality`; while it is made, and while it predicts and draws, 60 more.
 
     Parameters
     ----------
@@ -107,6 +116,7 @@ class Rerun:
     Raises
     ------
     StoreError : the store is damaged.
+    DesktopError : there is too little memory.
     Cancelled : by `progress`.
     """
 
@@ -121,6 +131,7 @@ class Rerun:
         breaks: Sequence[float] = (),
     ) -> None:
         progress = progress or Progress()
+        _check_memory(store, causality)
         self._store, self.unit = store, use.unit
         self._rules = use.rules
         self.causality = causality or Causality(store, use.rules, Share(progress, 0.0, 0.5))
@@ -133,7 +144,8 @@ class Rerun:
         self.recorded_s = (self._end - self._begin) * use.unit
         inner = (use.start + np.rint(np.asarray(breaks, float) * ticks)).astype(np.int64)
         self.breaks = inner[(inner > self._begin) & (inner < self._end)]
-        self._known_regions: dict[str, tuple[Floats, Floats]] = {}
+        #: by name: in which stretches it is, for how many ticks, and where it is entered, how often
+        self._known_regions: dict[str, tuple[_Indices, Floats, _Indices, Floats]] = {}
         self._gather(Share(progress, 0.5, 1.0))
 
     # ---- what was recorded
@@ -150,64 +162,52 @@ class Rerun:
             for at, clock in zip(store.locations, self._clocks, strict=True)
         ]
         self._born, self._died = np.clip(np.array(spans, np.int64).reshape(-1, 2).T, self._begin, self._end)
-        self._list()
+        time, call, waiting = self._list()
         ops, calls, messages = self._ops, known.calls, known.messages
-        inside = ops.call >= 0
-        begin_of, end_of = ops.time.copy(), ops.time.copy()
-        begin_of[inside], end_of[inside] = calls.begin[ops.call[inside]], calls.end[ops.call[inside]]
-        n = ops.time.size
-        point, over, let_go = np.zeros(n, np.int64), np.zeros(n, np.int64), np.full(n, BEGIN)
-        reach(ops.first, ops.last, ops.kind, ops.time, ops.call, begin_of, end_of, self._born, point, over)
-        sent, posted = np.full(messages.sent.size, BEGIN), np.full(messages.sent.size, BEGIN)
-        meet(ops.first, ops.last, ops.kind, ops.key, point, sent, posted)
+        of_calls = time, call, calls.begin, calls.end
+        n, m = time.size, messages.sent.size
+        point, over = np.zeros((2, n), np.int64)
+        reach(ops.first, ops.last, ops.kind, *of_calls, self._born, point, over)
+        sent, posted = np.full((2, m), BEGIN)
+        meet(*ops, point, sent, posted)
         #: how a sender goes on: as its call says, and on the network as recorded
-        self._may = np.full(messages.sent.size, machine.DEFERRED)
-        self._did = np.full(messages.sent.size, machine.EAGER)
-        block(ops.first, ops.last, ops.kind, ops.key, ops.call, end_of, point, posted, self._waiting,
-              self._may, self._did)  # fmt: skip
-        self._early = np.zeros(messages.sent.size, np.int64)
-        collectives = known.collectives.root.size
+        self._may, self._did = np.full((2, m), machine.DEFERRED, np.uint8)
+        self._did[:] = machine.EAGER
+        block(*ops, *of_calls, point, posted, waiting, self._may, self._did)
+        del waiting
+        self._early = np.zeros(m, np.int64)
+        let_go, latest = np.full(n, BEGIN), np.full(known.collectives.root.size, BEGIN)
         release(
-            ops.first, ops.last, ops.kind, ops.key, known.collectives.root, point, over, sent, posted,
-            self._did, self._early, np.full(collectives, BEGIN), let_go,
-        )  # fmt: skip
+            *ops, known.collectives.root, point, over, sent, posted, self._did, self._early, latest, let_go
+        )
+        del sent, posted
         self._extra = np.zeros(n, np.float64)
-        stretches = np.zeros((4, n + self._born.size), np.int64)
-        lay_out(ops.first, ops.last, ops.kind, ops.call, begin_of, end_of, point, over, let_go, self._born,
-                self._died, self._extra, stretches)  # fmt: skip
-        self._point, self._over = point, over
-        #: of each stretch, those after the last operations at the end: begin and end, and in it the same
-        #: without the calls that go over its ends
-        self._low, self._high, self._from, self._to = stretches
+        since, until = np.zeros((2, n + self._born.size), np.int64)
+        lay_out(ops.first, ops.last, ops.kind, *of_calls, point, over, let_go, self._born, self._died,
+                self._extra, since, until)  # fmt: skip
+        #: when each operation was reached and over; of each stretch, those after the last operations at the
+        #: end, begin and end without the calls that go over its ends
+        self._laid = ops.first, ops.last, self._born, self._died, point, over, since, until
+        del time, call, of_calls, let_go
         self._spend(progress)
 
-    def _list(self) -> None:
+    def _list(self) -> tuple[Ints, _Indices, _Indices]:
         """All operations in the range: those that are known, receives that are posted before, sends that
-        are completed later, and the breaks of phases."""
-        known, places = self.causality, len(self._store.locations)
-        operations, messages, calls = known.operations, known.messages, known.calls
-        where = np.repeat(np.arange(places), np.diff(operations.start))
-        columns = [[where], [operations.time], [operations.kind.astype(np.int64)], [operations.key]]
-        of_call = [operations.call]
-
-        def more(at: Ints, time: Ints, kind: int, key: Ints, call: Ints) -> None:
-            for column, new in zip(
-                (*columns, of_call), (at, time, np.full(at.size, kind), key, call), strict=True
-            ):
-                column.append(new)
-
+        are completed later, and the breaks of phases. Times and calls of them, and of each message the call
+        in which its sender waits for it, -1 if it never does."""
+        found, places = self.causality, len(self._store.locations)
+        operations, messages, calls = found.operations, found.messages, found.calls
         receive_call = operations.call[messages.receive]
         begins = np.where(receive_call >= 0, calls.begin[receive_call] if calls.begin.size else BEGIN, BEGIN)
         early = np.flatnonzero((messages.posted > BEGIN) & (messages.posted < begins))
-        none = np.full(early.size, -1)
-        more(messages.receiver[early].astype(np.int64), messages.posted[early], machine.POST, early, none)
-        #: the call in which the sender of each message waits for it, -1: it never does
-        self._waiting = np.full(messages.sent.size, -1, np.int64)
-        call, message = known.sends
-        self._waiting[message] = call
-        later = np.flatnonzero((self._waiting >= 0) & (self._waiting != operations.call[messages.send]))
-        in_call = self._waiting[later]
-        more(messages.sender[later].astype(np.int64), calls.end[in_call], machine.COMPLETE, later, in_call)
+        del receive_call, begins
+        more = [_Rows.of(messages.receiver[early], messages.posted[early], machine.POST, early, -1)]
+        waiting = np.full(messages.sent.size, -1, np.int32)
+        call, message = found.sends
+        waiting[message] = call
+        later = np.flatnonzero((waiting >= 0) & (waiting != operations.call[messages.send]))
+        in_call = waiting[later]
+        more.append(_Rows.of(messages.sender[later], calls.end[in_call], machine.COMPLETE, later, in_call))
         at, k = (x.ravel() for x in np.indices((places, self.breaks.size)))
         cut = self.breaks[k]
         there = (cut > self._born[at]) & (cut < self._died[at])
@@ -218,71 +218,90 @@ class Rerun:
                 row = a + np.searchsorted(calls.begin[a:b], cut[mine], side="right") - 1
                 within = (row >= a) & (cut[mine] < calls.end[np.maximum(row, a)])
                 cut[mine] = np.where(within, calls.begin[np.maximum(row, a)], cut[mine])
-        cut = np.maximum(cut, self._born[at])
-        more(at, cut, machine.MARK, np.zeros(at.size, np.int64), np.full(at.size, -1))
-        at, time, kind, key, call = (np.concatenate(column) for column in (*columns, of_call))
+        more.append(_Rows.of(at, np.maximum(cut, self._born[at]), machine.MARK, 0, -1))
+        more = [rows for rows in more if rows.time.size]
         end = self._end + (self._end >= self._died.max(initial=0))  # what is at the very end belongs to it
-        inside = (time >= self._begin) & (time < end)
-        at, time, kind, key, call = at[inside], time[inside], kind[inside], key[inside], call[inside]
-        order = np.lexsort((_ORDER[kind], time, at))
-        start = np.searchsorted(at[order], np.arange(places + 1))
-        self._ops = _Rows(start[:-1], start[1:], time[order], kind[order], key[order], call[order])
+        room = operations.time.size + sum(rows.time.size for rows in more)
+        time, kind = np.empty(room, np.int64), np.empty(room, np.uint8)
+        key, call = np.empty((2, room), np.int32)
+        columns: tuple[NDArray[Any], ...] = time, kind, key, call
+        first = np.zeros(places + 1, np.int64)
+        n = 0
+        for i in range(places):
+            own = slice(operations.start[i], operations.start[i + 1])
+            known = operations.time, operations.kind, operations.key, operations.call
+            parts = [tuple(column[own] for column in known), *(rows.of_place(i) for rows in more)]
+            mine = [np.concatenate(column) for column in zip(*parts, strict=True)]
+            order = np.lexsort((_ORDER[mine[1]], mine[0]))
+            order = order[(mine[0][order] >= self._begin) & (mine[0][order] < end)]
+            for column, new in zip(columns, mine, strict=True):
+                column[n : n + order.size] = new[order]
+            n += order.size
+            first[i + 1] = n
+        self._ops = _Operations(first[:-1], first[1:], kind[:n], key[:n])
+        return time[:n], call[:n], waiting
 
     def _spend(self, progress: Progress) -> None:
         """What every stretch consists of, and each piece of computing in it."""
         store, calls, ops = self._store, self.causality.calls, self._ops
-        places, n = len(store.locations), ops.time.size
+        places, n = len(store.locations), ops.kind.size
         counted = np.zeros(256, bool)
         counted[[int(activity) for activity in self._rules.computing]] = True
-        self._busy, self._called = np.zeros(n + places), np.zeros(n + places)
+        self._busy, self._called = np.zeros((2, n + places))
+        self._phase = np.zeros(n + places, np.min_scalar_type(self.breaks.size))
+        #: (locations, phases) whether any time is there
+        self._there = np.zeros((places, self.phases), bool)
         self.is_processor = np.zeros(places, bool)
-        pieces: list[tuple[Ints, Ints, Ints]] = []
+        pieces: list[tuple[_Indices, Ints, Ints]] = []
         for i in range(places):
             progress.step(i, places, "replay")
             at = self._stretches(i)
-            low, high = self._from[at], self._to[at]
+            low, high, since, until = self._spans(i)
+            phase = np.searchsorted(self.breaks, (low + high) / 2, side="right")
+            self._phase[at] = phase
+            self._there[i, phase[high > low]] = True
             begin, end = np.zeros(0, np.int64), np.zeros(0, np.int64)
             if store.locations[i].kind == "cpu" and store.locations[i].first is not None:
                 self.is_processor[i] = True
                 begin, end, doing = states(store, i, self._rules)
                 begin, end = begin[counted[doing]], end[counted[doing]]
-            which, a, b = _parts(low, high, begin, end)
-            np.add.at(self._busy, at[which], (b - a).astype(float))
+            which, a, b = _parts(since, until, begin, end)
+            busy = np.bincount(which, b - a, at.size)
+            self._busy[at] = busy
             c = slice(calls.start[i], calls.start[i + 1])
-            within, since, until = _parts(low, high, calls.begin[c], calls.end[c])
-            np.add.at(self._called, at[within], (until - since).astype(float))
-            both, since, until = _parts(since, until, a, b)  # own work inside of a call is no call
-            np.subtract.at(self._called, at[within[both]], (until - since).astype(float))
-            pieces.append((at[which], a, b))
-        self._piece, a, b = (np.concatenate(column) for column in zip(*pieces, strict=True))
-        lengths = (b - a).astype(float)
-        sums = np.concatenate([[0.0], np.cumsum(lengths)])
-        first = _firsts(self._piece)
-        self._piece_busy = sums[:-1] - sums[first]
-        self._piece_other = (a - self._from[self._piece]).astype(float) - self._piece_busy
-        self._piece_length = lengths
-        self._mid = (self._to - self._from).astype(float)
-        self._fixed = self._mid - self._busy - self._called
-        self._tail = (self._from - self._low).astype(float)
-        self._head = (self._high - self._to).astype(float)
-        self._place = np.empty(n + places, np.int64)
-        for i in range(places):
-            self._place[self._stretches(i)] = i
-        middle = (self._low + self._high) / 2
-        self._phase = np.searchsorted(self.breaks, middle, side="right")
+            within, begin, end = _parts(since, until, calls.begin[c], calls.end[c])
+            called = np.bincount(within, end - begin, at.size)
+            both, begin, end = _parts(begin, end, a, b)  # own work inside of a call is no call
+            self._called[at] = called - np.bincount(within[both], end - begin, at.size)
+            pieces.append((at[which].astype(np.int32), a, b))
+        #: of which stretch each piece is, and its begin and end
+        self._pieces = tuple(np.concatenate(column) for column in zip(*pieces, strict=True))
 
     def _stretches(self, location: int) -> Ints:
         """Of a location in order of time."""
         ops = self._ops
         here = np.arange(ops.first[location], ops.last[location])
-        return np.append(here, ops.time.size + location)
+        return np.append(here, ops.kind.size + location)
+
+    def _spans(self, location: int) -> tuple[Ints, Ints, Ints, Ints]:
+        """Begins and ends of its stretches, and the same without the calls that go over these."""
+        ends = np.empty((4, int(self._ops.last[location] - self._ops.first[location]) + 1), np.int64)
+        spans(location, *self._laid, ends)
+        low, high, since, until = ends
+        return low, high, since, until
 
     # ---- with changes
 
     @property
+    def size(self) -> int:
+        """Bytes that it holds beside its `causality`, about."""
+        held = *self._ops, *self._laid, *self._pieces, self._busy, self._called, self._extra, self._phase
+        return sum(column.nbytes for column in (*held, self._early, self._may, self._did))
+
+    @property
     def operations(self) -> int:
         """How many there are."""
-        return int(self._ops.time.size)
+        return int(self._ops.kind.size)
 
     @property
     def phases(self) -> int:
@@ -291,26 +310,25 @@ class Rerun:
 
     def computing_s(self) -> Floats:
         """(locations, phases) seconds that each location computes outside of calls."""
-        found = np.zeros((self._born.size, self.phases))
-        np.add.at(found, (self._place, self._phase), self._busy * self.unit)
-        return found
+        at = self._place() * self.phases + self._phase
+        found = np.bincount(at, self._busy, self._born.size * self.phases).reshape(-1, self.phases)
+        return np.asarray(found * self.unit, np.float64)
 
-    def regions(self, names: Sequence[str], progress: Progress | None = None) -> tuple[Floats, Floats]:
-        """Ticks in each region by name without those inside of it, and calls (names, stretches).
+    def calls_of(self, region: str, progress: Progress | None = None) -> int:
+        """How often a region is entered.
 
         Raises
         ------
         ValueError : there is no region of that name.
         """
-        missing = tuple(dict.fromkeys(name for name in names if name not in self._known_regions))
-        if missing:
-            self._count_regions(missing, progress or Progress())
-        found = [self._known_regions[name] for name in names]
-        if not found:
-            return np.zeros((0, self._mid.size)), np.zeros((0, self._mid.size))
-        return np.array([one[0] for one in found]), np.array([one[1] for one in found])
+        self._count_regions((region,), progress or Progress())
+        return int(self._known_regions[region][3].sum())
 
-    def _count_regions(self, names: tuple[str, ...], progress: Progress) -> None:
+    def _count_regions(self, names: Sequence[str], progress: Progress) -> None:
+        """Ticks in each region by name without those inside of it, and calls, in each stretch."""
+        names = [name for name in dict.fromkeys(names) if name not in self._known_regions]
+        if not names:
+            return
         store = self._store
         wanted = np.full(len(store.regions), -1, np.int64)
         for k, name in enumerate(names):
@@ -318,22 +336,29 @@ class Rerun:
             if not of_name:
                 raise ValueError(f"there is no region {name!r} in the trace")
             wanted[of_name] = k
-        ticks, entered = (np.zeros((len(names), self._mid.size)) for _ in range(2))
+        found: list[list[tuple[_Indices, Floats, _Indices, Floats]]] = [[] for _ in names]
         for i in range(len(store.locations)):
             progress.step(i, len(store.locations), "regions")
-            at = self._stretches(i)
-            low, high, reached = self._from[at], self._to[at], self._high[at]
+            at = self._stretches(i).astype(np.int32)
+            _, reached, low, high = self._spans(i)
+            ticks, entered = np.zeros((2, len(names), at.size))
             state, stack = np.array([0, 0, BEGIN, 0], np.int64), np.zeros(1 << 8, np.int64)
             for when, kind, region in store.blocks("events", i, "time", "kind", "region"):
                 if state[0] + when.size >= stack.size:
                     stack = np.concatenate([stack, np.zeros(state[0] + when.size, np.int64)])
                 in_regions(self._clocks[i].common(when), kind, region, wanted, stack, state, low, high,
-                           reached, at, ticks, entered)  # fmt: skip
-        for k, name in enumerate(names):
-            self._known_regions[name] = ticks[k], entered[k]
+                           reached, ticks, entered)  # fmt: skip
+            for parts, spent, times in zip(found, ticks, entered, strict=True):
+                there, begun = spent > 0, times > 0
+                parts.append((at[there], spent[there], at[begun], times[begun]))
+        for name, parts in zip(names, found, strict=True):
+            of_calls, spent, of_enters, times = (np.concatenate(one) for one in zip(*parts, strict=True))
+            self._known_regions[name] = of_calls, spent, of_enters, times
 
-    def predict(self, changes: Changes = NONE, progress: Progress | None = None) -> RunPrediction:
-        """How the run would go.
+    def predict(
+        self, changes: Changes = NONE, progress: Progress | None = None, times: bool = True
+    ) -> RunPrediction:
+        """How the run would go. Without `times` only how long it takes: no curve and no breaks.
 
         Raises
         ------
@@ -346,44 +371,40 @@ class Rerun:
         busy = self._changed(changes, progress)
         on = changes.network
         ticks = 1.0 / self.unit
-        known = self.causality
-        mid = busy + self._fixed
-        gap, extra, manner, tail = mid.copy(), self._extra, self._did, np.zeros(mid.size)
-        transfer, cost = self._early.astype(float), np.zeros(known.collectives.root.size)
-        latency, buses = 0.0, 0
+        messages, together = self.causality.messages, self.causality.collectives
+        gap, begin = np.empty(busy.size), (self._born - self._begin).astype(float)
+        spent = self._busy, self._called, busy
+        gaps(*self._laid, *spent, on is None, gap)
         if on is None:
-            mid, tail = mid + self._called, self._tail
-            gap = mid + tail + self._head
+            extra, manner, cost = self._extra, self._did, np.zeros(together.root.size)
+            transfer, latency, buses = self._early.astype(float), 0.0, 0
         else:
-            extra = np.zeros(extra.size)
+            extra = np.zeros(self._extra.size)
             latency, buses = on.latency_s * ticks, on.buses
             per_byte = ticks / on.bandwidth
-            transfer = known.messages.bytes * per_byte
-            together = known.collectives
+            transfer = messages.bytes * per_byte
             cost = machine.collective_cost(self._members, together.sent, together.received, latency, per_byte)
-            manner = np.where(known.messages.bytes > on.eager, self._may, machine.EAGER)
-        ops, n = self._ops, self.operations
-        operations = Schedule(
-            ops.first, ops.last, ops.kind, ops.key, gap[:n], extra, self._free(changes.no_wait),
-            (self._born - self._begin).astype(float), gap[n:],
-        )  # fmt: skip
-        network = Network(
-            known.messages.receiver.astype(np.int64),
-            transfer,
-            manner,
-            known.collectives.root,
-            cost,
-            latency,
-            buses,
-        )
-        found = machine.replay(operations, network, progress)
+            manner = np.where(messages.bytes > on.eager, self._may, np.uint8(machine.EAGER))
+        n = self.operations
+        operations = Schedule(*self._ops, gap[:n], extra, self._free(changes.no_wait), begin, gap[n:])
+        network = Network(messages.receiver, transfer, manner, together.root, cost, latency, buses)
+        found = machine.replay(operations, network, progress, times)
         if found.duration == machine.STUCK:
             return RunPrediction(changes, math.nan, self.recorded_s, _STUCK)
         ends = np.where(self._decides, found.ends, 0.0)
-        return RunPrediction(
-            changes, float(ends.max(initial=0.0)) * self.unit, self.recorded_s, "", ends * self.unit,
-            (self, found.came, found.went, np.stack([busy, mid, tail])),
-        )  # fmt: skip
+        lasts = RunPrediction(
+            changes, float(ends.max(initial=0.0)) * self.unit, self.recorded_s, "", ends * self.unit
+        )
+        if not times:
+            return lasts
+        moved = np.full((self.breaks.size, begin.size), np.nan)
+        moved_breaks(self.breaks, *self._laid, *spent, on is None, begin, found.went, gap, moved)
+        moved[:, ~self.is_processor] = np.nan
+        for k, at in enumerate(moved):
+            at = at[~np.isnan(at)]
+            moved[k, 0] = at.mean() if at.size else self.breaks[k] - self._begin
+        breaks = self.start_s + np.maximum.accumulate(moved[:, 0]) * self.unit
+        return replace(lasts, breaks_s=breaks, _of=[(self, found.went, busy)])
 
     @cached_property
     def note(self) -> str:
@@ -433,8 +454,9 @@ class Rerun:
         ops, messages = self._ops, self.causality.messages
         at = np.flatnonzero(ops.kind == machine.RECEIVE)
         sent, size = messages.sent[ops.key[at]], messages.bytes[ops.key[at]]
-        took = (self._over[at] - sent) * self.unit
-        good = (sent > self._point[at]) & (sent >= self._begin) & (took > 0)
+        point, over = self._laid[4:6]
+        took = (over[at] - sent) * self.unit
+        good = (sent > point[at]) & (sent >= self._begin) & (took > 0)
         took, size = took[good], size[good]
         if took.size < FEW:
             return None
@@ -465,7 +487,7 @@ class Rerun:
 
     def _free(self, names: Sequence[str]) -> NDArray[np.bool_]:
         ops = self._ops
-        free = np.zeros(ops.time.size, np.bool_)
+        free = np.zeros(ops.kind.size, np.bool_)
         together = (ops.kind >= machine.N_TO_N) & (ops.kind <= machine.PREFIX)
         for name in names:
             if name == MESSAGES:
@@ -484,22 +506,25 @@ class Rerun:
     def _changed(self, changes: Changes, progress: Progress) -> Floats:
         """Ticks of computing in each stretch."""
         busy = self._busy.copy()
-        names = [name for name, _ in (*changes.regions, *changes.longer)]
-        ticks, entered = self.regions(list(dict.fromkeys(names)), progress) if names else (None, None)
-        row = {name: k for k, name in enumerate(dict.fromkeys(names))}
+        self._count_regions([name for name, _ in (*changes.regions, *changes.longer)], progress)
         for name, factor in changes.regions:
-            assert ticks is not None
-            busy += np.minimum(ticks[row[name]], self._busy) * (1.0 / factor - 1.0)
+            at, ticks, *_ = self._known_regions[name]
+            busy[at] += np.minimum(ticks, self._busy[at]) * (1.0 / factor - 1.0)
         for k, factor in changes.phases:
             busy[self._of_phase(k)] /= factor
         for first, last, factor in changes.slower:
-            busy[np.isin(self._place, self._ranked(first, last))] *= factor
+            busy[np.isin(self._place(), self._ranked(first, last))] *= factor
         for name, seconds in changes.longer:
-            assert entered is not None
-            busy += entered[row[name]] * (seconds / self.unit)
+            *_, at, entered = self._known_regions[name]
+            busy[at] += entered * (seconds / self.unit)
         for k in changes.balanced:
-            self._balance(busy, self._of_phase(k))
-        return np.maximum(busy, 0.0)
+            self._balance(busy, k)
+        return np.maximum(busy, 0.0, out=busy)
+
+    def _place(self) -> Ints:
+        """The location of each stretch."""
+        ops, places = self._ops, np.arange(self._born.size)
+        return np.concatenate([np.repeat(places, ops.last - ops.first), places])
 
     def _of_phase(self, k: int) -> NDArray[np.bool_]:
         if not 0 <= k < self.phases:
@@ -515,95 +540,92 @@ class Rerun:
             raise ValueError(f"there is no rank from {first} to {last} in the trace")
         return found
 
-    def _balance(self, busy: Floats, chosen: NDArray[np.bool_]) -> None:
-        """Every location that is there computes as long as the mean of them all."""
-        spent = np.bincount(self._place[chosen], busy[chosen], self._born.size)
-        there = np.unique(self._place[chosen & (self._high > self._low)])
-        there = there[self.is_processor[there]]
+    def _balance(self, busy: Floats, k: int) -> None:
+        """Every location that is there in a phase computes as long as the mean of them all."""
+        chosen, place = self._of_phase(k), self._place()
+        spent = np.bincount(place[chosen], busy[chosen], self._born.size)
+        there = np.flatnonzero(self._there[:, k] & self.is_processor)
         if not there.size:
             return
         mean = spent[there].mean()
         factor = np.ones(spent.size)
         some = there[spent[there] > 0]
         factor[some] = mean / spent[some]
-        busy[chosen] *= factor[self._place[chosen]]
+        busy[chosen] *= factor[place[chosen]]
         for i in there[spent[there] <= 0].tolist():  # those that did nothing do it at first
             mine = self._stretches(i)
             busy[mine[chosen[mine]][0]] += mean
 
-    # ---- what was moved
-
-    def curve(self, came: Floats, went: Floats, spent: Floats, duration_s: float) -> StepCurve | None:
-        """Processors that compute, from the begin of the curve to the predicted end."""
-        busy, mid, tail = spent
-        n, ops = self.operations, self._ops
-        begin = np.empty(mid.size)
-        begin[1:n] = went[: max(n - 1, 0)]
-        some = ops.last > ops.first
-        begin[ops.first[some]] = (self._born - self._begin)[some]
-        begin[n:] = self._born - self._begin
-        begin[n:][some] = went[ops.last[some] - 1]
-        begin += tail
-        with np.errstate(divide="ignore", invalid="ignore"):
-            rate = np.where(self._busy > 0, busy / self._busy, 0.0)
-            other = self._mid - self._busy
-            rest = np.where(other > 0, (mid - busy) / other, 0.0)
-        of = self._piece
-        a = begin[of] + self._piece_busy * rate[of] + self._piece_other * rest[of]
-        b = a + self._piece_length * rate[of]
-        new = np.flatnonzero((self._busy <= 0) & (busy > 0))
-        a, b = np.concatenate([a, begin[new]]), np.concatenate([b, begin[new] + busy[new]])
+    def curve(self, went: Floats, busy: Floats, calls: bool, duration_s: float) -> StepCurve | None:
+        """Processors that compute, from the begin of the curve to the predicted end; `calls`: time in calls
+        stays."""
+        spent = self._busy, self._called, busy
+        room = self._pieces[0].size + int(((self._busy <= 0) & (busy > 0)).sum())
+        moved = np.empty((2, room))
+        move_pieces(
+            *self._laid, *spent, calls, (self._born - self._begin).astype(float), went, *self._pieces, *moved
+        )
+        del went, busy, spent
+        moved.sort()
         end = duration_s / self.unit
-        a.sort()
-        b.sort()
-        edges, level = np.empty(2 * a.size + 2), np.empty(2 * a.size + 2)
-        n = step_levels(a, b, end, 1e-9 * end, edges, level)  # what differs by rounding only is one time
+        near, nothing = 1e-9 * end, np.zeros(0)  # what differs by rounding only is one time
+        n = step_levels(*moved, end, near, nothing, nothing)
         if not n:
             return None
-        return StepCurve(
-            np.append(edges[:n], end) + round(self.start_s / self.unit),
-            level[:n].copy(),
-            float(self.is_processor.sum()),
-            self.unit,
+        edges, level = np.empty(n + 1), np.empty(n)
+        step_levels(*moved, end, near, edges, level)
+        del moved
+        edges[n] = end
+        edges += round(self.start_s / self.unit)
+        edges.flags.writeable = level.flags.writeable = False  # so that they are not copied
+        return StepCurve(edges, level, float(self.is_processor.sum()), self.unit)
+
+
+_Indices = NDArray[np.int32]
+
+
+def _check_memory(store: TraceStore, known: Causality | None) -> None:
+    """Refuse in words what would be more than there is: 200 bytes for each operation at most."""
+    rows = sum(
+        store.rows(name, i) for name in ("messages", "collectives") for i in range(len(store.locations))
+    )
+    needed, free = 200 * rows + (0 if known else memory_needed(store)), memory.available()
+    if free is not None and needed > free:
+        raise DesktopError(
+            f"What if is not made ready: it takes {needed / 2**30:.1f} GiB of memory, "
+            f"{free / 2**30:.1f} GiB are free",
+            hint="free some, or open a part of the trace",
         )
 
-    def moved(self, came: Floats, went: Floats, spent: Floats) -> Floats:
-        """(breaks,) seconds: the mean of where each location that is there has them."""
-        n = self.operations
-        found = np.zeros(self.breaks.size)
-        for k, cut in enumerate(self.breaks.tolist()):
-            there = np.flatnonzero((self._born < cut) & (cut < self._died) & self.is_processor)
-            at = [self._moved(i, cut, came, went, spent[1:, n + i].sum()) for i in there.tolist()]
-            found[k] = np.mean(at) if at else cut - self._begin
-        return self.start_s + np.maximum.accumulate(found) * self.unit if found.size else found
 
-    def _moved(self, i: int, cut: int, came: Floats, went: Floats, rest: float) -> float:
-        """A moment of a location, between what is known of the operations around it."""
-        ops = self._ops
-        a, b = int(ops.first[i]), int(ops.last[i])
-        at = a + int(np.searchsorted(self._point[a:b], cut, side="right")) - 1
-        left, new = (float(self._born[i]), float(self._born[i] - self._begin))
-        if at >= a:
-            if cut <= self._over[at]:
-                known = (self._point[at], self._over[at]), (came[at], went[at])
-                return float(np.interp(cut, *known))
-            left, new = float(self._over[at]), float(went[at])
-        if at + 1 < b:
-            right, there = float(self._point[at + 1]), float(came[at + 1])
-        else:
-            right, there = float(self._died[i]), new + rest
-        return new + (there - new) * (cut - left) / (right - left) if right > left else there
-
-
-class _Rows(NamedTuple):
-    """Operations of all locations: first, last (locations,), the rest (n,)."""
+class _Operations(NamedTuple):
+    """Operations of all locations: first, last (locations,), kind and key (n,)."""
 
     first: Ints
     last: Ints
+    kind: NDArray[np.uint8]
+    key: _Indices
+
+
+class _Rows(NamedTuple):
+    """Operations that come in between, of one kind, by location: all (n,)."""
+
+    place: Ints
     time: Ints
-    kind: Ints
-    key: Ints
-    call: Ints
+    kind: NDArray[np.uint8]
+    key: _Indices
+    call: _Indices
+
+    @classmethod
+    def of(cls, place: NDArray[Any], time: Ints, kind: int, key: Any, call: Any) -> _Rows:
+        order = np.argsort(place, kind="stable")
+        key, call = (np.broadcast_to(one, place.shape)[order].astype(np.int32) for one in (key, call))
+        return cls(place[order], time[order], np.full(place.size, kind, np.uint8), key, call)
+
+    def of_place(self, i: int) -> tuple[NDArray[Any], ...]:
+        """Time, kind, key and call of a location's."""
+        here = slice(*np.searchsorted(self.place, (i, i + 1)).tolist())
+        return tuple(column[here] for column in self[1:])
 
 
 #: Of operations at one time: breaks come first, sends before receives, completions last.
@@ -618,10 +640,3 @@ def _parts(low: Ints, high: Ints, begin: Ints, end: Ints) -> tuple[Ints, Ints, I
     a, b, which = out[:, : clipped(low, high, begin, end, out)]
     some = np.flatnonzero(b > a)
     return which[some], a[some], b[some]
-
-
-def _firsts(of: Ints) -> Ints:
-    """The first of each row of equal neighbours (n,)."""
-    new = np.concatenate([[True], of[1:] != of[:-1]]) if of.size else np.zeros(0, bool)
-    found: Ints = np.maximum.accumulate(np.where(new, np.arange(of.size), 0))
-    return found

@@ -10,9 +10,6 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication, QHideEvent, QShowEvent
 from PySide6.QtWidgets import (
     QCheckBox,
-    QComboBox,
-    QFileDialog,
-    QHBoxLayout,
     QLabel,
     QMenu,
     QPushButton,
@@ -32,7 +29,7 @@ from desktop.ui.compare.runs_view import RunsView, sums
 from desktop.ui.exporting import FigureDialog
 from desktop.ui.guard import guarded
 from desktop.ui.page import Page
-from desktop.ui.pages import divided, fill_layout, first_page, quiet, set_up
+from desktop.ui.pages import button, choices, divided, first_page, labelled, quiet, refill, set_up
 from desktop.ui.tables import tab_separated
 from desktop.workbench.contrasting import MOST, ContrastSnapshot
 from desktop.workbench.phase_modelling import PhaseModeller, PhaseModelSnapshot
@@ -41,14 +38,6 @@ if TYPE_CHECKING:
     from desktop.ui.frame import Frame
 
 _TITLE = "Compare runs – Phasewright"
-
-
-def _labelled(text: str, widget: QWidget) -> QWidget:
-    """A widget with its name before it, as one."""
-    holder, label = QWidget(), QLabel(text)
-    label.setBuddy(widget)
-    fill_layout(QHBoxLayout(holder), label, widget, margins=(6, 0, 6, 0))
-    return holder
 
 
 class ComparePage(Page):
@@ -66,13 +55,12 @@ class ComparePage(Page):
         self.bench = owner.contraster
         self.modeller = PhaseModeller(owner.desk.keeper, self._results.deliver)
         self.over_p = False  # phases over p are shown in place of the comparison
-        self.setObjectName("compare_page")
         self.setWindowTitle(_TITLE)
         self._make_centre()
         self._make_controls()
         self._make_actions()
-        self._make_status()
-        self._restore_layout()
+        self._selected = set_up(QLabel(), minimumWidth=1)
+        self.status = (self._selected,)
         self.bench.subscribe(self._show_snapshot)
         self.modeller.subscribe(self._show_phases)
         owner.comparing = self
@@ -90,10 +78,12 @@ class ComparePage(Page):
         self.table = CellsTable()
         self.table.pairChosen.connect(self._pair)
         self.table.rowSelected.connect(self.view.set_row)
-        self._down = divided(Qt.Orientation.Vertical, (self.view, 2), (self.table, 1), objectName="down")
+        self.split = divided(
+            Qt.Orientation.Vertical, (self.view, 2), (self.table, 1), objectName="down", sizes=[620, 380]
+        )
         self._pages = QStackedWidget()
         self._pages.addWidget(self._start_page())
-        self._pages.addWidget(self._down)
+        self._pages.addWidget(self.split)
         self.phases = PhasesView()
         self.phases.back.clicked.connect(lambda: self.show_over_p(False))
         self._pages.addWidget(self.phases)
@@ -103,20 +93,16 @@ class ComparePage(Page):
         self.runs = set_up(QToolButton(), objectName="runs", text="Runs")
         self.runs.setToolTip(f"Which runs are compared, {MOST} at most")
         self.runs.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
-        self._runs_menu = QMenu(self.runs)
-        self._runs_menu.aboutToShow.connect(self._fill_runs)
+        self._runs_menu = set_up(QMenu(self.runs), aboutToShow=self._fill_runs)
         self.runs.setMenu(self._runs_menu)
-        self.reference, self.axis = QComboBox(), QComboBox()
-        self.reference.setObjectName("reference")
-        self.reference.setToolTip("The run that the others are compared with")
-        self.reference.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
-        self.reference.setMinimumContentsLength(18)
-        self.reference.activated.connect(lambda _: self.bench.change(reference=self.reference.currentData()))
-        self.axis.setObjectName("axis")
-        for axis, (title, tip) in AXES.items():
-            self.axis.addItem(title, axis)
-            self.axis.setItemData(self.axis.count() - 1, tip, Qt.ItemDataRole.ToolTipRole)
-        self.axis.activated.connect(lambda _: self.bench.change(axis=self.axis.currentData()))
+        self.reference = choices(
+            {}, act=lambda key: self.bench.change(reference=key), narrow=18, objectName="reference",
+            toolTip="The run that the others are compared with",
+        )  # fmt: skip
+        titles = {axis: title for axis, (title, _) in AXES.items()}
+        self.axis = choices(titles, act=lambda axis: self.bench.change(axis=axis), objectName="axis")
+        for k, (_, tip) in enumerate(AXES.values()):
+            self.axis.setItemData(k, tip, Qt.ItemDataRole.ToolTipRole)
         self._toggles: dict[str, QCheckBox] = {}
         self.to_model_button = set_up(
             QPushButton("To the factor model"), objectName="to_model",
@@ -128,44 +114,29 @@ class ComparePage(Page):
             toolTip="How each phase scales with the processors, with predictions (M)",
             clicked=lambda on: self.show_over_p(on),
         )  # fmt: skip
-        bar = self._bar = QToolBar("Comparison")
-        bar.setObjectName("comparison")
-        bar.setMovable(False)
+        bar = self._bar = set_up(QToolBar("Comparison"), objectName="comparison", movable=False)
         bar.addWidget(self.runs)
-        bar.addWidget(_labelled("&Reference", self.reference))
-        bar.addWidget(_labelled("A&xis", self.axis))
+        bar.addWidget(labelled("&Reference", self.reference, margins=(6, 0, 6, 0)))
+        bar.addWidget(labelled("A&xis", self.axis, margins=(6, 0, 6, 0)))
         for name, text in (
             ("side_by_side", "Side by side"),
             ("share", "% of all processors"),
             ("relative", "Relative difference"),
         ):
-            button = set_up(QCheckBox(text), objectName=name)
-            button.clicked.connect(lambda on, name=name: self.bench.change(**{name: on}))
-            self._toggles[name] = button
-            bar.addWidget(button)
+            toggle = self._toggles[name] = set_up(QCheckBox(text), objectName=name)
+            toggle.clicked.connect(lambda on, name=name: self.bench.change(**{name: on}))
+            bar.addWidget(toggle)
         space = set_up(QWidget(), sizePolicy=(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred))
         bar.addWidget(space)
-        self._again = QPushButton("Match again")
-        self._again.setToolTip("Discard manual matches")
-        self._again.clicked.connect(self.bench.match_again)
-        bar.addWidget(self._again)
-        bar.addWidget(self.over_p_button)
-        bar.addWidget(self.to_model_button)
+        self._again = button("Match again", self.bench.match_again, "Discard manual matches")
+        for one in (self._again, self.over_p_button, self.to_model_button):
+            bar.addWidget(one)
         self.addToolBar(bar)
 
     def _start_page(self) -> QWidget:
-        self._needs = quiet()
-        self._needs.setObjectName("needs")
-        self.open = set_up(QPushButton("Add a trace to the project…"), objectName="open")
-        self.open.clicked.connect(self.add_run)
-        page, layout = first_page("Compare runs", self._needs)
-        layout.addWidget(self.open, 0, Qt.AlignmentFlag.AlignLeft)
-        layout.addStretch(1)
-        return page
-
-    def _make_status(self) -> None:
-        self._selected = set_up(QLabel(), minimumWidth=1)
-        self.status = (self._selected,)
+        self._needs = quiet(objectName="needs")
+        self.open = button("Add a trace to the project…", self.add_run, name="open")
+        return first_page("Compare runs", self._needs, way=self.open)
 
     @guarded
     def showEvent(self, event: QShowEvent) -> None:
@@ -196,14 +167,11 @@ class ComparePage(Page):
             self.modeller.ask(new)
         self._show_needs(new)
         if new.entries != old.entries or new.reference != old.reference:
-            self.reference.clear()
-            for entry in new.entries:
-                if entry.shown:
-                    self.reference.addItem(entry.name, entry.key)
-        self.reference.setCurrentIndex(self.reference.findData(new.reference))
+            entries = {entry.key: entry.name for entry in new.entries if entry.shown}
+            refill(self.reference, entries, new.reference)
         self.axis.setCurrentIndex(self.axis.findData(comparison.axis))
-        for name, button in self._toggles.items():
-            button.setChecked(getattr(comparison, name))
+        for name, toggle in self._toggles.items():
+            toggle.setChecked(getattr(comparison, name))
         self._again.setEnabled(bool(comparison.matched))
         self._bar.setVisible(len(new.entries) > 1)
         self.to_model_button.setEnabled(new.alignment is not None)
@@ -373,11 +341,7 @@ class ComparePage(Page):
         ).open()  # fmt: skip
 
     def export_table(self) -> None:
-        name, _ = QFileDialog.getSaveFileName(
-            self, "Export table", self.settings.folder, "CSV (*.csv);;Spreadsheet (*.xlsx)"
-        )
-        if name:
-            self.export_to(Path(name))
+        self.ask_path("Export table", self.export_to, "CSV (*.csv);;Spreadsheet (*.xlsx)", way="save")
 
     def export_to(self, path: Path) -> None:
         """The table with its numbers in full, as ``phasewright compare --csv`` prints it."""
@@ -389,16 +353,7 @@ class ComparePage(Page):
         except OSError as error:
             self.bench.complain(f"{path}: cannot be written ({reason(error)}), choose another place")
 
-    # ---- layout
-
-    def _restore_layout(self) -> None:
-        state = self.settings.page_state(self.NAME)
-        self._down.setSizes([620, 380])
-        if state is not None:
-            self._down.restoreState(state)
-
     def _end(self) -> None:
-        self.settings.keep_page_state(self.NAME, self._down.saveState())
         self._owner.comparing = None
         self.bench.unsubscribe(self._show_snapshot)
         self.bench.forget()

@@ -70,8 +70,7 @@ class CurvesDialog(Dialog):
             curve = item.data(_CURVE)
             ticked = Qt.CheckState.Checked if curve in shown.project.tracks else Qt.CheckState.Unchecked
             item.setCheckState(ticked)
-            font = QFont(self.list.font())
-            font.setBold(curve == shown.project.curve)
+            font = set_up(QFont(self.list.font()), bold=curve == shown.project.curve)
             item.setFont(font)
             if curve == shown.project.curve and self.list.currentRow() < 0:
                 self.list.setCurrentItem(item)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtGui import QGuiApplication, QIcon
-from PySide6.QtWidgets import QCommandLinkButton, QLabel, QStackedWidget, QTabWidget, QWidget
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QLabel, QStackedWidget, QTabWidget, QWidget
 
 from desktop.data.atomic import write_text
 from desktop.ui.experiment.actions import EXPERIMENT_COMMANDS, EXPERIMENT_MENUS, EXPERIMENT_MOUSE, STEPS
@@ -47,11 +47,11 @@ class ExperimentPage(Page):
         if bench is not None:
             bench.share()
             bench.pin_kept()
-        self.setObjectName("experiment_page")
         self.setWindowTitle(f"[*]{_TITLE}")
         self._make_centre()
         self._make_actions()
-        self._make_status()
+        self._note = QLabel()
+        self.status = (self._note,)
         self.bench.subscribe(self._show_snapshot)
         self._begin()
         self._show_snapshot(ExperimentSnapshot(), self.bench.snapshot)
@@ -80,35 +80,37 @@ class ExperimentPage(Page):
 
     def _start_page(self) -> QWidget:
         text = quiet(
-            "Twelve places might be the bottleneck? Put a delay at each, run a designed experiment, "
-            "and read from "
-            "the effects which places the run time depends on, and how sure that is.\n\n"
-            "The steps lead from the program over the design and the runs to the effects. Nothing is "
-            "run before "
-            "you have read the commands and agreed to them."
+            "Twelve places might be the bottleneck? Put a delay at each, run a designed experiment, and read "
+            "from the effects which places the run time depends on, and how sure that is.\n\n"
+            "The steps lead from the program over the design and the runs to the effects. Nothing is run "
+            "before you have read the commands and agreed to them."
         )
-        page, layout = first_page("Experiments with artificial delays", text)
-        for words, explanation, act in (
-            ("New experiment…", "A program of your own: it is copied, and the copy gets the delays",
-             self.choose_new),
+        return first_page(
+            "Experiments with artificial delays",
+            text,
+            (
+                "New experiment…",
+                "A program of your own: it is copied, and the copy gets the delays",
+                self.choose_new,
+            ),
             ("Open experiment…", "A folder with experiment.toml; or drop it here", self.choose_experiment),
-            ("Open table of runs…", "Trials that were run elsewhere: levels and responses, CSV or TSV",
-             self.choose_runs),
-            ("Paste table of runs…", "The same from the clipboard; it is kept in a file that you name",
-             self.choose_paste),
-            ("Copy the bundled example…", "A parallel quicksort in C with six places, for a folder that you "
-             "choose; it takes about 20 seconds to build and run", self.choose_example),
-        ):  # fmt: skip
-            link = QCommandLinkButton(words, explanation)
-            link.setIcon(QIcon())  # Qt's own arrow is black on every theme
-            link.clicked.connect(act)
-            layout.addWidget(link)
-        layout.addStretch(1)
-        return page
-
-    def _make_status(self) -> None:
-        self._note = QLabel()
-        self.status = (self._note,)
+            (
+                "Open table of runs…",
+                "Trials that were run elsewhere: levels and responses, CSV or TSV",
+                self.choose_runs,
+            ),
+            (
+                "Paste table of runs…",
+                "The same from the clipboard; it is kept in a file that you name",
+                self.choose_paste,
+            ),
+            (
+                "Copy the bundled example…",
+                "A parallel quicksort in C with six places, for a folder that "
+                "you choose; it takes about 20 seconds to build and run",
+                self.choose_example,
+            ),
+        )
 
     # ---- showing
 

@@ -18,14 +18,11 @@ from PySide6.QtWidgets import (
     QComboBox,
     QDialogButtonBox,
     QDoubleSpinBox,
-    QFileDialog,
     QFormLayout,
     QGroupBox,
-    QHBoxLayout,
     QLabel,
     QLineEdit,
     QProgressBar,
-    QPushButton,
     QSizePolicy,
     QVBoxLayout,
     QWidget,
@@ -37,7 +34,18 @@ from desktop.data.naming import file_stem
 from desktop.errors import sentence
 from desktop.ui.dialogs import Dialog
 from desktop.ui.guard import guarded
-from desktop.ui.pages import choices, fill_layout, refill, set_up
+from desktop.ui.pages import (
+    asked_path,
+    button,
+    choices,
+    fill_layout,
+    form,
+    group,
+    quiet,
+    refill,
+    row,
+    set_up,
+)
 from desktop.ui.theme import LIGHT
 from desktop.ui.workers import MainThread
 from desktop.workbench import presenting
@@ -114,31 +122,25 @@ class ExportDialog(Dialog):
         super().__init__(parent, name, title)
         self._home = home
         self.lane = Lane("export", latest=True, deliver=deliver)
-        self.status = set_up(QLabel(), wordWrap=True, minimumHeight=2 * self.fontMetrics().lineSpacing())
-        self.status.setTextFormat(Qt.TextFormat.PlainText)
-        self.progress = set_up(QProgressBar(), accessibleName="Progress")
-        self.progress.hide()
-        self.stop = QPushButton("Cancel")
-        self.stop.hide()
-        self.stop.clicked.connect(self._stopped)
+        lines = 2 * self.fontMetrics().lineSpacing()
+        self.status = quiet(minimumHeight=lines, textFormat=Qt.TextFormat.PlainText)
+        self.progress = set_up(QProgressBar(), accessibleName="Progress", visible=False)
+        self.stop = button("Cancel", self._stopped, visible=False)
         self.buttons = QDialogButtonBox()
         self.save = self.buttons.addButton("Save…", QDialogButtonBox.ButtonRole.AcceptRole)
         self.buttons.addButton(QDialogButtonBox.StandardButton.Close)
         self.buttons.rejected.connect(self.reject)
 
     def _foot(self) -> QVBoxLayout:
-        line = fill_layout(QHBoxLayout(), (self.status, 1), self.progress, self.stop)
-        return fill_layout(QVBoxLayout(), line, self.buttons)
+        return fill_layout(QVBoxLayout(), row((self.status, 1), self.progress, self.stop), self.buttons)
 
     def _ask_file(self, title: str, what: str, kind: str) -> Path | None:
         """Where to write a file of that kind, also its suffix; `what` it is ends the offered name."""
         home = self._home
         start = str(home.with_name(f"{home.name}-{what}.{kind}"))
-        name, _ = QFileDialog.getSaveFileName(self, title, start, f"{kind.upper()} (*.{kind})")
-        if not name:
-            return None
-        path = Path(name)
-        return path if path.suffix.lower() == f".{kind}" else path.with_name(f"{path.name}.{kind}")
+        path = asked_path(self, title, start, f"{kind.upper()} (*.{kind})", way="save")
+        ends = path is None or path.suffix.lower() == f".{kind}"
+        return path if path is None or ends else path.with_name(f"{path.name}.{kind}")
 
     def _begin(self, title: str, work: Callable[[Job], Any], done: Callable[[Any], None]) -> None:
         """Do `work` in the lane, and show how far it is."""
@@ -199,23 +201,16 @@ class SheetDialog(ExportDialog):
         self._words: dict[str, QLineEdit] = {}
         self._texts = QFormLayout()
         texts = set_up(QGroupBox("Texts"), layout=self._texts)
-        self._form = QFormLayout()
-        for label, widget in (
-            ("For&mat", self.format),
-            ("&Width", self.wide),
-            ("&Height", self.high),
-            ("Text &size", self.points),
-            ("&Resolution", self.dpi),
-            ("St&yle", self.style_box),
-        ):
-            self._form.addRow(label, widget)
-        self._form.addRow(self.with_csv)
+        self._form = form(
+            ("For&mat", self.format), ("&Width", self.wide), ("&Height", self.high),
+            ("Text &size", self.points), ("&Resolution", self.dpi), ("St&yle", self.style_box), self.with_csv,
+        )  # fmt: skip
         left = fill_layout(QVBoxLayout(), self._form, texts, None)
         self.preview = set_up(QLabel(), accessibleName="Preview", alignment=Qt.AlignmentFlag.AlignCenter)
         self.preview.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Ignored)
         em = self.fontMetrics().height()
         self.preview.setMinimumSize(QSize(32 * em, 20 * em))
-        body = fill_layout(QHBoxLayout(), left, (self.preview, 1))
+        body = row(left, (self.preview, 1))
         fill_layout(QVBoxLayout(self), (body, 1), self._foot())
         copy = self.buttons.addButton("Copy picture", QDialogButtonBox.ButtonRole.ActionRole)
         copy.clicked.connect(self.copy)
@@ -246,7 +241,7 @@ class SheetDialog(ExportDialog):
             self._texts.removeRow(0)
         self._words = {}
         for key, text in self._all_words().items():
-            line = set_up(QLineEdit(text), textChanged=self._changed)
+            line = set_up(QLineEdit(text), textChanged=self._changed, cursorPosition=0)
             self._words[key] = line
             self._texts.addRow(key.capitalize(), line)
         self._changed()
@@ -560,24 +555,17 @@ class ReportDialog(ExportDialog):
         self.statistics.setChecked(kept.statistics)
         self.appendix = QCheckBox("Appendix behind the story: what is ticked and not told in it")
         self.appendix.setChecked(kept.appendix)
-        form = QFormLayout()
-        form.addRow("&Title", self.title)
-        form.addRow("For&mat", self.format)
-        form.addRow("St&yle", self.style_box)
-        form.addRow("Slides &on", self.ground)
-        form.addRow("&Colours of the timeline", self.states)
-        parts = QHBoxLayout()
-        for name, checks in (
-            ("Figures (those that the run has)", self.figures),
-            ("Tables (of slides: in the appendix)", self.tables),
-        ):
-            group = self._group = QGroupBox(name)
-            fill_layout(QVBoxLayout(group), *checks.values(), None, spacing=3)
-            parts.addWidget(group)
-        fill_layout(QVBoxLayout(self), form, parts, self.statistics, self.appendix, self._foot())
+        fields = form(
+            ("&Title", self.title), ("For&mat", self.format), ("St&yle", self.style_box),
+            ("Slides &on", self.ground), ("&Colours of the timeline", self.states),
+        )  # fmt: skip
+        figures = group("Figures (those that the run has)", *self.figures.values(), None, spacing=3)
+        self._group = group("Tables (of slides: in the appendix)", *self.tables.values(), None, spacing=3)
+        parts = row(figures, self._group)
+        fill_layout(QVBoxLayout(self), fields, parts, self.statistics, self.appendix, self._foot())
         command = self.buttons.addButton("Copy as command", QDialogButtonBox.ButtonRole.ActionRole)
-        command.setToolTip("The words that make this report in a terminal")
-        command.clicked.connect(self.copy_command)
+        words = "The words that make this report in a terminal"
+        set_up(command, toolTip=words, clicked=self.copy_command)
         self.format.currentIndexChanged.connect(self._other_format)
         self.appendix.toggled.connect(self._other_format)
         self._other_format()

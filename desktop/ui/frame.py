@@ -71,8 +71,8 @@ if TYPE_CHECKING:  # each is loaded with its first page
     from desktop.workbench.experimenting import ExperimentBench
     from desktop.workbench.modelling import ModelBench
 
-#: Letters of a tab at most.
-_TAB = 28
+#: Letters of a tab that it may always have, and what else stands in it.
+_TAB, _AROUND_TAB = 28, 7
 
 
 def base_font_size() -> float:
@@ -305,11 +305,13 @@ class Frame(QMainWindow):
         self.strip.updateGeometry()
 
     def _name_tabs(self) -> None:
+        letter = self.fontMetrics().averageCharWidth()
+        most = max(_TAB, self._room_for_tabs() // max(len(self._places), 1) // letter - _AROUND_TAB)
         for k, place in enumerate(self._places):
             text = tip = TITLES[place if isinstance(place, str) else place.KIND]
             if isinstance(place, Page):
                 tip = self.title_of(place)
-                text = tip if len(tip) <= _TAB else f"{tip[: _TAB - 1]}…"
+                text = tip if len(tip) <= most else f"{tip[: most - 1]}…"
                 text += "*" if place.isWindowModified() else ""
             if self.strip.tabText(k) != (text := text.replace("&", "&&")):
                 self.strip.setTabText(k, text)  # which lays out the window
@@ -807,6 +809,7 @@ class Frame(QMainWindow):
     @guarded
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
+        self._name_tabs()
         self._drop_hint.setGeometry(self.centralWidget().geometry())
 
     @guarded(otherwise=bool)

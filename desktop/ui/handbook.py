@@ -27,12 +27,10 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import (
     QHBoxLayout,
-    QLabel,
     QLineEdit,
     QListWidget,
     QListWidgetItem,
     QMainWindow,
-    QPushButton,
     QTextBrowser,
     QTextEdit,
     QToolBar,
@@ -43,7 +41,7 @@ from PySide6.QtWidgets import (
 from desktop import resources
 from desktop.ui.guard import guarded
 from desktop.ui.mnemonics import settle
-from desktop.ui.pages import divided, fill_layout, set_up
+from desktop.ui.pages import button, divided, fill_layout, quiet, set_up
 from desktop.ui.sizes import fitting, keep_on_screen
 
 INDEX = "index.md"
@@ -147,31 +145,26 @@ class Handbook(QMainWindow):
             clearButtonEnabled=True, textChanged=self._list,
             returnPressed=lambda: self._choose(self.list.currentItem()),
         )  # fmt: skip
-        self.list: QListWidget = QListWidget()
-        self.list.setAccessibleName("Pages")
-        self.list.setWordWrap(True)
-        self.list.setSpacing(2)
-        self.list.itemClicked.connect(self._choose)
-        self.list.itemActivated.connect(self._choose)
-        self.page = _Page()
-        self.page.setAccessibleName("Page")
-        self.page.setOpenLinks(False)
-        self.page.anchorClicked.connect(self._follow)
-        self.page.sourceChanged.connect(self._arrived)
+        self.list: QListWidget = set_up(
+            QListWidget(), accessibleName="Pages", wordWrap=True, spacing=2,
+            textElideMode=Qt.TextElideMode.ElideNone, itemClicked=self._choose, itemActivated=self._choose,
+        )  # fmt: skip
+        self.page = set_up(
+            _Page(), accessibleName="Page", openLinks=False, anchorClicked=self._follow,
+            sourceChanged=self._arrived,
+        )  # fmt: skip
         self.page.document().setDocumentMargin(1.2 * self.fontMetrics().height())
         left = QWidget()
         fill_layout(QVBoxLayout(left), self.words, self.list, margins=(6, 6, 0, 6))
         self._outside = QWidget()
-        self._outside_text = set_up(QLabel(), wordWrap=True, textFormat=Qt.TextFormat.PlainText)
-        self._outside_text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self._outside_text = quiet(textFormat=Qt.TextFormat.PlainText)
         row = fill_layout(QHBoxLayout(self._outside), (self._outside_text, 1))
         for text, act in (
             ("&Copy address", lambda: QGuiApplication.clipboard().setText(self._address)),
             ("&Open in the browser", lambda: QDesktopServices.openUrl(QUrl(self._address))),
             ("&Dismiss", self._outside.hide),
         ):
-            button = set_up(QPushButton(text), clicked=act)
-            row.addWidget(button, 0, Qt.AlignmentFlag.AlignTop)
+            row.addWidget(button(text, act), 0, Qt.AlignmentFlag.AlignTop)
         self._outside.hide()
         right = QWidget()
         fill_layout(QVBoxLayout(right), self._outside, (self.page, 1), margins=(0, 6, 6, 6))

@@ -8,10 +8,10 @@ from typing import Literal
 import PySide6
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPlainTextEdit, QPushButton, QVBoxLayout
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QPlainTextEdit, QPushButton, QVBoxLayout
 
 import desktop
-from desktop.ui.pages import fill_layout, set_up
+from desktop.ui.pages import button, fill_layout, quiet, set_up
 
 _STRIPE = {"problem": "#d55e00", "notice": "#0072b2"}
 
@@ -31,20 +31,18 @@ class MessageBar(QFrame):
         self.setStyleSheet(
             f"#{kind}_bar {{ border: 0; border-left: 5px solid {_STRIPE[kind]}; background: palette(base); }}"
         )
-        self._sentence = set_up(QLabel(), wordWrap=True, textFormat=Qt.TextFormat.PlainText)
-        self._sentence.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self._sentence = quiet(textFormat=Qt.TextFormat.PlainText)
         self._details = set_up(QPlainTextEdit(), readOnly=True, accessibleName="Details")
         self._details.setMaximumHeight(12 * self.fontMetrics().height())
         self._details.hide()
         self._fold = set_up(QPushButton("Details"), checkable=True, toggled=self._details.setVisible)
-        copy = set_up(QPushButton("Copy"), toolTip="Copy the sentence and its details, with versions")
-        copy.clicked.connect(self._copy)
+        copy = button("Copy", self._copy, "Copy the sentence and its details, with versions")
         self.act = set_up(QPushButton(), clicked=self.acted)
         dismiss = set_up(QPushButton("Dismiss"), clicked=self.dismissed)
 
         row = fill_layout(QHBoxLayout(), (self._sentence, 1))
-        for button in (self.act, self._fold, copy, dismiss):
-            row.addWidget(button, 0, Qt.AlignmentFlag.AlignTop)
+        for one in (self.act, self._fold, copy, dismiss):
+            row.addWidget(one, 0, Qt.AlignmentFlag.AlignTop)
         fill_layout(QVBoxLayout(self), row, self._details, margins=(12, 8, 8, 8))
         self.hide()
 

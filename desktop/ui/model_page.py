@@ -10,14 +10,11 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication, QResizeEvent
 from PySide6.QtWidgets import (
-    QGridLayout,
     QHBoxLayout,
     QInputDialog,
     QLabel,
-    QPushButton,
     QScrollArea,
     QStackedWidget,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -32,7 +29,16 @@ from desktop.ui.model.settings_pane import SettingsPane
 from desktop.ui.model.sheets import SheetView
 from desktop.ui.model.table_pane import TablePane
 from desktop.ui.page import Page
-from desktop.ui.pages import divided, fill_layout, first_page, quiet, scrolled, set_up
+from desktop.ui.pages import (
+    button,
+    divided,
+    fill_layout,
+    first_page,
+    quiet,
+    scrolled,
+    set_up,
+    stacked,
+)
 from desktop.ui.tables import tab_separated
 from desktop.ui.workers import program_thread
 from desktop.workbench import model_results as results
@@ -84,11 +90,10 @@ class ModelPage(Page):
         if bench is not None:
             bench.share()
         self._merged: set[tuple[str, ...]] = set()
-        self.setObjectName("model_page")
         self.setWindowTitle(_TITLE)
         self._make_centre()
         self._make_actions()
-        self._restore_layout()
+        self.reset_layout()
         self.bench.subscribe(self._show_snapshot)
         self._begin()
         self._show_snapshot(ModelSnapshot(), self.bench.snapshot)
@@ -102,25 +107,19 @@ class ModelPage(Page):
         self.settings_pane = SettingsPane(self.bench)
         self.measured = set_up(SheetView("Measurements"), picked=lambda keys: self.bench.pick(sorted(keys)))
         self._count = QLabel()
-        self._exclude = set_up(QPushButton("Exclude…"), clicked=self.ask_reason)
-        self._include = set_up(QPushButton("Take back"), clicked=self.take_back)
+        self._exclude = button("Exclude…", self.ask_reason)
+        self._include = button("Take back", self.take_back)
         row = fill_layout(QHBoxLayout(), (self._count, 1), self._exclude, self._include, margins=(8, 2, 8, 4))
-        left_side = QWidget()
-        fill_layout(QVBoxLayout(left_side), self.settings_pane, (self.measured, 1), row, margins=0, spacing=2)
-
-        self.summary = set_up(QLabel(), objectName="summary", wordWrap=True, contentsMargins=(8, 4, 8, 2))
-        self.summary.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        left_side = stacked(self.settings_pane, self.measured, row, stretch=1, spacing=2)
+        self.summary = quiet(objectName="summary", contentsMargins=(8, 4, 8, 2))
         self._summary_area = _FitSummary(self.summary)
         self.plots = PlotPane(self.bench)
         self.tables = TablePane(self.bench)
         self._down = divided(Qt.Orientation.Vertical, (self.plots, 0), (self.tables, 0), objectName="down")
         self._down.setChildrenCollapsible(True)
-        right_side = QWidget()
-        fill_layout(QVBoxLayout(right_side), self._summary_area, (self._down, 1), margins=0, spacing=2)
-        self._across = divided(
-            Qt.Orientation.Horizontal, (left_side, 0), (right_side, 0), objectName="across"
-        )
-        self._pages.addWidget(self._across)
+        right_side = stacked(self._summary_area, self._down, stretch=1, spacing=2)
+        self.split = divided(Qt.Orientation.Horizontal, (left_side, 0), (right_side, 0), objectName="across")
+        self._pages.addWidget(self.split)
         self._last_sheet = self.measured
 
     def _start_page(self) -> QWidget:
@@ -130,28 +129,23 @@ class ModelPage(Page):
             "It needs a table with one run in every row: a code, a system, the number of processors p, and "
             "the time. Operations of the codes and peak rates of the systems may be in it or be added."
         )
-        page, layout = first_page("Factor model", text)
-        choices = set_up(QGridLayout(), horizontalSpacing=16, verticalSpacing=10)
-        for words, explanation, act in (
-            ("Open a table…", "CSV, TSV, spreadsheet (.xlsx), NPB listing; or drop it here",
-             self.choose_table),
+        return first_page(
+            "Factor model",
+            text,
+            (
+                "Open a table…",
+                "CSV, TSV, spreadsheet (.xlsx), NPB listing; or drop it here",
+                self.choose_table,
+            ),
             ("Paste a table", "Cells copied from a spreadsheet (Ctrl+V)", self.paste),
             ("Add runs from imported traces…", "Run times, or durations of a phase", self.ask_runs),
-            ("Open the bundled example", "NPB class A, 4 codes on 4 systems: constructed values that "
-             "reproduce the tables of UTK-CS-97-354, no measurements", self.open_example),
-        ):  # fmt: skip
-            button = QPushButton(words)
-            button.setMinimumHeight(int(2.2 * button.fontMetrics().height()))
-            button.clicked.connect(act)
-            label = quiet(explanation)
-            label.setBuddy(button)
-            row = choices.rowCount()
-            choices.addWidget(button, row, 0)
-            choices.addWidget(label, row, 1)
-        choices.setColumnStretch(1, 1)
-        layout.addLayout(choices)
-        layout.addStretch(1)
-        return page
+            (
+                "Open the bundled example",
+                "NPB class A, 4 codes on 4 systems: constructed values that "
+                "reproduce the tables of UTK-CS-97-354, no measurements",
+                self.open_example,
+            ),
+        )
 
     def _make_actions(self) -> None:
         super()._make_actions()
@@ -407,18 +401,9 @@ class ModelPage(Page):
     # ---- layout
 
     def reset_layout(self) -> None:
-        self._divide()
-
-    def _divide(self) -> None:
-        for splitter, parts in ((self._across, _ACROSS), (self._down, _DOWN)):
-            splitter.setSizes([10 * part for part in parts])
-
-    def _restore_layout(self) -> None:
-        state = self.settings.page_state(self.NAME)
-        self._divide()
-        if state is not None:
-            self._across.restoreState(state)
+        """What of the window is whose, as at first."""
+        for splitter, parts in ((self.split, _ACROSS), (self._down, _DOWN)):
+            set_up(splitter, sizes=[10 * part for part in parts])
 
     def _end(self) -> None:
-        self.settings.keep_page_state(self.NAME, self._across.saveState())
         self.bench.release(self._show_snapshot)

@@ -10,20 +10,16 @@ from typing import ClassVar
 from PySide6.QtWidgets import (
     QCheckBox,
     QDialogButtonBox,
-    QFileDialog,
-    QFormLayout,
     QHBoxLayout,
-    QLabel,
     QLineEdit,
     QListWidget,
-    QPushButton,
     QSpinBox,
     QVBoxLayout,
     QWidget,
 )
 
 from desktop.ui.dialogs import Dialog
-from desktop.ui.pages import choices, fill_layout, set_up
+from desktop.ui.pages import asked_path, button, choices, fill_layout, form, quiet, row, set_up
 from desktop.workbench.model import AS_FOUND, UNITS, OpenOptions
 
 _MOST_PROCESSES = 1024
@@ -40,19 +36,12 @@ class OpenDialog(Dialog):
         super().__init__(parent, "open_with", "Open with options")
         self._opened, self._folder = opened, folder
         self._make_fields()
-        form = QFormLayout()
-        trace = set_up(QLabel("&Trace"), buddy=self.source)
-        form.addRow(trace, self._source_row())
-        for label, field in (
-            ("&Kind", self.kind),
-            ("&Unit of time", self.unit),
-            ("&Processes", self.workers),
-            ("&Scheduler", self.scheduler),
-            ("", self.force),
-        ):
-            form.addRow(label, field)
+        fields = form(
+            ("&Trace", self._source_row()), ("&Kind", self.kind), ("&Unit of time", self.unit),
+            ("&Processes", self.workers), ("&Scheduler", self.scheduler), ("", self.force),
+        )  # fmt: skip
         self._buttons = self.ending(QDialogButtonBox.StandardButton.Open)
-        fill_layout(QVBoxLayout(self), form, self._buttons)
+        fill_layout(QVBoxLayout(self), fields, self._buttons)
         self.resize(34 * self.fontMetrics().height(), self.sizeHint().height())
         self._show(self.last)
 
@@ -80,22 +69,21 @@ class OpenDialog(Dialog):
         self.force = set_up(QCheckBox("&Import anew, even if it was imported before"), objectName="force")
 
     def _source_row(self) -> QHBoxLayout:
-        row = fill_layout(QHBoxLayout(), (self.source, 1))
-        for text, choose in (("&File…", self._choose_file), ("Fol&der…", self._choose_folder)):
-            button = set_up(QPushButton(text), autoDefault=False, clicked=choose)
-            row.addWidget(button)
-        return row
+        return row(
+            (self.source, 1),
+            button("&File…", self._choose_file, autoDefault=False),
+            button("Fol&der…", self._choose_folder, autoDefault=False),
+        )
 
     def _choose_file(self) -> None:
-        name, _ = QFileDialog.getOpenFileName(self, "Open a trace", self._folder)
-        if name:
-            self.source.setText(name)
+        self._take(asked_path(self, "Open a trace", self._folder))
 
     def _choose_folder(self) -> None:
-        title = "Open a trace that is a folder"
-        name = QFileDialog.getExistingDirectory(self, title, self._folder)
-        if name:
-            self.source.setText(name)
+        self._take(asked_path(self, "Open a trace that is a folder", self._folder, way="folder"))
+
+    def _take(self, path: Path | None) -> None:
+        if path is not None:
+            self.source.setText(str(path))
 
     def _refresh(self) -> None:
         self.unit.setEnabled(self.kind.currentData() in (None, "curve", "otf1"))
@@ -141,14 +129,10 @@ class ChoiceDialog(Dialog):
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent, "choose", title)
-        text = set_up(QLabel(question), wordWrap=True)
         self.list = QListWidget()
         self.list.addItems(list(names))
-        self.list.setCurrentRow(0)
-        self.list.setAccessibleName(question)
-        self.list.itemActivated.connect(lambda _: self.accept())
-        buttons = self.ending()
-        fill_layout(QVBoxLayout(self), text, self.list, buttons)
+        set_up(self.list, currentRow=0, accessibleName=question, itemActivated=lambda _: self.accept())
+        fill_layout(QVBoxLayout(self), quiet(question), self.list, self.ending())
         self.accepted.connect(lambda: chosen(self.list.currentItem().text()))
         em = self.fontMetrics().height()
         self.resize(32 * em, 18 * em)

@@ -14,9 +14,9 @@ from PySide6.QtCore import QEvent, QObject, QSize, Qt
 from PySide6.QtGui import QAction, QDragEnterEvent, QDragLeaveEvent, QDropEvent, QKeySequence
 from PySide6.QtWidgets import (
     QDockWidget,
-    QFileDialog,
     QMainWindow,
     QMenu,
+    QSplitter,
     QTextBrowser,
     QToolBar,
     QVBoxLayout,
@@ -28,7 +28,7 @@ from desktop.ui.commands import Command
 from desktop.ui.dialogs import Dialog, end_dialogs
 from desktop.ui.guard import guarded
 from desktop.ui.mnemonics import letter_menu, plain, settle
-from desktop.ui.pages import fill_layout, set_up
+from desktop.ui.pages import asked_path, fill_layout, set_up
 from desktop.ui.settings import Settings
 from desktop.ui.sizes import fitting
 from desktop.ui.workers import MainThread
@@ -78,6 +78,9 @@ class Page(QMainWindow):
     MOUSE: ClassVar[tuple[tuple[str, str], ...]]
     PAGE: ClassVar[str] = "index.md"
 
+    #: How the user has divided the page, which is kept; None of one that is not divided, or keeps it itself.
+    split: QSplitter | None = None
+
     settings: Settings
     actions_by_id: dict[str, QAction]
     menus: dict[str, QMenu]
@@ -86,6 +89,7 @@ class Page(QMainWindow):
     def __init__(self, frame: Frame) -> None:
         super().__init__(frame.stack)  # where it will be: Qt looks through all of what gets another parent
         self.setWindowFlags(Qt.WindowType.Widget)
+        self.setObjectName(f"{self.KIND}_page")
         self.frame, self.settings = frame, frame.settings
         self._theme = frame.theme
         self._results = MainThread(self)
@@ -240,6 +244,9 @@ class Page(QMainWindow):
                 # When it opens: some are filled only then, and some texts change.
                 menu.aboutToShow.connect(partial(letter_menu, menu))
         self.apply_keys()
+        state = None if self.split is None else self.settings.page_state(self.NAME)
+        if self.split is not None and state is not None:
+            self.split.restoreState(state)
         self._show_theme(self._theme)
 
     def arrived(self) -> None:
@@ -253,6 +260,8 @@ class Page(QMainWindow):
     def finish(self) -> None:
         """However it ends: end its dialogs and its work; then nothing is delivered any more."""
         end_dialogs(self)
+        if self.split is not None:
+            self.settings.keep_page_state(self.NAME, self.split.saveState())
         self._end()
         self._results.close()
 
@@ -317,15 +326,10 @@ class Page(QMainWindow):
     def ask_path(
         self, title: str, then: Callable[[Path], object], files: str = "", *, way: str = "open"
     ) -> None:
-        """Ask for a file (of the kinds `files`) to "open" or "save", or for a "folder", for `then`;
-        nothing where the user changes their mind."""
-        if way == "folder":
-            name = QFileDialog.getExistingDirectory(self, title, self.settings.folder)
-        else:
-            ask = QFileDialog.getOpenFileName if way == "open" else QFileDialog.getSaveFileName
-            name, _ = ask(self, title, self.settings.folder, files)
-        if name:
-            then(Path(name))
+        """As `asked_path` where the last file was, for `then`."""
+        path = asked_path(self, title, self.settings.folder, files, way=way)
+        if path is not None:
+            then(path)
 
     # ---- help
 

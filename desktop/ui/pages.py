@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any, TypeVar
 
-from PySide6.QtCore import QEvent, QObject, QRect, QSignalBlocker, Qt, SignalInstance
-from PySide6.QtGui import QResizeEvent
+from PySide6.QtCore import QEvent, QObject, QRect, QSignalBlocker, QSize, Qt, SignalInstance
+from PySide6.QtGui import QIcon, QResizeEvent
 from PySide6.QtWidgets import (
     QBoxLayout,
     QComboBox,
+    QCommandLinkButton,
+    QFileDialog,
+    QFormLayout,
     QFrame,
     QGroupBox,
     QHBoxLayout,
@@ -18,7 +22,9 @@ from PySide6.QtWidgets import (
     QLayout,
     QLineEdit,
     QMenu,
+    QPushButton,
     QScrollArea,
+    QSizePolicy,
     QSplitter,
     QTabWidget,
     QTreeWidget,
@@ -72,9 +78,21 @@ def passing_menu(parent: QWidget) -> QMenu:
     return set_up(QMenu(parent), attribute=Qt.WidgetAttribute.WA_DeleteOnClose)
 
 
+class _TreeRows(QTreeWidget):
+    """Rows of which no column but the first takes more than `_SHARE` of the width, however long its texts."""
+
+    @guarded(otherwise=int)
+    def sizeHintForColumn(self, column: int) -> int:
+        hint = super().sizeHintForColumn(column)
+        return min(hint, int(_SHARE * self.viewport().width())) if column else hint
+
+
+_SHARE = 0.35
+
+
 def listing(name: str, *headings: str) -> QTreeWidget:
     """Rows of texts, of which the first takes the room that the others leave."""
-    rows = set_up(QTreeWidget(), accessibleName=name, headerLabels=list(headings), uniformRowHeights=True)
+    rows = set_up(_TreeRows(), accessibleName=name, headerLabels=list(headings), uniformRowHeights=True)
     rows.header().setStretchLastSection(False)
     for column in range(len(headings)):
         modes = QHeaderView.ResizeMode
@@ -83,21 +101,83 @@ def listing(name: str, *headings: str) -> QTreeWidget:
 
 
 def refill(box: QComboBox, entries: Mapping[Any, str], chosen: Any = None) -> None:
-    """Other entries for a combo box, by what they stand for, with `chosen`, else the first, as the current
-    one; nobody is told."""
+    """Other entries for a combo box, by what they stand for. The current one is `chosen`, else the one that
+    was so before, else the first; nobody is told."""
+    keys, kept = list(entries), box.currentData() if chosen is None else chosen
     with QSignalBlocker(box):
-        box.clear()
-        for key, text in entries.items():
-            box.addItem(text, key)
-        keys = list(entries)
-        box.setCurrentIndex(keys.index(chosen) if chosen in entries else 0 if keys else -1)
+        if [(box.itemData(k), box.itemText(k)) for k in range(box.count())] != list(entries.items()):
+            box.clear()
+            for key, text in entries.items():
+                box.addItem(text, key)
+        box.setCurrentIndex(keys.index(kept) if kept in entries else 0 if keys else -1)
 
 
-def choices(entries: Mapping[Any, str], chosen: Any = None, **settings: Any) -> QComboBox:
-    """A combo box, set up, of entries by what they stand for."""
+def choices(
+    entries: Mapping[Any, str],
+    chosen: Any = None,
+    act: Callable[[Any], object] | None = None,
+    *,
+    name: str = "",
+    narrow: int = 0,
+    **settings: Any,
+) -> QComboBox:
+    """A combo box, set up, of entries by what they stand for; `act` gets that when the user chooses.
+    `narrow`: it needs room for so many characters only, and longer entries are cut."""
     box = QComboBox()
+    if name:
+        set_up(box, accessibleName=name, objectName=name.lower().replace(" ", "_"))
+    if narrow:
+        box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+        box.setMinimumContentsLength(narrow)
     refill(box, entries, chosen)
+    if act is not None:
+        box.activated.connect(lambda _: act(box.currentData()))
     return set_up(box, **settings)
+
+
+def same(names: Iterable[str]) -> dict[str, str]:
+    """Entries that stand for themselves."""
+    return {name: name for name in names}
+
+
+def line(name: str, act: Callable[[str], object], tip: str = "") -> QLineEdit:
+    """A line of text; `act` gets it when the user has finished with it."""
+    made = set_up(QLineEdit(), accessibleName=name, objectName=name.lower().replace(" ", "_"), toolTip=tip)
+    made.editingFinished.connect(lambda: act(made.text()))
+    return made
+
+
+def button(
+    text: str, act: Callable[[], object], tip: str = "", name: str = "", **settings: Any
+) -> QPushButton:
+    """A button, set up, that does `act`."""
+    return set_up(QPushButton(text), toolTip=tip, objectName=name, clicked=lambda: act(), **settings)
+
+
+def titled(text: str, field: QWidget) -> QLabel:
+    """The name of a field, by whose letter it gets the keys."""
+    return set_up(QLabel(text), buddy=field)
+
+
+def labelled(text: str, field: QWidget, margins: int | tuple[int, int, int, int] = 0) -> QWidget:
+    """A field with its name before it, as one."""
+    holder = QWidget()
+    fill_layout(QHBoxLayout(holder), titled(text, field), field, margins=margins)
+    return holder
+
+
+def form(*rows: tuple[str, QWidget | QLayout] | QWidget, parent: QWidget | None = None) -> QFormLayout:
+    """Fields below each other with their names before them; a widget alone takes the whole width."""
+    layout = QFormLayout() if parent is None else QFormLayout(parent)
+    for one in rows:
+        if isinstance(one, QWidget):
+            layout.addRow(one)
+            continue
+        text, field = one
+        item = field.itemAt(0) if isinstance(field, QHBoxLayout) else None
+        first = field if isinstance(field, QWidget) else item and item.widget()
+        layout.addRow(titled(text, first) if first else QLabel(text), field)
+    return layout
 
 
 def divided(way: Qt.Orientation, *parts: tuple[QWidget, int], **settings: Any) -> QSplitter:
@@ -109,22 +189,22 @@ def divided(way: Qt.Orientation, *parts: tuple[QWidget, int], **settings: Any) -
     return split
 
 
-def row(*widgets: QWidget | tuple[QWidget, int] | None) -> QHBoxLayout:
+def row(*widgets: QWidget | QLayout | tuple[QWidget, int] | None) -> QHBoxLayout:
     """Beside each other, as `fill_layout` takes them."""
     return fill_layout(QHBoxLayout(), *widgets)
 
 
-def group(title: str, *parts: QWidget | QLayout) -> QGroupBox:
-    """Above each other in a frame with a title."""
+def group(title: str, *parts: QWidget | QLayout | None, spacing: int | None = None) -> QGroupBox:
+    """Above each other in a frame with a title, as `fill_layout` takes them."""
     box = QGroupBox(title)
-    fill_layout(QVBoxLayout(box), *parts)
+    fill_layout(QVBoxLayout(box), *parts, spacing=spacing)
     return box
 
 
-def stacked(*parts: QWidget | QLayout, stretch: int = -1) -> QWidget:
-    """Above each other without margins; the part at `stretch` takes the room."""
+def stacked(*parts: QWidget | QLayout | None, stretch: int = -1, spacing: int | None = None) -> QWidget:
+    """Above each other without margins; the part at `stretch`, or None, takes the room."""
     holder = QWidget()
-    layout = fill_layout(QVBoxLayout(holder), *parts, margins=0)
+    layout = fill_layout(QVBoxLayout(holder), *parts, margins=0, spacing=spacing)
     if stretch >= 0:
         layout.setStretch(stretch, 1)
     return holder
@@ -167,16 +247,23 @@ def heading(text: str, factor: float) -> QLabel:
     return label
 
 
-def first_page(title: str, *parts: QLabel) -> tuple[QWidget, QVBoxLayout]:
-    """What a window shows while nothing is open: what it is for. Below that comes what can be done."""
+def first_page(
+    title: str, text: QLabel, *links: tuple[str, str, Callable[[], object]], way: QPushButton | None = None
+) -> QWidget:
+    """What a window shows while nothing is open: what it is for, and what can be done, by `links` (title,
+    text, act) or by the one `way` there is."""
     page = QWidget()
-    layout = fill_layout(QVBoxLayout(page), heading(title, 2.0), *parts, margins=(48, 36, 48, 24), spacing=12)
-    return page, layout
+    parts: list[Any] = [heading(title, 2.0), text, *(LinkButton(*link) for link in links)]
+    if way is not None:
+        parts.append((way, 0, Qt.AlignmentFlag.AlignLeft))
+    fill_layout(QVBoxLayout(page), *parts, None, margins=(48, 36, 48, 24), spacing=12)
+    return page
 
 
-def quiet(text: str = "") -> QLabel:
-    """A paragraph."""
-    return set_up(QLabel(text), wordWrap=True)
+def quiet(text: str = "", **settings: Any) -> QLabel:
+    """A paragraph that can be selected and copied, set up."""
+    selected = Qt.TextInteractionFlag.TextSelectableByMouse
+    return set_up(QLabel(text), wordWrap=True, textInteractionFlags=selected, **settings)
 
 
 def scrolled(page: QWidget) -> QScrollArea:
@@ -188,9 +275,62 @@ def scrolled(page: QWidget) -> QScrollArea:
 
 def column(*widgets: QWidget) -> QWidget:
     """Widgets close above each other without margins; the last takes the room."""
-    holder = stacked(*widgets, stretch=len(widgets) - 1)
-    set_up(holder.layout(), spacing=1)
-    return holder
+    return stacked(*widgets, stretch=len(widgets) - 1, spacing=1)
+
+
+def asked_path(
+    parent: QWidget, title: str, start: str | Path = "", files: str = "", *, way: str = "open"
+) -> Path | None:
+    """Ask for a file (of the kinds `files`) to "open" or "save", or for a "folder", beginning at `start`;
+    None where the user changes their mind."""
+    if way == "folder":
+        name = QFileDialog.getExistingDirectory(parent, title, str(start))
+    else:
+        ask = QFileDialog.getOpenFileName if way == "open" else QFileDialog.getSaveFileName
+        name, _ = ask(parent, title, str(start), files)
+    return Path(name) if name else None
+
+
+def asked_paths(parent: QWidget, title: str, start: str | Path = "", files: str = "") -> list[Path]:
+    """Ask for files to open; [] where the user changes their mind."""
+    names, _ = QFileDialog.getOpenFileNames(parent, title, str(start), files)
+    return [Path(name) for name in names]
+
+
+class LinkButton(QCommandLinkButton):
+    """A title with text below; a click does `act`. Qt's own arrow is black on every theme, and its height
+    follows from the narrowest width it could get, so both are replaced."""
+
+    def __init__(self, title: str, text: str, act: Callable[[], object]) -> None:
+        super().__init__(title.replace("&", "&&"), text)
+        self.clicked.connect(lambda: act())
+        self.setIcon(QIcon())
+        self.setIconSize(QSize(0, 0))
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
+
+    @guarded(otherwise=bool)
+    def event(self, event: QEvent) -> bool:
+        sized = event.type() in (QEvent.Type.Polish, QEvent.Type.FontChange, QEvent.Type.Resize)
+        # Only where it differs: a new height is another resize.
+        if sized and self.maximumHeight() != self.sizeHint().height():
+            self.setMaximumHeight(self.sizeHint().height())
+            self.updateGeometry()
+        return super().event(event)
+
+    @guarded(otherwise=QSize)
+    def sizeHint(self) -> QSize:
+        """As high as its text at the width that it has."""
+        metrics = self.fontMetrics()
+        room = QRect(0, 0, max(self.width() - 2 * metrics.height(), 1), 100 * metrics.height())
+        text = metrics.boundingRect(room, Qt.TextFlag.TextWordWrap, self.description())
+        return QSize(super().sizeHint().width(), int(2.6 * metrics.height()) + text.height())
+
+    @guarded(otherwise=QSize)
+    def minimumSizeHint(self) -> QSize:
+        return QSize(0, self.sizeHint().height())
+
+    def hasHeightForWidth(self) -> bool:
+        return False
 
 
 class Floating(QWidget):

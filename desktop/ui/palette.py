@@ -155,6 +155,7 @@ class Palette(Dialog):
             )
             item = QTreeWidgetItem([entry.text, place, keys])
             item.setData(0, Qt.ItemDataRole.UserRole, entry)
+            item.setToolTip(1, place)
             if not entry.action.isEnabled():
                 for column in range(3):
                     item.setForeground(column, self.palette().placeholderText())

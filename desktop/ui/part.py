@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QFormLayout, QLabel, QLineEdit, QWidget
+from PySide6.QtWidgets import QLabel, QLineEdit, QWidget
 
 from desktop.core.units import quantity
 from desktop.errors import DesktopError
 from desktop.ui.dialogs import Dialog
-from desktop.ui.pages import set_up
+from desktop.ui.pages import form, quiet, set_up
 
 
 class PartDialog(Dialog):
@@ -25,15 +25,11 @@ class PartDialog(Dialog):
         self.ranks = set_up(QLineEdit(), placeholderText="all; or some, such as 0-3,8")
         self.ranks.setMinimumWidth(40 * self.fontMetrics().averageCharWidth())
         self.ranks.setEnabled(any(rank >= 0 for rank in ranks))
-        self.problem = set_up(QLabel(), wordWrap=True)
+        self.problem = quiet()
         buttons = self.ending("&Save…")
         start, end = span
         range_of = "{} to {} ({})".format(*(quantity(t, "s") for t in (start, end, end - start)))
-        form = QFormLayout(self)
-        form.addRow("Time", QLabel(range_of))
-        form.addRow("&Ranks", self.ranks)
-        form.addRow(self.problem)
-        form.addRow(buttons)
+        form(("Time", QLabel(range_of)), ("&Ranks", self.ranks), self.problem, buttons, parent=self)
 
     def accept(self) -> None:
         from desktop.data.trim import of_ranks

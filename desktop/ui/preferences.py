@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeySequence
@@ -26,10 +26,21 @@ from PySide6.QtWidgets import (
 from desktop.ui import theme as themes
 from desktop.ui.commands import COMMON, STEPS, Command
 from desktop.ui.dialogs import Dialog
-from desktop.ui.pages import choices, fill_layout, listing, row, search_field, set_up, tabbed
+from desktop.ui.pages import (
+    button,
+    choices,
+    fill_layout,
+    listing,
+    row,
+    search_field,
+    set_up,
+    tabbed,
+    titled,
+)
 from desktop.ui.settings import COLOUR_SETS, MEMORY, TEXT_SIZES, TIME_UNITS, Settings
 from desktop.ui.sizes import fitting
 
+Field = TypeVar("Field", QComboBox, QCheckBox, QSpinBox)
 AnyCommand = Command[Any, Any]
 _PORTABLE = QKeySequence.SequenceFormat.PortableText
 _NATIVE = QKeySequence.SequenceFormat.NativeText
@@ -52,9 +63,9 @@ class Preferences(Dialog):
         self.reset_page.clicked.connect(lambda: self._reset([self.pages.currentWidget()]))
         self.reset_all = buttons.addButton("Reset a&ll pages", QDialogButtonBox.ButtonRole.ResetRole)
         self.reset_all.clicked.connect(lambda: self._reset([self.general, self.appearance, self.keys]))
-        for button in buttons.buttons():
-            if isinstance(button, QPushButton):
-                button.setAutoDefault(False)  # Return in a field is no answer
+        for one in buttons.buttons():
+            if isinstance(one, QPushButton):
+                one.setAutoDefault(False)  # Return in a field is no answer
         fill_layout(QVBoxLayout(self), self.pages, buttons)
         self.resize(fitting(self, 40, 32))
 
@@ -67,24 +78,22 @@ class Preferences(Dialog):
 class _Form(QWidget):
     """Labelled fields, each of one setting."""
 
-    NAMES: tuple[str, ...]
-
     def __init__(self, settings: Settings, changed: Callable[[], None]) -> None:
         super().__init__()
         self._settings, self._changed = settings, changed
+        self._fields: dict[str, QComboBox | QCheckBox | QSpinBox] = {}
         self._form = set_up(QFormLayout(self), verticalSpacing=self.fontMetrics().height() // 2)
 
-    def _add(self, label: str, field: QWidget, hint: str) -> None:
-        field.setToolTip(hint)
-        words = set_up(QLabel(label), buddy=field)
-        told = set_up(QLabel(hint), wordWrap=True)
-        column = fill_layout(QVBoxLayout(), field, told, spacing=2)
-        self._form.addRow(words, column)
+    def _add(self, name: str, label: str, field: Field, hint: str) -> Field:
+        """A field of a setting, with what it is about below it."""
+        set_up(field, objectName=name, toolTip=hint)
+        self._fields[name] = field
+        column = fill_layout(QVBoxLayout(), field, set_up(QLabel(hint), wordWrap=True), spacing=2)
+        self._form.addRow(titled(label, field), column)
+        return field
 
-    def _choice(self, name: str, options: Mapping[Any, str]) -> QComboBox:
-        box = choices(options, objectName=name)
-        box.activated.connect(lambda _: self._take(name, box.currentData()))
-        return box
+    def _choice(self, name: str, label: str, options: Mapping[Any, str], hint: str) -> QComboBox:
+        return self._add(name, label, choices(options, act=partial(self._take, name)), hint)
 
     def _take(self, name: str, value: object) -> None:
         if value != getattr(self._settings, name):
@@ -92,59 +101,60 @@ class _Form(QWidget):
             self._changed()
 
     def reset(self) -> None:
-        self._settings.reset(*self.NAMES)
+        """As at first."""
+        self._settings.reset(*self._fields)
         self.show_settings()
 
-    @abstractmethod
     def show_settings(self) -> None:
         """Say what the settings are now."""
+        for name, field in self._fields.items():
+            value = getattr(self._settings, name)
+            if isinstance(field, QComboBox):
+                field.setCurrentIndex(field.findData(value))
+            else:
+                set_up(field, **{"checked" if isinstance(field, QCheckBox) else "value": value})
 
 
 class _General(_Form):
-    NAMES = ("reopen", "time_unit", "memory")
-
     def __init__(self, settings: Settings, changed: Callable[[], None]) -> None:
         super().__init__(settings, changed)
-        self.reopen = set_up(QCheckBox("&Open the last project at the start"), objectName="reopen")
+        self.reopen = self._add(
+            "reopen", "", QCheckBox("&Open the last project at the start"),
+            "Only if no file is named and nothing is to be recovered.",
+        )  # fmt: skip
         self.reopen.clicked.connect(lambda on: self._take("reopen", on))
-        self._add("", self.reopen, "Only if no file is named and nothing is to be recovered.")
         names = {"": "Automatic", "s": "Seconds", "ms": "Milliseconds (ms)",
                  "µs": "Microseconds (µs)", "ns": "Nanoseconds (ns)"}  # fmt: skip
-        self.unit = self._choice("time_unit", {unit: names[unit] for unit in TIME_UNITS})
-        self._add(
-            "&Unit of time", self.unit,
+        self.unit = self._choice(
+            "time_unit", "&Unit of time", {unit: names[unit] for unit in TIME_UNITS},
             "On axes, in tables and in sentences. Automatic takes what can be read best.",
         )  # fmt: skip
-        self.memory = set_up(
-            QSpinBox(), objectName="memory", range=(MEMORY[0], MEMORY[2]), singleStep=64, suffix=" MiB",
-            keyboardTracking=False, valueChanged=lambda value: self._take("memory", value),
+        memory = set_up(
+            QSpinBox(), range=(MEMORY[0], MEMORY[2]), singleStep=64, suffix=" MiB", keyboardTracking=False,
+            valueChanged=lambda value: self._take("memory", value),
         )  # fmt: skip
-        self._add(
-            "&Memory for what is kept", self.memory,
+        self.memory = self._add(
+            "memory", "&Memory for what is kept", memory,
             "Of an open trace: positions of the profile, messages, events and cells of a picture. With "
-                "less, more is read again, and of traces with very many messages none are drawn. It is no "
-                "limit for curves and phases, nor for an import, which has a bound of its own.",
+            "less, more is read again, and of traces with very many messages none are drawn. It is no "
+            "limit for curves and phases, nor for an import, which has a bound of its own.",
         )  # fmt: skip
         self.show_settings()
 
-    def show_settings(self) -> None:
-        self.reopen.setChecked(self._settings.reopen)
-        self.unit.setCurrentIndex(self.unit.findData(self._settings.time_unit))
-        self.memory.setValue(self._settings.memory)
-
 
 class _Appearance(_Form):
-    NAMES = ("theme", "text_size", "colours")
-
     def __init__(self, settings: Settings, changed: Callable[[], None]) -> None:
         super().__init__(settings, changed)
-        self.theme = self._choice("theme", {"system": "As the system", "light": "Light", "dark": "Dark"})
-        self._add("&Theme", self.theme, "Exported figures are on white whatever the theme.")
-        self.text = self._choice("text_size", {percent: f"{percent} %" for percent in TEXT_SIZES})
-        self._add("Te&xt size", self.text, "Of all text, in percent of the system's.")
-        self.colours = self._choice("colours", COLOUR_SETS)
-        self._add(
-            "&Colours", self.colours,
+        self.theme = self._choice(
+            "theme", "&Theme", {"system": "As the system", "light": "Light", "dark": "Dark"},
+            "Exported figures are on white whatever the theme.",
+        )  # fmt: skip
+        self.text = self._choice(
+            "text_size", "Te&xt size", {percent: f"{percent} %" for percent in TEXT_SIZES},
+            "Of all text, in percent of the system's.",
+        )  # fmt: skip
+        self.colours = self._choice(
+            "colours", "&Colours", COLOUR_SETS,
             "Of states, regions and lines. All sets can be told apart by the colour-blind.",
         )  # fmt: skip
         self._samples = set_up(QLabel(), accessibleName="Samples of the colours")
@@ -175,12 +185,7 @@ class _Appearance(_Form):
         )
 
     def show_settings(self) -> None:
-        for box, value in (
-            (self.theme, self._settings.theme),
-            (self.text, self._settings.text_size),
-            (self.colours, self._settings.colours),
-        ):
-            box.setCurrentIndex(box.findData(value))
+        super().show_settings()
         self._show_samples()
 
 
@@ -221,16 +226,16 @@ class _Keys(QWidget):
         self.edit.setAccessibleName("New key")
         self.edit.keySequenceChanged.connect(self._tell)
         self.table.itemActivated.connect(lambda *_: self.edit.setFocus())
-        self.apply = set_up(QPushButton("&Set"), clicked=lambda: self._assign(self._asked()))
-        self.add = set_up(QPushButton("A&dd"), clicked=self._append)
-        self.none = set_up(QPushButton("&No key"), clicked=lambda: self._assign(()))
-        self.restore = set_up(QPushButton("As at &first"), clicked=lambda: self._assign(None))
-        for button in (self.apply, self.add, self.none, self.restore):
-            button.setAutoDefault(False)  # Return in the words above is no answer
+        # No default: Return in the words above is no answer.
+        self.apply = button("&Set", lambda: self._assign(self._asked()), autoDefault=False)
+        self.add = button("A&dd", self._append, autoDefault=False)
+        self.none = button("&No key", lambda: self._assign(()), autoDefault=False)
+        self.restore = button("As at &first", lambda: self._assign(None), autoDefault=False)
         self.note = set_up(QLabel(), wordWrap=True, minimumHeight=2 * self.fontMetrics().height())
         self.note.setAlignment(Qt.AlignmentFlag.AlignTop)
-        label = set_up(QLabel("Ne&w key:"), buddy=self.edit)
-        line = row(label, (self.edit, 1), self.apply, self.add, self.none, self.restore)
+        line = row(
+            titled("Ne&w key:", self.edit), (self.edit, 1), self.apply, self.add, self.none, self.restore
+        )
         fill_layout(QVBoxLayout(self), self.filter, (self.table, 1), line, self.note)
         self._fill()
 
@@ -308,11 +313,10 @@ class _Keys(QWidget):
     def _tell(self) -> None:
         """What the new key would take away, as a sentence."""
         current, asked = self._current(), self._asked()
-        for button in (self.apply, self.add):
-            button.setEnabled(current is not None and bool(asked))
-        for button in (self.none, self.restore):
-            button.setEnabled(current is not None)
-        self.edit.setEnabled(current is not None)
+        for one in (self.apply, self.add):
+            one.setEnabled(current is not None and bool(asked))
+        for widget in (self.none, self.restore, self.edit):
+            widget.setEnabled(current is not None)
         if current is None:
             self.note.setText("Choose a command to change its keys.")
             return

@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QEvent, QPointF, QRectF, Qt, QTimer, Signal
 from PySide6.QtGui import (
@@ -31,6 +32,7 @@ from PySide6.QtWidgets import QSlider, QWidget
 
 from desktop.core.quantity import PROCESSORS
 from desktop.core.units import digits, format_number, instant, percent, quantity
+from desktop.data.chart import Axis, Content
 from desktop.printing import printable
 from desktop.ui import figures
 from desktop.ui.drawing import FAMILY, MM_PER_POINT, QtSheet
@@ -38,11 +40,13 @@ from desktop.ui.exporting import material_of
 from desktop.ui.figures import Look
 from desktop.ui.guard import guarded
 from desktop.ui.pages import set_up
+from desktop.ui.panels.statistics import accounts
 from desktop.ui.theme import Theme
+from desktop.workbench.jobs import Deliver, Job, Lane
 from desktop.workbench.workbench import Snapshot, Workbench
 
 if TYPE_CHECKING:
-    from desktop.data.material import Material
+    from desktop.data.material import Bars, Material
 
 # The screen is thought to be so high, mm; then text has this size and capital letters 0.73 of it.
 _HIGH = 190.0
@@ -53,7 +57,7 @@ _HEAD, _FOOT, _STRIP = 0.13, 0.09, 0.07
 # Seconds after which slider and mouse pointer hide, and in which the pointer's trail fades.
 _IDLE, _TRAIL = 2.5, 0.5
 #: The figures that the arrow keys step through.
-SHOWN = ("curve", "stack", "residual", "epsilon")
+SHOWN = ("curve", "timeline", "accounts", "stack", "residual", "epsilon")
 
 KEYS: tuple[tuple[str, str], ...] = (
     ("[  ]  wheel", "Fewer, more phases"),
@@ -75,7 +79,9 @@ class Presentation(QWidget):
 
     left = Signal()
 
-    def __init__(self, workbench: Workbench, theme: Theme, span: tuple[float, float] | None = None) -> None:
+    def __init__(
+        self, workbench: Workbench, theme: Theme, deliver: Deliver, span: tuple[float, float] | None = None
+    ) -> None:
         super().__init__(None, Qt.WindowType.Window | Qt.WindowType.FramelessWindowHint)
         set_up(
             self, objectName="presentation", windowTitle="Phasewright presentation",
@@ -90,6 +96,8 @@ class Presentation(QWidget):
         self.view = -1  # place among the project's views
         self.keys_shown = False
         self._material: Material | None = None
+        self._lane = Lane("presentation", latest=True, deliver=deliver)  # reads the timeline
+        self._bars: tuple[Any, Bars | None] | None = None  # of what, as `_timeline_asked` says
         self._below: QPixmap | None = None
         self._scene: QPixmap | None = None
         self._trail: list[tuple[float, QPointF]] = []
@@ -122,6 +130,7 @@ class Presentation(QWidget):
             or new.sweep is not old.sweep
             or new.project != old.project
             or new.refining != old.refining
+            or new.explained is not old.explained
         ):
             self._redraw(below=False)
         n = new.project.phases.n
@@ -130,10 +139,62 @@ class Presentation(QWidget):
         self._slider.setValue(n)
         self._slider.blockSignals(False)
 
+    def _timeline_asked(self) -> tuple[Any, ...]:
+        shown = self._bench.snapshot
+        return shown.run, shown.fit, self.span
+
+    def _read_timeline(self) -> None:
+        """Where the timeline is shown, have it read anew if it is of another fit or part of the run."""
+        shown, asked = self._bench.snapshot, self._timeline_asked()
+        if self.figure != "timeline" or shown.document is None or shown.run is None or shown.fit is None:
+            return
+        if self._bars is not None and self._bars[0] == asked:
+            return
+        document, run, names = shown.document, shown.run, shown.project.names
+        breaks = shown.fit.breaks[1:-1].tolist()
+        from desktop.data.material import bars
+        from desktop.data.store import open_store
+
+        def work(job: Job) -> Bars | None:
+            with open_store(document.store) as store:
+                return bars(store, run.rules, run.curve, job, span=self.span, breaks=breaks, names=names)
+
+        def done(found: Bars | None) -> None:
+            self._bars = (asked, found)
+            self._redraw()
+
+        self._lane.submit("Reading the timeline", work, done, lambda _error: None)
+
+    def _there(self) -> tuple[str, ...]:
+        """The figures that can be shown, or will be when they have been read."""
+        shown = self._bench.snapshot
+        known = () if self._material is None else self._material.figures()
+        if shown.document is not None and shown.document.locations:
+            known = (*known, "timeline", "accounts")
+        return tuple(name for name in SHOWN if name in known)
+
+    def _drawn(self) -> Material | Content | None:
+        """What the figure is drawn from; None while that is not known."""
+        if self.figure == "timeline":
+            if self._material is None or self._bars is None or self._bars[0] != self._timeline_asked():
+                return None
+            if self._bars[1] is None:
+                return Content(Axis(""), Axis(""), empty="No processor has states here.")
+            return replace(self._material, bars=self._bars[1])
+        if self.figure != "accounts":
+            return self._material
+        shown, phase = self._bench.snapshot, self._bench.snapshot.project.view.phase
+        found = shown.explained
+        for scope, stats in zip(found.scopes, found.stats, strict=False):
+            if scope.phase == (-1 if phase is None else phase) and found.fit is shown.fit:
+                return accounts(scope.label, stats, found.waits)[0]
+        return None
+
     def _redraw(self, *, below: bool = True) -> None:
         if below:
             self._below = None
         self._scene = None
+        self._read_timeline()
         self.update()
 
     def _font(self, *, bold: bool = False, factor: float = 1.0) -> QFont:
@@ -194,15 +255,17 @@ class Presentation(QWidget):
         return scene
 
     def _paint_figure(self, painter: QPainter, layer: str) -> None:
-        if self._material is None:
+        look, room, drawn = self._look(layer), self._room(), self._drawn()
+        if look.width < figures.SMALLEST[0] or self.figure not in self._there():
             return
-        look, room = self._look(layer), self._room()
-        if self.figure not in self._material.figures() or look.width < figures.SMALLEST[0]:
+        if drawn is None:
+            painter.setPen(QColor(figures.ink(look).text))
+            self._line(painter, room.adjusted(0.03 * self.height(), 0, 0, 0), "…")
             return
         painter.save()
         painter.translate(room.topLeft())
         sheet = QtSheet(painter, look.width, look.height, self.height() / _HIGH)
-        figures.draw(sheet, self.figure, self._material, look)
+        figures.draw(sheet, self.figure, drawn, look)
         painter.restore()
 
     def _paint_texts(self, painter: QPainter) -> None:
@@ -384,7 +447,7 @@ class Presentation(QWidget):
                 self._zoom_to_phase()
 
     def _step_figure(self, by: int) -> None:
-        there = [name for name in SHOWN if self._material is not None and name in self._material.figures()]
+        there = self._there()
         if self.figure in there:
             self.figure = there[(there.index(self.figure) + by) % len(there)]
             self._redraw()
@@ -491,6 +554,7 @@ class Presentation(QWidget):
     def closeEvent(self, event: QCloseEvent) -> None:
         for timer in (self._idle, self._fading):
             timer.stop()
+        self._lane.close(wait=False)
         super().closeEvent(event)
         self.left.emit()
 
@@ -499,14 +563,17 @@ def present(
     workbench: Workbench,
     over: QWidget,
     theme: Theme,
+    deliver: Deliver,
     span: tuple[float, float] | None,
     left: Callable[[], None],
 ) -> Presentation:
-    """A presentation over the whole screen on which `over` stands."""
-    made = Presentation(workbench, theme, span)
+    """A presentation over a whole screen: another one than that on which `over` stands, if there is one, so
+    that the speaker keeps the window, which shows the same phases; else over `over`."""
+    made = Presentation(workbench, theme, deliver, span)
     made.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
     made.left.connect(left)
-    made.setGeometry(over.screen().geometry())
+    own = over.screen()
+    made.setGeometry(next((one for one in own.virtualSiblings() if one is not own), own).geometry())
     made.showFullScreen()
     made.activateWindow()
     made.setFocus()

@@ -17,7 +17,7 @@ from desktop.data.naming import file_stem
 from desktop.data.tables import holds_measurements
 from desktop.errors import ProjectError
 from desktop.ui.bundle import BundleDialog
-from desktop.ui.pages import set_up
+from desktop.ui.pages import asked_path, asked_paths, set_up
 from desktop.ui.panels.project import ProjectPanel, held
 from desktop.ui.panels.views import NoteDialog
 from desktop.ui.part import PartDialog
@@ -104,18 +104,17 @@ class ProjectDesk(QObject):
 
     def save_as(self) -> bool:
         known = self.keeper.path or self._suggested(".phasewright")
-        name, _ = QFileDialog.getSaveFileName(self._window, "Save project", str(known), _PROJECTS)
-        if not name:
+        path = asked_path(self._window, "Save project", known, _PROJECTS, way="save")
+        if path is None:
             return False
-        path = Path(name)
         return self._save(path if path.suffix else path.with_suffix(".phasewright"))
 
     def save_copy(self) -> bool:
         """Save it beside where it was saved, or where the user says; whether that is done."""
         known = self.keeper.path or self._suggested(".phasewright")
         copy = known.with_name(f"{known.stem}-copy{known.suffix}")
-        name, _ = QFileDialog.getSaveFileName(self._window, "Save a copy", str(copy), _PROJECTS)
-        return bool(name) and self._save(Path(name))
+        path = asked_path(self._window, "Save a copy", copy, _PROJECTS, way="save")
+        return path is not None and self._save(path)
 
     def _save(self, path: Path | None) -> bool:
         try:
@@ -217,21 +216,18 @@ class ProjectDesk(QObject):
         self._window.tell("notice", "notice", sentence)
 
     def _locate(self, trace: TraceId) -> Path | None:
-        name, _ = QFileDialog.getOpenFileName(
+        return asked_path(
             self._window,
             f"Where is {trace.path.name}? It is not in {trace.path.parent}",
-            str(self.keeper.path.parent if self.keeper.path is not None else ""),
+            self.keeper.path.parent if self.keeper.path is not None else "",
         )
-        return Path(name) if name else None
 
     # ---- runs and parts
 
     def add_run(self) -> None:
         """Choose more traces for the project."""
-        names, _ = QFileDialog.getOpenFileNames(
-            self._window, "Add traces to the project", self._window.settings.folder
-        )
-        self.add_runs(map(Path, names))
+        title = "Add traces to the project"
+        self.add_runs(asked_paths(self._window, title, self._window.settings.folder))
 
     def add_runs(self, paths: Iterable[Path]) -> None:
         """More traces for the project, one after the other; the last of them is shown."""
@@ -287,10 +283,8 @@ class ProjectDesk(QObject):
         """Choose experiments and tables of measurements for the project."""
         from desktop.data.runs import holds_experiment
 
-        names, _ = QFileDialog.getOpenFileNames(
-            self._window, "Add experiments or tables to the project", self._window.settings.folder
-        )
-        for path in map(Path, names):
+        title = "Add experiments or tables to the project"
+        for path in asked_paths(self._window, title, self._window.settings.folder):
             if holds_measurements(path):
                 self.keeper.add_files(tables=(path,))
             elif holds_experiment(path):
@@ -322,12 +316,10 @@ class ProjectDesk(QObject):
         one = getattr(self.keeper.workspace, kind)[index]
         path = one.trace.path if kind == "runs" else one.path
         title = f"Where is {path.name}? It was in {path.parent}"
-        if kind == "experiments" and not path.suffix:  # the folder of its description
-            name = QFileDialog.getExistingDirectory(self._window, title)
-        else:
-            name, _ = QFileDialog.getOpenFileName(self._window, title)
-        if name:
-            self.keeper.relocate(kind, index, Path(name))
+        folder = kind == "experiments" and not path.suffix  # of its description
+        found = asked_path(self._window, title, way="folder" if folder else "open")
+        if found is not None:
+            self.keeper.relocate(kind, index, found)
 
     def take_in(self, record: KeptExperiment | KeptTable, bench: WorkedOn) -> None:
         """Keep what another window works on, in place of what the project has of the same file."""
@@ -372,10 +364,10 @@ class ProjectDesk(QObject):
 
     def export_bundle(self) -> None:
         """One file with the project and all that it needs; asks for each file outside of its folder."""
-        suggested = str(self._suggested(".phasewright.zip"))
-        name, _ = QFileDialog.getSaveFileName(self._window, "Export bundle", suggested, "Bundles (*.zip)")
-        if name:
-            self.keeper.find_outside(partial(self._ask_for_files, Path(name)))
+        suggested = self._suggested(".phasewright.zip")
+        path = asked_path(self._window, "Export bundle", suggested, "Bundles (*.zip)", way="save")
+        if path is not None:
+            self.keeper.find_outside(partial(self._ask_for_files, path))
 
     def _ask_for_files(self, target: Path, found: tuple[Outside, ...]) -> None:
         def done(path: Path) -> None:
@@ -404,10 +396,10 @@ class ProjectDesk(QObject):
         def done(path: Path) -> None:
             self._window.say(f"The selection is in {path}", 8000)
 
-        title, suggested = "Save selection as new trace", str(self._suggested("-part.h5"))
-        name, _ = QFileDialog.getSaveFileName(self._window, title, suggested, "Imported traces (*.h5)")
-        if name:
-            self._bench.save_part(Path(name), *span, done, locations)
+        title, suggested = "Save selection as new trace", self._suggested("-part.h5")
+        to = asked_path(self._window, title, suggested, "Imported traces (*.h5)", way="save")
+        if to is not None:
+            self._bench.save_part(to, *span, done, locations)
 
     def export_trace(self) -> None:
         """The whole trace in another program's format, in a new folder."""

@@ -6,10 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from PySide6.QtCore import QSignalBlocker, Qt, QTimer, Signal
+from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtWidgets import (
     QComboBox,
-    QLabel,
     QPushButton,
     QSizePolicy,
     QStackedWidget,
@@ -21,7 +20,7 @@ from PySide6.QtWidgets import (
 from desktop.ui.flow import flowing
 from desktop.ui.guard import in_ems
 from desktop.ui.mnemonics import join
-from desktop.ui.pages import divided, fill_layout, set_up
+from desktop.ui.pages import button, choices, divided, fill_layout, quiet, refill
 from desktop.ui.panels import Panel
 from desktop.ui.theme import LIGHT, Theme, dress
 from desktop.workbench.side import Side
@@ -32,10 +31,11 @@ _BESIDE = 46
 
 
 class SidePanel(Panel):
-    """Shows a `Side`, which is attached once the project is there. What shows results is made when there are
-    some, as that loads what computes them."""
+    """Shows a `Side`, which is attached as soon as the panel is made. What shows results is made when there
+    are some, as that loads what computes them."""
 
     ROOM = 19  # some rows and a chart are seen
+    _side: Side[Any, Any]
 
     addAsked = Signal()  # an experiment or a table for the project
     openAsked = Signal(int)  # the page of the one at this place
@@ -43,17 +43,15 @@ class SidePanel(Panel):
 
     def __init__(self, workbench: Workbench, what: str) -> None:
         super().__init__(workbench)
-        self._side: Side[Any, Any] | None = None
         self._theme: Theme = LIGHT
         self._made = self._making = False
         self.tools: list[QWidget] = []
         self.useless: set[QWidget] = set()  # those of them that say nothing about what is shown
-        self.choice = self._combo(what, self._choose_one)
+        self.choice = self._combo(what, lambda place: self._side.choose(place))
         self.page = self._button("&Page…", self._open_page)
         self.page.setToolTip("All of it, on a page of its own")
         self.head, self.flow = flowing(self.choice)
-        self.why = set_up(QLabel(), wordWrap=True, textFormat=Qt.TextFormat.PlainText)
-        self.why.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.why = quiet(textFormat=Qt.TextFormat.PlainText)
         self.answers, self.offered = flowing()
         empty = QWidget()
         fill_layout(QVBoxLayout(empty), self.why, self.answers, None)
@@ -62,25 +60,24 @@ class SidePanel(Panel):
         self._whole = fill_layout(QVBoxLayout(self), self.head, margins=(6, 4, 6, 4), spacing=4)
         self._whole.addWidget(self.pages, 1)
         self.add = self._button("", self.addAsked.emit)
-        self.again = self._button("&Read again", self._read_again)
+        self.again = self._button("&Read again", lambda: self._side.read_again())
         self.find_it = self._button("F&ind it…", lambda: self.findAsked.emit(self.choice.currentIndex()))
         self.page_of = self._button("Open its &page…", self._open_page)
-        for button in (self.add, self.again, self.find_it, self.page_of):
-            self.offered.addWidget(button)
+        for one in (self.add, self.again, self.find_it, self.page_of):
+            self.offered.addWidget(one)
 
     # ---- building
 
-    def _combo(self, name: str, act: Callable[[int], object]) -> QComboBox:
-        box = set_up(QComboBox(), accessibleName=name, toolTip=name)
-        box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
-        box.setMaximumWidth(30 * self.fontMetrics().averageCharWidth())
-        box.activated.connect(act)
-        return box
+    def _combo(self, name: str, act: Callable[[int], object], *texts: str) -> QComboBox:
+        """Of texts; `act` gets the place of the one that the user chooses."""
+        policy = QComboBox.SizeAdjustPolicy.AdjustToContents
+        return choices(
+            dict(enumerate(texts)), accessibleName=name, toolTip=name, activated=act, sizeAdjustPolicy=policy,
+            maximumWidth=30 * self.fontMetrics().averageCharWidth(),
+        )  # fmt: skip
 
     def _button(self, text: str, act: Callable[[], object]) -> QPushButton:
-        button = set_up(QPushButton(text), sizePolicy=(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed))
-        button.clicked.connect(lambda: act())
-        return button
+        return button(text, act, sizePolicy=(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed))
 
     def beside(self, numbers: Sequence[QTableView], plot: QWidget) -> None:
         """Lay out tables, one in view, and a plot beside each other where there is room."""
@@ -108,14 +105,13 @@ class SidePanel(Panel):
     def attach(self, side: Side[Any, Any]) -> None:
         self._side = side
         side.subscribe(self._show)
-        self._show(type(side.snapshot)(), side.snapshot)
+        self._show_anew()
 
     def watch(self, on_top: bool) -> None:
-        if self._side is not None:
-            self._side.watch(on_top)
+        self._side.watch(on_top)
 
     def show_snapshot(self, old: Snapshot, new: Snapshot) -> None:
-        if self._side is not None and (new.opening is None) != (old.opening is None):
+        if (new.opening is None) != (old.opening is None):
             self._show(self._side.snapshot, self._side.snapshot)
 
     def set_theme(self, theme: Theme) -> None:
@@ -130,18 +126,15 @@ class SidePanel(Panel):
         return max(self.head.heightForWidth(width - 12), 0) + least
 
     def _show(self, old: Any, new: Any) -> None:
-        if new.names != tuple(self.choice.itemText(k) for k in range(self.choice.count())):
-            self.choice.clear()
-            self.choice.addItems(list(new.names))
-        with QSignalBlocker(self.choice):
-            self.choice.setCurrentIndex(new.chosen)
+        refill(self.choice, dict(enumerate(new.names)))
+        self.choice.setCurrentIndex(new.chosen)
         self.choice.setToolTip(self.choice.currentText())
         self.choice.setVisible(len(new.names) > 0)
         self.page.setEnabled(new.chosen >= 0)
         why, buttons = self.why_empty(new)
         self.why.setText(why)
-        for button in self.answers.findChildren(QPushButton):
-            button.setVisible(button in buttons)
+        for one in self.answers.findChildren(QPushButton):
+            one.setVisible(one in buttons)
         if not why and not self._made:
             if not self._making:
                 self._making = True
@@ -166,8 +159,7 @@ class SidePanel(Panel):
         QTimer.singleShot(0, self, self._show_anew)
 
     def _show_anew(self) -> None:
-        if self._side is not None:
-            self._show(type(self._side.snapshot)(), self._side.snapshot)
+        self._show(type(self._side.snapshot)(), self._side.snapshot)
 
     def tool(self, *widgets: QWidget) -> None:
         """Widgets above the results, that are there while results are."""
@@ -189,14 +181,6 @@ class SidePanel(Panel):
         if self._split.orientation() != way:
             self._split.setOrientation(way)
 
-    def _choose_one(self, place: int) -> None:
-        if self._side is not None:
-            self._side.choose(place)
-
-    def _read_again(self) -> None:
-        if self._side is not None:
-            self._side.read_again()
-
     def _open_page(self) -> None:
-        if self._side is not None and self._side.snapshot.chosen >= 0:
+        if self._side.snapshot.chosen >= 0:
             self.openAsked.emit(self._side.snapshot.chosen)

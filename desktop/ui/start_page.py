@@ -2,40 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from PySide6.QtCore import QEvent, QRect, QSize, Qt, Signal
-from PySide6.QtGui import QIcon
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
-    QCommandLinkButton,
     QGridLayout,
     QHBoxLayout,
     QLabel,
-    QPushButton,
     QScrollArea,
-    QSizePolicy,
     QVBoxLayout,
     QWidget,
 )
 
 from desktop.data.naming import run_name
 from desktop.resources import Sample
-from desktop.ui.guard import guarded
-from desktop.ui.pages import fill_layout, heading, quiet, set_up
+from desktop.ui.pages import LinkButton, button, fill_layout, heading, quiet, set_up
 
 
 class StartPage(QScrollArea):
-    """Open, recent files, bundled traces, and where the keys are listed."""
+    """Open, recent files, bundled traces, and where the keys are listed: `open_path` opens one of the files
+    shown, `clear` forgets those opened before, and `ways` are the buttons, the usual one first."""
 
-    openRequested = Signal(object)  # Path
-    chooseRequested = Signal()
-    keysRequested = Signal()
-    tourRequested = Signal()
-    clearRequested = Signal()
-
-    def __init__(self, samples: Sequence[Sample]) -> None:
+    def __init__(
+        self,
+        samples: Sequence[Sample],
+        open_path: Callable[[Path], object],
+        clear: Callable[[], object],
+        ways: Mapping[str, Callable[[], object]],
+    ) -> None:
         super().__init__()
+        self._open_path, self._clear = open_path, clear
         set_up(self, objectName="start_page", widgetResizable=True, frameShape=QScrollArea.Shape.NoFrame)
         self._recent = set_up(QVBoxLayout(), spacing=2)
 
@@ -49,12 +46,12 @@ class StartPage(QScrollArea):
             columns.addLayout(left, 3)
         columns.addLayout(right, 2)
 
-        page = QWidget()
-        grid = set_up(QGridLayout(page), contentsMargins=(48, 36, 48, 24), verticalSpacing=20)
-        grid.addLayout(self._head(), 0, 0)
+        inside = QWidget()
+        grid = set_up(QGridLayout(inside), contentsMargins=(48, 36, 48, 24), verticalSpacing=20)
+        grid.addLayout(self._head(ways), 0, 0)
         grid.addLayout(columns, 1, 0)
         grid.setRowStretch(1, 1)
-        self.setWidget(page)
+        self.setWidget(inside)
 
     def show_recent(self, paths: Sequence[Path]) -> None:
         """List files opened before; missing ones cannot be chosen."""
@@ -70,73 +67,23 @@ class StartPage(QScrollArea):
             link.setEnabled(there)
             self._recent.addWidget(link)
         if paths:
-            clear = set_up(QPushButton("Clear this list"), clicked=self.clearRequested)
+            clear = button("Clear this list", self._clear)
             self._recent.addWidget(clear, 0, Qt.AlignmentFlag.AlignLeft)
         else:
             self._recent.addWidget(quiet("Traces that you open are listed here."))
 
-    def _head(self) -> QVBoxLayout:
-        choose = set_up(QPushButton("Open a trace…"), objectName="open_button", default=True)
-        choose.setMinimumHeight(int(2.4 * choose.fontMetrics().height()))
-        choose.setMinimumWidth(18 * choose.fontMetrics().averageCharWidth())
-        choose.clicked.connect(self.chooseRequested)
-        self.setFocusProxy(choose)
-        keys = set_up(QPushButton("List of keys"), minimumHeight=choose.minimumHeight())
-        keys.clicked.connect(self.keysRequested)
-        tour = set_up(QPushButton("Tour in five minutes"), minimumHeight=choose.minimumHeight())
-        tour.clicked.connect(self.tourRequested)
-        row = set_up(QHBoxLayout(), spacing=12)
-        for button in (choose, tour, keys):
-            row.addWidget(button)
-        row.addWidget(QLabel("or drop a file or folder anywhere on this window"))
-        row.addStretch(1)
-        head = fill_layout(QVBoxLayout(), heading("Phasewright", 2.2), spacing=12)
-        head.addWidget(
-            quiet(
-                "See how busy the processors of a parallel run were, and in which phases. "
-                "Reads OTF2, OTF, Paraver and PICL traces, curves, and projects."
-            )
+    def _head(self, ways: Mapping[str, Callable[[], object]]) -> QVBoxLayout:
+        high = int(2.4 * self.fontMetrics().height())
+        choose, *others = [button(text, act, minimumHeight=high) for text, act in ways.items()]
+        wide = 18 * self.fontMetrics().averageCharWidth()
+        self.setFocusProxy(set_up(choose, objectName="open_button", default=True, minimumWidth=wide))
+        drop = QLabel("or drop a file or folder anywhere on this window")
+        buttons = fill_layout(QHBoxLayout(), choose, *others, drop, None, spacing=12)
+        about = quiet(
+            "See how busy the processors of a parallel run were, and in which phases. "
+            "Reads OTF2, OTF, Paraver and PICL traces, curves, and projects."
         )
-        head.addLayout(row)
-        return head
+        return fill_layout(QVBoxLayout(), heading("Phasewright", 2.2), about, buttons, spacing=12)
 
-    def _link(self, title: str, text: str, path: Path) -> QCommandLinkButton:
-        link = _Link(title.replace("&", "&&"), text)
-        link.setToolTip(str(path))
-        link.clicked.connect(lambda: self.openRequested.emit(path))
-        return link
-
-
-class _Link(QCommandLinkButton):
-    """A title with text below. Qt's own arrow is black on every theme, and its height follows from the
-    narrowest width it could get, so both are replaced."""
-
-    def __init__(self, title: str, text: str) -> None:
-        super().__init__(title, text)
-        self.setIcon(QIcon())
-        self.setIconSize(QSize(0, 0))
-        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
-
-    @guarded(otherwise=bool)
-    def event(self, event: QEvent) -> bool:
-        sized = event.type() in (QEvent.Type.Polish, QEvent.Type.FontChange, QEvent.Type.Resize)
-        # Only where it differs: a new height is another resize.
-        if sized and self.maximumHeight() != self.sizeHint().height():
-            self.setMaximumHeight(self.sizeHint().height())
-            self.updateGeometry()
-        return super().event(event)
-
-    @guarded(otherwise=QSize)
-    def sizeHint(self) -> QSize:
-        """As high as its text at the width that it has."""
-        metrics = self.fontMetrics()
-        room = QRect(0, 0, max(self.width() - 2 * metrics.height(), 1), 100 * metrics.height())
-        text = metrics.boundingRect(room, Qt.TextFlag.TextWordWrap, self.description())
-        return QSize(super().sizeHint().width(), int(2.6 * metrics.height()) + text.height())
-
-    @guarded(otherwise=QSize)
-    def minimumSizeHint(self) -> QSize:
-        return QSize(0, self.sizeHint().height())
-
-    def hasHeightForWidth(self) -> bool:
-        return False
+    def _link(self, title: str, text: str, path: Path) -> LinkButton:
+        return set_up(LinkButton(title, text, lambda: self._open_path(path)), toolTip=str(path))

@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
 
@@ -180,6 +181,22 @@ def table(columns: Sequence[Column], rows: Sequence[TableRow]) -> tuple[ArrayTab
         {k: row.tip for k, row in enumerate(rows) if row.tip},
         {k: row.fixed for k, row in enumerate(rows) if row.fixed},
     )
+
+
+def records(
+    columns: Sequence[Column], found: Iterable[Any], key: str, tone: Callable[[Any], str] = lambda _: ""
+) -> list[TableRow]:
+    """Rows of things by their attributes: `Column.name` says which, also of what is in them
+    (``"fit.slope"``), `key` that of the row's index. Values of a column in % are parts of 1."""
+
+    def cell(one: Any, column: Column) -> Value:
+        value: Value = attrgetter(column.source)(one)
+        return 100 * value if column.unit == "%" and isinstance(value, int | float) else value
+
+    return [
+        TableRow(tuple(cell(one, column) for column in columns), attrgetter(key)(one), tone(one))
+        for one in found
+    ]
 
 
 def columnar(columns: Mapping[str, Sequence[Any]], keys: Sequence[Any] | None = None) -> ArrayTable:

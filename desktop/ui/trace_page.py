@@ -23,7 +23,6 @@ from PySide6.QtWidgets import (
     QAbstractItemView,
     QAbstractSlider,
     QDockWidget,
-    QFileDialog,
     QFrame,
     QLabel,
     QMainWindow,
@@ -53,7 +52,7 @@ from desktop.ui.icons import icon
 from desktop.ui.mnemonics import join
 from desktop.ui.opening import ChoiceDialog, OpenDialog
 from desktop.ui.page import Page
-from desktop.ui.pages import column, set_up
+from desktop.ui.pages import asked_paths, column, set_up
 from desktop.ui.panels import Panel, PanelSpec, panels
 from desktop.ui.panels.trace import summary
 from desktop.ui.plots.chart import Chart
@@ -151,7 +150,6 @@ class TracePage(Page):
         self.comparing = None
         self.workbench = Workbench(self._results.deliver, history=frame.main.history)
         self._cursor = math.nan
-        self.setObjectName("trace_page")
         self.setWindowTitle("Phasewright")
         self.setDockOptions(
             QMainWindow.DockOption.AnimatedDocks
@@ -179,19 +177,22 @@ class TracePage(Page):
         self.run_tabs = set_up(
             QTabBar(), objectName="runs", accessibleName="Opened traces", expanding=False, drawBase=False,
             tabsClosable=True, currentChanged=self._choose_run,
-            tabCloseRequested=lambda k: self._close_run(self.run_tabs.tabData(k)),
+            tabCloseRequested=lambda k: self._close_run(self.run_tabs.tabData(k)), visible=False,
         )  # fmt: skip
-        self.run_tabs.hide()
         self._pages = QStackedWidget()
         self.setCentralWidget(column(self.run_tabs, self._pages))
         self.chips = ChipBar(self.workbench)
-        self.start_page = StartPage(resources.samples())
+        self.start_page = StartPage(
+            resources.samples(),
+            self.open_path,
+            self.clear_recent,
+            {
+                "Open a trace…": self.choose_file,
+                "Tour in five minutes": lambda: self.show_help("tour.md"),
+                "List of keys": self.show_keys,
+            },
+        )
         self._pages.addWidget(self.start_page)
-        self.start_page.openRequested.connect(self.open_path)
-        self.start_page.chooseRequested.connect(self.choose_file)
-        self.start_page.keysRequested.connect(self.show_keys)
-        self.start_page.tourRequested.connect(partial(self.show_help, "tour.md"))
-        self.start_page.clearRequested.connect(self._clear_recent)
         self.start_page.show_recent(self.settings.recent)
         self._plots = _Plots(self._timeline_height)
         self._pages.addWidget(self._plots)
@@ -723,8 +724,7 @@ class TracePage(Page):
             self.workbench.open(path)
 
     def choose_file(self) -> None:
-        names, _ = QFileDialog.getOpenFileNames(self, "Open traces", self.settings.folder)
-        self.open_paths([Path(name) for name in names])
+        self.open_paths(asked_paths(self, "Open traces", self.settings.folder))
 
     def choose_with_options(self) -> None:
         """Ask for a trace and how to open it."""
@@ -738,9 +738,7 @@ class TracePage(Page):
             self.frame.main.openRequested.emit(path, options)
 
     def choose_folder(self) -> None:
-        name = QFileDialog.getExistingDirectory(self, "Open a trace that is a folder", self.settings.folder)
-        if name:
-            self.open_path(Path(name))
+        self.ask_path("Open a trace that is a folder", self.open_path, way="folder")
 
     def close_shown(self) -> None:
         """Put the trace aside while others are opened; else close it and its project, or, where nothing is
@@ -753,7 +751,8 @@ class TracePage(Page):
         elif not self.frame.ask_before([self], self.workbench.close_document):
             self.workbench.close_document()
 
-    def _clear_recent(self) -> None:
+    def clear_recent(self) -> None:
+        """Forget the files that were opened."""
         self.settings.clear_recent()
         self.start_page.show_recent(())
 
@@ -766,7 +765,7 @@ class TracePage(Page):
             action.setEnabled(path.exists())
             action.setStatusTip(f"Open {path}" if path.exists() else f"{path} is not there any more")
         self._recent_menu.addSeparator()
-        clear = self._recent_menu.addAction("Clear", self._clear_recent)
+        clear = self._recent_menu.addAction("Clear", self.clear_recent)
         clear.setStatusTip("Forget the files that were opened")
         clear.setEnabled(bool(self.settings.recent))
 
@@ -958,7 +957,7 @@ class TracePage(Page):
         span = self.curve_view.visible_range()
         whole = span == (nav.start, nav.end)
         self.presentation = present(
-            self.workbench, self, self._theme, None if whole else span, self._presented
+            self.workbench, self, self._theme, self._results.deliver, None if whole else span, self._presented
         )
 
     def _presented(self) -> None:

@@ -9,14 +9,9 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtWidgets import (
-    QComboBox,
-    QHBoxLayout,
     QLabel,
-    QPushButton,
     QSlider,
-    QSplitter,
     QToolBar,
-    QWidget,
 )
 
 from desktop.core.labels import ACTIVITIES, DEGREES, MODELS
@@ -28,7 +23,7 @@ from desktop.printing import printable
 from desktop.ui import commands
 from desktop.ui.commands import When, with_common
 from desktop.ui.page import Page
-from desktop.ui.pages import fill_layout, quiet, set_up
+from desktop.ui.pages import button, choices, divided, labelled, set_up
 from desktop.ui.plots.chart import Chart
 from desktop.ui.plots.curve_view import CurveView
 from desktop.ui.tables import Column, FrameView, TableRow
@@ -93,7 +88,6 @@ class WatchPage(Page):
 
     def __init__(self, frame: Frame) -> None:
         super().__init__(frame)
-        self.setObjectName("watch_page")
         self.setWindowTitle("Watch – Phasewright")
         self.watcher = Watcher(self._show_snapshot, self._results.deliver)
         self._make_centre()
@@ -109,40 +103,28 @@ class WatchPage(Page):
         self.curve = CurveView()
         self.rows = Chart("Processors over time", help_at="getting-traces.md#watching-a-run")
         self.phases = FrameView("Phases of the run so far")
-        self.accounts = set_up(quiet(), objectName="accounts", wordWrap=True)
-        self.accounts.setAlignment(Qt.AlignmentFlag.AlignTop)
-        below = set_up(QSplitter(Qt.Orientation.Horizontal), childrenCollapsible=False)
-        below.addWidget(self.phases)
-        below.addWidget(self.accounts)
-        below.setSizes([600, 400])
-        down = set_up(QSplitter(Qt.Orientation.Vertical), objectName="down", childrenCollapsible=False)
-        for widget, share in ((self.curve, 45), (self.rows, 30), (below, 25)):
-            down.addWidget(widget)
-            down.setStretchFactor(down.count() - 1, share)
-        down.setSizes([450, 300, 220])
+        self.accounts = set_up(
+            QLabel(), objectName="accounts", wordWrap=True, alignment=Qt.AlignmentFlag.AlignTop
+        )
+        below = divided(Qt.Orientation.Horizontal, (self.phases, 0), (self.accounts, 0), sizes=[600, 400])
+        parts = (self.curve, 45), (self.rows, 30), (below, 25)
+        down = divided(Qt.Orientation.Vertical, *parts, objectName="down", sizes=[450, 300, 220])
         self.setCentralWidget(down)
 
     def _make_controls(self) -> None:
-        bar = QToolBar("Watch")
-        bar.setObjectName("watch_bar")
-        bar.setMovable(False)
-        self.model = set_up(QComboBox(), objectName="model", toolTip="Kind of the phases")
-        for key in _MODELS:
-            self.model.addItem(MODELS[key], key)
-        self.model.activated.connect(
-            lambda _: self.watcher.choose(n=self.shown.n, model=self.model.currentData())
-        )
-        self.slider = set_up(QSlider(Qt.Orientation.Horizontal), objectName="n", minimum=1, maximum=SWEEP)
-        self.slider.setAccessibleName("Number of phases")
-        self.slider.setMinimumWidth(220)
-        self.slider.valueChanged.connect(self._slid)
+        bar = set_up(QToolBar("Watch"), objectName="watch_bar", movable=False)
+        self.model = choices(
+            {key: MODELS[key] for key in _MODELS}, objectName="model", toolTip="Kind of the phases",
+            act=lambda model: self.watcher.choose(n=self.shown.n, model=model),
+        )  # fmt: skip
+        self.slider = set_up(
+            QSlider(Qt.Orientation.Horizontal), objectName="n", minimum=1, maximum=SWEEP,
+            accessibleName="Number of phases", minimumWidth=220, valueChanged=self._slid,
+        )  # fmt: skip
         self.number = set_up(QLabel("–"), objectName="number", minimumWidth=180)
-        self.stop = set_up(QPushButton("Stop the program"), objectName="stop", clicked=self.watcher.stop)
+        self.stop = button("Stop the program", self.watcher.stop, name="stop")
         for text, widget in (("&Model", self.model), ("&Phases", self.slider)):
-            holder, label = QWidget(), QLabel(text)
-            label.setBuddy(widget)
-            fill_layout(QHBoxLayout(holder), label, widget, margins=(6, 0, 6, 0))
-            bar.addWidget(holder)
+            bar.addWidget(labelled(text, widget, margins=(6, 0, 6, 0)))
         bar.addWidget(self.number)
         bar.addWidget(self.stop)
         self.addToolBar(bar)
@@ -268,19 +250,10 @@ class WatchPage(Page):
         if fit is None or curve is None or fit.breaks[-1] > curve.start + curve.duration * (1 + 1e-12):
             return
         rows = [
-            TableRow(
-                (
-                    k,
-                    row.start_s,
-                    row.end_s - row.start_s,
-                    DEGREES[row.degree],
-                    row.mean,
-                    100 * row.efficiency,
-                ),
-                k,
-            )
+            TableRow((k, row.start_s, row.end_s - row.start_s, DEGREES[row.degree], row.mean,
+                      100 * row.efficiency), k)
             for k, row in enumerate(phase_table(curve, fit), 1)
-        ]
+        ]  # fmt: skip
         self.phases.show_rows(_COLUMNS, rows, f"{count(fit.n, 'phase')}, {digits(fit.epsilon)} largest error")
 
 

@@ -12,9 +12,23 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from desktop.core.effect_limits import pooled_df
+from desktop.core.effect_tables import (
+    Barrier,
+    Dose,
+    OverProcessors,
+    ScaleTest,
+    Scaling,
+    barrier,
+    dose,
+    scale_test,
+    scaling,
+)
+from desktop.core.effect_tables import over_processors as fitted
+from desktop.core.effects import Effects, Trials, analyse
+from desktop.data.experiment import DESCRIPTION, read_experiment, to_trials
+
 if TYPE_CHECKING:
-    from desktop.core.effect_tables import Barrier, Dose, OverProcessors, ScaleTest, Scaling
-    from desktop.core.effects import Effects, Trials
     from desktop.data.runs import RunTable
 
 #: Effect and standard error by name.
@@ -81,7 +95,6 @@ def tables_in(path: Path, response: str | None = None) -> tuple[Compared, ...]:
     TableError, ExperimentError, ValueError : it is none of these.
     """
     from desktop.data import runs
-    from desktop.data.experiment import DESCRIPTION, read_experiment, to_trials
 
     path = Path(path)
     if path.is_dir() or path.name == DESCRIPTION:
@@ -127,8 +140,6 @@ def by_delay(path: Path, table: RunTable) -> tuple[Compared, ...]:
     if not table.array:
         of_size = [(float(s), table.only(table.delay == s)) for s in sizes]
         return tuple(_analysed(_called(path, s), path, part.data, s) for s, part in of_size)
-    from desktop.core.effect_limits import pooled_df
-
     data = table.only(np.isfinite(table.data.y)).data
     base = data.y[(data.x == 0).all(axis=1)]
     if not base.size:
@@ -170,8 +181,6 @@ def _called(path: Path, delay: float) -> str:
 
 
 def _analysed(name: str, path: Path, data: Trials, delay: float = 0.0) -> Compared:
-    from desktop.core.effects import analyse
-
     return compared_of(name, path, analyse(data), 0.0, delay)
 
 
@@ -213,8 +222,6 @@ def barriers(
 ) -> tuple[Pair, ...]:
     """What is waited at every barrier (NISTIR 5139, table 11). `cost`: of the artificial barrier itself, with
     its standard error; ``df``: degrees of freedom of the effects' errors, by name."""
-    from desktop.core.effect_tables import barrier
-
     found = []
     for before, after in pairs_in(table):
         (a, se_a), (b, se_b) = table[before], table[after]
@@ -291,8 +298,6 @@ def two_scales(tables: Sequence[Compared]) -> tuple[Scaling, ...]:
     ------
     ValueError : fewer than two different numbers are said, or the tables share no effect.
     """
-    from desktop.core.effect_tables import scaling
-
     said = sorted((t for t in tables if t.processors > 0), key=lambda t: t.processors)
     if len(said) < 2 or said[0].processors == said[-1].processors:
         raise ValueError(f"two tables with different numbers of processors are needed, {len(said)} say one")
@@ -321,8 +326,6 @@ def over_processors(tables: Sequence[Compared]) -> tuple[Scaled, ...]:
     ------
     ValueError : fewer than three different numbers of processors.
     """
-    from desktop.core.effect_tables import over_processors as fitted
-
     said = sorted((t for t in tables if t.processors > 0), key=lambda t: t.processors)
     p = np.array([t.processors for t in said])
     if np.unique(p).size < 3:
@@ -344,8 +347,6 @@ def doses(tables: Sequence[Compared]) -> tuple[tuple[str, Dose], ...]:
     ------
     ValueError : there is none.
     """
-    from desktop.core.effect_tables import dose
-
     said = sorted((t for t in tables if t.delay > 0), key=lambda t: t.delay)
     found = []
     for name in dict.fromkeys(n for t in said for n in t.effects if ":" not in n):
@@ -397,8 +398,6 @@ def scale_test_of(found: Effects, factor: str, scale: str, se: float | None = No
     ------
     ValueError : one of the three effects cannot be told from these trials.
     """
-    from desktop.core.effect_tables import scale_test
-
     names = found.trials.factors
     for name in (factor, scale):
         if name not in names:

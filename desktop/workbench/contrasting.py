@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from desktop.core.envelope import envelope
+from desktop.core.phases import PhaseFit, fit, fit_breaks
+from desktop.core.selection import search
 from desktop.data.naming import named_by
 from desktop.errors import DesktopError, ProjectError
 from desktop.progress import Progress, Share
@@ -36,7 +39,6 @@ if TYPE_CHECKING:  # bring numba, which the window loads only after it is on scr
     from desktop.core.contrast import Alignment, Cell, Contrast, Phased, Placement
     from desktop.core.curve import StepCurve
     from desktop.core.phase_stats import Firm
-    from desktop.core.phases import PhaseFit
     from desktop.data.store import TraceStore
 
 #: Runs that are compared at once: as many as there are colours that everybody can tell apart.
@@ -231,7 +233,7 @@ class Contraster(Bench[ContrastSnapshot]):
         self._show(refining=watched)
         self._comparing.submit(
             "Comparing",
-            lambda job: (_answer if watched else _repeats)(wanted, comparison, loaded, before, path, job),
+            lambda job: _answer(wanted, comparison, loaded, before, path, job, whole=watched),
             done,
             failed,
             lambda task: self._show(task=task),
@@ -284,15 +286,24 @@ def _answer(
     placed: Placement | None,
     path: Path | None,
     job: Job,
+    *,
+    whole: bool,
 ) -> tuple[tuple[_Loaded, ...], dict[str, Any]]:
+    """What is to be shown; unless the `whole`, what the plot of the shown run needs: runs that cannot be read
+    are left out then, as who compares them is told."""
     from desktop.core.contrast import table
 
     loaded = []
     for k, one in enumerate(wanted):
         share = Share(job, k / len(wanted), (k + 1) / len(wanted))
-        loaded.append(_Loaded(one, _phased(one, before, path, share)))
-    runs = [one.phased for one in loaded]
+        with nullcontext() if whole else suppress(DesktopError, OSError, ValueError):
+            loaded.append(_Loaded(one, _phased(one, before, path, share)))
+    wanted, runs = [one.wanted for one in loaded], [one.phased for one in loaded]
     keys = tuple(one.key for one in wanted)
+    if not whole:
+        few = len(runs) < REPEATS
+        repeated = (None, ()) if few else _repeated(wanted, _aligned(comparison, keys, runs)[0])
+        return tuple(loaded), {"repeated": repeated}
     job.step(0, 0, "subtracting")
     found, held = compared(comparison, keys, runs, placed)
     alignment = found.alignment
@@ -308,29 +319,6 @@ def _answer(
     return tuple(loaded), answer
 
 
-def _repeats(
-    wanted: Sequence[_Wanted],
-    comparison: Comparison,
-    before: Sequence[_Loaded],
-    placed: Placement | None,
-    path: Path | None,
-    job: Job,
-) -> tuple[tuple[_Loaded, ...], dict[str, Any]]:
-    """Of `_answer` what the plot of the shown run needs. Runs that cannot be read are left out: who compares
-    them is told."""
-    loaded = []
-    for k, one in enumerate(wanted):
-        share = Share(job, k / len(wanted), (k + 1) / len(wanted))
-        with suppress(DesktopError, OSError, ValueError):
-            loaded.append(_Loaded(one, _phased(one, before, path, share)))
-    there = [one.wanted for one in loaded]
-    found: tuple[PhaseFit | None, tuple[Firm | None, ...]] = None, ()
-    if len(loaded) >= REPEATS:
-        alignment, _ = _aligned(comparison, [one.key for one in there], [one.phased for one in loaded])
-        found = _repeated(there, alignment)
-    return tuple(loaded), {"repeated": found}
-
-
 def _repeated(
     wanted: Sequence[_Wanted], alignment: Alignment
 ) -> tuple[PhaseFit | None, tuple[Firm | None, ...]]:
@@ -343,8 +331,6 @@ def _repeated(
 
 def _drawable(placement: Placement) -> Placement:
     """With the trees that drawing needs, so that the window need not build them."""
-    from desktop.core.envelope import envelope
-
     for curve in (*placement.curves, *placement.differences):
         if curve is not None:
             envelope(curve)
@@ -424,8 +410,6 @@ def load(
 def phased(name: str, curve: StepCurve, phases: PhaseSettings | None) -> Phased:
     """A run with the phases asked for; None: as many mixed ones as are suggested."""
     from desktop.core.contrast import Phased
-    from desktop.core.phases import fit, fit_breaks
-    from desktop.core.selection import search
 
     if phases is None:
         swept, suggestion = search(curve, PhaseSettings().model)

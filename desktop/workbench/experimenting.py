@@ -596,12 +596,11 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
         self._start("Confirming", work, lambda found: self._show(confirmed=found))
 
     def take_pilot(self) -> None:
-        """The size of the delay that the pilot found."""
-        from desktop.data.pilot import sized
+        """The sizes of the delay that the pilot found."""
+        from desktop.data.pilot import taken
 
-        if self._experiment is not None and self.snapshot.pilot is not None and self.snapshot.pilot.size:
-            size = self.snapshot.pilot.size
-            self.edit(f"take a delay of {size} units", sized(self._experiment, size))
+        if self._experiment is not None and self.snapshot.pilot is not None and self.snapshot.pilot.sizes:
+            self.edit("take the delays of the pilot", taken(self._experiment, self.snapshot.pilot))
 
     def run(self) -> None:
         """All trials that are not done yet."""
@@ -871,10 +870,11 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
         names = experiment.names
 
         def offered(job: Job) -> tuple[tuple[Offer, ...], float]:
-            from desktop.core.delay import delay_unit_s
             from desktop.core.design import offers
+            from desktop.data.answer import delay_unit_of
 
-            return offers(names) if len(names) <= LISTED else (), delay_unit_s()
+            # The same that all sentences on this experiment refer to.
+            return offers(names) if len(names) <= LISTED else (), delay_unit_of(experiment)
 
         def done(found: tuple[tuple[Offer, ...], float]) -> None:
             self._show(offers=found[0], unit_s=found[1])

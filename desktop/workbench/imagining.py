@@ -87,6 +87,11 @@ class Imagining:
         if self.state is not NOTHING_IMAGINED:
             self._tell(NOTHING_IMAGINED)
 
+    def wait(self) -> None:
+        """What is known is of another run, until who waited for whom is found out."""
+        if self.state.prediction is not None and not self.state.outdated:
+            self._tell(replace(self.state, outdated=True))
+
     def look(
         self,
         store: Any,
@@ -148,7 +153,7 @@ class Imagining:
                     balanced=tuple(k for k in wanted.balanced if k < made.phases),
                     phases=tuple(one for one in wanted.phases if one[0] < made.phases),
                 )
-            found = made.predict(wanted, job)
+            found = made.predict(wanted, job, times=bool(wanted.sentence))
             if wanted.sentence and not found.note:
                 drawn = found.curve  # here, as it is kept
                 if drawn is not None:

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from desktop.core.envelope import envelope
+
 if TYPE_CHECKING:
     from desktop.core.curve import StepCurve
 
@@ -73,8 +75,6 @@ class Heights:
 
 def line_heights(curve: StepCurve) -> tuple[float, float]:
     """`Heights.peak` and `Heights.tiny` of a curve: of the means of `COLUMNS` columns."""
-    from desktop.core.envelope import envelope
-
     edges = np.linspace(curve.start, curve.start + curve.duration, COLUMNS + 1)
     mean = envelope(curve).columns(edges).mean
     above = mean[mean > 0]

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from desktop.core.characteristic import characteristic
+from desktop.core.factor_answers import crossover_places, fastest_place, half_share_places, shares
+from desktop.core.factor_intervals import FARTHEST, PInterval, interval
 from desktop.core.units import digits
 from desktop.workbench.model_results import range_note, shown_as, time_unit
 
 if TYPE_CHECKING:
-    from desktop.core.factor_intervals import PInterval
     from desktop.core.factor_model import ModelFit
 
 
@@ -43,8 +45,6 @@ def answers(fit: ModelFit, code: int, system: int, p: float) -> tuple[ModelAnswe
 
 
 def _time_answer(fit: ModelFit, c: int, s: int, p: float) -> str:
-    from desktop.core.factor_intervals import interval
-
     at = np.array([float(p)])
     value, low, high = (float(shown_as(fit, c, s, at, part, "time")[0]) for part in interval(fit, c, s, at))
     unit = time_unit(fit)
@@ -65,8 +65,6 @@ def _time_answer(fit: ModelFit, c: int, s: int, p: float) -> str:
 
 
 def _overtaking_answer(fit: ModelFit, c: int, s: int) -> str:
-    from desktop.core.factor_answers import crossover_places
-
     data = fit.data
     said: list[str] = []
     never: list[str] = []
@@ -101,8 +99,6 @@ def _overtaking_answer(fit: ModelFit, c: int, s: int) -> str:
 
 
 def _farthest(fit: ModelFit) -> str:
-    from desktop.core.factor_intervals import FARTHEST
-
     return f"{_whole(FARTHEST * float(fit.data.p.max()))}, {FARTHEST:.0f} times the largest that was measured"
 
 
@@ -121,9 +117,6 @@ def _place_words(place: PInterval) -> str:
 
 
 def _falling_answer(fit: ModelFit, c: int, s: int) -> str:
-    from desktop.core.factor_answers import fastest_place
-    from desktop.core.factor_intervals import FARTHEST
-
     most = FARTHEST * float(fit.data.p.max())
     place = fastest_place(fit, c, s)
     best = place.p
@@ -156,8 +149,6 @@ def _falling_answer(fit: ModelFit, c: int, s: int) -> str:
 
 
 def _stopping_answer(fit: ModelFit, s: int) -> str:
-    from desktop.core.factor_answers import half_share_places, shares
-
     data = fit.data
     if len(fit.functions) < 2:
         return "The model has one function only; choose two to see which takes over."
@@ -196,8 +187,6 @@ def _stopping_answer(fit: ModelFit, s: int) -> str:
 
 def _at_large(fit: ModelFit, text: str) -> float:
     """How a function has grown from p = 1000 to 10^6, of a problem as large as the largest."""
-    from desktop.core.characteristic import characteristic
-
     p = np.array([1e3, 1e6])
     size = None if fit.data.size is None else np.full(2, fit.data.size.max())
     a, b = characteristic(text).u(p, size)

@@ -12,14 +12,23 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from desktop.core.factor_answers import CellCheck, FactorChoice, Ranking, shares
+from desktop.core.factor_intervals import (
+    FARTHEST,
+    FTest,
+    interval,
+    parameter_width,
+    quantile,
+    suspects,
+    widths,
+)
+from desktop.core.factor_model import ModelFit, parameters
+from desktop.core.factor_response import respond
 from desktop.core.units import digits
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from desktop.core.factor_answers import CellCheck, FactorChoice, Ranking
-    from desktop.core.factor_intervals import FTest
-    from desktop.core.factor_model import ModelFit
     from desktop.core.normal_form import NormalForms
     from desktop.data.tables import Selection, Table
 
@@ -115,8 +124,6 @@ def measured_sheet(table: Table, selection: Selection | None, fit: ModelFit | No
     units = {"time": "s", "fitted": unit, "residual": unit_of(fit) if fit else unit, "error": "%"}
     suspect: frozenset[int] = frozenset()
     if selection is not None and fit is not None:
-        from desktop.core.factor_intervals import suspects
-
         suspect = frozenset(at[suspects(fit)].tolist())
     made = _sheet("measured", columns, suspect, units, lines)
     return replace(made, muted=frozenset(k for k, row in enumerate(rows) if row.reason))
@@ -124,9 +131,6 @@ def measured_sheet(table: Table, selection: Selection | None, fit: ModelFit | No
 
 def parameter_sheet(fit: ModelFit) -> ResultSheet:
     """Work and speed, or delta, with standard errors; negative ones are alarming."""
-    from desktop.core.factor_intervals import parameter_width, quantile
-    from desktop.core.factor_model import parameters
-
     found = parameters(fit)
     value = np.array([p.value for p in found])
     se = np.array([p.se for p in found])
@@ -148,7 +152,9 @@ def parameter_sheet(fit: ModelFit) -> ResultSheet:
                 return "not measured"
             return "fixed" if fit.kind == "joint" and fit.status == "converged" else "no standard error"
         words = ["below zero"] if value[k] < 0 else []
-        words.append("not different from zero" if found[k].undetermined else "different from zero")
+        # As the interval beside it says, which may be wider than two standard errors.
+        zero = abs(value[k]) <= half[k] if np.isfinite(half[k]) else found[k].undetermined
+        words.append("not different from zero" if zero else "different from zero")
         return ", ".join(words)
 
     columns = {
@@ -167,8 +173,6 @@ def parameter_sheet(fit: ModelFit) -> ResultSheet:
 def ranking_sheet(ranking: Ranking) -> ResultSheet:
     """All pairs and singles as in tables 2 to 4; keys are positions in ``ranking.fits``, -1 where there is
     no fit to take."""
-    from desktop.core.factor_model import parameters
-
     fits = ranking.fits
     listed = [parameters(fit) for fit in fits]
     nothing = np.nan
@@ -238,8 +242,6 @@ def _parameter_name(fit: ModelFit, k: int) -> str:
 
 def prediction_sheet(fit: ModelFit, p: float) -> ResultSheet:
     """Every cell at p, measured or not. Keys are code * systems + system."""
-    from desktop.core.factor_intervals import interval
-
     data = fit.data
     shape = len(data.codes), len(data.systems)
     value, low, high, seen = (np.full(shape, np.nan) for _ in range(4))
@@ -340,8 +342,6 @@ class CellScaling:
 
 def scaling(fit: ModelFit, code: int, system: int, quantity: Quantity, largest: float) -> CellScaling:
     """Measurements and fitted curve of a cell from the table's least p to `largest`."""
-    from desktop.core.factor_intervals import interval
-
     data = fit.data
     index = np.flatnonzero((data.code == code) & (data.system == system))
     p = data.p[index]
@@ -407,8 +407,6 @@ def shown_as(
     base: tuple[float, float] = (1.0, 1.0),
 ) -> Array:
     """Responses as another quantity; time in seconds, or in W / r_peak of a table that holds t'."""
-    from desktop.core.factor_response import respond
-
     seconds = fit.response.kind == "t"
     time = y if seconds else y / (p * fit.response.factor[code, system])
     if quantity == "time":
@@ -475,8 +473,6 @@ def cell_values(fit: ModelFit, checks: Sequence[CellCheck], measure: str) -> Arr
 
 def relative_values(fit: ModelFit, kind: Literal["speed", "work"]) -> tuple[Array, Array]:
     """(functions, names): values of a joint fit, and half of their 95 % intervals (NaN where fixed)."""
-    from desktop.core.factor_intervals import parameter_width, quantile
-
     values, se = (fit.speed, fit.speed_se) if kind == "speed" else (fit.work, fit.work_se)
     width, df = parameter_width(fit)
     return values, quantile(df) * width * se
@@ -484,8 +480,6 @@ def relative_values(fit: ModelFit, kind: Literal["speed", "work"]) -> tuple[Arra
 
 def share_curves(fit: ModelFit, code: int, system: int, p: float) -> tuple[Array, Array, Array]:
     """p (L,), percent of the time (functions, L) over it, and at the chosen p (functions,)."""
-    from desktop.core.factor_answers import shares
-
     low, high = min(float(fit.data.p.min()), p), max(float(fit.data.p.max()), p)
     grid = np.geomspace(low, max(high, low + 1), _DRAWN)
     return grid, 100 * shares(fit, code, system, grid), 100 * shares(fit, code, system, np.array([p]))[:, 0]
@@ -552,8 +546,6 @@ def response_name(kind: str) -> str:
 
 def width_words(fit: ModelFit) -> str:
     """By how much intervals are wider than if the model held, and why; "" if they are not."""
-    from desktop.core.factor_intervals import FARTHEST, widths
-
     found, parts = widths(fit), []
     if found.lack > 1.0:
         parts.append(

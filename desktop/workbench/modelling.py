@@ -12,6 +12,20 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from desktop.core.characteristic import characteristic
+from desktop.data.tables import (
+    Repeats,
+    Row,
+    Selection,
+    Table,
+    TableEdits,
+    headings,
+    measurements,
+    missing_roles,
+    read_table,
+    recognise,
+    with_values,
+)
 from desktop.errors import DesktopError
 from desktop.progress import Progress
 from desktop.workbench.bench import EditBench
@@ -24,7 +38,6 @@ if TYPE_CHECKING:
     from desktop.core.factor_intervals import FTest
     from desktop.core.factor_model import ModelFit
     from desktop.core.normal_form import NormalForms
-    from desktop.data.tables import Repeats, Row, Selection, Table
     from desktop.data.trace_rows import Quantity
     from desktop.workbench.model_results import ResultSheet
 
@@ -122,8 +135,6 @@ class ModelBench(EditBench[ModelSnapshot, ModelProject]):
         Headings that do not say enough end in `ModelSnapshot.unassigned`, to be answered by opening again
         with `columns`, or by `dismiss_columns`.
         """
-        from desktop.data.tables import read_table
-
         name = source.name if isinstance(source, Path) else "pasted text"
 
         def work(_: Job) -> tuple[Table, KeptTable] | Unassigned:
@@ -150,20 +161,15 @@ class ModelBench(EditBench[ModelSnapshot, ModelProject]):
 
         A table that is not as it was then is told of in `ModelSnapshot.problem`.
         """
-        from desktop.data.tables import read_table
-
         source = kept.path or kept.text or None
 
-        def work(_: Job) -> tuple[Table, KeptTable]:
-            if source is None:
-                return _no_table(), KeptTable()
-            table = read_table(source, columns=kept.columns, units=kept.units)
-            return table, _origin(source, kept.columns, kept.units)
+        def work(_: Job) -> tuple[Table, Table, KeptTable]:
+            origin = KeptTable() if source is None else _origin(source, kept.columns, kept.units)
+            return *_read_again(kept), origin
 
-        def done(found: tuple[Table, KeptTable]) -> None:
+        def done(found: tuple[Table, Table, KeptTable]) -> None:
             self._opening = False
-            read, origin = found
-            table = read if kept.edits is None else kept.edits.on(read)
+            read, table, origin = found
             if not table.rows:
                 self._show(task=None, problem=f"the project holds no rows of {kept.name}")
                 return
@@ -180,8 +186,6 @@ class ModelBench(EditBench[ModelSnapshot, ModelProject]):
 
     def kept(self) -> KeptTable | None:
         """What a project keeps of this; None where no table is open."""
-        from desktop.data.tables import TableEdits
-
         project = self.asked
         if project.table is None or self._read is None:
             return None
@@ -281,8 +285,6 @@ class ModelBench(EditBench[ModelSnapshot, ModelProject]):
 
     def add_values(self, source: Path, role: str) -> None:
         """Work of codes, or peak of systems, from a table of its own."""
-        from desktop.data.tables import with_values
-
         try:
             self._edit_table(f"add {role}", lambda table: with_values(table, source, role))  # type: ignore[arg-type]  # callers pass "work" or "peak"
         except (DesktopError, OSError) as error:
@@ -292,8 +294,6 @@ class ModelBench(EditBench[ModelSnapshot, ModelProject]):
 
     def set_functions(self, functions: Sequence[str]) -> None:
         """None: the best by AICc. Refused with a sentence if one is no function of p."""
-        from desktop.core.characteristic import characteristic
-
         try:
             chosen = tuple(dict.fromkeys(characteristic(text).text for text in functions))
         except ValueError as error:
@@ -303,8 +303,6 @@ class ModelBench(EditBench[ModelSnapshot, ModelProject]):
 
     def check_function(self, text: str) -> str:
         """Why a text is no function of p, in a sentence; "" if it is one."""
-        from desktop.core.characteristic import characteristic
-
         try:
             characteristic(text)
         except ValueError as error:
@@ -363,9 +361,7 @@ class ModelBench(EditBench[ModelSnapshot, ModelProject]):
                 progress=job,
             )
 
-        self._beside(
-            "Fitting all pairs", work, lambda ranking: self._show(ranking=ranking, task=None), of_fit=True
-        )
+        self._ask("Fitting all pairs", "ranking", work)
 
     def leave_cells_out(self) -> None:
         """Predict every cell from the others."""
@@ -378,9 +374,7 @@ class ModelBench(EditBench[ModelSnapshot, ModelProject]):
 
             return leave_cells_out(fit, job)
 
-        self._beside(
-            "Leaving cells out", work, lambda checks: self._show(checks=checks, task=None), of_fit=True
-        )
+        self._ask("Leaving cells out", "checks", work)
 
     def search_forms(self) -> None:
         """A normal form for every cell."""
@@ -393,9 +387,7 @@ class ModelBench(EditBench[ModelSnapshot, ModelProject]):
 
             return search_forms(selection.data, job)
 
-        self._beside(
-            "Searching normal forms", work, lambda forms: self._show(forms=forms, task=None), of_fit=True
-        )
+        self._ask("Searching normal forms", "forms", work)
 
     def write_beside(self, path: Path, write: Callable[[Job], None], told: Callable[[str], None]) -> None:
         """Write a file about what is shown, beside the window, and tell that."""
@@ -463,10 +455,13 @@ class ModelBench(EditBench[ModelSnapshot, ModelProject]):
 
         self._fitting.submit("Fitting", lambda job: _fitted(project, job), done, failed)
 
-    def _beside(
-        self, title: str, work: Callable[[Job], Any], done: Callable[[Any], None], *, of_fit: bool = False
-    ) -> None:
-        self._of_fit = of_fit
+    def _ask(self, title: str, name: str, work: Callable[[Job], Any]) -> None:
+        """Find something out about the fit, to be shown by that name."""
+        self._beside(title, work, lambda found: self._show(**{name: found}, task=None))
+        self._of_fit = True
+
+    def _beside(self, title: str, work: Callable[[Job], Any], done: Callable[[Any], None]) -> None:
+        self._of_fit = False
         self._begin_work(self._more, title, work, done)
 
     def _failed(self, error: BaseException) -> None:
@@ -482,8 +477,6 @@ _NOTHING: dict[str, Any] = {
 
 def _no_table() -> Table:
     """What rows of traces are added to."""
-    from desktop.data.tables import Table
-
     return Table("imported traces", (), {}, {"time": "s"})
 
 
@@ -499,8 +492,6 @@ def _origin(source: Path | str, columns: dict[str, str] | None, units: dict[str,
 
 def _unassigned(source: Path | str) -> Unassigned | None:
     """What the headings say and what they do not; None where there are none."""
-    from desktop.data.tables import headings, missing_roles, recognise
-
     header = headings(source)
     if not header:
         return None
@@ -510,7 +501,6 @@ def _unassigned(source: Path | str) -> Unassigned | None:
 
 def _fitted(project: ModelProject, job: Progress) -> dict[str, Any]:
     """All that a project leads to."""
-    from desktop.data.tables import measurements
     from desktop.workbench.model_results import measured_sheet
 
     assert project.table is not None
@@ -530,13 +520,15 @@ def model_of(kept: KeptTable, progress: Progress) -> ModelSnapshot:
     ------
     DesktopError, OSError : the table cannot be read.
     """
-    from desktop.data.tables import read_table
+    project = ModelProject(_read_again(kept)[1], kept.settings or ModelSettings())
+    return ModelSnapshot(project=project, source=kept.path or kept.text or None, **_fitted(project, progress))
 
+
+def _read_again(kept: KeptTable) -> tuple[Table, Table]:
+    """A table of a project as it stands in its source, and as it was changed."""
     source = kept.path or kept.text or None
     read = _no_table() if source is None else read_table(source, columns=kept.columns, units=kept.units)
-    table = read if kept.edits is None else kept.edits.on(read)
-    project = ModelProject(table, kept.settings or ModelSettings())
-    return ModelSnapshot(project=project, source=source, **_fitted(project, progress))
+    return read, read if kept.edits is None else kept.edits.on(read)
 
 
 def _fits(selection: Selection, settings: ModelSettings, job: Progress) -> dict[str, Any]:

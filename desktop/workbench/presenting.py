@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from desktop.data.naming import location_name
 from desktop.workbench.model import Annotation, Project, ReportChoices
 
 if TYPE_CHECKING:  # brings numba, which the window loads only after it is on screen
@@ -54,7 +55,6 @@ def contents(choices: ReportChoices) -> Contents:
 def subject(project: Project, store: TraceStore | None, title: str) -> Subject:
     """A run of a project to be reported on. `store` None: only to tell the command that does it."""
     from desktop.data.material import Subject
-    from desktop.data.naming import location_name
     from desktop.data.utilization import Rules
 
     phases = project.phases

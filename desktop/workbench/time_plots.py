@@ -256,8 +256,8 @@ class Strip:
         """The phases that are marked, or have room for their number along an axis so long: place, from where
         to where, and number and name as far as there is room."""
         least = width("1") + _AROUND * em
-        shown = np.flatnonzero((self.spans[:, 1] > axis.low) & (self.spans[:, 0] < axis.high))
-        ends = np.clip(axis.share(self.spans[shown]), 0.0, 1.0) * length
+        shown, ends = self._ends(axis)
+        ends *= length
         # Hundreds have no room for a number; those need not be asked one by one.
         wide = (ends[:, 1] - ends[:, 0] > least) | (shown == self.chosen)
         for k, (a, b) in zip(shown[wide].tolist(), ends[wide].tolist(), strict=True):

@@ -4,26 +4,32 @@ that leads there, as functions of what they are given."""
 from __future__ import annotations
 
 import time
+import traceback
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from desktop.core.labels import ACTIVITIES
+import numpy as np
+
+from desktop.core.concurrency import summarise
+from desktop.core.curve import StepCurve
+from desktop.core.envelope import envelope
+from desktop.core.phase_names import Doings, phase_names
+from desktop.core.phase_stats import PhaseRow, phase_table
+from desktop.core.phases import PhaseFit, Sweep, extend, fit_breaks
+from desktop.core.pieces import pieces, residual
+from desktop.core.selection import AS_SUGGESTED, Suggestion, at_events, search
+from desktop.data.events import ImportReport, Region
 from desktop.data.naming import location_name, run_name
+from desktop.errors import CurveError, DesktopError, sentence
 from desktop.workbench.jobs import Job
 from desktop.workbench.model import AS_FOUND, Annotation, OpenOptions, PhaseSettings, Project, marks_of
 
 if TYPE_CHECKING:  # the heavy modules are loaded by the first job, beside the window
-    from desktop.core.curve import StepCurve
     from desktop.core.landmarks import Landmarks
-    from desktop.core.phase_names import Doings
-    from desktop.core.phase_stats import PhaseRow
-    from desktop.core.phases import PhaseFit, Sweep
-    from desktop.core.selection import Suggestion
     from desktop.core.spaces import Basis
     from desktop.data.consistency import Doubt
-    from desktop.data.events import ImportReport, Region
     from desktop.data.presence import Structure
     from desktop.data.utilization import Rules, Utilization
 
@@ -148,17 +154,14 @@ class Opened(NamedTuple):
 
 
 def load_and_compile() -> None:
-    import numpy as np
-
     from desktop.core import painting, phases
-    from desktop.core.curve import StepCurve
-    from desktop.core.envelope import envelope
-    from desktop.core.pieces import residual
     from desktop.data import opening  # noqa: F401 - loaded here so that the first File > Open need not
 
     phases.warm_up()
     curve = StepCurve(np.arange(41.0), np.arange(40) * 7 % 11)
-    residual(envelope(curve), phases.fit(curve, 3, "mixed"), np.linspace(0.0, 40.0, 5))
+    fit = phases.fit(curve, 3, "mixed")
+    residual(envelope(curve), fit, np.linspace(0.0, 40.0, 5))
+    pieces(fit, 0.0, 40.0)
     painting.warm_up()
 
 
@@ -175,7 +178,6 @@ def open_source(source: Path, options: OpenOptions, kept: Project | None, job: J
     from desktop.data.consistency import doubt
     from desktop.data.info import info
     from desktop.data.opening import open_trace
-    from desktop.errors import CurveError
 
     stamp = stamp_of(source)
     store = open_trace(source, job, **asdict(options))
@@ -218,10 +220,8 @@ def build_run(
     ------
     CurveError : the trace has no curve of that `name`.
     """
-    from desktop.core.concurrency import summarise
-    from desktop.core.envelope import envelope
     from desktop.data.curves import build_curve
-    from desktop.data.events import Activity
+    from desktop.data.material import stack as activities
     from desktop.data.presence import structure
     from desktop.data.utilization import Rules, build
 
@@ -230,13 +230,7 @@ def build_run(
         like = None
     utilization = build(store, rules, job) if like is None else like.utilization
     curve = build_curve(store, utilization, name, job)
-    stack = {"computing": curve}
-    for activity in list(ACTIVITIES)[1:] if curve is utilization.curve() else ():
-        # What counts as computing is not drawn a second time.
-        drawn_as = frozenset({Activity[activity.upper()]}) - rules.computing
-        level = replace(utilization, rules=replace(rules, computing=drawn_as)).curve()
-        if level.level.any():
-            stack[activity] = level
+    stack = activities(utilization) if curve is utilization.curve() else {"computing": curve}
     for drawn in stack.values():
         envelope(drawn)
     _ = curve.mean  # kept with it, here: the window says it
@@ -255,9 +249,6 @@ def build_run(
 
 def part_of(whole: TraceRun, limit: tuple[float, float], key: SweepKey, job: Job) -> tuple[TraceRun, Fits]:
     """A run within a range of time, and its first sweep."""
-    from desktop.core.concurrency import summarise
-    from desktop.core.envelope import envelope
-
     stack: dict[str, StepCurve] = {}
     for name, level in whole.stack.items():
         job.step(len(stack), len(whole.stack))
@@ -291,9 +282,6 @@ def holds(curve: StepCurve, span: tuple[float, float]) -> bool:
 
 def sweep_of(run: TraceRun, key: SweepKey, job: Job, before: Swept | None = None, to: int = 0) -> Swept:
     """Every n and the one to take; of what was found `before`, its continuation up to `to`."""
-    from desktop.core.phases import extend
-    from desktop.core.selection import at_events, search
-
     if before is not None:
         wider = extend(run.curve, before.sweep, to, locked=key.locked, stop=job.stop)
         fits = (
@@ -317,9 +305,6 @@ def reaches(sweep: Sweep) -> int:
 
 
 def with_breaks(run: TraceRun, phases: PhaseSettings, like: PhaseFit | None = None) -> PhaseFit:
-    from desktop.core.phases import fit_breaks
-    from desktop.core.selection import AS_SUGGESTED
-
     suggested, phases = phases.suggested, within(phases, run.curve)
     assert phases.breaks is not None
     found = fit_breaks(
@@ -330,15 +315,11 @@ def with_breaks(run: TraceRun, phases: PhaseSettings, like: PhaseFit | None = No
 
 def named(run: TraceRun, fit: PhaseFit, project: Project) -> PhaseFit:
     """A fit with what its phases are called."""
-    from desktop.core.phase_names import phase_names
-
     names = phase_names(run.doings, fit.breaks, project.given_names, project.names)
     return fit if names == fit.names else replace(fit, names=names)
 
 
 def rows_of(run: TraceRun, fit: PhaseFit) -> tuple[PhaseRow, ...]:
-    from desktop.core.phase_stats import phase_table
-
     return tuple(phase_table(run.curve, fit))
 
 
@@ -375,10 +356,6 @@ def suggested_of(phases: PhaseSettings, run: TraceRun, swept: Swept) -> PhaseSet
 
 def problem_of(error: BaseException) -> Problem:
     """An exception as the user reads it: its own sentence if it has one."""
-    import traceback
-
-    from desktop.errors import DesktopError, sentence
-
     details = "".join(traceback.format_exception(error))
     if isinstance(error, DesktopError):
         return Problem(str(error), details, getattr(error, "choices", ()))

@@ -14,9 +14,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from desktop.core import jit
+from desktop.core.envelope import envelope
+from desktop.core.phases import PhaseFit, Sweep, fit
+from desktop.core.selection import LIMIT, Suggestion, at_events
 from desktop.data import memory
 from desktop.data.naming import run_name
-from desktop.errors import DesktopError
+from desktop.errors import CurveError, DesktopError
 from desktop.progress import Progress
 from desktop.workbench.bench import EditBench
 from desktop.workbench.explaining import NOTHING, Explained, Part, StatisticsRequest
@@ -72,8 +76,6 @@ if TYPE_CHECKING:  # the heavy modules are loaded by the first job, beside the w
     from desktop.core.curve import StepCurve
     from desktop.core.landmarks import Landmarks
     from desktop.core.phase_stats import Firm, PhaseRow
-    from desktop.core.phases import PhaseFit, Sweep
-    from desktop.core.selection import Suggestion
     from desktop.data.causality import Causality
     from desktop.data.causes import Causes
     from desktop.data.events import Activity
@@ -212,8 +214,6 @@ class Workbench(EditBench[Snapshot, Project]):
         """Load and compile, beside the window, what the first trace will need."""
 
         def work(job: Job) -> None:
-            from desktop.core import jit
-
             self._unwatch = jit.watch(self._compiling)
             load_and_compile()
 
@@ -726,37 +726,41 @@ class Workbench(EditBench[Snapshot, Project]):
         self._tracing_waits.submit("Causes of waiting", work, done, failed)
 
     def _find_causality(self, request: StatisticsRequest) -> None:
-        """Go through all calls and messages, once for a run and its rules, when what takes no such pass has
-        been shown."""
-        known, rules = self._causality, request.run.utilization.rules
-        given_up = known is not None and known[1] is None
-        if not request.parts & {"accounts", "words"} or request.causality is not None or given_up:
-            return
+        """Who waited for whom, when what takes no pass over calls and messages has been shown."""
+        if request.parts & {"accounts", "words"} and request.causality is None:
+            self._trace_waits(request.store, request.run.utilization.rules)
+
+    def _trace_waits(self, store: Any, rules: Rules) -> bool:
+        """Go through all calls and messages, once for a run and its rules; False: that was given up."""
+        if self._causality is not None and self._causality[1] is None:
+            return False
         if self._tracing_waits.busy and self._rules_of_waits == rules:
-            return
+            return True
         self._rules_of_waits = rules
 
         def work(job: Job) -> Causality:
             from desktop.data.causality import Causality, memory_needed
 
-            needed, free = memory_needed(request.store), memory.available()
+            needed, free = memory_needed(store), memory.available()
             if free is not None and needed > free:
                 raise DesktopError(
                     f"Who waited for whom is not found out: it takes {needed / 2**30:.1f} GiB of memory, "
                     f"{free / 2**30:.1f} GiB are free",
                     hint="free some, or open a shorter trace",
                 )
-            return Causality(request.store, rules, job)
+            return Causality(store, rules, job)
 
         def done(found: Causality) -> None:
-            self._causality = request.store, found
+            self._causality = store, found
             self._ask_statistics()
+            self._imagine()
 
         def failed(error: BaseException) -> None:
-            self._causality, self._why_no_waits = (request.store, None), str(error)
+            self._causality, self._why_no_waits = (store, None), str(error)
             self._show(explained=replace(self.snapshot.explained, waits=str(error)))
 
         self._tracing_waits.submit("Waiting", work, done, failed)
+        return True
 
     def cancel_waiting(self) -> None:
         """Give up finding out who waited for whom, until another trace is opened."""
@@ -843,8 +847,11 @@ class Workbench(EditBench[Snapshot, Project]):
         if not wanted or shown.preview or shown.refining or self._store is None:
             return
         if shown.run is not None and shown.fit is not None:
-            breaks = tuple(shown.fit.breaks[1:-1].tolist())
-            self._imagining.look(self._store, shown.run, breaks, changes, self._known_causality(shown.run))
+            breaks, known = tuple(shown.fit.breaks[1:-1].tolist()), self._known_causality(shown.run)
+            if known is None and self._trace_waits(self._store, shown.run.utilization.rules):
+                self._imagining.wait()  # there is one pass for all who need it, and one copy of what it finds
+            else:
+                self._imagining.look(self._store, shown.run, breaks, changes, known)
 
     # ---- looking
 
@@ -1057,9 +1064,7 @@ class Workbench(EditBench[Snapshot, Project]):
         missing = [name for name in asked if name not in curves]
 
         def work(job: Job) -> dict[str, StepCurve | None]:
-            from desktop.core.envelope import envelope
             from desktop.data.curves import build_curve
-            from desktop.errors import CurveError
 
             found: dict[str, StepCurve | None] = {}
             for name in missing:
@@ -1127,8 +1132,6 @@ class Workbench(EditBench[Snapshot, Project]):
 
     def _request_sweep(self, run: TraceRun, phases: PhaseSettings) -> None:
         """Every n, up to the one in use as far as that does not take too long."""
-        from desktop.core.selection import LIMIT
-
         fits, key = self._fits, self._key(phases)
         if self._is_given_up(phases):
             return
@@ -1162,9 +1165,6 @@ class Workbench(EditBench[Snapshot, Project]):
         known: Landmarks | None,
         stop: NDArray[Any] | None = None,
     ) -> PhaseFit:
-        from desktop.core.phases import fit
-        from desktop.core.selection import at_events
-
         begun = time.perf_counter()
         found = fit(run.curve, phases.n, phases.model, locked=phases.locked, stop=stop, basis=phases.basis)
         fits.pace[phases.model] = (time.perf_counter() - begun) / phases.n

@@ -23,6 +23,8 @@ import numpy as np
 from desktop.core import effect_tables as tables
 from desktop.core import effects as core
 from desktop.core.design import names_for, regular
+from desktop.data import confirm as confirming
+from desktop.data.answer import answer
 
 try:
     from desktop.workbench import comparing
@@ -56,26 +58,37 @@ class Row:
     kind: str = "="
 
 
-def design(runs: int) -> np.ndarray:
-    """(runs, runs - 1 or 6) levels: a full factorial of up to six factors."""
-    return regular(names_for(int(np.log2(runs))), runs).levels.astype(float)
+Sizes = dict[tuple[int, ...], float]
+
+
+def design(runs: int, factors: int = 0) -> np.ndarray:
+    """(runs, factors) levels: a full factorial of up to six factors, or a fraction of so many."""
+    return regular(names_for(factors or int(np.log2(runs))), runs).levels.astype(float)
+
+
+def with_noise(
+    generator: Generator, x: np.ndarray, effects: Sizes, relative: float = 0.0, log: bool = False
+) -> np.ndarray:
+    """Responses at x (N, k): mean 10 and noise of standard deviation 1, or `relative` to the mean. `log`:
+    effects multiply."""
+    mean = np.full(len(x), 10.0)
+    for members, size in effects.items():
+        column = x[:, list(members)].prod(axis=1)
+        mean = mean * (1 + size * (column + 1) / 2) if log else mean + size / 2 * column
+    noise = generator.standard_normal(len(x))
+    return mean * (1 + relative * noise) if relative else mean + noise
 
 
 def experiment(
     generator: Generator, runs: int, replicates: int, *, relative: float = 0.0, drift: float = 0.0,
-    line: float = 0.0, effects: dict[tuple[int, ...], float] | None = None, log: bool = False,
+    line: float = 0.0, effects: Sizes | None = None, log: bool = False, factors: int = 0,
 ) -> core.Trials:  # fmt: skip
-    """Mean 10 and noise of standard deviation 1, or `relative` to the mean; `drift`: standard deviation
-    between replicates, `line`: slope over the whole run. `log`: effects multiply."""
-    levels = design(runs)
+    """`with_noise` of a whole experiment; `drift`: standard deviation between replicates, `line`: slope over
+    the whole run."""
+    levels = design(runs, factors)
     x = np.concatenate([generator.permutation(levels) for _ in range(replicates)])
     block = np.repeat(np.arange(replicates), runs)
-    mean = np.full(len(x), 10.0)
-    for members, size in (effects or {}).items():
-        column = x[:, list(members)].prod(axis=1)
-        mean = mean * (1 + size * (column + 1) / 2) if log else mean + size / 2 * column
-    noise = generator.standard_normal(len(x))
-    y = mean * (1 + relative * noise) if relative else mean + noise
+    y = with_noise(generator, x, effects or {}, relative, log)
     y = y + drift * generator.standard_normal(replicates)[block] + line * np.linspace(-1, 1, len(x))
     return core.trials(names_for(levels.shape[1]), x, y, block)
 
@@ -246,6 +259,37 @@ def predicted(replicates: int, drift: float, new: bool = False) -> Callable[[Gen
     return draw
 
 
+def confirmed(
+    runs: int, replicates: int, effects: Sizes, *, factors: int = 0, gone: bool = False, lost: bool = False,
+    line: float = 0.0, relative: float = 0.0, **given: float,
+) -> Callable[[Generator], float]:  # fmt: skip
+    """The largest effect that is named is run by itself, five times, and so is the program as it is: is the
+    prediction not confirmed? `gone`: the effects are there no more. `lost`: one trial was."""
+
+    def draw(g: Generator) -> float:
+        data = experiment(
+            g, runs, replicates, factors=factors, effects=effects, line=line, relative=relative, **given
+        )
+        if lost:
+            data.y[int(g.integers(len(data.y)))] = np.nan
+        now = hasattr(confirming, "Prediction")  # what an older tree predicted hung on what was marked
+        found = core.analyse(data, threshold="familywise" if now else "t")
+        named = answer(found).named[:1]
+        if not named:
+            return np.nan
+        levels = [1.0 if name in named else -1.0 for name in found.trials.factors]
+        order = np.concatenate([g.permutation(2) for _ in range(5)]).astype(bool)
+        x = np.where(order[:, None], levels, -1.0)
+        y = with_noise(g, x, {} if gone else effects, relative) + line * np.linspace(-1, 1, len(x))
+        # It would be the same again.
+        with patch.object(confirming, "analyse", lambda *_, **__: found, create=True):
+            prediction = confirming.predicted(found, levels)
+        one = confirming.judged(named, prediction, y[~order], y[order])
+        return float(one.verdict == "not confirmed")
+
+    return draw
+
+
 def helps(g: Generator) -> float:
     """A place without any effect is said to help."""
     lines = core.ranked(core.analyse(experiment(g, 16, 2)))
@@ -338,6 +382,11 @@ def exponent(g: Generator) -> float:
     return float(found.exponent_low < -1 < found.exponent_high)
 
 
+#: Effects of experiments that are confirmed.
+TWO: Sizes = {(0,): 3.0, (1,): 3.0}
+PAIR: Sizes = {(0,): 3.0, (0, 1): 0.6}
+SEVEN: Sizes = {(j,): 3.0 for j in range(7)}
+
 ROWS: tuple[Row, ...] = (
     *(
         Row(f"Lenth's margin, one effect, {n} runs", 0.05, each(n, 1, threshold="lenth"))
@@ -386,6 +435,32 @@ ROWS: tuple[Row, ...] = (
     *(Row(f"prediction of a mean, r = {r}, drift", 0.95, predicted(r, 2.0)) for r in (2, 3, 6)),
     Row("prediction of a mean, r = 3, no drift", 0.95, predicted(3, 0.0), ">"),
     Row("prediction of a new trial, r = 4, drift", 0.95, predicted(4, 2.0, True)),
+    *(Row(f"right, not confirmed, {name}", 0.05, draw, kind) for name, kind, draw in (
+        ("one of three, 8 runs x 3", "=", confirmed(8, 3, {(0,): 3.0})),
+        ("one of four, 16 runs x 2", "=", confirmed(16, 2, {(0,): 3.0})),
+        ("two of six that are equal, 16 runs x 2", "<", confirmed(16, 2, TWO, factors=6)),
+        ("a pair of 0.6 beside one of 3, 16 runs x 2", "=", confirmed(16, 2, PAIR)),
+        ("the same of six factors in 16 runs x 2", "<", confirmed(16, 2, PAIR, factors=6)),
+        ("one just named, 16 runs x 2", "=", confirmed(16, 2, {(0,): 1.0})),
+        ("seven that are equal, 8 runs x 2", "=", confirmed(8, 2, SEVEN, factors=7)),
+        ("one of four, 16 runs x 1", "<", confirmed(16, 1, {(0,): 3.0})),
+        ("two of six, 64 runs x 1", "=", confirmed(64, 1, TWO)),
+        ("one of three, 8 runs x 6", "=", confirmed(8, 6, {(0,): 2.0})),
+        ("16 runs x 2, drift of replicates", "=", confirmed(16, 2, PAIR, drift=3.0)),
+        ("16 runs x 3, drift over both", "<", confirmed(16, 3, PAIR, line=2.0)),
+        ("16 runs x 2, noise 1 %", "<", confirmed(16, 2, PAIR, relative=0.01)),
+        ("16 runs x 2, noise 20 %", "<", confirmed(16, 2, {(0,): 6.0, (0, 1): 1.2}, relative=0.2)),
+        ("16 runs x 2, one trial lost", "=", confirmed(16, 2, PAIR, lost=True)),
+    )),
+    *(Row(f"wrong, not confirmed, {name}", 1.0, draw, "~") for name, draw in (
+        ("one of 3 in 8 runs x 3", confirmed(8, 3, {(0,): 3.0}, gone=True)),
+        ("one of 3 in 16 runs x 2", confirmed(16, 2, {(0,): 3.0}, gone=True)),
+        ("one of 3 of six factors, 16 runs x 2", confirmed(16, 2, {(0,): 3.0}, factors=6, gone=True)),
+        ("one of 3 of six factors, 64 runs x 1", confirmed(64, 1, {(0,): 3.0}, gone=True)),
+        ("two of 3 of six factors, 16 runs x 2", confirmed(16, 2, TWO, factors=6, gone=True)),
+        ("one of 3 in 8 runs x 6", confirmed(8, 6, {(0,): 3.0}, gone=True)),
+        ("one of 5 in 16 runs x 2", confirmed(16, 2, {(0,): 5.0}, gone=True)),
+    )),
     Row("'helps' for no effect", 0.025, helps),
     Row("+10 % beside x5, in its interval, as it is", 0.95, small_beside_large(False), "~"),
     Row("+10 % beside x5, in its interval, logarithm", 0.95, small_beside_large(True)),

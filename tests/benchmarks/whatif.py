@@ -105,7 +105,7 @@ def predicted(trace: Path, region: str, delay_s: float) -> tuple[float, float]:
         run = Rerun(store, build(store))
         found = run.predict(Changes(longer=((region, delay_s),)))
         assert not found.note, found.note
-        return -found.saved_s, float(run.regions([region])[1].sum())
+        return -found.saved_s, float(run.calls_of(region))
 
 
 def told(name: str, region: str, delay: str, naive: float, want: float, effect: float, se: float) -> None:

@@ -52,15 +52,15 @@ class Program:
     def on(self, latency: float, per_byte: float, eager: float, buses: int, cost: float = 0.0) -> Replay:
         every = [step for steps in self.steps for step in steps]
         ends = np.cumsum([0, *map(len, self.steps)])
-        manner = np.full(len(self.sizes), EAGER)
+        manner = np.full(len(self.sizes), EAGER, np.uint8)
         for step in every:
             if step.what in ("send", "isend") and self.sizes[step.to] > eager:
                 manner[step.to] = BLOCKING if step.what == "send" else DEFERRED
         operations = Schedule(
             ends[:-1].astype(np.int64),
             ends[1:].astype(np.int64),
-            np.array([_KINDS[step.what] for step in every], np.int64),
-            np.array([step.to for step in every], np.int64),
+            np.array([_KINDS[step.what] for step in every], np.uint8),
+            np.array([step.to for step in every], np.int32),
             np.array([step.gap for step in every], float),
             np.array([step.extra for step in every], float),
             np.zeros(len(every), np.bool_),
@@ -68,7 +68,7 @@ class Program:
             np.zeros(len(self.steps)),
         )
         network = Network(
-            np.array(self.receiver, np.int64),
+            np.array(self.receiver, np.int32),
             np.array(self.sizes, float) * per_byte,
             manner,
             np.array(self.root, np.int64),
@@ -134,7 +134,7 @@ def programs(draw: st.DrawFn, *, most: int = 25) -> Program:
     return Program(tuple(map(tuple, steps)), tuple(sizes), tuple(receiver), tuple(root))
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(programs(), st.integers(0, 40), st.integers(0, 4), st.sampled_from([math.inf, 0, 100, 1000]),
        st.integers(0, 3), st.integers(0, 30))  # fmt: skip
 def test_as_a_simulator_of_events_has_it(
@@ -147,10 +147,14 @@ def test_as_a_simulator_of_events_has_it(
     else:
         np.testing.assert_array_equal(found.ends, want)
         assert found.duration == max(want)
-        assert (found.went >= found.came).all()
+        first = np.cumsum([0, *map(len, program.steps)])[:-1]
+        came = np.array([step.gap for steps in program.steps for step in steps])
+        before = np.append(0.0, found.went)[:-1]
+        before[first[first < before.size]] = 0.0
+        assert (found.went >= before + came).all()
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(programs(), st.floats(0, 50), st.floats(0, 3), st.floats(0, 20), st.floats(0, 2),
        st.sampled_from([math.inf, 500]))  # fmt: skip
 def test_more_latency_or_less_bandwidth_never_helps(
@@ -163,7 +167,7 @@ def test_more_latency_or_less_bandwidth_never_helps(
         assert (slow.ends >= fast.ends).all() and (slow.went >= fast.went).all()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(programs(), st.integers(0, 20), st.integers(0, 3))
 def test_without_a_limit_buses_are_many(program: Program, latency: int, per_byte: int) -> None:
     free = program.on(latency, per_byte, math.inf, 0)
@@ -214,11 +218,11 @@ def test_what_is_free_waits_for_nobody_but_others_for_it() -> None:
     program = Program(((Step("all", 0, 10.0),), (Step("all", 0, 50.0),)), (), (), (-1,))
     assert program.on(0, 0, math.inf, 0).ends.tolist() == [50.0, 50.0]
     operations = Schedule(
-        np.array([0, 1]), np.array([1, 2]), np.array([N_TO_N] * 2), np.array([0, 0]), np.array([10.0, 50.0]),
-        np.zeros(2), np.array([True, False]), np.zeros(2), np.zeros(2),
+        np.array([0, 1]), np.array([1, 2]), np.full(2, N_TO_N, np.uint8), np.zeros(2, np.int32),
+        np.array([10.0, 50.0]), np.zeros(2), np.array([True, False]), np.zeros(2), np.zeros(2),
     )  # fmt: skip
     none = np.zeros(0)
-    network = Network(none.astype(int), none, none.astype(int), np.array([-1]), np.zeros(1))
+    network = Network(none.astype(np.int32), none, none.astype(np.uint8), np.array([-1]), np.zeros(1))
     assert replay(operations, network).ends.tolist() == [10.0, 50.0]
 
 
@@ -232,11 +236,12 @@ def test_long_replays_tell_how_far_they_are_and_can_be_stopped(monkeypatch: pyte
 
     ends = np.cumsum([0, 50, 50, 50])
     operations = Schedule(
-        ends[:-1], ends[1:], np.full(150, N_TO_N), np.tile(np.arange(50), 3), np.ones(150), np.zeros(150),
+        ends[:-1], ends[1:], np.full(150, N_TO_N, np.uint8), np.tile(np.arange(50, dtype=np.int32), 3),
+        np.ones(150), np.zeros(150),
         np.zeros(150, bool), np.zeros(3), np.zeros(3),
     )  # fmt: skip
     none = np.zeros(0)
-    network = Network(none.astype(int), none, none.astype(int), np.full(50, -1), np.zeros(50))
+    network = Network(none.astype(np.int32), none, none.astype(np.uint8), np.full(50, -1), np.zeros(50))
     for buses in (0, 2):
         told.clear()
         assert replay(operations, network._replace(buses=buses), Told()).duration == 50.0

@@ -11,7 +11,7 @@ from desktop.data import opening
 from desktop.data.events import Activity
 from desktop.data.info import info
 from desktop.data.opening import open_trace
-from desktop.data.statistics import statistics
+from desktop.data.statistics import Statistics
 from desktop.data.store import TraceStore
 from desktop.data.timeline import Timeline
 from desktop.data.utilization import build
@@ -74,7 +74,7 @@ def test_the_host_waits_and_is_the_only_processor(store: TraceStore) -> None:
 
 def test_statistics_say_the_same(store: TraceStore) -> None:
     use = build(store)
-    (stats,) = statistics(store, [(0.0, 0.1)], use)
+    (stats,) = Statistics(store).ranges([(0.0, 0.1)], use)
     assert (stats.processors, stats.is_processor.tolist()) == (1, [True, False, False])
     assert stats.computing == pytest.approx(0.05)
     assert stats.useful_s.sum() == pytest.approx(0.005)

@@ -301,7 +301,7 @@ def test_who_is_not_there_is_absent_and_start_up_is_its_own() -> None:
 def test_where_clocks_say_nothing_communication_is_not_told_apart() -> None:
     many = [busy_but((50, 55, ISEND)), busy_but((30, 60, RECV))]
     with calling(many, {0: [send(50, 1)], 1: [receive(60, 0)]}) as store:
-        clock = store.description.clock
+        clock = store.clock
         clock.checked, clock.violations_before, clock.violations_after = 9, 1, 1
         clock.details = {"most_before_s": 20.0, "most_repaired_s": 20.0, "repaired": 1}
         assert whole(store) == {"COMPUTING": [95, 70], "UNKNOWN": [5, 30]}

@@ -11,11 +11,12 @@ import pytest
 
 from desktop import cli, resources
 from desktop.core.covariates import covariate
+from desktop.core.design import names_for, regular
 from desktop.core.effects import analyse, trials
 from desktop.core.power import detectable
 from desktop.core.recommend import recommend
 from desktop.data.answer import answer, answer_of
-from desktop.data.confirm import CONFIRMATION, judged, predicted, run_confirmation
+from desktop.data.confirm import CONFIRMATION, Prediction, judged, predicted, run_confirmation
 from desktop.data.experiment import Factor, Plan, Switch, read_journal, to_trials, write_experiment
 from desktop.data.runner import Runner
 from desktop.data.runs import read_runs
@@ -105,15 +106,17 @@ def test_an_experiment_answers_and_is_confirmed(tmp_path, capsys):
     assert cli.run(["spt", "confirm", str(tmp_path), "--factors", "A", "--runs", "3", "--yes", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["verdict"] == "confirmed"
     assert cli.run(["spt", "confirm", str(tmp_path), "--factors", "Z", "--yes"]) == 1
-    # What is named is predicted by its own effect and error, whether it stands out or not.
-    quiet = replace(found, effects=tuple(replace(e, significant=False) for e in found.effects))
-    own = next(e for e in found.effects if e.term == "A")
-    assert predicted(quiet, (1.0, -1.0))[:2] == pytest.approx((own.value, own.se))
+    # Of two factors the pair is in it as well, which makes it the difference of two treatments.
+    x, y = found.trials.x.tolist(), found.trials.y
+    cells = [y[[row == at for row in x]].mean() for at in ([1.0, -1.0], [-1.0, -1.0])]
+    expected = predicted(found, (1.0, -1.0))
+    assert expected.value == pytest.approx(cells[0] - cells[1])
+    assert expected.se == pytest.approx(np.sqrt(found.variance * 2 / 4), rel=1e-3)
     # What is another program now has another effect.
     write_experiment(replace(experiment, title="other"))
-    wrong = judged(["A"], (40.0, 0.5, 9.0), [10.0, 10.5, 10.2], [14.0, 14.6, 14.1])
+    wrong = judged(["A"], Prediction(40.0, 0.5, 9.0), [10.0, 10.5, 10.2], [14.0, 14.6, 14.1])
     assert wrong.verdict == "not confirmed"
-    unsure = judged(["A"], (4.0, 0.5, 9.0), [10.0, 30.0, 14.0], [14.0, 34.0, 18.0])
+    unsure = judged(["A"], Prediction(4.0, 0.5, 9.0), [10.0, 30.0, 14.0], [14.0, 34.0, 18.0])
     assert unsure.verdict == "undecided"
 
 
@@ -126,8 +129,41 @@ def test_the_verdict_holds_its_level():
         se = 0.3 * np.sqrt(generator.chisquare(12) / 12)
         guess = 2.0 + 0.3 * generator.standard_normal()
         base, on = generator.standard_normal((2, 5)) + np.array([[10.0], [12.0]])
-        wrong += judged(["A"], (guess, float(se), 12.0), base, on).verdict == "not confirmed"
+        wrong += judged(["A"], Prediction(guess, float(se), 12.0), base, on).verdict == "not confirmed"
     assert wrong / 1500 <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 1500)
+
+
+def test_a_prediction_has_what_is_too_small_to_stand_out():
+    """A pair changes a single setting whether it is marked or not; of two that are not told apart, each may
+    be what acts."""
+    design = regular(names_for(4), 8)  # A:B = C:D and so on
+    x = np.tile(design.levels.astype(float), (3, 1))
+    block = np.repeat(np.arange(3), 8)
+    y = 10 + 0.02 * np.random.default_rng(1).standard_normal(len(x)) + 1.5 * x[:, 0] + 0.3 * x[:, 0] * x[:, 1]
+    found = analyse(trials(design.factors, x, y, block))
+    one = predicted(found, (1.0, -1.0, -1.0, -1.0))
+    assert one.value == pytest.approx(3.0 - 0.6 / 2, abs=0.05), "A:B changes by 0.6, C:D does not"
+    assert one.se == pytest.approx(0.3, abs=0.02)
+    both = predicted(found, (1.0, 1.0, -1.0, -1.0))
+    assert both.value == pytest.approx(3.0, abs=0.05) and both.se < 0.05, "neither of them changes"
+    assert one.ahead and not predicted(found, (-1.0, 1.0, -1.0, -1.0)).ahead, "only the largest was chosen"
+
+
+def test_the_largest_of_several_is_expected_to_have_been_overestimated():
+    """How far that goes follows from how far it was ahead."""
+    measured = [10.0, 10.5, 9.5], [11.6, 12.1, 11.1]
+
+    def limit(*gap: float) -> float:
+        return judged(["A"], Prediction(3.0, 0.4, 20.0, tuple((0.16, g) for g in gap), 6), *measured).limit
+
+    alone = judged(["A"], Prediction(3.0, 0.4, 20.0), *measured)
+    assert limit() == alone.limit and limit(5.0) == pytest.approx(alone.limit, rel=0.03)
+    assert 0.8 * alone.limit < limit(1.0) < alone.limit, "not as far above the prediction"
+    assert alone.limit < limit(0.3) < limit(0.1) < limit(0.001)
+    # Never more than what holds for each of the six at once.
+    assert limit(1e-9) < 2 * alone.limit
+    down = judged(["A"], Prediction(-3.0, 0.4, 20.0, ((-0.16, 0.1),), 6), measured[1], measured[0])
+    assert down.limit == pytest.approx(limit(0.1)) and down.difference == pytest.approx(-alone.difference)
 
 
 @pytest.mark.parametrize("count", [2, 3, 6, 11])

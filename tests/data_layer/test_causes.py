@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from desktop.core.critical_path import PathLine
 from desktop.data.causality import Causality
 from desktop.data.causes import Causes
-from desktop.data.statistics import statistics
+from desktop.data.statistics import Statistics
 from desktop.data.store import open_store
 from desktop.data.utilization import Rules
 from desktop.progress import Progress
@@ -236,7 +236,7 @@ def test_without_network_it_is_as_long_as_the_critical_path_of_computing(made: M
     collective operation carry the count, and the largest one goes on."""
     with found(made) as causes:
         computing = computed_on_the_longest_way(made)
-        (run,) = statistics(causes.store, [(0.0, max(made.ends) * 1e-9)], replay=True)
+        (run,) = Statistics(causes.store).ranges([(0.0, max(made.ends) * 1e-9)], replay=True)
         assert run.replayed is not None and run.replayed.ideal_s == pytest.approx(computing * 1e-9)
         whole = causes.between(0, max(made.ends))
         assert computing == max(made.ends)
@@ -253,7 +253,7 @@ def computed_on_the_longest_way(made: Made) -> int:
     return only.longest()[0]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.data())
 def test_a_line_from_afar_covers_the_rows_of_the_path(data: st.DataObject) -> None:
     n = data.draw(st.integers(1, 60))

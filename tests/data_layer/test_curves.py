@@ -103,7 +103,7 @@ def stored(
                         bytes=size[order],
                         tag=np.zeros(sent.size, np.int64),
                     )
-                    writer.description.tallies[i].sent = len(rows)
+                    writer.tallies[i].sent = len(rows)
             keep(writer, Progress())
         with open_store(path) as store:
             yield store
@@ -131,7 +131,7 @@ def open_at(rows: Rows, last: int, wanted: set[int]) -> list[bool]:
     return found
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=25)
 @given(
     st.lists(events([0, 1, 2, 3, 4]), min_size=1, max_size=4),
     st.lists(events([5, 4]).filter(bool), max_size=2),
@@ -218,7 +218,7 @@ def value_at(samples: Samples, tick: float, about: MetricAbout, kind: str) -> fl
     return last[before[-1]]
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=25)
 @given(
     st.lists(
         st.lists(st.tuples(st.integers(0, 48), st.integers(-9, 9).map(float)), max_size=7).map(
@@ -395,7 +395,7 @@ def test_modes_and_units_of_otf2(tmp_path: Path) -> None:
 def test_a_store_without_what_metrics_mean_has_them_by_their_texts(tmp_path: Path) -> None:
     """As imports wrote it before."""
     with stored([[(0, ENTER, 0), (50, LEAVE, 0)]], samples=[[(1, 4.0)]], about=MetricAbout()) as store:
-        store.description.metrics.clear()
+        store.metrics.clear()
         use = build(store)
         asked = [one.curve for one in available(store)]
         assert "metric:m" in asked and "metric:other" in asked

@@ -41,7 +41,7 @@ from desktop.data.experiment import (
     to_trials,
     write_experiment,
 )
-from desktop.data.pilot import PILOT, pilot_commands, run_pilot, sized
+from desktop.data.pilot import PILOT, pilot_commands, run_pilot, taken
 from desktop.data.places import find_places
 from desktop.data.runner import Runner, shown_commands
 from desktop.data.runs import read_table
@@ -671,8 +671,10 @@ def test_a_pilot_goes_on_until_every_place_shows(tmp_path):
     tables = tables_in(tmp_path / PILOT)
     assert [table.delay for table in tables] == [3**k for k in range(8)]
     assert tables[0].effects["A"][0] == pytest.approx(a.effect, abs=3)
-    taken = sized(experiment, found.size)
-    assert [f.delay for f in taken.factors] == [3, 3, 3] and taken.plan == experiment.plan
+    # Each place has a size of its own: what never showed gets the largest that was tried.
+    assert found.sizes == {"A": 1, "B": 3, "C": 2187}
+    given = taken(experiment, found)
+    assert [f.delay for f in given.factors] == [1, 3, 2187] and given.plan == experiment.plan
 
 
 def test_a_pilot_runs_what_was_shown_and_nothing_else(tmp_path, capsys):
@@ -684,11 +686,44 @@ def test_a_pilot_runs_what_was_shown_and_nothing_else(tmp_path, capsys):
     assert cli.run(["spt", "run", str(tmp_path), "--pilot", "--yes", "--json", "--take"]) == 0
     said = json.loads(capsys.readouterr().out)
     # What the trials run with is what the pilot found.
-    assert said["taken"] and [f.delay for f in read_experiment(tmp_path).factors] == [3, 3, 3]
+    assert said["taken"] and [f.delay for f in read_experiment(tmp_path).factors] == [1, 3, 2187]
     assert said["size"] == 3 and [place["delay"] for place in said["places"]] == [1, 3, None]
+    assert [place["take"] for place in said["places"]] == [1, 3, 2187]
     rows = pilot_rows(tmp_path)
     assert [int(row["run"]) for row in rows] == list(range(1, len(rows) + 1))
     assert len((tmp_path / "counted").read_text().splitlines()) == len(rows)
+
+
+#: A builds a program that takes 100 s and a little noise, and 200 s a unit of the delay at A, one at B.
+BUILD = """#!/bin/sh
+out=$1; shift; size=0; each=0
+for word; do case $word in -DSPT_DELAY=*) size=${word#*=};; -DA) each=CALLS;; -DB) each=1;; esac; done
+echo '#!/bin/sh' > "$out"
+echo 'noise=$(( $(wc -l < counted) * 7 % 5 )); echo ran >> counted' >> "$out"
+echo "echo done in \\$(( 1000 + noise + $each * $size )) s" >> "$out"
+chmod +x "$out"
+"""
+
+
+@pytest.mark.parametrize(("calls", "size"), [(100, 9), (2000, 1), (90_000, None)])
+def test_a_size_that_places_share_is_not_too_long_for_one_of_them(tmp_path, capsys, calls, size):
+    """One place is called often, another once: no run is to take hours for the second to show."""
+    (tmp_path / "counted").touch()
+    (tmp_path / "build.sh").write_text(BUILD.replace("CALLS", str(calls)))
+    (tmp_path / "build.sh").chmod(0o755)
+    factors = tuple(Factor(n, Switch((f"-D{n}",)), routine=n.lower()) for n in "AB")
+    experiment = small(tmp_path, "", factors=factors, plan=Plan(replicates=1, seed=2))
+    said = {"build": ("./build.sh", "{out}", "{flags}"), "run": ("{out}",), "flags": ("-DSPT_DELAY=9",)}
+    program = replace(experiment.program, **said, sources=("build.sh",))
+    write_experiment(replace(experiment, program=program))
+    assert cli.run(["spt", "run", str(tmp_path), "--pilot", "--yes", "--take"]) == 0
+    said = capsys.readouterr().out
+    left = read_experiment(tmp_path).program.flags
+    assert "B shows as the last" in said and left == (f"-DSPT_DELAY={size or 9}",)
+    assert ("A would add about" in said) == (calls > 1000)
+    if calls > 1000:
+        assert "to see B, leave A out or give it a smaller delay of its own" in said
+        assert ("no size is to be taken" in said) == ("nothing is taken" in said) == (size is None)
 
 
 def pilot_rows(folder: Path) -> list[dict[str, str]]:

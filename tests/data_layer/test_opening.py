@@ -110,6 +110,28 @@ def test_a_full_disk_gets_a_sentence(
     assert not list(tmp_path.iterdir())
 
 
+def test_a_full_disk_is_told_by_the_place_that_is_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What stands beside the store while a trace is read is not in the temporary folder."""
+    made, plain = tmp_path / "made", tempfile.TemporaryFile
+    made.mkdir()
+
+    def full(*_: object, dir: Path | None = None, **__: object) -> object:
+        if dir == made:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return plain(dir=dir)
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", full)
+    trace = Path(__file__).parents[1] / "data" / "paraver" / "farm_6.prv"
+    with pytest.raises(TraceFormatError, match="make room there") as told:
+        open_trace(trace, output=made / "farm.h5")
+    assert f"{trace}: cannot be imported (No space left on device), writing {made / 'farm.h5'}," in str(
+        told.value
+    )
+    assert not list(made.iterdir())
+
+
 def test_a_changed_source_is_imported_again(source: Path, reads: list[Path], cache: Path) -> None:
     open_trace(source).close()
     source.write_text(CURVE.replace("4", "5"))

@@ -113,7 +113,7 @@ class TestReference:
         found = build(store, Rules(overrides=classes, repaired=False))
         busy = {str(at.id): int(found.totals[i, 0]) for i, at in enumerate(store.locations)}
         assert busy == want["busy_ticks_per_location"]
-        level, width = found.computing, np.diff(found.edges)
+        level, width = found.count(Activity.COMPUTING), np.diff(found.edges)
         assert int(level @ width) == want["integral_busy_ticks"]
         assert level.max() == want["max_busy"]
         ticks = np.bincount(level.astype(int), weights=width).astype(int)
@@ -127,7 +127,7 @@ class TestReference:
             return
         found = build(store, Rules(repaired=False))
         want = facts()[archive.name]["curve_as_recorded"]
-        assert int(found.computing @ np.diff(found.edges)) == want["integral_busy_ticks"]
+        assert int(found.count(Activity.COMPUTING) @ np.diff(found.edges)) == want["integral_busy_ticks"]
 
 
 def test_kinds_of_location_and_order(tmp_path: Path) -> None:

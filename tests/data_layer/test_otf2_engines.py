@@ -221,7 +221,7 @@ def account(place: Place, ranks: list[int]) -> Iterator[tuple[str, tuple[Any, ..
                     yield "metrics", (event.time, f"m{i}", float(number))
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=60)
 @given(places(), st.sampled_from("<>"), st.sampled_from([300, 1024, 1 << 18]))
 def test_what_is_written_is_read(places: list[Place], order: str, chunk: int) -> None:
     ranks = [place.id for place in places]
@@ -437,6 +437,20 @@ def test_definitions_that_are_missing_are_said(tmp_path: Path) -> None:
     file.write_bytes((data[:at]).ljust(1 << 18, b"\0") + to.file([], counted=False))
     found = read(anchor).report.findings["definitions"]
     assert (found.count, found.severity) == (2, "loss")
+
+
+def test_regions_whose_names_are_missing_are_a_loss(tmp_path: Path) -> None:
+    """Whether they wait or compute is told by their names."""
+    anchor = write(tmp_path / "a", [Place(0, steps(4))], regions={0: "compute", 1: "EZTrace finalize"})
+    assert "region names" not in read(anchor).report.findings
+    file = tmp_path / "a" / "traces.def"
+    data, name = file.read_bytes(), b"EZTrace finalize\0"
+    at = data.rindex(b"\x0a", 0, data.index(name))  # where the string's record begins
+    file.write_bytes(data[:at] + b"\xfa" + data[at + 1 :])
+    memory = read(anchor)
+    assert [region.name for region in memory.regions][:2] == ["compute", "region 1"]
+    found = memory.report.findings["region names"]
+    assert (found.count, found.severity, found.where) == (1, "loss", "region 1")
 
 
 def test_a_folder_in_place_of_a_file_is_said(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from dataclasses import replace
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from desktop.data.events import TABLES, Importer, Location, Region, Sink
 from desktop.data.farm import Farm
 from desktop.data.info import info
 from desktop.data.opening import open_trace
-from desktop.data.store import DERIVED, TraceStore
+from desktop.data.store import DERIVED, Description, TraceStore
 from desktop.errors import DesktopError, TraceFormatError
 from desktop.progress import Cancelled, Progress
 from tests.data_layer.memory import Memory
@@ -64,17 +64,17 @@ def divided(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
 
 def content(store: TraceStore) -> dict[str, Any]:
     """All of a store; texts by themselves, for their numbers mean nothing."""
-    known = replace(store.description, texts=[])
+    known = {one.name: repr(getattr(store, one.name)) for one in fields(Description)}
     rows = {}
     for table, columns in (TABLES | DERIVED).items():
         for location in range(len(store.locations)):
-            for name in columns:
-                column = store.column(table, name, location)
+            for name, pieces in zip(columns, zip(*store.blocks(table, location), strict=True), strict=False):
+                column = np.concatenate(pieces)
                 if name in ("operation", "metric") or (table, name) == ("marks", "text"):
                     column = np.array([store.texts[i] for i in column], object)
-                rows[table, location, name] = column.tolist()
+                rows[table, location, name] = column
     return {
-        "description": {name: repr(value) for name, value in vars(known).items() if name != "report"},
+        "description": {name: said for name, said in known.items() if name not in ("report", "texts")},
         "texts": sorted(store.texts),
         "report": list(store.report),
         "info": info(store),
@@ -84,8 +84,11 @@ def content(store: TraceStore) -> dict[str, Any]:
 
 def same(one: TraceStore, other: TraceStore) -> None:
     left, right = content(one), content(other)
-    for key in left:
-        assert left[key] == right[key], key
+    rows, others = left.pop("rows"), right.pop("rows")
+    assert left == right
+    assert rows.keys() == others.keys()
+    for key, column in rows.items():
+        assert np.array_equal(column, others[key]), key
 
 
 @pytest.mark.parametrize(

@@ -556,7 +556,12 @@ def test_a_story_has_eight_slides_and_each_a_title_in_its_place(cholesky: TraceS
     told = titles.index("Appendix")
     assert told == 1 + len(report.story) <= 8
     assert told == 8
-    assert titles[1] == report.finding == report.story[0].title, "why time is lost comes first"
+    assert titles[1].startswith("7.720 of 16 processors compute on average"), "the curve comes first"
+    assert titles[2] == report.finding, "then why time is lost"
+    saved = re.search(r"the run would take .* less, [\d.]+\s% of its time\.$", titles[3])
+    assert saved and titles[3].replace("\xa0", " ").startswith(report.story[2].block.rows[0][0]), (
+        "then what would help most"
+    )
     assert titles[0] == "Cholesky" and all(titles)
     assert report.finding in {shape.text_frame.text.split("\n")[0] for shape in made.slides[0].placeholders}
     for number, slide in enumerate(made.slides, 1):
@@ -570,6 +575,9 @@ def test_a_story_has_eight_slides_and_each_a_title_in_its_place(cholesky: TraceS
             assert shape.top + shape.height <= made.slide_height
             assert shape.left + shape.width <= made.slide_width
             assert not shape.has_table or len(shape.table.rows) > 2 or n == 1
+            cells = [cell for row in shape.table.rows for cell in row.cells] if shape.has_table else []
+            sized = [run.font.size for cell in cells for p in cell.text_frame.paragraphs for run in p.runs]
+            assert len(sized) == len(cells) and all(sized), "an empty cell would have the template's size"
     # What is told is not shown once more, and all else is there.
     every = [block for section in report.sections for block in section.blocks]
     pictures = sum(s.shape_type == 13 for slide in made.slides for s in slide.shapes)

@@ -376,10 +376,14 @@ def test_command_as_text_and_csv(capsys):
 def test_command_refuses_in_one_sentence(capsys, tmp_path):
     path = tmp_path / "t.csv"
     path.write_text(text_of([("a", "x", p, 8.0 / p) for p in (1, 2, 4, 8)]))
-    code, _, err = run(capsys, path)
+    code, _, err = run(capsys, path, "--joint")
     assert code == 1 and "only one system" in err and err.count("\n") == 1
-    code, out, _ = run(capsys, path, "--individual", "--functions", "1/p", "--json")
+    code, out, _ = run(capsys, path, "--functions", "1/p", "--json")  # as the window does, cell by cell
     assert code == 0 and json.loads(out)["parameters"][0]["kind"] == "delta"
+    equal = tmp_path / "equal.csv"
+    equal.write_text(text_of([(c, "x", p, t) for c in "ab" for p, t in ((1, 10.0), (2, 5.0), (4, 3.0))]))
+    code, _, err = run(capsys, equal)
+    assert (code, err) == (0, "")  # cells without a variance are no warning of numpy's
     code, _, err = run(capsys, path, "--functions", "__import__('os').system('x')")
     assert code == 1 and "not understood" in err
     path.write_text(path.read_text() + "\na,x,0,1\n")

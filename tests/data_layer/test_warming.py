@@ -134,7 +134,11 @@ class Watching(Progress):
             self.cancel()
 
 
-def test_a_stop_ends_the_process_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("listens", [True, False], ids=["ends", "has to be killed"])
+def test_a_stop_ends_the_process_too(listens: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not listens:
+        monkeypatch.setattr(subprocess.Popen, "terminate", lambda _process: None)
+        monkeypatch.setattr("desktop.data.warming._GRACE_S", 0.1)
     for name, folder in (("NUMBA_CACHE_DIR", "kernels"), ("TMPDIR", "scratch"), ("XDG_CACHE_HOME", "cache")):
         (tmp_path / folder).mkdir()
         monkeypatch.setenv(name, str(tmp_path / folder))

@@ -17,12 +17,14 @@ from desktop.core.changes import COLLECTIVES, MESSAGES, Changes
 from desktop.core.machine import IDEAL, Machine
 from desktop.core.open_regions import BEGIN, END
 from desktop.core.units import quantity
+from desktop.data import causality
 from desktop.data.helping import helps, largest_regions
 from desktop.data.opening import open_trace
-from desktop.data.statistics import Statistics, statistics
+from desktop.data.statistics import Statistics
 from desktop.data.store import TraceStore
 from desktop.data.utilization import Utilization, build
 from desktop.data.whatif import Rerun
+from desktop.errors import DesktopError, StoreError
 from tests.data_layer.test_statistics import ALLREDUCE, ISEND, RECV, SOLVE, busy_but, receive, send, stored
 from tests.oracles.utilization import Thread
 
@@ -125,7 +127,7 @@ def test_the_ideal_network_of_the_statistics_is_that_of_a_machine() -> None:
     store, use = _opened("v1-lu8-compact.trf")
     with store:
         curve = use.curve()
-        (whole,) = statistics(store, [(curve.start, curve.start + curve.duration)], use, replay=True)
+        (whole,) = Statistics(store).ranges([(curve.start, curve.start + curve.duration)], use, replay=True)
         found = Rerun(store, use).predict(Changes(network=IDEAL))
         assert whole.replayed is not None
         assert whole.replayed.ideal_s == pytest.approx(found.duration_s, rel=1e-12)
@@ -169,8 +171,8 @@ def test_regions_are_changed_without_those_inside() -> None:
     told = {i: [(30, 40, 0, -1)] for i in range(2)}
     with stored(threads, None, told, ("Allreduce",)) as store:
         program = _rerun(store)
-        ticks, entered = program.regions(["solve"])
-        assert ticks.sum() == 50 and entered.sum() == 2
+        assert program.predict(Changes(regions=(("solve", 0.5),))).ends_s[0] == 150  # all 50 once more
+        assert program.calls_of("solve") == 2
         assert program.predict(Changes(regions=(("solve", 2.0),))).ends_s.tolist() == [
             85,
             100,
@@ -203,6 +205,27 @@ def test_balance_and_no_waiting(operation: str) -> None:
             best = program.predict(first.changes)
             assert best.breaks_s == pytest.approx([30.0])
             assert best.curve is not None and best.curve.at([24.0, 27.0, 31.0]).tolist() == [3, 0, 3]
+
+
+def test_it_is_small_and_says_when_a_trace_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 10,000,000 messages what is kept is 4 GB: a message is two operations, two calls, two stretches."""
+    n = 400
+    sends = [(10 * k, 10 * k + 3, ISEND) for k in range(1, n)]
+    receives = [(10 * k + 4, 10 * k + 8, RECV) for k in range(1, n)]
+    told = {0: [send(10 * k, 1) for k in range(1, n)], 1: [receive(10 * k + 8, 0) for k in range(1, n)]}
+    with stored([busy_but(*sends, last=10 * n + 10), busy_but(*receives, last=10 * n + 10)], told) as store:
+        program = _rerun(store, (100.0,))
+        found = program.predict(times=False)
+        assert found.duration_s == program.recorded_s and found.curve is None and not found.breaks_s.size
+        messages = program.causality.messages.sent.size
+        assert messages == n - 1 and program.operations < 2 * n + 4
+        assert program.size < 210 * messages and program.causality.size < 220 * messages
+        with monkeypatch.context() as patch, pytest.raises(DesktopError, match=r"takes 0\.0 GiB .* are free"):
+            patch.setattr("desktop.data.memory.available", lambda: 1000)
+            _rerun(store)
+        monkeypatch.setattr(causality, "MOST", n)
+        with pytest.raises(StoreError, match=f"of {n} calls and operations at most"):
+            _rerun(store)
 
 
 def test_a_part_is_replayed_as_it_was() -> None:

@@ -194,6 +194,26 @@ def test_the_palette_reaches_other_windows(qtbot: QtBot, windows: Windows, windo
     qtbot.waitUntil(lambda: model.bench.snapshot.project.table is not None, timeout=60_000)
 
 
+def test_names_of_commands_are_read_however_long_those_of_pages(
+    qtbot: QtBot, windows: Windows, opened: TracePage
+) -> None:
+    """The menus of a page behind are called after it; commands had 20 pixels beside them."""
+    page = opened.frame.open_experiment(resources.folder() / "examples" / "quicksort")
+    qtbot.waitUntil(lambda: len(opened.frame.title_of(page)) > 20)
+    opened.frame.go_to(opened)
+    opened.actions_by_id["palette"].trigger()
+    palette = dialog(opened, "palette")
+    assert isinstance(palette, Palette)
+    QApplication.processEvents()
+    header = palette.list.header()
+    assert header.sectionSize(0) >= 0.3 * palette.list.viewport().width()
+    item = next(
+        palette.list.topLevelItem(k) for k in range(200) if len(palette.list.topLevelItem(k).text(1)) > 30
+    )
+    assert item.toolTip(1) == item.text(1)
+    palette.reject()
+
+
 def test_the_palette_has_each_command_once(
     qtbot: QtBot, windows: Windows, opened: TracePage, settings: Settings
 ) -> None:
@@ -452,7 +472,7 @@ def test_the_handbook_goes_back_and_asks_before_it_leaves(
         page.anchorClicked.emit(QUrl(outside))
         assert page.source().fileName() == "statistics.md" and outside in shown._outside_text.text()
     assert went == [], "not opened without being asked"
-    window.start_page.tourRequested.emit()
+    next(b for b in window.start_page.findChildren(QPushButton) if "Tour" in b.text()).click()
     assert page.source().fileName() == "tour.md"
     page.backward()
     page.anchorClicked.emit(QUrl("https://example.org/x"))

@@ -417,8 +417,8 @@ def test_a_session_goes_on_with_its_pages(
     trace.desk.keeper.save(project)
     settings.add_recent(project)
     page = model(qtbot, first)
-    page._across.setSizes([300, 900])
-    parts = page._across.sizes()
+    page.split.setSizes([300, 900])
+    parts = page.split.sizes()
     first.show_kind("compare")
     first.detach(page)
     first.go_to(trace)
@@ -436,7 +436,7 @@ def test_a_session_goes_on_with_its_pages(
     (beside,) = again.torn
     (restored,) = beside.pages
     assert isinstance(restored, ModelPage) and restored.source == example_table()
-    assert restored._across.sizes() == pytest.approx(parts, rel=0.2)
+    assert restored.split.sizes() == pytest.approx(parts, rel=0.2)
     assert again.trace.run_tabs.count() == 2
     again.close_unasked()
 
@@ -458,6 +458,25 @@ def test_tabs_get_the_room_that_longer_names_need(qtbot: QtBot, frame: Frame) ->
     page.open_example()
     qtbot.waitUntil(lambda: "npb" in frame.strip.tabText(frame.strip.currentIndex()), timeout=20_000)
     qtbot.waitUntil(lambda: frame.strip.width() == frame.strip.sizeHint().width())
+
+
+def test_names_of_tabs_and_words_have_the_room_of_a_large_window(qtbot: QtBot, frame: Frame) -> None:
+    trace = opened(qtbot, frame, samples()[0].path)
+    page = frame.open_model()
+    frame.resize(QSize(900, 600))
+    page.open_example()
+    qtbot.waitUntil(lambda: "…" in frame.strip.tabText(frame.strip.currentIndex()), timeout=20_000)
+    frame.resize(QSize(3840, 2100))
+    assert frame.strip.tabText(frame.strip.currentIndex()) == frame.title_of(page)
+    frame.resize(QSize(900, 600))
+    assert "…" in frame.strip.tabText(frame.strip.currentIndex())
+    frame.go_to(trace)
+    frame.resize(QSize(3840, 2100))
+    panel = trace.panel("phases")
+    qtbot.waitUntil(lambda: panel.why.height() > 0.4 * panel.height())
+    panel._parts.moveSplitter(500, 1)
+    frame.resize(QSize(3800, 2060))
+    assert panel.why.height() < 0.3 * panel.height(), "as the user divided it"
 
 
 def test_the_residual_is_one_click_away_where_there_is_no_room_for_it(qtbot: QtBot, frame: Frame) -> None:

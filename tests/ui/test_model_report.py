@@ -7,6 +7,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from desktop import cli
@@ -16,6 +17,7 @@ from desktop.progress import Progress
 from desktop.resources import example_table
 from desktop.ui.model.report import compose, sections
 from desktop.workbench.model import KeptTable, Workspace
+from desktop.workbench.model_results import parameter_sheet
 from desktop.workbench.modelling import ModelSnapshot, model_of
 
 
@@ -35,6 +37,11 @@ def test_it_says_what_the_window_says_of_the_chosen_cell(shown: ModelSnapshot) -
     tables = [block for one in made for block in one.blocks if isinstance(block, ReportTable)]
     assert shown.fit is not None
     assert len(tables[1].rows) == 2 * 8 and {row[0] for row in tables[1].rows} == {"work", "speed"}
+    frame = parameter_sheet(shown.fit).frame
+    assert frame is not None
+    known = frame[np.isfinite(frame["low"])]
+    around = (known["low"] <= 0) & (known["high"] >= 0)
+    assert (known["verdict"].str.contains("not different") == around).all() and 0 < around.sum() < len(known)
     assert len(tables[0].rows) == shown.fit.points.size
     predicted = float(shown.fit.predict(*(shown.cell or (0, 0)), [200.0])[0][0]) / 200  # type: ignore[arg-type]  # what numpy takes
     row = next(row for row in tables[0].rows if row[:2] == ("SP", "IBM SP2"))

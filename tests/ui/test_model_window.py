@@ -612,8 +612,8 @@ def test_keys_are_listed_from_the_table(opened: ModelPage) -> None:
 
 def test_the_window_remembers_its_place(qtbot: QtBot, opened: ModelPage, settings: Settings) -> None:
     opened.frame.resize(780, 640)
-    opened._across.setSizes([420, 360])
-    size, parts = opened.frame.size(), opened._across.sizes()
+    opened.split.setSizes([420, 360])
+    size, parts = opened.frame.size(), opened.split.sizes()
     opened.frame.close()
     again = page_of(settings)
     qtbot.addWidget(again.frame)
@@ -621,7 +621,7 @@ def test_the_window_remembers_its_place(qtbot: QtBot, opened: ModelPage, setting
     again.open_path(example_table())
     QApplication.processEvents()
     assert again.frame.size() == size
-    assert again._across.sizes() == pytest.approx(parts, abs=2)
+    assert again.split.sizes() == pytest.approx(parts, abs=2)
     again.frame.close()
     delete(again)
 

@@ -132,6 +132,10 @@ def side_by_side(app: Any, place: Path) -> Iterator[str]:
         yield f"the traces are on {on(first)} and {on(second)}"
     yield from map(off, windows._open)
     second.close_unasked()
+    first.trace.present()
+    if (on(first), on(first.trace.presentation)) != ("s0", "s1"):
+        yield f"the window is on {on(first)}, what it presents on {on(first.trace.presentation)}"
+    first.trace.presentation.close()
     first.show_kind("compare").actions_by_id["detach"].trigger()
     first.go_to(first.trace)
     first.trace.show_panel("statistics")

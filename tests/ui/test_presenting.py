@@ -15,6 +15,8 @@ from PySide6.QtGui import QFontMetricsF, QGuiApplication, QImage, QMouseEvent, Q
 from PySide6.QtWidgets import QApplication, QLabel, QSlider
 from pytestqt.qtbot import QtBot
 
+from desktop.data.chart import Content
+from desktop.data.material import Material
 from desktop.resources import samples
 from desktop.ui import figures
 from desktop.ui.exporting import ExportDialog, FigureDialog, ReportDialog
@@ -384,5 +386,38 @@ def test_a_timeline_is_exported_for_a_range_and_by_region(
     qtbot.waitUntil(lambda: not shown.lane.busy, timeout=30_000)
     assert shown._material.bars is not None and shown._material.bars.classes[0] == "computing"
     shown.close()
+    presented_with_locations(qtbot, made)
     made.frame.close()
     QApplication.processEvents()
+
+
+def presented_with_locations(qtbot: QtBot, window: TracePage) -> None:
+    """Timeline and accounts follow n and the chosen phase, and are read only where they are shown."""
+    trigger(window, "present")
+    shown, bench = window.presentation, window.workbench
+    assert shown is not None and shown._bars is None
+    shown.showNormal()
+    shown.resize(1280, 720)
+    figure = lambda: shown.grab().toImage()  # noqa: E731
+    keys(qtbot, shown, Qt.Key.Key_Home, Qt.Key.Key_Down)
+    assert shown.figure == "timeline"
+    for n in (2, 3):
+        bench.set_n(n)
+        qtbot.waitUntil(lambda: shown._drawn() is not None and not bench.snapshot.refining, timeout=60_000)
+        drawn = shown._drawn()
+        assert isinstance(drawn, Material) and drawn.bars is not None
+        ends = bench.snapshot.fit.breaks
+        off = np.abs(drawn.bars.times[:, None] - ends).min(axis=0)
+        assert off.max() <= drawn.bars.unit, "columns end where phases do"
+    keys(qtbot, shown, Qt.Key.Key_Down)
+    assert shown.figure == "accounts"
+    bench.select_phase(None)
+    seen = []
+    for phase in (None, 1):
+        bench.select_phase(phase)
+        qtbot.waitUntil(lambda: shown._drawn() is not None, timeout=60_000)
+        drawn = shown._drawn()
+        assert isinstance(drawn, Content) and 99 < sum(drawn.series[0].y) < 100.001
+        seen.append((drawn.series[0].label, figure()))
+    assert seen[0][0] == "Whole run" and "2" in seen[1][0] and seen[0][1] != seen[1][1]
+    shown.close()

@@ -245,11 +245,11 @@ def test_many_pixels_are_drawn_coarsely_while_they_move_and_exactly_at_rest(
     for step in steps:
         step()
         QApplication.processEvents()
-        coarse = view._rasters["curve"].image
+        coarse = view._sheets["curve"].image
         assert coarse.width() == pytest.approx(view._main.rect.width() / 2, abs=1)
         moving = pixels(view.grab().toImage())
         qtbot.waitUntil(
-            lambda: view._rasters["curve"].image.width() == round(view._main.rect.width()), timeout=20_000
+            lambda: view._sheets["curve"].image.width() == round(view._main.rect.width()), timeout=20_000
         )
         seen = pixels(on_screen(view))
         assert (seen != moving).any()

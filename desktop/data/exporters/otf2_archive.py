@@ -67,7 +67,7 @@ def write(store: TraceStore, folder: Path, progress: Progress, repaired: bool) -
     inside = folder / "traces"
     inside.mkdir()
     clock, definitions = WrittenTicks(store, repaired), _Definitions(store)
-    total = sum(tally.enter + tally.leave for tally in store.description.tallies)
+    total = sum(tally.enter + tally.leave for tally in store.tallies)
     done, records = 0, []
     # Two offsets of nothing: the clocks are those of the window, and no reader mends them again.
     agreed = _file(_clock_offset(time) for time in (0, clock.length + 1))
@@ -228,7 +228,7 @@ class _Definitions:
 
     def _metric(self, number: int, name: int, of: str, text: Any) -> list[bytes]:
         """A metric and a class of it alone."""
-        about = self._store.description.metrics.get(of)
+        about = self._store.metrics.get(of)
         modes = {word: mode for mode, word in METRIC_MODES.items()}
         mode = 1 if about is None else modes[about.mode] | (METRIC_LAST if about.timing == "last" else 0)
         unit = text("" if about is None else about.unit)

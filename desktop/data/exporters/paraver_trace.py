@@ -81,7 +81,7 @@ def write(store: TraceStore, folder: Path, progress: Progress, repaired: bool) -
     metrics = sum(store.rows("metrics", i) for i in range(len(store.locations)) if i not in threads.locations)
     found.leave_out("values of metrics that belong to no thread", metrics)
     found.leave_out("marks", sum(store.rows("marks", i) for i in range(len(store.locations))))
-    sent = sum(tally.sent for tally in store.description.tallies)
+    sent = sum(tally.sent for tally in store.tallies)
     matched = sum(store.rows("links", i) for i in threads.locations)
     found.leave_out("messages without a matching receive", max(sent - matched, 0))
     return found

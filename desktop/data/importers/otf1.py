@@ -20,7 +20,7 @@ from threading import Event
 
 from desktop.data.atomic import scratch_folder
 from desktop.data.consistency import RARE, begins_round, nearly_round
-from desktop.data.events import EVERYTHING, UNITS, Importer, Location, Severity, Sink
+from desktop.data.events import EVERYTHING, UNITS, Findings, Importer, Location, Severity, Sink
 from desktop.data.importers._otf1 import lines as ln
 from desktop.data.importers._otf1.definitions import STREAM, Otf1Definitions, locations, read_master
 from desktop.data.importers._otf1.rows import FINDINGS as OF_ROWS
@@ -35,7 +35,7 @@ READERS = 2
 LONGEST_GAP = 400
 
 #: What can be odd, how bad that is, and what was done.
-FINDINGS: dict[str, tuple[Severity, str]] = OF_ROWS | {
+FINDINGS: Findings = OF_ROWS | {
     "master file": ("loss", "lines of the master file are damaged; they were left out"),
     "repeated processes": ("loss", "processes are listed in several streams; they were read in the first"),
     "other files": ("loss", "streams are kept in files of another kind, which are not read"),
@@ -170,9 +170,7 @@ class Trace:
         ] = {}  # processes that have ended: whether all that was entered was left
 
     def tell(self, finding: str, count: int = 1, where: str = "", severity: Severity | None = None) -> None:
-        if count:
-            usual, text = FINDINGS[finding]
-            self.sink.report.add(finding, severity or usual, text, count=count, where=where)
+        self.sink.report.tell(FINDINGS, finding, count, where, severity)
 
     # ---- what the trace says of itself
 

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from desktop.data.consistency import nearly_round
-from desktop.data.events import EVERYTHING, Importer, Sink
+from desktop.data.events import EVERYTHING, Findings, Importer, Sink
 from desktop.data.importers._otf2.definitions import LocationPlace
 from desktop.data.importers._otf2.engine import Anchor, Damage, Engine, Local
 from desktop.data.importers._otf2.files import Files
@@ -32,6 +32,57 @@ from desktop.progress import Progress
 
 RECORDS = 1 << 16  # records read at a time: the step of progress and cancel
 
+FINDINGS: Findings = {
+    "clock": ("loss", "the clock's resolution is not defined; a tick is taken as 1 ns"),
+    "repeated definitions": ("loss", "definitions have the number of an earlier one; the last one was taken"),
+    "names cut off": (
+        "loss",
+        "names in the definitions end before their records do: what they name may be taken for something "
+        "else",
+    ),
+    "definitions": (
+        "loss",
+        "the number of global definitions is not that which the anchor file announces; names may be missing",
+    ),
+    "marks": ("loss", "the marks cannot all be read"),
+    "local definitions": (
+        "loss",
+        "local definitions are missing or damaged, without which numbers and times of the events mean "
+        "something else; the location was left out",
+    ),
+    "wrong clock offsets": (
+        "loss",
+        "locations have no clock offsets where others have them, or some that no clock has; their times are "
+        "wrong",
+    ),
+    "clock offsets": ("notice", "several clock offsets hold for the same time; times around it may be wrong"),
+    "times outside of the run": (
+        "loss",
+        "times of a location lie outside of the run as the global definitions say it",
+    ),
+    "event file": (
+        "loss",
+        "an event file is missing, empty or has no valid header; its location has no data",
+    ),
+    "damaged events": ("loss", "an event file is cut or damaged; what came before the damage was kept"),
+    "no events": ("notice", "a location has no events at all"),
+    "record counts": (
+        "loss",
+        "a part of an event file has another number of records than it announces: bytes in it have changed, "
+        "or records are missing",
+    ),
+    "missing events": ("loss", "fewer events were read than the definitions announce"),
+    "event counts": (
+        "info",
+        "the definitions announce fewer events than there are; the announced number was ignored",
+    ),
+    "collectives": ("notice", "collective operations end without a begin; they were left out"),
+    "other records": (
+        "notice",
+        "non-blocking collectives, matched probes and records of a later version are not stored",
+    ),
+}
+
 
 class Archive:
     """One archive on its way into a sink."""
@@ -39,6 +90,9 @@ class Archive:
     def __init__(self, anchor: Anchor, engine: Engine, sink: Sink, progress: Progress) -> None:
         self.anchor, self.engine, self.sink, self.progress = anchor, engine, sink, progress
         self.places: list[LocationPlace] = []
+
+    def tell(self, finding: str, count: int = 1, where: str = "") -> None:
+        self.sink.report.tell(FINDINGS, finding, count, where)
 
     def refuse(self, what: str, where: str) -> TraceFormatError:
         return TraceFormatError(what, file=self.anchor.file, where=where, hint="copy the archive again")
@@ -55,7 +109,7 @@ class Archive:
     # ---- what holds for all locations
 
     def define(self) -> None:
-        anchor, sink, report = self.anchor, self.sink, self.sink.report
+        anchor, sink, report, tell = self.anchor, self.sink, self.sink.report, self.tell
         file = anchor.definitions().name
         try:
             self.defined = self.engine.definitions()
@@ -69,7 +123,7 @@ class Archive:
             raise self.refuse(f"the global definitions ({file}) name no location", "in the whole file")
         resolution, begin, length = self.defined.clock
         if not resolution:
-            report.add("clock", "loss", "the clock's resolution is not defined; a tick is taken as 1 ns")
+            tell("clock")
             resolution = 1_000_000_000
         elif nearly_round(resolution):
             report.add(
@@ -92,30 +146,9 @@ class Archive:
             place.first = first.setdefault(place.group, place.index)
         self.dense = {place.location.id: place.index for place in self.places}
         self.rows = Rows(sink, anchor.folder, self.defined, self.dense)
-        if self.defined.repeated:
-            report.add(
-                "repeated definitions",
-                "loss",
-                "definitions have the number of an earlier one; the last one was taken",
-                count=self.defined.repeated,
-            )
-        if self.defined.torn:
-            report.add(
-                "names cut off",
-                "loss",
-                "names in the definitions end before their records do: what they name may be taken for "
-                "something else",
-                count=self.defined.torn,
-            )
-        if anchor.records != self.defined.records:
-            report.add(
-                "definitions",
-                "loss",
-                "the number of global definitions is not that which the anchor file announces; names may be "
-                "missing",
-                count=abs(anchor.records - self.defined.records),
-                where=file,
-            )
+        tell("repeated definitions", self.defined.repeated)
+        tell("names cut off", self.defined.torn)
+        tell("definitions", abs(anchor.records - self.defined.records), file)
         if anchor.locations != len(self.places):
             report.add(
                 "locations",
@@ -144,13 +177,7 @@ class Archive:
 
     def read_marks(self) -> None:
         found = self.engine.marks()
-        if found.damage:
-            self.sink.report.add(
-                "marks",
-                "loss",
-                "the marks cannot all be read",
-                where=f"{self.anchor.folder.name}.marker, {found.damage}",
-            )
+        self.tell("marks", bool(found.damage), f"{self.anchor.folder.name}.marker, {found.damage}")
         self.marks: dict[int, list[tuple[int, str]]] = {}
         for mark in found.marks:
             if 0 <= mark.time < TIME_LIMIT:
@@ -194,21 +221,14 @@ class Archive:
 
     def judge_local(self, place: LocationPlace, local: Local) -> bool:
         """Say what is wrong with the local definitions; whether the location can be read all the same."""
-        report = self.sink.report
         file = f"{self.anchor.folder.name}/{place.location.id}.def"
         if local.damage:
             where = f"{file}, {local.damage}"
             if self.whole:
                 place.location.damage = "no local definitions"
-                report.add(
-                    "local definitions",
-                    "loss",
-                    "local definitions are missing or damaged, without which numbers and times of the events "
-                    "mean something else; the location was left out",
-                    where=where,
-                )
+                self.tell("local definitions", where=where)
                 return False
-            report.add(
+            self.sink.report.add(
                 "local definitions",
                 "notice",
                 "no location has whole local definitions; numbers and times are taken as they are recorded",
@@ -217,98 +237,43 @@ class Archive:
         bent = local.bent
         if place.location.kind == "cpu" and (bent or local.synchronised != self.synchronised):
             place.wrong_clock = True
-            report.add(
-                "wrong clock offsets",
-                "loss",
-                "locations have no clock offsets where others have them, or some that no clock has; their "
-                "times are wrong",
-                where=file,
-            )
-        if local.repeated:
-            report.add(
-                "clock offsets",
-                "notice",
-                "several clock offsets hold for the same time; times around it may be wrong",
-                count=local.repeated,
-                where=file,
-            )
+            self.tell("wrong clock offsets", where=file)
+        self.tell("clock offsets", local.repeated, file)
         return True
 
     def judge(self, place: LocationPlace, last: Block) -> None:
         """Say what the reading of a location has shown."""
-        location, report = place.location, self.sink.report
+        location, tell = place.location, self.tell
         where = f"{self.anchor.folder.name}/{location.id}.evt"
         first, end = (
             (-1, -1) if location.first is None or location.last is None else (location.first, location.last)
         )
         lasts = end - first
         if self.run and lasts and not self.run[0] <= first <= end <= self.run[1]:
-            report.add(
-                "times outside of the run",
-                "loss",
-                "times of a location lie outside of the run as the global definitions say it",
-                where=where,
-            )
+            tell("times outside of the run", where=where)
             location.doubt = max(location.doubt, lasts)
         if place.wrong_clock:
             location.doubt = max(location.doubt, lasts)
         if last.fault and not last.at and location.first is None:
             location.damage = "no data"
-            report.add(
-                "event file",
-                "loss",
-                "an event file is missing, empty or has no valid header; its location has no data",
-                where=f"{where}: {last.fault}",
-            )
+            tell("event file", where=f"{where}: {last.fault}")
         elif last.fault:
             location.damage = "no data" if location.first is None else "ends early"
-            report.add(
-                "damaged events",
-                "loss",
-                "an event file is cut or damaged; what came before the damage was kept",
-                where=f"{where}, byte {last.at}: {last.fault}",
-            )
+            tell("damaged events", where=f"{where}, byte {last.at}: {last.fault}")
         elif location.first is None and location.kind == "cpu":
             location.damage = "no data"
-            report.add("no events", "notice", "a location has no events at all", where=where)
+            tell("no events", where=where)
         if last.miscounted:
             location.doubt = max(location.doubt, lasts)
-            report.add(
-                "record counts",
-                "loss",
-                "a part of an event file has another number of records than it announces: bytes in it have "
-                "changed, or records are missing",
-                count=len(last.miscounted),
-                where=f"{where}, from byte {last.miscounted[0]} on",
-            )
+            tell("record counts", len(last.miscounted), f"{where}, from byte {last.miscounted[0]} on")
         if place.declared > location.records:
             location.doubt = max(location.doubt, 0 if last.fault else lasts)
-            report.add(
-                "missing events",
-                "loss",
-                "fewer events were read than the definitions announce",
-                count=place.declared - location.records,
-                where=where,
-            )
-        elif place.declared < location.records:
-            report.add(
-                "event counts",
-                "info",
-                "the definitions announce fewer events than there are; the announced number was ignored",
-                where=where,
-            )
-        for counter, name, sentence in (
-            (ORPHANS, "collectives", "collective operations end without a begin; they were left out"),
-            (
-                UNSTORED,
-                "other records",
-                "non-blocking collectives, matched probes and records of a later version are not stored",
-            ),
-        ):
-            if last.state[counter]:
-                report.add(name, "notice", sentence, count=int(last.state[counter]), where=where)
+            tell("missing events", place.declared - location.records, where)
+        tell("event counts", place.declared < location.records, where)
+        tell("collectives", int(last.state[ORPHANS]), where)
+        tell("other records", int(last.state[UNSTORED]), where)
         if last.state[BEGIN] >= 0:
-            report.add(
+            self.sink.report.add(
                 "collectives", "notice", "a collective operation has no end; it was left out", where=where
             )
 
@@ -368,7 +333,7 @@ def files(path: Path) -> list[Path]:
 IMPORTER = Importer(
     id="otf2",
     title="OTF2 archive",
-    version="9",
+    version="10",
     detect=detect,
     read=read,
     files=files,

@@ -27,7 +27,6 @@ from desktop.data.importers._picl import states as st
 from desktop.data.importers._picl import tables as tb
 from desktop.data.importers._picl.intake import Intake
 from desktop.data.lines import ahead, in_order
-from desktop.errors import TraceFormatError, reason
 from desktop.progress import Progress
 
 
@@ -231,20 +230,13 @@ def _tell(intake: Intake, places: list[walk.RecordPlace], sink: Sink) -> None:
 
 
 def _read(path: Path, sink: Sink, progress: Progress) -> None:
-    try:
-        with scratch_folder() as folder:
-            intake = Intake(path, sink.report, folder)
-            try:
-                intake.read(progress)
-                _deliver(intake, sink, progress, folder)
-            finally:
-                intake.close()
-    except OSError as error:
-        raise TraceFormatError(
-            f"cannot be imported ({reason(error)})",
-            file=path,
-            hint="check that it can be read and that the temporary folder has room",
-        ) from error
+    with scratch_folder() as folder:
+        intake = Intake(path, sink.report, folder)
+        try:
+            intake.read(progress)
+            _deliver(intake, sink, progress, folder)
+        finally:
+            intake.close()
 
 
 IMPORTER = Importer(

@@ -17,7 +17,7 @@ declaration before it is used, and nothing in a store is ever executed.
 rows; only `writer` and `reader` know HDF5.
 """
 
-from desktop.data.store.description import ClockSummary, Source
+from desktop.data.store.description import ClockSummary, Description, Source
 from desktop.data.store.layout import CHUNK, DERIVED, FORMER_CHUNKS, SCHEMA, SUFFIX
 from desktop.data.store.reader import TraceStore, is_store, open_store
 from desktop.data.store.writer import BESIDE, Digest, StoreWriter
@@ -30,6 +30,7 @@ __all__ = [
     "SCHEMA",
     "SUFFIX",
     "ClockSummary",
+    "Description",
     "Digest",
     "Source",
     "StoreWriter",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from desktop.core.clock_line import MOST_DRIFT
@@ -54,9 +54,9 @@ class ClockSummary:
     details: dict[str, Any] = field(default_factory=dict)
 
 
-@dataclass
+@dataclass(eq=False)
 class Description:
-    """Everything about a trace but its rows."""
+    """Everything about a trace but its rows; writer and reader of a store add these."""
 
     source: Source
     importer: ImporterInfo
@@ -75,91 +75,29 @@ class Description:
     metrics: dict[str, MetricAbout] = field(default_factory=dict)
     report: ImportReport = field(default_factory=ImportReport)
 
-
-class Described:
-    """The attributes that writer and reader share."""
-
-    description: Description
-
-    @property
-    def source(self) -> Source:
-        return self.description.source
-
-    @property
-    def importer(self) -> ImporterInfo:
-        return self.description.importer
-
-    @property
-    def ticks_per_second(self) -> float:
-        return self.description.ticks_per_second
-
-    @property
-    def nesting(self) -> Nesting:
-        return self.description.nesting
-
-    @property
-    def repair(self) -> bool:
-        return self.description.repair
-
-    @property
-    def notes(self) -> dict[str, Any]:
-        return self.description.notes
-
-    @property
-    def clock(self) -> ClockSummary:
-        return self.description.clock
-
-    @property
-    def locations(self) -> Sequence[Location]:
-        return self.description.locations
-
-    @property
-    def tallies(self) -> Sequence[Tally]:
-        return self.description.tallies
-
-    @property
-    def totals(self) -> Sequence[Sequence[int]]:
-        return self.description.totals
-
-    @property
-    def regions(self) -> Sequence[Region]:
-        return self.description.regions
-
-    @property
-    def texts(self) -> Sequence[str]:
-        return self.description.texts
-
-    @property
-    def metrics(self) -> Mapping[str, MetricAbout]:
-        return self.description.metrics
-
-    @property
-    def report(self) -> ImportReport:
-        return self.description.report
-
     def _bound(self, kind: str) -> int:
-        return len(getattr(self.description, kind))
+        return len(getattr(self, kind))
 
 
-def encode(description: Description) -> bytes:
-    """As it stands in the file.
+def encode(d: Description, own: Sequence[int] | None = None) -> bytes:
+    """As it stands in the file; of the locations only some, if `own` has these.
 
     Raises
     ------
     ValueError : a number in it is infinite or none.
     """
-    d = description
+    own = range(len(d.locations)) if own is None else own
     # Not `asdict` as a whole: of many locations that takes longer than all else.
-    plain = vars(d) | {
+    plain = {one.name: getattr(d, one.name) for one in fields(Description)} | {
         "source": asdict(d.source),
         "importer": asdict(d.importer),
         "clock": asdict(d.clock),
         # JSON has no infinity
         "locations": [
             vars(at) if math.isfinite(at.half_width) else vars(at) | {"half_width": None}
-            for at in d.locations
+            for at in (d.locations[i] for i in own)
         ],
-        "tallies": [vars(tally) for tally in d.tallies],
+        "tallies": [vars(d.tallies[i]) for i in own],
         "regions": [vars(region) for region in d.regions],
         "metrics": {name: vars(metric) for name, metric in d.metrics.items()},
         "report": [vars(finding) for finding in d.report],

@@ -15,7 +15,7 @@ from desktop.data.events import TABLES
 from desktop.data.lines import in_order
 from desktop.data.packing import Chunks, unpack
 from desktop.data.reading import head
-from desktop.data.store.description import Described, Description, decode
+from desktop.data.store.description import Description, decode
 from desktop.data.store.layout import (
     CHUNK,
     DERIVED,
@@ -30,7 +30,7 @@ from desktop.errors import StoreError, reason
 HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
 
 
-class TraceStore(Described):
+class TraceStore(Description):
     """An imported trace, read-only; a `desktop.data.events.EventSource`. Made by `open_store`.
 
     May be used from several threads: calls into HDF5 take turns.
@@ -45,7 +45,7 @@ class TraceStore(Described):
         index: dict[str, NDArray[np.int64]],
     ) -> None:
         self.path = path
-        self.description = description
+        vars(self).update(vars(description))
         self._file = file
         self._lock = RLock()
         self._tables = tables

@@ -7,7 +7,6 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
@@ -29,7 +28,7 @@ from desktop.data.events import (
     Region,
 )
 from desktop.data.packing import Chunks, Packer, unpack
-from desktop.data.store.description import Described, Description, ImporterInfo, Source, Tally, encode
+from desktop.data.store.description import Description, ImporterInfo, Source, Tally, encode
 from desktop.data.store.layout import (
     BOUNDS,
     CHUNK,
@@ -65,7 +64,7 @@ class Digest(Protocol):
         """The store is complete, or given up."""
 
 
-class StoreWriter(Described):
+class StoreWriter(Description):
     """A `desktop.data.events.Sink` and `EventSource` that becomes the file `path` when its block ends.
 
     The file appears whole when the ``with`` block is left normally; on an error, `Cancelled` or a kill the
@@ -90,7 +89,7 @@ class StoreWriter(Described):
     ) -> None:
         self.path = path
         self._only = only
-        self.description = Description(source, ImporterInfo(importer.id, importer.version))
+        super().__init__(source, ImporterInfo(importer.id, importer.version))
         self._digests = [digest(self) for digest in digests]
         self._beside = ThreadPoolExecutor(1, "digests")
         self._behind: deque[Future[None]] = deque()  # blocks that the digests have not seen yet
@@ -140,31 +139,30 @@ class StoreWriter(Described):
     ) -> None:
         if not (math.isfinite(ticks_per_second) and ticks_per_second > 0):
             raise ValueError(f"ticks_per_second is {ticks_per_second}, it must be a positive number")
-        d = self.description
-        d.ticks_per_second, d.nesting, d.repair = float(ticks_per_second), nesting, repair
-        d.notes = dict(notes or {})
+        self.ticks_per_second, self.nesting, self.repair = float(ticks_per_second), nesting, repair
+        self.notes = dict(notes or {})
 
     def location(self, location: Location) -> int:
-        self.description.locations.append(location)
-        self.description.tallies.append(Tally())
+        self.locations.append(location)
+        self.tallies.append(Tally())
         self._span.append(None)
-        return len(self.description.locations) - 1
+        return len(self.locations) - 1
 
     def region(self, region: Region) -> int:
         key = (region.name, region.role, region.paradigm)
         index = self._regions.setdefault(key, len(self._regions))
-        if index == len(self.description.regions):
-            self.description.regions.append(region)
+        if index == len(self.regions):
+            self.regions.append(region)
         return index
 
     def text(self, text: str) -> int:
         index = self._texts.setdefault(text, len(self._texts))
-        if index == len(self.description.texts):
-            self.description.texts.append(text)
+        if index == len(self.texts):
+            self.texts.append(text)
         return index
 
     def metric(self, name: str, about: MetricAbout) -> int:
-        known, named, more = self.description.metrics, name, 1
+        known, named, more = self.metrics, name, 1
         while known.setdefault(named, about) != about:
             more += 1
             named = f"{name} ({more})"
@@ -294,7 +292,7 @@ class StoreWriter(Described):
         return self._tables[table]
 
     def _count(self, table: str, location: int, block: dict[str, NDArray[Any]]) -> None:
-        tally = self.description.tallies[location]
+        tally = self.tallies[location]
         if table == "events":
             more = [not region.synthetic for region in self.regions[self._recorded.size :]]
             if more:
@@ -322,7 +320,7 @@ class StoreWriter(Described):
                 where=f"location {self.locations[location].id}, {table}",
                 hint="the file is damaged",
             )
-        known = self.description.locations[location]
+        known = self.locations[location]
         known.first = first if known.first is None else min(known.first, first)
         known.last = last if known.last is None else max(known.last, last)
         span = self._span[location] or (first, last)
@@ -365,10 +363,7 @@ class StoreWriter(Described):
         own = [i for i in range(len(self.locations)) if self._only is None or self._only(i)]
         for writer in self._tables.values():
             writer.finish(own)
-        d = self.description
-        text = encode(
-            replace(d, locations=[d.locations[i] for i in own], tallies=[d.tallies[i] for i in own])
-        )
+        text = encode(self, own)
         if len(text) > DESCRIPTION_LIMIT:
             raise StoreError("the trace defines too many names to be stored", file=self.path)
         self._file.create_dataset(

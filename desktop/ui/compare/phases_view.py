@@ -6,10 +6,10 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QSignalBlocker, Qt
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QSpinBox, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QSpinBox, QVBoxLayout, QWidget
 
 from desktop.data.chart import Axis, Content
-from desktop.ui.pages import choices, divided, fill_layout, set_up
+from desktop.ui.pages import choices, divided, fill_layout, quiet, set_up, titled
 from desktop.ui.plots.chart import Chart
 from desktop.ui.tables import Column, FrameView
 from desktop.workbench.phase_modelling import PhaseModelSnapshot
@@ -47,8 +47,7 @@ class PhasesView(QWidget):
         self.setObjectName("phases_over_p")
         self._model: PhaseModel | None = None
         self._matched = ""
-        self.said = set_up(QLabel(), objectName="phases_said", wordWrap=True, contentsMargins=(8, 4, 8, 2))
-        self.said.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.said = quiet(objectName="phases_said", contentsMargins=(8, 4, 8, 2))
         self.chart = Chart("Phases over p", help_at="compare.md#phases-over-p")
         self.table = FrameView("Predictions of the phases")
         self.back = QPushButton("Back to the comparison")
@@ -56,7 +55,7 @@ class PhasesView(QWidget):
         self.p = set_up(QSpinBox(), objectName="phases_p", accessibleName="Predict at p")
         steps = QSpinBox.StepType.AdaptiveDecimalStepType
         set_up(self.p, range=(1, 10_000_000), stepType=steps, keyboardTracking=False)
-        shown, at = set_up(QLabel("S&how"), buddy=self.what), set_up(QLabel("&Predict at p ="), buddy=self.p)
+        shown, at = titled("S&how", self.what), titled("&Predict at p =", self.p)
         parts = shown, self.what, at, self.p, None, self.back
         bar = fill_layout(QHBoxLayout(), *parts, margins=(8, 2, 8, 2))
         down = divided(Qt.Orientation.Vertical, (self.chart, 3), (self.table, 2))

@@ -24,11 +24,10 @@ from desktop.ui.plots import plot_menu, scales
 from desktop.ui.plots.chart import draw_mark
 from desktop.ui.plots.raster import Raster, mix
 from desktop.ui.plots.scales import LaneBox, TimeMap
-from desktop.ui.plots.scene import Draw, DrawnAxis, PixelItem, blit, lane_plot, place_lane, saved
-from desktop.ui.plots.time_plot import Drag, TimePlot, margins, paint_box
+from desktop.ui.plots.scene import blit, place_lane, saved
+from desktop.ui.plots.time_plot import Drag, TimePlot, paint_box
 from desktop.ui.plots.words import words
 from desktop.ui.theme import SERIES, faded
-from desktop.workbench.time_plots import AxisData as AxisOf
 from desktop.workbench.time_plots import Comparing, PlotData, comparison
 from desktop.workbench.time_plots import LaneData as LaneOf
 
@@ -71,7 +70,6 @@ class RunsView(TimePlot):
         self._apart = LaneBox(QRectF())
         self._legend = QRectF()
         self._row_of: list[dict[int, int]] = []
-        self._sheets: dict[str, Raster] = {}
         self._plot: PlotData | None = None  # what the pictures show
         self._plot_of: tuple[object, ...] = ()
         self._build()
@@ -139,22 +137,10 @@ class RunsView(TimePlot):
         return TimeMap(self._nav.a, self._nav.b, r.left(), r.width())
 
     def _layout(self, dpr: float) -> None:
-        metrics = self.fontMetrics()
-        em = metrics.height()
+        em, band = self.fontMetrics().height(), self._band(dpr)
         count = 0 if self._alignment is None else len(self._alignment.runs)
 
-        def whole(v: float) -> float:
-            return round(v * dpr) / dpr
-
-        left, right = margins(metrics, False)
-        left, right = whole(left), whole(self.width() - right)
-        width = max(right - left, 1.0)
-
-        def band(top: float, height: float) -> QRectF:
-            top = whole(top)
-            return QRectF(left, top, width, max(whole(top + height) - top, 1.0))
-
-        self._legend = QRectF(left, em * 0.3, width, em * 1.5)
+        self._legend = band(em * 0.3, em * 1.5)
         link = em * (_LINK if count < 4 else 0.6)
         top = em * 2.0
         self._strips = [band(top + k * (em * _STRIP + link), em * _STRIP) for k in range(count)]
@@ -169,7 +155,7 @@ class RunsView(TimePlot):
         high = max((upper - gap * (lanes - 1)) / max(lanes, 1), 2.0)
         self._lanes = [LaneBox(band(top + k * (high + gap), high)) for k in range(lanes)]
         below = self._lanes[-1].rect.bottom() if self._lanes else top
-        self._apart = LaneBox(QRectF(left, below, width, 0.0))
+        self._apart = LaneBox(QRectF(self._legend.left(), below, self._legend.width(), 0.0))
         if shown:
             self._apart.rect = band(below + heading, max(bottom - below - heading, 2.0))
 
@@ -199,26 +185,21 @@ class RunsView(TimePlot):
 
     def _build(self) -> None:
         """The items of the scene; plots of single runs come with the runs."""
-        draws = (self._draw_legend, self._draw_strips, self._draw_heading, self._draw_frames)
-        self._head, self._bands, self._heading, self._frames = strips = [PixelItem(draw) for draw in draws]
+        self._head, self._bands, self._heading, self._frames = strips = self._add_strips(
+            self._draw_legend, self._draw_strips, self._draw_heading, self._draw_frames
+        )
         self._frames.setZValue(40)
-        self._time_axis = DrawnAxis("bottom", self._draw_axis, reach=60)
+        self._time_axis = self._add_time_axis(self._draw_axis)
         self._parts: list[QGraphicsItem] = [*strips, self._time_axis]
-        for item in self._parts:
-            self.scene().addItem(item)
-        self._add_lane("difference", self._draw_apart_axis, self._draw_apart)
-
-    def _add_lane(self, name: str, axis: Draw, picture: Draw) -> None:
-        plot = self.lanes[name] = lane_plot(DrawnAxis("left", axis))
-        PixelItem(picture, plot.vb)
-        self.scene().addItem(plot)
-        if name == "curve 1":
-            self._time_axis.linkToView(plot.vb)
+        self._add_lane("difference", self._draw_apart, self._draw_apart_axis)
 
     def _arrange(self) -> None:
         while len(self.lanes) <= len(self._lanes):
             k = len(self.lanes) - 1
-            self._add_lane(f"curve {k + 1}", partial(self._draw_levels, k), partial(self._draw_curves, k))
+            of_run = partial(self._draw_curves, k), partial(self._draw_levels, k)
+            plot = self._add_lane(f"curve {k + 1}", *of_run)
+            if k == 0:
+                self._time_axis.linkToView(plot.vb)
         for name, plot in self.lanes.items():
             lane = self._lane_of(name)
             plot.setVisible(self._ready and lane is not None)
@@ -292,9 +273,9 @@ class RunsView(TimePlot):
         self.prepare(self.viewport().devicePixelRatioF())
         return self._plot if self._ready else None
 
-    def _sheet(self, name: str, lane: LaneBox, dpr: float) -> Raster:
-        """The reused pixels of a lane, without anything on them."""
-        sheet = self._sheets[name] = Raster.of(lane.rect, dpr, self._sheets.get(name))
+    def _clean(self, name: str, lane: LaneBox, dpr: float) -> Raster:
+        """The pixels of a lane without anything on them."""
+        sheet = self._sheet(name, lane.rect, dpr)
         sheet.clear(QColor(self._theme.background))
         return sheet
 
@@ -318,11 +299,8 @@ class RunsView(TimePlot):
         if self._plot is None or k >= len(self._lanes):
             return
         axis, em = self._plot.lanes[k].axis, self.fontMetrics().height()
-        self._paint_upright(painter, self._lanes[k], axis, titled=self._lanes[k].rect.height() > 5 * em)
-
-    def _paint_upright(self, painter: QPainter, lane: LaneBox, axis: AxisOf, *, titled: bool = True) -> None:
-        ticks = axis.upright(lane.rect.height(), self.fontMetrics().height())
-        scales.level_axis(painter, lane, ticks, self._theme, axis.words if titled else "", self.height())
+        title = None if self._lanes[k].rect.height() > 5 * em else ""
+        self._paint_upright(painter, self._lanes[k], axis, title)
 
     def _draw_apart(self, painter: QPainter, rect: QRectF) -> None:
         blit(painter, self._apart.rect, self._sheets["difference"].image)
@@ -485,7 +463,7 @@ class RunsView(TimePlot):
     def _make_curves(self, plot: PlotData, dpr: float) -> None:
         thickness = max(1, round(1.6 * dpr))
         for i, (lane, described) in enumerate(zip(self._lanes, plot.lanes, strict=False)):
-            raster, low, high = self._sheet(f"curve {i + 1}", lane, dpr), lane.low, lane.high
+            raster, low, high = self._clean(f"curve {i + 1}", lane, dpr), lane.low, lane.high
             runs = [
                 (int(one.ink.removeprefix("run ")), one.columns, one.seen_columns) for one in described.series
             ]
@@ -498,11 +476,10 @@ class RunsView(TimePlot):
                 leave = np.where(single, raster.scale(c.last, low, high), mean)
                 on, period = (round(v * dpr) for v in DASHES[self._dash(k)])
                 raster.trace(enter, leave, seen, thickness, self.colour(k), (on, max(period, 1)))
-            local = LaneBox(QRectF(0, 0, lane.rect.width(), lane.rect.height()), low, high)
+            local, m = self._local(lane)
             with QPainter(raster.image) as painter:
                 for k, c, seen in runs:
                     self._paint_line_marks(painter, local, k, c.mean, seen, dpr)
-                m = TimeMap(self._nav.a, self._nav.b, 0.0, lane.rect.width())
                 self._lay_grid(painter, local, m, plot.axis, described.axis)
 
     def _paint_name(self, painter: QPainter, run: int, r: QRectF) -> None:
@@ -532,7 +509,7 @@ class RunsView(TimePlot):
     def _make_difference(self, described: LaneOf, dpr: float) -> None:
         assert self._alignment is not None
         t, lane, reference = self._theme, self._apart, self._alignment.reference
-        raster = self._sheet("difference", lane, dpr)
+        raster = self._clean("difference", lane, dpr)
         thickness = max(1, round(1.4 * dpr))
         for one in described.series:
             c, k = one.columns, int(one.ink.removeprefix("run "))
@@ -546,7 +523,7 @@ class RunsView(TimePlot):
             raster.veil(np.where(seen, high, zero), np.where(seen, low, zero), self.colour(k), 0.16)
             on, period = (round(v * dpr) for v in DASHES[self._dash(k)])
             raster.trace(rows, rows, seen, thickness, self.colour(k), (on, max(period, 1)))
-        local = LaneBox(QRectF(0, 0, lane.rect.width(), lane.rect.height()), lane.low, lane.high)
+        local, _ = self._local(lane)
         ticks = described.axis.upright(lane.rect.height(), self.fontMetrics().height())
         with QPainter(raster.image) as painter:
             if self._grid:
@@ -559,13 +536,10 @@ class RunsView(TimePlot):
     def _mark_rects(self) -> list[QRectF] | None:
         if self._alignment is None or not self._laid:
             return []
-        drag, m, found = self._drag, self._map(), []
-        if drag is not None and drag.kind == "match":
+        if self._drag is not None and self._drag.kind == "match":
             return None
-        found += self._span_rects(self._rects)
-        if m.a <= self._cursor <= m.b:
-            x = float(m.x(self._cursor))
-            found += [QRectF(x - 2, r.top(), 4, r.height()) for r in self._rects]
+        found = self._span_rects(self._rects) + self._cursor_rects(self._rects)
+        if self._cursor_x is not None:
             em, r = self.fontMetrics().height(), self._rects[0]
             box = QRectF(r.left(), r.top(), r.width(), (1 + len(self._alignment.runs)) * em + 20)
             found.append(box)
@@ -577,10 +551,8 @@ class RunsView(TimePlot):
         if drag is not None and drag.kind == "match" and drag.moved:
             painter.setPen(QPen(QColor(self._theme.accent), 2))
             painter.drawLine(QLineF(drag.press, self._pulled))
-        m = self._map()
-        if m.a <= self._cursor <= m.b:
-            x = m.x(self._cursor)
-            self._uprights(painter, [x], lanes, QPen(QColor(self._theme.muted), 1))
+        x = self._paint_cursor(painter, lanes)
+        if x is not None:
             bounds = QRectF(
                 lanes[0].left(), lanes[0].top(), lanes[0].width(), lanes[-1].bottom() - lanes[0].top()
             )

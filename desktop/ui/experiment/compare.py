@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from PySide6.QtWidgets import QDoubleSpinBox, QFileDialog, QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDoubleSpinBox, QLabel, QVBoxLayout, QWidget
 
 from desktop.core.array_search import LevelMean
 from desktop.core.effect_tables import Dose
@@ -15,10 +15,24 @@ from desktop.core.units import digits
 from desktop.data.chart import Axis, Content, Series
 from desktop.data.structure import LARGEST
 from desktop.ui.experiment import charts
-from desktop.ui.experiment.parts import Step, button, choice, fill, quiet
-from desktop.ui.pages import beside, group, row, set_up, stacked, tabbed, turn_to
+from desktop.ui.experiment.parts import Step
+from desktop.ui.pages import (
+    asked_paths,
+    beside,
+    button,
+    choices,
+    group,
+    quiet,
+    refill,
+    row,
+    same,
+    set_up,
+    stacked,
+    tabbed,
+    turn_to,
+)
 from desktop.ui.plots.chart import Chart
-from desktop.ui.tables import Column, FrameView, TableRow, Value
+from desktop.ui.tables import Column, FrameView, TableRow, Value, records
 from desktop.workbench import comparing
 from desktop.workbench.comparing import Compared, Scaled
 from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot
@@ -30,6 +44,38 @@ _TABLES = (
     Column("Effects"),
     Column("Base", "Response of the unperturbed run"),
 )
+#: Of `desktop.workbench.comparing`'s pairs, versions, two scales, and effects over processors.
+_BARRIERS = (
+    Column("Before", name="before"), Column("After", name="after"), Column("FB1", name="barrier.before"),
+    Column("FB2", name="barrier.after"), Column("FB2 − FB1", name="barrier.difference"),
+    Column("SE", "Of the difference", significant=3, name="barrier.se"),
+    Column("t", significant=3, name="barrier.t"),
+    Column("95 % from", "The difference", significant=3, name="barrier.low"),
+    Column("to", "The difference", significant=3, name="barrier.high"),
+    Column("Share", "Difference of FB2", "%", 3, name="barrier.share"),
+    Column("Share from", "With 95 %", "%", 3, name="barrier.share_low"),
+    Column("Share to", "With 95 %", "%", 3, name="barrier.share_high"),
+)  # fmt: skip
+_SCALES = (
+    Column("Effect", name="term"), Column("A", "At fewer processors", name="small"),
+    Column("B", "At more processors", name="large"), Column("(A+B)/2", name="middle"),
+    Column("(B−A)/2", "Interaction with the scale", name="interaction"),
+    Column("SE", significant=3, name="se"),
+    Column("(B−A)/(A+B)", "Scaling ratio", significant=3, name="ratio"),
+    Column("Exponent", "ln(B/A)/ln(p'/p): −1 shared, 0 serial, above 0 worse", significant=3,
+           name="exponent"),
+    Column("95 % from", "The exponent", significant=3, name="exponent_low"),
+    Column("to", "The exponent", significant=3, name="exponent_high"),
+)  # fmt: skip
+_OVER_P = (
+    Column("Effect", name="term"), Column("a", "Shared part, at one processor", name="fit.shared"),
+    Column("SE a", significant=2, name="fit.shared_se"),
+    Column("± 95 % a", "a lies within this of it", significant=2, name="fit.shared_margin"),
+    Column("b", "Serial part", name="fit.serial"), Column("SE b", significant=2, name="fit.serial_se"),
+    Column("± 95 % b", "b lies within this of it", significant=2, name="fit.serial_margin"),
+    Column("Slope", significant=3, name="fit.slope"),
+    Column("± 95 % slope", "The slope lies within this of it", significant=2, name="fit.slope_margin"),
+)  # fmt: skip
 #: What is open in this window, beside the tables that were added.
 _HERE = "here"
 
@@ -50,38 +96,39 @@ class CompareStep(Step):
         self.barriers = set_up(FrameView("Barrier pairs"), chosen=bench.select)
         self.cost = self._cost(-1e9, "Effect of the artificial barrier itself")
         self.cost_se = self._cost(0, "Standard error of the effect of the artificial barrier")
-        self.barrier_said = quiet("")
-        self.other = choice("Other version", [], lambda _: self._draw())
+        self.barrier_said = quiet()
+        self.other = choices({}, act=lambda _: self._draw(), name="Other version")
         self.versions = set_up(FrameView("Versions"), chosen=bench.select)
-        self.version_said = quiet("")
+        self.version_said = quiet()
         self.scaling = set_up(FrameView("Scaling"), chosen=bench.select)
-        self.scaling_said = quiet("")
-        self.factor = choice("Factor", [], lambda _: self._draw())
-        self.scale = choice("Scale", [], lambda _: self._draw())
+        self.scaling_said = quiet()
+        self.factor, self.scale = (
+            choices({}, act=lambda _: self._draw(), name=name) for name in ("Factor", "Scale")
+        )
         self.half_se = set_up(QDoubleSpinBox(), range=(0, 1e9), decimals=4, singleStep=0.01)
         self.half_se.setSpecialValueText("from replicates")
         self.half_se.setAccessibleName("Standard error of a half effect")
         self.half_se.setToolTip("Where there are no replicates, as another experiment or a report says it")
         self.half_se.valueChanged.connect(lambda _: self._draw())
-        self.verdict = quiet("")
+        self.verdict = quiet()
         self.single = FrameView("One factor and the scale")
         self.over_p = set_up(FrameView("Effects over processors"), chosen=bench.select)
         self.over_p_chart = Chart("Effect against processors")
-        self.over_p_said = quiet("")
+        self.over_p_said = quiet()
         self.doses = set_up(FrameView("Effects over the delay"), chosen=bench.select)
         self.dose_chart = Chart("Effect against the size of the delay")
-        self.dose_said = quiet("")
-        self.dose_shown = choice(
-            "Chart of delay sizes",
-            [("effect per unit of delay", "unit"), ("effect", "effect")],
-            lambda _: self._draw_many(),
+        self.dose_said = quiet()
+        self.dose_shown = choices(
+            {"unit": "effect per unit of delay", "effect": "effect"},
+            act=lambda _: self._draw_many(),
+            name="Chart of delay sizes",
         )
-        self.response = choice(
-            "Response that ranks the runs", [], lambda name: bench.choose_rows(name, self._where)
+        self.response = choices(
+            {}, act=lambda name: bench.choose_rows(name, self.rows_asked), name="Response that ranks the runs"
         )
         self.ranking = FrameView("Runs by response")
         self.level_chart = Chart("Level means")
-        self.search_said = quiet("")
+        self.search_said = quiet()
         artificial = QLabel("Effect of the artificial barrier itself")
         with_scale = (
             QLabel("Factor"), self.factor, QLabel("Scale"), self.scale, QLabel("Standard error"),
@@ -140,11 +187,6 @@ class CompareStep(Step):
             return
         delays = any(part.delay for part in new.parts)
         turn_to(self.tabs, "Delay sizes" if delays else "Array search" if new.search else "Scaling")
-
-    @property
-    def _where(self) -> tuple[tuple[str, str], ...]:
-        imported = self.bench.snapshot.project.imported
-        return imported.where if imported is not None else ()
 
     @property
     def _terms(self) -> tuple[FrameView, ...]:
@@ -218,40 +260,24 @@ class CompareStep(Step):
             else "Barrier pairs are factors called alike but for 1 and 2, such as FB1_x and FB2_x; there are "
             "none."
         )
-        columns = (
-            Column("Before"), Column("After"), Column("FB1"), Column("FB2"), Column("FB2 − FB1"),
-            Column("SE", "Of the difference", significant=3), Column("t", significant=3),
-            Column("95 % from", "The difference", significant=3),
-            Column("to", "The difference", significant=3),
-            Column("Share", "Difference of FB2", "%", 3), Column("Share from", "With 95 %", "%", 3),
-            Column("Share to", "With 95 %", "%", 3),
-        )  # fmt: skip
-        rows = [
-            TableRow(
-                (
-                    p.before, p.after, b.before, b.after, b.difference, b.se, b.t, b.low, b.high,
-                    100 * b.share, 100 * b.share_low, 100 * b.share_high,
-                ),
-                p.after, "strong" if b.low > 0 or b.high < 0 else "",
-            )
-            for p in found
-            for b in [p.barrier]
-        ]  # fmt: skip
-        self.barriers.show_rows(columns, rows)
+        differs = lambda pair: "strong" if pair.barrier.low > 0 or pair.barrier.high < 0 else ""  # noqa: E731 - handed on
+        self.barriers.show_rows(_BARRIERS, records(_BARRIERS, found, "after", differs))
 
     def _draw_versions(self, here: Compared | None, others: Sequence[Compared]) -> None:
-        fill(self.other, [(t.name, str(k)) for k, t in enumerate(others)])
+        refill(self.other, {k: t.name for k, t in enumerate(others)})
         if here is None or not others:
             self.versions.show_rows((), [])
             self.version_said.setText("Add the table of another version of the program.")
             return
-        other = others[int(self.other.currentData() or 0)]
+        other = others[self.other.currentData()]
         columns = (
-            Column("Factor"), Column(here.name, "Percent of its unperturbed run", "% of base"),
-            Column(other.name, "Percent of its unperturbed run", "% of base"),
-            Column("Change", "Points of percent", "points"), Column("95 % from", "The change", "points", 3),
-            Column("to", "The change", "points", 3),
-        )  # fmt: skip
+            Column("Factor", name="term"),
+            Column(here.name, "Percent of its unperturbed run", "% of base", name="first"),
+            Column(other.name, "Percent of its unperturbed run", "% of base", name="second"),
+            Column("Change", "Points of percent", "points", name="change"),
+            Column("95 % from", "The change", "points", 3, name="low"),
+            Column("to", "The change", "points", 3, name="high"),
+        )
         try:
             shares = (here.shares, other.shares)
             found = comparing.normalised(
@@ -265,28 +291,15 @@ class CompareStep(Step):
                 "Full effects as percent of each version's own unperturbed run (NISTIR 5131, table 2-C), so "
                 "that versions of different speed can be compared."
             )
-        rows = [
-            TableRow(
-                (n.term, n.first, n.second, n.change, n.low, n.high), n.term,
-                "strong" if n.low > 0 or n.high < 0 else "",
-            )
-            for n in found
-        ]  # fmt: skip
-        self.versions.show_rows(columns, rows)
+        differs = lambda one: "strong" if one.low > 0 or one.high < 0 else ""  # noqa: E731 - handed on
+        self.versions.show_rows(columns, records(columns, found, "term", differs))
 
     def _draw_scaling(self) -> None:
-        columns = (
-            Column("Effect"), Column("A", "At fewer processors"), Column("B", "At more processors"),
-            Column("(A+B)/2"), Column("(B−A)/2", "Interaction with the scale"), Column("SE", significant=3),
-            Column("(B−A)/(A+B)", "Scaling ratio", significant=3),
-            Column("Exponent", "ln(B/A)/ln(p'/p): −1 shared, 0 serial, above 0 worse", significant=3),
-            Column("95 % from", "The exponent", significant=3), Column("to", "The exponent", significant=3),
-        )  # fmt: skip
         try:
             found = comparing.two_scales(self._all())
         except ValueError as error:
             self.scaling_said.setText(f"Two tables are combined here: {error}.")
-            self.scaling.show_rows(columns, [])
+            self.scaling.show_rows(_SCALES, [])
             return
         said = sorted((t for t in self._all() if t.processors > 0), key=lambda t: t.processors)
         p, q = said[0].processors, said[-1].processors
@@ -294,35 +307,23 @@ class CompareStep(Step):
             f"A is {said[0].name} on {p:g}, B is {said[-1].name} on {q:g} processors. Work that is shared "
             f"perfectly has ratio {digits((p - q) / (p + q), 3)} and exponent −1 (NISTIR 5417, table 3)."
         )
-        rows = [
-            TableRow(
-                (
-                    s.term, s.small, s.large, s.middle, s.interaction, s.se, s.ratio, s.exponent,
-                    s.exponent_low, s.exponent_high,
-                ),
-                s.term,
-            )
-            for s in found
-        ]  # fmt: skip
-        self.scaling.show_rows(columns, rows)
+        self.scaling.show_rows(_SCALES, records(_SCALES, found, "term"))
 
     def _draw_single(self, new: ExperimentSnapshot) -> None:
         names = new.effects.trials.factors if new.effects else ()
-        items = [(n, n) for n in names]
-        fill(self.factor, items)
-        fill(self.scale, items)
+        for box in (self.factor, self.scale):
+            refill(box, same(names))
         if names != self._names and new.effects is not None and len(names) > 1:
             for combo, name in zip(
                 (self.factor, self.scale), comparing.guess_scale(new.effects), strict=True
             ):
-                fill(combo, items, name)
+                refill(combo, same(names), name)
         self._names = names
         columns = (Column("Quantity"), Column("Half effect"), Column("SE", significant=3), Column("Meaning"))
         if new.effects is None or len(names) < 2:
             self.verdict.setText(
-                "One factor and the scale need a table with two columns of levels: the delay, and "
-                "the number of "
-                "processors."
+                "One factor and the scale need a table with two columns of levels: the delay, and the "
+                "number of processors."
             )
             self.single.show_rows(columns, [])
             return
@@ -356,34 +357,13 @@ class CompareStep(Step):
         try:
             self._scaled = comparing.over_processors(tables)
             self.over_p_said.setText(
-                "Effects over processors fitted by a/p + b (weighted by their standard errors): a is "
-                "shared, b is not. Slope "
-                "is that of "
-                "ln effect on ln p."
+                "Effects over processors fitted by a/p + b (weighted by their standard errors): a is shared, "
+                "b is not. Slope is that of ln effect on ln p."
             )
         except ValueError as error:
             self._over_p_why = f"This {error}. Add tables and say their processors."
             self.over_p_said.setText(self._over_p_why)
-        self.over_p.show_rows(
-            (
-                Column("Effect"), Column("a", "Shared part, at one processor"), Column("SE a", significant=2),
-                Column("± 95 % a", "a lies within this of it", significant=2),
-                Column("b", "Serial part"), Column("SE b", significant=2),
-                Column("± 95 % b", "b lies within this of it", significant=2), Column("Slope", significant=3),
-                Column("± 95 % slope", "The slope lies within this of it", significant=2),
-            ),
-            [
-                TableRow(
-                    (
-                        s.term, f.shared, f.shared_se, f.shared_margin, f.serial, f.serial_se,
-                        f.serial_margin, f.slope, f.slope_margin,
-                    ),
-                    s.term,
-                )
-                for s in self._scaled
-                for f in [s.fit]
-            ],
-        )  # fmt: skip
+        self.over_p.show_rows(_OVER_P, records(_OVER_P, self._scaled, "term"))
         try:
             self._dosed = comparing.doses(tables)
             bent = [name for name, dose in self._dosed if not dose.linear]
@@ -473,7 +453,7 @@ class CompareStep(Step):
         names = [table.response, *table.others] if table is not None else []
         if experiment is not None:
             names = [r.name for r in experiment.responses]
-        fill(self.response, [(n, n) for n in names], new.project.analysis.response or (names or [""])[0])
+        refill(self.response, same(names), new.project.analysis.response or (names or [""])[0])
         self.response.setEnabled(new.search is not None)
 
     # ---- acting
@@ -498,9 +478,8 @@ class CompareStep(Step):
         self._draw()
 
     def _add(self) -> None:
-        names, _ = QFileDialog.getOpenFileNames(self, "Tables to compare", "", "Tables (*.csv *.toml)")
-        for name in names:
-            self.bench.add_table(Path(name))
+        for path in asked_paths(self, "Tables to compare", files="Tables (*.csv *.toml)"):
+            self.bench.add_table(path)
 
     def _remove(self) -> None:
         key = self.tables.key

@@ -7,13 +7,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from html import escape
-from pathlib import Path
 from typing import Any
 
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
     QDoubleSpinBox,
-    QFileDialog,
     QLabel,
     QSpinBox,
     QTextBrowser,
@@ -26,18 +24,32 @@ from desktop.core.recommend import EFFECT, NOISE, Recommended, meaning, recommen
 from desktop.core.units import count, digits, quantity
 from desktop.data.experiment import Experiment, Factor, Plan
 from desktop.ui.experiment import charts
-from desktop.ui.experiment.parts import Step, button, choice, fill, form, line, quiet
+from desktop.ui.experiment.parts import Step, described
 from desktop.ui.experiment.sheet import sheet_html, write_pdf
-from desktop.ui.pages import beside, group, row, set_up, stacked, tabbed
+from desktop.ui.pages import (
+    asked_path,
+    beside,
+    button,
+    choices,
+    form,
+    group,
+    line,
+    quiet,
+    refill,
+    row,
+    set_up,
+    stacked,
+    tabbed,
+)
 from desktop.ui.plots.chart import Chart
 from desktop.ui.tables import Column, FrameView, TableRow
 from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot
 
-_KINDS = (
-    ("Full or regular fraction", "regular"),
-    ("Plackett-Burman", "plackett-burman"),
-    ("Orthogonal array (search)", "orthogonal-array"),
-)
+_KINDS = {
+    "regular": "Full or regular fraction",
+    "plackett-burman": "Plackett-Burman",
+    "orthogonal-array": "Orthogonal array (search)",
+}
 _OFFERS = (
     Column("Runs", "Treatments, each run once a replicate"),
     Column("Kind"),
@@ -48,7 +60,7 @@ _OFFERS = (
     Column("Trials", "Runs times replicates"),
     Column("Time", "Trials times the measured time of one run"),
 )
-_LEAST = (("any", "3"), ("IV or more", "4"), ("V or more", "5"))
+_LEAST = {"3": "any", "4": "IV or more", "5": "V or more"}
 _ALIASES = 400
 
 
@@ -63,12 +75,12 @@ class DesignStep(Step):
         self.budget = set_up(QSpinBox(), range=(0, MOST_RUNS), specialValueText="any")
         self.budget.setAccessibleName("Most treatments")
         self.budget.valueChanged.connect(lambda _: self._show_fitting())
-        self.least = choice("Least resolution", _LEAST, lambda _: self._show_fitting())
+        self.least = choices(_LEAST, act=lambda _: self._show_fitting(), name="Least resolution")
         self.least.setToolTip("IV keeps main effects clear of pairs, V keeps pairs clear of pairs as well")
-        self.kind = choice("Kind of design", _KINDS, self._set_kind)
-        self.array = choice("Array", [], lambda name: self._plan(f"take {name}", array=name))
+        self.kind = choices(_KINDS, act=self._set_kind, name="Kind of design")
+        self.array = choices({}, act=lambda name: self._plan(f"take {name}", array=name), name="Array")
         self.generators = line("Generators", self._set_generators, "Such as E=ABC F=-BCD, or swap=push:pop")
-        self.fold = choice("Foldover", [], self._set_fold)
+        self.fold = choices({}, act=self._set_fold, name="Foldover")
         self.fold.setToolTip(
             "Also when trials have been run: the mirror image then follows them as a block of its own"
         )
@@ -77,18 +89,20 @@ class DesignStep(Step):
         self.replicates.valueChanged.connect(self._set_replicates)
         self.seed = set_up(QLabel(), textInteractionFlags=Qt.TextInteractionFlag.TextSelectableByMouse)
         self.draw = button("Draw another", bench.new_seed, "Another random order of the trials")
-        self.sigma = set_up(QDoubleSpinBox(), decimals=6, range=(0, 1e9), singleStep=0.001)
-        self.sigma.setSpecialValueText("not known")
-        self.sigma.setAccessibleName("Standard deviation of one trial")
-        self.sigma.valueChanged.connect(lambda _: self._show_power(self.bench.snapshot))
-        self.effect = set_up(QDoubleSpinBox(), decimals=6, range=(0, 1e9), singleStep=0.01)
-        self.effect.setSpecialValueText("not said")
-        self.effect.setAccessibleName("Effect to be found")
+        self.sigma, self.effect = (
+            set_up(
+                QDoubleSpinBox(), decimals=6, range=(0, 1e9), singleStep=step, specialValueText=unset,
+                accessibleName=name, valueChanged=lambda _: self._show_power(self.bench.snapshot),
+            )
+            for name, unset, step in (
+                ("Standard deviation of one trial", "not known", 0.001),
+                ("Effect to be found", "not said", 0.01),
+            )
+        )  # fmt: skip
         self.effect.setToolTip("In the unit of the response: says how many replicates find it")
-        self.effect.valueChanged.connect(lambda _: self._show_power(self.bench.snapshot))
-        self.power = quiet("")
+        self.power = quiet()
         self.power_chart = Chart("Chance to find the effect", help_at="spt.md#2-design-which-combinations")
-        self.warning = quiet("")
+        self.warning = quiet()
         self.relation = set_up(QTextBrowser(), accessibleName="Defining relation and aliases")
         self.sheet = FrameView("Run sheet")
         out = row(
@@ -103,7 +117,7 @@ class DesignStep(Step):
             "Run sheet": stacked(out, self.sheet, stretch=1),
             "Replicates": self.power_chart,
         })  # fmt: skip
-        self.why = quiet("")
+        self.why = quiet()
         self.advice = set_up(QLabel(), wordWrap=True, minimumHeight=2 * self.fontMetrics().lineSpacing())
         self.take_advice = button(
             "Take it", self._take_advice, "This many runs and replicates", "recommended"
@@ -170,13 +184,13 @@ class DesignStep(Step):
 
     def _show_choice(self, experiment: Experiment, design: Design) -> None:
         plan, names = experiment.plan, experiment.names
-        fill(self.kind, _KINDS, "regular" if plan.kind == "full" else plan.kind)
-        arrays = [
-            (f"{name}: {runs} runs, {' '.join(_sizes(sizes))} levels", name)
+        refill(self.kind, _KINDS, "regular" if plan.kind == "full" else plan.kind)
+        arrays = {
+            name: f"{name}: {runs} runs, {' '.join(_sizes(sizes))} levels"
             for name, (runs, sizes) in ARRAYS.items()
             if len(sizes) >= len(names)
-        ]
-        fill(self.array, arrays, plan.array)
+        }
+        refill(self.array, arrays, plan.array)
         self.array.setEnabled(plan.kind == "orthogonal-array")
         regular = plan.kind in ("regular", "full")
         self.generators.setEnabled(regular)
@@ -184,9 +198,9 @@ class DesignStep(Step):
         if not (self.generators.hasFocus() and self.generators.isModified()):
             self.generators.setText(text)
         can_fold = regular and bool(design.generators or plan.fold is not None)
-        folds = [("none", "none"), ("all signs", "all"), *((f"signs of {n}", f"factor {n}") for n in names)]
+        folds = {"none": "none", "all": "all signs"} | {f"factor {n}": f"signs of {n}" for n in names}
         fold = "none" if plan.fold is None else f"factor {plan.fold}" if plan.fold else "all"
-        fill(self.fold, folds, fold)
+        refill(self.fold, folds, fold)
         self.fold.setEnabled(can_fold)
         self.replicates.setValue(plan.replicates)
         self.seed.setText(", then ".join(map(str, experiment.sheet().seeds)))
@@ -327,24 +341,25 @@ class DesignStep(Step):
             same = now == (found.runs, found.replicates)
             self.take_advice.setEnabled(not same or plan.kind not in ("regular", "full"))
 
-    def _take_advice(self) -> None:
-        experiment, found = self.bench.snapshot.project.experiment, self._advised
-        if experiment is not None and found is not None:
+    @described
+    def _take_advice(self, experiment: Experiment) -> None:
+        found = self._advised
+        if found is not None:
             plan = Plan("regular", found.runs, replicates=found.replicates, seed=experiment.plan.seed)
             self._edit("take the recommended design", replace(experiment, plan=plan))
 
     # ---- editing
 
-    def _plan(self, label: str, **changes: Any) -> None:
-        experiment = self.bench.snapshot.project.experiment
-        if experiment is not None and not self._showing:
+    @described
+    def _plan(self, experiment: Experiment, label: str, **changes: Any) -> None:
+        if not self._showing:
             plan: Plan = replace(experiment.plan, **changes)
             self._edit(label, replace(experiment, plan=plan))
 
-    def _take_plan(self, label: str, **changes: Any) -> None:
+    @described
+    def _take_plan(self, experiment: Experiment, label: str, **changes: Any) -> None:
         """Another design: nothing of the one before but replicates and seed."""
-        experiment = self.bench.snapshot.project.experiment
-        if experiment is not None and not self._showing:
+        if not self._showing:
             plan = Plan(replicates=experiment.plan.replicates, seed=experiment.plan.seed, **changes)
             self._edit(label, replace(experiment, plan=plan))
 
@@ -357,10 +372,8 @@ class DesignStep(Step):
         kind = "regular" if kind == "full" else kind
         self._take_plan(f"take {runs} runs", kind=kind, runs=int(runs))
 
-    def _set_kind(self, kind: str) -> None:
-        experiment = self.bench.snapshot.project.experiment
-        if experiment is None:
-            return
+    @described
+    def _set_kind(self, experiment: Experiment, kind: str) -> None:
         if kind == "orthogonal-array":
             fits_in = [n for n, (_, sizes) in ARRAYS.items() if len(sizes) >= len(experiment.factors)]
             name = fits_in[0] if fits_in else "L32"
@@ -374,23 +387,22 @@ class DesignStep(Step):
             runs = next((o.runs for o in offers if o.resolution != 3), most)
             self._take_plan("take a fraction", kind=kind, runs=runs)
 
-    def _set_generators(self, text: str) -> None:
-        experiment, design = self.bench.snapshot.project.experiment, self.bench.snapshot.design
-        if experiment is None or design is None or experiment.plan.kind not in ("regular", "full"):
+    @described
+    def _set_generators(self, experiment: Experiment, text: str) -> None:
+        if self.bench.snapshot.design is None or experiment.plan.kind not in ("regular", "full"):
             return
         words = tuple(text.replace(",", " ").split())
         if words != _generators(experiment):
             runs = None if words else experiment.plan.runs
             self._take_plan("change the generators", kind=experiment.plan.kind, generators=words, runs=runs)
 
-    def _set_fold(self, word: str) -> None:
+    @described
+    def _set_fold(self, experiment: Experiment, word: str) -> None:
         """Of an experiment that has trials, the mirror image follows after all that is planned."""
-        snapshot = self.bench.snapshot
-        experiment = snapshot.project.experiment
         fold = {"none": None, "all": ""}.get(word, word.removeprefix("factor "))
-        if experiment is not None and not self._showing and fold != experiment.plan.fold:
+        if not self._showing and fold != experiment.plan.fold:
             label = "fold over" if fold is not None else "fold back"
-            self._edit(label, experiment.folded(fold, begun=bool(snapshot.trials)))
+            self._edit(label, experiment.folded(fold, begun=bool(self.bench.snapshot.trials)))
 
     def _set_replicates(self, value: int) -> None:
         if not self._showing:
@@ -399,21 +411,19 @@ class DesignStep(Step):
     # ---- files
 
     def _export(self) -> None:
-        name, _ = QFileDialog.getSaveFileName(self, "Run sheet", "runs.csv", "CSV (*.csv)")
-        if name:
-            self.bench.export_sheet(Path(name))
+        path = asked_path(self, "Run sheet", "runs.csv", "CSV (*.csv)", way="save")
+        if path is not None:
+            self.bench.export_sheet(path)
 
-    def _pdf(self) -> None:
-        name, _ = QFileDialog.getSaveFileName(self, "Run sheet", "runs.pdf", "PDF (*.pdf)")
-        experiment = self.bench.snapshot.project.experiment
-        if name and experiment is not None:
-            self.bench.attempt(lambda: write_pdf(experiment, Path(name)))
+    @described
+    def _pdf(self, experiment: Experiment) -> None:
+        path = asked_path(self, "Run sheet", "runs.pdf", "PDF (*.pdf)", way="save")
+        if path is not None:
+            self.bench.attempt(lambda: write_pdf(experiment, path))
 
-    def _print(self) -> None:
+    @described
+    def _print(self, experiment: Experiment) -> None:
         """On paper; as PDF where the system has no printing."""
-        experiment = self.bench.snapshot.project.experiment
-        if experiment is None:
-            return
         try:
             from PySide6.QtPrintSupport import QPrintDialog, QPrinter
         except ImportError:
@@ -427,9 +437,9 @@ class DesignStep(Step):
             document.print_(printer)
 
     def _script(self) -> None:
-        name, _ = QFileDialog.getSaveFileName(self, "Job script", "trials.sh", "Shell scripts (*.sh)")
-        if name:
-            self.bench.write_job_script(Path(name))
+        path = asked_path(self, "Job script", "trials.sh", "Shell scripts (*.sh)", way="save")
+        if path is not None:
+            self.bench.write_job_script(path)
 
 
 def _generators(experiment: Experiment) -> tuple[str, ...]:

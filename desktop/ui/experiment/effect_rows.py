@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction, QKeySequence
 
 from desktop.core.effects import Effects, ranked
+from desktop.core.units import capital
+from desktop.data.experiment import Factor
 from desktop.ui.experiment.charts import effect_word
-from desktop.ui.tables import Column, FrameView, TableRow, Value
+from desktop.ui.tables import Column, FrameView, TableRow, Value, records
 from desktop.workbench.experimenting import ExperimentSnapshot
 
 Rows = tuple[tuple[Column, ...], list[TableRow]]
@@ -57,21 +59,23 @@ def let_toggle(table: FrameView, toggle: Callable[[str], None]) -> None:
     table.addAction(action)
 
 
-def _title(shown: ExperimentSnapshot) -> tuple[str, float]:
-    """What the numbers are called, and how much of a full effect they are."""
-    word = effect_word(shown.project.analysis.half)
-    return word[:1].upper() + word[1:], 0.5 if shown.project.analysis.half else 1.0
+def of_snapshot(shown: ExperimentSnapshot, *, ranks: bool = False) -> Rows:
+    """The table of effects, or of `ranks`, of what is shown."""
+    found, half, unit = shown.effects, shown.project.analysis.half, shown.effect_unit
+    assert found is not None
+    if ranks:
+        return rank(found, unit, shown.factors, half=half)
+    return effects(found, unit, every=shown.every, half=half)
 
 
-def effects(shown: ExperimentSnapshot) -> Rows:
-    """Every term, those of the model with their errors. Keys are terms."""
-    found, every = shown.effects, shown.every or shown.effects
-    assert found is not None and every is not None
-    unit, (title, scale) = shown.effect_unit, _title(shown)
+def effects(found: Effects, unit: str, *, every: Effects | None = None, half: bool = False) -> Rows:
+    """Every term, those of the model with their errors. Keys are terms. `unit`: of the numbers, "" for none;
+    `every`: effects of all terms, if the model has not all."""
+    every, title, scale = every or found, capital(effect_word(half)), 0.5 if half else 1.0
     columns = (
         Column("In", "Whether the model has this term (Space or Del)", check=True),
         Column("Term"),
-        Column(title, f"{title}: {meaning(shown.project.analysis.half)}", unit),
+        Column(title, f"{title}: {meaning(half)}", unit),
         Column("SE", f"Standard error from {METHODS[found.error]}", unit, 3),
         Column("t", "Over its standard error", significant=3),
         Column(
@@ -104,11 +108,9 @@ def effects(shown: ExperimentSnapshot) -> Rows:
     return columns, rows
 
 
-def rank(shown: ExperimentSnapshot) -> Rows:
+def rank(found: Effects, unit: str, factors: Mapping[str, Factor], *, half: bool = False) -> Rows:
     """Main effects, largest first, with where their factors are in the program. Keys are factors."""
-    found: Effects | None = shown.effects
-    assert found is not None
-    unit, (title, scale), factors = shown.effect_unit, _title(shown), shown.factors
+    title, scale = capital(effect_word(half)), 0.5 if half else 1.0
     columns = (
         Column("Rank", f"Effects above {found.threshold}; within one standard error they share a rank"),
         Column("Factor"),
@@ -146,3 +148,15 @@ def rank(shown: ExperimentSnapshot) -> Rows:
         tip = helps if line.verdict == "helps" else "" if line.rank else line.verdict.capitalize()
         rows.append(TableRow(cells, e.term, "strong" if e.significant else "", tip))
     return columns, rows
+
+
+_ANOVA = (
+    Column("Source", name="source"), Column("Sum of squares", name="ss"), Column("df", name="df"),
+    Column("Mean square", name="ms"), Column("F", significant=3, name="f"),
+    Column("p", significant=2, name="p"),
+)  # fmt: skip
+
+
+def anova(found: Effects) -> Rows:
+    """The analysis of variance. Keys are sources."""
+    return _ANOVA, records(_ANOVA, found.anova, "source")

@@ -8,7 +8,6 @@ from pathlib import Path
 from PySide6.QtGui import QFontDatabase, QTextCursor, QTextFormat
 from PySide6.QtWidgets import (
     QDialogButtonBox,
-    QFileDialog,
     QLineEdit,
     QPlainTextEdit,
     QTextEdit,
@@ -22,8 +21,7 @@ from desktop.data.syntax import read_source
 from desktop.data.templates import MOST, TEMPLATES, Asked, home_of
 from desktop.errors import DesktopError
 from desktop.ui.dialogs import Dialog
-from desktop.ui.experiment.parts import button, choice, form, quiet
-from desktop.ui.pages import beside, row, set_up, stacked
+from desktop.ui.pages import asked_path, beside, button, choices, fill_layout, form, quiet, row, set_up
 from desktop.ui.tables import Column, FrameView, TableRow
 from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot
 
@@ -47,8 +45,8 @@ class NewExperimentDialog(Dialog):
         self._chosen: set[str] = set()
         self._source: Path | None = None
         self._asked = Asked("compiler")
-        kinds = [(f"{one.name}: {one.text}", one.name) for one in TEMPLATES.values()]
-        self.kind = choice("Kind of the program", kinds, lambda _: self.look())
+        kinds = {one.name: f"{one.name}: {one.text}" for one in TEMPLATES.values()}
+        self.kind = choices(kinds, act=lambda _: self.look(), name="Kind of the program")
         self.program = self._line("Program", "Its folder or source; empty: a small example", self.look)
         self.trace = self._line(
             "Trace", "Of the program: places are sorted by the time they take there", self.look
@@ -66,7 +64,7 @@ class NewExperimentDialog(Dialog):
         self.source = set_up(QPlainTextEdit(), readOnly=True, accessibleName="Source of the place")
         self.source.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
         self.source.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
-        self.said = quiet("")
+        self.said = quiet()
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)
         self.make = buttons.addButton("&Make the experiment", QDialogButtonBox.ButtonRole.ActionRole)
         self.make.setObjectName("make_experiment")
@@ -79,28 +77,20 @@ class NewExperimentDialog(Dialog):
         buttons.rejected.connect(self.reject)
         fields = form(
             ("&Kind", self.kind),
-            ("&Program", row(self.program, self._open("Folder…", self._choose_program, True),
-                             self._open("File…", self._choose_program, False))),
-            ("&Trace", row(self.trace, self._open("Choose…", self._choose_trace, False))),
+            ("&Program", row(self.program, button("Folder…", lambda: self._choose_program(True)),
+                             button("File…", lambda: self._choose_program(False)))),
+            ("&Trace", row(self.trace, button("Choose…", self._choose_trace))),
             ("&Build", self.build),
             ("Pro&duct", self.product),
             ("&Run", self.run_words),
-            ("&Folder", row(self.folder, self._open("Choose…", self._choose_folder, True))),
+            ("&Folder", row(self.folder, button("Choose…", self._choose_folder))),
         )  # fmt: skip
-        holder = QWidget()
-        holder.setLayout(fields)
-        fields.setContentsMargins(0, 0, 0, 0)
-        layout = QVBoxLayout(self)
-        layout.addWidget(
-            quiet(
-                "Your program is copied, and the delays are written into the copy: its own files stay as "
-                "they are. Nothing is built or run before you have read the commands."
-            )
+        why = quiet(
+            "Your program is copied, and the delays are written into the copy: its own files stay as "
+            "they are. Nothing is built or run before you have read the commands."
         )
-        layout.addWidget(holder)
-        layout.addWidget(beside(stacked(self.places), self.source, 52), 1)
-        layout.addWidget(self.said)
-        layout.addWidget(buttons)
+        both = beside(self.places, self.source, 52)
+        fill_layout(QVBoxLayout(self), why, fields, (both, 1), self.said, buttons)
         self.resize(980, 680)
         bench.subscribe(self._listen)
         self.look()
@@ -110,10 +100,6 @@ class NewExperimentDialog(Dialog):
         if callable(act):
             made.editingFinished.connect(lambda: act())
         return made
-
-    def _open(self, text: str, act: object, folder: bool) -> QWidget:
-        assert callable(act)
-        return button(text, lambda: act(folder))
 
     # ---- what is asked for
 
@@ -223,24 +209,20 @@ class NewExperimentDialog(Dialog):
             self.said.setText(new.problem)
 
     def _choose_program(self, folder: bool) -> None:
-        if folder:
-            name = QFileDialog.getExistingDirectory(self, "Folder of the program", self._start)
-        else:
-            name, _ = QFileDialog.getOpenFileName(self, "Source of the program", self._start)
-        if name:
-            self.program.setText(name)
+        title, way = ("Folder", "folder") if folder else ("Source", "open")
+        self._look_at(self.program, asked_path(self, f"{title} of the program", self._start, way=way))
+
+    def _choose_trace(self) -> None:
+        self._look_at(self.trace, asked_path(self, "Trace of the program", self._start))
+
+    def _look_at(self, field: QLineEdit, path: Path | None) -> None:
+        if path is not None:
+            field.setText(str(path))
             self.look()
 
-    def _choose_trace(self, _folder: bool) -> None:
-        name, _ = QFileDialog.getOpenFileName(self, "Trace of the program", self._start)
-        if name:
-            self.trace.setText(name)
-            self.look()
-
-    def _choose_folder(self, _folder: bool) -> None:
-        name = QFileDialog.getExistingDirectory(self, "Folder of the experiment", self._start)
-        if name:
-            folder = Path(name)
+    def _choose_folder(self) -> None:
+        folder = asked_path(self, "Folder of the experiment", self._start, way="folder")
+        if folder is not None:
             self.folder.setText(str(folder / "experiment" if any(folder.iterdir()) else folder))
             self._ready()
 
@@ -248,9 +230,9 @@ class NewExperimentDialog(Dialog):
         self.bench.make_experiment(Path(self.folder.text().strip()), self.asked, self.accept)
 
     def _use_prepared(self) -> None:
-        name = QFileDialog.getExistingDirectory(self, "Folder of the prepared program", self._start)
-        if name:
-            self.bench.create_in(Path(name))
+        folder = asked_path(self, "Folder of the prepared program", self._start, way="folder")
+        if folder is not None:
+            self.bench.create_in(folder)
             self.accept()
 
     def _finish(self) -> None:

@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
+import functools
 import shlex
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from typing import Concatenate, ParamSpec, TypeVar
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import (
-    QComboBox,
-    QFormLayout,
-    QHBoxLayout,
-    QLabel,
-    QLineEdit,
-    QPlainTextEdit,
-    QPushButton,
-    QStackedLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QPlainTextEdit, QStackedLayout, QWidget
 
-from desktop.ui.pages import scrolled, set_up
+from desktop.data.experiment import Experiment
+from desktop.ui.pages import quiet, scrolled, set_up
 from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot
+
+S = TypeVar("S", bound="Step")
+A = ParamSpec("A")
+R = TypeVar("R")
+
+
+def described(
+    act: Callable[Concatenate[S, Experiment, A], R],
+) -> Callable[Concatenate[S, A], R | None]:
+    """What a step does with the experiment, which it gets first: nothing where none is described any more, as
+    fields say that they were left also when it is closed."""
+
+    @functools.wraps(act)
+    def done(step: S, *given: A.args, **named: A.kwargs) -> R | None:
+        experiment = step.bench.snapshot.project.experiment
+        return None if experiment is None else act(step, experiment, *given, **named)
+
+    return done
 
 
 class StepContent(QWidget):
@@ -40,9 +51,7 @@ class Step(QWidget):
         super().__init__()
         self.bench = bench
         self.content = StepContent()
-        self._why = quiet("")
-        self._why.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        self._why.setContentsMargins(40, 40, 40, 40)
+        self._why = quiet(alignment=Qt.AlignmentFlag.AlignCenter, contentsMargins=(40, 40, 40, 40))
         self._stack = set_up(QStackedLayout(self), contentsMargins=(0, 0, 0, 0))
         # A window that is smaller than the content scrolls it.
         self._stack.addWidget(scrolled(self.content))
@@ -53,16 +62,15 @@ class Step(QWidget):
         self._why.setText(why)
         self._stack.setCurrentIndex(1 if why else 0)
 
+    @property
+    def rows_asked(self) -> tuple[tuple[str, str], ...]:
+        """Of a table that is open, which rows are read: columns and values; () for all."""
+        imported = self.bench.snapshot.project.imported
+        return imported.where if imported is not None else ()
+
     @abstractmethod
     def show_snapshot(self, old: ExperimentSnapshot, new: ExperimentSnapshot) -> None:
         """Draw what differs."""
-
-
-def quiet(text: str) -> QLabel:
-    """A paragraph."""
-    label = set_up(QLabel(text), wordWrap=True)
-    label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-    return label
 
 
 def command_list(name: str, commands: Sequence[str] = ()) -> QPlainTextEdit:
@@ -70,49 +78,6 @@ def command_list(name: str, commands: Sequence[str] = ()) -> QPlainTextEdit:
     unwrapped = QPlainTextEdit.LineWrapMode.NoWrap
     text = "\n".join(commands)
     return set_up(QPlainTextEdit(text), readOnly=True, accessibleName=name, lineWrapMode=unwrapped)
-
-
-def button(text: str, act: Callable[[], object], tip: str = "", name: str = "") -> QPushButton:
-    return set_up(QPushButton(text), toolTip=tip, objectName=name, clicked=lambda: act())
-
-
-def choice(name: str, items: Sequence[tuple[str, str]], act: Callable[[str], object]) -> QComboBox:
-    """A combo whose items carry a word; `act` gets it when the user chooses."""
-    made = set_up(QComboBox(), accessibleName=name, objectName=name.lower().replace(" ", "_"))
-    fill(made, items)
-    made.activated.connect(lambda _: act(str(made.currentData())))
-    return made
-
-
-def fill(combo: QComboBox, items: Sequence[tuple[str, str]], chosen: str | None = None) -> None:
-    """Other items, keeping what is chosen where it is still there."""
-    kept = chosen if chosen is not None else combo.currentData()
-    now = [(combo.itemText(k), combo.itemData(k)) for k in range(combo.count())]
-    if now != list(items):
-        combo.clear()
-        for text, word in items:
-            combo.addItem(text, word)
-    at = combo.findData(kept)
-    combo.setCurrentIndex(max(at, 0))
-
-
-def line(name: str, act: Callable[[str], object], tip: str = "") -> QLineEdit:
-    """A line of text; `act` gets it when the user has finished with it."""
-    made = set_up(QLineEdit(), accessibleName=name, objectName=name.lower().replace(" ", "_"), toolTip=tip)
-    made.editingFinished.connect(lambda: act(made.text()))
-    return made
-
-
-def form(*rows: tuple[str, QWidget | QHBoxLayout]) -> QFormLayout:
-    layout = set_up(QFormLayout(), fieldGrowthPolicy=QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
-    for text, field in rows:
-        label = QLabel(text)
-        item = field.itemAt(0) if isinstance(field, QHBoxLayout) else None
-        first = field if isinstance(field, QWidget) else item and item.widget()
-        if first:
-            label.setBuddy(first)
-        layout.addRow(label, field)
-    return layout
 
 
 def shown_words(words: Sequence[str], shell: bool) -> str:

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 from PySide6.QtWidgets import QDialogButtonBox, QVBoxLayout, QWidget
 
+from desktop.core.units import count
 from desktop.data.confirm import CONFIRMATION, RUNS
 from desktop.data.pilot import PILOT, SIZES, STEP
 from desktop.ui.dialogs import Dialog
-from desktop.ui.experiment.parts import command_list, quiet
-from desktop.ui.pages import fill_layout
+from desktop.ui.experiment.parts import command_list
+from desktop.ui.pages import fill_layout, quiet
 from desktop.workbench.experimenting import ExperimentSnapshot
 
 
@@ -27,7 +28,7 @@ class CommandsDialog(Dialog):
         buttons = self.ending("I have read them, &run")
         buttons.buttons()[0].setObjectName("run_pilot")
         buttons.button(QDialogButtonBox.StandardButton.Cancel).setDefault(True)
-        where = quiet(f"Up to {len(commands)} commands in {folder}:")
+        where = quiet(f"Up to {count(len(commands), 'command')} in {folder}:")
         fill_layout(QVBoxLayout(self), quiet(text), where, (listed, 1), buttons)
         self.resize(720, 440)
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from PySide6.QtWidgets import (
     QCheckBox,
     QDoubleSpinBox,
-    QFileDialog,
     QInputDialog,
     QLineEdit,
     QSpinBox,
@@ -19,19 +17,10 @@ from PySide6.QtWidgets import (
 
 from desktop.core.units import quantity
 from desktop.data.experiment import UNITS, Experiment, Factor, Program, Response, Switch
-from desktop.data.pilot import sized
-from desktop.ui.experiment.parts import (
-    Step,
-    button,
-    command_list,
-    form,
-    line,
-    quiet,
-    shown_words,
-    typed_words,
-)
+from desktop.data.pilot import taken
+from desktop.ui.experiment.parts import Step, command_list, described, shown_words, typed_words
 from desktop.ui.experiment.pilot import PilotDialog
-from desktop.ui.pages import beside, group, row, set_up, stacked
+from desktop.ui.pages import asked_paths, beside, button, form, group, line, quiet, row, set_up, stacked
 from desktop.ui.tables import Column, FrameView, TableRow
 from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot
 
@@ -89,16 +78,18 @@ class ProgramStep(Step):
             QDoubleSpinBox(), range=(0.001, 1e7), suffix=" s", accessibleName="Time limit of one run",
             editingFinished=lambda: self._program("change the time limit", time_limit_s=self.limit.value()),
         )  # fmt: skip
-        self.busy = set_up(QDoubleSpinBox(), range=(0, 1024), singleStep=0.05, suffix=" cores")
-        self.busy.setAccessibleName("Busy cores of others above which a trial is repeated")
-        self.busy.editingFinished.connect(
-            lambda: self._program("change the limit of other load", busy_limit=self.busy.value())
-        )
-        self.delay = set_up(QSpinBox(), range=(0, 1_000_000_000))
-        self.delay.setAccessibleName("SPT_DELAY, units of every factor that has none of its own")
-        self.delay.setSpecialValueText("not set")
-        self.delay.editingFinished.connect(self._set_delay)
-        self.delay.valueChanged.connect(lambda _: self._show_seconds())
+        self.busy = set_up(
+            QDoubleSpinBox(), range=(0, 1024), singleStep=0.05, suffix=" cores",
+            accessibleName="Busy cores of others above which a trial is repeated",
+            editingFinished=lambda: self._program(
+                "change the limit of other load", busy_limit=self.busy.value()
+            ),
+        )  # fmt: skip
+        self.delay = set_up(
+            QSpinBox(), range=(0, 1_000_000_000), specialValueText="not set",
+            accessibleName="SPT_DELAY, units of every factor that has none of its own",
+            editingFinished=self._set_delay, valueChanged=lambda _: self._show_seconds(),
+        )  # fmt: skip
         self.find_button = button(
             "Find places", self.find_places, "Scan the sources for #ifdef NAME … spt_delay(", "find"
         )
@@ -115,11 +106,11 @@ class ProgramStep(Step):
         self.responses = FrameView("Responses")
         self.responses.frames.edited.connect(self._response_edited)
         self.commands = command_list("First commands as they are run")
-        self.found = quiet("")
+        self.found = quiet()
         self.pilot = button(
             "Pilot…", self.ask_pilot, "Find the size at which every place shows, one place at a time"
         )
-        self.pilot_said = quiet("")
+        self.pilot_said = quiet()
         self.take = button("", bench.take_pilot, "Of every place, in the description")
         self._lay_out()
 
@@ -251,12 +242,13 @@ class ProgramStep(Step):
         self.pilot.setEnabled(new.running == "idle")
         self.pilot_said.setVisible(found is not None)
         experiment = new.project.experiment
-        size = found.size if found is not None else 0
-        self.take.setVisible(bool(size and experiment and sized(experiment, size) != experiment))
+        sizes = found.sizes if found is not None else {}
+        self.take.setVisible(bool(found and sizes and experiment and taken(experiment, found) != experiment))
         if found is not None:
             more = " Step 5 shows effects against the delay." if found.largest > found.first else ""
             self.pilot_said.setText(f"Pilot: {found.reason}.{more}")
-            self.take.setText(f"Take {found.size} units")
+            alike = set(sizes.values())
+            self.take.setText(f"Take {min(alike)} units" if len(alike) == 1 else "Take a size for each place")
             self.take.setEnabled(new.running == "idle")
 
     def ask_pilot(self) -> None:
@@ -269,7 +261,7 @@ class ProgramStep(Step):
 
     def _show_seconds(self) -> None:
         """The delay in seconds of this machine; the units of the Python module are other ones."""
-        experiment = self._experiment
+        experiment = self.bench.snapshot.project.experiment
         seconds = self.delay.value() * self.bench.snapshot.unit_s
         # Not while the unit is still being measured.
         known = seconds > 0 and experiment is not None and bool(experiment.program.build)
@@ -277,56 +269,43 @@ class ProgramStep(Step):
 
     # ---- editing
 
-    @property
-    def _experiment(self) -> Experiment | None:
-        return self.bench.snapshot.project.experiment
+    @described
+    def _edit(self, experiment: Experiment, label: str, **changes: Any) -> bool:
+        return self.bench.edit(label, replace(experiment, **changes))
 
-    def _edit(self, label: str, **changes: Any) -> None:
-        experiment = self._experiment
-        if experiment is not None:
-            self.bench.edit(label, replace(experiment, **changes))
+    @described
+    def _program(self, experiment: Experiment, label: str, **changes: Any) -> None:
+        program: Program = replace(experiment.program, **changes)
+        self.bench.edit(label, replace(experiment, program=program))
 
-    def _program(self, label: str, **changes: Any) -> None:
-        experiment = self._experiment
-        if experiment is not None:
-            program: Program = replace(experiment.program, **changes)
-            self.bench.edit(label, replace(experiment, program=program))
-
-    def _command(self, which: str, text: str) -> None:
-        experiment = self._experiment
-        if experiment is not None:
-            self._words(which, text, f"change the {which} command", shell=experiment.program.shell)
+    @described
+    def _command(self, experiment: Experiment, which: str, text: str) -> None:
+        self._words(which, text, f"change the {which} command", shell=experiment.program.shell)
 
     def _words(self, which: str, text: str, label: str = "", *, shell: bool = False) -> None:
         words = self.bench.tried(lambda: typed_words(text, shell))
         if words is not None:
             self._program(label or f"change the {which}", **{which: words})
 
-    def _set_shell(self, on: bool) -> None:
-        experiment = self._experiment
-        if experiment is None:
-            return
+    @described
+    def _set_shell(self, experiment: Experiment, on: bool) -> None:
         program = experiment.program
         words = {which: shown_words(getattr(program, which), program.shell) for which in ("build", "run")}
         changes = {which: typed_words(text, on) for which, text in words.items()}
         self._program("use a shell" if on else "use no shell", shell=on, **changes)
 
-    def _set_delay(self) -> None:
-        experiment = self._experiment
-        if experiment is None:
-            return
+    @described
+    def _set_delay(self, experiment: Experiment) -> None:
         flags = tuple(f for f in experiment.program.flags if not _DELAY.fullmatch(f))
         if self.delay.value():
             flags = (*flags, f"-DSPT_DELAY={self.delay.value()}")
         if set(flags) != set(experiment.program.flags):
             self._program("change the delay", flags=flags)
 
-    def _choose_sources(self) -> None:
-        experiment = self._experiment
-        if experiment is None:
-            return
-        names, _ = QFileDialog.getOpenFileNames(self, "Sources", str(experiment.folder))
-        inside = [Path(n) for n in names if Path(n).is_relative_to(experiment.folder)]
+    @described
+    def _choose_sources(self, experiment: Experiment) -> None:
+        paths = asked_paths(self, "Sources", experiment.folder)
+        inside = [path for path in paths if path.is_relative_to(experiment.folder)]
         if inside:
             sources = tuple(str(path.relative_to(experiment.folder)) for path in inside)
             self._program("choose sources", sources=sources)
@@ -340,11 +319,9 @@ class ProgramStep(Step):
             else "All delay headers are here already."
         )
 
-    def find_places(self) -> None:
+    @described
+    def find_places(self, experiment: Experiment) -> None:
         """Fill the table with what the sources are prepared for."""
-        experiment = self._experiment
-        if experiment is None:
-            return
         found = self.bench.find_places(experiment.program.sources)
         known = {f.name: f for f in experiment.factors}
         moved = {}
@@ -365,26 +342,27 @@ class ProgramStep(Step):
         )
         factors = tuple(moved.get(f.name, f) for f in experiment.factors)
         if factors != experiment.factors:
-            self.bench.edit("update places", replace(experiment, factors=factors))
-        self._show(self._experiment or experiment)
+            self._edit("update places", factors=factors)
+        self._show_now()
 
-    def _factor_toggled(self, name: str, on: bool) -> None:
-        experiment = self._experiment
-        if experiment is None:
-            return
+    @described
+    def _show_now(self, experiment: Experiment) -> None:
+        """Also what was refused, as it is."""
+        self._show(experiment)
+
+    @described
+    def _factor_toggled(self, experiment: Experiment, name: str, on: bool) -> None:
         if on:
             order = list(self._known)
             factors = sorted((*experiment.factors, self._known[name]), key=lambda f: order.index(f.name))
         else:
             factors = [f for f in experiment.factors if f.name != name]
         self._set_factors(f"{'add' if on else 'leave out'} {name}", factors)
-        self._show(self._experiment or experiment)
+        self._show_now()
 
-    def _set_factors(self, label: str, factors: list[Factor]) -> bool:
+    @described
+    def _set_factors(self, experiment: Experiment, label: str, factors: list[Factor]) -> bool:
         """Other factors; a design that no longer fits is replaced by the smallest of resolution IV."""
-        experiment = self._experiment
-        if experiment is None:
-            return False
         if not factors:
             self.bench.complain("an experiment needs one factor at least")
             return False
@@ -395,10 +373,10 @@ class ProgramStep(Step):
             plan = replace(plan, runs=smallest_runs(len(factors), 4), generators=(), fold=None, fold_after=0)
         return self.bench.edit(label, replace(experiment, factors=tuple(factors), plan=plan))
 
-    def _factor_edited(self, name: str, column: int, text: str) -> None:
-        experiment = self._experiment
+    @described
+    def _factor_edited(self, experiment: Experiment, name: str, column: int, text: str) -> None:
         factor = self._known.get(name)
-        if experiment is None or factor is None:
+        if factor is None:
             return
         title = _FACTORS[column].title
         made = self.bench.tried(lambda: _changed(factor, title, text))
@@ -410,37 +388,35 @@ class ProgramStep(Step):
                 return
         changed = ((made.name, made) if k == name else (k, f) for k, f in self._known.items())
         self._known = dict(changed)
-        self._show(self._experiment or experiment)
+        self._show_now()
 
     def _ask_factor(self) -> None:
         name, ok = QInputDialog.getText(self, "Add factor", "Name of the factor (its macro):")
         if ok and name.strip():
             self.add_factor(name.strip())
 
-    def add_factor(self, name: str) -> None:
+    @described
+    def add_factor(self, experiment: Experiment, name: str) -> None:
         """A factor that is switched on by a macro of its name, until something else is typed."""
-        experiment = self._experiment
-        if experiment is not None:
-            switch = Switch((f"-D{name}",)) if experiment.program.build else Switch(arguments=(f"--{name}",))
-            self._set_factors(f"add {name}", [*experiment.factors, Factor(name, switch)])
+        switch = Switch((f"-D{name}",)) if experiment.program.build else Switch(arguments=(f"--{name}",))
+        self._set_factors(f"add {name}", [*experiment.factors, Factor(name, switch)])
 
-    def _remove_factor(self) -> None:
-        experiment, name = self._experiment, self.factors.key
-        if experiment is not None and name:
+    @described
+    def _remove_factor(self, experiment: Experiment) -> None:
+        name = self.factors.key
+        if name:
             factors = [f for f in experiment.factors if f.name != name]
             if len(factors) == len(experiment.factors) or self._set_factors(f"remove {name}", factors):
                 self._known.pop(name, None)
-                self._show(self._experiment or experiment)
+                self._show_now()
 
-    def _response_edited(self, name: str, column: int, text: str) -> None:
-        experiment = self._experiment
-        if experiment is None:
-            return
-        word = ("name", "kind", "pattern", "unit")[column]
+    @described
+    def _response_edited(self, experiment: Experiment, name: str, column: int, text: str) -> None:
+        told = ("name", "kind", "pattern", "unit")
+        word = told[column]
         changed = []
         for response in experiment.responses:
             if response.name == name:
-                told = ("name", "kind", "pattern", "unit")
                 fields: dict[str, Any] = {k: getattr(response, k) for k in told} | {word: text}
                 if word == "kind" and text == "output" and not response.pattern:
                     fields["pattern"] = "([0-9.eE+-]+)"
@@ -454,20 +430,18 @@ class ProgramStep(Step):
             changed.append(response)
         self._edit("change a response", responses=tuple(changed))
 
-    def _add_response(self) -> None:
-        experiment = self._experiment
-        if experiment is not None:
-            names = {r.name for r in experiment.responses}
-            name = next(f"response{k}" for k in range(1, 99) if f"response{k}" not in names)
-            new = Response(name, "output", f"{name}=([0-9.]+)")
-            self._edit("add a response", responses=(*experiment.responses, new))
+    @described
+    def _add_response(self, experiment: Experiment) -> None:
+        names = {r.name for r in experiment.responses}
+        name = next(f"response{k}" for k in range(1, 99) if f"response{k}" not in names)
+        new = Response(name, "output", f"{name}=([0-9.]+)")
+        self._edit("add a response", responses=(*experiment.responses, new))
 
-    def _remove_response(self) -> None:
-        experiment, name = self._experiment, self.responses.key
-        if experiment is not None and name and len(experiment.responses) > 1:
-            self._edit(
-                "remove a response", responses=tuple(r for r in experiment.responses if r.name != name)
-            )
+    @described
+    def _remove_response(self, experiment: Experiment) -> None:
+        left = tuple(r for r in experiment.responses if r.name != self.responses.key)
+        if 0 < len(left) < len(experiment.responses):
+            self._edit("remove a response", responses=left)
 
 
 def _changed(factor: Factor, title: str, text: str) -> Factor:

@@ -4,56 +4,71 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from pathlib import Path
 
 import numpy as np
 from PySide6.QtCore import QEvent, QObject, Qt
-from PySide6.QtWidgets import QCheckBox, QComboBox, QFileDialog, QGridLayout, QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QCheckBox, QComboBox, QGridLayout, QLabel, QVBoxLayout, QWidget
 
 from desktop.core.effects import Effect, Effects
 from desktop.core.units import capital, count, digits
 from desktop.data.chart import Axis, Content
 from desktop.data.confirm import told as told_confirmed
+from desktop.data.experiment import JOURNAL
 from desktop.ui.experiment import charts, effect_rows
-from desktop.ui.experiment.parts import Step, button, choice, fill, quiet
+from desktop.ui.experiment.parts import Step
 from desktop.ui.experiment.pilot import ConfirmDialog
 from desktop.ui.guard import guarded
-from desktop.ui.pages import beside, divided, fill_layout, row, scrolled, set_up, stacked, tabbed
+from desktop.ui.pages import (
+    asked_path,
+    beside,
+    button,
+    choices,
+    divided,
+    fill_layout,
+    quiet,
+    refill,
+    row,
+    same,
+    scrolled,
+    set_up,
+    stacked,
+    tabbed,
+)
 from desktop.ui.plots.chart import Chart
 from desktop.ui.tables import Column, FrameView, TableRow
 from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot
 
-_ERRORS = (
-    ("as the trials allow", ""),
-    ("replicates", "replicates"),
-    ("interactions", "interactions"),
-    ("Lenth", "lenth"),
-    ("none", "none"),
-)
-_LIMITS = (
-    ("5 % for each effect", "t"),
-    ("5 % for all together", "familywise"),
-    ("5 % of the marked (FDR)", "fdr"),
-    ("2 standard errors", "2"),
-    ("3 standard errors", "3"),
-    ("Lenth margin", "lenth"),
-    ("Lenth simultaneous", "lenth-simultaneous"),
-)
-_POWERS = (
-    ("as it is", "1"),
-    ("logarithm", "0"),
-    ("square root", "0.5"),
-    ("1 / square root", "-0.5"),
-    ("reciprocal", "-1"),
-    ("square", "2"),
-)
-_INNER = (
-    ("each trial", "each"),
-    ("median of repeats", "median"),
-    ("minimum of repeats", "minimum"),
-    ("mean of repeats", "mean"),
-)
-_SHOWN = (("full effects", "full"), ("half effects (coefficients)", "half"))
+_ERRORS = {
+    "": "as the trials allow",
+    "replicates": "replicates",
+    "interactions": "interactions",
+    "lenth": "Lenth",
+    "none": "none",
+}
+_LIMITS = {
+    "t": "5 % for each effect",
+    "familywise": "5 % for all together",
+    "fdr": "5 % of the marked (FDR)",
+    "2": "2 standard errors",
+    "3": "3 standard errors",
+    "lenth": "Lenth margin",
+    "lenth-simultaneous": "Lenth simultaneous",
+}
+_POWERS = {
+    "1": "as it is",
+    "0": "logarithm",
+    "0.5": "square root",
+    "-0.5": "1 / square root",
+    "-1": "reciprocal",
+    "2": "square",
+}
+_INNER = {
+    "each": "each trial",
+    "median": "median of repeats",
+    "minimum": "minimum of repeats",
+    "mean": "mean of repeats",
+}
+_SHOWN = {"full": "full effects", "half": "half effects (coefficients)"}
 
 
 class ReadStep(Step):
@@ -64,41 +79,43 @@ class ReadStep(Step):
     def __init__(self, bench: ExperimentBench) -> None:
         super().__init__(bench)
         self._drawn: Effects | None = None
-        self.response = choice("Response", [], lambda name: bench.choose_rows(name, self._where))
-        self.shown = choice(
-            "Effects or half effects",
+        analyse = bench.set_analysis
+        self.response = choices(
+            {}, act=lambda name: bench.choose_rows(name, self.rows_asked), name="Response"
+        )
+        self.shown = choices(
             _SHOWN,
-            lambda word: bench.set_analysis(f"show {word} effects", half=word == "half"),
+            act=lambda word: analyse(f"show {word} effects", half=word == "half"),
+            name="Effects or half effects",
         )
-        self.error = choice(
-            "Standard error from", _ERRORS, lambda w: bench.set_analysis("change the error", error=w or None)
+        self.error = choices(
+            _ERRORS, act=lambda w: analyse("change the error", error=w or None), name="Standard error from"
         )
-        self.limit = choice(
-            "Marked above", _LIMITS, lambda w: bench.set_analysis("change the limit", threshold=w)
+        self.limit = choices(
+            _LIMITS, act=lambda w: analyse("change the limit", threshold=w), name="Marked above"
         )
-        self.power = choice(
-            "Power of the response",
+        self.power = choices(
             _POWERS,
-            lambda w: bench.set_analysis("transform the response", transform=float(w)),
+            act=lambda w: analyse("transform the response", transform=float(w)),
+            name="Power of the response",
         )
-        self.inner = choice(
-            "Repeats in a replicate", _INNER, lambda w: bench.set_analysis("take repeats together", inner=w)
+        self.inner = choices(
+            _INNER, act=lambda w: analyse("take repeats together", inner=w), name="Repeats in a replicate"
         )
-        self.covariate = choice(
-            "Taken off, as the response may follow it",
-            [],
-            lambda w: bench.set_analysis("take off what follows " + (w or "nothing"), covariate=w),
+        self.covariate = choices(
+            {},
+            act=lambda w: analyse(f"take off what follows {w or 'nothing'}", covariate=w),
+            name="Taken off, as the response may follow it",
         )
         self.blocks = QCheckBox("&Replicates are blocks")
         self.blocks.clicked.connect(lambda on: bench.set_analysis("change blocks", blocks=on))
-        self.rows = choice("Only rows where", [], self._choose_rows)
+        self.rows = choices({}, act=self._choose_rows, name="Only rows where")
         self.rows_label = QLabel("Rows")
-        self.said = quiet("")
-        self.answer = quiet("")
-        font = self.answer.font()
+        self.said = quiet()
+        font = self.font()
         font.setBold(True)
-        self.answer.setFont(font)
-        self.confirmed = quiet("")
+        self.answer = quiet(font=font)
+        self.confirmed = quiet()
         self.confirm = button(
             "&Confirm…",
             self.ask_confirmation,
@@ -108,7 +125,7 @@ class ReadStep(Step):
         effect_rows.let_toggle(self.effects, self._toggle)
         self.rank = set_up(FrameView("SPT rank"), chosen=bench.select)
         self.anova = set_up(FrameView("Analysis of variance"), chosen=bench.select)
-        self.notes = quiet("")
+        self.notes = quiet()
         self.half_normal = Chart("Half-normal plot")
         self.pareto = Chart("Pareto chart")
         self.pareto.installEventFilter(self)
@@ -119,17 +136,19 @@ class ReadStep(Step):
         self.powers = Chart("Which power of the response fits", help_at="spt.md#4-read")
         for chart in (self.half_normal, self.pareto, self.main_effects):
             chart.clicked.connect(self._clicked)
-        self.first = choice("First factor", [], lambda _: self._draw_pairs(bench.snapshot))
-        self.second = choice("Second factor", [], lambda _: self._draw_pairs(bench.snapshot))
-        self.corners = [
-            choice(f"Cube factor {k}", [], lambda _: self._draw_pairs(bench.snapshot)) for k in (1, 2, 3)
-        ]
-        against = [(text, text) for text in charts.RESIDUALS]
-        self.against = choice("Residuals against", against, lambda _: self._draw_residuals(bench.snapshot))
+        self.first, self.second, *self.corners = (
+            choices({}, act=lambda _: self._draw_pairs(bench.snapshot), name=name)
+            for name in ("First factor", "Second factor", *(f"Cube factor {k}" for k in (1, 2, 3)))
+        )
+        self.against = choices(
+            same(charts.RESIDUALS),
+            act=lambda _: self._draw_residuals(bench.snapshot),
+            name="Residuals against",
+        )
         self.setting: dict[str, QComboBox] = {}
         self._settings = QWidget()
         self._setting_grid = QGridLayout(self._settings)
-        self.predicted = quiet("")
+        self.predicted = quiet()
         self.pinning = PinPanel(bench)
         self._lay_out()
 
@@ -168,11 +187,6 @@ class ReadStep(Step):
         )
 
     # ---- showing
-
-    @property
-    def _where(self) -> tuple[tuple[str, str], ...]:
-        imported = self.bench.snapshot.project.imported
-        return imported.where if imported is not None else ()
 
     @property
     def half(self) -> bool:
@@ -221,31 +235,32 @@ class ReadStep(Step):
 
     def _show_settings(self, new: ExperimentSnapshot) -> None:
         imported, analysis = new.project.imported, new.project.analysis
-        fill(self.response, [(n, n) for n in new.responses], new.read_response)
+        refill(self.response, same(new.responses), new.read_response)
         table = imported.table if imported is not None else None
-        choices = table.choices if table is not None else ()
-        if choices:
-            items = [("all", "")]
-            items += [(f"{name} = {v}", f"{name}={v}") for name, values in choices for v in values]
+        of_rows = table.choices if table is not None else ()
+        if of_rows:
+            items = {f"{name}={v}": f"{name} = {v}" for name, values in of_rows for v in values}
             chosen = "=".join(imported.where[0]) if imported is not None and imported.where else ""
-            fill(self.rows, items, chosen)
-        self.rows.setVisible(bool(choices))
-        self.rows_label.setVisible(bool(choices))
-        fill(self.shown, _SHOWN, "half" if analysis.half else "full")
-        fill(self.error, _ERRORS, analysis.error or "")
-        fill(self.limit, _LIMITS, analysis.threshold)
-        chosen = f"{analysis.transform:g}"
-        more = () if any(word == chosen for _, word in _POWERS) else ((f"power {chosen}", chosen),)
-        fill(self.power, [*_POWERS, *more], chosen)
-        fill(self.inner, _INNER, analysis.inner)
+            refill(self.rows, {"": "all", **items}, chosen)
+        self.rows.setVisible(bool(of_rows))
+        self.rows_label.setVisible(bool(of_rows))
+        power = f"{analysis.transform:g}"
+        for box, entries, word in (
+            (self.shown, _SHOWN, "half" if analysis.half else "full"),
+            (self.error, _ERRORS, analysis.error or ""),
+            (self.limit, _LIMITS, analysis.threshold),
+            (self.power, _POWERS | ({} if power in _POWERS else {power: f"power {power}"}), power),
+            (self.inner, _INNER, analysis.inner),
+        ):
+            refill(box, entries, word)
         noted = [] if new.effects is None else [
             name for name, values in new.effects.trials.beside.items() if np.isfinite(values).any()
         ]  # fmt: skip
         if analysis.covariate and analysis.covariate not in noted:
             noted.append(analysis.covariate)
-        fill(self.covariate, [("nothing", ""), *((n, n) for n in noted)], analysis.covariate)
+        refill(self.covariate, {"": "nothing", **same(noted)}, analysis.covariate)
         self.covariate.setEnabled(bool(noted))
-        fill(self.against, [(n, n) for n in (*charts.RESIDUALS, *noted)])
+        refill(self.against, same((*charts.RESIDUALS, *noted)))
         self.blocks.setChecked(analysis.blocks)
 
     def _choose_rows(self, word: str) -> None:
@@ -255,25 +270,24 @@ class ReadStep(Step):
     def _show_factors(self, new: ExperimentSnapshot) -> None:
         assert new.effects is not None
         names = new.effects.trials.factors
-        items = [(n, n) for n in names]
-        for k, combo in enumerate((self.first, self.second)):
-            fill(combo, items)
-            if combo.currentIndex() == 0 and k and len(names) > 1 and self.first.currentIndex() == 0:
-                combo.setCurrentIndex(1)
-        for k, combo in enumerate(self.corners):
-            before = combo.count()
-            fill(combo, items)
-            if before != len(items) and len(items) > 2:
-                combo.setCurrentIndex(k)
+        anew = self.corners[0].count() != len(names) > 2
+        for box in (self.first, self.second, *self.corners):
+            refill(box, same(names))
+        if self.first.currentIndex() == self.second.currentIndex() == 0 and len(names) > 1:
+            self.second.setCurrentIndex(1)
+        for k, box in enumerate(self.corners if anew else ()):
+            box.setCurrentIndex(k)
         if list(self.setting) != list(names):
             while (item := self._setting_grid.takeAt(0)) is not None:
                 widget = item.widget()
                 if widget is not None:
                     widget.deleteLater()
             self.setting = {}
-            levels = [("−", "-1"), ("halfway", "0"), ("+", "1")]
+            levels = {-1.0: "−", 0.0: "halfway", 1.0: "+"}
             for k, name in enumerate(names):
-                combo = choice(f"Level of {name}", levels, lambda _: self._predict(self.bench.snapshot))
+                combo = choices(
+                    levels, act=lambda _: self._predict(self.bench.snapshot), name=f"Level of {name}"
+                )
                 self.setting[name] = combo
                 self._setting_grid.addWidget(QLabel(name), k // 3, 2 * (k % 3))
                 self._setting_grid.addWidget(combo, k // 3, 2 * (k % 3) + 1)
@@ -282,19 +296,10 @@ class ReadStep(Step):
 
     def _show_tables(self, new: ExperimentSnapshot) -> None:
         assert new.effects is not None
-        self.effects.show_rows(*effect_rows.effects(new))
-        self.rank.show_rows(*effect_rows.rank(new))
-        self._show_anova(new.effects)
+        self.effects.show_rows(*effect_rows.of_snapshot(new))
+        self.rank.show_rows(*effect_rows.of_snapshot(new, ranks=True))
+        self.anova.show_rows(*effect_rows.anova(new.effects))
         self._say(new, new.effects, charts.effect_word(self.half))
-
-    def _show_anova(self, found: Effects) -> None:
-        columns = (
-            Column("Source"), Column("Sum of squares"), Column("df"), Column("Mean square"),
-            Column("F", significant=3), Column("p", significant=2),
-        )  # fmt: skip
-        self.anova.show_rows(
-            columns, [TableRow((a.source, a.ss, a.df, a.ms, a.f, a.p), a.source) for a in found.anova]
-        )
 
     def _say(self, new: ExperimentSnapshot, found: Effects, word: str) -> None:
         plain = f" {new.unit}" if new.unit else ""
@@ -329,6 +334,9 @@ class ReadStep(Step):
         if new.hierarchy:
             lines.append(f"{new.hierarchy[:1].upper()}{new.hierarchy[1:]}.")
         imported = new.project.imported
+        if imported is not None and imported.table is not None and imported.path.name != JOURNAL:
+            unread = imported.table.unread(new.project.analysis.covariate)
+            lines += [f"Not read is {unread}."] if unread else []
         if imported is not None and imported.left_out:
             out = ", ".join(f"{label} ({reason})" for label, reason in imported.left_out)
             lines.append(f"Left out: {out}.")
@@ -379,8 +387,8 @@ class ReadStep(Step):
             pair = [found.trials.factors[j] for j in marked.members]
             if self._followed != new.selected:
                 a, b = pair
-                fill_to(self.first, a)
-                fill_to(self.second, b)
+                turn_to(self.first, a)
+                turn_to(self.second, b)
         self._followed = new.selected
         self.interaction.set_content(charts.interaction(found, a, b, _response(new)))
         names = tuple(str(combo.currentData()) for combo in self.corners)
@@ -408,7 +416,7 @@ class ReadStep(Step):
         found = new.effects
         if found is None:
             return
-        levels = [float(combo.currentData()) for combo in self.setting.values()]
+        levels = [combo.currentData() for combo in self.setting.values()]
         if len(levels) != len(found.trials.factors):
             return
         at = found.predict(levels)
@@ -455,7 +463,7 @@ class PinPanel(QWidget):
         super().__init__()
         self.bench = bench
         self.open = button("Choose trace…", self._choose, "Any trace or imported file")
-        self.region = choice("Region", [], self._choose_region)
+        self.region = choices({}, act=self._choose_region, name="Region")
         self.chart = Chart("Share of the region in every phase")
         self.table = FrameView("Phases with the region")
         self.said = quiet(
@@ -473,10 +481,10 @@ class PinPanel(QWidget):
             return
         if pinned is not old.pinned:
             largest = pinned.names[int(np.argmax(pinned.exclusive_s.sum(0)))]
-            fill(self.region, [(name, name) for name in sorted(pinned.names)], largest)
+            refill(self.region, same(sorted(pinned.names)), largest)
         afresh = pinned is not old.pinned or new.project.regions != old.project.regions
         if afresh or new.selected != old.selected:
-            fill_to(self.region, self._belongs(new))
+            turn_to(self.region, self._belongs(new))
             self._draw()
 
     def _belongs(self, new: ExperimentSnapshot) -> str:
@@ -489,9 +497,9 @@ class PinPanel(QWidget):
         self._draw()
 
     def _choose(self) -> None:
-        name, _ = QFileDialog.getOpenFileName(self, "Open a trace")
-        if name:
-            self.bench.pin(Path(name))
+        path = asked_path(self, "Open a trace")
+        if path is not None:
+            self.bench.pin(path)
 
     def _draw(self) -> None:
         pinned = self.bench.snapshot.pinned
@@ -533,7 +541,7 @@ class PinPanel(QWidget):
         self.chart.set_content(charts.in_phases(pinned.start_s, pinned.end_s, share, name), self.said.text())
 
 
-def fill_to(combo: QComboBox, word: str) -> None:
+def turn_to(combo: QComboBox, word: str) -> None:
     """Choose the item of this word, if there is one."""
     at = combo.findData(word)
     if at >= 0:

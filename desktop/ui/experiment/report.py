@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 
-from desktop.core.effects import Effects, ranked
+from desktop.core.effects import Effects
 from desktop.core.units import count, digits
 from desktop.data.answer import SptAnswer
 from desktop.data.chart import Content
 from desktop.data.experiment import Experiment, Factor
 from desktop.data.report import Paragraph, Picture, Points, Report, ReportTable, Section, Slide, today
-from desktop.ui.experiment import charts
+from desktop.ui.experiment import charts, effect_rows
+from desktop.ui.tables import shown_texts, table
 
 #: Charts of a report and of ``spt figures``, by name.
 CHARTS = ("half-normal", "pareto", "main-effects", "residuals", "interactions")
@@ -49,7 +49,8 @@ def compose(
         Picture(name, number, _FINDINGS[name], content)
         for number, (name, content) in enumerate(drawings(found, response, unit).items(), 1)
     )
-    effects = _effects(found, unit)
+    # One and the same, as slides leave out of their appendix what they have shown.
+    ranks, effects = _ranks(found, unit, factors), _effects(found, unit)
     blocks = [Paragraph(sentence) for sentence in answer.sentences]
     if answer.next:
         blocks.append(Paragraph(f"Next: {answer.next}."))
@@ -59,7 +60,7 @@ def compose(
     notes += [f"{note[:1].upper()}{note[1:]}." for note in found.notes]
     sections = [
         Section("The answer", tuple(blocks)),
-        Section("Factors", (_ranks(found, unit, factors),)),
+        Section("Factors", (ranks,)),
         Section("Effects", (effects, *((Points(tuple(notes)),) if notes else ()), *pictures)),
         Section("Analysis of variance", (_anova(found),)),
     ]
@@ -67,7 +68,7 @@ def compose(
         sections.append(_described(experiment))
     first = answer.sentences[0]
     story = [Slide(first, pictures[0])] if pictures else []
-    story += [Slide("What every factor does", _ranks(found, unit, factors))]
+    story += [Slide("What every factor does", ranks)]
     story += [Slide(_FINDINGS[p.figure], p) for p in pictures[1:3]]
     if answer.next:
         story.append(Slide("Next", Points((f"{answer.next[:1].upper()}{answer.next[1:]}.",))))
@@ -92,44 +93,29 @@ _FINDINGS = {
 }
 
 
-def _number(value: float, significant: int = 4) -> str:
-    return digits(value, significant) if math.isfinite(value) else ""
+def _sheet(
+    title: str, rows: effect_rows.Rows, titles: Sequence[str], left: int, note: str = ""
+) -> ReportTable:
+    """Columns of a table of the window, by their titles; so many at the `left` are words."""
+    columns, lines = rows
+    kept = [next(c for c in columns if c.title == wanted) for wanted in titles]
+    head, *body = shown_texts(table(columns, lines)[0], kept)
+    return ReportTable(title, tuple(head), tuple(map(tuple, body)), left=left, note=note)
 
 
 def _ranks(found: Effects, unit: str, factors: Mapping[str, Factor]) -> ReportTable:
-    se = next((e.se for e in found.effects if math.isfinite(e.se)), 0.0)
-    rows = []
-    for line in ranked(found, tie=se):
-        one = factors.get(line.effect.term)
-        low, high = one.levels if one is not None else ("−", "+")
-        where = f"{one.file}:{one.line}" if one is not None and one.file else ""
-        rows.append(
-            (line.effect.term, low, high, where, str(line.rank or ""), _number(line.effect.value),
-             _number(line.effect.se, 2), _number(line.percent, 3))
-        )  # fmt: skip
-    value = f"Effect [{unit}]" if unit else "Effect"
-    heads = ("Factor", "Low means", "High means", "Place", "Rank", value, "SE", "%")
-    return ReportTable("Factors", heads, tuple(rows), left=4, note="Percent of the unperturbed run.")
+    titles = ("Factor", "Low means", "High means", "File", "Line", "Rank", "Effect", "±", "Share")
+    return _sheet("Factors", effect_rows.rank(found, unit, factors), titles, 4)
 
 
 def _effects(found: Effects, unit: str) -> ReportTable:
-    order = sorted(found.effects, key=lambda e: -abs(e.value) if e.estimable else 1.0)
-    rows = tuple(
-        (e.term, ", ".join(e.aliases), "★" if e.significant else "", _number(e.value), _number(e.se, 2),
-         _number(e.t, 3), _number(e.p, 2))
-        for e in order
-    )  # fmt: skip
-    heads = ("Term", "Not told apart from", "", f"Effect{f' [{unit}]' if unit else ''}", "SE", "t", "p")
-    return ReportTable("Effects", heads, rows, left=3, note=f"★ above {found.threshold}.")
+    titles = ("Term", "Not told apart from", "Marked", "Effect", "SE", "t", "p")
+    return _sheet("Effects", effect_rows.effects(found, unit), titles, 3, f"★ above {found.threshold}.")
 
 
 def _anova(found: Effects) -> ReportTable:
-    rows = tuple(
-        (a.source, _number(a.ss), str(a.df), _number(a.ms), _number(a.f, 3), _number(a.p, 2))
-        for a in found.anova
-    )
-    heads = ("Source", "Sum of squares", "df", "Mean square", "F", "p")
-    return ReportTable("Analysis of variance", heads, rows)
+    titles = ("Source", "Sum of squares", "df", "Mean square", "F", "p")
+    return _sheet("Analysis of variance", effect_rows.anova(found), titles, 1)
 
 
 def _described(experiment: Experiment) -> Section:

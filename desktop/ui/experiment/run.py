@@ -7,13 +7,13 @@ from collections import defaultdict
 from pathlib import Path
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QCheckBox, QFileDialog, QGroupBox, QLabel, QLineEdit, QProgressBar, QVBoxLayout
+from PySide6.QtWidgets import QCheckBox, QGroupBox, QLabel, QLineEdit, QProgressBar, QVBoxLayout
 
 from desktop.core.units import count, digits, left, quantity
 from desktop.data.experiment import Experiment, Trial
-from desktop.ui.experiment.parts import Step, button, command_list, quiet
+from desktop.ui.experiment.parts import Step, command_list
 from desktop.ui.mnemonics import rename
-from desktop.ui.pages import beside, group, row, scrolled, set_up, stacked
+from desktop.ui.pages import asked_path, beside, button, group, quiet, row, scrolled, set_up, stacked
 from desktop.ui.tables import Column, FrameView, TableRow, Value
 from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot, Imported
 
@@ -28,7 +28,7 @@ class RunStep(Step):
     def __init__(self, bench: ExperimentBench) -> None:
         super().__init__(bench)
         self.commands = command_list("All commands that would be run")
-        self.where = quiet("")
+        self.where = quiet()
         self.agree = QCheckBox("I have &read these commands; run them when I say so")
         self.agree.setObjectName("agree")
         self.agree.clicked.connect(self._agree)
@@ -254,9 +254,9 @@ class RunStep(Step):
             self.bench.paste(text, int(key.partition(".")[0]) if key else 1)
 
     def _open(self) -> None:
-        name, _ = QFileDialog.getOpenFileName(self, "Responses", "", "Tables (*.csv *.tsv *.txt)")
-        if name:
-            self.open_responses(Path(name))
+        path = asked_path(self, "Responses", files="Tables (*.csv *.tsv *.txt)")
+        if path is not None:
+            self.open_responses(path)
 
     def open_responses(self, path: Path) -> None:
         """Enter what a table says."""

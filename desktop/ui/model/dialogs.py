@@ -9,14 +9,10 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import (
     QComboBox,
     QDialogButtonBox,
-    QFileDialog,
-    QFormLayout,
     QGridLayout,
-    QHBoxLayout,
     QLabel,
     QLineEdit,
     QListWidget,
-    QPushButton,
     QSpinBox,
     QVBoxLayout,
     QWidget,
@@ -25,7 +21,19 @@ from PySide6.QtWidgets import (
 from desktop.data.tables import UNITS
 from desktop.data.trace_rows import Quantity
 from desktop.ui.dialogs import Dialog
-from desktop.ui.pages import fill_layout, set_up
+from desktop.ui.pages import (
+    asked_path,
+    asked_paths,
+    button,
+    choices,
+    fill_layout,
+    form,
+    quiet,
+    row,
+    same,
+    set_up,
+    titled,
+)
 from desktop.workbench.modelling import Unassigned
 
 _ROLES = {
@@ -53,27 +61,24 @@ class AssignColumns(Dialog):
         self.headings: dict[str, QComboBox] = {}
         self.units: dict[str, QComboBox] = {}
         grid = QGridLayout()
-        for row, (role, title) in enumerate(_ROLES.items()):
-            box = set_up(QComboBox(), accessibleName=title)
-            box.addItems([_NOTHING, *table.headings])
-            box.setCurrentText(table.found.get(role, _NOTHING))
-            box.currentIndexChanged.connect(self._check)
-            label = set_up(QLabel(title), buddy=box)
-            grid.addWidget(label, row, 0)
-            grid.addWidget(box, row, 1)
+        for k, (role, title) in enumerate(_ROLES.items()):
+            box = choices(
+                same((_NOTHING, *table.headings)), table.found.get(role), accessibleName=title,
+                currentIndexChanged=self._check,
+            )  # fmt: skip
+            grid.addWidget(titled(title, box), k, 0)
+            grid.addWidget(box, k, 1)
             self.headings[role] = box
             if role in UNITS:
-                unit = set_up(QComboBox(), accessibleName=f"Unit of {title}")
-                unit.addItems(["as the heading says", *UNITS[role]])
-                grid.addWidget(unit, row, 2)
+                unit = choices(same(("as the heading says", *UNITS[role])), accessibleName=f"Unit of {title}")
+                grid.addWidget(unit, k, 2)
                 self.units[role] = unit
         grid.setColumnStretch(1, 1)
-        said = QLabel(
+        said = quiet(
             f"{name} has the columns {', '.join(table.headings[:12])}. "
             "Needed are code, system, p, and the time or t'."
         )
-        said.setWordWrap(True)
-        self._need = set_up(QLabel(), wordWrap=True)
+        self._need = quiet()
         self.buttons = self.ending()
         fill_layout(QVBoxLayout(self), said, grid, self._need, self.buttons)
         self._check()
@@ -114,19 +119,16 @@ class AddRuns(Dialog):
         self._folder = folder
         self._paths: list[Path] = []
         self.files = set_up(QListWidget(), accessibleName="Traces")
-        add = set_up(QPushButton("Add traces…"), clicked=self._choose_files)
-        add_folder = set_up(QPushButton("Add a folder…"), toolTip="A trace that is a folder of files")
-        add_folder.clicked.connect(self._choose_folder)
-        remove = set_up(QPushButton("Remove"), clicked=self._remove)
-        row = QHBoxLayout()
-        for button in (add, add_folder, remove):
-            row.addWidget(button)
-        row.addStretch(1)
+        buttons = row(
+            button("Add traces…", self._choose_files),
+            button("Add a folder…", self._choose_folder, "A trace that is a folder of files"),
+            button("Remove", self._remove),
+            None,
+        )
         self.code = _names(codes, "Code")
         self.system = _names(systems, "System")
-        self.what = QComboBox()
-        self.what.addItems(["Run time", "Duration of one phase"])
-        self.what.currentIndexChanged.connect(self._check)
+        kinds = {False: "Run time", True: "Duration of one phase"}
+        self.what = choices(kinds, currentIndexChanged=self._check)
         self.phase, self.n = QSpinBox(), QSpinBox()
         for box, name in ((self.phase, "Phase"), (self.n, "Number of phases")):
             box.setRange(1, 999)
@@ -134,24 +136,17 @@ class AddRuns(Dialog):
         self.n.setValue(4)
         self.n.valueChanged.connect(self.phase.setMaximum)
         self.phase.setMaximum(4)
-        self.model = QComboBox()
-        self.model.addItems(["constant", "linear", "quadratic", "mixed"])
-        self.model.setAccessibleName("Kind of phases")
-        phases = QHBoxLayout()
-        for widget in (self.phase, QLabel("of"), self.n, self.model):
-            phases.addWidget(widget)
-        phases.addStretch(1)
-        form = QFormLayout()
-        form.addRow("&Code", self.code)
-        form.addRow("&System", self.system)
-        form.addRow("&Measured", self.what)
-        form.addRow("Phase", phases)
-        said = QLabel(
+        kinds_of_phases = same(("constant", "linear", "quadratic", "mixed"))
+        self.model = choices(kinds_of_phases, accessibleName="Kind of phases")
+        phases = row(self.phase, QLabel("of"), self.n, self.model, None)
+        fields = form(
+            ("&Code", self.code), ("&System", self.system), ("&Measured", self.what), ("Phase", phases)
+        )
+        said = quiet(
             "Every trace is one run; its processors are p. A trace not imported yet is imported first."
         )
-        said.setWordWrap(True)
         self.buttons = self.ending()
-        fill_layout(QVBoxLayout(self), said, self.files, row, form, self.buttons)
+        fill_layout(QVBoxLayout(self), said, self.files, buttons, fields, self.buttons)
         for names in (self.code, self.system):
             names.editTextChanged.connect(self._check)
         self._check()
@@ -165,19 +160,17 @@ class AddRuns(Dialog):
 
     def accept(self) -> None:
         quantity = Quantity()
-        if self.what.currentIndex() == 1:
+        if self.what.currentData():
             quantity = Quantity(self.phase.value(), self.n.value(), self.model.currentText())
         super().accept()
         self.chosen.emit(tuple(self._paths), self.code.currentText(), self.system.currentText(), quantity)
 
     def _choose_files(self) -> None:
-        names, _ = QFileDialog.getOpenFileNames(self, "Add traces", self._folder)
-        self.add_paths([Path(name) for name in names])
+        self.add_paths(asked_paths(self, "Add traces", self._folder))
 
     def _choose_folder(self) -> None:
-        name = QFileDialog.getExistingDirectory(self, "Add a trace that is a folder", self._folder)
-        if name:
-            self.add_paths([Path(name)])
+        path = asked_path(self, "Add a trace that is a folder", self._folder, way="folder")
+        self.add_paths([] if path is None else [path])
 
     def _remove(self) -> None:
         for item in self.files.selectedItems():
@@ -188,7 +181,7 @@ class AddRuns(Dialog):
 
     def _check(self) -> None:
         for widget in (self.phase, self.n, self.model):
-            widget.setEnabled(self.what.currentIndex() == 1)
+            widget.setEnabled(self.what.currentData())
         named = self.code.currentText().strip() and self.system.currentText().strip()
         ready = bool(self._paths and named)
         self.buttons.button(QDialogButtonBox.StandardButton.Ok).setEnabled(ready)
@@ -196,9 +189,7 @@ class AddRuns(Dialog):
 
 def _names(known: Sequence[str], title: str) -> QComboBox:
     """A name to be written, or one of those known."""
-    box = set_up(QComboBox(), editable=True)
-    box.addItems(list(known))
-    box.setAccessibleName(title)
+    box = choices(same(known), editable=True, accessibleName=title)
     line = box.lineEdit()
     assert isinstance(line, QLineEdit)
     line.setPlaceholderText(f"name of the {title.lower()}")

@@ -11,8 +11,6 @@ from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
     QHBoxLayout,
-    QLabel,
-    QPushButton,
     QSizePolicy,
     QSpinBox,
     QTabWidget,
@@ -20,11 +18,15 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from desktop.data.chart import Content
 from desktop.ui.model import contents
-from desktop.ui.pages import divided, fill_layout, set_up, turn_to
+from desktop.ui.pages import button, choices, divided, fill_layout, refill, same, set_up, titled, turn_to
 from desktop.ui.plots.chart import Chart
 from desktop.workbench.model_results import CELL_MEASURES, QUANTITIES
 from desktop.workbench.modelling import ModelBench, ModelSnapshot
+
+#: What a plot shows of a snapshot, and the same in words.
+Draws = Callable[[ModelSnapshot], tuple[Content, str]]
 
 
 class PlotPane(QWidget):
@@ -34,31 +36,24 @@ class PlotPane(QWidget):
         super().__init__()
         self._bench = bench
         self._showing = False
-        self.code, self.system = QComboBox(), QComboBox()
-        for box, name in ((self.code, "Code"), (self.system, "System")):
-            box.setObjectName(f"look_{name.lower()}")
-            box.setAccessibleName(name)
-            box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
-            box.setMinimumContentsLength(3)
-            box.currentTextChanged.connect(box.setToolTip)
+        self.code, self.system = (
+            choices({}, narrow=3, objectName=f"look_{name.lower()}", accessibleName=name)
+            for name in ("Code", "System")
+        )
         self.code.currentTextChanged.connect(lambda text: self._look(code=text))
         self.system.currentTextChanged.connect(lambda text: self._look(system=text))
         self.p = set_up(QSpinBox(), objectName="look_p", accessibleName="Processors p", range=(1, 10_000_000))
         self.p.setStepType(QSpinBox.StepType.AdaptiveDecimalStepType)
         self.p.setKeyboardTracking(False)
         self.p.valueChanged.connect(lambda value: self._look(p=float(value)))
-        row = fill_layout(QHBoxLayout(), margins=(8, 4, 8, 2))
-        for title, widget, stretch in (
-            ("&Code", self.code, 1), ("on s&ystem", self.system, 1), ("with &p =", self.p, 0),
-        ):  # fmt: skip
-            label = set_up(QLabel(title), buddy=widget)
-            row.addWidget(label)
-            row.addWidget(widget, stretch)
+        row = fill_layout(
+            QHBoxLayout(), titled("&Code", self.code), (self.code, 1), titled("on s&ystem", self.system),
+            (self.system, 1), titled("with &p =", self.p), self.p, margins=(8, 4, 8, 2),
+        )  # fmt: skip
 
-        self.scaling = Chart("Scaling")
-        self.residuals = Chart("Residuals")
-        self.quantiles = Chart("Quantile-quantile")
-        self.cells = Chart("Cells")
+        self.scaling, self.residuals, self.quantiles, self.cells = map(
+            Chart, ("Scaling", "Residuals", "Quantile-quantile", "Cells")
+        )
         self.speeds, self.works = (
             Chart("Relative speeds of the systems"),
             Chart("Relative works of the codes"),
@@ -77,19 +72,28 @@ class PlotPane(QWidget):
             "Against", {"fitted": "fitted", "p": "p", "system": "system", "code": "code"}
         )
         self.measure = self._box("Colour", CELL_MEASURES)
-        self.leave_out = QPushButton("Leave cells out")
-        self.leave_out.setToolTip("Predict every cell from a fit to all others")
-        self.leave_out.clicked.connect(self._leave_cells_out)
+        self.leave_out = button(
+            "Leave cells out", self._leave_cells_out, "Predict every cell from a fit to all others"
+        )
         both = divided(Qt.Orientation.Horizontal, (self.speeds, 0), (self.works, 0))
 
         self.tabs = set_up(QTabWidget(), documentMode=True)
-        self._pages: list[tuple[str, Callable[[ModelSnapshot], None], tuple[Chart, ...]]] = []
-        self._page("Scaling", self._draw_scaling, (self.scaling,), self.quantity, self.several, self.log)
-        self._page("Residuals", self._draw_residuals, (self.residuals,), self.against)
-        self._page("Quantile-quantile", self._draw_quantiles, (self.quantiles,))
-        self._page("Cells", self._draw_cells, (self.cells,), self.measure, self.leave_out)
-        self._page("Speeds and works", self._draw_relative, (self.speeds, self.works), holder=both)
-        self._page("Shares", self._draw_shares, (self.shares,))
+        self._pages: list[dict[Chart, Draws]] = []
+        shown = self.quantity, self.several, self.log
+        self._page("Scaling", {self.scaling: lambda now: contents.scaling(
+            now, self.quantity.currentData(), self.several.currentData(), self.log.isChecked()
+        )}, *shown)  # fmt: skip
+        of_residuals = lambda now: contents.residuals(now, self.against.currentData())  # noqa: E731 - handed on
+        self._page("Residuals", {self.residuals: of_residuals}, self.against)
+        self._page("Quantile-quantile", {self.quantiles: contents.quantiles})
+        of_cells = lambda now: contents.cells(now, self.measure.currentData())  # noqa: E731 - handed on
+        self._page("Cells", {self.cells: of_cells}, self.measure, self.leave_out)
+        relative = {
+            self.speeds: lambda now: contents.relative(now, "speed"),
+            self.works: lambda now: contents.relative(now, "work"),
+        }
+        self._page("Speeds and works", relative, holder=both)
+        self._page("Shares", {self.shares: contents.shares})
         self.tabs.currentChanged.connect(lambda _: self._draw())
         fill_layout(QVBoxLayout(self), row, (self.tabs, 1), margins=0, spacing=2)
 
@@ -103,12 +107,11 @@ class PlotPane(QWidget):
         self._showing = True
         fit, cell = new.fit, new.cell
         for k, box in enumerate((self.code, self.system)):
-            names = () if fit is None else (fit.data.codes, fit.data.systems)[k]
-            if names and names != tuple(box.itemText(i) for i in range(box.count())):
-                box.clear()
-                box.addItems(names)
+            if fit is not None:
+                refill(box, same((fit.data.codes, fit.data.systems)[k]))
             if cell is not None:
                 box.setCurrentIndex(cell[k])
+            box.setToolTip(box.currentText())
             box.setEnabled(fit is not None)
         self.p.setValue(round(new.view.p))
         self.leave_out.setEnabled(fit is not None and fit.kind == "joint" and not new.checks)
@@ -121,7 +124,7 @@ class PlotPane(QWidget):
 
     def picture(self) -> QImage:
         """Of the plot in sight; of two the first, or the one that has the focus."""
-        plots = self._pages[self.tabs.currentIndex()][2]
+        plots = list(self._pages[self.tabs.currentIndex()])
         chosen = next((plot for plot in plots if plot.hasFocus()), plots[0])
         return chosen.picture()
 
@@ -131,30 +134,8 @@ class PlotPane(QWidget):
     # ---- drawing
 
     def _draw(self) -> None:
-        self._pages[self.tabs.currentIndex()][1](self._bench.snapshot)
-
-    def _draw_scaling(self, shown: ModelSnapshot) -> None:
-        self.scaling.set_content(
-            *contents.scaling(
-                shown, self.quantity.currentData(), self.several.currentData(), self.log.isChecked()
-            )
-        )
-
-    def _draw_residuals(self, shown: ModelSnapshot) -> None:
-        self.residuals.set_content(*contents.residuals(shown, self.against.currentData()))
-
-    def _draw_quantiles(self, shown: ModelSnapshot) -> None:
-        self.quantiles.set_content(*contents.quantiles(shown))
-
-    def _draw_cells(self, shown: ModelSnapshot) -> None:
-        self.cells.set_content(*contents.cells(shown, self.measure.currentData()))
-
-    def _draw_relative(self, shown: ModelSnapshot) -> None:
-        self.speeds.set_content(*contents.relative(shown, "speed"))
-        self.works.set_content(*contents.relative(shown, "work"))
-
-    def _draw_shares(self, shown: ModelSnapshot) -> None:
-        self.shares.set_content(*contents.shares(shown))
+        for plot, drawn in self._pages[self.tabs.currentIndex()].items():
+            plot.set_content(*drawn(self._bench.snapshot))
 
     # ---- acting
 
@@ -184,39 +165,28 @@ class PlotPane(QWidget):
     # ---- building
 
     def _box(self, title: str, values: dict[Any, str]) -> QComboBox:
-        box = set_up(QComboBox(), accessibleName=title)
-        box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         # Wide enough for the longest, where there is room.
-        box.setMinimumContentsLength(5)
-        box.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
-        box.setMaximumWidth(box.fontMetrics().averageCharWidth() * (max(map(len, values.values())) + 8))
-        for value, text in values.items():
-            box.addItem(text, value)
-        box.currentIndexChanged.connect(lambda _: self._draw())
-        return box
+        wide = self.fontMetrics().averageCharWidth() * (max(map(len, values.values())) + 8)
+        policy = QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed
+        return choices(
+            values, narrow=5, accessibleName=title, sizePolicy=policy, maximumWidth=wide,
+            currentIndexChanged=lambda _: self._draw(),
+        )  # fmt: skip
 
     def _page(
-        self,
-        title: str,
-        draw: Callable[[ModelSnapshot], None],
-        plots: tuple[Chart, ...],
-        *controls: QWidget,
-        holder: QWidget | None = None,
+        self, title: str, plots: dict[Chart, Draws], *controls: QWidget, holder: QWidget | None = None
     ) -> None:
+        """A tab of plots with what each draws, below controls; `holder`: what several plots stand in."""
         page = QWidget()
-        layout = QVBoxLayout(page)
-        layout.setContentsMargins(0, 2, 0, 0)
-        layout.setSpacing(2)
+        layout = fill_layout(QVBoxLayout(page), margins=(0, 2, 0, 0), spacing=2)
         if controls:
-            row = QHBoxLayout()
-            row.setContentsMargins(8, 2, 8, 0)
+            above = fill_layout(QHBoxLayout(), margins=(8, 2, 8, 0))
             for control in controls:
                 if isinstance(control, QComboBox):
-                    label = set_up(QLabel(control.accessibleName()), buddy=control)
-                    row.addWidget(label)
-                row.addWidget(control, isinstance(control, QComboBox))
-            row.addStretch(0)
-            layout.addLayout(row)
-        layout.addWidget(holder or plots[0], 1)
-        self._pages.append((title, draw, plots))
+                    above.addWidget(titled(control.accessibleName(), control))
+                above.addWidget(control, isinstance(control, QComboBox))
+            above.addStretch(0)
+            layout.addLayout(above)
+        layout.addWidget(holder or next(iter(plots)), 1)
+        self._pages.append(plots)
         self.tabs.addTab(page, title)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from desktop.core.units import count, digits
+from desktop.core.units import count
 from desktop.data.report import (
     Block,
     Paragraph,
@@ -20,6 +21,8 @@ from desktop.data.report import (
     today,
 )
 from desktop.ui.model import contents
+from desktop.ui.model.sheets import COLUMNS
+from desktop.ui.tables import shown_texts
 from desktop.workbench import model_results as results
 from desktop.workbench.model_answers import answers as answers_of
 from desktop.workbench.modelling import ModelSnapshot
@@ -88,49 +91,34 @@ def compose(shown: ModelSnapshot, name: str, command: str = "") -> Report:
     )
 
 
-def _number(value: object, significant: int = 4) -> str:
-    found = float(value)  # type: ignore[arg-type]  # of a column of numbers
-    return digits(found, significant) if math.isfinite(found) else "–"
-
-
 def _parameters(shown: ModelSnapshot) -> ReportTable:
     assert shown.fit is not None
-    frame = results.parameter_sheet(shown.fit).frame
-    assert frame is not None
-    rows = tuple(
-        (
-            row["kind"],
-            row["of"],
-            row["function"],
-            row["verdict"],
-            *(_number(row[k]) for k in ("value", "low", "high")),
-        )
-        for row in frame.to_dict("records")
-    )
-    heads = ("Kind", "Of", "Function", "Verdict", "Value", "95 % from", "to")
     reference = shown.fit.reference
     note = f"Relative to {reference}, whose parameters are 1." if reference else ""
-    return ReportTable(results.PARAMETERS[shown.fit.kind], heads, rows, left=4, note=note)
+    names = ("kind", "of", "function", "verdict", "value", "low", "high")
+    sheet = results.parameter_sheet(shown.fit)
+    return _table(results.PARAMETERS[shown.fit.kind], sheet, names, left=4, note=note)
 
 
 def _predictions(shown: ModelSnapshot) -> ReportTable:
     assert shown.fit is not None
-    frame = results.prediction_sheet(shown.fit, shown.view.p).frame
-    assert frame is not None
-    rows = tuple(
-        (
-            row["code"],
-            row["system"],
-            row["note"],
-            *(_number(row[k]) for k in ("predicted", "low", "high", "measured")),
-        )
-        for row in frame.head(_CELLS).to_dict("records")
+    names = ("code", "system", "note", "predicted", "low", "high", "measured")
+    sheet, title = (
+        results.prediction_sheet(shown.fit, shown.view.p),
+        f"Every cell on {shown.view.p:.0f} processors",
     )
-    unit = results.time_unit(shown.fit)
-    heads = ("Code", "System", "", f"Predicted ({unit})", "95 % from", "to", f"Measured ({unit})")
-    more = len(frame) - len(rows)
-    note = "Of one new run, with 95 %." + (f" {more} cells more are in the window." if more else "")
-    return ReportTable(f"Every cell on {shown.view.p:.0f} processors", heads, rows, left=3, note=note)
+    found = _table(title, sheet, names, left=3, note="Of one new run, with 95 %.")
+    more = len(found.rows) - _CELLS
+    note = f"{found.note} {more} cells more are in the window." if more > 0 else found.note
+    return replace(found, rows=found.rows[:_CELLS], note=note)
+
+
+def _table(title: str, sheet: results.ResultSheet, names: Sequence[str], left: int, note: str) -> ReportTable:
+    """Columns of a sheet as the window shows them; so many at the `left` are words."""
+    assert sheet.frame is not None
+    known = {column.name: column for column in COLUMNS[sheet.kind]}
+    head, *body = shown_texts(sheet.frame, [known[name] for name in names])
+    return ReportTable(title, tuple(head), tuple(map(tuple, body)), left=left, note=note)
 
 
 def _notes(shown: ModelSnapshot) -> tuple[str, ...]:

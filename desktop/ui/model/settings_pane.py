@@ -11,17 +11,15 @@ from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
     QGridLayout,
-    QHBoxLayout,
     QLabel,
     QLineEdit,
-    QPushButton,
     QSizePolicy,
     QVBoxLayout,
     QWidget,
 )
 
 from desktop.core.factor_answers import THE_SEVEN, known_functions
-from desktop.ui.pages import fill_layout, set_up
+from desktop.ui.pages import button, choices, fill_layout, refill, row, same, set_up, titled
 from desktop.workbench.modelling import ModelBench, ModelSnapshot
 
 _KINDS = {True: "All cells together", False: "Every cell by itself"}
@@ -49,15 +47,11 @@ class SettingsPane(QWidget):
         self.own = set_up(QLineEdit(), objectName="own_function", accessibleName="Function of your own")
         self.own.setPlaceholderText("another function of p, such as log2(p)/p^0.5")
         self.own.returnPressed.connect(self._add_own)
-        add = QPushButton("Add")
-        add.setToolTip(
-            "Fit this function as well; p, numbers, + - * / ^ ( ), log, log2, log10, sqrt, cbrt, exp"
-        )
-        add.clicked.connect(self._add_own)
-        self.fault = set_up(QLabel(), objectName="own_fault", wordWrap=True)
-        self.fault.hide()
+        functions = "p, numbers, + - * / ^ ( ), log, log2, log10, sqrt, cbrt, exp"
+        add = button("Add", self._add_own, f"Fit this function as well; {functions}")
+        self.fault = set_up(QLabel(), objectName="own_fault", wordWrap=True, visible=False)
         self.own.textEdited.connect(lambda _: self.fault.hide())
-        own = fill_layout(QHBoxLayout(), (self.own, 1), add)
+        own = row((self.own, 1), add)
 
         self.kind = self._choice("Fit", _KINDS, bench.set_joint)
         self.response = self._choice("Response", _RESPONSES, bench.set_response)
@@ -66,31 +60,25 @@ class SettingsPane(QWidget):
         self.positive = QCheckBox("Keep parameters positive")
         self.positive.setToolTip("By default they are free: one below zero says that a function does not fit")
         self.positive.clicked.connect(bench.set_positive)
-        choices = set_up(QGridLayout(), horizontalSpacing=8, verticalSpacing=4)
+        chosen = set_up(QGridLayout(), horizontalSpacing=8, verticalSpacing=4)
         for number, (title, box) in enumerate(
             (("&Fit", self.kind), ("&Response", self.response), ("R&eference", self.reference),
              ("Re&peats", self.repeats))
         ):  # fmt: skip
-            label = set_up(QLabel(title), buddy=box)
-            row, column = divmod(number, 2)
-            choices.addWidget(label, row, 2 * column)
-            choices.addWidget(box, row, 2 * column + 1)
-        choices.setColumnStretch(1, 1)
-        choices.setColumnStretch(3, 1)
+            line, column = divmod(number, 2)
+            chosen.addWidget(titled(title, box), line, 2 * column)
+            chosen.addWidget(box, line, 2 * column + 1)
+        chosen.setColumnStretch(1, 1)
+        chosen.setColumnStretch(3, 1)
 
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(8, 6, 8, 4)
-        layout.setSpacing(4)
         self.best = QCheckBox("The best by AICc")
         self.best.setToolTip("All pairs of the functions are compared; a choice of your own ends this")
         self.best.clicked.connect(lambda on: bench.set_functions(() if on else self._fitted()))
         heading = QLabel("Functions of p that make up the time")
-        layout.addLayout(fill_layout(QHBoxLayout(), (heading, 1), self.best))
-        layout.addLayout(self._grid)
-        layout.addLayout(own)
-        layout.addWidget(self.fault)
-        layout.addLayout(choices)
-        layout.addWidget(self.positive)
+        fill_layout(
+            QVBoxLayout(self), row((heading, 1), self.best), self._grid, own, self.fault, chosen,
+            self.positive, margins=(8, 6, 8, 4), spacing=4,
+        )  # fmt: skip
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
 
     def show_snapshot(self, old: ModelSnapshot, new: ModelSnapshot) -> None:
@@ -107,11 +95,8 @@ class SettingsPane(QWidget):
                 self._grid.removeWidget(self._boxes.pop(text))
                 box.deleteLater()
         names = () if new.fit is None else (*new.fit.data.systems, *new.fit.data.codes)
-        offered = tuple(self.reference.itemData(k) for k in range(self.reference.count()))
-        if names and names != offered:
-            self.reference.clear()
-            for name in names:
-                self.reference.addItem(name, name)
+        if names:
+            refill(self.reference, same(names))
         reference = settings.reference or (new.fit.reference if new.fit is not None else None)
         for choice, value in (
             (self.kind, settings.joint), (self.response, settings.response), (self.reference, reference),
@@ -130,8 +115,8 @@ class SettingsPane(QWidget):
         box.clicked.connect(lambda: self._choose())
         self._boxes[text] = box
         places = (divmod(k, _COLUMNS) for k in count())
-        row, column = next(place for place in places if self._grid.itemAtPosition(*place) is None)
-        self._grid.addWidget(box, row, column, Qt.AlignmentFlag.AlignLeft)
+        free = next(place for place in places if self._grid.itemAtPosition(*place) is None)
+        self._grid.addWidget(box, *free, Qt.AlignmentFlag.AlignLeft)
 
     def _choose(self) -> None:
         chosen = [text for text, box in self._boxes.items() if box.isChecked()]
@@ -158,12 +143,8 @@ class SettingsPane(QWidget):
         return shown.project.settings.functions or (() if shown.fit is None else shown.fit.functions)
 
     def _choice(self, name: str, values: dict[Any, str], act: Callable[[Any], None]) -> QComboBox:
-        box = set_up(QComboBox(), objectName=name.lower(), accessibleName=name)
-        box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
-        box.setMinimumContentsLength(6)
-        box.currentTextChanged.connect(box.setToolTip)
-        for value, text in values.items():
-            box.addItem(text, value)
+        box = choices(values, name=name, narrow=6)
+        set_up(box, currentTextChanged=box.setToolTip, toolTip=box.currentText())
 
         def chosen(_: int) -> None:
             if not self._showing:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from html import escape
 
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QTextBrowser, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QTextBrowser, QVBoxLayout, QWidget
 
 from desktop.ui.model.sheets import SheetView
-from desktop.ui.pages import fill_layout, set_up, tabbed, turn_to
+from desktop.ui.pages import button, fill_layout, set_up, stacked, tabbed, turn_to
 from desktop.workbench import model_results as results
 from desktop.workbench.model_answers import answers
 from desktop.workbench.model_results import EMPTY
@@ -31,21 +31,17 @@ class TablePane(QWidget):
         self.forms = SheetView("Normal forms")
         self.predictions = SheetView("Predictions")
         self.answers = set_up(QTextBrowser(), objectName="answers", accessibleName="Answers")
-        self.rank = set_up(QPushButton("Fit all pairs"), objectName="rank", clicked=bench.rank)
+        self.rank = button("Fit all pairs", bench.rank, name="rank")
         self.ranked = set_up(QLabel(_NO_RANKING), wordWrap=True)
         self.ranking.activatedKey.connect(self._take_pair)
         self.predictions.picked.connect(self._look_at)
         self.forms.picked.connect(self._look_at)
-        self.search = set_up(
-            QPushButton("Search normal forms"), objectName="search", clicked=bench.search_forms
-        )
+        self.search = button("Search normal forms", bench.search_forms, name="search")
         what = set_up(QLabel(_FORMS), wordWrap=True)
-        searched = fill_layout(QHBoxLayout(), self.search, (what, 1), margins=(8, 2, 8, 0))
-        forms = QWidget()
-        fill_layout(QVBoxLayout(forms), searched, (self.forms, 1), margins=(0, 2, 0, 0), spacing=2)
-        row = fill_layout(QHBoxLayout(), self.rank, (self.ranked, 1), margins=(8, 2, 8, 0))
-        pairs = QWidget()
-        fill_layout(QVBoxLayout(pairs), row, (self.ranking, 1), margins=(0, 2, 0, 0), spacing=2)
+        searched = fill_layout(QHBoxLayout(), self.search, (what, 1), margins=(8, 4, 8, 0))
+        forms = stacked(searched, self.forms, stretch=1, spacing=2)
+        row = fill_layout(QHBoxLayout(), self.rank, (self.ranked, 1), margins=(8, 4, 8, 0))
+        pairs = stacked(row, self.ranking, stretch=1, spacing=2)
 
         pages: dict[str, tuple[QWidget, Callable[[ModelSnapshot], None]]] = {
             "Parameters": (self.parameters, self._fill_parameters),

@@ -5,11 +5,11 @@ from __future__ import annotations
 from html import escape
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QComboBox, QLabel, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QLabel, QPushButton, QVBoxLayout, QWidget
 
 from desktop.core.units import common, scaled
 from desktop.ui.mnemonics import rename
-from desktop.ui.pages import fill_layout, refill, set_up
+from desktop.ui.pages import choices, fill_layout, refill, same, set_up, titled
 from desktop.ui.panels import PanelSpec, why_empty
 from desktop.ui.plots.chart import Chart
 from desktop.ui.side_panel import SidePanel
@@ -26,18 +26,14 @@ _REGIONS = 1000
 class EffectsPanel(SidePanel):
     """The table of effects and the SPT rank, a chart, and where the chosen effect is in the trace."""
 
-    _side: EffectsSide | None
+    _side: EffectsSide
 
     def __init__(self, workbench: Workbench) -> None:
         super().__init__(workbench, "Experiment")
         self.add.setText("&Open experiment…")
         self.response = self._combo("Response", self._choose_response)
-        self.numbers = self._combo("Table", lambda _: self._turn())
-        for text in ("Effects", "SPT rank"):
-            self.numbers.addItem(text)
-        self.picture = self._combo("Chart", lambda _: self._turn())
-        for text in ("Half-normal plot", "Pareto chart"):
-            self.picture.addItem(text)
+        self.numbers = self._combo("Table", lambda _: self._turn(), "Effects", "SPT rank")
+        self.picture = self._combo("Chart", lambda _: self._turn(), "Half-normal plot", "Pareto chart")
         self.tool(self.response, self.numbers, self.picture, self.page)
         self.where = set_up(QLabel(), wordWrap=True, textFormat=Qt.TextFormat.RichText)
         self.where.setAccessibleName("Where the effect is in the trace")
@@ -45,12 +41,8 @@ class EffectsPanel(SidePanel):
             Qt.TextInteractionFlag.LinksAccessibleByMouse | Qt.TextInteractionFlag.LinksAccessibleByKeyboard
         )
         self.where.linkActivated.connect(self._go_to_phase)
-        self.region_label = QLabel("Region o&f factor")
-        self.region = set_up(QComboBox(), accessibleName="Region of the factor")
-        self.region.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
-        self.region.setMinimumContentsLength(14)
-        self.region.activated.connect(self._choose_region)
-        self.region_label.setBuddy(self.region)
+        self.region = choices({}, act=self._choose_region, narrow=14, accessibleName="Region of the factor")
+        self.region_label = titled("Region o&f factor", self.region)
         self.tool(self.region_label, self.region)
 
     # ---- showing
@@ -85,7 +77,7 @@ class EffectsPanel(SidePanel):
                 self.add,
             )
         if shown.effects is None:
-            if self._side is not None and self._side.busy:
+            if self._side.busy:
                 return "The trials are being analysed.", ()
             return shown.why_empty, (self.page_of,)
         return "", ()
@@ -108,15 +100,13 @@ class EffectsPanel(SidePanel):
 
     def show_snapshot(self, old: Snapshot, new: Snapshot) -> None:
         super().show_snapshot(old, new)
-        if self._side is not None and self._made and why_empty(new) != why_empty(old):
+        if self._made and why_empty(new) != why_empty(old):
             self._say(self._side.snapshot)
 
     def _fill(self, shown: ExperimentSnapshot) -> None:
-        from desktop.ui.experiment.parts import fill
-
         self._stale = {self.effects, self.rank}
         self._fill_table(shown)
-        fill(self.response, [(name, name) for name in shown.responses], shown.read_response)
+        refill(self.response, same(shown.responses), shown.read_response)
         self.response.setToolTip(self.response.currentText())
         several = len(shown.responses) > 1
         self.useless = set() if several else {self.response}
@@ -128,16 +118,14 @@ class EffectsPanel(SidePanel):
         table = self.rank if self.numbers.currentIndex() else self.effects
         if table in self._stale:
             self._stale.discard(table)
-            rows = effect_rows.rank if table is self.rank else effect_rows.effects
-            table.show_rows(*rows(shown))
+            table.show_rows(*effect_rows.of_snapshot(shown, ranks=table is self.rank))
         table.select_key(shown.selected)
 
     def _draw(self) -> None:
         """The chart that is chosen."""
         from desktop.ui.experiment import charts
 
-        side = self._side
-        shown = None if side is None else side.snapshot.shown
+        shown = self._side.snapshot.shown
         if shown is None or shown.effects is None:
             return
         half, said = shown.project.analysis.half, shown.effect_unit
@@ -159,7 +147,7 @@ class EffectsPanel(SidePanel):
         """Show the table and the chart that are chosen."""
         self.tables.setCurrentIndex(self.numbers.currentIndex())
         self.chart.setAccessibleName(self.picture.currentText())
-        shown = None if self._side is None else self._side.snapshot.shown
+        shown = self._side.snapshot.shown
         if shown is not None and shown.effects is not None:
             self._fill_table(shown)
             self._draw()
@@ -176,7 +164,7 @@ class EffectsPanel(SidePanel):
     @property
     def _asked(self) -> PinnedFactor | None:
         """The factor of which the region can be chosen: the first one without, else the first one."""
-        places = () if self._side is None else self._side.snapshot.places
+        places = self._side.snapshot.places
         return next((place for place in places if not place.region), places[0] if places else None)
 
     def _say(self, new: EffectsSnapshot) -> None:
@@ -220,12 +208,11 @@ class EffectsPanel(SidePanel):
     # ---- acting
 
     def _choose(self, term: str) -> None:
-        if self._side is not None:
-            self._side.select(term)
+        self._side.select(term)
 
     def _clicked(self, key: int, more: bool) -> None:
         """Choose the term; with Ctrl held, take it out of the model or put it back."""
-        shown = None if self._side is None else self._side.snapshot.shown
+        shown = self._side.snapshot.shown
         if shown is not None and shown.every is not None and 0 <= key < len(shown.every.effects):
             term = shown.every.effects[key].term
             self._choose(term)
@@ -234,7 +221,7 @@ class EffectsPanel(SidePanel):
 
     def _toggle(self, term: str) -> None:
         """Take a term out of the model, or put it back."""
-        bench = None if self._side is None else self._side.bench
+        bench = self._side.bench
         every = None if bench is None else bench.snapshot.every
         effect = next((e for e in every.effects if e.term == term), None) if every is not None else None
         if bench is not None and effect is not None:
@@ -242,13 +229,13 @@ class EffectsPanel(SidePanel):
 
     def _choose_response(self, place: int) -> None:
         side = self._side
-        if side is not None and side.bench is not None and side.snapshot.shown is not None:
+        if side.bench is not None and side.snapshot.shown is not None:
             imported = side.snapshot.shown.project.imported
             side.bench.choose_rows(self.response.itemData(place), imported.where if imported else ())
 
-    def _choose_region(self, place: int) -> None:
-        if self._side is not None and self._asked is not None:
-            self._side.pin_to(self._asked.factor, str(self.region.itemData(place)))
+    def _choose_region(self, name: str) -> None:
+        if self._asked is not None:
+            self._side.pin_to(self._asked.factor, name)
 
 
 PANEL = PanelSpec(

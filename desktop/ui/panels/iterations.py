@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import Qt, QTimer, Signal
-from PySide6.QtWidgets import QCheckBox, QComboBox, QLabel, QPushButton, QSpinBox, QVBoxLayout
+from PySide6.QtWidgets import QCheckBox, QComboBox, QPushButton, QSpinBox, QVBoxLayout
 
 from desktop.core.units import quantity, time_scale
 from desktop.ui.flow import flowing
 from desktop.ui.guard import in_ems
 from desktop.ui.mnemonics import join
-from desktop.ui.pages import divided, fill_layout, set_up
+from desktop.ui.pages import button, choices, divided, fill_layout, quiet, refill, set_up, titled
 from desktop.ui.panels import Panel, PanelSpec, why_empty
 from desktop.ui.theme import LIGHT, Theme, dress
 from desktop.workbench.workbench import N_LIMIT, Snapshot, Workbench
@@ -37,9 +37,7 @@ class IterationsPanel(Panel):
         self._found: Iterations | None = None
         self._fit: PhaseFit | None = None
         self._made = False
-        self.said = set_up(QLabel(), wordWrap=True, textFormat=Qt.TextFormat.PlainText)
-        self.said.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self.said.setAccessibleName("Iterations found")
+        self.said = quiet(textFormat=Qt.TextFormat.PlainText, accessibleName="Iterations found")
         self.tools, self.flow = flowing()
         self.tools.hide()
         self._whole = fill_layout(QVBoxLayout(self), self.said, self.tools, margins=(6, 4, 6, 4), spacing=4)
@@ -50,18 +48,21 @@ class IterationsPanel(Panel):
         from desktop.ui.tables import FrameView
 
         self._made = True
-        self.level = set_up(QComboBox(), accessibleName="Loop")
-        self.level.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
-        self.level.activated.connect(lambda _: self._show_level())
-        self.phases = set_up(QSpinBox(), range=(0, _MOST), specialValueText="as suggested")
-        self.phases.valueChanged.connect(lambda _: self._draw())
-        label = set_up(QLabel("Phases in it"), buddy=self.phases)
-        self.phases.setAccessibleName("Phases in an iteration")
-        self.drawn = QCheckBox("&Boundaries in the plots")
-        self.drawn.setToolTip("Lines in the curve and in the timeline where iterations begin and end")
-        self.drawn.toggled.connect(lambda _: self._draw_boundaries())
-        self.split = set_up(QPushButton("A phase for each"), clicked=lambda: self._take(inner=False))
-        self.inner = set_up(QPushButton("Its phases &in the run"), clicked=lambda: self._take(inner=True))
+        policy = QComboBox.SizeAdjustPolicy.AdjustToContents
+        self.level = choices(
+            {}, act=lambda _: self._show_level(), accessibleName="Loop", sizeAdjustPolicy=policy
+        )
+        self.phases = set_up(
+            QSpinBox(), range=(0, _MOST), specialValueText="as suggested",
+            accessibleName="Phases in an iteration", valueChanged=lambda _: self._draw(),
+        )  # fmt: skip
+        label = titled("Phases in it", self.phases)
+        self.drawn = set_up(
+            QCheckBox("&Boundaries in the plots"), toggled=lambda _: self._draw_boundaries(),
+            toolTip="Lines in the curve and in the timeline where iterations begin and end",
+        )  # fmt: skip
+        self.split = button("A phase for each", lambda: self._take(inner=False))
+        self.inner = button("Its phases &in the run", lambda: self._take(inner=True))
         for widget in (self.level, label, self.phases, self.drawn, self.split, self.inner):
             self.flow.addWidget(widget)
         self.chart = Chart("One iteration that stands for all")
@@ -118,10 +119,9 @@ class IterationsPanel(Panel):
             self.parts.setVisible(there)
 
     def _list_levels(self, found: Iterations) -> None:
-        self.level.clear()
-        for level in found.levels:
-            loop = level.loop
-            self.level.addItem(f"{loop.count} × {quantity(loop.period, 's', 4)}")
+        loops = [level.loop for level in found.levels]
+        texts = (f"{loop.count} × {quantity(loop.period, 's', 4)}" for loop in loops)
+        refill(self.level, dict(enumerate(texts)), 0)
         self._show_level()
 
     @property

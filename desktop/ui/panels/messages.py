@@ -53,8 +53,7 @@ class MessagesPanel(Panel):
             {"bytes": "Bytes", "count": "Messages"}, accessibleName="What is counted",
             activated=lambda _: self._fill(),
         )  # fmt: skip
-        self.about = set_up(QLabel(), wordWrap=True)
-        self.about.setMinimumWidth(1)
+        self.about = set_up(QLabel(), wordWrap=True, minimumWidth=1)
         head = fill_layout(QHBoxLayout(), self.weight, (self.about, 1))
         pairs = QWidget()
         fill_layout(QVBoxLayout(pairs), head, (self.table, 1), margins=0)

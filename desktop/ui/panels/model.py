@@ -9,8 +9,6 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
-    QHBoxLayout,
-    QLabel,
     QPushButton,
     QSizePolicy,
     QVBoxLayout,
@@ -18,7 +16,7 @@ from PySide6.QtWidgets import (
 )
 
 from desktop.ui.elided import Elided
-from desktop.ui.pages import fill_layout, set_up
+from desktop.ui.pages import choices, fill_layout, labelled, refill, same, set_up
 from desktop.ui.panels import PanelSpec
 from desktop.ui.plots.chart import Chart
 from desktop.ui.side_panel import SidePanel
@@ -29,14 +27,12 @@ from desktop.workbench.workbench import Snapshot, Workbench
 class ModelPanel(SidePanel):
     """Works, speeds and measurements, and a cell over p; rows of the shown run are marked."""
 
-    _side: ModelSide | None
+    _side: ModelSide
 
     def __init__(self, workbench: Workbench) -> None:
         super().__init__(workbench, "Table of run times")
         self.add.setText("&Open table…")
-        self.numbers = self._combo("Table", lambda _: self._turn())
-        for text in ("Works and speeds", "Measurements"):
-            self.numbers.addItem(text)
+        self.numbers = self._combo("Table", lambda _: self._turn(), "Works and speeds", "Measurements")
         self.code = self._combo("Code of the chart", lambda _: self._look())
         self.system = self._combo("System of the chart", lambda _: self._look())
         self.tool(self.numbers, self.code, self.system, self.page)
@@ -47,20 +43,20 @@ class ModelPanel(SidePanel):
         self.phases.toggled.connect(lambda _: self._can_add())
         self.add_run = self._button("A&dd this run", self.add_this_run)
         self._suggested = ("", "")
-        named = ("This run as", self.as_code), ("on", self.on_system)
-        self.this_run = (*(_together(QLabel(text), box) for text, box in named), self.phases, self.add_run)
+        named = [labelled(*one) for one in (("This run as", self.as_code), ("on", self.on_system))]
+        for widget in named:
+            widget.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
+        self.this_run = (*named, self.phases, self.add_run)
         for widget in self.this_run:
             self.flow.addWidget(widget)
 
     def _name(self, name: str) -> QComboBox:
         """A name to be written, or one of those known."""
-        box = set_up(QComboBox(), editable=True, accessibleName=name, toolTip=name)
-        box.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
-        box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
-        box.setMinimumContentsLength(12)
-        box.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
-        box.editTextChanged.connect(lambda _: self._can_add())
-        return box
+        fixed = QSizePolicy.Policy.Fixed
+        return choices(
+            {}, narrow=12, editable=True, accessibleName=name, toolTip=name, sizePolicy=(fixed, fixed),
+            insertPolicy=QComboBox.InsertPolicy.NoInsert, editTextChanged=lambda _: self._can_add(),
+        )  # fmt: skip
 
     # ---- showing
 
@@ -120,9 +116,7 @@ class ModelPanel(SidePanel):
             (self.code, () if shown.fit is None else shown.fit.data.codes, 0),
             (self.system, () if shown.fit is None else shown.fit.data.systems, 1),
         ):
-            if names != tuple(box.itemText(k) for k in range(box.count())):
-                box.clear()
-                box.addItems(list(names))
+            refill(box, same(names))
             if shown.cell is not None:
                 box.setCurrentIndex(shown.cell[at])
             box.setEnabled(bool(names))
@@ -149,7 +143,7 @@ class ModelPanel(SidePanel):
     def show_snapshot(self, old: Snapshot, new: Snapshot) -> None:
         super().show_snapshot(old, new)
         if new.run is not old.run or new.fit is not old.fit:
-            if self._side is not None and (new.run is None) != (old.run is None):
+            if (new.run is None) != (old.run is None):
                 self._show(self._side.snapshot, self._side.snapshot)
             self._suggest()
 
@@ -164,7 +158,7 @@ class ModelPanel(SidePanel):
         there = self._workbench.snapshot.run is not None
         for widget in self.this_run:
             widget.setVisible(there)
-        if side is None or not there:
+        if not there:
             return
         shown = side.snapshot.shown
         data = None if shown is None or shown.selection is None else shown.selection.data
@@ -174,10 +168,7 @@ class ModelPanel(SidePanel):
             (self.on_system, suggested[1], self._suggested[1], () if data is None else data.systems),
         ):
             text = box.currentText()
-            names = list(known[:100])
-            if names != [box.itemText(k) for k in range(box.count())]:
-                box.clear()
-                box.addItems(names)
+            refill(box, same(known[:100]))
             box.setEditText(now if text in ("", before) else text)
             line = box.lineEdit()
             if line is not None and not line.hasFocus():
@@ -189,8 +180,8 @@ class ModelPanel(SidePanel):
         """Whether there is anything to be added that the table does not have."""
         side = self._side
         code, system = self.as_code.currentText(), self.on_system.currentText()
-        rows = () if side is None else side.rows_of_run(code, system, phases=self.phases.isChecked())
-        shown = None if side is None else side.snapshot.shown
+        rows = side.rows_of_run(code, system, phases=self.phases.isChecked())
+        shown = side.snapshot.shown
         table = None if shown is None else shown.project.table
         times = table is None or not table.transformed
         self.add_run.setEnabled(bool(rows) and times)
@@ -206,27 +197,18 @@ class ModelPanel(SidePanel):
 
     def add_this_run(self) -> None:
         """Add the run that is shown, as it is named here."""
-        if self._side is not None:
-            names = self.as_code.currentText(), self.on_system.currentText()
-            self._side.add_run(*names, phases=self.phases.isChecked())
+        names = self.as_code.currentText(), self.on_system.currentText()
+        self._side.add_run(*names, phases=self.phases.isChecked())
 
     # ---- acting
 
     def _look(self) -> None:
-        if self._side is not None and self._side.bench is not None:
+        if self._side.bench is not None:
             self._side.bench.look(code=self.code.currentText(), system=self.system.currentText())
 
     def _pick(self, lines: list[int]) -> None:
-        if self._side is not None and self._side.bench is not None:
+        if self._side.bench is not None:
             self._side.bench.pick(sorted(lines))
-
-
-def _together(*widgets: QWidget) -> QWidget:
-    """Widgets that stand beside each other wherever they stand."""
-    holder = QWidget()
-    fill_layout(QHBoxLayout(holder), *widgets, margins=0)
-    holder.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
-    return holder
 
 
 PANEL = PanelSpec("model", "Factor model", "bottom", ModelPanel, "factor-model.md#the-model-beside-the-trace")

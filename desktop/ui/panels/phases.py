@@ -10,17 +10,14 @@ from PySide6.QtCore import QEvent, QObject, QSignalBlocker, QSize, Qt, QTimer, Q
 from PySide6.QtGui import QFont, QFontMetrics, QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import (
     QCheckBox,
-    QComboBox,
     QFrame,
     QGridLayout,
     QLabel,
     QLineEdit,
-    QPushButton,
     QScrollArea,
     QSizePolicy,
     QSlider,
     QSpinBox,
-    QSplitter,
     QTabWidget,
     QTextBrowser,
     QVBoxLayout,
@@ -35,7 +32,7 @@ from desktop.core.units import digits, quantity, read_seconds
 from desktop.ui.actions import MODEL_TIPS
 from desktop.ui.guard import guarded
 from desktop.ui.mnemonics import rename
-from desktop.ui.pages import fill_layout, set_up
+from desktop.ui.pages import button, choices, divided, fill_layout, set_up, stacked, titled
 from desktop.ui.panels import PanelSpec, why_empty
 from desktop.ui.plots.notes import plain
 from desktop.ui.plots.sweep_plots import BreakPicture, EpsilonPlot
@@ -245,6 +242,7 @@ class PhasesPanel(QScrollArea):
         self._make_facts()
         self._emphasise()
         self._arrange(narrow=False)
+        self._divided = False  # by the user
         self.why = Why()
         self.why.setMinimumHeight(9 * self.fontMetrics().height())
         self.epsilon_plot = EpsilonPlot()
@@ -259,13 +257,10 @@ class PhasesPanel(QScrollArea):
             plot.setMinimumHeight(8 * self.fontMetrics().height())
             self.pictures.setTabToolTip(self.pictures.addTab(plot, title), tip)
         self._content = QWidget()
-        fit = QWidget()
-        fill_layout(QVBoxLayout(fit), self._controls, self._facts, (self.pictures, 1), margins=0, spacing=8)
-        parts = set_up(QSplitter(Qt.Orientation.Vertical), childrenCollapsible=False)
-        parts.addWidget(self.why)
-        parts.addWidget(fit)
-        parts.setSizes([45, 55])
-        fill_layout(QVBoxLayout(self._content), parts, margins=(10, 8, 10, 8))
+        fit = stacked(self._controls, self._facts, self.pictures, stretch=2, spacing=8)
+        self._parts = divided(Qt.Orientation.Vertical, (self.why, 1), (fit, 1))
+        self._parts.splitterMoved.connect(lambda *_: setattr(self, "_divided", True))
+        fill_layout(QVBoxLayout(self._content), self._parts, margins=(10, 8, 10, 8))
         set_up(self, widget=self._content, widgetResizable=True, frameShape=QFrame.Shape.NoFrame)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self._show_project(Snapshot())
@@ -279,32 +274,22 @@ class PhasesPanel(QScrollArea):
     # ---- building
 
     def _make_controls(self) -> None:
-        self.model = set_up(QComboBox(), objectName="model")
-        for model, text in MODELS.items():
-            self.model.addItem(text, model)
-            tip = MODEL_TIPS[model]
-            self.model.setItemData(self.model.count() - 1, tip, Qt.ItemDataRole.ToolTipRole)
-        self.model.activated.connect(lambda _: self._workbench.set_model(self.model.currentData()))
-        self.n = NumberBox()
-        self.n.setObjectName("n")
-        self.n.setRange(1, N_LIMIT)
-        self.n.setAccelerated(True)
-        self.n.setToolTip("Number of phases: type, wheel, or [ and ]")
-        self.n.valueChanged.connect(self._workbench.set_n)
-        self.n.editingFinished.connect(self._workbench.seal)
+        self.model = choices(MODELS, act=self._workbench.set_model, narrow=6, objectName="model")
+        for k, model in enumerate(MODELS):
+            self.model.setItemData(k, MODEL_TIPS[model], Qt.ItemDataRole.ToolTipRole)
+        self.n = set_up(
+            NumberBox(), objectName="n", range=(1, N_LIMIT), accelerated=True,
+            toolTip="Number of phases: type, wheel, or [ and ]", valueChanged=self._workbench.set_n,
+            editingFinished=self._workbench.seal,
+        )  # fmt: skip
         self.slider = set_up(
             QSlider(Qt.Orientation.Horizontal), objectName="n_slider", range=(1, _SLIDER[False]),
             tickPosition=QSlider.TickPosition.TicksBelow, accessibleName="Number of phases",
             valueChanged=self._workbench.set_n, sliderReleased=self._workbench.seal,
         )  # fmt: skip
-        self._n_label = set_up(QLabel("&Phases"), buddy=self.n)
-        model_label = set_up(QLabel("&Model"), buddy=self.model)
-        self._suggested = set_up(QPushButton(), objectName="suggested")
-        self._suggested.clicked.connect(self._workbench.use_suggestion)
-        self._refit = QPushButton("Find breaks again")
-        self._refit.clicked.connect(self._workbench.refit)
-        self.model.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
-        self.model.setMinimumContentsLength(6)
+        self._n_label, model_label = titled("&Phases", self.n), titled("&Model", self.model)
+        self._suggested = button("", self._workbench.use_suggestion, name="suggested")
+        self._refit = button("Find breaks again", self._workbench.refit)
         self.events = QCheckBox("With structure &events")
         self.events.setObjectName("with_events")
         self.events.setToolTip(
@@ -312,25 +297,15 @@ class PhasesPanel(QScrollArea):
             "allows it; without: by the curve alone, as in the published tables"
         )
         self.events.toggled.connect(lambda on: self._workbench.set_pure(not on))
-        self.also = set_up(QComboBox(), objectName="also")
-        for kind, text in {
-            "": "polynomials only",
-            "periodic": "periodic",
-            "saturation": "saturating",
-        }.items():
-            self.also.addItem(text, kind)
+        kinds = {"": "polynomials only", "periodic": "periodic", "saturation": "saturating"}
+        self.also = choices(kinds, act=self._workbench.set_also, narrow=6, objectName="also")
         self.also.setToolTip(
             "What phases may be beside levels, lines and parabolas, where that pays for its parameters: "
             "5 for a periodic phase, 4 for a saturating one"
         )
-        self.also.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
-        self.also.setMinimumContentsLength(6)
-        self.also.activated.connect(lambda _: self._workbench.set_also(self.also.currentData()))
-        self._also_label = set_up(QLabel("&Also"), buddy=self.also)
-        self.seconds = QLineEdit()
-        self.seconds.setObjectName("seconds")
-        self.seconds.editingFinished.connect(self._seconds_typed)
-        self._seconds_label = set_up(QLabel("P&eriod"), buddy=self.seconds)
+        self._also_label = titled("&Also", self.also)
+        self.seconds = set_up(QLineEdit(), objectName="seconds", editingFinished=self._seconds_typed)
+        self._seconds_label = titled("P&eriod", self.seconds)
         self._controls = grid = QGridLayout()
         grid.addWidget(self._n_label, 0, 0)
         grid.addWidget(self.n, 0, 1)
@@ -418,8 +393,8 @@ class PhasesPanel(QScrollArea):
     def _arrange(self, narrow: bool) -> None:
         """Buttons and figures beside what they belong to, or below it."""
         self._narrow = narrow
-        for button, row in ((self._suggested, 0), (self._refit, 3)):
-            self._controls.addWidget(button, *((row + 1, 0, 1, 2) if narrow else (row, 2)))
+        for below, row in ((self._suggested, 0), (self._refit, 3)):
+            self._controls.addWidget(below, *((row + 1, 0, 1, 2) if narrow else (row, 2)))
         for column in (1, 2):
             self._controls.setColumnStretch(column, 0 if narrow and column == 2 else 1)
         for i, value in enumerate(self._values.values()):
@@ -431,6 +406,8 @@ class PhasesPanel(QScrollArea):
         if narrow != self._narrow:
             self._arrange(narrow)
         super().resizeEvent(event)
+        if not self._divided:  # in parts of all the height, not of what is needed least
+            self._parts.setSizes([4500, 5500])
 
     # ---- showing
 

@@ -10,7 +10,6 @@ import numpy as np
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtWidgets import (
     QBoxLayout,
-    QComboBox,
     QLabel,
     QLayout,
 )
@@ -126,17 +125,15 @@ class StatisticsPanel(Panel):
         self.model = self.table.frames
         self.table.horizontalHeader().sectionClicked.connect(self._chose_column)
         self.chart = set_up(Chart("How processors share the work"), clicked=lambda key, _: None)
-        self.picture = choices(_PICTURES, accessibleName="Picture", activated=lambda _: self._arrange())
-        self.picture.activated.connect(lambda _: self._draw())
-        self.scope = choices(_SCOPES, accessibleName="Details of")
-        self.scope.activated.connect(lambda _: workbench.set_scope(self.scope.currentData()))
+        self.picture = choices(_PICTURES, narrow=16, accessibleName="Picture")
+        set_up(self.picture, activated=lambda _: self._arrange())
+        set_up(self.picture, activated=lambda _: self._draw())
+        self.scope = choices(_SCOPES, act=workbench.set_scope, narrow=16, accessibleName="Details of")
         self.note = set_up(QLabel(), wordWrap=True)
         self._explained = Explained()
         self.note.setMaximumHeight(2 * self.fontMetrics().lineSpacing() + 4)
         self._head = QBoxLayout(QBoxLayout.Direction.LeftToRight)
         for widget in (self.picture, self.scope):
-            widget.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
-            widget.setMinimumContentsLength(16)
             self._head.addWidget(widget, 1)
         split = divided(Qt.Orientation.Horizontal, (self.table, 3), (self.chart, 2))
         self._whole = set_up(QBoxLayout(QBoxLayout.Direction.TopToBottom, self), contentsMargins=(6, 6, 6, 6))
@@ -216,6 +213,9 @@ class StatisticsPanel(Panel):
         from desktop.data.statistics import statistics_frame
 
         ranges = statistics_frame([scope.label for scope in found.scopes], found.stats)
+        units = ranges.attrs.pop(
+            "units"
+        )  # which pandas would copy deeply with every column that is asked for
         for name in ACCOUNTS:
             whole = ranges["duration_s"] * ranges["processors"]
             ranges[f"{name}_account_part"] = ranges[f"{name}_account"] / whole
@@ -224,7 +224,6 @@ class StatisticsPanel(Panel):
         metrics = (*(metric for metric, _ in marked), *_shown_metrics(ranges), *of_trace)
         for metric, regions in marked:
             ranges[metric.name] = [float(stats.inclusive_s[regions].sum()) for stats in found.stats]
-        units = ranges.attrs["units"]
         for metric, one in zip(of_trace, found.metrics, strict=True):
             ranges[metric.name] = [one.mean(scope.start_s, scope.end_s) for scope in found.scopes]
             units = units | {metric.name: one.quantity.unit}
@@ -289,7 +288,7 @@ class StatisticsPanel(Panel):
             return
         scope, stats = found.scopes[found.focus], found.stats[found.focus]
         if self.picture.currentData() == "accounts":
-            self.chart.set_content(*_accounts(scope.label, stats, found.waits))
+            self.chart.set_content(*accounts(scope.label, stats, found.waits))
         elif self.picture.currentData() != "utilization":
             self.chart.set_content(*_concurrency(scope.label, stats))
         elif stats.is_processor.any():
@@ -336,7 +335,8 @@ def _utilization(label: str, stats: Any, names: tuple[str, ...]) -> tuple[Conten
     return content, f"{label}: locations compute {values.min():.1f} to {values.max():.1f} % of the time."
 
 
-def _accounts(label: str, stats: Any, waits: str) -> tuple[Content, str]:
+def accounts(label: str, stats: Any, waits: str) -> tuple[Content, str]:
+    """The accounts of a range as bars, and the largest in a sentence; `waits`: why there are none."""
     parts = stats.account_parts()
     if not parts:
         return Content(Axis(""), Axis(""), empty=waits or "This source knows its curve only."), ""

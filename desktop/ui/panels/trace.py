@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QTextBrowser, QVBoxLayout
 
 from desktop.core.units import digits, grouped, quantity
 from desktop.data.events import ImportReport
-from desktop.ui.pages import choices, fill_layout, set_up
+from desktop.ui.pages import choices, fill_layout, set_up, titled
 from desktop.ui.panels import Panel, PanelSpec
 from desktop.workbench.workbench import Snapshot, TraceRun, Workbench
 
@@ -48,7 +48,7 @@ class TracePanel(Panel):
         super().__init__(workbench)
         self.clocks = choices({True: "with clocks repaired", False: "as recorded"}, objectName="clocks")
         self.clocks.activated.connect(lambda _: workbench.set_repaired(self.clocks.currentData()))
-        label = set_up(QLabel("&Times"), buddy=self.clocks)
+        label = titled("&Times", self.clocks)
         self._clocks_text = set_up(QLabel(), wordWrap=True)
         self.text = set_up(QTextBrowser(), objectName="trace_text")
         self.text.setAccessibleName("Facts about the trace and import report")

@@ -8,10 +8,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QColor, QIcon, QPixmap
 from PySide6.QtWidgets import (
     QAbstractItemView,
-    QComboBox,
-    QFormLayout,
     QInputDialog,
-    QLabel,
     QLineEdit,
     QPlainTextEdit,
     QToolButton,
@@ -22,7 +19,7 @@ from PySide6.QtWidgets import (
 from desktop.core.units import Scale, scaled, time_scale
 from desktop.ui.dialogs import Dialog
 from desktop.ui.flow import Flow
-from desktop.ui.pages import choices, fill_layout, quiet, set_up
+from desktop.ui.pages import choices, fill_layout, form, quiet, set_up
 from desktop.ui.panels import Panel, PanelSpec
 from desktop.ui.plots.notes import COLOUR_NAMES, COLOURS
 from desktop.ui.tables import Column, FrameView, columnar
@@ -258,25 +255,19 @@ class NoteDialog(Dialog):
         if note.location is not None and note.location >= len(locations):
             places[note.location] = note.where(locations)
         # Long lists are slow to measure; a name that is cut there is read in full when it is chosen.
-        policy = QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
-        self.location = choices(places, note.location, sizeAdjustPolicy=policy)
-        self.colour = QComboBox()
-        for name, colour in zip(COLOUR_NAMES, COLOURS, strict=True):
+        self.location = choices(places, note.location, narrow=12)
+        self.colour = choices(dict(enumerate(COLOUR_NAMES)), note.colour)
+        for k, colour in enumerate(COLOURS):
             patch = QPixmap(16, 16)
             patch.fill(QColor(colour))
-            self.colour.addItem(QIcon(patch), name)
-        self.colour.setCurrentIndex(note.colour)
-        self.problem = set_up(QLabel(), wordWrap=True)
+            self.colour.setItemIcon(k, QIcon(patch))
+        self.problem = quiet()
         self.buttons = self.ending()
-        form = QFormLayout(self)
-        form.addRow("&Text", self.text)
-        form.addRow("&Start (s)", self.start)
-        form.addRow("&End (s)", self.end)
-        if self.location.count() > 1:
-            form.addRow("&Location", self.location)
-        form.addRow("&Colour", self.colour)
-        form.addRow(self.problem)
-        form.addRow(self.buttons)
+        where = [("&Location", self.location)] if self.location.count() > 1 else []
+        form(
+            ("&Text", self.text), ("&Start (s)", self.start), ("&End (s)", self.end), *where,
+            ("&Colour", self.colour), self.problem, self.buttons, parent=self,
+        )  # fmt: skip
 
     def accept(self) -> None:
         """When all is as it must be."""

@@ -25,8 +25,8 @@ from desktop.ui.plots.legend import Legend, entries, samples
 from desktop.ui.plots.notes import NoteItems, plain
 from desktop.ui.plots.raster import Raster
 from desktop.ui.plots.scales import LaneBox, TimeMap
-from desktop.ui.plots.scene import DrawnAxis, PixelItem, blit, lane_plot, place_lane, saved, title_reach
-from desktop.ui.plots.time_plot import GRAB, Drag, TimePlot, box_of, margins, paint_box
+from desktop.ui.plots.scene import blit, place_lane, saved, title_reach
+from desktop.ui.plots.time_plot import GRAB, Drag, TimePlot, box_of, paint_box
 from desktop.ui.plots.words import words
 from desktop.ui.theme import Theme, faded
 from desktop.workbench.levels import (
@@ -120,7 +120,6 @@ class CurveView(TimePlot):
         self._known: tuple[tuple[StepCurve, float, float, float, float], Heights] | None = None
         self._hover: int | None = None
         self._overview: Raster | None = None
-        self._rasters: dict[str, Raster] = {}
         self._columns: Columns | None = None
         self._main = LaneBox(QRectF())
         self._residual = LaneBox(QRectF())
@@ -353,25 +352,12 @@ class CurveView(TimePlot):
         return TimeMap(self._nav.start, self._nav.end, self._run.rect.left(), self._run.rect.width())
 
     def _layout(self, dpr: float) -> None:
-        """Stack the lanes; all their edges fall on device pixels so that images need no scaling.
+        """Stack the lanes.
 
         Where there is little height, the residual goes first, or what is asked for instead: the overview (out
         of sight, above); then the other.
         """
-        metrics = self.fontMetrics()
-        em = metrics.height()
-
-        def whole(v: float) -> float:
-            return round(v * dpr) / dpr
-
-        left, right = margins(metrics, self._percent)
-        left, right = whole(left), whole(self.width() - right)
-        width = max(right - left, 1.0)
-
-        def band(top: float, height: float) -> QRectF:
-            top = whole(top)
-            return QRectF(left, top, width, max(whole(top + height) - top, 1.0))
-
+        em, band = self.fontMetrics().height(), self._band(dpr)
         height = self.height() - _LEAST_TRACK * em * len(self._tracks)
         one, both = height >= _OVERVIEW * em, height >= _RESIDUAL * em
         overview, residual = (
@@ -389,16 +375,17 @@ class CurveView(TimePlot):
         each = min(_TRACK * em, _TRACKS * room / max(len(self._tracks), 1))
         room -= len(self._tracks) * each
         self._main.rect = band(self._rail.bottom(), room * (0.74 if residual else 1.0))
-        self._residual.rect = QRectF(left, self._main.rect.bottom(), width, 0.0)
+        main = self._main.rect
+        self._residual.rect = QRectF(main.left(), main.bottom(), main.width(), 0.0)
         if residual:
-            self._residual.rect = band(self._main.rect.bottom() + gap, room * 0.26)
+            self._residual.rect = band(main.bottom() + gap, room * 0.26)
         top = self._residual.rect.bottom()
         space = min(0.5 * em, 0.2 * each)
         self._track_boxes = [
             LaneBox(band(top + k * each + space, each - space)) for k in range(len(self._tracks))
         ]
         top = self._bottom
-        self._axis = QRectF(left, top, width, self.height() - top)
+        self._axis = QRectF(main.left(), top, main.width(), self.height() - top)
 
     @property
     def _bottom(self) -> float:
@@ -427,33 +414,19 @@ class CurveView(TimePlot):
 
     def _build(self) -> None:
         """The items of the scene: a plot for each lane, and strips between them."""
-        scene = self.scene()
-        for name, axes in (
-            ("overview", (DrawnAxis("left", self._paint_name),)),
-            ("curve", (DrawnAxis("left", self._paint_levels), DrawnAxis("right", self._paint_shares))),
-            ("residual", (DrawnAxis("left", self._paint_residual_axis),)),
-        ):
-            self.lanes[name] = lane_plot(axes[0], right=axes[1] if len(axes) > 1 else None)
-            scene.addItem(self.lanes[name])
-        self._time_axes = []
-        for name, draw in (("overview", self._paint_whole_time), ("curve", self._paint_time)):
-            axis = DrawnAxis("bottom", draw, reach=60)
-            axis.linkToView(self.lanes[name].vb)
-            self._time_axes.append(axis)
-            scene.addItem(axis)
-        pictures = (
-            ("overview", self._draw_run),
-            ("curve", self._draw_main),
-            ("residual", self._draw_residual),
-        )
-        for name, draw in pictures:
-            PixelItem(draw, self.lanes[name].vb)
-        strips = (self._paint_legend, self._draw_rail, self._paint_heading, self._paint_frames)
-        strip_items = tuple(PixelItem(draw) for draw in strips)
-        self._head, self._rail_item, self._heading, self._frames = strip_items
-        self._empty, self._tracks_item = PixelItem(self._paint_empty), PixelItem(self._paint_tracks)
-        for item in (self._tracks_item, *strip_items, self._empty):
-            scene.addItem(item)
+        self._tracks_item, self._head, self._rail_item, self._heading, self._frames, self._empty = (
+            self._add_strips(
+                self._paint_tracks, self._paint_legend, self._draw_rail, self._paint_heading,
+                self._paint_frames, self._paint_empty,
+            )
+        )  # fmt: skip
+        self._add_lane("overview", self._draw_run, self._paint_name)
+        self._add_lane("curve", self._draw_main, self._paint_levels, self._paint_shares)
+        self._add_lane("residual", self._draw_residual, self._paint_residual_axis)
+        self._time_axes = [
+            self._add_time_axis(self._paint_whole_time, "overview"),
+            self._add_time_axis(self._paint_time, "curve"),
+        ]
         self._frames.setZValue(40)
 
     def _arrange(self) -> None:
@@ -556,18 +529,6 @@ class CurveView(TimePlot):
                 self.lanes[name].setLogMode(y=log)
                 self.lanes[name].vb.disableAutoRange()
 
-    def _sheet(self, name: str, rect: QRectF, dpr: float) -> Raster:
-        """The reused pixels of a lane."""
-        sheet = self._rasters[name] = Raster.of(rect, dpr, self._rasters.get(name))
-        return sheet
-
-    def _local(self, lane: LaneBox) -> tuple[LaneBox, TimeMap]:
-        """A lane and the visible range with the lane at the origin, as in its picture."""
-        rect = QRectF(0, 0, lane.rect.width(), lane.rect.height())
-        return LaneBox(rect, lane.low, lane.high, lane.log), TimeMap(
-            self._nav.a, self._nav.b, 0.0, rect.width()
-        )
-
     def _draw_curve(self, dpr: float) -> None:
         assert self._curve is not None
         sheet = self._sheet("base", self._main.rect, dpr)
@@ -611,7 +572,7 @@ class CurveView(TimePlot):
     def _draw_tracks(self, dpr: float) -> None:
         for k, box in enumerate(self._track_boxes, 1):
             sheet = self._sheet(f"track {k}", box.rect, dpr)
-            sheet.take(self._rasters[f"track base {k}"])
+            sheet.take(self._sheets[f"track base {k}"])
             lane, m = self._local(box)
             ink = QColor(self._theme.accent)
             fit_overlay.draw_boundaries(sheet.image, self._boundaries, m, [lane.rect], ink)
@@ -623,11 +584,10 @@ class CurveView(TimePlot):
     def _paint_tracks(self, painter: QPainter, rect: QRectF) -> None:
         metrics = self.fontMetrics()
         for k, (box, described) in enumerate(zip(self._track_boxes, self._track_lanes, strict=False), 1):
-            blit(painter, box.rect, self._rasters[f"track {k}"].image)
+            blit(painter, box.rect, self._sheets[f"track {k}"].image)
             self._frame(painter, box.rect)
-            axis, r = described.axis, box.rect
-            ticks = axis.upright(r.height(), metrics.height())
-            scales.level_axis(painter, box, ticks, self._theme, "", self.height())
+            r = box.rect
+            self._paint_upright(painter, box, described.axis, "")
             name = metrics.elidedText(
                 described.note, Qt.TextElideMode.ElideMiddle, max(int(r.width()) - 24, 1)
             )
@@ -686,7 +646,7 @@ class CurveView(TimePlot):
         """The pictures of all lanes, with what depends on the fit."""
         fit, t, fine = self._fit, self._theme, dpr / self._coarse
         sheet = self._sheet("curve", self._main.rect, fine)
-        sheet.take(self._rasters["base"])
+        sheet.take(self._sheets["base"])
         lane, m = self._local(self._main)
         fit_overlay.draw_boundaries(sheet.image, self._boundaries, m, [lane.rect], QColor(t.accent))
         if self._described is not None:
@@ -704,7 +664,7 @@ class CurveView(TimePlot):
         self._draw_tracks(fine)
         self._plot = self._state(self._draw_left_over(fine) if self._residual.rect.height() else None)
         whole = self._sheet("overview", self._run.rect, fine)
-        whole.take(self._rasters["run base"])
+        whole.take(self._sheets["run base"])
         local, _ = self._local(self._run)
         m = TimeMap(self._nav.start, self._nav.end, 0.0, local.rect.width())
         if fit is not None:
@@ -764,12 +724,12 @@ class CurveView(TimePlot):
     # What the items of the scene paint, in the view's pixels.
 
     def _draw_main(self, painter: QPainter, rect: QRectF) -> None:
-        blit(painter, self._main.rect, self._rasters["curve"].image)
+        blit(painter, self._main.rect, self._sheets["curve"].image)
         self._notes.paint(painter, self._map(), self._lanes, self._theme)
         self._paint_levels_note(painter)
 
     def _draw_residual(self, painter: QPainter, rect: QRectF) -> None:
-        blit(painter, self._residual.rect, self._rasters["residual"].image)
+        blit(painter, self._residual.rect, self._sheets["residual"].image)
         if self._fit is None:
             painter.setPen(QColor(self._theme.muted))
             text = "The residual appears with a fit."
@@ -778,10 +738,10 @@ class CurveView(TimePlot):
         self._notes.paint(painter, self._map(), self._lanes, self._theme)
 
     def _draw_run(self, painter: QPainter, rect: QRectF) -> None:
-        blit(painter, self._run.rect, self._rasters["overview"].image)
+        blit(painter, self._run.rect, self._sheets["overview"].image)
 
     def _draw_rail(self, painter: QPainter, rect: QRectF) -> None:
-        blit(painter, self._rail, self._rasters["rail"].image)
+        blit(painter, self._rail, self._sheets["rail"].image)
 
     def _paint_empty(self, painter: QPainter, rect: QRectF) -> None:
         painter.setPen(QColor(self._theme.muted))
@@ -803,29 +763,30 @@ class CurveView(TimePlot):
         if self._plot is not None and self._has_residual:
             curve_lanes.residual_heading(painter, rect, self._plot.lanes[1], self._theme)
 
-    def _paint_upright(self, painter: QPainter, rect: LaneBox, axis: AxisOf, *, right: bool = False) -> None:
-        metrics, high = self.fontMetrics(), rect.rect.height()
-        ticks, words = axis.upright(high, metrics.height()), axis.words
+    def _said_of(self, lane: LaneBox, axis: AxisOf) -> str:
+        """What stands beside a lane: only the unit of its axis where there is no room for its name."""
         # Below the last lane stands nothing but time, unless there are tracks, with labels of their own.
+        high = lane.rect.height()
         room = high if self._track_boxes else high + 2 * title_reach(high)
-        if words != axis.title and metrics.horizontalAdvance(words) > room:
-            words = axis.unit  # the legend says the rest
-        scales.level_axis(painter, rect, ticks, self._theme, words, self.height(), right=right)
+        long = axis.words != axis.title and self.fontMetrics().horizontalAdvance(axis.words) > room
+        return axis.unit if long else axis.words  # the legend says the rest
 
     def _paint_levels(self, painter: QPainter, rect: QRectF) -> None:
         if self._plot is not None:
-            self._paint_upright(painter, self._main, self._plot.lanes[0].axis)
+            axis = self._plot.lanes[0].axis
+            self._paint_upright(painter, self._main, axis, self._said_of(self._main, axis))
 
     def _paint_shares(self, painter: QPainter, rect: QRectF) -> None:
         curve = self._curve
         counted = curve is not None and curve.quantity.counted and curve.capacity > 0
         if self._percent and self._plot is not None and curve is not None and counted:
             axis = percent_axis(self._plot.lanes[0].axis, curve.capacity, words())
-            self._paint_upright(painter, self._main, axis, right=True)
+            self._paint_upright(painter, self._main, axis, self._said_of(self._main, axis), right=True)
 
     def _paint_residual_axis(self, painter: QPainter, rect: QRectF) -> None:
         if self._plot is not None and self._has_residual:
-            self._paint_upright(painter, self._residual, self._plot.lanes[1].axis)
+            axis = self._plot.lanes[1].axis
+            self._paint_upright(painter, self._residual, axis, self._said_of(self._residual, axis))
 
     def _paint_name(self, painter: QPainter, rect: QRectF) -> None:
         painter.setPen(QColor(self._theme.muted))
@@ -919,13 +880,11 @@ class CurveView(TimePlot):
         if line is not None and m.a <= line <= m.b:
             x = m.x(line)
             found.append(QRectF(x - 2, self._rail.top(), 4, self._residual.rect.bottom() - self._rail.top()))
-        if m.a <= self._cursor <= m.b:
-            x = float(m.x(self._cursor))
-            found += [QRectF(x - 1, q.top(), 3, q.height()) for q in self._lanes]
-            if self._readout():
-                box = box_of(self.fontMetrics(), self._readout(), x, r.top() + 8, r)
-                found.append(box.adjusted(-1, -1, 1, 1))
-        return found
+        x = self._cursor_x
+        if x is not None and self._readout():
+            box = box_of(self.fontMetrics(), self._readout(), x, r.top() + 8, r)
+            found.append(box.adjusted(-1, -1, 1, 1))
+        return found + self._cursor_rects(self._lanes)
 
     def _paint_marks(self, painter: QPainter) -> None:
         """What follows the mouse: selection, dragged things, visible frame, cursor."""
@@ -950,12 +909,9 @@ class CurveView(TimePlot):
         if line is not None and m.a <= line <= m.b:
             through = QRectF(m.left, self._rail.top(), m.width, self._bottom - self._rail.top())
             self._uprights(painter, [m.x(line)], [through], QPen(QColor(t.accent), 2))
-        if m.a <= self._cursor <= m.b:
-            pen = QPen(QColor(t.text), 0, Qt.PenStyle.DashLine)
-            self._uprights(painter, [math.floor(m.x(self._cursor)) + 0.5], self._lanes, pen)
-            if self._readout():
-                place = (m.x(self._cursor), self._main.rect.top() + 8, self._main.rect)
-                paint_box(painter, self._readout(), *place, self._theme)
+        x = self._paint_cursor(painter, self._lanes)
+        if x is not None and self._readout():
+            paint_box(painter, self._readout(), x, self._main.rect.top() + 8, self._main.rect, self._theme)
 
     def _paint_range(self, painter: QPainter, m: TimeMap, span: tuple[float, float], colour: str) -> None:
         """A tinted range with its length below."""

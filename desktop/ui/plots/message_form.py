@@ -9,17 +9,15 @@ from PySide6.QtCore import QSignalBlocker, Qt, Signal
 from PySide6.QtWidgets import (
     QCheckBox,
     QCompleter,
-    QFormLayout,
     QLabel,
     QLineEdit,
-    QPushButton,
     QVBoxLayout,
     QWidget,
 )
 
 from desktop.core.units import quantity
 from desktop.data.message_filter import MessageFilter
-from desktop.ui.pages import fill_layout, set_up
+from desktop.ui.pages import button, fill_layout, form, set_up
 
 _PREFIXES = {"n": 1e-9, "u": 1e-6, "µ": 1e-6, "m": 1e-3, "": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 _BINARY = {"ki": 2.0**10, "mi": 2.0**20, "gi": 2.0**30, "ti": 2.0**40}
@@ -54,7 +52,7 @@ class MessageForm(QWidget):
         self.shown = QCheckBox("&Show messages")
         self.shown.toggled.connect(lambda on: self._say(replace(self._filter, shown=on)))
         self.fields: dict[str, QLineEdit] = {}
-        form = QFormLayout()
+        rows: list[tuple[str, QLineEdit]] = []
         for name, title, hint, tip in (
             ("least_bytes", "&Bytes, at least", "64 KiB", "Messages of so many bytes or more"),
             ("least_s", "&Duration, at least", "10 µs", "From the send to the receive"),
@@ -66,13 +64,11 @@ class MessageForm(QWidget):
             field.setClearButtonEnabled(True)
             field.setMaximumWidth(16 * self.fontMetrics().averageCharWidth())
             field.textChanged.connect(self._typed)
-            label = set_up(QLabel(title), buddy=field)
-            form.addRow(label, field)
             self.fields[name] = field
+            rows.append((title, field))
         self.problem = set_up(QLabel(), objectName="messages_problem")
-        self.reset = QPushButton("Show &all messages")
-        self.reset.clicked.connect(lambda: self.show_filter(MessageFilter(), tell=True))
-        fill_layout(QVBoxLayout(self), self.shown, form, self.problem, self.reset)
+        self.reset = button("Show &all messages", lambda: self.show_filter(MessageFilter(), tell=True))
+        fill_layout(QVBoxLayout(self), self.shown, form(*rows), self.problem, self.reset)
         self.show_filter(self._filter)
 
     def set_communicators(self, names: dict[int, str]) -> None:

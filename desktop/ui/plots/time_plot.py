@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyqtgraph as pg
@@ -16,8 +16,9 @@ from PySide6.QtWidgets import QMenu, QSizePolicy
 from desktop.data.chart import AxisChoice
 from desktop.ui.plots import plot_menu, scales
 from desktop.ui.plots.navigation import Navigation
+from desktop.ui.plots.raster import Raster
 from desktop.ui.plots.scales import LaneBox, TimeMap
-from desktop.ui.plots.scene import PixelItem, PlotView, guarded, saved
+from desktop.ui.plots.scene import Draw, DrawnAxis, PixelItem, PlotView, guarded, lane_plot, saved
 from desktop.ui.theme import Theme, faded
 from desktop.workbench.time_plots import AxisData
 
@@ -80,6 +81,7 @@ class TimePlot(PlotView):
         self._space = False
         self._drag: Drag | None = None
         self.lanes: dict[str, pg.PlotItem] = {}
+        self._sheets: dict[str, Raster] = {}  # the pictures of lanes
         self._above = PixelItem(self._draw_marks, z=50)
         self.scene().addItem(self._above)
         self._marked: list[QRectF] | None = []  # where the marks were painted last; None: anywhere
@@ -142,6 +144,89 @@ class TimePlot(PlotView):
             sorted(min(max(float(m.x(v)), m.left), m.left + m.width) for v in s[:2]) for s in self._spans()
         ]
         return [QRectF(x0 - 2, r.top(), x1 - x0 + 4, r.height()) for x0, x1 in ends for r in lanes]
+
+    def _band(self, dpr: float) -> Callable[[float, float], QRectF]:
+        """How lanes are placed between the margins: a rectangle of a top and a height, whose edges fall on
+        device pixels so that pictures need no scaling."""
+        left, right = margins(self.fontMetrics(), self._percent)
+
+        def whole(v: float) -> float:
+            return round(v * dpr) / dpr
+
+        left, right = whole(left), whole(self.width() - right)
+
+        def band(top: float, height: float) -> QRectF:
+            top = whole(top)
+            return QRectF(left, top, max(right - left, 1.0), max(whole(top + height) - top, 1.0))
+
+        return band
+
+    def _sheet(self, name: str, rect: QRectF, dpr: float) -> Raster:
+        """The reused pixels of a lane."""
+        sheet = self._sheets[name] = Raster.of(rect, dpr, self._sheets.get(name))
+        return sheet
+
+    def _local(self, lane: LaneBox) -> tuple[LaneBox, TimeMap]:
+        """A lane and the visible range with the lane at the origin, as in its picture."""
+        rect = QRectF(0, 0, lane.rect.width(), lane.rect.height())
+        return replace(lane, rect=rect), TimeMap(self._nav.a, self._nav.b, 0.0, rect.width())
+
+    def _add_strips(self, *draws: Draw) -> list[PixelItem]:
+        """Items of the scene between and around lanes; `_arrange` places them."""
+        strips = [PixelItem(draw) for draw in draws]
+        for item in strips:
+            self.scene().addItem(item)
+        return strips
+
+    def _add_lane(self, name: str, picture: Draw, left: Draw, right: Draw | None = None) -> pg.PlotItem:
+        """A plot with a picture and what is painted beside it."""
+        plot = self.lanes[name] = lane_plot(
+            DrawnAxis("left", left), right=None if right is None else DrawnAxis("right", right)
+        )
+        PixelItem(picture, plot.vb)
+        self.scene().addItem(plot)
+        return plot
+
+    def _add_time_axis(self, draw: Draw, lane: str = "") -> DrawnAxis:
+        """An axis below, of a lane if there is one already."""
+        axis = DrawnAxis("bottom", draw, reach=60)
+        if lane:
+            axis.linkToView(self.lanes[lane].vb)
+        self.scene().addItem(axis)
+        return axis
+
+    def _paint_upright(
+        self,
+        painter: QPainter,
+        lane: LaneBox,
+        axis: AxisData,
+        title: str | None = None,
+        *,
+        right: bool = False,
+    ) -> None:
+        """A vertical axis beside a lane, under its own name unless another is given."""
+        ticks = axis.upright(lane.rect.height(), self.fontMetrics().height())
+        said = axis.words if title is None else title
+        scales.level_axis(painter, lane, ticks, self._theme, said, self.height(), right=right)
+
+    @property
+    def _cursor_x(self) -> float | None:
+        """Where the cursor stands on the widget; None out of view."""
+        m = self._map()
+        return float(m.x(self._cursor)) if m.a <= self._cursor <= m.b else None
+
+    def _cursor_rects(self, lanes: Sequence[QRectF]) -> list[QRectF]:
+        """Where its line is, in lanes."""
+        x = self._cursor_x
+        return [] if x is None else [QRectF(x - 2, r.top(), 4, r.height()) for r in lanes]
+
+    def _paint_cursor(self, painter: QPainter, lanes: Sequence[QRectF]) -> float | None:
+        """A dashed line through lanes; where it stands."""
+        x = self._cursor_x
+        if x is not None:
+            pen = QPen(QColor(self._theme.text), 0, Qt.PenStyle.DashLine)
+            self._uprights(painter, [math.floor(x) + 0.5], lanes, pen)
+        return x
 
     def _paint_spans(self, painter: QPainter, lanes: tuple[QRectF, ...]) -> None:
         for a, b, colour in self._spans():

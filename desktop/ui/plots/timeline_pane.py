@@ -17,7 +17,6 @@ from PySide6.QtGui import QKeyEvent, QKeySequence
 from PySide6.QtWidgets import (
     QCompleter,
     QHBoxLayout,
-    QLabel,
     QLineEdit,
     QMenu,
     QToolButton,
@@ -30,7 +29,7 @@ from desktop.core.units import quantity
 from desktop.data.message_filter import MessageFilter
 from desktop.ui.elided import Elided
 from desktop.ui.guard import guarded
-from desktop.ui.pages import choices, fill_layout, set_up
+from desktop.ui.pages import choices, fill_layout, set_up, titled
 from desktop.ui.plots import scales
 from desktop.ui.plots.message_form import MessageForm
 from desktop.ui.plots.navigation import Navigation
@@ -140,18 +139,17 @@ class TimelinePane(QWidget):
 
     def _make_bar(self) -> None:
         self._bar = QWidget()
-        row = set_up(QHBoxLayout(self._bar), contentsMargins=(6, 2, 6, 2), spacing=6)
+        row = fill_layout(QHBoxLayout(self._bar), margins=(6, 2, 6, 2), spacing=6)
         self._colour = choices({False: "Activity", True: "Region"}, objectName="timeline_colour")
         self._colour.currentIndexChanged.connect(lambda k: self.view.set_by_region(k == 1))
         self._order = choices({order: _ORDER_TITLES[order] for order in ORDERS}, objectName="timeline_order")
         self._order.currentIndexChanged.connect(lambda k: self._sort(ORDERS[k]))
-        self._search = _FindField()
-        set_up(self._search, objectName="timeline_search", placeholderText="Name of a region")
         wide = self.fontMetrics().averageCharWidth()
-        set_up(self._search, clearButtonEnabled=True, minimumWidth=14 * wide, maximumWidth=26 * wide)
-        self._search.textChanged.connect(self._mark)
-        self._search.findAsked.connect(self.find_next)
-        self._search.left.connect(self.view.setFocus)
+        self._search = set_up(
+            _FindField(), objectName="timeline_search", placeholderText="Name of a region",
+            clearButtonEnabled=True, minimumWidth=14 * wide, maximumWidth=26 * wide, textChanged=self._mark,
+            findAsked=self.find_next, left=self.view.setFocus,
+        )  # fmt: skip
         self._names = QStringListModel(self)
         completer = set_up(QCompleter(self._names, self), caseSensitivity=Qt.CaseSensitivity.CaseInsensitive)
         completer.setFilterMode(Qt.MatchFlag.MatchContains)
@@ -159,9 +157,7 @@ class TimelinePane(QWidget):
         self._result = Elided()
         self._make_messages()
         for text, widget in (("&Colours", self._colour), ("Ro&ws", self._order), ("&Find", self._search)):
-            label = set_up(QLabel(text), buddy=widget)
-            row.addWidget(label)
-            row.addWidget(widget)
+            fill_layout(row, titled(text, widget), widget)
         for arrow, tip, forward in (
             (Qt.ArrowType.LeftArrow, "Previous occurrence (Shift+F3)", False),
             (Qt.ArrowType.RightArrow, "Next occurrence (F3)", True),
@@ -169,8 +165,7 @@ class TimelinePane(QWidget):
             button = set_up(QToolButton(), arrowType=arrow, toolTip=tip, accessibleName=tip, autoRaise=True)
             button.clicked.connect(lambda _=False, forward=forward: self.find_next(forward))
             row.addWidget(button)
-        row.addWidget(self._result, 1)
-        row.addWidget(self.messages)
+        fill_layout(row, (self._result, 1), self.messages)
 
     def _make_messages(self) -> None:
         """A button that shows and hides messages; its arrow opens what says which."""
@@ -179,14 +174,11 @@ class TimelinePane(QWidget):
         menu = QMenu(self)
         holder = set_up(QWidgetAction(menu), defaultWidget=self.message_form)
         menu.addAction(holder)
-        self.messages = set_up(QToolButton(), objectName="timeline_messages", text="Messages")
-        self.messages.setToolTip("Show or hide messages (M); the arrow: which of them")
-        self.messages.setCheckable(True)
-        self.messages.setChecked(True)
-        self.messages.setAutoRaise(True)
-        self.messages.setPopupMode(QToolButton.ToolButtonPopupMode.MenuButtonPopup)
-        self.messages.setMenu(menu)
-        self.messages.clicked.connect(self.show_messages)
+        self.messages = set_up(
+            QToolButton(), objectName="timeline_messages", text="Messages", checkable=True, checked=True,
+            toolTip="Show or hide messages (M); the arrow: which of them", autoRaise=True, menu=menu,
+            popupMode=QToolButton.ToolButtonPopupMode.MenuButtonPopup, clicked=self.show_messages,
+        )  # fmt: skip
 
     @property
     def message_filter(self) -> MessageFilter:

@@ -31,8 +31,8 @@ from desktop.ui.plots.navigation import Navigation
 from desktop.ui.plots.notes import NoteItems, plain
 from desktop.ui.plots.raster import Raster
 from desktop.ui.plots.scales import LaneBox, TimeMap
-from desktop.ui.plots.scene import DrawnAxis, PixelItem, blit, lane_plot, place_lane, saved
-from desktop.ui.plots.time_plot import Drag, TimePlot, box_of, margins, paint_box
+from desktop.ui.plots.scene import blit, place_lane, saved
+from desktop.ui.plots.time_plot import Drag, TimePlot, box_of, paint_box
 from desktop.ui.plots.timeline_rows import TimelineRow, TimelineRows
 from desktop.ui.plots.timeline_tiles import Placed, TileMarks, Tiles, TileView
 from desktop.ui.plots.words import words
@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 _CODES = tuple(a.name.lower() for a in Activity)
 _MIDDLE = Qt.AlignmentFlag.AlignVCenter
 #: Highest row that is chosen unless asked for, logical pixels.
-_COMFORT = 22.0
+_COMFORT = 40.0
 
 
 class TimelineView(TimePlot):
@@ -97,7 +97,7 @@ class TimelineView(TimePlot):
         self._height = 0.0  # of a row, logical pixels; 0 lets all rows be seen
         self._scroll = 0.0  # rows above the upper edge
         self._raster: Raster | None = None
-        self._sheet: Raster | None = None  # the rows with all that lies on them
+        self._drawn: Raster | None = None  # the rows with all that lies on them
         self._around: tuple[object, ...] = ()  # what the labels and the legend were painted of
         self._screen = 1.0  # device pixels to a logical one, for which the rows are arranged
         self._plot = QRectF()
@@ -305,16 +305,10 @@ class TimelineView(TimePlot):
 
     def _layout(self, dpr: float) -> None:
         em = self.fontMetrics().height()
-        left, right = margins(self.fontMetrics(), self._percent)
-
-        def whole(v: float) -> float:
-            return round(v * dpr) / dpr
-
-        top, bottom = whole(em * 1.5), whole(self.height() - 3)
-        left, right = whole(left), whole(self.width() - right)
-        self._plot = QRectF(left, top, max(right - left, 1.0), max(bottom - top, 1.0))
-        wide = max(min(self._bar.sizeHint().width(), self.width() - round(right) - 3), 6)
-        self._bar.setGeometry(round(right) + 2, round(top), wide, round(bottom - top))
+        plot = self._plot = self._band(dpr)(em * 1.5, self.height() - 3 - em * 1.5)
+        right = round(plot.right())
+        wide = max(min(self._bar.sizeHint().width(), self.width() - right - 3), 6)
+        self._bar.setGeometry(right + 2, round(plot.top()), wide, round(plot.height()))
         count = self._count
         if not self._arranged:
             self._arranged = True
@@ -408,12 +402,9 @@ class TimelineView(TimePlot):
 
     def _build(self) -> None:
         """The items of the scene. What is added to the plot counts rows downwards from 0."""
-        plot = self.lanes["rows"] = lane_plot(DrawnAxis("left", self._draw_labels))
-        plot.vb.invertY(True)
-        PixelItem(self._draw_rows, plot.vb)
-        self._head, self._frames = PixelItem(self._draw_legend), PixelItem(self._draw_frame, z=40)
-        for item in (plot, self._head, self._frames):
-            self.scene().addItem(item)
+        self._add_lane("rows", self._draw_rows, self._draw_labels).vb.invertY(True)
+        self._head, self._frames = self._add_strips(self._draw_legend, self._draw_frame)
+        self._frames.setZValue(40)
 
     def _arrange(self) -> None:
         """After `_layout`, which follows the rows as well."""
@@ -465,7 +456,7 @@ class TimelineView(TimePlot):
             sheet = Raster(round(plot.width() * fine), round(plot.height() * fine), fine)
             with QPainter(sheet.image) as painter:
                 blit(painter, QRectF(0, 0, plot.width(), plot.height()), rows.image)
-        self._sheet = sheet
+        self._drawn = sheet
         m = TimeMap(self._nav.a, self._nav.b, 0.0, plot.width())
         lanes = [QRectF(0, 0, plot.width(), plot.height())]
         fit_overlay.draw_boundaries(sheet.image, self._boundaries, m, lanes, QColor(t.accent))
@@ -494,8 +485,8 @@ class TimelineView(TimePlot):
     # What the items of the scene paint, in the view's pixels.
 
     def _draw_rows(self, painter: QPainter, rect: QRectF) -> None:
-        if self._sheet is not None and self._timeline is not None:
-            blit(painter, self._plot, self._sheet.image)
+        if self._drawn is not None and self._timeline is not None:
+            blit(painter, self._plot, self._drawn.image)
             self._notes.paint(painter, self._map(), [self._plot], self._theme, self._row_box)
 
     def _draw_labels(self, painter: QPainter, rect: QRectF) -> None:
@@ -774,14 +765,12 @@ class TimelineView(TimePlot):
         return QRectF(self._plot.left(), 0, self._plot.width(), self.height())
 
     def _mark_rects(self) -> list[QRectF] | None:
-        m, plot, drag = self._map(), self._plot, self._drag
+        plot, drag = self._plot, self._drag
         if self._timeline is None or not self._laid:
             return []
         if self._found is not None or (drag is not None and drag.kind == "row"):
             return None
-        found = self._span_rects([plot])
-        if m.a <= self._cursor <= m.b:
-            found.append(QRectF(float(m.x(self._cursor)) - 1, plot.top(), 3, plot.height()))
+        found = self._span_rects([plot]) + self._cursor_rects([plot])
         for rows, x, y in self._boxes():
             box = box_of(self.fontMetrics(), rows, x, y, self._bounds)
             found += [box.adjusted(-1, -1, 1, 1), QRectF(x - 6, y - 14, 12, 12)]
@@ -789,7 +778,7 @@ class TimelineView(TimePlot):
 
     def _paint_marks(self, painter: QPainter) -> None:
         """What follows the mouse: selection, cursor, the state looked at."""
-        t, m, plot, drag = self._theme, self._map(), self._plot, self._drag
+        t, plot, drag = self._theme, self._plot, self._drag
         self._paint_spans(painter, (plot,))
         if drag is not None and drag.kind == "row" and drag.moved and not math.isnan(drag.now):
             painter.setPen(QPen(QColor(t.accent), 2))
@@ -797,9 +786,7 @@ class TimelineView(TimePlot):
             painter.drawLine(QLineF(0, y, plot.right(), y))
         if self._found is not None and self._rows is not None:
             self._outline(painter, *self._found)
-        if m.a <= self._cursor <= m.b:
-            pen = QPen(QColor(t.text), 0, Qt.PenStyle.DashLine)
-            self._uprights(painter, [math.floor(m.x(self._cursor)) + 0.5], [plot], pen)
+        self._paint_cursor(painter, [plot])
         for rows, x, y in self._boxes():
             if self._stack is not None:
                 painter.setPen(QPen(QColor(t.accent), 2))

@@ -114,9 +114,7 @@ class Otf1Rows:
         return self._sink.text(self._definitions.operation(operation, within))
 
     def _tell(self, finding: str, count: int, stream: Stream) -> None:
-        if count:
-            severity, text = FINDINGS[finding]
-            self._sink.report.add(finding, severity, text, count=count, where=stream.text.path.name)
+        self._sink.report.tell(FINDINGS, finding, count, stream.text.path.name)
 
     def deliver(self, stream: Stream, group: int, location: int) -> Iterator[None]:
         """Append the rows of a group to those of a location, part by part."""
