@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import gc
 import os
+import sys
+from collections.abc import Iterator
 
 import pytest
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
-# A process that may not keep what Python compiles spends a third of a second on that whenever it starts.
+# A process that may not keep what Python compiles spends a third of a second on that whenever it starts, and
+# pytest ten seconds on rewriting 7,000 assertions.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 #: Files of nine seconds and more of processor time, the longest first, lest one runs alone in the end.
 LONGEST = (
@@ -20,6 +25,22 @@ LONGEST = (
     "test_otf1.py", "test_atomic.py", "test_templates.py", "test_warming.py", "test_ending.py",
     "test_crashes.py", "test_factor_intervals.py", "test_mnemonics.py",
 )  # fmt: skip
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session: pytest.Session) -> Iterator[None]:
+    """What is imported stays: the collector need not look through it, now or later."""
+    gc.disable()
+    result = yield
+    gc.enable()
+    gc.freeze()
+    return result
+
+
+@pytest.fixture(scope="module", autouse=True)
+def collector_runs() -> None:
+    """Where tests of windows, which do without, have run before."""
+    gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

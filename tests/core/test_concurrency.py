@@ -13,7 +13,7 @@ from desktop.core.curve import StepCurve
 from tests.strategies import curves
 
 
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=40)
 @given(curves(), st.floats(0, 1), st.floats(0, 1), st.sampled_from([1, 3, 4096]))
 def test_the_time_at_each_level(curve: StepCurve, a: float, b: float, block: int) -> None:
     """Whatever the levels and the blocks, and however the range lies to the steps."""

@@ -59,7 +59,7 @@ FLAT = phased("x", StepCurve([0, 1, 2, 3], [0, 0, 0]), 1)
 FAR = phased("x", StepCurve(np.cumsum([0, 1, 2.0**40, 1, 1]), [0, 0, 1, 0]), 2)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=40)
 @example(FLAT, FLAT, FAR, "phases", 0, False)
 @given(runs, runs, runs, st.sampled_from(AXES), st.integers(0, 2), st.booleans())
 def test_curves_keep_what_they_hold(
@@ -87,7 +87,7 @@ def test_curves_keep_what_they_hold(
     assert placed.differences[reference] is None
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=40)
 @given(runs, runs, runs, st.integers(0, 2))
 def test_every_phase_has_one_row_in_order(a: Phased, b: Phased, c: Phased, reference: int) -> None:
     alignment = align([a, b, c], reference)

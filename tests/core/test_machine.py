@@ -134,7 +134,7 @@ def programs(draw: st.DrawFn, *, most: int = 25) -> Program:
     return Program(tuple(map(tuple, steps)), tuple(sizes), tuple(receiver), tuple(root))
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(programs(), st.integers(0, 40), st.integers(0, 4), st.sampled_from([math.inf, 0, 100, 1000]),
        st.integers(0, 3), st.integers(0, 30))  # fmt: skip
 def test_as_a_simulator_of_events_has_it(
@@ -154,7 +154,7 @@ def test_as_a_simulator_of_events_has_it(
         assert (found.went >= before + came).all()
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(programs(), st.floats(0, 50), st.floats(0, 3), st.floats(0, 20), st.floats(0, 2),
        st.sampled_from([math.inf, 500]))  # fmt: skip
 def test_more_latency_or_less_bandwidth_never_helps(
@@ -167,7 +167,7 @@ def test_more_latency_or_less_bandwidth_never_helps(
         assert (slow.ends >= fast.ends).all() and (slow.went >= fast.went).all()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(programs(), st.integers(0, 20), st.integers(0, 3))
 def test_without_a_limit_buses_are_many(program: Program, latency: int, per_byte: int) -> None:
     free = program.on(latency, per_byte, math.inf, 0)

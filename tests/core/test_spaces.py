@@ -53,7 +53,7 @@ def direct(curve: StepCurve, basis: Basis, a: float, b: float) -> float:
     return float(((y - q @ (q.T @ y)) ** 2).sum())
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.data())
 def test_the_error_of_an_interval_is_that_of_least_squares(data: st.DataObject) -> None:
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))

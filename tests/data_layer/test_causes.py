@@ -253,7 +253,7 @@ def computed_on_the_longest_way(made: Made) -> int:
     return only.longest()[0]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.data())
 def test_a_line_from_afar_covers_the_rows_of_the_path(data: st.DataObject) -> None:
     n = data.draw(st.integers(1, 60))

@@ -122,7 +122,7 @@ def traffic(draw: st.DrawFn) -> list[tuple[int, int, int, int, int]]:
     return draw(st.lists(one, max_size=40))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=40)
 @given(traffic(), st.randoms(use_true_random=False), st.integers(0, 3))
 def test_first_in_first_out(messages, chance, lost) -> None:  # type: ignore[no-untyped-def]
     """Against queues; receives are posted in order, but non-blocking ones end in any order."""

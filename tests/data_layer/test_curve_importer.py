@@ -110,7 +110,7 @@ def test_blocks_do_not_show(
             read(path)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=60)
 @given(
     st.lists(
         st.one_of(

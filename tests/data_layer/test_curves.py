@@ -131,7 +131,7 @@ def open_at(rows: Rows, last: int, wanted: set[int]) -> list[bool]:
     return found
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=25)
 @given(
     st.lists(events([0, 1, 2, 3, 4]), min_size=1, max_size=4),
     st.lists(events([5, 4]).filter(bool), max_size=2),
@@ -218,7 +218,7 @@ def value_at(samples: Samples, tick: float, about: MetricAbout, kind: str) -> fl
     return last[before[-1]]
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=25)
 @given(
     st.lists(
         st.lists(st.tuples(st.integers(0, 48), st.integers(-9, 9).map(float)), max_size=7).map(

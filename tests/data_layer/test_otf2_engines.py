@@ -221,7 +221,7 @@ def account(place: Place, ranks: list[int]) -> Iterator[tuple[str, tuple[Any, ..
                     yield "metrics", (event.time, f"m{i}", float(number))
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=60)
 @given(places(), st.sampled_from("<>"), st.sampled_from([300, 1024, 1 << 18]))
 def test_what_is_written_is_read(places: list[Place], order: str, chunk: int) -> None:
     ranks = [place.id for place in places]

@@ -655,7 +655,7 @@ HEADER = "#Paraver (01/02/03 at 04:05):60_ns:1(4):2:2(2:1,1:1),1:1(1:1)"
     chunk=3,
     overlap=4,
 )
-@settings(deadline=None, max_examples=250)
+@settings(deadline=None, max_examples=100)
 def test_random_traces_against_the_oracle(lines, ordered, packed, chunk, overlap, tmp_path_factory):
     """Any mix of records, overlaps and ties, in any order of lines, cut into chunks anywhere."""
     lines = ["1:3:1:1:1:0:61:1", *lines]
@@ -680,7 +680,7 @@ def test_random_traces_against_the_oracle(lines, ordered, packed, chunk, overlap
 @given(
     data=some.data(), states=some.lists(some.tuples(some.integers(0, 6), some.integers(1, 4)), max_size=12)
 )
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=60)
 def test_calls_that_nest_stay_nested_with_states(data, states, tmp_path_factory):
     """Whatever states cut through the calls of a thread, every leave is of the innermost region."""
     lines, at = [], 0
@@ -739,7 +739,7 @@ def conversations(draw) -> list[str]:
 @example(
     lines=["3:1:1:1:1:10:10:2:1:2:1:5:60:1000000:7", "3:1:1:1:1:12:12:2:1:2:1:6:40:8:7"], rows=ROWS, chunk=3
 )
-@settings(deadline=None, max_examples=120)
+@settings(deadline=None, max_examples=60)
 def test_messages_are_those_of_the_lines(lines, rows, chunk, tmp_path_factory):
     """However their receives overtake each other, ends that stand on one line are one message."""
     with pytest.MonkeyPatch.context() as patch:

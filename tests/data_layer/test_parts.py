@@ -68,11 +68,11 @@ def content(store: TraceStore) -> dict[str, Any]:
     rows = {}
     for table, columns in (TABLES | DERIVED).items():
         for location in range(len(store.locations)):
-            for name in columns:
-                column = store.column(table, name, location)
+            for name, pieces in zip(columns, zip(*store.blocks(table, location), strict=True), strict=False):
+                column = np.concatenate(pieces)
                 if name in ("operation", "metric") or (table, name) == ("marks", "text"):
                     column = np.array([store.texts[i] for i in column], object)
-                rows[table, location, name] = column.tolist()
+                rows[table, location, name] = column
     return {
         "description": {name: said for name, said in known.items() if name not in ("report", "texts")},
         "texts": sorted(store.texts),
@@ -84,8 +84,11 @@ def content(store: TraceStore) -> dict[str, Any]:
 
 def same(one: TraceStore, other: TraceStore) -> None:
     left, right = content(one), content(other)
-    for key in left:
-        assert left[key] == right[key], key
+    rows, others = left.pop("rows"), right.pop("rows")
+    assert left == right
+    assert rows.keys() == others.keys()
+    for key, column in rows.items():
+        assert np.array_equal(column, others[key]), key
 
 
 @pytest.mark.parametrize(

@@ -601,7 +601,7 @@ NUMBERS = some.one_of(
     some.sampled_from([" "] * 5 + ["  ", "\t"]),
     some.sampled_from([""] * 4 + [" ", "\r", " x", "  "]),
 )
-@settings(deadline=None, max_examples=600)
+@settings(deadline=None, max_examples=200)
 def test_a_line_of_many_means_what_it_means_alone(form, fields, kind, blank, end):
     """Alone and without line feed it is read byte by byte, among others many bytes at once."""
     line = (blank.join([str(kind), *fields]) + end).encode()
@@ -623,7 +623,7 @@ def test_a_line_of_many_means_what_it_means_alone(form, fields, kind, blank, end
 
 @pytest.mark.parametrize("chunk", [5, 1 << 18])
 @given(data=some.data())
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=40)
 def test_random_traces_against_the_oracle(chunk, data, tmp_path_factory):
     """Any mix of records and ties, of both formats, in any order of lines, in memory and chunk by chunk."""
     with pytest.MonkeyPatch.context() as patch:

@@ -105,7 +105,7 @@ def told(store: TraceStore, known: Profile, location: int, cuts: list[int]) -> l
 cutting = st.lists(st.integers(-5, 70), max_size=6, unique=True).map(sorted)
 
 
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=40)
 @given(st.lists(threads(), min_size=1, max_size=3), cutting, st.sampled_from([1, 2, 5, 64]), st.booleans())
 def test_any_range_agrees_with_a_replay(many, cuts, rows, digests) -> None:
     """Whatever the nesting, however often notes are taken, on import or afterwards."""
@@ -122,7 +122,7 @@ def test_any_range_agrees_with_a_replay(many, cuts, rows, digests) -> None:
                         assert found == paths(thread, begin, min(end, 10**6), end == END)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(threads(), cutting, st.sampled_from([1, 5]), st.integers(1, 4))
 def test_folded_paths_keep_their_regions(thread, cuts, rows, limit) -> None:
     """Of each region the time and the calls stay exact; all paths that are kept are real ones."""
@@ -171,7 +171,7 @@ def talks(draw: st.DrawFn) -> list[tuple[int, ...]]:
     return sorted(draw(st.lists(one, max_size=60)))
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=40)
 @given(st.lists(talks(), min_size=3, max_size=3), cutting, st.sampled_from([1, 2, 5, 64]), st.booleans())
 def test_messages_agree_with_a_count(talk, cuts, rows, digests) -> None:
     outward, inward = (MessageKind.SEND, MessageKind.ISEND), (MessageKind.RECV, MessageKind.IRECV)

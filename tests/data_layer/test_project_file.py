@@ -204,7 +204,7 @@ def workspaces(draw: st.DrawFn, folder: Path) -> Workspace:
     )
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=40)
 @given(st.data())
 def test_what_is_written_is_read(data: st.DataObject) -> None:
     with TemporaryDirectory() as name:
@@ -246,7 +246,7 @@ def _told(workspace: Workspace) -> str:
     return re.sub(r"frozenset\(\{([^}]*)\}\)", lambda m: str(sorted(m[1].split(", "))), repr(workspace))
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=150)
 @given(
     st.lists(of_an_annotation, max_size=2).map(tuple),
     st.builds(KeptComparison, st.just(Path("/a/b.csv")), any_number, any_number),
@@ -372,7 +372,7 @@ def every_place(tree: Any, way: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...
             yield (*way, key)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=120)
 @given(st.data())
 def test_whatever_a_value_becomes_a_project_is_read_or_refused(data: st.DataObject) -> None:
     content = json.loads(data.draw(st.sampled_from([KEPT, FIRST])).read_text())

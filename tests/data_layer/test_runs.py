@@ -158,7 +158,7 @@ def test_levels_that_are_none(tmp_path, text, sentence):
         read_runs(table(tmp_path, text), factors=["a"])
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=60)
 @given(
     some.sampled_from(
         [b"a,response\n", b"a,b,response\n", b"place,delay,response\n", b"term,effect,delay\n"]

@@ -191,7 +191,7 @@ STEP = st.tuples(
 )
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=50)
 @given(st.lists(STEP, max_size=60), st.randoms(use_true_random=False))
 def test_first_in_first_out_between_processes(steps, chance) -> None:  # type: ignore[no-untyped-def]
     """Three processes of two threads; what one of them posts another may complete, or nobody."""
@@ -224,7 +224,7 @@ RECEIVE = st.tuples(
 )
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=80)
 @example([(1, True, 20, 0), (0, False, 70, 10)])
 @given(st.lists(RECEIVE, max_size=12))
 def test_threads_that_receive_at_once_do_not_contradict_clocks(receives) -> None:  # type: ignore[no-untyped-def]

@@ -45,7 +45,7 @@ def numbered(times, dtype):
     batch=some.sampled_from([1, 7, 1000]),
     overlap=some.sampled_from([-1, 1, 4]),
 )
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=100)
 def test_every_group_comes_back_in_order(dtype, written, cut, most, batch, overlap):
     groups = np.array([group for group, _ in written], np.int64)
     rows = numbered([at for _, at in written], dtype)

@@ -188,7 +188,7 @@ def threads(draw: st.DrawFn) -> Thread:
 several = st.lists(threads(), min_size=1, max_size=4).filter(lambda many: any(t.last > t.first for t in many))
 
 
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=40)
 @given(
     several,
     st.sampled_from(["outermost", "strongest"]),
@@ -254,7 +254,7 @@ def agrees(stats, many, a, b, use, classes, nesting, folded) -> None:
     assert stats.present == pytest.approx(stats.seconds.sum() / (b - a), abs=1e-12)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=25)
 @given(several, st.floats(0, 0.8), st.floats(0.1, 0.9))
 def test_the_call_tree_is_that_of_all_locations(many, begin, part) -> None:
     with stored(many) as store:
@@ -312,7 +312,7 @@ def talk(draw: st.DrawFn) -> dict[int, list[Row]]:
     return {i: sorted(draw(st.lists(one, max_size=30))) for i in range(3)}
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=25)
 @given(talk(), st.integers(0, 35), st.integers(1, 40))
 def test_the_matrix_is_that_of_a_count(messages, a, length) -> None:
     b = min(a + length, 40)
@@ -598,7 +598,7 @@ def test_a_volume_counts_by_what_the_run_sends() -> None:
                 assert (found[0].left, found[0].right, found[0].difference) == (0.0, 1.0, 1.0)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=25)
 @given(
     st.lists(st.tuples(st.integers(0, 99), st.integers(0, 1), st.integers(0, 10**6)), max_size=12),
     st.integers(2, 98),

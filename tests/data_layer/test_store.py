@@ -394,7 +394,7 @@ def test_a_kill_at_any_moment_leaves_a_whole_file(tmp_path: Path) -> None:
     left_parts = 0
     seen = set()
     number = 0
-    for turn in range(10):
+    for turn in range(6):
         stale = set(tmp_path.glob("*.part"))
         victim = subprocess.Popen(
             [sys.executable, "-c", VICTIM, str(path), str(number)], stdout=subprocess.PIPE, cwd=root

@@ -117,7 +117,7 @@ def threads(draw: st.DrawFn) -> Thread:
     )
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=25)
 @given(
     st.lists(threads(), min_size=1, max_size=3),
     st.sampled_from(["outermost", "strongest"]),
@@ -163,7 +163,7 @@ def test_no_state_is_lost_and_exact_pictures_are_exact(made, nesting, columns, a
                     assert exact.dominant[r, c] == gantt.ABSENT
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=25)
 @given(threads(), st.sampled_from(["outermost", "strongest"]), st.integers(1, 1 << 14))
 def test_every_bin_of_every_level_is_right(thread: Thread, nesting: Nesting, most: int) -> None:
     """Through the tables themselves: region and activity of most time, and all that occur."""
@@ -241,7 +241,7 @@ def test_a_rare_state_is_seen_from_afar_and_found(tmp_path: Path) -> None:
         assert line.find([5], 0.0) is None and line.find([], 0.0) is None
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=25)
 @given(
     st.lists(threads(), min_size=1, max_size=4),
     st.sets(st.integers(0, len(REGIONS) - 1), min_size=1, max_size=3),

@@ -66,7 +66,7 @@ def same(store: TraceStore, part: TraceStore, a: float, b: float, own: list[int]
         assert every.messages is None or not every.messages.sent.any()
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=25)
 @given(
     several,
     st.sampled_from(["outermost", "strongest"]),

@@ -91,7 +91,7 @@ def threads(draw: st.DrawFn) -> Thread:
     return Thread(first, last, rows, base, worker, draw(st.integers(-20, 20)))
 
 
-@settings(deadline=None, max_examples=70)
+@settings(deadline=None, max_examples=40)
 @given(
     st.lists(threads(), min_size=1, max_size=5).filter(lambda many: any(t.last > t.first for t in many)),
     st.sampled_from(["outermost", "strongest"]),
@@ -135,7 +135,7 @@ def test_every_tick_agrees_with_the_oracle(
             assert (activity[1:] != activity[:-1]).all()
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=25)
 @given(st.lists(threads(), min_size=1, max_size=4).filter(lambda many: any(t.last > t.first for t in many)))
 def test_sums(many: list[Thread]) -> None:
     """Activities fill each life; the curve's integral is the sum of what the locations compute."""

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QSettings
+from PySide6.QtCore import QCoreApplication, QEvent, QSettings
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QApplication
 
@@ -17,20 +17,27 @@ from desktop.ui.app import load_font
 from desktop.ui.settings import Settings
 from tests.ui.scene import Scene
 
+#: The oldest generation that is searched for garbage when a test has ended: what it has made is in the first
+#: two. (In the last are, once a window that closes has called `gc.unfreeze`, all modules.) When the last test
+#: of a file has, all are searched.
+SEARCHED = [1]
+
 
 @pytest.fixture(scope="module", autouse=True)
-def what_is_there_stays() -> None:
-    """The collector, which runs after every test, need not look through all modules each time."""
-    gc.collect()
-    gc.freeze()
-
-
-@pytest.fixture(autouse=True)
-def garbage_is_collected_here() -> Iterator[None]:
+def garbage_is_collected_here(collector_runs: None) -> Iterator[None]:
     """As in the program (`desktop.ui.app.Garbage`): widgets freed by a worker's thread abort the process."""
     gc.disable()
+    SEARCHED[0] = 1
     yield
-    gc.collect()
+    gc.unfreeze()
+    SEARCHED[0] = 2
+
+
+def pytest_runtest_logfinish() -> None:
+    """A test's windows go when nothing of it is left; what has stayed need not be looked through again."""
+    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+    gc.collect(SEARCHED[0])
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -69,10 +76,7 @@ def scene(qapp: QApplication, tmp_path_factory: pytest.TempPathFactory) -> Itera
         os.environ[f"XDG_{name}_HOME"] = str(place / name.lower())
     load_font(qapp)
     made = Scene(qapp, Settings(QSettings(str(place / "s.ini"), QSettings.Format.IniFormat)), place)
-    gc.collect()
-    gc.freeze()  # nor need it look through all windows after each test
     yield made
     made.close()
-    gc.unfreeze()
     for name in ("CACHE", "STATE", "DATA"):
         del os.environ[f"XDG_{name}_HOME"]

@@ -279,11 +279,29 @@ print(json.dumps(found[0]))
 """
 
 
+def safe_mode_writes_nothing(place: Path) -> None:
+    """Nor does it tell of a crash, which the next usual start tells of."""
+    config = place / "config" / "Phasewright"
+    config.mkdir(parents=True, exist_ok=True)
+    for file in config.iterdir():
+        file.unlink()
+    (config / "phasewright.ini").write_text("[General]\ntheme=dark\n")
+    before = {file: file.stat().st_mtime_ns for file in place.rglob("*") if file.is_file()}
+    safe = subprocess.run(
+        [sys.executable, "-c", NEXT, "--safe"], capture_output=True, text=True, timeout=60,
+        env=environment(place), cwd=ROOT,
+    )  # fmt: skip
+    assert safe.returncode == 0 and json.loads(safe.stdout) is None, safe.stderr
+    after = {file: file.stat().st_mtime_ns for file in place.rglob("*") if file.is_file()}
+    assert after == before, "nothing was written"
+
+
 def test_the_start_after_a_crash_tells_of_it_once(tmp_path: Path) -> None:
     died = run(CRASH, tmp_path)
     assert died.returncode in (-11, 139), died.stderr
     left = list((tmp_path / "state").rglob("session-*.crash"))
     assert len(left) == 1
+    safe_mode_writes_nothing(tmp_path)
     after = run(NEXT, tmp_path)
     assert after.returncode == 0, after.stderr
     words, report = json.loads(after.stdout)
@@ -320,22 +338,3 @@ def test_a_running_session_and_one_that_was_killed_are_no_crash(tmp_path: Path) 
     time.sleep(0.05)
     assert crashes.crashes(folder) == [], "it says nothing that could be told"
     assert list(folder.iterdir()) == []
-
-
-def test_safe_mode_writes_no_settings_and_tells_of_nothing(tmp_path: Path) -> None:
-    run(CRASH, tmp_path)
-    config = tmp_path / "config" / "Phasewright"
-    config.mkdir(parents=True, exist_ok=True)
-    for file in config.iterdir():
-        file.unlink()
-    settings = config / "phasewright.ini"
-    settings.write_text("[General]\ntheme=dark\n")
-    before = {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*") if file.is_file()}
-    safe = subprocess.run(
-        [sys.executable, "-c", NEXT, "--safe"], capture_output=True, text=True, timeout=60,
-        env=environment(tmp_path), cwd=ROOT,
-    )  # fmt: skip
-    assert safe.returncode == 0 and json.loads(safe.stdout) is None, safe.stderr
-    after = {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*") if file.is_file()}
-    assert after == before, "nothing was written"
-    assert json.loads(run(NEXT, tmp_path).stdout) is not None, "the crash is told of at the next usual start"

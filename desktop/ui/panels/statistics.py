@@ -213,6 +213,9 @@ class StatisticsPanel(Panel):
         from desktop.data.statistics import statistics_frame
 
         ranges = statistics_frame([scope.label for scope in found.scopes], found.stats)
+        units = ranges.attrs.pop(
+            "units"
+        )  # which pandas would copy deeply with every column that is asked for
         for name in ACCOUNTS:
             whole = ranges["duration_s"] * ranges["processors"]
             ranges[f"{name}_account_part"] = ranges[f"{name}_account"] / whole
@@ -221,7 +224,6 @@ class StatisticsPanel(Panel):
         metrics = (*(metric for metric, _ in marked), *_shown_metrics(ranges), *of_trace)
         for metric, regions in marked:
             ranges[metric.name] = [float(stats.inclusive_s[regions].sum()) for stats in found.stats]
-        units = ranges.attrs["units"]
         for metric, one in zip(of_trace, found.metrics, strict=True):
             ranges[metric.name] = [one.mean(scope.start_s, scope.end_s) for scope in found.scopes]
             units = units | {metric.name: one.quantity.unit}
