@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from desktop.core.curve import StepCurve
 from desktop.core.jit import arithmetic, kernel, place_in
+from desktop.core.quantity import PROCESSORS, CurveQuantity
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -666,7 +667,7 @@ def _checked(curve: StepCurve, bounds: Floats) -> Repeat | None:
 
 class Fold(NamedTuple):
     """One iteration that stands for all: `middle`, `low` and `high` are (bins,) medians and quantiles over
-    iterations (so many as `folded` says), of equal parts of `period` seconds."""
+    iterations (so many as `folded` says), of equal parts of `period` seconds; `of`: what of."""
 
     period: float
     middle: Floats
@@ -674,10 +675,12 @@ class Fold(NamedTuple):
     high: Floats
     folded: int
     quantile: float
+    of: CurveQuantity = PROCESSORS
 
     def curve(self, capacity: float) -> StepCurve:
         """The median as a curve over [0, period]: phases are fitted to it as to any."""
-        return StepCurve(np.linspace(0.0, self.period, self.middle.size + 1), self.middle, capacity)
+        edges = np.linspace(0.0, self.period, self.middle.size + 1)
+        return StepCurve(edges, self.middle, capacity, quantity=self.of)
 
 
 def fold(curve: StepCurve, loop: Repeat, quantile: float = 0.1, bins: int = 256) -> Fold:
@@ -687,7 +690,7 @@ def fold(curve: StepCurve, loop: Repeat, quantile: float = 0.1, bins: int = 256)
     """
     kept, rows = laid(curve, loop, bins, _FOLDED)
     low, middle, high = np.quantile(rows, (quantile, 0.5, 1.0 - quantile), axis=0)
-    return Fold(loop.period, middle, low, high, kept.size, quantile)
+    return Fold(loop.period, middle, low, high, kept.size, quantile, curve.quantity)
 
 
 def laid(curve: StepCurve, loop: Repeat, bins: int, most: int) -> tuple[Ints, Floats]:

@@ -542,7 +542,7 @@ class TracePage(Page):
     def _show_fits(self) -> None:
         """Fits that take longer than a moment, among the tasks."""
         running = self.workbench.fits_under_way
-        for key in ("fit", "sweep"):
+        for key in ("fit", "sweep", "waiting", "helps"):
             self.show_task(key, *running.get(key, (None,)))
         if not running:
             self._fits_timer.stop()

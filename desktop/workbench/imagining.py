@@ -73,7 +73,7 @@ class Imagining:
     """
 
     def __init__(self, predicting: Lane, helping: Lane, show: Callable[[Imagined], None]) -> None:
-        self._predicting, self._helping, self._show = predicting, helping, show
+        self._predicting, self.helping, self._show = predicting, helping, show
         self.state = NOTHING_IMAGINED
         self._basis: _Basis | None = None
         self._program: Rerun | None = None
@@ -82,7 +82,7 @@ class Imagining:
     def forget(self) -> None:
         """Another trace is shown, or none."""
         self._predicting.cancel()
-        self._helping.cancel()
+        self.helping.cancel()
         self._basis = self._program = self._recorded = None
         if self.state is not NOTHING_IMAGINED:
             self._tell(NOTHING_IMAGINED)
@@ -109,7 +109,7 @@ class Imagining:
         if self._program is not None and self._basis is not None and self._basis.run is run:
             causality = self._program.causality
         self._basis, self._program, self._recorded = basis, None, None
-        self._helping.cancel()
+        self.helping.cancel()
         state = replace(self.state, helps=None, outdated=True, problem="", phases=len(breaks) + 1)
         self._ask(replace(state, changes=changes), causality)
 
@@ -179,7 +179,7 @@ class Imagining:
             )
             if more:
                 self._ask(self.state)
-            if self.state.helps is None and not self._helping.busy:
+            if self.state.helps is None and not self.helping.busy:
                 self._help(self._program, regions)
 
         def failed(error: BaseException) -> None:
@@ -195,12 +195,19 @@ class Imagining:
 
             return helps(program, (), regions, job)
 
-        self._helping.submit(
+        self.helping.submit(
             "What would help most",
             work,
             lambda found: self._tell(replace(self.state, helps=found)),
             lambda error: self._tell(replace(self.state, helps=(), problem=str(error))),
         )
+        self._tell(self.state)  # that it is under way
+
+    def cancel_helps(self) -> None:
+        """Give up what would help, until phases are others."""
+        if self.helping.busy:
+            self.helping.cancel()
+            self._tell(replace(self.state, helps=()))
 
     def _tell(self, state: Imagined) -> None:
         self.state = state

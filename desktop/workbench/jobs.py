@@ -62,13 +62,13 @@ class Task:
 
 
 class Job(Progress):
-    """One piece of work and its progress. `stop` is what kernels watch: it becomes 1 on `cancel`."""
+    """One piece of work; `task` is how far it is. `stop` is what kernels watch: it becomes 1 on `cancel`."""
 
     def __init__(
         self, lane: Lane, title: str, generation: int, report: Callable[[Task], None] | None
     ) -> None:
         super().__init__()
-        self.title = title
+        self.title, self.task = title, Task(title)
         self.generation = generation
         self.stop = np.zeros(1, np.uint8)
         self._lane = lane
@@ -87,10 +87,12 @@ class Job(Progress):
 
     def show(self, done: float, total: float, text: str) -> None:
         elapsed = self.elapsed
-        if self._report is None or elapsed - self._shown < INTERVAL:
+        if elapsed - self._shown < INTERVAL:
             return
         self._shown = elapsed
-        self._lane.tell(self, self._report, Task(self.title, text, done, total, elapsed))
+        self.task = Task(self.title, text, done, total, elapsed)
+        if self._report is not None:
+            self._lane.tell(self, self._report, self.task)
 
 
 class Lane:

@@ -340,10 +340,11 @@ class Workbench(EditBench[Snapshot, Project]):
             ("fit", self._fitting, self.cancel_fit),
             ("sweep", self._sweeping, self.cancel_sweep),
             ("waiting", self._tracing_waits, self.cancel_waiting),
+            ("helps", self._imagining.helping, self._imagining.cancel_helps),
         ):
             job = lane.current
             if job is not None and (lane is not self._sweeping or self._widening is not None):
-                found[name] = Task(job.title, elapsed=job.elapsed), give_up
+                found[name] = replace(job.task, elapsed=job.elapsed), give_up
         return found
 
     def cancel_fit(self) -> None:
@@ -759,7 +760,8 @@ class Workbench(EditBench[Snapshot, Project]):
             self._causality, self._why_no_waits = (store, None), str(error)
             self._show(explained=replace(self.snapshot.explained, waits=str(error)))
 
-        self._tracing_waits.submit("Waiting", work, done, failed)
+        self._tracing_waits.submit("Who waited for whom", work, done, failed)
+        self._show()  # that it is under way
         return True
 
     def cancel_waiting(self) -> None:

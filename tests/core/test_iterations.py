@@ -16,6 +16,7 @@ from desktop.core.iterations import (
     odd,
     unfolded,
 )
+from desktop.core.quantity import CurveQuantity
 from tests.benchmarks import iterations as known
 
 
@@ -100,6 +101,15 @@ def test_a_fold_is_the_median_iteration_and_its_breaks_go_back_onto_the_run() ->
     back = unfolded(loop, np.array([0.3, 0.5]) * loop.period)
     assert np.allclose(back[:, 0], loop.bounds[:-1] + 0.3 * periods)
     assert np.allclose(curve.at(back[:, 0] - 1e-6), 8) and np.allclose(curve.at(back[:, 0] + 1e-6), 0)
+
+
+def test_a_fold_is_of_what_its_curve_is_of() -> None:
+    edges = np.arange(9.0)
+    bytes_ = CurveQuantity("Bytes in flight", "Bytes", "B", "B", counted=False, physical=True)
+    made = fold(
+        StepCurve(edges, np.tile([700.0, 2.0], 4), quantity=bytes_), Repeat(edges[::2], np.ones(4, bool))
+    )
+    assert made.curve(np.nan).quantity == made.of == bytes_
 
 
 def test_the_band_of_a_fold_holds_what_the_quantiles_say() -> None:

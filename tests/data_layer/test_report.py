@@ -27,6 +27,7 @@ from hypothesis import strategies as st
 from pptx import Presentation
 
 from desktop import cli
+from desktop.core.contrast import Contrast, align, place
 from desktop.core.curve import StepCurve
 from desktop.core.phase_stats import Firm, phase_table
 from desktop.core.phases import fit, fit_breaks
@@ -272,6 +273,20 @@ def test_several_runs_are_numbered_on_and_wrong_contents_are_refused() -> None:
             compose([])
         with pytest.raises(ValueError, match="0 is fewer"):
             compose([Subject(one, "none", n=0)])
+
+
+def test_breaks_over_the_runs_that_are_compared_have_their_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = Firm(1.5, 2.5, 0.94, 5, 5, "runs")
+    monkeypatch.setattr("desktop.data.report.over_runs", lambda *_: (known, None))
+    with stored(["solve", "write"], [f"worker {k}" for k in range(4)]) as store:
+        subjects = [Subject(store, name, model="constant", n=3) for name in ("first", "second")]
+        contents = Contents(("comparison",), statistics=False)
+        report = compose(
+            subjects, contents, date=WHEN, compare=lambda runs: Contrast(found := align(runs), place(found))
+        )
+        breaks = gather(subjects[0])[0].fit.breaks
+    rows = cells(report, "Breaks of first").rows
+    assert rows == (("1", f"{breaks[1]:.9g}", known.told), ("2", f"{breaks[2]:.9g}", "–"))
 
 
 def test_breaks_by_hand_and_locked_ones() -> None:

@@ -178,7 +178,7 @@ def every_kind() -> dict[str, Content]:
         "efficiencies over p": phase_scaling_told.chart(scaled_phases(), "efficiency"),
         "concurrency": statistics._concurrency("run", of_a_range())[0],
         "utilization": statistics._utilization("run", of_a_range(), ("a", "b", "c", "d"))[0],
-        "accounts": statistics._accounts("run", of_a_range(), "")[0],
+        "accounts": statistics.accounts("run", of_a_range(), "")[0],
         "watched processors": _processors(
             Followed(names=("rank 0", "rank 1"), share=RNG.random((2, 12)), edges_s=np.linspace(0, 3, 13))
         ),

@@ -264,8 +264,7 @@ def test_the_import_report_has_room_of_its_own_and_gives_it_back(qtbot: QtBot, f
     assert page.centralWidget().contentsMargins().top() == 0, "notices of other pages wait"
     frame.go_to(trace)
     frame.notice_bar.dismissed.emit()
-    QApplication.processEvents()
-    assert edge() == before and not bar.isVisible()
+    qtbot.waitUntil(lambda: edge() == before and not bar.isVisible())
 
 
 def test_closing_asks_once_for_all_pages(

@@ -86,8 +86,9 @@ def test_it_can_be_given_up(bench: Workbench, held: Later, traces: list[Path]) -
 
 
 def test_what_if_waits_for_the_one_pass_that_all_need(held: Later, traces: list[Path]) -> None:
-    lanes = {name: Inline() for name in ("store", "fit", "sweep", "statistics", "whatif", "helps")}
-    bench = Workbench(executors={**lanes, "waiting": held})
+    lanes = {name: Inline() for name in ("store", "fit", "sweep", "statistics", "whatif")}
+    helping = Later()
+    bench = Workbench(executors={**lanes, "waiting": held, "helps": helping})
     bench.settle = 0.0
     bench.watch("a panel", frozenset({"whatif"}))
     bench.open(traces[0])
@@ -101,6 +102,12 @@ def test_what_if_waits_for_the_one_pass_that_all_need(held: Later, traces: list[
     )
     program = bench._imagining._program
     assert program is not None and program.causality is shown.explained.causality
+    assert shown.imagined.helps is None
+    task, give_up = bench.fits_under_way["helps"]
+    assert task.title == "What would help most"
+    give_up()
+    helping.run()
+    assert bench.snapshot.imagined.helps == () and "helps" not in bench.fits_under_way
     # Other rules: what is drawn is of the former until all is known, and without the pass each is on its own.
     bench.set_computing(frozenset({Activity.COMPUTING, Activity.OVERHEAD}))
     assert bench.snapshot.imagined.outdated
