@@ -270,10 +270,9 @@ class Run:
             options = self._options(n, model)
             asked.check_budget(options.phases.model, n)
             curve = asked.curve_asked(self._store, self._use, options)
-            known = asked.structure_events(self._store, self._use, curve, options)
-            fit = asked.fit_or_suggested(curve, options, known)
-            names = asked.phase_names_of(self._store, self._use, curve, fit, options)
-            fit = replace(fit, names=names)
+            run = asked.AskedRun(options, self._store, self._use, curve)
+            fit = run.fit(suggested=True)
+            fit = replace(fit, names=run.names(fit))
             rows = phase_table(curve, fit)
 
             def made() -> DataFrame:

@@ -92,7 +92,7 @@ FRAME = {
     for name in (
         "frame", "page", "commands", "palette", "preferences", "trace_page", "compare_page",
         "experiment_page", "model_page", "watch_page", "project_desk", "actions", "compare.actions",
-        "experiment.actions", "model.actions", "start_page",
+        "experiment.actions", "model.actions",
     )
 }  # fmt: skip
 

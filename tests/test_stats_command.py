@@ -158,3 +158,19 @@ def test_phases_are_those_of_the_other_commands(capsys: pytest.CaptureFixture[st
     file = samples()[0].path
     shown = [json.loads(run(capsys, word, file, "-n", 4, "--json")[1]) for word in ("phases", "stats")]
     assert any(shown[0]["break_events"]) and shown[0]["breaks_s"] == shown[1]["breaks_s"]
+
+
+def test_a_phase_ends_at_an_event_only_where_its_breakpoint_is(capsys: pytest.CaptureFixture[str]) -> None:
+    """One of its ranges holds an event to which the breakpoint cannot move alone without a larger error."""
+    file = Path(__file__).parent / "data" / "otf2" / "mpt_jacobi2d_9_dilated.tar.gz"
+    told = json.loads(run(capsys, "phases", file, "-n", 5, "--json")[1])
+    lines = [line for line in run(capsys, "phases", file, "-n", 5)[1].splitlines() if " end" in line]
+    near = 0.004 * (told["breaks_s"][-1] - told["breaks_s"][0])
+    kinds = set()
+    for k, events in enumerate(told["break_events"], 1):
+        if events:
+            there = abs(events[0]["time_s"] - told["breaks_s"][k]) <= near
+            kinds.add(there)
+            start = f"phase {k} {'ends' if there else 'could as well end'} where {events[0]['text']}, at "
+            assert any(line.startswith(start) for line in lines)
+    assert kinds == {True, False}

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from desktop.core.curve import StepCurve
     from desktop.core.landmarks import Landmarks
     from desktop.core.phases import PhaseFit
-    from desktop.core.selection import Suggestion
     from desktop.data.store import TraceStore
     from desktop.data.utilization import Utilization
     from desktop.workbench.model import PhaseSettings
@@ -195,22 +194,48 @@ class AskedRun:
 
     @cached_property
     def known(self) -> Landmarks | None:
-        """The structure events in it."""
-        return structure_events(self.store, self.use, self.curve, self.options)
+        """The structure events in it; None where the curve alone is asked for."""
+        from desktop.data.presence import structure
+        from desktop.workbench.model import marks_of
+
+        if self.options.phases.pure or getattr(self.options, "curve_only", False):
+            return None
+        with terminal_progress() as progress:
+            found = structure(self.store, self.use, progress)
+        return found.known(self.curve, marks_of(self.options.kept.annotations))
 
     def fit(self, *, suggested: bool = False) -> PhaseFit:
-        """The phases asked for; where nobody says how many, as `suggested`."""
-        if suggested:
-            return fit_or_suggested(self.curve, self.options, self.known)
-        return fit_as_asked(self.curve, self.options, self.known)
+        """The phases asked for, or those of the project; of equally good breakpoints those at events that are
+        known, as in the window. Where nobody says how many, as `suggested`."""
+        from desktop.core.phases import fit, fit_breaks
+        from desktop.core.selection import AS_SUGGESTED, at_events
+
+        curve, phases = self.curve, self.options.phases
+        if suggested and not self.options.project and self.options.n is None:
+            return self.suggested()[0]
+        if phases.breaks is not None:
+            how = {"degrees": phases.degrees, "basis": phases.basis}
+            found = fit_breaks(curve, phases.breaks, phases.model, **how)
+            return replace(found, note=AS_SUGGESTED) if phases.suggested else found
+        found = fit(curve, phases.n, phases.model, locked=phases.locked, basis=phases.basis)
+        return at_events(curve, found, self.known, phases.locked)
 
     def suggested(self) -> tuple[PhaseFit, str]:
         """The suggested phases, and why so many."""
-        fit, suggestion = suggest(self.curve, self.options, self.known)
-        return fit, suggestion.reason
+        from desktop.core.selection import search
+
+        phases = self.options.phases
+        swept, suggestion = search(self.curve, phases.model, known=self.known, basis=phases.basis)
+        return suggestion.fit(self.curve, swept), suggestion.reason
 
     def names(self, model: PhaseFit) -> tuple[str, ...]:
-        return phase_names_of(self.store, self.use, self.curve, model, self.options)
+        """What the phases are called: by the user, or after what happens in them."""
+        from desktop.core.phase_names import phase_names
+        from desktop.data.presence import structure
+
+        kept = self.options.kept
+        doings = structure(self.store, self.use).doings(self.use.curve().window(*self.span))
+        return phase_names(doings, model.breaks, kept.given_names, kept.names)
 
 
 @contextmanager
@@ -259,62 +284,6 @@ def span_of(options: argparse.Namespace, ends: tuple[float, float]) -> tuple[flo
         ends[0] if options.start is None else options.start,
         ends[1] if options.end is None else options.end,
     )
-
-
-def structure_events(
-    store: TraceStore, use: Utilization, curve: StepCurve, options: argparse.Namespace
-) -> Landmarks | None:
-    """Those of a run, or of its part; None where the curve alone is asked for."""
-    from desktop.data.presence import structure
-    from desktop.workbench.model import marks_of
-
-    if options.phases.pure or getattr(options, "curve_only", False):
-        return None
-    with terminal_progress() as progress:
-        return structure(store, use, progress).known(curve, marks_of(options.kept.annotations))
-
-
-def fit_as_asked(curve: StepCurve, options: argparse.Namespace, known: Landmarks | None) -> PhaseFit:
-    """The phases asked for; of equally good breakpoints those at events that are `known`, as in the
-    window."""
-    from desktop.core.phases import fit, fit_breaks
-    from desktop.core.selection import AS_SUGGESTED, at_events
-
-    phases = options.phases
-    if phases.breaks is not None:
-        found = fit_breaks(curve, phases.breaks, phases.model, degrees=phases.degrees, basis=phases.basis)
-        return replace(found, note=AS_SUGGESTED) if phases.suggested else found
-    found = fit(curve, phases.n, phases.model, locked=phases.locked, basis=phases.basis)
-    return at_events(curve, found, known, phases.locked)
-
-
-def fit_or_suggested(curve: StepCurve, options: argparse.Namespace, known: Landmarks | None) -> PhaseFit:
-    """The phases asked for, or those of the project; where nobody says how many, as suggested."""
-    if options.project or options.n is not None:
-        return fit_as_asked(curve, options, known)
-    return suggest(curve, options, known)[0]
-
-
-def suggest(
-    curve: StepCurve, options: argparse.Namespace, known: Landmarks | None
-) -> tuple[PhaseFit, Suggestion]:
-    """The suggested phases, and why so many."""
-    from desktop.core.selection import search
-
-    swept, suggestion = search(curve, options.phases.model, known=known, basis=options.phases.basis)
-    return suggestion.fit(curve, swept), suggestion
-
-
-def phase_names_of(
-    store: TraceStore, use: Utilization, curve: StepCurve, model: PhaseFit, options: argparse.Namespace
-) -> tuple[str, ...]:
-    """What the phases are called: by the user, or after what happens in them."""
-    from desktop.core.phase_names import phase_names
-    from desktop.data.presence import structure
-
-    part = use.curve().window(curve.start, curve.start + curve.duration)
-    doings = structure(store, use).doings(part)
-    return phase_names(doings, model.breaks, options.kept.given_names, options.kept.names)
 
 
 def check_budget(model: str, n: int | None) -> None:

@@ -74,14 +74,9 @@ def _level(level: Level, curve: StepCurve, phases: PhaseFit) -> dict[str, Any]:
         "odd_count": level.odd_count,
         "odd": [picked(one, "index start_s end_s excess_s ranks region") for one in level.odd],
         "fold": {
-            **picked(fold, "folded quantile"),
-            "middle": fold.middle.tolist(),
-            "low": fold.low.tolist(),
-            "high": fold.high.tolist(),
-            "model": phases.model,
-            "breaks_s": phases.breaks.tolist(),
+            **picked(fold, "folded quantile middle low high"),
+            **picked(phases, "model breaks_s=breaks epsilon"),
             "break_intervals": [one and one._asdict() for one in firm_in(level, curve, phases)],
-            "epsilon": phases.epsilon,
         },
     }
 

@@ -117,18 +117,11 @@ def described(
     from desktop.core.factor_intervals import CONFIDENCE, widths
 
     return {
-        "functions": list(fit.functions),
-        "response": fit.response.kind,
-        "response_note": fit.response.note,
-        "kind": fit.kind,
+        **picked(fit.response, "response=kind response_note=note"),
+        **picked(fit, "functions kind df status starts starts_agreeing condition"),
         "reference": fit.reference or None,
         **_figures(fit),
-        "df": fit.df,
         "parameters": parameters(fit),
-        "status": fit.status,
-        "starts": fit.starts,
-        "starts_agreeing": fit.starts_agreeing,
-        "condition": fit.condition,
         "f_test": None if test is None else picked(test, "f df1 df2 p"),
         "choice": {
             "tried": choice.tried,
@@ -149,8 +142,7 @@ def described(
 
 def _figures(fit: ModelFit) -> dict[str, float]:
     """How well it fits."""
-    names = ("n", "npar", "sse", "sst", "r2", "r2_centred", "s", "aicc")
-    return {name: getattr(fit, name) for name in (*names, "mean_relative_error", "max_relative_error")}
+    return picked(fit, "n npar sse sst r2 r2_centred s aicc mean_relative_error max_relative_error")
 
 
 def warnings(fit: ModelFit, table: Table, chosen: Selection) -> list[str]:
@@ -188,14 +180,10 @@ def _ranked(ranking: Ranking, table: Table, chosen: Selection) -> dict[str, Any]
         "kind": ranking.fits[0].kind,
         "response": ranking.fits[0].response.kind,
         "pairs": [
-            {
-                "functions": list(fit.functions),
-                **_figures(fit),
-                "undetermined": undetermined(fit),
-                "negative": negative(fit),
-                "status": fit.status,
-                "starts_agreeing": fit.starts_agreeing,
-            }
+            picked(fit, "functions")
+            | _figures(fit)
+            | {"undetermined": undetermined(fit), "negative": negative(fit)}
+            | picked(fit, "status starts_agreeing")
             for fit in ranking.fits
         ],
         "best_of_cells": None

@@ -163,6 +163,7 @@ def _print_phases(
     why: str,
 ) -> None:
     """`why`: so many phases are suggested; empty if they were asked for."""
+    from desktop.core.landmarks import NEAR
     from desktop.core.phase_stats import phase_table
 
     phases = phase_table(curve, model)
@@ -199,7 +200,9 @@ def _print_phases(
             print(_limit(model, options))
         for k, found in enumerate(events, 1):
             if found:
-                print(f"phase {k} ends where {found[0].text}, at {si(found[0].time_s)}s")
+                there = abs(found[0].time_s - model.breaks[k]) <= NEAR * curve.duration
+                ends = "ends" if there else "could as well end"
+                print(f"phase {k} {ends} where {found[0].text}, at {si(found[0].time_s)}s")
         for k, one in enumerate(firm, 1):
             if one is not None:
                 print(f"median end of phase {k}: {one.told}")

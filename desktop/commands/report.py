@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from desktop.commands.asked import add_curve, add_model, add_span, adder, check_budget, phases_asked, span_of
-from desktop.commands.terminal import DONE, outcome, show, terminal_progress
+from desktop.commands.terminal import DONE, outcome, picked, show, terminal_progress
 from desktop.core.labels import ACTIVITIES
 from desktop.progress import Progress, Share
 
@@ -158,18 +158,10 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[dict[str, Any]
         dark=theme == "dark",
         progress=Share(progress, 0.8, 1),
     )
-    content = options.output.read_bytes()
-    return {
-        "output": str(options.output),
-        "kind": kind,
-        "size": len(content),
-        "sha256": hashlib.sha256(content).hexdigest(),
-        "title": report.title,
-        "date": report.date.isoformat(timespec="seconds"),
-        "command": words,
-        "figures": [{"figure": p.figure, "number": p.number, "finding": p.finding} for p in report.pictures],
-        "runs": list(report.facts),
-    }, [subject.store for subject in subjects if subject.store is not None]
+    told = {"title": report.title, "date": report.date.isoformat(timespec="seconds"), "command": words}
+    drawn = [picked(one, "figure number finding") for one in report.pictures]
+    stores = [subject.store for subject in subjects if subject.store is not None]
+    return {**_of_file(options.output), **told, "figures": drawn, "runs": list(report.facts)}, stores
 
 
 def _live(
@@ -181,18 +173,16 @@ def _live(
 
     share = Share(progress, 0.3, 1)
     material = write_live(subject, options.output, colours=options.colours, command=command, progress=share)
-    content = options.output.read_bytes()
-    return {
-        "output": str(options.output),
-        "kind": "html",
-        "size": len(content),
-        "sha256": hashlib.sha256(content).hexdigest(),
-        "title": material.title,
-        "date": today().isoformat(timespec="seconds"),
-        "command": command,
-        "figures": [],
-        "runs": [],
-    }, [] if subject.store is None else [subject.store]
+    told = {"title": material.title, "date": today().isoformat(timespec="seconds"), "command": command}
+    stores = [] if subject.store is None else [subject.store]
+    return {**_of_file(options.output), **told, "figures": [], "runs": []}, stores
+
+
+def _of_file(path: Path) -> dict[str, Any]:
+    """What there is to say of a report that was written."""
+    content = path.read_bytes()
+    said = {"output": str(path), "kind": path.suffix.lower()[1:]}
+    return {**said, "size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
 
 
 def _listed(word: str, given: str | None, known: Iterable[str]) -> tuple[str, ...] | None:

@@ -217,22 +217,12 @@ def pin(options: argparse.Namespace) -> Said:
     for name, routine in routines.items():
         region = chosen.get(name) or pinned.likely(routine or name)
         phases = pinned.of(region) if region else ()
-        rows.append(
-            {
-                "factor": name,
-                "region": region or None,
-                "phases": [
-                    {
-                        "phase": one.phase + 1,
-                        "start_s": float(pinned.start_s[one.phase]),
-                        "end_s": float(pinned.end_s[one.phase]),
-                        "inclusive_s": one.inclusive_s,
-                        "exclusive_s": one.exclusive_s,
-                    }
-                    for one in phases
-                ],
-            }
-        )
+        told = [
+            {"phase": one.phase + 1, "start_s": pinned.start_s[one.phase], "end_s": pinned.end_s[one.phase]}
+            | picked(one, "inclusive_s exclusive_s")
+            for one in phases
+        ]
+        rows.append({"factor": name, "region": region or None, "phases": told})
         if not phases:
             lines.append(f"{name[:17]:<18}no region is called like it; say --region {name}=REGION")
         for one in phases:

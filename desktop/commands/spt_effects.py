@@ -88,13 +88,9 @@ def effects(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
         said = answer_of_table(found, table)
     result["answer"] = spt_confirm.plain_answer(said)
     lines = told_effects(found, options.half, table.response, factors)
-    left = [n for n in table.others if n in table.data.beside and n != options.covariate]
-    if left and names is None and described_as is None:
-        result["notes"].append(
-            f"{', '.join(left)}: no factor, which would have two levels (- and +, or two whole numbers), "
-            "both run with the same settings of the others; --covariate takes off what was noted of a run"
-        )
-        lines.append(f"note: {result['notes'][-1]}")
+    if names is None and described_as is None and (unread := table.unread(options.covariate)):
+        result["notes"].append(unread)
+        lines.append(f"note: {unread}")
     return result, [said.text, *lines]
 
 
@@ -205,17 +201,8 @@ def _doses(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
         "table": "delays",
         "convention": "effect",
         "effects": [
-            {
-                "term": name,
-                "delays": one.delay.tolist(),
-                "values": one.effect.tolist(),
-                "se": one.se.tolist(),
-                "per_unit": one.per_unit.tolist(),
-                "per_unit_se": one.per_unit_se.tolist(),
-                "linear": one.linear,
-                "p": one.p,
-                "warning": one.warning,
-            }
+            {"term": name}
+            | picked(one, "delays=delay values=effect se per_unit per_unit_se linear p warning")
             for name, one in found
         ],
     }
@@ -272,16 +259,12 @@ def analysed(found: Effects, half: bool) -> dict[str, Any]:
             "se": scale * se,
             "df": lenth.df if found.error == "lenth" and lenth is not None else found.df,
         },
-        "lenth": None
-        if lenth is None
-        else {
-            "s0": scale * lenth.s0,
-            "pse": scale * lenth.pse,
-            "df": lenth.df,
-            "me": scale * lenth.me,
-            "sme": scale * lenth.sme,
-            "simulated_me": scale * lenth.margin,
-            "simulated_sme": scale * lenth.simultaneous,
+        "lenth": lenth
+        and {
+            name: value if name == "df" else scale * value
+            for name, value in picked(
+                lenth, "s0 pse df me sme simulated_me=margin simulated_sme=simultaneous"
+            ).items()
         },
         "half_normal": [
             {"term": e.term, "quantile": e.half_normal, "value": scale * abs(e.value)}
@@ -296,9 +279,7 @@ def analysed(found: Effects, half: bool) -> dict[str, Any]:
         "threshold": found.threshold,
         "limit": picked(found.limit, "kind value level df count some"),
         "transform": found.transform,
-        "covariate_slope": None
-        if found.slope is None
-        else dict(zip(("slope", "se"), found.slope, strict=True)),
+        "covariate_slope": found.slope and dict(zip(("slope", "se"), found.slope, strict=True)),
         "response_power": _powers(found),
         "notes": list(found.notes),
     }

@@ -76,13 +76,13 @@ def print_json(value: Any) -> None:
 
 
 def plain_values(value: Any) -> Any:
-    """Numbers of numpy become numbers of Python, what is not a number becomes null."""
+    """Numbers and arrays of numpy become those of Python, what is not a number becomes null."""
+    if hasattr(value, "tolist"):
+        value = value.tolist()
     if isinstance(value, dict):
         return {key: plain_values(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [plain_values(item) for item in value]
-    if hasattr(value, "item"):
-        value = value.item()
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value

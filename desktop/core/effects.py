@@ -579,7 +579,7 @@ def _shared(
 
 
 def _column(x: Array, members: Members) -> Array:
-    return reduce(np.multiply, (x[:, j] for j in members))
+    return reduce(np.multiply, (x[:, j] for j in members), np.ones(len(x)))
 
 
 def _name(data: Trials, members: Members) -> str:

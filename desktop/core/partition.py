@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from desktop.core.jit import arithmetic, inlined, kernel
-from desktop.core.spaces import at_ends, reach_in_space
+from desktop.core.spaces import at_ends, out_of_reach, reach_in_space
 from desktop.core.tree import begin, climb, descend, gap, lower, reach
 
 MIXED = 3
@@ -330,6 +330,8 @@ def with_own(tree, sj, so, n, e, aj, ao, degree, pj, po, error, count):
             if d == chosen:
                 continue
             goal = gap(tree.edges, j, o, bj, bo) * (_PRICE[d] / _PRICE[chosen])
+            if d > 2 and out_of_reach(tree, j, o, goal, e * _PART[d]):
+                continue
             nj, no, _, _, _, more = advance(tree, d, 1, j, o, sj[q], so[q], e * _PART[d], goal)
             count[1] += more
             far = gap(tree.edges, j, o, nj, no)

@@ -429,6 +429,32 @@ def reach_in_space(tree, s, j, o, cj, co, e, goal=np.nan):
     return cj, co, m, merges
 
 
+@arithmetic
+def out_of_reach(tree, j, o, goal, e):
+    """Whether the nodes of the tree's own space between position (j, o) and `goal` ticks to the right leave
+    more squared error than e alone: what a walk with merges would find at several times the price."""
+    limit = e * (1 + 1e-9)
+    b = (j + BLOCK - 1 >> SHIFT) + (o > 0 and j & (BLOCK - 1) == 0)
+    w, error, depth, rising = tree.edges[min(b << SHIFT, tree.level.size)] - tree.edges[j] - o, 0.0, 0, True
+    while depth >= 0 and w < goal:
+        if rising and b & 1 == 0:
+            depth, b = depth + 1, b >> 1
+            rising = 1 << depth <= tree.leaves
+            continue
+        fits = b < tree.leaves >> depth
+        if fits:
+            node = row(tree.leaves, depth, b)
+            fits = w + tree.terms[node, 0] <= goal
+        if fits:
+            w, error, b = w + tree.terms[node, 0], error + tree.terms[node, 5], b + 1
+            if error > limit:
+                return True
+        if not fits or not rising:
+            rising = False
+            depth, b = depth - 1, b << 1
+    return False
+
+
 @inlined
 def piece_of(edges, level, reference, i):
     """Width and height of step i."""

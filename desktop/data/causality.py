@@ -648,7 +648,7 @@ def memory_needed(store: TraceStore) -> int:
             calls += int(count[speaks[region]].sum())
     messages = sum(store.rows("messages", i) for i in places) // 2
     members = sum(store.rows("collectives", i) for i in places)
-    return 300 * messages + 150 * members + 100 * calls + _THREADS * 60 * most
+    return 150 * messages + 80 * members + 70 * calls + _THREADS * 60 * most
 
 
 class _OuterCalls:

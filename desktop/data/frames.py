@@ -10,6 +10,7 @@ import csv
 import io
 import re
 import zipfile
+from io import BytesIO
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -242,8 +243,6 @@ def write_frame(path: Path, frame: DataFrame) -> None:
     if path.suffix.lower() != ".xlsx":
         write_bytes(path, as_csv_text(frame).encode())
         return
-    from io import BytesIO
-
     out = BytesIO()
     safe(frame).to_excel(out, index=False, engine="openpyxl")
     write_bytes(path, out.getvalue())

@@ -56,7 +56,7 @@ def fold_chart(level: Level, phases: PhaseFit, firm: Sequence[Firm | None] = ())
 
     return Content(
         Axis("Time in the iteration", time=True, tight=True),
-        Axis("Computing processors", zero=True),
+        Axis("Processors", zero=True),
         series,
         verticals=tuple((float(t), "") for t in phases.breaks[1:-1]),
         title="One iteration that stands for all",

@@ -15,7 +15,7 @@ from itertools import count
 from pathlib import Path, PurePosixPath
 
 from desktop.data.experiment import Factor, Switch
-from desktop.data.syntax import Piece, language_of, parts_of, read_source
+from desktop.data.syntax import Piece, language_of, parse, parts_of, read_source
 
 #: What is called at a place, and the modules beside it.
 DELAY = "spt_delay"
@@ -381,8 +381,6 @@ def _uses(text: bytes, ends: bytes) -> bytes:
 
 def _imports(text: bytes, ends: bytes) -> bytes:
     """Python: the module is imported after the docstring and what changes the language."""
-    from desktop.data.syntax import parse
-
     at = 0
     for statement in parse(text, "python").named_children:
         if statement.type == "comment" or _is_text(statement) or statement.type == "future_import_statement":

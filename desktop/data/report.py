@@ -811,7 +811,7 @@ class _Run:
 
     def _summary(self, kept: Statistics) -> list[str]:
         fit = self.material.fit
-        figures = ["curve", "residual", "epsilon"]
+        figures = ["curve", "epsilon"]
         if self.material.bars is not None and self.statistics:
             figures.append("timeline")
         told = (self._finding(figure, kept) for figure in figures)
@@ -876,11 +876,7 @@ class _Run:
             share = f"{names.get(most, most)}: {percent(parts[most])} of all time"
             return f"{overall}; most of the rest is {share}."
         if figure == "residual":
-            worst = int(np.argmax([row.error for row in rows]))
-            return (
-                f"Phase {worst + 1} is described least well: the curve is off by {_number(rows[worst].rms)} "
-                f"{of.unit} (root of the mean square) there."
-            )
+            return self._least_well()
         if figure == "epsilon":
             chosen = f"{fit.requested} {'parameters' if fit.model == 'budget' else 'phases'} are shown"
             chosen = chosen.replace("1 phases are", "1 phase is") if fit.requested == 1 else chosen
@@ -890,6 +886,14 @@ class _Run:
         if figure == "timeline":
             return self._loads(kept)
         return self._table_finding(rows)
+
+    def _least_well(self) -> str:
+        rows = self.material.rows
+        worst = int(np.argmax([row.error for row in rows]))
+        return (
+            f"Phase {worst + 1} is described least well: the curve is off by {_number(rows[worst].rms)} "
+            f"{self.material.curve.quantity.unit} (root of the mean square) there."
+        )
 
     def _table_finding(self, rows: Sequence[PhaseRow]) -> str:
         longest = max(range(len(rows)), key=lambda k: rows[k].end_s - rows[k].start_s)
@@ -981,7 +985,7 @@ class _Run:
         fit = self.material.fit
         of = self.material.curve.quantity
         squares = "processors²·s" if of == PROCESSORS else of.of_squares
-        text = f"The largest local error is ε = {fit.epsilon:.6g} {of.of_error}"
+        text = f"{self._least_well()} The largest local error is ε = {fit.epsilon:.6g} {of.of_error}"
         text += f", the total squared error {fit.sse:.6g} {squares}"
         text += f", the least over the largest local error {fit.equidistribution:.4g}. "
         if self.subject.breaks is not None:

@@ -78,6 +78,17 @@ class RunTable:
     delay: NDArray[np.float64] | None = None
     settings: Mapping[str, Factor] = field(default_factory=dict)
 
+    def unread(self, covariate: str = "") -> str:
+        """Columns of numbers that are no factor, no response and no `covariate`, as a note; "" for none."""
+        left = [name for name in self.others if name in self.data.beside and name != covariate]
+        if not left:
+            return ""
+        return (
+            f"{', '.join(left)}: no factor, which would have two levels (- and +, or two whole numbers), "
+            "both run with the same settings of the others; what was noted of a run can be taken off as a "
+            "covariate"
+        )
+
     def only(self, keep: NDArray[np.bool_]) -> RunTable:
         """These trials (N,)."""
         return replace(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cache
+from importlib import import_module
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
@@ -106,8 +107,6 @@ def read_source(path: Path) -> bytes:
 
 @cache
 def _tools(language: str) -> tuple[Any, Any]:
-    from importlib import import_module
-
     from tree_sitter import Language, Parser, Query
 
     grammar = Language(import_module(f"tree_sitter_{language}").language())

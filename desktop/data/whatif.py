@@ -46,11 +46,13 @@ from desktop.core.stretches import (
     step_levels,
 )
 from desktop.core.wait_kernels import clipped
-from desktop.data.causality import Causality, unmatched
+from desktop.data import memory
+from desktop.data.causality import Causality, memory_needed, unmatched
 from desktop.data.events import MessageKind
 from desktop.data.matching import process_of
 from desktop.data.store import TraceStore
 from desktop.data.utilization import Utilization, states
+from desktop.errors import DesktopError
 from desktop.progress import Progress, Share
 
 Floats = NDArray[np.float64]
@@ -114,6 +116,7 @@ class Rerun:
     Raises
     ------
     StoreError : the store is damaged.
+    DesktopError : there is too little memory.
     Cancelled : by `progress`.
     """
 
@@ -128,6 +131,7 @@ class Rerun:
         breaks: Sequence[float] = (),
     ) -> None:
         progress = progress or Progress()
+        _check_memory(store, causality)
         self._store, self.unit = store, use.unit
         self._rules = use.rules
         self.causality = causality or Causality(store, use.rules, Share(progress, 0.0, 0.5))
@@ -578,6 +582,20 @@ class Rerun:
 
 
 _Indices = NDArray[np.int32]
+
+
+def _check_memory(store: TraceStore, known: Causality | None) -> None:
+    """Refuse in words what would be more than there is: 200 bytes for each operation at most."""
+    rows = sum(
+        store.rows(name, i) for name in ("messages", "collectives") for i in range(len(store.locations))
+    )
+    needed, free = 200 * rows + (0 if known else memory_needed(store)), memory.available()
+    if free is not None and needed > free:
+        raise DesktopError(
+            f"What if is not made ready: it takes {needed / 2**30:.1f} GiB of memory, "
+            f"{free / 2**30:.1f} GiB are free",
+            hint="free some, or open a part of the trace",
+        )
 
 
 class _Operations(NamedTuple):

@@ -136,7 +136,7 @@ class ComparePage(Page):
     def _start_page(self) -> QWidget:
         self._needs = quiet(objectName="needs")
         self.open = button("Add a trace to the project…", self.add_run, name="open")
-        return first_page("Compare runs", self._needs, (self.open, 0, Qt.AlignmentFlag.AlignLeft))
+        return first_page("Compare runs", self._needs, way=self.open)
 
     @guarded
     def showEvent(self, event: QShowEvent) -> None:

@@ -18,7 +18,7 @@ from desktop.ui.experiment.program import ProgramStep
 from desktop.ui.experiment.read import ReadStep
 from desktop.ui.experiment.run import RunStep
 from desktop.ui.page import Page
-from desktop.ui.pages import LinkButton, first_page, quiet, scrolled, set_up
+from desktop.ui.pages import first_page, quiet, scrolled, set_up
 from desktop.ui.plots.chart import Chart
 from desktop.ui.tables import tab_separated
 from desktop.ui.workers import program_thread
@@ -88,25 +88,23 @@ class ExperimentPage(Page):
         return first_page(
             "Experiments with artificial delays",
             text,
-            LinkButton(
+            (
                 "New experiment…",
                 "A program of your own: it is copied, and the copy gets the delays",
                 self.choose_new,
             ),
-            LinkButton(
-                "Open experiment…", "A folder with experiment.toml; or drop it here", self.choose_experiment
-            ),
-            LinkButton(
+            ("Open experiment…", "A folder with experiment.toml; or drop it here", self.choose_experiment),
+            (
                 "Open table of runs…",
                 "Trials that were run elsewhere: levels and responses, CSV or TSV",
                 self.choose_runs,
             ),
-            LinkButton(
+            (
                 "Paste table of runs…",
                 "The same from the clipboard; it is kept in a file that you name",
                 self.choose_paste,
             ),
-            LinkButton(
+            (
                 "Copy the bundled example…",
                 "A parallel quicksort in C with six places, for a folder that "
                 "you choose; it takes about 20 seconds to build and run",

@@ -30,7 +30,6 @@ from desktop.ui.model.sheets import SheetView
 from desktop.ui.model.table_pane import TablePane
 from desktop.ui.page import Page
 from desktop.ui.pages import (
-    LinkButton,
     button,
     divided,
     fill_layout,
@@ -133,14 +132,14 @@ class ModelPage(Page):
         return first_page(
             "Factor model",
             text,
-            LinkButton(
+            (
                 "Open a table…",
                 "CSV, TSV, spreadsheet (.xlsx), NPB listing; or drop it here",
                 self.choose_table,
             ),
-            LinkButton("Paste a table", "Cells copied from a spreadsheet (Ctrl+V)", self.paste),
-            LinkButton("Add runs from imported traces…", "Run times, or durations of a phase", self.ask_runs),
-            LinkButton(
+            ("Paste a table", "Cells copied from a spreadsheet (Ctrl+V)", self.paste),
+            ("Add runs from imported traces…", "Run times, or durations of a phase", self.ask_runs),
+            (
                 "Open the bundled example",
                 "NPB class A, 4 codes on 4 systems: constructed values that "
                 "reproduce the tables of UTK-CS-97-354, no measurements",

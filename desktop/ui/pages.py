@@ -247,10 +247,16 @@ def heading(text: str, factor: float) -> QLabel:
     return label
 
 
-def first_page(title: str, *parts: QWidget | tuple[Any, ...]) -> QWidget:
-    """What a window shows while nothing is open: what it is for, and what can be done."""
+def first_page(
+    title: str, text: QLabel, *links: tuple[str, str, Callable[[], object]], way: QPushButton | None = None
+) -> QWidget:
+    """What a window shows while nothing is open: what it is for, and what can be done, by `links` (title,
+    text, act) or by the one `way` there is."""
     page = QWidget()
-    fill_layout(QVBoxLayout(page), heading(title, 2.0), *parts, None, margins=(48, 36, 48, 24), spacing=12)
+    parts: list[Any] = [heading(title, 2.0), text, *(LinkButton(*link) for link in links)]
+    if way is not None:
+        parts.append((way, 0, Qt.AlignmentFlag.AlignLeft))
+    fill_layout(QVBoxLayout(page), *parts, None, margins=(48, 36, 48, 24), spacing=12)
     return page
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
@@ -20,16 +19,20 @@ from desktop.data.naming import run_name
 from desktop.resources import Sample
 from desktop.ui.pages import LinkButton, button, fill_layout, heading, quiet, set_up
 
-if TYPE_CHECKING:
-    from desktop.ui.trace_page import TracePage
-
 
 class StartPage(QScrollArea):
-    """Open, recent files, bundled traces, and where the keys are listed."""
+    """Open, recent files, bundled traces, and where the keys are listed: `open_path` opens one of the files
+    shown, `clear` forgets those opened before, and `ways` are the buttons, the usual one first."""
 
-    def __init__(self, samples: Sequence[Sample], page: TracePage) -> None:
+    def __init__(
+        self,
+        samples: Sequence[Sample],
+        open_path: Callable[[Path], object],
+        clear: Callable[[], object],
+        ways: Mapping[str, Callable[[], object]],
+    ) -> None:
         super().__init__()
-        self._page = page
+        self._open_path, self._clear = open_path, clear
         set_up(self, objectName="start_page", widgetResizable=True, frameShape=QScrollArea.Shape.NoFrame)
         self._recent = set_up(QVBoxLayout(), spacing=2)
 
@@ -45,7 +48,7 @@ class StartPage(QScrollArea):
 
         inside = QWidget()
         grid = set_up(QGridLayout(inside), contentsMargins=(48, 36, 48, 24), verticalSpacing=20)
-        grid.addLayout(self._head(), 0, 0)
+        grid.addLayout(self._head(ways), 0, 0)
         grid.addLayout(columns, 1, 0)
         grid.setRowStretch(1, 1)
         self.setWidget(inside)
@@ -64,22 +67,18 @@ class StartPage(QScrollArea):
             link.setEnabled(there)
             self._recent.addWidget(link)
         if paths:
-            clear = button("Clear this list", self._page.clear_recent)
+            clear = button("Clear this list", self._clear)
             self._recent.addWidget(clear, 0, Qt.AlignmentFlag.AlignLeft)
         else:
             self._recent.addWidget(quiet("Traces that you open are listed here."))
 
-    def _head(self) -> QVBoxLayout:
+    def _head(self, ways: Mapping[str, Callable[[], object]]) -> QVBoxLayout:
         high = int(2.4 * self.fontMetrics().height())
-        choose = button(
-            "Open a trace…", self._page.choose_file, name="open_button", default=True, minimumHeight=high,
-            minimumWidth=18 * self.fontMetrics().averageCharWidth(),
-        )  # fmt: skip
-        self.setFocusProxy(choose)
-        tour = button("Tour in five minutes", lambda: self._page.show_help("tour.md"), minimumHeight=high)
-        keys = button("List of keys", self._page.show_keys, minimumHeight=high)
+        choose, *others = [button(text, act, minimumHeight=high) for text, act in ways.items()]
+        wide = 18 * self.fontMetrics().averageCharWidth()
+        self.setFocusProxy(set_up(choose, objectName="open_button", default=True, minimumWidth=wide))
         drop = QLabel("or drop a file or folder anywhere on this window")
-        buttons = fill_layout(QHBoxLayout(), choose, tour, keys, drop, None, spacing=12)
+        buttons = fill_layout(QHBoxLayout(), choose, *others, drop, None, spacing=12)
         about = quiet(
             "See how busy the processors of a parallel run were, and in which phases. "
             "Reads OTF2, OTF, Paraver and PICL traces, curves, and projects."
@@ -87,4 +86,4 @@ class StartPage(QScrollArea):
         return fill_layout(QVBoxLayout(), heading("Phasewright", 2.2), about, buttons, spacing=12)
 
     def _link(self, title: str, text: str, path: Path) -> LinkButton:
-        return set_up(LinkButton(title, text, lambda: self._page.open_path(path)), toolTip=str(path))
+        return set_up(LinkButton(title, text, lambda: self._open_path(path)), toolTip=str(path))

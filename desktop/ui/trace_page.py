@@ -182,7 +182,16 @@ class TracePage(Page):
         self._pages = QStackedWidget()
         self.setCentralWidget(column(self.run_tabs, self._pages))
         self.chips = ChipBar(self.workbench)
-        self.start_page = StartPage(resources.samples(), self)
+        self.start_page = StartPage(
+            resources.samples(),
+            self.open_path,
+            self.clear_recent,
+            {
+                "Open a trace…": self.choose_file,
+                "Tour in five minutes": lambda: self.show_help("tour.md"),
+                "List of keys": self.show_keys,
+            },
+        )
         self._pages.addWidget(self.start_page)
         self.start_page.show_recent(self.settings.recent)
         self._plots = _Plots(self._timeline_height)

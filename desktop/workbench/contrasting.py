@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from desktop.core.envelope import envelope
 from desktop.core.phases import PhaseFit, fit, fit_breaks
+from desktop.core.selection import search
 from desktop.data.naming import named_by
 from desktop.errors import DesktopError, ProjectError
 from desktop.progress import Progress, Share
@@ -409,7 +410,6 @@ def load(
 def phased(name: str, curve: StepCurve, phases: PhaseSettings | None) -> Phased:
     """A run with the phases asked for; None: as many mixed ones as are suggested."""
     from desktop.core.contrast import Phased
-    from desktop.core.selection import search
 
     if phases is None:
         swept, suggestion = search(curve, PhaseSettings().model)

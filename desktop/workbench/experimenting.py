@@ -870,10 +870,11 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
         names = experiment.names
 
         def offered(job: Job) -> tuple[tuple[Offer, ...], float]:
-            from desktop.core.delay import delay_unit_s
             from desktop.core.design import offers
+            from desktop.data.answer import delay_unit_of
 
-            return offers(names) if len(names) <= LISTED else (), delay_unit_s()
+            # The same that all sentences on this experiment refer to.
+            return offers(names) if len(names) <= LISTED else (), delay_unit_of(experiment)
 
         def done(found: tuple[tuple[Offer, ...], float]) -> None:
             self._show(offers=found[0], unit_s=found[1])

@@ -87,6 +87,11 @@ class Imagining:
         if self.state is not NOTHING_IMAGINED:
             self._tell(NOTHING_IMAGINED)
 
+    def wait(self) -> None:
+        """What is known is of another run, until who waited for whom is found out."""
+        if self.state.prediction is not None and not self.state.outdated:
+            self._tell(replace(self.state, outdated=True))
+
     def look(
         self,
         store: Any,

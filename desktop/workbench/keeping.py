@@ -7,6 +7,7 @@ file has crashed.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import platform
@@ -21,6 +22,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Literal
 
+from desktop.data.atomic import WorkFolder
 from desktop.errors import ProjectError, TraceFormatError
 from desktop.workbench import model
 from desktop.workbench.bundling import Outside, outside, pack
@@ -693,12 +695,9 @@ def _lives(process: int, started: float) -> bool:
 
 def _unpacked(bundle: Path, job: Job) -> Path:
     """The project of a bundle, unpacked into the user's data folder, once for each content."""
-    import hashlib
-
     from platformdirs import user_data_path
 
     from desktop.data import project_file
-    from desktop.data.atomic import WorkFolder
 
     with bundle.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()[:16]

@@ -4,10 +4,13 @@ that leads there, as functions of what they are given."""
 from __future__ import annotations
 
 import time
+import traceback
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from desktop.core.concurrency import summarise
 from desktop.core.curve import StepCurve
@@ -151,8 +154,6 @@ class Opened(NamedTuple):
 
 
 def load_and_compile() -> None:
-    import numpy as np
-
     from desktop.core import painting, phases
     from desktop.data import opening  # noqa: F401 - loaded here so that the first File > Open need not
 
@@ -355,8 +356,6 @@ def suggested_of(phases: PhaseSettings, run: TraceRun, swept: Swept) -> PhaseSet
 
 def problem_of(error: BaseException) -> Problem:
     """An exception as the user reads it: its own sentence if it has one."""
-    import traceback
-
     details = "".join(traceback.format_exception(error))
     if isinstance(error, DesktopError):
         return Problem(str(error), details, getattr(error, "choices", ()))

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from desktop.core import jit
 from desktop.core.envelope import envelope
 from desktop.core.phases import PhaseFit, Sweep, fit
 from desktop.core.selection import LIMIT, Suggestion, at_events
@@ -213,8 +214,6 @@ class Workbench(EditBench[Snapshot, Project]):
         """Load and compile, beside the window, what the first trace will need."""
 
         def work(job: Job) -> None:
-            from desktop.core import jit
-
             self._unwatch = jit.watch(self._compiling)
             load_and_compile()
 
@@ -727,37 +726,41 @@ class Workbench(EditBench[Snapshot, Project]):
         self._tracing_waits.submit("Causes of waiting", work, done, failed)
 
     def _find_causality(self, request: StatisticsRequest) -> None:
-        """Go through all calls and messages, once for a run and its rules, when what takes no such pass has
-        been shown."""
-        known, rules = self._causality, request.run.utilization.rules
-        given_up = known is not None and known[1] is None
-        if not request.parts & {"accounts", "words"} or request.causality is not None or given_up:
-            return
+        """Who waited for whom, when what takes no pass over calls and messages has been shown."""
+        if request.parts & {"accounts", "words"} and request.causality is None:
+            self._trace_waits(request.store, request.run.utilization.rules)
+
+    def _trace_waits(self, store: Any, rules: Rules) -> bool:
+        """Go through all calls and messages, once for a run and its rules; False: that was given up."""
+        if self._causality is not None and self._causality[1] is None:
+            return False
         if self._tracing_waits.busy and self._rules_of_waits == rules:
-            return
+            return True
         self._rules_of_waits = rules
 
         def work(job: Job) -> Causality:
             from desktop.data.causality import Causality, memory_needed
 
-            needed, free = memory_needed(request.store), memory.available()
+            needed, free = memory_needed(store), memory.available()
             if free is not None and needed > free:
                 raise DesktopError(
                     f"Who waited for whom is not found out: it takes {needed / 2**30:.1f} GiB of memory, "
                     f"{free / 2**30:.1f} GiB are free",
                     hint="free some, or open a shorter trace",
                 )
-            return Causality(request.store, rules, job)
+            return Causality(store, rules, job)
 
         def done(found: Causality) -> None:
-            self._causality = request.store, found
+            self._causality = store, found
             self._ask_statistics()
+            self._imagine()
 
         def failed(error: BaseException) -> None:
-            self._causality, self._why_no_waits = (request.store, None), str(error)
+            self._causality, self._why_no_waits = (store, None), str(error)
             self._show(explained=replace(self.snapshot.explained, waits=str(error)))
 
         self._tracing_waits.submit("Waiting", work, done, failed)
+        return True
 
     def cancel_waiting(self) -> None:
         """Give up finding out who waited for whom, until another trace is opened."""
@@ -844,8 +847,11 @@ class Workbench(EditBench[Snapshot, Project]):
         if not wanted or shown.preview or shown.refining or self._store is None:
             return
         if shown.run is not None and shown.fit is not None:
-            breaks = tuple(shown.fit.breaks[1:-1].tolist())
-            self._imagining.look(self._store, shown.run, breaks, changes, self._known_causality(shown.run))
+            breaks, known = tuple(shown.fit.breaks[1:-1].tolist()), self._known_causality(shown.run)
+            if known is None and self._trace_waits(self._store, shown.run.utilization.rules):
+                self._imagining.wait()  # there is one pass for all who need it, and one copy of what it finds
+            else:
+                self._imagining.look(self._store, shown.run, breaks, changes, known)
 
     # ---- looking
 

@@ -3,7 +3,8 @@ regions around their phases.
 
 ``python -m tests.benchmarks.phase_choice`` prints the table of ``resources/docs/phase-choice.md``;
 ``--traces FOLDER`` adds the traces in a folder. The programs held back were run when the rule stood: those of
-`tests.programs.catalogue` when it was made, those of `tests.programs.unseen` when it was changed.
+`tests.programs.catalogue` when it was made, those of `tests.programs.unseen` when it was changed, those of
+`tests.programs.later` after that.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from desktop.data.store import TraceStore, open_store
 from desktop.data.utilization import build
 from desktop.errors import DesktopError
 from tests.programs.catalogue import DEVELOPMENT, HELD_BACK
+from tests.programs.later import LATER
 from tests.programs.phased.known import DATA, taken
 from tests.programs.simulated import Program, simulate, write
 from tests.programs.unseen import UNSEEN
@@ -277,6 +279,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
         sets = {
+            "Written last": programs(LATER, place, first=21),
             "Held back from the second change": programs(UNSEEN, place, first=11),
             "Held back from the first": programs(HELD_BACK, place),
             "Development": programs(DEVELOPMENT, place),

@@ -47,6 +47,8 @@ SHORT = {
     "a/p + b, b in its interval, K = 3": 1000,
     "replicates from three runs are enough": 1000,
     "prediction of a mean, r = 3, drift": 120,
+    "right, not confirmed, a pair of 0.6 beside one of 3, 16 runs x 2": 150,
+    "right, not confirmed, seven that are equal, 8 runs x 2": 100,
     "'helps' for no effect": 120,
     "+10 % beside x5, in its interval, logarithm": 40,
     "share in its interval, 8 runs x 2": 120,

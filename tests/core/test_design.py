@@ -130,7 +130,10 @@ def test_the_fractions_of_the_reports():
     assert table_2b.unperturbed < 0 and "without any delay" in table_2b.note
     assert table_2b.generators == ("code1=s_lock:push:pop:bubblesort",)
     other = regular(table_2b.factors, generators="code1=-ABCD")
-    assert other.unperturbed == 0
+    assert other.unperturbed == 0 and not other.note
+    assert orthogonal_array("L9", list("abcd")).resolution == 0
+    with pytest.raises(ValueError, match="Plackett-Burman designs have"):
+        plackett_burman(names_for(110))
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 from scipy import stats
 
+from desktop.core import suspects as suspecting
 from desktop.core.design import foldover, names_for, plackett_burman, regular
 from desktop.core.effect_tables import barrier, dose, over_processors, scale_test, scaling
 from desktop.core.effects import Trials, analyse, lenth_of, ranked, standard_order, trials
@@ -235,6 +237,21 @@ def test_5417_table_3():
         assert s.se == pytest.approx(0.0632, abs=5e-5)
     with pytest.raises(ValueError, match="larger number of processors"):
         scaling(at["8"], 8, at["24"], 8)
+
+
+def test_intervals_over_processors_are_those_of_least_squares():
+    """Of exponents Fieller's, which knows nothing of p but the logarithm of its ratio; of parts those of a
+    line through equal weights."""
+    (twice,), (often,) = (scaling({"A": (10.0, 1.0)}, 2, {"A": (5.0, 0.5)}, p) for p in (4, 16))
+    assert twice.exponent_low < twice.exponent < twice.exponent_high and twice.exponent == pytest.approx(-1)
+    three = np.array([[of.exponent_low, of.exponent, of.exponent_high] for of in (twice, often)])
+    assert three[0] == pytest.approx(3 * three[1])
+    p, effect = np.array([2.0, 4.0, 8.0, 16.0]), np.array([21.0, 11.5, 4.9, 3.6])
+    found = over_processors(p, effect)
+    line, spread = np.polyfit(1 / p, effect, 1, cov=True)
+    assert (found.shared, found.serial) == pytest.approx(tuple(line))
+    assert (found.shared_se, found.serial_se) == pytest.approx(tuple(np.sqrt(np.diag(spread))))
+    assert np.isnan(over_processors(p, [3.0, 2.0, 0.0, 1.0]).slope_margin)
 
 
 def test_5417_table_4():
@@ -659,3 +676,116 @@ def test_lack_of_fit_is_what_a_left_out_interaction_leaves_between_treatments():
     assert lack.p == pytest.approx(stats.f.sf(lack.f, 1, 4))
     whole = analyse(trials(["A", "B"], x, y, np.repeat([1, 2], 4)), blocks=False)
     assert "lack of fit" not in {row.source for row in whole.anova}
+
+
+# --- trials that do not fit ---
+
+
+def with_a_bad_trial(size: float = 8.0, replicates: int = 3) -> Trials:
+    """A 2^3 three times, with drift; A acts, and the sixth trial is off."""
+    levels = np.tile(regular(("A", "B", "C"), 8).levels.astype(float), (replicates, 1))
+    block = np.repeat(np.arange(replicates), 8)
+    y = 10 + 2 * levels[:, 0] + 3.0 * block + np.random.default_rng(4).standard_normal(len(block))
+    y[5] += size
+    return trials("ABC", levels, y, block)
+
+
+@pytest.mark.parametrize("size", [8.0, 20.0])
+def test_a_suspect_is_judged_by_all_other_trials(size):
+    """Externally studentized, beside the blocks and what stands out without it, by Bonferroni's quantile."""
+    data = with_a_bad_trial(size)
+    (found,) = analyse(data).suspects
+    assert found.label == "6" and found.value == data.y[5]
+    rest = np.arange(24) != 5
+    columns = np.column_stack([data.x[:, 0], *(data.block == b for b in range(3))])
+    coefficients, squares = np.linalg.lstsq(columns[rest], data.y[rest], rcond=None)[:2]
+    df = 23 - 4
+    inverse = np.linalg.inv(columns[rest].T @ columns[rest])
+    spread = np.sqrt(squares[0] / df * (1 + columns[5] @ inverse @ columns[5]))
+    assert found.expected == pytest.approx(columns[5] @ coefficients)
+    assert found.t == pytest.approx((data.y[5] - found.expected) / spread)
+    assert found.limit == pytest.approx(stats.t.ppf(1 - 0.025 / 24, df)) and abs(found.t) > 1.4 * found.limit
+
+
+@pytest.mark.parametrize(("size", "named"), [(4.9, False), (5.6, True)])
+def test_where_it_is_close_the_limit_is_simulated(monkeypatch, size, named):
+    asked = []
+
+    def simulated(*_):
+        asked.append(1)
+        return 1.2
+
+    monkeypatch.setattr(suspecting, "_simulated", simulated)
+    data = with_a_bad_trial(size)
+    found = suspecting.suspects(data.label, data.y, *_columns(data))
+    alone = suspecting._judged(data.y, *_columns(data))
+    assert asked and 1 < alone.size.max() < 1.35 and (alone.size.max() > 1.2) == named
+    assert [s.limit for s in found] == ([pytest.approx(1.2 * alone.limit[5])] if named else [])
+
+
+def _columns(data: Trials):
+    """Mean and main effects, and the blocks."""
+    return (
+        np.column_stack([np.ones(len(data.y)), data.x]),
+        np.column_stack([(data.block == b) * 1.0 for b in range(1, int(data.block.max()) + 1)]),
+    )
+
+
+def test_suspects_come_worst_first():
+    data = with_a_bad_trial(30.0, 8)
+    data.y[12] -= 25.0
+    named = analyse(data).suspects
+    assert [s.label for s in named] == ["6", "13"] and named[0].t > 0 > named[1].t
+
+
+def test_a_trial_that_nothing_else_tells_of_is_no_suspect():
+    """All of what it says is taken up by a column of its own; what it is worth is not known."""
+    data = with_a_bad_trial(50.0)
+    own = np.zeros((24, 1))
+    own[5] = 1.0
+    terms, shifts = _columns(data)
+    assert suspecting.suspects(data.label, data.y, terms, np.column_stack([own, shifts])) == ()
+    assert [s.label for s in suspecting.suspects(data.label, data.y, terms, shifts)] == ["6"]
+
+
+def test_nothing_is_suspected_with_two_degrees_of_freedom():
+    """Beside mean and A, six trials leave three after one is taken out, five leave two."""
+    x = np.array([-1.0, 1.0, -1.0, 1.0, -1.0, 1.0])
+    y = np.array([10.0, 20.1, 10.2, 19.9, 9.9, 25.0])
+    for count, named in ((6, ["5"]), (5, [])):
+        terms = np.column_stack([np.ones(count), x[-count:]])
+        labels = tuple("012345"[-count:])
+        found = suspecting.suspects(labels, y[-count:], terms, np.zeros((count, 0)))
+        assert [s.label for s in found] == named
+
+
+@pytest.mark.parametrize(("relative", "bad", "named"), [(0.1, 1.0, []), (0.1, 2.5, ["1"]), (0.0, 2.5, ["1"])])
+def test_long_runs_are_no_suspects_for_being_long(relative, bad, named):
+    """Noise in proportion: off by as much, a short run is a suspect and a long one is not."""
+    levels = np.tile(regular(("A", "B"), 4).levels.astype(float), (8, 1))
+    mean = np.where(levels[:, 0] > 0, 100.0, 5.0)
+    noise = np.random.default_rng(2).standard_normal(32)
+    y = mean * (1 + relative * noise) if relative else mean + 0.3 * noise
+    first = int(np.argmin(levels[:, 0]))
+    y[first] = 5.0 * bad
+    found = analyse(trials("AB", levels, y)).suspects
+    assert [s.label for s in found] == [str(first + 1)] * len(named)
+    assert all(s.expected == pytest.approx(5.0, rel=0.15) for s in found)
+    if relative and not named:
+        y[first] = 5.0
+        assert analyse(trials("AB", levels, y)).suspects == ()
+
+
+@pytest.mark.parametrize(("larger", "bound"), [(0, 0.5), (9, 0.5), (10, np.inf)])
+def test_where_it_is_close_the_limit_is_a_rank(monkeypatch, larger, bound):
+    """Of 200 simulated experiments and this one, the ten largest are 5 %."""
+    data = with_a_bad_trial()
+    terms, none = np.column_stack([np.ones(24), data.x]), np.zeros((24, 0))
+    found = suspecting._judged(data.y, terms, none)
+    top = found.size.max()
+    drawn = iter([1.2 * top] * larger + list(np.linspace(0.5, 0.1, 200 - larger) * top))
+    monkeypatch.setattr(suspecting, "_judged", lambda *_: SimpleNamespace(size=np.array([0.0, next(drawn)])))
+    limit = suspecting._simulated(found, data.y, np.ones(24), terms, none)
+    # The tenth from above, of which as many may be larger than this one as there are before it.
+    step = 0.4 / (199 - larger)
+    assert limit == pytest.approx((bound - (9 - larger) * step) * top)

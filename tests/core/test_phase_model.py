@@ -13,7 +13,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from desktop.core.characteristic import CHARACTERISTICS
-from desktop.core.phase_model import FEWEST, PARTS, ScalingRuns, band, learn, model_phases
+from desktop.core.phase_model import (
+    FEWEST,
+    PARTS,
+    ScalingRuns,
+    _shares,
+    _turn,
+    _variance,
+    band,
+    learn,
+    model_phases,
+)
 from desktop.data.phase_scaling_told import chart, further, laws, predictions, sentences, table, warnings
 
 DATA = Path(__file__).parents[1] / "data"
@@ -97,6 +107,45 @@ def test_phases_add_up_to_the_run_and_each_interval_holds_its_measurement() -> N
         assert sum(part["duration_s"] for part in one["phases"]) == pytest.approx(one["duration_s"], rel=0.02)
         for part in one["phases"]:
             assert sum(part["accounts"].values()) == pytest.approx(part["duration_s"], rel=0.02)
+
+
+def test_noise_is_that_of_each_law_and_of_the_run() -> None:
+    """Of one new run, by draws; without it all draws of a law are of its mean."""
+    model, at = model_phases(runs(noise=0.05)), np.array([2.0, 8.0])
+    clean, whole = model.durations(at, noise=False)
+    noisy, run = model.durations(at)
+    spread, of_run = (
+        np.stack([getattr(law, k) for law in model.phases], axis=1) for k in ("spread", "of_run")
+    )
+    assert (of_run > 0).any() and (of_run == 0).any()
+    apart = np.where(of_run > 0, of_run * clean[:, :, 1].sum(axis=1, keepdims=True) / clean[:, :, 1], 1.0)
+    told = (noisy / clean)[:, :, 1] - 1.0
+    for kind in (of_run > 0, of_run == 0):
+        assert np.std((told / apart)[kind]) == pytest.approx(np.sqrt(np.mean(spread[kind] ** 2)), rel=0.1)
+    noise = (run / whole)[:, 1]
+    assert np.std(noise) == pytest.approx(np.sqrt(np.mean(model.run.spread**2)), rel=0.05)
+
+
+def test_some_of_the_runs_keep_their_parts() -> None:
+    data = runs(parts=True)
+    some = data.only((3, 1))
+    assert some.p.tolist() == [16.0, 4.0] and some.runs == ("run 16", "run 4")
+    assert np.array_equal(some.parts, data.parts[[3, 1]]) and np.array_equal(
+        some.accounts, data.parts[[3, 1]]
+    )
+    assert data.only(range(5)).parts is not None and runs().only((0,)).parts is None
+
+
+def test_numbers_that_laws_are_made_of() -> None:
+    """A Dirichlet density of shares; a variance by quartiles; what begins for good, or never."""
+    found = _shares(np.array([[[1.0, 3.0], [2.0, 2.0]], [[5.0, 5.0], [1.0, -1.0]]]))
+    assert found == pytest.approx(np.array([[(0.25 * 0.75) ** -0.5, 2.0], [2.0, 0.0]]))
+    assert _variance(np.random.default_rng(1).normal(7, 3, (20_000, 1))) == pytest.approx(9, rel=0.05)
+    grid = np.array([1.0, 2.0, 4.0, 8.0])
+    assert _turn(grid, np.zeros((100, 4), bool)) is None
+    again = np.array([[False, True, False, True]] * 60 + [[False] * 4] * 40)
+    turn = _turn(grid, again)
+    assert turn is not None and (turn.p, turn.low, turn.high, turn.chance) == (8.0, 8.0, np.inf, 0.6)
 
 
 def test_efficiencies_follow_from_their_parts_and_hold_what_was_measured() -> None:

@@ -439,6 +439,20 @@ def test_definitions_that_are_missing_are_said(tmp_path: Path) -> None:
     assert (found.count, found.severity) == (2, "loss")
 
 
+def test_regions_whose_names_are_missing_are_a_loss(tmp_path: Path) -> None:
+    """Whether they wait or compute is told by their names."""
+    anchor = write(tmp_path / "a", [Place(0, steps(4))], regions={0: "compute", 1: "EZTrace finalize"})
+    assert "region names" not in read(anchor).report.findings
+    file = tmp_path / "a" / "traces.def"
+    data, name = file.read_bytes(), b"EZTrace finalize\0"
+    at = data.rindex(b"\x0a", 0, data.index(name))  # where the string's record begins
+    file.write_bytes(data[:at] + b"\xfa" + data[at + 1 :])
+    memory = read(anchor)
+    assert [region.name for region in memory.regions][:2] == ["compute", "region 1"]
+    found = memory.report.findings["region names"]
+    assert (found.count, found.severity, found.where) == (1, "loss", "region 1")
+
+
 def test_a_folder_in_place_of_a_file_is_said(tmp_path: Path) -> None:
     anchor = write(tmp_path / "a", [Place(0, steps(4)), Place(1, steps(4))], regions=REGIONS)
     for name in ("traces/0.evt", "traces.marker"):

@@ -24,7 +24,7 @@ from desktop.data.statistics import Statistics
 from desktop.data.store import TraceStore
 from desktop.data.utilization import Utilization, build
 from desktop.data.whatif import Rerun
-from desktop.errors import StoreError
+from desktop.errors import DesktopError, StoreError
 from tests.data_layer.test_statistics import ALLREDUCE, ISEND, RECV, SOLVE, busy_but, receive, send, stored
 from tests.oracles.utilization import Thread
 
@@ -220,6 +220,9 @@ def test_it_is_small_and_says_when_a_trace_is_too_large(monkeypatch: pytest.Monk
         messages = program.causality.messages.sent.size
         assert messages == n - 1 and program.operations < 2 * n + 4
         assert program.size < 210 * messages and program.causality.size < 220 * messages
+        with monkeypatch.context() as patch, pytest.raises(DesktopError, match=r"takes 0\.0 GiB .* are free"):
+            patch.setattr("desktop.data.memory.available", lambda: 1000)
+            _rerun(store)
         monkeypatch.setattr(causality, "MOST", n)
         with pytest.raises(StoreError, match=f"of {n} calls and operations at most"):
             _rerun(store)

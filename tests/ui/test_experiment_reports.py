@@ -45,6 +45,13 @@ def test_reports_and_figures_by_commands(qapp, tmp_path, capsys):
     deck = Presentation(str(tmp_path / "report.pptx"))
     texts = [s.text_frame.text for slide in deck.slides for s in slide.shapes if s.has_text_frame]
     assert any(text.startswith(said) for text in texts)
+    heads = [
+        tuple(cell.text for cell in shape.table.rows[0].cells)
+        for slide in deck.slides
+        for shape in slide.shapes
+        if shape.has_table
+    ]
+    assert len(heads) == len(set(heads)) and [head[0] for head in heads].count("Factor") == 1, "none twice"
     capsys.readouterr()
     words = ["spt", "figures", str(TABLE), "-o", str(tmp_path / "figures"), "--data", "--json"]
     assert cli.run(words) == 0
@@ -52,6 +59,19 @@ def test_reports_and_figures_by_commands(qapp, tmp_path, capsys):
     assert len(files) == 8 and all(file.stat().st_size for file in files)
     assert cli.run([*words[:-2], "--plots", "cake"]) == 1
     assert "no chart 'cake'" in capsys.readouterr().err
+
+
+def test_a_column_that_is_no_factor_is_named(qtbot, page, tmp_path):
+    """Threads of three numbers were left out without a word, as in the command."""
+    rows = [f"{n},{s},{8 + 8 * (n % 3)},{10 + n % 2 + (s == '+')}" for n in range(6) for s in "-+"]
+    (tmp_path / "runs.csv").write_text("order,swap,threads,seconds\n" + "\n".join(rows) + "\n")
+    page.bench.open(tmp_path / "runs.csv")
+    qtbot.waitUntil(lambda: page.bench.snapshot.effects is not None, timeout=20_000)
+    settled(qtbot, page)
+    assert "Not read is threads: no factor" in page.read_page.notes.text()
+    page.bench.set_analysis("take threads off", covariate="threads")
+    settled(qtbot, page)
+    assert "Not read" not in page.read_page.notes.text()
 
 
 def test_a_new_experiment_of_a_program(qtbot, page, tmp_path):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import random
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -81,6 +83,68 @@ def test_it_can_be_given_up(bench: Workbench, held: Later, traces: list[Path]) -
     held.run()
     bench.set_n(2)
     assert not bench.snapshot.explained.replayed and not held.waiting and not bench.fits_under_way
+
+
+def test_what_if_waits_for_the_one_pass_that_all_need(held: Later, traces: list[Path]) -> None:
+    lanes = {name: Inline() for name in ("store", "fit", "sweep", "statistics", "whatif", "helps")}
+    bench = Workbench(executors={**lanes, "waiting": held})
+    bench.settle = 0.0
+    bench.watch("a panel", frozenset({"whatif"}))
+    bench.open(traces[0])
+    assert bench.snapshot.imagined.prediction is None and len(held.waiting) == 1
+    bench.watch("another", frozenset({"words"}))
+    assert len(held.waiting) == 1
+    held.waiting.pop(0)()
+    shown = bench.snapshot
+    assert (
+        shown.imagined.prediction is not None and not shown.imagined.outdated and not shown.imagined.problem
+    )
+    program = bench._imagining._program
+    assert program is not None and program.causality is shown.explained.causality
+    # Other rules: what is drawn is of the former until all is known, and without the pass each is on its own.
+    bench.set_computing(frozenset({Activity.COMPUTING, Activity.OVERHEAD}))
+    assert bench.snapshot.imagined.outdated
+    bench.cancel_waiting()
+    again = bench.snapshot.imagined
+    assert again.prediction is not None and not again.outdated and bench._imagining._program is not program
+    bench.close()
+
+
+def test_words_come_whatever_was_under_way_before(traces: list[Path]) -> None:
+    """Traces are opened over each other, given up and shown again, while any number of jobs has been done."""
+    draw, jobs = random.Random(17), (Later(), Later())
+    lanes = {name: Inline() for name in ("store", "fit", "sweep")}
+    bench = Workbench(executors={**lanes, "statistics": jobs[0], "waiting": jobs[1]})
+    bench.settle = 0.0
+    bench.watch("phases", frozenset({"words"}))
+    branches: dict[Path, Any] = {}
+
+    def show(trace: Path) -> None:
+        bench.open(trace, asked=branches.get(trace))
+        branches[trace] = bench.branch
+
+    def go_on(lane: Later, steps: int) -> None:
+        while lane.waiting and steps:
+            lane.waiting.pop(0)()
+            steps -= 1
+
+    for _ in range(4):
+        for _ in range(draw.randint(1, 3)):
+            show(draw.choice(traces))
+            for lane in jobs:
+                go_on(lane, draw.randint(0, 3))
+            for _, give_up in list(bench.fits_under_way.values()):
+                if draw.random() < 0.3:
+                    give_up()
+        last = draw.choice(traces)
+        show(last)
+        while any(lane.waiting for lane in jobs):
+            go_on(draw.choice(jobs), 1)
+        shown, found = bench.snapshot, bench.snapshot.explained
+        assert shown.document is not None and shown.document.source == last
+        assert found.words is not None and found.fit is shown.fit and not found.outdated
+        assert found.causes is not None and found.replayed and not found.problem
+    bench.close()
 
 
 def test_too_little_memory_is_said(

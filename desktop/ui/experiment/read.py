@@ -13,6 +13,7 @@ from desktop.core.effects import Effect, Effects
 from desktop.core.units import capital, count, digits
 from desktop.data.chart import Axis, Content
 from desktop.data.confirm import told as told_confirmed
+from desktop.data.experiment import JOURNAL
 from desktop.ui.experiment import charts, effect_rows
 from desktop.ui.experiment.parts import Step
 from desktop.ui.experiment.pilot import ConfirmDialog
@@ -333,6 +334,9 @@ class ReadStep(Step):
         if new.hierarchy:
             lines.append(f"{new.hierarchy[:1].upper()}{new.hierarchy[1:]}.")
         imported = new.project.imported
+        if imported is not None and imported.table is not None and imported.path.name != JOURNAL:
+            unread = imported.table.unread(new.project.analysis.covariate)
+            lines += [f"Not read is {unread}."] if unread else []
         if imported is not None and imported.left_out:
             out = ", ".join(f"{label} ({reason})" for label, reason in imported.left_out)
             lines.append(f"Left out: {out}.")

@@ -49,7 +49,8 @@ def compose(
         Picture(name, number, _FINDINGS[name], content)
         for number, (name, content) in enumerate(drawings(found, response, unit).items(), 1)
     )
-    effects = _effects(found, unit)
+    # One and the same, as slides leave out of their appendix what they have shown.
+    ranks, effects = _ranks(found, unit, factors), _effects(found, unit)
     blocks = [Paragraph(sentence) for sentence in answer.sentences]
     if answer.next:
         blocks.append(Paragraph(f"Next: {answer.next}."))
@@ -59,7 +60,7 @@ def compose(
     notes += [f"{note[:1].upper()}{note[1:]}." for note in found.notes]
     sections = [
         Section("The answer", tuple(blocks)),
-        Section("Factors", (_ranks(found, unit, factors),)),
+        Section("Factors", (ranks,)),
         Section("Effects", (effects, *((Points(tuple(notes)),) if notes else ()), *pictures)),
         Section("Analysis of variance", (_anova(found),)),
     ]
@@ -67,7 +68,7 @@ def compose(
         sections.append(_described(experiment))
     first = answer.sentences[0]
     story = [Slide(first, pictures[0])] if pictures else []
-    story += [Slide("What every factor does", _ranks(found, unit, factors))]
+    story += [Slide("What every factor does", ranks)]
     story += [Slide(_FINDINGS[p.figure], p) for p in pictures[1:3]]
     if answer.next:
         story.append(Slide("Next", Points((f"{answer.next[:1].upper()}{answer.next[1:]}.",))))

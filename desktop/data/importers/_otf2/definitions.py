@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from desktop.core.jit import arithmetic, place_in
 from desktop.data.events import Activity, Location, MetricAbout, Region, Sink
-from desktop.data.importers._otf2.records import CONTEXTS, FLUSHING, NOT_MEASURED
+from desktop.data.importers._otf2.records import CONTEXTS, FLUSHING, NOT_MEASURED, UNDEFINED
 from desktop.data.importers._otf2.tables import (
     KINDS,
     METRIC_LAST,
@@ -128,6 +128,10 @@ class Definitions:
         found = self.by["String"].get(string)
         return (found[0].decode("utf-8", "replace") if found and found[0] else "") or otherwise
 
+    def _lost(self, string: int) -> bool:
+        """Whether a string is referred to and not there."""
+        return string != UNDEFINED and string not in self.by["String"]
+
     def comm_locations(self, paradigm: int) -> NDArray[np.uint64]:
         """Location numbers by world rank of a paradigm."""
         for (_, kind), group in self.by["Group"].items():
@@ -232,6 +236,13 @@ class Definitions:
         """Regions and calling contexts, handed to the sink, to their indices there."""
         named = self.name
         region: dict[int, int] = {}
+        lost = [f"region {k}" for k, one in self.by["Region"].items() if self._lost(one[0])]
+        if lost:
+            sink.report.add(
+                "region names", "loss",
+                "Names of regions are not defined; what is called by a number here may be any call.",
+                count=len(lost), where=lost[0],
+            )  # fmt: skip
         for identity, (string, role, paradigm) in self.by["Region"].items():
             name = named(string, f"region {identity}")
             region[identity] = sink.region(
