@@ -12,10 +12,15 @@ import pytest
 from PySide6.QtCore import QCoreApplication, QEvent, QSettings
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
 
 from desktop.ui.app import load_font
 from desktop.ui.settings import Settings
 from tests.ui.scene import Scene
+
+# Where much else runs, what takes a moment takes ten seconds; pytest-qt would wait for five.
+for wait in (QtBot.waitUntil, QtBot.waitSignal, QtBot.waitExposed):
+    wait.__kwdefaults__["timeout"] = 60_000
 
 #: The oldest generation that is searched for garbage when a test has ended: what it has made is in the first
 #: two. (In the last are, once a window that closes has called `gc.unfreeze`, all modules.) When the last test

@@ -67,6 +67,7 @@ from desktop.ui.tables import (
     tab_separated,
 )
 from tests.ui.scene import Scene
+from tests.ui.test_mnemonics import doubled, marked
 from tests.ui.test_theme import contrast
 
 PLOTS = (Chart, TimePlot)
@@ -250,6 +251,14 @@ def has_mnemonic(label: QLabel) -> bool:
     return not rich and "&" in label.text().replace("&&", "")
 
 
+def twice(root: QWidget, there: list[QWidget], done: set[Hashable]) -> Iterator[str]:
+    yield from doubled(marked(root))
+
+
+def test_no_letter_is_given_twice_in_any_look_of_any_window(faults: dict[str, set[str]]) -> None:
+    assert not faults["twice"], listed(faults["twice"])
+
+
 #: As if by a key: the style shows the focus only to those who use keys.
 KEYS = Qt.FocusReason.ShortcutFocusReason
 
@@ -407,7 +416,7 @@ def cut(root: QWidget, there: list[QWidget], done: set[Hashable]) -> Iterator[st
 
 
 #: `unmarked` is the last, as it moves the focus.
-CHECKS = (nameless, undescribed, unreached, uncopied, lost, faint, cut, unmarked)
+CHECKS = (nameless, undescribed, unreached, uncopied, lost, twice, faint, cut, unmarked)
 LARGE, SMALL = (1280, 720), (800, 500)
 
 

@@ -35,7 +35,7 @@ def test_cycles_are_freed_in_the_window_s_thread(qtbot, qapp, monkeypatch):
         worker.start()
         worker.join()
         kept = [[i] for i in range(5_000)]
-        qtbot.waitUntil(lambda: not told.alive, timeout=5_000)
+        qtbot.waitUntil(lambda: not told.alive)
         assert freed == [threading.main_thread()] and len(kept) == 5_000
         # What is set aside is searched again.
         made = Cycle()
@@ -43,7 +43,7 @@ def test_cycles_are_freed_in_the_window_s_thread(qtbot, qapp, monkeypatch):
         gc.freeze()
         del made
         monkeypatch.setattr(gc, "get_count", lambda: (0, 0, 11))
-        qtbot.waitUntil(lambda: not told.alive, timeout=5_000)
+        qtbot.waitUntil(lambda: not told.alive)
     finally:
         keeper._timer.stop()
         keeper.deleteLater()

@@ -307,12 +307,12 @@ def test_panels_below_start_with_room_for_what_they_show(
     last, lines = (7, 9) if size[1] < 800 else (11, 10)
     table = opened.panel("statistics").table
     seen = lambda: table.rowAt(table.viewport().height() - 2)  # noqa: E731 - asked again and again
-    qtbot.waitUntil(lambda: seen() == -1 or seen() >= last, timeout=5000)
+    qtbot.waitUntil(lambda: seen() == -1 or seen() >= last)
     opened.show_panel("messages")
     matrix = opened.panel("messages").matrix
     # All that it needs, or what is left where the plots keep their third and their quarter.
     spared = lambda: opened._plots.height() - opened._plots_need() <= 2  # noqa: E731
-    qtbot.waitUntil(lambda: matrix.height() >= matrix.sizeHint().height() or spared(), timeout=5000)
+    qtbot.waitUntil(lambda: matrix.height() >= matrix.sizeHint().height() or spared())
     qtbot.waitUntil(lambda: not opened.busy and matrix.content.shown, timeout=60_000)
     matrix.grab()
     laid = matrix.laid

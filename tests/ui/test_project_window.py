@@ -176,7 +176,7 @@ def test_changes_are_kept_for_recovery_by_the_clock(qtbot: QtBot, window: TraceP
     qtbot.wait(100)
     assert not folder.exists()
     window.workbench.annotate("here", 1.0)
-    qtbot.waitUntil(lambda: folder.exists() and len(list(folder.glob("*.phasewright"))) == 1, timeout=5000)
+    qtbot.waitUntil(lambda: folder.exists() and len(list(folder.glob("*.phasewright"))) == 1)
 
 
 def test_views_are_kept_and_returned_to_by_keys(qtbot: QtBot, window: TracePage) -> None:

@@ -349,7 +349,7 @@ def test_only_a_fit_that_takes_long_is_announced(qtbot: QtBot, opened: TracePage
     quick = bench.snapshot
     bench._tell(replace(quick, refining=True))
     assert "refining" not in shown.text()
-    qtbot.waitUntil(lambda: "refining" in shown.text(), timeout=2000)
+    qtbot.waitUntil(lambda: "refining" in shown.text())
     bench._tell(quick)
     assert "refining" not in shown.text()
 
@@ -960,7 +960,7 @@ def test_a_drag_of_n_draws_only_what_can_be_seen(
     assert type(drawn[-1]) is BreakPicture, "it waited behind its tab"
     told.clear()
     opened.show_panel("changes")
-    qtbot.waitUntil(lambda: "changes" in told, timeout=5000)
+    qtbot.waitUntil(lambda: "changes" in told)
     assert opened._seen["changes"] is bench.snapshot
     opened.show_panel("table")
     bench.set_n(3)
