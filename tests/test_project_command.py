@@ -88,8 +88,3 @@ def test_a_moved_trace_is_found_beside_it_or_missed_in_one_sentence(
     assert cli.run(["phases", str(project)]) == 1
     err = capsys.readouterr().err
     assert err.count("\n") == 1 and "its trace" in err and "save" in err
-
-
-def test_without_a_project_the_number_must_be_said(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.run(["phases", str(trace_of(project))]) == 2
-    assert "-n N" in capsys.readouterr().err

@@ -573,8 +573,8 @@ def test_cancel_leaves_what_was(qtbot: QtBot, window: TracePage, monkeypatch: py
 def test_a_long_fit_stands_among_the_tasks_and_is_cancelled(
     qtbot: QtBot, window: TracePage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from desktop.core import phases
     from desktop.progress import Cancelled
+    from desktop.workbench import workbench
 
     window.open_path(samples()[0].path)
     settle(qtbot, window)
@@ -586,7 +586,7 @@ def test_a_long_fit_stands_among_the_tasks_and_is_cancelled(
         ended.set()
         raise Cancelled
 
-    monkeypatch.setattr(phases, "fit", endless)
+    monkeypatch.setattr(workbench, "fit", endless)
     window.workbench._fits.pace["mixed"] = 1.0
     qtbot.waitUntil(lambda: not window.frame.task_list.isVisible(), timeout=20_000)
     window.workbench.set_n(300)
