@@ -19,6 +19,7 @@ from desktop.commands.asked import adder
 from desktop.commands.terminal import DONE, FAILED, USAGE, told_error, written
 from desktop.printing import Printed, printable
 from desktop.progress import Cancelled
+from desktop.remote import named
 
 _CLEAR = "\r\033[K"  # the line on the terminal
 #: Commands: the module of `desktop.commands` with `add_arguments` and `main`, and what they do.
@@ -39,6 +40,7 @@ COMMANDS = {
     "model": ("model", "fit the factor model to a table of run times"),
     "spt": ("spt", "experiments with artificial delays"),
     "desktop": ("integration", "put the program into the menus of a Linux desktop"),
+    "serve": ("serve", "answer a Phasewright on another machine, which calls this over ssh"),
     "warm-up": ("warm_up", "compile now what the first trace of each format waits for"),
 }
 
@@ -56,14 +58,29 @@ def run(argv: list[str]) -> int:
     it was done.
     """
     words = [word for word in argv if word != "--debug"]
+    debug = len(words) < len(argv)
+    words = _set_remote(words)
     with stopping.listening(), _for_people():
         if is_command(words):
             stopping.complete.clear()
             stopping.leave_no(run, _say_stopped)
         try:
-            return _run(words, debug=len(words) < len(argv))
+            return _run(words, debug)
         finally:
             stopping.left(run)
+
+
+def _set_remote(words: list[str]) -> list[str]:
+    """Take out ``--remote-command WORDS``, which every command knows; what serves reads it."""
+    option = "--remote-command"
+    for k, word in enumerate(words):
+        if word == "--":
+            break
+        if (word == option and k + 1 < len(words)) or word.startswith(f"{option}="):
+            given = word.partition("=")[2] if "=" in word else words[k + 1]
+            os.environ["PHASEWRIGHT_REMOTE_COMMAND"] = given
+            return words[:k] + words[k + (1 if "=" in word else 2) :]
+    return words
 
 
 @contextlib.contextmanager
@@ -120,6 +137,9 @@ def _parser(wanted: Collection[str] = COMMANDS) -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"phasewright {__version__}")
     adder(parser)("--debug", "show the traceback of an error")
+    adder(parser)(
+        "--remote-command WORDS", "what ssh runs on another machine (default: phasewright serve)", type=str
+    )
     _window_words(parser)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for name, (module, text) in COMMANDS.items():
@@ -142,8 +162,11 @@ def _window(words: list[str]) -> int:
         parser.parse_known_args([unknown[0], "info", ""])  # --help and --version end here
         parser.error(f"there is no option {unknown[0]}")
     files = how.files
+    for name in files:
+        if name.startswith("ssh:/"):
+            named(name)
     # A word that is no file is more likely a mistyped command than a trace: say both.
-    missing = [name for name in files if not Path(name).exists()]
+    missing = [name for name in files if not name.startswith("ssh:/") and not Path(name).exists()]
     if missing:
         print(
             f"phasewright: {missing[0]}: there is no such file or command, "

@@ -2,12 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import local
+
 #: Its one byte is 1 once all work of this process is to end, see `desktop.stopping`. Kernels can look at it.
 ENDING = bytearray(1)
 
 
 class Cancelled(Exception):
     """The user asked for the work to end; whoever started it discards its traces. It says what was kept."""
+
+
+_working = local()
+
+
+@contextmanager
+def working(progress: Progress) -> Iterator[None]:
+    """What this thread does in the block is known to `progress`, also where it is not handed on."""
+    before = at_work()
+    _working.progress = progress
+    try:
+        yield
+    finally:
+        _working.progress = before
+
+
+def at_work() -> Progress | None:
+    """What this thread works for, if somebody has said it."""
+    return getattr(_working, "progress", None)
 
 
 class Progress:

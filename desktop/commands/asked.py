@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from desktop import stopping
 from desktop.commands.terminal import terminal_progress
+from desktop.core import bases
 from desktop.core.labels import DEFAULT_MODEL, MODELS, OWN_BASIS
+from desktop.remote import named
 
 if TYPE_CHECKING:
     from desktop.core.curve import StepCurve
@@ -40,13 +42,35 @@ def adder(parser: Any) -> Callable[..., None]:
     return add
 
 
+def add_own(add: Callable[..., None]) -> None:
+    """What users may bring for a report; `add` of `adder`."""
+    add("--template FILE", "of your own for slides: .potx or .pptx", type=Path)
+    add("--css FILE", "style sheet of your own for HTML", type=Path)
+
+
+def own_file(options: argparse.Namespace, kind: str) -> Path | None:
+    """The user's template or style sheet for a report of this `kind`.
+
+    Raises
+    ------
+    ValueError : such a report can have none of this sort.
+    """
+    from desktop.ui.reporting import OWN
+
+    for of, (word, _) in OWN.items():
+        if getattr(options, word) is not None and of != kind:
+            raise ValueError(f"--{word} is for .{of}, not for .{kind}")
+    own: Path | None = options.template or options.css
+    return own
+
+
 def add_run(
     parser: argparse.ArgumentParser, n: str = "", *, curve: bool = False, csv: bool = True, own: bool = False
 ) -> None:
     """What the commands on one run and its phases take: the file, the model (-n, if it is said what it is;
     with `own` also what periodic phases need), the curve, the span, whether clocks are repaired, the form."""
     add = adder(parser)
-    add("file FILE", type=Path)
+    add("file FILE", type=named)
     add_model(parser, n, seconds=own)
     if curve:
         add_curve(parser)
@@ -68,7 +92,8 @@ def add_model(parser: argparse.ArgumentParser, n: str = "", more: str = "", *, s
         adder(parser)("-n N", n, type=positive)
     adder(parser)("--model", f"default {DEFAULT_MODEL}{more}", choices=MODELS)
     if seconds:
-        words = "period of periodic phases, time constant of saturation, in s (default: searched)"
+        scales = ", ".join(f"{space.scale.name} of {space.model}" for space in bases.TABLE if space.scale)
+        words = f"{scales}, in s (default: searched)"
         adder(parser)("--seconds S", words, type=float)
         beside = "what mixed and budget may choose beside polynomials"
         adder(parser)("--also", beside, choices=OWN_BASIS)

@@ -17,6 +17,7 @@ from desktop.commands.terminal import outcome, picked, show, terminal_progress
 from desktop.core.units import si
 from desktop.printing import printable
 from desktop.progress import Progress, Share
+from desktop.remote import named
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,7 +44,7 @@ _AREAS = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of the command."""
     add = adder(parser)
-    add("files FILE", "traces; of a project all its runs, as it says", nargs="+", type=Path)
+    add("files FILE", "traces; of a project all its runs, as it says", nargs="+", type=named)
     add("--axis", "what the curves are subtracted on (default: start)", choices=AXES)
     add("--reference K", "the run that the others are compared with (default: 1)", type=int)
     pair = "phase P of run K is phase Q of the reference; - in place of P or Q: has no partner"
@@ -51,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--share", "subtract parts of each run's processors, not processors")
     gate = adder(parser.add_argument_group("two sides", "repeated runs before and after a change"))
     new = "the runs after the change; FILE are those before it (of two files alone the second is the new one)"
-    gate("--against NEW", new, nargs="+", type=Path, default=[])
+    gate("--against NEW", new, nargs="+", type=named, default=[])
     over = "exit code 4 where something takes longer by more than P %%, and not by the runs' scatter"
     gate("--fail-over P", over, type=_percent)
     gate("--in-order", "the runs were made one after the other as listed: a steady drift is no difference")

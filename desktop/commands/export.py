@@ -8,12 +8,13 @@ from pathlib import Path
 from desktop.commands.asked import add_formats, adder, open_as_asked
 from desktop.commands.terminal import outcome, print_json, terminal_progress
 from desktop.data.exporters import EXPORTERS
+from desktop.remote import named
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of the command."""
     add = adder(parser)
-    add("file FILE", "a trace of any kind that can be imported", type=Path)
+    add("file FILE", "a trace of any kind that can be imported", type=named)
     add("--to", "the format", choices=EXPORTERS, required=True)
     add("-o --output OUT", "a new folder for its files", type=Path, required=True)
     add("--as-recorded", "do not repair contradicting clocks")

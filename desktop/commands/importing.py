@@ -11,6 +11,7 @@ from typing import Any
 from desktop.commands.asked import add_formats, adder, open_as_asked
 from desktop.commands.terminal import DONE, FAILED, LOSSY, outcome, print_json, terminal_progress, told_error
 from desktop.progress import Cancelled
+from desktop.remote import named
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -18,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     from desktop.data.importers import FORMATS
 
     add = adder(parser)
-    add("sources SOURCE", "a trace, an archive, or a folder of them", nargs="+", type=Path)
+    add("sources SOURCE", "a trace, an archive, or a folder of them", nargs="+", type=named)
     add("-o --output OUT.h5", "where to (default: the cache)", type=Path)
     add("--format", "force this trace format (default: detect)", choices=FORMATS)
     units = ("s", "ms", "us", "ns")

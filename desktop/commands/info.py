@@ -6,18 +6,18 @@ import argparse
 import textwrap
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from desktop.commands.asked import add_formats, adder, open_as_asked, settle
 from desktop.commands.terminal import column, outcome, print_doubt, print_json
 from desktop.core.units import si
 from desktop.printing import printable
+from desktop.remote import named
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of the command."""
-    adder(parser)("file FILE", type=Path)
+    adder(parser)("file FILE", type=named)
     add_formats(parser, csv=False)
 
 

@@ -62,6 +62,7 @@ def run(
     from desktop.core.factor_intervals import f_test
     from desktop.core.factor_model import fit_individual
     from desktop.data.tables import measurements, read_table, with_values
+    from desktop.workbench.model_answers import headline
 
     table = read_table(options.table, columns=pairs(options.column), units=pairs(options.unit))
     if options.systems:
@@ -95,7 +96,7 @@ def run(
     if fit.kind == "joint":
         with suppress(ValueError):
             test = f_test(fit, fit_individual(chosen.data, fit.functions, fit.response.kind))
-    result = described(fit, table, chosen, test, choice)
+    result = {"sentences": list(headline(fit))} | described(fit, table, chosen, test, choice)
     if forms is not None:
         result["normal_forms"] = _forms(fit, forms)
     return result, fit, chosen
@@ -232,6 +233,7 @@ def told(result: dict[str, Any], found: ModelFit | Ranking, chosen: Selection) -
 def _told_fit(result: dict[str, Any], fit: ModelFit) -> list[str]:
     test = result["f_test"]
     lines = [
+        *result["sentences"],
         f"{fit.kind} model, response {fit.response.kind}, {' + '.join(fit.functions)}: {fit.n} measurements, "
         f"{fit.npar} parameters, {fit.status}",
         f"SSE {fit.sse:.6g} of SST {fit.sst:.6g} (not centred), R2 {fit.r2:.5f}, centred "
@@ -334,7 +336,7 @@ def _phases(options: argparse.Namespace) -> int:
         options,
         result,
         lambda: [{str(k): v for k, v in row.items()} for row in table(model, at).to_dict("records")],
-        lambda: [f"{len(found.runs.runs)} runs; {found.matched}", *words(model, at)],
+        lambda: [*words(model, at), "", f"{len(found.runs.runs)} runs; {found.matched}"],
     )
     return DONE
 

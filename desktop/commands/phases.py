@@ -6,7 +6,6 @@ import argparse
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from desktop.commands.asked import AskedRun, add_run, adder, check_budget, positive, run_asked, settle
@@ -23,6 +22,7 @@ from desktop.core.labels import DEGREES
 from desktop.core.quantity import PROCESSORS, CurveQuantity
 from desktop.core.units import si
 from desktop.printing import printable
+from desktop.remote import named
 
 if TYPE_CHECKING:
     from desktop.core.curve import StepCurve
@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     alone = "no structure events (regions entered or left), as in the published tables"
     adder(parser)("--curve-only", alone)
     again = "another run of the same program, or a project of such: how firm the breaks are (repeatable)"
-    adder(parser)("--repeat FILE", again, type=Path, action="append", default=[])
+    adder(parser)("--repeat FILE", again, type=named, action="append", default=[])
     add_run(parser, curve=True, own=True)
 
 

@@ -13,10 +13,22 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from desktop.commands.asked import add_curve, add_model, add_span, adder, check_budget, phases_asked, span_of
+from desktop.commands.asked import (
+    add_curve,
+    add_model,
+    add_own,
+    add_span,
+    adder,
+    check_budget,
+    own_file,
+    phases_asked,
+    span_of,
+)
 from desktop.commands.terminal import DONE, outcome, picked, show, terminal_progress
+from desktop.core import bases
 from desktop.core.labels import ACTIVITIES
 from desktop.progress import Progress, Share
+from desktop.remote import named
 
 if TYPE_CHECKING:
     from desktop.core.contrast import Contrast, Phased
@@ -35,7 +47,7 @@ COLOURS = ("soft", "okabe-ito", "tol")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of the command."""
     add = adder(parser)
-    add("file FILE", "a trace, an imported file or a project", type=Path)
+    add("file FILE", "a trace, an imported file or a project", type=named)
     add("-o --output OUT", "ends in .html, .pdf or .pptx", type=Path, required=True)
     add("--live", "one HTML page in which its reader chooses the number of phases", action="store_true")
     add("--title TITLE", "default: what the run is called", default="")
@@ -47,6 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--style", "of the plots; default colour", choices=STYLES)
     add("--colours", "set of colours; default soft", choices=COLOURS, default="soft")
+    add_own(add)
     add("--theme", "ground of slides; default light", choices=("light", "dark"))
     add("--timeline", "what its colours stand for; default activity", choices=("activity", "region"))
     add("--no-statistics", "leave out the statistics of phases")
@@ -57,9 +70,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     appendix("--no-appendix", only, dest="appendix", action="store_false")
     add("--lock S", "a break to keep", action="append", default=[], type=float)
     add("--break S", "all inner breaks, by hand", dest="breaks", action="append", default=[], type=float)
-    by_hand = (
-        "of the phases between the breaks by hand, where the model mixes them (3: periodic, 4: saturation)"
-    )
+    own = ", ".join(f"{k}: {space.model}" for k, space in enumerate(bases.TABLE, bases.FIRST))
+    by_hand = f"of the phases between the breaks by hand, where the model mixes them ({own})"
     add("--degrees D,D", by_hand, type=_degrees)
     add("--computing A,A", f"what counts, of {', '.join(ACTIVITIES)}")
     add("--classify REGION=ACTIVITY", "e.g. MPI_Wait=idle", action="append", default=[])
@@ -91,7 +103,7 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[dict[str, Any]
     from desktop.data.project_file import is_project
     from desktop.data.report import TABLES, command_line, compose, look_words
     from desktop.errors import FileError
-    from desktop.ui.reporting import kind_of, write
+    from desktop.ui.reporting import kind_of, own_words, write
     from desktop.workbench import presenting
     from desktop.workbench.model import ReportChoices
 
@@ -115,6 +127,7 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[dict[str, Any]
     base = presenting.contents(kept)
     chosen = kind == "pptx" and (figures is not None or tables is not None)
     style, theme = options.style or kept.style, options.theme or kept.theme
+    own = own_file(options, kind)
     contents = replace(
         base,
         figures=base.figures if figures is None else figures,
@@ -130,7 +143,7 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[dict[str, Any]
         options.output.name,
         options.title,
         span,
-        look_words(style, options.colours, theme, (kept.style, kept.theme)),
+        look_words(style, options.colours, theme, (kept.style, kept.theme), own_words(kind, own)),
         base,
     )
     if options.live:
@@ -156,6 +169,7 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[dict[str, Any]
         style=cast("Style", style),
         colours=options.colours,
         dark=theme == "dark",
+        own=own,
         progress=Share(progress, 0.8, 1),
     )
     told = {"title": report.title, "date": report.date.isoformat(timespec="seconds"), "command": words}
@@ -172,7 +186,9 @@ def _live(
     from desktop.ui.reporting import write_live
 
     share = Share(progress, 0.3, 1)
-    material = write_live(subject, options.output, colours=options.colours, command=command, progress=share)
+    material = write_live(
+        subject, options.output, colours=options.colours, command=command, own=options.css, progress=share
+    )
     told = {"title": material.title, "date": today().isoformat(timespec="seconds"), "command": command}
     stores = [] if subject.store is None else [subject.store]
     return {**_of_file(options.output), **told, "figures": [], "runs": []}, stores
@@ -292,7 +308,7 @@ def _of_trace(options: argparse.Namespace, span: tuple[float, float] | None, pro
             f"--degrees names {len(options.degrees)} phases, with the breaks given there are {phases}"
         )
     settings = phases_asked(options, PhaseSettings("mixed"))
-    if max(options.degrees or (0,)) > (4 if settings.also else 2):
+    if max(options.degrees or (0,)) > settings.most:
         raise ValueError("--degrees above 2 are those of --also")
     rules = _rules(options)
     store = open_trace(options.file, progress)

@@ -10,12 +10,13 @@ from pathlib import Path
 from desktop.commands.asked import add_curve, add_model, add_span, adder, open_as_asked, settle, span_of
 from desktop.commands.phases import print_phase_table
 from desktop.commands.terminal import outcome
+from desktop.remote import named
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of the command."""
     add = adder(parser)
-    add("file FILE", type=Path)
+    add("file FILE", type=named)
     add("-o --output OUT.png", type=Path, required=True)
     add_model(parser, "phases (default: the suggested number)", seconds=True)
     add_curve(parser)

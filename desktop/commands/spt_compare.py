@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from desktop.commands.asked import pairs
 from desktop.commands.terminal import picked, terminal_progress
+from desktop.remote import named
 
 if TYPE_CHECKING:
     from desktop.workbench.comparing import Compared
@@ -41,7 +42,7 @@ def add_parts(part: Any) -> None:
 
     add = part("pin", pin, "in which phases of a trace the factors run")
     add("table TABLE", "an experiment, or runs", type=Path)
-    add("trace TRACE", "of the program", type=Path)
+    add("trace TRACE", "of the program", type=named)
     add("--region FACTOR=REGION", "where the names differ", action="append", default=[])
 
     add = part("scaling", scaling, "which effects shrink when processors are added")

@@ -87,11 +87,11 @@ def effects(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
     else:
         said = answer_of_table(found, table)
     result["answer"] = spt_confirm.plain_answer(said)
+    unread = table.unread(options.covariate) if names is None and described_as is None else ""
+    more = [note for note in (table.refused, unread) if note]
+    result["notes"] += more
     lines = told_effects(found, options.half, table.response, factors)
-    if names is None and described_as is None and (unread := table.unread(options.covariate)):
-        result["notes"].append(unread)
-        lines.append(f"note: {unread}")
-    return result, [said.text, *lines]
+    return result, [said.text, *lines, *(f"note: {note}" for note in more)]
 
 
 def _description_of(runs: Path) -> Experiment | None:
@@ -125,7 +125,8 @@ def _ranking(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
     )
     found = array_search_of(table.data)
     result = searched(found) | {"response": table.response, "missing_runs": list(missing(table.data))}
-    return result, told_ranking(found, table.response)
+    result["notes"] += [table.refused] if table.refused else []
+    return result, told_ranking(found, table.response, table.refused)
 
 
 def searched(found: ArraySearch) -> dict[str, Any]:
@@ -151,11 +152,12 @@ def searched(found: ArraySearch) -> dict[str, Any]:
 
 
 def _gaps(found: ArraySearch) -> list[str]:
-    text = f"{found.unseen} settings have no response, so level means are of different runs"
+    have = "setting has" if found.unseen == 1 else "settings have"
+    text = f"{found.unseen} {have} no response, so level means are of different runs"
     return [text] if found.unseen else []
 
 
-def told_ranking(found: ArraySearch, response: str) -> list[str]:
+def told_ranking(found: ArraySearch, response: str, refused: str = "") -> list[str]:
     width = max(6, *(len(name) for name in found.factors))
     heads = " ".join(f"{name:>{width}}" for name in found.factors)
     lines = [
@@ -170,7 +172,7 @@ def told_ranking(found: ArraySearch, response: str) -> list[str]:
     for name in found.factors:
         means = ", ".join(f"{m.level:g}: {m.mean:.5g}" for m in found.levels if m.factor == name)
         lines.append(f"      {name:<12}{means}")
-    return lines + [f"note: {note}" for note in _gaps(found)]
+    return lines + [f"note: {note}" for note in (*_gaps(found), refused) if note]
 
 
 def rows(result: dict[str, Any]) -> list[dict[str, Any]]:
@@ -215,6 +217,9 @@ def _doses(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
             )
         if one.warning:
             lines.append(f"note: {name}: {one.warning}")
+    if tables[0].refused:
+        result["notes"] = [tables[0].refused]
+        lines.append(f"note: {tables[0].refused}")
     return result, lines
 
 

@@ -6,8 +6,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from desktop.commands.asked import pairs
 from desktop.commands.terminal import picked, terminal_progress
+from desktop.remote import named
 
 if TYPE_CHECKING:
     from desktop.data.places import Spot
@@ -24,7 +24,7 @@ def add_parts(part: Any) -> None:
     add("--program PATH", "folder or source of your program (default: the template's example)", type=Path)
     add("--places A,B,FILE:LINE", "routines, or lines of loops, to be delayed", default="")
     add("--most N", "places, where none is named", type=int, default=0)
-    add("--trace TRACE", "of the program: places are taken by the time they have there", type=Path)
+    add("--trace TRACE", "of the program: places are taken by the time they have there", type=named)
     add("--offers", "list the places instead of making an experiment")
     add("--build COMMAND", "builds it; {flags} for the compiler, {out} or --product", default="")
     add("--product FILE", "what the build makes, where it cannot write to {out}", default="")
@@ -36,12 +36,12 @@ def add_parts(part: Any) -> None:
     add("sources SOURCE", nargs="+", type=Path)
     add("--call NAME", "what a place calls", default="spt_delay")
     add("--offers", "routines and loops that a delay can be written to")
-    add("--trace TRACE", "of the program: with --offers, the hottest first", type=Path)
+    add("--trace TRACE", "of the program: with --offers, the hottest first", type=named)
 
 
 def new(options: argparse.Namespace) -> Said:
     """Make an experiment, or say what could be in it."""
-    from desktop.data.templates import MOST, TEMPLATES, Asked, new_experiment, offers_of
+    from desktop.data.templates import MOST, TEMPLATES, Asked, new_experiment, offers_of, variables_in
 
     if options.list:
         rows = [picked(one, "name text needs") for one in TEMPLATES.values()]
@@ -50,12 +50,6 @@ def new(options: argparse.Namespace) -> Said:
         ]
     if options.template not in TEMPLATES:
         raise ValueError(f"say --from with one of {', '.join(TEMPLATES)}")
-    variables: dict[str, tuple[str, str]] = {}
-    for name, values in pairs(options.variable, "NAME=LOW,HIGH").items():
-        low, comma, high = values.partition(",")
-        if not comma:
-            raise ValueError(f"{name}={values!r} names no two levels, write {name}=8,24")
-        variables[name] = (low, high)
     asked = Asked(
         options.template,
         options.program,
@@ -66,7 +60,7 @@ def new(options: argparse.Namespace) -> Said:
         options.run,
         options.delay,
         _seconds(options.trace),
-        variables or None,
+        variables_in(options.variable) or None,
     )
     if options.offers:
         return _told(offers_of(asked))

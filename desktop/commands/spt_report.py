@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from desktop.commands.asked import add_own, own_file
 from desktop.commands.terminal import terminal_progress
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ def add_parts(part: Any) -> None:
     add("table TABLE", "an experiment, or runs", type=Path)
     add("-o --output OUT", "ends in .html, .pdf or .pptx", type=Path, required=True)
     add("--title TITLE", default="")
+    add_own(add)
     add("--response NAME")
 
     add = part("figures", figures, "the charts of an experiment as files")
@@ -40,14 +42,14 @@ def report(options: argparse.Namespace) -> Said:
     from desktop.ui.experiment.report import compose
     from desktop.ui.reporting import kind_of, write
 
-    kind_of(options.output)
+    own = own_file(options, kind_of(options.output))
     experiment, found, answer, response, unit = _read(options)
     _prepare_qt()
     title = options.title or (experiment.title if experiment is not None else options.table.stem)
     factors = {one.name: one for one in experiment.factors} if experiment is not None else {}
     made = compose(title, found, answer, response, unit, factors, experiment)
     with terminal_progress() as progress:
-        write(made, options.output, progress=progress)
+        write(made, options.output, own=own, progress=progress)
     result = {
         "output": str(options.output),
         "title": made.title,

@@ -82,12 +82,19 @@ def _compile(progress: Progress, tell: bool) -> int:
 
 
 def _look_at(store: Any, snapshot: Any, picture: Path) -> None:
+    from desktop.core import bases
+    from desktop.core.phases import fit
+    from desktop.core.spaces import Basis
     from desktop.data.statistics import Statistics
     from desktop.data.utilization import build
 
     snapshot(store, picture, n=3, model="mixed", size=(1000, 700))
     use = build(store)
     curve = use.curve()
+    for space in bases.TABLE:
+        fit(
+            curve, 2, space.model, basis=Basis(space.model, 1 / curve.duration if space.scale else 0.0)
+        ).value(0.0)
     Statistics(store).ranges([(curve.start, curve.start + curve.duration)], use, replay=True)
 
 

@@ -45,7 +45,8 @@ def main(options: argparse.Namespace) -> int:
     """JSON: ``source``, ``changes`` (in words), ``recorded_s``, ``predicted_s`` (null with a ``note``),
     ``ideal_s``, ``estimated`` (``latency_s``, ``bandwidth``, ``messages``, or null), ``phases`` (``phase``,
     ``name``, ``start_s``, ``end_s``, ``predicted_start_s``, ``predicted_end_s``, ``predicted_s``), and
-    ``would_help``, ranked: ``change``, ``saved_s``, ``share``, ``predicted_s``, ``assumption``."""
+    ``would_help``, ranked, bounds last: ``change``, ``saved_s``, ``share``, ``predicted_s``,
+    ``assumption``, ``bound``."""
     from desktop.core import machine
     from desktop.core.changes import Changes
     from desktop.data.helping import helps, largest_regions
@@ -168,8 +169,11 @@ def _lines(found: RunPrediction, rows: list[dict[str, Any]], ranked: tuple[Help,
         yield f"{k:<8}{start:>11}s{length:>11}s{predicted:>11}s"
     yield ""
     yield "what would help most"
-    if not ranked:
+    if not ranked or ranked[0].bound:
         yield "  none of the changes that are tried saves anything worth naming"
-    for one, saved in zip(ranked, column([one.saved_s for one in ranked]), strict=True):
+    for k, (one, saved) in enumerate(zip(ranked, column([one.saved_s for one in ranked]), strict=True)):
+        if one.bound and (not k or not ranked[k - 1].bound):
+            yield ""
+            yield "bounds, which no change can reach"
         yield f"  {saved:>10}s {percent(one.share, 1):>8}  {printable(one.title)}"
         yield from textwrap.wrap(one.assumption, 92, initial_indent=" " * 24, subsequent_indent=" " * 24)

@@ -48,6 +48,7 @@ from desktop.data.store import (
 from desktop.data.utilization import Kept
 from desktop.errors import DesktopError, StoreError, TraceFormatError, reason
 from desktop.progress import Cancelled, Progress, Share
+from desktop.remote import RemotePath
 
 _HASHED_AT_ONCE = 1 << 20
 #: Where no more than this part of the ends of messages lack the other one, records are lost.
@@ -82,7 +83,8 @@ def open_trace(
 
     Parameters
     ----------
-    path : a store, a source of any format, or an archive (.tar, .tar.gz, .zip, ...) or folder that holds one.
+    path : a store, a source of any format, or an archive (.tar, .tar.gz, .zip, ...) or folder that holds one;
+        if it lies on another machine (`desktop.remote.place`), it is imported there.
     format_id : one of `desktop.data.importers.FORMATS`; None: found from the content.
     force : import again even if the store of an earlier import is up to date.
     output : where the store goes; None: into the user's cache.
@@ -103,10 +105,17 @@ def open_trace(
     DesktopError : the process or the cluster that read it failed, twice.
     Cancelled : by `progress`; nothing is left behind.
     """
-    found = _found(
-        Path(path), output, progress or Progress(), _where(workers, scheduler),
-        format_id=format_id, force=force, time_unit=time_unit, member=member,
-    )  # fmt: skip
+    about: dict[str, Any] = {
+        "format_id": format_id, "force": force, "time_unit": time_unit, "member": member
+    }  # fmt: skip
+    if isinstance(path, RemotePath):
+        from desktop.data.remote import copy_remote, open_remote
+
+        about |= {"workers": workers, "scheduler": scheduler}
+        if output is None:
+            return open_remote(path, progress or Progress(), about)
+        return open_store(copy_remote(path, progress or Progress(), about, output))
+    found = _found(Path(path), output, progress or Progress(), _where(workers, scheduler), **about)
     return open_store(found) if isinstance(found, Path) else found
 
 
@@ -207,6 +216,10 @@ def _worthwhile(processes: int) -> int:
 
 def _import_one(path: Path, output: Path | None, options: dict[str, Any], progress: Progress) -> Path:
     options = dict(options)
+    if isinstance(path, RemotePath):
+        from desktop.data.remote import copy_remote
+
+        return copy_remote(path, progress, options, output)
     how = _where(options.pop("workers", None), options.pop("scheduler", None))
     found = _found(path, output, progress, how, **options)
     if isinstance(found, Path):

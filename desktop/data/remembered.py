@@ -1,42 +1,50 @@
-"""Accounts, efficiencies, delay costs and words of a run, kept in the user's cache for the next opening.
+"""Accounts, efficiencies, delay costs and words of a run, kept in its store for the next opening.
 
-One file for each run, rules and phases, in a folder of the cache that nobody else writes: neither the trace
-nor its store is touched, so that both may be read-only, and nothing that came with them is believed. (HDF5
-does not change a file that others have open, and a file is lost if a process is killed meanwhile.) Its name
-is a digest of all that the numbers depend on, among it the state of the store's file, so that it is never
-stale: what has changed has another name. The folder holds `FILES` files and `BYTES` at most; those used
-longest ago go first. A file that cannot be read is as none, one that cannot be written is left out.
+A store has room for that (`desktop.data.store.slot`), so that it goes wherever the store goes. Where it has
+none or too little (it is older, or the run has too many locations), or must not be written, they are kept in
+a folder of the user's cache, which holds `FILES` files and `BYTES` at most; those used longest ago go first.
+
+The key is a digest of all that the numbers depend on: of the trace, rules, phases and names. So nothing is
+ever stale: what has changed has another key. A store may come from a stranger: what is kept is checked
+against what is known of the ranges, and all that does not fit is as none. What cannot be written is left out.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+import zlib
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, fields, replace
+from functools import partial
+from hashlib import sha256
 from pathlib import Path
-from typing import Any, NamedTuple
-from zipfile import BadZipFile
+from typing import Any, NamedTuple, TypeVar, get_type_hints
 
 import numpy as np
+from numpy.typing import NDArray
 from platformdirs import user_cache_path
 
 import desktop
 from desktop.core.accounts import Account
-from desktop.core.explanation import Explanation, Told, ToldPhase
-from desktop.data.atomic import PartFile
-from desktop.data.causality import Replayed
-from desktop.data.causes import Caused, Delay
-from desktop.data.statistics import RangeStats
+from desktop.core.explanation import Explanation
+from desktop.data.atomic import write_bytes
+from desktop.data.causality import Causality, Replayed
+from desktop.data.causes import Caused, Causes
+from desktop.data.statistics import RangeStats, Statistics
 from desktop.data.store import TraceStore
-from desktop.data.utilization import Rules
+from desktop.data.structure import Decoder, encode
+from desktop.data.utilization import Rules, build
 from desktop.errors import DesktopError
+from desktop.progress import Progress
 
-#: To be raised when accounts, causes or words of a run become others.
-VERSION = 2
+#: To be raised when accounts, causes or words of a run, or their form here, become others.
+VERSION = 4
 FILES, BYTES = 200, 1 << 26
+#: Of a run and its phases, unpacked.
+MOST = 1 << 24
+_Numbers = TypeVar("_Numbers", Replayed, Caused)
 
 
 class Ranges(NamedTuple):
@@ -50,71 +58,133 @@ class Ranges(NamedTuple):
 
 
 def recall(
-    store: TraceStore, of: Ranges, stats: Sequence[RangeStats], causes: bool
+    store: TraceStore, of: Ranges, stats: Sequence[RangeStats], causes: bool, elsewhere: bool = False
 ) -> tuple[tuple[RangeStats, ...], Explanation | None] | None:
     """`stats` with what was kept of them, and the words; None unless all are known, with delay costs where
-    `causes` are wanted."""
-    with suppress(OSError, ValueError, KeyError, TypeError, BadZipFile, EOFError):
-        place = _place(store, of)
-        if place.stat().st_size > BYTES:
-            return None
-        with np.load(place, allow_pickle=False) as file:
-            about = json.loads(bytes(file["about"]))
-            known = {tuple(span): k for k, span in enumerate(about["spans"])}
-            found = []
-            for one in stats:
-                k = known[one.start_s, one.end_s]
-                found.append(
-                    _filled(one, about["ranges"][k], {n: file[f"{n}_{k}"] for n in about["arrays"][k]})
-                )
-        os.utime(place)
-        if causes and any(one.caused is None for one in found if _waits(one)):
-            return None
-        told = about["words"]
-        return tuple(found), None if told is None else _explanation(told)
+    `causes` are wanted. `elsewhere`: the machine on which the store lies may be asked to find them."""
+    key = _key(store, of)
+    places = [partial(_in_store, store, key), partial(_in_cache, store, key)]
+    if elsewhere and store.elsewhere is not None:
+        places.append(partial(_elsewhere, store, of, stats))
+    for packed in places:
+        with suppress(
+            OSError, ValueError, LookupError, TypeError, ArithmeticError, RecursionError, zlib.error
+        ):
+            about, at, content = _unpacked(packed())
+            known = {}
+            for one in about["ranges"]:
+                known[tuple(one["span"])] = one, at
+                at += sum(_size(name, stats[0]) for name in one["arrays"])
+            found = tuple(_filled(one, *known[one.start_s, one.end_s], content) for one in stats)
+            if not causes or all(one.caused is not None for one in found if _waits(one)):
+                return found, None if about["words"] is None else _words(about["words"], of, stats[0])
     return None
+
+
+def _in_store(store: TraceStore, key: bytes) -> bytes:
+    return b"" if store.slot is None else store.slot.get(key) or b""
+
+
+def _in_cache(store: TraceStore, key: bytes) -> bytes:
+    place = _place(store, key)
+    if place.stat().st_size > BYTES:
+        return b""
+    os.utime(place)
+    return place.read_bytes()
+
+
+def _elsewhere(store: TraceStore, of: Ranges, stats: Sequence[RangeStats]) -> bytes:
+    """From the machine on which the store lies: to find it here, all events would have to come."""
+    assert store.elsewhere is not None
+    asked = {
+        "rules": encode(of.rules, Path()), "breaks": [float(at) for at in of.breaks], "names": list(of.names),
+        "called": dict(of.called), "spans": [(one.start_s, one.end_s) for one in stats],
+    }  # fmt: skip
+    try:
+        packed = store.elsewhere.ask({"accounts": asked}, MOST)
+    except DesktopError:  # it cannot be had there
+        return b""
+    _cache(store, _key(store, of), packed)
+    return packed
+
+
+def found_for(store: TraceStore, asked: dict[str, Any], progress: Progress) -> bytes:
+    """The answer to `_elsewhere`, on the machine of the store.
+
+    Raises
+    ------
+    ValueError, LookupError, TypeError : the question makes no sense.
+    DesktopError : the store is damaged.
+    Cancelled : by `progress`.
+    """
+    from desktop.data.root_causes import explain
+
+    rules = Decoder().decode(Rules, asked["rules"])
+    of = Ranges(rules, [float(at) for at in asked["breaks"]], asked["names"], asked["called"])
+    use, kept = build(store, rules, progress), Statistics(store)
+    spans = [(float(a), float(b)) for a, b in asked["spans"]]
+    stats = kept.ranges(spans, use, progress)
+    known = recall(store, of, stats, True)
+    if known is not None:
+        return _packed(*known)
+    causality = Causality(store, rules, progress)
+    stats = kept.ranges(spans, use, progress, causality=causality, causes=Causes(store, causality, progress))
+    words = explain(kept, use, of.breaks, of.names, of.called, progress, causality)
+    keep(store, of, stats, words)
+    return _packed(stats, words)
 
 
 def keep(store: TraceStore, of: Ranges, stats: Sequence[RangeStats], words: Explanation | None) -> None:
     """Keep what was found for the next opening."""
-    arrays: dict[str, Any] = {}
-    names, ranges = [], []
-    for k, one in enumerate(stats):
-        parts, plain = _parted(one)
-        names.append(list(parts))
-        ranges.append(plain)
-        arrays |= {f"{name}_{k}": part for name, part in parts.items()}
-    if sum(part.nbytes for part in arrays.values()) > BYTES // 4:
-        return
-    about = {
-        "spans": [(one.start_s, one.end_s) for one in stats],
-        "ranges": ranges,
-        "arrays": names,
-        "words": None if words is None else asdict(words),
-    }
-    arrays["about"] = np.frombuffer(json.dumps(about).encode(), np.uint8)
+    packed = _packed(stats, words)
+    key = _key(store, of)
     with suppress(OSError, DesktopError):
-        place = _place(store, of)
+        if packed and (store.slot is None or not store.slot.put(key, packed)):
+            _cache(store, key, packed)
+
+
+def _cache(store: TraceStore, key: bytes, packed: bytes) -> None:
+    with suppress(OSError, DesktopError):
+        place = _place(store, key)
         place.parent.mkdir(parents=True, exist_ok=True)
-        with PartFile(place) as part, part.part.open("wb") as file:
-            np.savez(file, **arrays)
+        write_bytes(place, packed)
         _bound(place.parent)
 
 
-def _place(store: TraceStore, of: Ranges) -> Path:
-    state = Path(store.path).stat()
+def _packed(stats: Sequence[RangeStats], words: Explanation | None) -> bytes:
+    """What is kept; nothing if it is too much."""
+    ranges, content = [], []
+    for one in stats:
+        arrays, plain = _parted(one)
+        ranges.append({"span": (one.start_s, one.end_s), "arrays": list(arrays), **plain})
+        content += [part.tobytes() for part in arrays.values()]
+    about = json.dumps({"ranges": ranges, "words": None if words is None else asdict(words)}).encode()
+    whole = b"".join([len(about).to_bytes(8, "little"), about, *content])
+    return b"" if len(whole) > MOST else zlib.compress(whole, 1)
+
+
+def _key(store: TraceStore, of: Ranges) -> bytes:
+    """The same wherever the store is."""
     key = [
-        VERSION, desktop.__version__, str(store.path), state.st_mtime_ns, state.st_size, store.importer.id,
-        store.importer.version, sorted(of.rules.computing), sorted(of.rules.overrides.items()),
-        of.rules.repaired, [float(at) for at in of.breaks], list(of.names), sorted(of.called.items()),
+        VERSION, desktop.__version__, store.identity, sorted(of.rules.computing),
+        sorted(of.rules.overrides.items()), of.rules.repaired,
+        [round(at * store.ticks_per_second) for at in of.breaks], list(of.names), sorted(of.called.items()),
     ]  # fmt: skip
-    digest = hashlib.sha256(json.dumps(key).encode("utf-8", "surrogatepass")).hexdigest()[:32]
-    return user_cache_path("phasewright", appauthor=False) / "accounts" / f"{digest}.npz"
+    return sha256(json.dumps(key).encode("utf-8", "surrogatepass")).digest()
+
+
+def _place(store: TraceStore, key: bytes) -> Path:
+    """In the cache, of this very file as it is."""
+    state = store.path.stat()
+    # What of a store elsewhere is here changes; its name says its state.
+    when = 0 if store.elsewhere is not None else state.st_mtime_ns
+    name = sha256(key + f"{store.path}\0{state.st_size}\0{when}".encode("utf-8", "surrogatepass"))
+    return user_cache_path("phasewright", appauthor=False) / "accounts" / name.hexdigest()[:32]
 
 
 def _bound(folder: Path) -> None:
     """Remove what was used longest ago."""
-    there = sorted((path.stat().st_mtime, path.stat().st_size, path) for path in folder.glob("*.npz"))
+    there = sorted((path.stat().st_mtime, path.stat().st_size, path) for path in folder.iterdir())
     held = sum(size for _, size, _ in there)
     for k, (_, size, path) in enumerate(there):
         if len(there) - k > FILES or held > BYTES:
@@ -126,46 +196,101 @@ def _waits(stats: RangeStats) -> bool:
     return stats.replayed is not None and stats.replayed.waiting_s is not None
 
 
-def _parted(stats: RangeStats) -> tuple[dict[str, Any], dict[str, Any]]:
+def _unpacked(packed: bytes) -> tuple[dict[str, Any], int, bytes]:
+    """What is said, where the arrays begin, all."""
+    unpacking = zlib.decompressobj()
+    content = unpacking.decompress(packed, MOST)
+    if not unpacking.eof:
+        raise ValueError("it is not whole, or too much")
+    at = 8 + int.from_bytes(content[:8], "little")
+    return json.loads(content[8:at]), at, content
+
+
+def _parted(stats: RangeStats) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
     """Arrays by name, and what is none."""
-    parts: dict[str, Any] = {} if stats.accounts is None else {"accounts": stats.accounts}
+    arrays = {} if stats.accounts is None else {"accounts": stats.accounts.astype(np.int64)}
     plain: dict[str, Any] = {}
-    for whole in (stats.replayed, stats.caused):
+    for kind in ("replayed", "caused"):
+        whole = getattr(stats, kind)
+        plain[kind] = None if whole is None else {}
         for one in () if whole is None else fields(whole):
             value = getattr(whole, one.name)
             if isinstance(value, np.ndarray):
-                parts[one.name] = value
+                arrays[one.name] = value.astype(np.float64)
             else:
-                plain[one.name] = [asdict(delay) for delay in value] if one.name == "delays" else value
-    return parts, plain
+                plain[kind][one.name] = [asdict(delay) for delay in value] if one.name == "delays" else value
+    return arrays, plain
 
 
-def _filled(stats: RangeStats, plain: dict[str, Any], parts: dict[str, Any]) -> RangeStats:
-    accounts = parts.pop("accounts")
-    places = stats.is_processor.size
-    if accounts.shape != (places, len(Account)) or accounts.dtype != np.int64:
-        raise ValueError("accounts of another run")
-    if any(part.dtype != np.float64 or part.shape[:1] not in _sizes(stats) for part in parts.values()):
-        raise ValueError("numbers of another run")
-    both = plain | parts
-    delays = tuple(Delay(**one) for one in both.pop("delays", ()))
-    replayed = Replayed(**{name: both.pop(name) for name in _names(Replayed)})
-    caused = Caused(**both, delays=delays) if both else None
+def _shape(name: str, stats: RangeStats) -> tuple[int, int]:
+    places, regions = stats.is_processor.size, stats.exclusive_s.size + 2
+    if name == "accounts":
+        return places, len(Account)
+    return regions if name.startswith("region_") else places, 2 if name.endswith(
+        ("waits_s", "costs_s")
+    ) else 1
+
+
+def _size(name: str, stats: RangeStats) -> int:
+    rows, columns = _shape(name, stats)
+    return 8 * rows * columns
+
+
+def _filled(stats: RangeStats, plain: dict[str, Any], at: int, content: bytes) -> RangeStats:
+    """`stats` with what is kept of them from `at` on.
+
+    Raises
+    ------
+    ValueError, LookupError, TypeError : it is of something else.
+    """
+    arrays: dict[str, NDArray[Any]] = {}
+    for name in plain["arrays"]:
+        rows, columns = _shape(name, stats)
+        kind = np.int64 if name == "accounts" else np.float64
+        part = np.frombuffer(content, kind, rows * columns, at)
+        at += part.nbytes
+        arrays[name] = part if columns == 1 else part.reshape(rows, columns)
+        if not (np.isfinite(part) | (name.endswith("slack_s") & np.isnan(part))).all():
+            raise ValueError(f"{name} has numbers that are none")
+    accounts = arrays.pop("accounts")
+    ticks = np.where(stats.is_processor, round(stats.duration_s / stats.unit_s), 0)
+    if (accounts < 0).any() or not np.array_equal(accounts.sum(axis=1), ticks):
+        raise ValueError("the accounts do not add up")
+    caused = None if plain["caused"] is None else _made(Caused, plain["caused"], arrays)
+    replayed = _made(Replayed, plain["replayed"], arrays)
+    if caused is not None:
+        for delay in caused.delays:
+            if not (
+                0 <= delay.location < stats.is_processor.size and delay.region < stats.exclusive_s.size + 2
+            ):
+                raise ValueError("a delay of nobody")
     return replace(stats, accounts=accounts, replayed=replayed, caused=caused)
 
 
-def _sizes(stats: RangeStats) -> tuple[tuple[int], tuple[int]]:
-    """Of what is by location, and by region."""
-    return (stats.is_processor.size,), (stats.exclusive_s.size + 2,)
+def _made(kind: type[_Numbers], plain: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> _Numbers:
+    declared, decoder = get_type_hints(kind), Decoder()
+    values: dict[str, Any] = {
+        one.name: decoder.decode(declared[one.name], plain[one.name])
+        for one in fields(kind)
+        if one.name not in arrays
+    }
+    return kind(**values | {one.name: arrays[one.name] for one in fields(kind) if one.name in arrays})
 
 
-def _names(whole: Any) -> Iterable[str]:
-    return (one.name for one in fields(whole))
+def _words(plain: Any, of: Ranges, run: RangeStats) -> Explanation:
+    """The words, of which all places are in this run.
 
-
-def _explanation(told: dict[str, Any]) -> Explanation:
-    def causes(rows: list[dict[str, Any]]) -> tuple[Told, ...]:
-        return tuple(Told(**row | {"locations": tuple(row["locations"])}) for row in rows)
-
-    phases = tuple(ToldPhase(**row | {"causes": causes(row["causes"])}) for row in told["phases"])
-    return Explanation(**told | {"causes": causes(told["causes"]), "phases": phases})
+    Raises
+    ------
+    ValueError : one is not.
+    """
+    words = Decoder().decode(Explanation, plain)
+    phases = len(words.phases)
+    if phases not in (0, len(of.breaks) - 1) or not 0 <= words.named <= len(words.causes):
+        raise ValueError("words of other phases")
+    for told in (*words.causes, *(cause for phase in words.phases for cause in phase.causes)):
+        if not (-1 <= told.phase < max(phases, 1) and told.start_s <= told.end_s) or not all(
+            -1 <= at < run.is_processor.size for at in (told.about, *told.locations)
+        ):
+            raise ValueError("words of another run")
+    return words

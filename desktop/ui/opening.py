@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from PySide6.QtWidgets import (
     QCheckBox,
+    QComboBox,
     QDialogButtonBox,
     QHBoxLayout,
     QLineEdit,
@@ -18,8 +19,10 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from desktop.remote import RemotePath, hosts, how, named, place
 from desktop.ui.dialogs import Dialog
 from desktop.ui.pages import asked_path, button, choices, fill_layout, form, quiet, row, set_up
+from desktop.ui.settings import Settings
 from desktop.workbench.model import AS_FOUND, UNITS, OpenOptions
 
 _MOST_PROCESSES = 1024
@@ -89,7 +92,7 @@ class OpenDialog(Dialog):
         self.unit.setEnabled(self.kind.currentData() in (None, "curve", "otf1"))
         there = self.source.text().strip()
         self._buttons.button(QDialogButtonBox.StandardButton.Open).setEnabled(
-            bool(there) and Path(there).expanduser().exists()
+            bool(there) and _is_place(there)
         )
 
     def _show(self, options: OpenOptions) -> None:
@@ -111,10 +114,66 @@ class OpenDialog(Dialog):
         )
 
     def accept(self) -> None:
-        path, options = Path(self.source.text().strip()).expanduser(), self.options()
+        path, options = named(self.source.text().strip()).expanduser(), self.options()
         OpenDialog.last = options
         super().accept()
         self._opened(path, options)
+
+
+class RemoteDialog(Dialog):
+    """Asks for a trace on another machine; `opened` gets it, and the scheduler that its import is to use."""
+
+    def __init__(
+        self, opened: Callable[[Path, OpenOptions], None], settings: Settings, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent, "open_remote", "Open remote")
+        self._opened, self._settings = opened, settings
+        recent = [path for path in settings.recent if isinstance(path, RemotePath)]
+        self.host = set_up(QComboBox(), objectName="host", editable=True)
+        self.host.addItems(hosts())
+        self.host.setToolTip("As ssh knows it: a name of ~/.ssh/config, or [user@]host[:port]")
+        self.path = set_up(QComboBox(), objectName="path", editable=True)
+        self.path.addItems([path.there for path in recent])
+        self.path.setToolTip("Of the trace there; what begins with ~/ is in your home there")
+        self.host.setCurrentText(recent[0].destination if recent else "")
+        self.path.setCurrentText(recent[0].there if recent else "")
+        self.scheduler = set_up(QLineEdit(), objectName="scheduler", placeholderText="none")
+        self.scheduler.setToolTip("Of a dask.distributed cluster there that imports, such as tcp://host:8786")
+        self.command = set_up(QLineEdit(settings.remote_command), objectName="command")
+        self.command.setPlaceholderText("phasewright serve, as a login shell finds it")
+        self.command.setToolTip("What ssh runs there; kept for all hosts")
+        fields = form(
+            ("&Host", self.host), ("&Trace", self.path), ("&Scheduler", self.scheduler),
+            ("&Program there", self.command),
+        )  # fmt: skip
+        note = quiet("Your own ssh connects. The trace is imported there; what you look at comes here.")
+        self._buttons = self.ending(QDialogButtonBox.StandardButton.Open)
+        fill_layout(QVBoxLayout(self), fields, note, self._buttons)
+        self.host.editTextChanged.connect(lambda _: self._refresh())
+        self.path.editTextChanged.connect(lambda _: self._refresh())
+        self.resize(34 * self.fontMetrics().height(), self.sizeHint().height())
+        self._refresh()
+
+    def _place(self) -> str:
+        return f"ssh://{self.host.currentText().strip()}/{self.path.currentText().strip().lstrip('/')}"
+
+    def _refresh(self) -> None:
+        self._buttons.button(QDialogButtonBox.StandardButton.Open).setEnabled(_is_place(self._place()))
+
+    def accept(self) -> None:
+        path, scheduler = named(self._place()), self.scheduler.text().strip() or None
+        self._settings.remote_command = how.command = self.command.text().strip()
+        super().accept()
+        self._opened(path, OpenOptions(scheduler=scheduler))
+
+
+def _is_place(text: str) -> bool:
+    """Whether there can be something: on another machine nobody has looked."""
+    try:
+        path = place(text)
+    except ValueError:
+        return False
+    return isinstance(path, RemotePath) or path.expanduser().exists()
 
 
 class ChoiceDialog(Dialog):

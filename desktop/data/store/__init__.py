@@ -8,6 +8,8 @@ Layout (schema 3)::
     /tables/TABLE/index     (locations, 2) int64: first row, number of rows
     /derived/TABLE/...      the same for `DERIVED`: what can be computed again, kept so that opening a
                             store needs no pass over its events
+    /kept                   room for what is found later (`slot`), written in place without HDF5; not in older
+                            stores, and unknown to older versions, which pass it over
 
 Columns have chunks of `CHUNK` rows, byte shuffle and gzip (`desktop.data.packing`), so any HDF5 program reads
 them. Rows of a location are contiguous. Stores may come from strangers: everything is checked against the
@@ -17,6 +19,7 @@ declaration before it is used, and nothing in a store is ever executed.
 rows; only `writer` and `reader` know HDF5.
 """
 
+from desktop.data.store.blocks import LARGEST, Blocks, remote_folder
 from desktop.data.store.description import ClockSummary, Description, Source
 from desktop.data.store.layout import CHUNK, DERIVED, FORMER_CHUNKS, SCHEMA, SUFFIX
 from desktop.data.store.reader import TraceStore, is_store, open_store
@@ -27,8 +30,10 @@ __all__ = [
     "CHUNK",
     "DERIVED",
     "FORMER_CHUNKS",
+    "LARGEST",
     "SCHEMA",
     "SUFFIX",
+    "Blocks",
     "ClockSummary",
     "Description",
     "Digest",
@@ -37,4 +42,5 @@ __all__ = [
     "TraceStore",
     "is_store",
     "open_store",
+    "remote_folder",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from hashlib import sha256
 from pathlib import Path
 from threading import RLock
 from typing import Any, Self, TypeVar
@@ -15,6 +16,7 @@ from desktop.data.events import TABLES
 from desktop.data.lines import in_order
 from desktop.data.packing import Chunks, unpack
 from desktop.data.reading import head
+from desktop.data.store.blocks import Blocks
 from desktop.data.store.description import Description, decode
 from desktop.data.store.layout import (
     CHUNK,
@@ -25,8 +27,12 @@ from desktop.data.store.layout import (
     SCHEMA,
     check_values,
 )
+from desktop.data.store.slot import MOST, NAME, Slot
 from desktop.errors import StoreError, reason
 
+#: Rows that are brought at once from another machine where all are read one after the other, and bytes of a
+#: derived column that comes with the way to all others.
+_AHEAD, _SMALL = 1 << 19, 1 << 16
 HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
 
 
@@ -43,8 +49,18 @@ class TraceStore(Description):
         description: Description,
         tables: dict[str, dict[str, h5py.Dataset]],
         index: dict[str, NDArray[np.int64]],
+        identity: str = "",
+        slot: Slot | None = None,
+        blocks: Blocks | None = None,
     ) -> None:
         self.path = path
+        #: SHA-256 of the description, which has that of the source: what stays if the file is moved
+        self.identity = identity
+        #: room for what is found later; None where the file has none, or is on another machine
+        self.slot = slot
+        #: of a store on another machine: what of it is here
+        self.elsewhere = blocks
+        self._places: dict[tuple[str, str], NDArray[np.int64]] = {}
         vars(self).update(vars(description))
         self._file = file
         self._lock = RLock()
@@ -69,9 +85,66 @@ class TraceStore(Description):
             return
         start, count = (int(v) for v in self._index[table][location])
         for a in range(start, start + count, rows):
+            if self.elsewhere is not None and (a - start) % _AHEAD < rows:
+                self.bring(table, [(a, min(a + _AHEAD, start + count))], names)
             yield self._read(table, a, min(a + rows, start + count), names)
 
+    def bring(self, table: str, spans: Sequence[tuple[int, int]], names: Sequence[str]) -> None:
+        """Have these rows (first, end) of the whole table here, if the store lies on another machine: all
+        with one request, while one for each of them would wait for the line each time.
+
+        Raises
+        ------
+        StoreError : they cannot be had.
+        """
+        if self.elsewhere is not None and table in self._tables:
+            ranges = [
+                self._chunk_places(table, name)[
+                    a // self._packed[table, name][1] : -(-b // self._packed[table, name][1])
+                ]
+                for name in names
+                for a, b in spans
+            ]
+            self.elsewhere.bring([(int(at), int(size)) for part in ranges for at, size, _ in part])
+
+    def _chunk_places(self, table: str, name: str) -> NDArray[np.int64]:
+        """(chunks, 3) where each chunk of a column begins in the file, its bytes, filters left out."""
+        known = self._places.get((table, name))
+        if known is None:
+            dataset, (_, size, _) = self._tables[table][name], self._packed[table, name]
+            known = np.zeros((-(-dataset.size // size), 3), np.int64)
+
+            def note(chunk: Any) -> None:
+                number = chunk.chunk_offset[0] // size
+                if number < len(known):
+                    known[number] = chunk.byte_offset, chunk.size, chunk.filter_mask
+
+            try:
+                with self._lock:
+                    dataset.id.chunk_iter(note)
+            except (OSError, RuntimeError, ValueError) as error:
+                raise self.damaged(f"chunks of {table} cannot be found") from error
+            self._places[table, name] = known
+        return known
+
+    def skeleton(self) -> NDArray[np.int64]:
+        """(n, 2) first byte and bytes of all in the file but the slot and the rows of tables, of derived
+        ones only those that are large: what is to be brought to another machine before anything else."""
+        chunks = [
+            self._chunk_places(table, name)[:, :2]
+            for table, columns in self._tables.items()
+            for name, dataset in columns.items()
+            if table not in DERIVED or dataset.id.get_storage_size() > _SMALL
+        ]
+        slot = [] if self.slot is None else [self.slot.place]
+        lazy = np.concatenate([np.array(slot, np.int64).reshape(-1, 2), *chunks])
+        lazy = lazy[np.argsort(lazy[:, 0])]
+        begin = np.append(0, lazy.sum(1))
+        end = np.append(lazy[:, 0], self.path.stat().st_size)
+        return np.stack([begin, end - begin], axis=1)[end > begin]
+
     def _read(self, table: str, a: int, b: int, names: Sequence[str]) -> tuple[NDArray[Any], ...]:
+        self.bring(table, [(a, b)], names)
         block = {}
         for name in names:
             _, size, _ = self._packed[table, name]
@@ -121,6 +194,13 @@ class TraceStore(Description):
         dataset = self._tables[table][name]
         dtype, size, ours = self._packed[table, name]
         try:
+            if self.elsewhere is not None:
+                at, length, mask = (int(v) for v in self._chunk_places(table, name)[number])
+                if length > 2 * size * dtype.itemsize + 1024:
+                    raise ValueError("a chunk is longer than its rows")
+                packed = self.elsewhere.read(at, length)
+                if ours and not mask:
+                    return unpack(packed, size, dtype)
             with self._lock:
                 mask, packed = dataset.id.read_direct_chunk((number * size,))
                 if mask or not ours:
@@ -150,6 +230,8 @@ class TraceStore(Description):
             for number in range(-(-block[name].size // self._packed[table, name][1]))
         ]
 
+        self.bring(table, [(0, max((rows.size for rows in block.values()), default=0))], columns)
+
         def unpacked(chunk: tuple[str, int]) -> None:
             name, number = chunk
             begin = number * self._packed[table, name][1]
@@ -175,6 +257,7 @@ class TraceStore(Description):
         """
         datasets = self._tables[table]
         for a in range(begin, end, 1 << 16):
+            self.bring(table, [(a, min(a + (1 << 16), end))], tuple(datasets))
             with self._lock:
                 try:
                     block = {name: data[a : min(a + (1 << 16), end)] for name, data in datasets.items()}
@@ -191,7 +274,10 @@ class TraceStore(Description):
 
     def close(self) -> None:
         with self._lock:
+            was_open = bool(self._file)
             self._file.close()
+        if was_open and self.elsewhere is not None:
+            self.elsewhere.close()
 
     def __enter__(self) -> Self:
         return self
@@ -219,6 +305,16 @@ def open_store(path: Path) -> TraceStore:
     ------
     StoreError : it cannot be read, is no store, is damaged, or was written by a newer version.
     """
+    blocks = Blocks.of(Path(path))
+    try:
+        return _opened(Path(path), blocks)
+    except BaseException:
+        if blocks is not None:
+            blocks.close()
+        raise
+
+
+def _opened(path: Path, blocks: Blocks | None) -> TraceStore:
     try:
         # A finished store is only ever replaced as a whole, so it needs no lock (some network file
         # systems have none).
@@ -227,7 +323,7 @@ def open_store(path: Path) -> TraceStore:
         why = reason(error, "it is no complete HDF5 file")
         raise StoreError(f"cannot be opened ({why})", file=path) from None
     try:
-        return _checked(path, file)
+        return _checked(path, file, blocks)
     except StoreError:
         file.close()
         raise
@@ -248,7 +344,7 @@ def open_store(path: Path) -> TraceStore:
         ) from error
 
 
-def _checked(path: Path, file: h5py.File) -> TraceStore:
+def _checked(path: Path, file: h5py.File, blocks: Blocks | None) -> TraceStore:
     if file.attrs.get("format") not in (FORMAT.encode(), FORMAT):
         raise StoreError(
             "is an HDF5 file, but not an imported trace",
@@ -265,7 +361,8 @@ def _checked(path: Path, file: h5py.File) -> TraceStore:
             hint="update Phasewright or import the source again",
         )
     text = _dataset(file, "description", "u1", False, DESCRIPTION_LIMIT)
-    description = decode(text[:].tobytes())
+    described = text[:].tobytes()
+    description = decode(described)
     locations = len(description.locations)
     tables: dict[str, dict[str, h5py.Dataset]] = {}
     index: dict[str, NDArray[np.int64]] = {}
@@ -278,7 +375,19 @@ def _checked(path: Path, file: h5py.File) -> TraceStore:
             if group is None:
                 continue
             tables[table], index[table] = _checked_table(group, columns, locations)
-    return TraceStore(path, file, description, tables, index)
+    slot = None if blocks is not None else _slot(path, file)
+    return TraceStore(path, file, description, tables, index, sha256(described).hexdigest(), slot, blocks)
+
+
+def _slot(path: Path, file: h5py.File) -> Slot | None:
+    """None where there is no room, or none that is one stretch of this file."""
+    if _child(file, NAME, h5py.Dataset) is None:
+        return None
+    room = _dataset(file, NAME, "u1", False, MOST)
+    at = room.id.get_offset()
+    if at is None or room.id.get_create_plist().get_layout() != h5py.h5d.CONTIGUOUS:
+        return None
+    return Slot(path, file.id.get_vfd_handle, at, room.size)
 
 
 def _checked_table(

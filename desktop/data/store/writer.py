@@ -42,6 +42,7 @@ from desktop.data.store.layout import (
     check_values,
 )
 from desktop.data.store.reader import TraceStore
+from desktop.data.store.slot import NAME, room
 from desktop.errors import DesktopError, StoreError, TraceFormatError, reason
 
 #: Rows of a block from which on the digests look at it in a thread of their own, and how many blocks
@@ -373,6 +374,8 @@ class StoreWriter(Description):
             compression="gzip",
             compression_opts=1,
         )
+        if self._only is None and "curve" not in self._tables:
+            _lay_out(self._file, room(len(own), len(self.regions)))
         self._file.attrs["format"] = np.bytes_(FORMAT)  # of fixed length; others lie in a heap without sums
         self._file.attrs["schema"] = SCHEMA
         self._file.close()
@@ -538,6 +541,16 @@ class _TableWriter:
         index = np.array([self.index.get(location, (0, 0)) for location in locations], np.int64)
         index = index.reshape(-1, 2)
         self.group.create_dataset("index", data=index)
+
+
+def _lay_out(file: h5py.File, size: int) -> None:
+    """Make room for what is found later (`Slot`). It takes no place on the disk before something is written
+    there, where files may have holes."""
+    how = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    how.set_layout(h5py.h5d.CONTIGUOUS)
+    how.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
+    how.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
+    h5py.h5d.create(file.id, NAME.encode(), h5py.h5t.STD_U8LE, h5py.h5s.create_simple((size,)), how)
 
 
 @contextmanager

@@ -1,0 +1,141 @@
+"""The side that serves: opens traces for a Phasewright elsewhere, over standard input and output, and sends
+the bytes of their stores that it asks for. It ends with its input."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from threading import Lock, Thread
+from typing import Any, BinaryIO
+
+import numpy as np
+
+import desktop
+from desktop.data.opening import open_trace
+from desktop.data.remembered import found_for
+from desktop.data.remote_frames import MAGIC, PIECE, NoFrame, frame, hello, receive
+from desktop.data.store import TraceStore
+from desktop.errors import DesktopError, sentence
+from desktop.progress import Cancelled, Progress
+
+#: Options of `open_trace` that may be asked for.
+OPTIONS = ("format_id", "force", "time_unit", "workers", "scheduler", "member")
+#: Seconds between two words on how far an import is.
+_EVERY = 0.1
+#: Seconds in which requests have to end when nobody is there any more.
+_PATIENCE = 5.0
+
+
+class _Told(Progress):
+    """Progress that goes over the line."""
+
+    def __init__(self, tell: Callable[[dict[str, Any]], None]) -> None:
+        super().__init__()
+        self._tell, self._next = tell, 0.0
+
+    def show(self, done: float, total: float, text: str) -> None:
+        import time
+
+        if time.monotonic() >= self._next:
+            self._next = time.monotonic() + _EVERY
+            self._tell({"progress": [float(done), float(total), text[:200]]})
+
+
+class Service:
+    """Answers the requests of one connection."""
+
+    def __init__(self, source: BinaryIO, sink: BinaryIO) -> None:
+        self._source, self._sink = source, sink
+        self._turn = Lock()
+        self._stores: list[tuple[TraceStore, BinaryIO, Lock]] = []
+        self._asked: dict[int, Progress] = {}
+        self._threads: list[Thread] = []
+
+    def run(self) -> None:
+        """Until there are no more requests."""
+        self._sink.write(MAGIC)
+        self._send(hello())
+        with suppress(NoFrame, OSError):
+            theirs, _ = receive(self._source.read)
+            while theirs == hello():
+                request, _ = receive(self._source.read)
+                self._begin(request)
+        for progress in [*self._asked.values()]:
+            progress.cancel()
+        for thread in self._threads:
+            thread.join(_PATIENCE)  # an import removes what it has begun
+
+    def _begin(self, request: dict[str, Any]) -> None:
+        number = request.get("id")
+        if "ping" in request:
+            self._send({"pong": True})
+        elif "cancel" in request:
+            progress = self._asked.get(request["cancel"])
+            if progress is not None:
+                progress.cancel()
+        elif isinstance(number, int):
+            self._asked[number] = progress = _Told(lambda about: self._send({"id": number, **about}))
+            thread = Thread(target=self._answer, args=(number, request, progress), daemon=True)
+            self._threads = [one for one in self._threads if one.is_alive()] + [thread]
+            thread.start()
+
+    def _answer(self, number: int, request: dict[str, Any], progress: Progress) -> None:
+        def tell(about: dict[str, Any], body: bytes = b"") -> None:
+            self._send({"id": number, **about}, body)
+
+        try:
+            if "open" in request:
+                tell({"end": True, **self._open(request, progress, tell)})
+            elif "read" in request:
+                self._read(request, progress, tell)
+                tell({"end": True})
+            elif "accounts" in request:
+                store, _, _ = self._stores[request["store"]]
+                found = found_for(store, request["accounts"], progress)
+                for at in range(0, len(found), PIECE):
+                    tell({"at": at}, found[at : at + PIECE])
+                tell({"end": True})
+            else:
+                tell({"error": "the other side does not know this request"})
+        except Cancelled:
+            tell({"error": "cancelled"})
+        except (DesktopError, OSError, ValueError, MemoryError, LookupError, TypeError) as error:
+            said = error.what if isinstance(error, DesktopError) else sentence(error) or type(error).__name__
+            more = {"hint": error.hint, "where": error.where} if isinstance(error, DesktopError) else {}
+            tell({"error": said, **more, "choices": list(getattr(error, "choices", ()))[:1000]})
+        finally:
+            self._asked.pop(number, None)
+
+    def _open(self, request: dict[str, Any], progress: Progress, tell: Callable[..., None]) -> dict[str, Any]:
+        """Open a trace, imported where needed; its store's number, name for its state, and size. Before that
+        go the places of all bytes that show the way in it."""
+        options = {name: value for name, value in request.get("options", {}).items() if name in OPTIONS}
+        store = open_trace(Path(request["open"]).expanduser(), progress, **options)
+        file = Path(store.path).open("rb")  # noqa: SIM115 - until the connection ends
+        found = os.fstat(file.fileno())
+        state = [desktop.__version__, str(store.path), found.st_size, found.st_mtime_ns, found.st_ino]
+        name = hashlib.sha256(repr(state).encode("utf-8", "surrogateescape")).hexdigest()[:16]
+        ranges = store.skeleton()
+        for k in range(0, len(ranges), PIECE // 16):
+            tell({}, np.ascontiguousarray(ranges[k : k + PIECE // 16], "<i8").tobytes())
+        self._stores.append((store, file, Lock()))
+        return {"store": len(self._stores) - 1, "state": name, "size": found.st_size}
+
+    def _read(self, request: dict[str, Any], progress: Progress, tell: Callable[..., None]) -> None:
+        _, file, turn = self._stores[request["store"]]
+        for at, size in request["read"]:
+            for begin in range(at, at + size, PIECE):
+                progress.step(0, 0)
+                with turn:
+                    file.seek(begin)
+                    data = file.read(min(PIECE, at + size - begin))
+                tell({"at": begin}, data)
+
+    def _send(self, about: dict[str, Any], body: bytes = b"") -> None:
+        said = frame(about, body)
+        with self._turn, suppress(OSError, ValueError):  # nobody listens any more: the input ends too
+            self._sink.write(said)
+            self._sink.flush()

@@ -1,0 +1,229 @@
+"""A store that lies elsewhere, as a file here of the same size, of which only those blocks are filled that
+were asked for. What HDF5 needs to know its way is brought at once, chunks of columns when they are read.
+
+Blocks are brought outside of any lock of HDF5, so that nobody who does not want them waits for the line.
+What was brought stays for the next time, below `BYTES` of all such files; those used longest ago go first.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from threading import Condition, Lock, RLock
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from desktop.data.atomic import write_bytes
+from desktop.errors import StoreError, reason
+from desktop.progress import Progress
+
+#: Bytes of all that is kept here, and of a block, unless there would be more than so many of them.
+BYTES, BLOCK, BLOCKS = 1 << 32, 1 << 10, 1 << 24
+#: Largest store elsewhere, in bytes.
+LARGEST = 1 << 44
+#: Bytes that are asked for at once: as long as others have to wait for their turn.
+AT_ONCE = 1 << 19
+
+Ranges = Sequence[tuple[int, int]]
+_MISSING, _COMING, _HERE = 0, 1, 2
+
+
+class Blocks:
+    """`place`: of the file here; `size`: bytes of the store. ``fetch(ranges, take)`` calls
+    ``take(at, bytes)`` with all that lies in `ranges` (first byte, bytes), or raises `StoreError`."""
+
+    _open: dict[Path, Blocks] = {}
+    #: held while it is looked up whether a store is open, until it is
+    opening = RLock()
+
+    def __init__(
+        self,
+        place: Path,
+        size: int,
+        fetch: Callable[[Ranges, Callable[[int, bytes], None]], None],
+        close: Callable[[], None],
+        ask: Callable[[dict[str, Any], int], bytes],
+    ) -> None:
+        self.place, self.size = place, size
+        self._fetch, self._close = fetch, close
+        #: what the other side finds in the store, in so many bytes at most; `StoreError` if it does not
+        self.ask = ask
+        self._users = 1
+        self._changed = Condition(Lock())
+        self.block = BLOCK
+        while size > self.block * BLOCKS:
+            self.block *= 2
+        self._state = np.zeros(-(-size // self.block), np.uint8)
+        self._kept_as = place.with_suffix(".blocks")
+        try:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            _make_room(place)
+            place.touch(0o600)
+            self._file = place.open("r+b", buffering=0)
+            if place.stat().st_size == size:
+                self._recall()
+            self._file.truncate(size)
+        except OSError as error:
+            raise self._unwritable(error) from None
+        self._begun = int(np.count_nonzero(self._state))
+        with self.opening:
+            self._open[place] = self
+
+    @classmethod
+    def opened(cls, place: Path) -> Blocks | None:
+        """Those of a store that is open, for one more user."""
+        with cls.opening:
+            found = cls._open.get(place)
+            if found is not None:
+                found._users += 1
+            return found
+
+    @classmethod
+    def of(cls, place: Path) -> Blocks | None:
+        """Those of a store that lies elsewhere, for one more user; None of any other file.
+
+        Raises
+        ------
+        StoreError : it lies elsewhere, and is not open.
+        """
+        found = cls.opened(place)
+        if found is None and place.parent == remote_folder():
+            raise StoreError(
+                "holds parts of a trace on another machine", file=place, hint="open the trace there"
+            )
+        return found
+
+    def close(self) -> None:
+        """One user less; with the last one goes the line, and what is here is noted."""
+        with self.opening:
+            self._users -= 1
+            if self._users:
+                return
+            self._open.pop(self.place, None)
+        self._close()
+        with self._changed, suppress(OSError):
+            if int(np.count_nonzero(self._state)) != self._begun:
+                os.fsync(self._file.fileno())
+                write_bytes(self._kept_as, np.packbits(self._state == _HERE).tobytes())
+            self._file.close()
+
+    @property
+    def here(self) -> int:
+        """Bytes that are here."""
+        return self.block * int(np.count_nonzero(self._state == _HERE))
+
+    def _recall(self) -> None:
+        with suppress(OSError):
+            bits = np.frombuffer(self._kept_as.read_bytes(), np.uint8)
+            if bits.size == -(-self._state.size // 8):
+                self._state[:] = _HERE * np.unpackbits(bits)[: self._state.size]
+
+    def read(self, at: int, size: int) -> bytes:
+        """Some bytes of the store, brought if they are not here.
+
+        Raises
+        ------
+        OSError : the file has no such bytes.
+        StoreError : they cannot be had.
+        """
+        if not 0 <= at <= at + size <= self.size:
+            raise OSError("beyond the end of the file")
+        self.bring([(at, size)])
+        with self._changed:
+            self._file.seek(at)
+            return self._file.read(size)
+
+    def bring(self, ranges: Ranges, progress: Progress | None = None, text: str = "") -> None:
+        """Have these bytes here, what two ask for at once only once.
+
+        Raises
+        ------
+        StoreError : they cannot be had.
+        """
+        wanted = self._blocks_of(ranges)
+        whole = wanted.size
+        while wanted.size:
+            if progress is not None:
+                progress.step(whole - wanted.size, whole, text)
+            with self._changed:
+                mine = wanted[self._state[wanted] == _MISSING][: AT_ONCE // self.block]
+                if not mine.size:
+                    self._changed.wait(0.2)
+                    wanted = wanted[self._state[wanted] != _HERE]
+                    continue
+                self._state[mine] = _COMING
+            try:
+                self._fetch(self._ranges_of(mine), self._take)
+            finally:
+                with self._changed:
+                    left = mine[self._state[mine] == _COMING]
+                    self._state[left] = _MISSING
+                    self._changed.notify_all()
+            if left.size:
+                raise StoreError("the other machine does not send what it was asked for", file=self.place)
+            wanted = wanted[self._state[wanted] != _HERE]
+
+    def _blocks_of(self, ranges: Ranges) -> NDArray[np.int64]:
+        """Numbers of the blocks in which these bytes lie, that are not here."""
+        found = [
+            np.arange(max(at, 0) // self.block, -(-min(at + size, self.size) // self.block))
+            for at, size in ranges
+        ]
+        blocks = np.unique(np.concatenate(found)) if found else np.zeros(0, np.int64)
+        return blocks[self._state[blocks] != _HERE]
+
+    def _ranges_of(self, blocks: NDArray[np.int64]) -> list[tuple[int, int]]:
+        cuts = np.flatnonzero(np.diff(blocks) > 1) + 1
+        runs = ((int(run[0]) * self.block, (int(run[-1]) + 1) * self.block) for run in np.split(blocks, cuts))
+        return [(begin, min(end, self.size) - begin) for begin, end in runs]
+
+    def _take(self, at: int, data: bytes) -> None:
+        """Bytes that have come; whole blocks of them, and at the end of the file, are here from now on."""
+        end = at + len(data)
+        last = self._state.size if end == self.size else end // self.block
+        with self._changed:
+            try:
+                self._file.seek(at)
+                self._file.write(data)
+            except OSError as error:
+                raise self._unwritable(error) from None
+            self._state[-(-at // self.block) : last] = _HERE
+            self._changed.notify_all()
+
+    def missing(self) -> NDArray[np.int64]:
+        """Numbers of blocks that nobody has asked for."""
+        return np.flatnonzero(self._state == _MISSING)
+
+    def _unwritable(self, error: OSError) -> StoreError:
+        return StoreError(
+            f"cannot be written ({reason(error)})", file=self.place, hint="make room in your cache"
+        )
+
+
+def remote_folder() -> Path:
+    from platformdirs import user_cache_path
+
+    return user_cache_path("phasewright", appauthor=False) / "remote"
+
+
+def _make_room(place: Path) -> None:
+    """Remove what was used longest ago, and former states of the same store."""
+    family = place.name.rsplit("-", 1)[0]
+    there = sorted(
+        (found.st_mtime, getattr(found, "st_blocks", found.st_size // 512) * 512, path)
+        for path in place.parent.glob("*.h5")
+        for found in [path.stat()]
+    )
+    held = sum(size for _, size, _ in there)
+    for _, size, path in there:
+        if path == place or path in Blocks._open:
+            continue
+        if held > BYTES or path.name.rsplit("-", 1)[0] == family:
+            for one in (path, path.with_suffix(".blocks")):
+                with suppress(OSError):
+                    one.unlink()
+            held -= size

@@ -1,0 +1,340 @@
+"""Traces on other machines: the line, what comes over it, and what of a store is here."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import desktop
+from desktop import cli
+from desktop.data import remote
+from desktop.data.events import TABLES
+from desktop.data.opening import open_trace
+from desktop.data.project_file import Decoder
+from desktop.data.remote_frames import MAGIC, MOST_BODY, NoFrame, frame, hello, receive
+from desktop.data.store import DERIVED, Blocks, open_store
+from desktop.data.structure import Misfit, encode
+from desktop.data.utilization import build
+from desktop.errors import DesktopError, StoreError
+from desktop.progress import Cancelled, Progress
+from desktop.remote import RemotePath, named, place
+
+SAMPLE = Path(__file__).parents[2] / "resources" / "samples" / "cholesky_16" / "traces.otf2"
+SERVE = f"exec {sys.executable} -m desktop serve"
+
+
+@pytest.fixture
+def fake_ssh(tmp_path, monkeypatch):
+    """ssh that runs the command here; a function that makes it another program, in Python."""
+    script = tmp_path / "ssh"
+
+    def put(text: str) -> Path:
+        script.write_text(text)
+        script.chmod(0o755)
+        return script
+
+    put('#!/bin/sh\nexec sh -c "$2"\n')
+    monkeypatch.setenv("PHASEWRIGHT_SSH", str(script))
+    monkeypatch.setenv("PHASEWRIGHT_REMOTE_COMMAND", SERVE)
+    monkeypatch.setattr(remote, "AGAIN", 0.05)
+    for kind in ("STATE", "CACHE"):
+        monkeypatch.setenv(f"XDG_{kind}_HOME", str(tmp_path / kind))
+    return lambda text: put(f"#!{sys.executable}\n{text}")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    path = tmp_path_factory.mktemp("far") / "store.h5"
+    open_trace(SAMPLE, output=path).close()
+    return path
+
+
+def far(path: Path) -> RemotePath:
+    found = named(f"ssh://user@far.example:2222{path}")
+    assert isinstance(found, RemotePath)
+    return found
+
+
+# ---- places
+
+
+def test_a_place_is_a_path_that_stays_as_it_is():
+    path = place("ssh://me@host:22/scratch/run/traces.otf2")
+    assert isinstance(path, RemotePath)
+    assert (path.destination, path.there) == ("me@host:22", "/scratch/run/traces.otf2")
+    assert str(path) == path.as_posix() == os.fspath(path) == "ssh://me@host:22/scratch/run/traces.otf2"
+    assert path.absolute() is path.resolve() is path.expanduser() is path
+    assert (path.name, path.stem, str(path.parent)) == (
+        "traces.otf2",
+        "traces",
+        "ssh://me@host:22/scratch/run",
+    )
+    assert place(str(path)) == path == place("ssh:/me@host:22/scratch/run/traces.otf2")
+    assert place("ssh://host/~/a.h5").there == "~/a.h5"
+    assert place("ssh://[::1]:22/a").destination == "[::1]:22"
+    assert type(place("runs/ssh.otf2")) is type(Path())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ssh://-oProxyCommand=x/a",
+        "ssh://h",
+        "ssh:///a",
+        "ssh://a b/c",
+        "ssh://$(x)/a",
+        "ssh://-l@h/a",
+        "ssh://h;x/a",
+    ],
+)
+def test_what_ssh_could_take_for_an_option_or_a_command_is_no_place(text):
+    with pytest.raises(ValueError, match="is no place on another machine"):
+        place(text)
+
+
+def test_a_project_names_it_and_a_host_that_nobody_named_is_never_called(tmp_path, fake_ssh, capsys):
+    path = place("ssh://elsewhere/run.otf2")
+    assert encode((path,), tmp_path) == [str(path)]
+    assert Decoder(tmp_path).decode(Path, str(path)) == path
+    assert isinstance(Decoder(tmp_path).decode(Path, str(path)), RemotePath)
+    assert not isinstance(Decoder(tmp_path, closed=True).decode(Path, str(path)), RemotePath)
+    with pytest.raises(Misfit):
+        Decoder(tmp_path, closed=True).decode(Path, "/run.otf2")
+    called = tmp_path / "called"
+    fake_ssh(f"open({str(called)!r}, 'w')")
+    assert not path.exists()
+    with pytest.raises(StoreError, match="a host that you have not named yet"):
+        open_trace(path)
+    assert not called.exists()
+    assert cli.run(["info", str(path)]) == 1  # who types it has named it
+    assert called.exists() and path.exists()
+    assert "Phasewright there cannot be reached" in capsys.readouterr().err
+
+
+# ---- frames
+
+
+def test_frames_are_bounded_and_make_sense_or_end_the_line():
+    body = bytes(1000) + os.urandom(100)
+    told = receive(io.BytesIO(frame({"id": 1, "at": 2}, body)).read)
+    assert told == ({"id": 1, "at": 2}, body)
+    whole = frame({"id": 1}, body)
+    wrong = [
+        whole[:-1], b"", os.urandom(12), frame({"id": 1}, bytes(MOST_BODY + 1)),
+        whole.replace(b'{"id": 1}', b'["id", 1]'), whole.replace(b'{"id": 1}', b'{"id": 1]'),
+        (2**31).to_bytes(4, "big") + whole[4:], whole[:8] + (999).to_bytes(4, "big") + whole[12:],
+    ]  # fmt: skip
+    for one in wrong:
+        with pytest.raises(NoFrame):
+            receive(io.BytesIO(one).read)
+
+
+# ---- a store over a line
+
+
+def test_a_store_elsewhere_reads_as_one_here_and_only_what_is_read_comes(fake_ssh, made):
+    with open_store(made) as here, open_trace(far(made)) as there:
+        assert there.elsewhere is not None and there.elsewhere.size == made.stat().st_size
+        first = there.elsewhere.here
+        assert build(there).edges.size == build(here).edges.size
+        assert there.elsewhere.here < 0.8 * there.elsewhere.size
+        assert np.array_equal(
+            there.part("events", 3, 10, 20, "time")[0], here.part("events", 3, 10, 20, "time")[0]
+        )
+        with open_store(there.path) as again:  # another user of what is here
+            for table in TABLES | DERIVED:
+                assert again.has(table) == here.has(table)
+                for location in range(len(here.locations)):
+                    for a, b in zip(here.blocks(table, location), again.blocks(table, location), strict=True):
+                        assert all(np.array_equal(x, y) for x, y in zip(a, b, strict=True))
+                if here.has(table):
+                    whole = [store.whole(table, *(TABLES | DERIVED)[table])[1] for store in (here, again)]
+                    assert all(np.array_equal(x, y) for x, y in zip(*whole, strict=True))
+        came = there.elsewhere.here
+        assert first < came
+        copy = there.path
+    with pytest.raises(StoreError, match="parts of a trace on another machine"):
+        open_store(copy)
+    with open_trace(far(made)) as later:
+        assert later.elsewhere.here == came  # nothing of it comes twice
+
+
+def test_every_command_takes_a_place_elsewhere(fake_ssh, made, tmp_path, capsys):
+    answers = []
+    for name in (str(made), str(far(made))):
+        assert cli.run(["phases", name, "-n", "3", "--json"]) == 0
+        answers.append(json.loads(capsys.readouterr().out))
+    assert answers[0] == answers[1]
+    copy = tmp_path / "copy.h5"
+    assert cli.run(["import", str(far(made)), "-o", str(copy)]) == 0
+    assert copy.read_bytes() == made.read_bytes()
+    assert cli.run(["import", str(far(made)), "-o", str(copy)]) == 1
+    assert "exists" in capsys.readouterr().err
+    assert cli.run(["info", str(far(made.with_name("nothing.otf2")))]) == 1
+    assert capsys.readouterr().err == f"phasewright: {far(made.with_name('nothing.otf2'))}: does not exist\n"
+
+
+def test_a_lost_line_is_made_again_and_what_was_asked_for_comes(fake_ssh, made, tmp_path, monkeypatch):
+    said: list[str] = []
+    monkeypatch.setattr(remote, "listeners", [said.append])
+    mine = tmp_path / "store.h5"
+    shutil.copy(made, mine)
+    with open_store(made) as here, open_trace(far(mine)) as there:
+        line = next(iter(remote.Line._all.values()))
+        line._process.kill()
+        for location in range(2):
+            for a, b in zip(here.blocks("events", location), there.blocks("events", location), strict=True):
+                assert all(np.array_equal(x, y) for x, y in zip(a, b, strict=True))
+        assert line.made == 2
+        assert (
+            any(words.startswith("The line to far.example:2222 is lost") for words in said) and said[-1] == ""
+        )
+        os.utime(mine, ns=(1, 1))  # written anew meanwhile
+        line._process.kill()
+        with pytest.raises(StoreError, match="has changed on far"):
+            list(there.blocks("messages", 0))
+        mine.unlink()
+        process = line._process
+    assert not remote.Line._all and process.wait(10) is not None
+
+
+def test_who_waits_for_a_line_can_be_cancelled(fake_ssh, made):
+    with open_trace(far(made)) as there:
+        line = next(iter(remote.Line._all.values()))
+        fake_ssh("import sys; sys.exit('down')")
+        line._process.kill()
+        progress, ended = Progress(), threading.Event()
+
+        def work() -> None:
+            from desktop.progress import working
+
+            with working(progress), pytest.raises(Cancelled):
+                list(there.blocks("events", 0))
+            ended.set()
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        while not line.words:
+            assert not ended.wait(0.01)
+        progress.cancel()
+        thread.join(30)
+        assert ended.is_set()
+
+
+def test_what_needs_all_events_is_found_where_they_lie(fake_ssh, made):
+    from desktop.data.remembered import Ranges, recall
+    from desktop.data.statistics import Statistics
+
+    with open_store(made) as here, open_trace(far(made)) as there:
+        use = build(here)
+        curve = use.curve()
+        breaks = [curve.start, curve.start + curve.duration / 3, curve.start + curve.duration]
+        spans = [(breaks[0], breaks[-1]), *pairwise(breaks)]
+        of = Ranges(use.rules, breaks, ("first", "second"), {})
+        stats = Statistics(there).ranges(spans, use)
+        assert recall(there, of, stats, True) is None
+        came = there.elsewhere.here
+        found = recall(there, of, stats, True, elsewhere=True)
+        assert found is not None and there.elsewhere.here == came  # no events came for it
+        for one, same in zip(found[0], Statistics(here).ranges(spans, use, replay=True), strict=True):
+            assert np.array_equal(one.accounts, same.accounts)
+            assert one.replayed.ideal_s == same.replayed.ideal_s
+        assert found[1] is not None and len(found[1].phases) == 2
+        assert recall(there, of, stats, True) is not None  # kept here too
+        with pytest.raises(DesktopError):  # what makes no sense is answered with a sentence
+            there.elsewhere.ask({"accounts": {"rules": {}}}, 100)
+
+
+# ---- the other side is not believed
+
+
+def answers(*frames: str, greet: str = repr(frame(hello()))) -> str:
+    """A program that greets and answers the first requests with these."""
+    return f"""import os, sys
+sys.path.insert(0, {str(Path(desktop.__file__).parents[1])!r})
+def send(data): os.write(1, data)
+send({b"Welcome!" + MAGIC!r} + {greet})
+from desktop.data.remote_frames import frame, receive
+receive(sys.stdin.buffer.read)
+for answer in [{", ".join(frames)}]:
+    number = receive(sys.stdin.buffer.read)[0]["id"]
+    for about, body in answer: send(frame(dict(about, id=number), body))
+os.read(0, 1)
+"""
+
+
+OPENED = '[({"end": True, "store": 0, "state": "0123456789abcdef", "size": %s}, b"")]'
+PLACES = "[({}, bytes(%d) + (%d).to_bytes(8, 'little') * %d), *" + OPENED % "100" + "]"
+SENT = '[({"at": 0}, bytes(%d)), ({"end": True}, b"")]'
+
+
+@pytest.mark.parametrize(
+    ("program", "words"),
+    [
+        (answers(greet=repr(frame(hello() | {"version": "0.1\x1b[2J"}))), "has Phasewright 0.1\ufffd[2J ("),
+        (
+            answers('[({"error": "\\x1b]0;you are mine\\x07no", "hint": "\\u202ereally"}, b"")]'),
+            "\ufffd]0;you are mine\ufffdno, \ufffdreally",
+        ),
+        (answers(OPENED % "1 << 60"), "answers with no store"),
+        (answers(OPENED % "True"), "answers with no store"),
+        (answers(OPENED.replace("01234", "../..") % "100"), "answers with no store"),
+        (answers(PLACES % (0, 5, 2), SENT % 200), "does not send what it was asked for"),
+        (answers(PLACES % (8, 100, 1), SENT % 100), "cannot be opened"),
+        ("import sys; sys.stdout.write('x' * 100000)", "cannot be reached"),
+        ("import sys; sys.exit('sh: phasewright: not found')", "not found), install the same"),
+    ],
+)
+def test_what_the_other_side_says_is_not_believed(fake_ssh, program, words, capsys):
+    fake_ssh(program)
+    assert cli.run(["info", str(far(Path("/run.otf2")))]) == 1
+    said = capsys.readouterr().err
+    assert words in said and said.count("\n") == 1 and "\x1b" not in said
+    assert not Blocks._open and not remote.Line._all
+
+
+# ---- a real sshd
+
+
+def test_over_ssh_on_the_loopback_with_delay(made, tmp_path, monkeypatch, capsys):
+    sshd = shutil.which("sshd") or shutil.which("sshd", path="/usr/sbin:/usr/local/sbin")
+    if sshd is None or shutil.which("ssh") is None:
+        pytest.skip("OpenSSH's client or server is not installed")
+    keys = [tmp_path / name for name in ("host", "user")]
+    for key in keys:
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
+    (tmp_path / "authorized").write_text(keys[1].with_suffix(".pub").read_text())
+    # One connection, over pipes: no port is needed, not even on the loopback.
+    told = {
+        "HostKey": keys[0], "AuthorizedKeysFile": tmp_path / "authorized", "StrictModes": "no",
+        "UsePAM": "no", "PasswordAuthentication": "no", "PidFile": "none",
+    }  # fmt: skip
+    (tmp_path / "sshd").write_text("".join(f"{key} {value}\n" for key, value in told.items()))
+    slow = Path(__file__).parents[1] / "benchmarks" / "slow_line.py"
+    proxy = f"{sys.executable} {slow} 50 10 {sshd} -i -f {tmp_path / 'sshd'}"
+    (tmp_path / "config").write_text(
+        f"Host far.example\n  ProxyCommand {proxy}\n  IdentityFile {keys[1]}\n  IdentitiesOnly yes\n"
+        f"  StrictHostKeyChecking no\n  UserKnownHostsFile {tmp_path / 'known'}\n"
+    )
+    monkeypatch.setenv("PHASEWRIGHT_SSH", f"ssh -T -F {tmp_path / 'config'}")
+    monkeypatch.setenv("PHASEWRIGHT_REMOTE_COMMAND", f"cd {Path.cwd()} && {SERVE}")
+    Path("/run/sshd").mkdir(exist_ok=True) if os.access("/run", os.W_OK) else None
+    path = f"ssh://far.example{made}"
+    code = cli.run(["info", path, "--json"])
+    told = capsys.readouterr()
+    if code and "Connection closed" in told.err:
+        pytest.skip("sshd does not run for this user")
+    assert code == 0, told.err
+    with open_trace(made) as here:
+        assert json.loads(told.out)["totals"]["events"] > 0
+        assert len(json.loads(told.out)["locations"]) == len(here.locations)

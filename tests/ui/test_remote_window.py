@@ -1,0 +1,115 @@
+"""A trace on another machine in the window: asked for, shown, kept in a project, and a line that is lost."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtWidgets import QDialogButtonBox
+from pytestqt.qtbot import QtBot
+
+from desktop.data import remote
+from desktop.data.opening import open_trace
+from desktop.remote import RemotePath, hosts, listeners
+from desktop.ui.frame import Frame
+from desktop.ui.opening import RemoteDialog
+from desktop.ui.settings import Settings
+from desktop.ui.trace_page import TracePage
+
+SAMPLE = Path(__file__).parents[2] / "resources" / "samples" / "cholesky_16" / "traces.otf2"
+
+
+@pytest.fixture
+def page(
+    qtbot: QtBot, settings: Settings, own_places: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[TracePage]:
+    script = tmp_path / "ssh"
+    script.write_text('#!/bin/sh\nexec sh -c "$2"\n')
+    script.chmod(0o755)
+    monkeypatch.setenv("PHASEWRIGHT_SSH", str(script))
+    monkeypatch.setenv("PHASEWRIGHT_REMOTE_COMMAND", f"exec {sys.executable} -m desktop serve")
+    monkeypatch.setattr(remote, "AGAIN", 0.2)
+    made = Frame(settings).trace
+    qtbot.addWidget(made.frame)
+    made.frame.show()
+    yield made
+    made.frame.close()
+    assert not listeners
+
+
+def test_open_remote_shows_the_trace_keeps_its_place_and_goes_on_after_a_lost_line(
+    page: TracePage, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    far = tmp_path / "far.h5"
+    open_trace(SAMPLE, output=far).close()
+    asked_in = []
+    ask = remote.Line.ask
+
+    def noted(self, *args, **more):
+        asked_in.append(threading.current_thread())
+        return ask(self, *args, **more)
+
+    monkeypatch.setattr(remote.Line, "ask", noted)
+
+    # the dialog
+    page.actions_by_id["open_remote"].trigger()
+    dialog = next(one for one in page.findChildren(RemoteDialog) if one.isVisible())
+    button = dialog.findChild(QDialogButtonBox).button(QDialogButtonBox.StandardButton.Open)
+    assert not button.isEnabled()
+    dialog.host.setCurrentText("-oProxyCommand=x")
+    dialog.path.setCurrentText(str(far))
+    assert not button.isEnabled()
+    dialog.host.setCurrentText("me@cluster")
+    dialog.command.setText("~/bin/phasewright serve")
+    assert button.isEnabled()
+    button.click()
+    bench = page.workbench
+    qtbot.waitUntil(lambda: bench.snapshot.document is not None)
+    document = bench.snapshot.document
+    assert isinstance(document.source, RemotePath) and str(document.source) == f"ssh://me@cluster{far}"
+    assert page.settings.recent[0] == document.source and isinstance(page.settings.recent[0], RemotePath)
+    assert (page.settings.remote_command, hosts()) == ("~/bin/phasewright serve", ["me@cluster"])
+    with open_trace(far) as store:
+        from desktop.data.info import info
+
+        assert document.info["totals"] == info(store)["totals"]
+
+    # n follows without the line
+    line = remote.Line._all["me@cluster"]
+    before = len(asked_in)
+    bench.set_n(5)
+    qtbot.waitUntil(lambda: bench.snapshot.fit is not None and bench.snapshot.fit.n == 5)
+    qtbot.waitUntil(lambda: not page.timeline.busy)
+
+    # the line is lost; what is looked at then comes as soon as it is there again
+    line._process.kill()
+    line._process.wait()
+    store = bench._store
+    store.elsewhere._state[:] = 0  # as in a large trace, of which little is here
+    rows = [(0, int(store.places("events").sum(0)[1]))]
+    thread = threading.Thread(target=lambda: store.bring("events", rows, ["time", "kind", "region"]))
+    thread.start()
+    texts: list[str] = []
+
+    def over() -> bool:
+        texts.append(str(page.frame.main._own_tasks))
+        return not thread.is_alive()
+
+    qtbot.waitUntil(over)
+    thread.join()
+    assert line.made == 2 and len(asked_in) > before
+    assert any("The line to cluster is lost, trying again in 1 s" in text for text in texts)
+    qtbot.waitUntil(lambda: "line" not in page.frame.main._own_tasks)
+    assert threading.main_thread() not in asked_in  # the window itself never waits for the line
+
+    # a project names it
+    project = tmp_path / "far.phasewright"
+    page.desk.keeper.save(project, None)
+    assert f'"ssh://me@cluster{far}"' in project.read_text()
+    bench.close_document()
+    page.desk.open(project)
+    qtbot.waitUntil(lambda: bench.snapshot.document is not None)
+    assert bench.snapshot.document.source == document.source
