@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from threading import Lock, get_ident
 from typing import Any
+
+from desktop import __version__
 
 
 class _NoScipy:
@@ -24,11 +28,24 @@ class _NoScipy:
 _hook: Any = _NoScipy()
 sys.meta_path.insert(0, _hook)
 try:
-    from numba import njit
+    from numba import float64, int64, njit, typeof, types
     from numba.core import event
+    from numba.core.caching import IndexDataCacheFile
     from numba.core.runtime import rtsys
+    from numba.extending import intrinsic
 finally:
     sys.meta_path.remove(_hook)
+
+
+#: Kernels that were compiled ahead for any processor of a kind; the frozen program brings them along. They
+#: are written there by a process with these two variables of the environment, see packaging/freeze.py.
+AHEAD = Path(__file__).parents[1] / "kernels"
+COMPILE_AHEAD = {"NUMBA_CPU_NAME": "x86-64-v3", "NUMBA_CPU_FEATURES": "", "PHASEWRIGHT_COMPILE_AHEAD": "1"}
+# What all processors of the kind can do, in LLVM's words.
+_KIND = frozenset(
+    {"avx", "avx2", "bmi", "bmi2", "cx16", "f16c", "fma", "lzcnt", "movbe", "popcnt"}
+    | {"sse3", "sse4.1", "sse4.2", "ssse3", "xsave"}
+)
 
 
 def kernel(function: Callable[..., Any]) -> Any:
@@ -69,20 +86,61 @@ def _compiled(function: Callable[..., Any], **options: Any) -> Any:
         return njit(nogil=True, **options)(function)
     cache = made._cache
     keep = cache.save_overload
+    name = f"{function.__module__}.{cache._impl.filename_base}"
+
+    def ahead() -> Any:
+        return IndexDataCacheFile(str(AHEAD), name, __version__)
 
     def keep_if_possible(signature: Any, compiled: Any) -> None:
         with suppress(OSError):  # a full disk: the kernel is there, though not for the next process
             keep(signature, compiled)
+            if "PHASEWRIGHT_COMPILE_AHEAD" in os.environ:
+                key = cache._index_key(signature, compiled.codegen)
+                ahead().save((key[0], key[2]), cache._impl.reduce(compiled))
 
     def load(signature: Any, target: Any) -> Any:
         # Numba loads its compiler's libraries (and scipy) first, which takes as long as numba itself; code
         # that is compiled needs no more of them than memory management. Compiling loads them, too.
         rtsys.initialize(target)
         with cache._guard_against_spurious_io_errors():
-            return cache._load_overload(signature, target)
+            if (found := cache._load_overload(signature, target)) is not None or not AHEAD.is_dir():
+                return found
+            key = cache._index_key(signature, target.codegen())
+            if not {word[1:] for word in key[1][2].split(",") if word.startswith("+")} >= _KIND:
+                return None
+            found = ahead().load((key[0], key[2]))
+            return None if found is None else cache._impl.rebuild(target, found)
+        return None  # the file could not be read
 
     cache.save_overload, cache.load_overload = keep_if_possible, load
     return made
+
+
+def address(made: Any, *arguments: Any) -> int:
+    """Where the machine code of a kernel for arguments like these begins; the kernel must outlive it."""
+    given = tuple(typeof(one) for one in arguments)
+    made.compile(given)
+    found = made.overloads[given]
+    return int(found.library.get_pointer_to_function(found.fndesc.llvm_func_name))
+
+
+# Many: a kernel's arguments, one by one.
+@intrinsic
+def go_at(
+    typing: Any, go: Any, tree: Any, s: Any, j: Any, o: Any, cj: Any, co: Any, e: Any, goal: Any
+) -> Any:
+    """Call the kernel at the address `go`, `desktop.core.spaces.go` of some space: one compiled kernel serves
+    all of them, those that are not known yet too."""
+    given = (tree, int64, int64, float64, int64, float64, float64, float64)
+    result = types.Tuple((int64, float64, float64, float64, float64, int64))
+
+    def code(context: Any, builder: Any, _: Any, values: Any) -> Any:
+        convention = context.call_conv
+        kind = convention.get_function_type(result, given).as_pointer()
+        called = builder.inttoptr(values[0], kind)
+        return convention.call_function(builder, called, result, given, values[1:])[1]
+
+    return result(go, *given), code
 
 
 @inlined

@@ -4,18 +4,18 @@ The kernels work with squared tolerances e = epsilon² in processors² · ticks,
 of two scales every number exactly, and with positions (`desktop.core.tree`). Beside the times that must
 be breaks (*stops*: the curve's start and end and what the user locked) nothing but the tree is read.
 
-Degrees are 0, 1, 2 of polynomials, 3 and 4 of the tree's own functions (`desktop.core.spaces`); `share[d]` is
-the part of the tolerance that a phase of degree d may use: 1 for every model but the paper's mixed one (its
-section 5.1), where it is 1/2, 3/4, 1, and of the tree's own functions likewise their price over a parabola's.
+Degrees are 0, 1, 2 of polynomials, above that of the tree's own functions (`desktop.core.spaces`); `share[d]`
+is the part of the tolerance that a phase of degree d may use: 1 for every model but the paper's mixed one
+(its section 5.1), where it is 1/2, 3/4, 1, and of the tree's own functions likewise their price over a
+parabola's.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from desktop.core.jit import arithmetic, inlined, kernel
-from desktop.core.spaces import at_ends, out_of_reach, reach_in_space
-from desktop.core.tree import begin, climb, descend, gap, lower, reach
+from desktop.core.jit import arithmetic, go_at, inlined, kernel
+from desktop.core.tree import BLOCK, SHIFT, begin, climb, descend, gap, lower, reach, row
 
 MIXED = 3
 BUDGET = 4
@@ -31,12 +31,21 @@ _TINY = 1e-300
 _COARSE = 1e-2
 # The least tolerance of any choice of degrees is told with this precision.
 _LEAST = 1e-5
-# Parameters of a phase by degree; one is its start.
-_PRICE = np.array([2, 3, 4, 5, 4])
-# The part of the tolerance that a phase of the mixed model may use: as much as its price is of a quadratic's.
-_PART = _PRICE / 4.0
 # A mixture must lower the total squared error by more than rounding does.
 _BETTER = 1e-12
+
+
+@inlined
+def price(tree, d):
+    """Parameters of a phase by degree; one is its start."""
+    return d + 2 if d < 3 else tree.price
+
+
+@inlined
+def part(tree, d):
+    """The part of the tolerance that a phase of the mixed model may use: as much as its price is of a
+    quadratic's."""
+    return price(tree, d) / 4
 
 
 @inlined
@@ -51,9 +60,33 @@ def advance(tree, d, s, j, o, cj, co, e, goal=np.nan):
     if d < 3:
         j, o, error, _, c0, c1, c2, merges = reach(tree, d, s, j, o, cj, co, e, goal)
         return j, o, error, c0 - c1 + c2, c0 + c1 + c2, merges
-    j, o, moments, merges = reach_in_space(tree, s, j, o, cj, co, e, goal)
-    first, final = at_ends(tree.space, s * tree.rate, moments)
-    return j, o, moments[5], first, final, merges
+    return go_at(tree.go, tree, s, j, o, cj, co, e, goal)  # type: ignore[call-arg]  # numba gives the first
+
+
+@arithmetic
+def out_of_reach(tree, j, o, goal, e):
+    """Whether the nodes of the tree's own space between position (j, o) and `goal` ticks to the right leave
+    more squared error than e alone: what a walk with merges would find at several times the price."""
+    limit = e * (1 + 1e-9)
+    b = (j + BLOCK - 1 >> SHIFT) + (o > 0 and j & (BLOCK - 1) == 0)
+    w, error, depth, rising = tree.edges[min(b << SHIFT, tree.level.size)] - tree.edges[j] - o, 0.0, 0, True
+    while depth >= 0 and w < goal:
+        if rising and b & 1 == 0:
+            depth, b = depth + 1, b >> 1
+            rising = 1 << depth <= tree.leaves
+            continue
+        fits = b < tree.leaves >> depth
+        if fits:
+            node = row(tree.leaves, depth, b)
+            fits = w + tree.terms[node, 0] <= goal
+        if fits:
+            w, error, b = w + tree.terms[node, 0], error + tree.terms[node, 5], b + 1
+            if error > limit:
+                return True
+        if not fits or not rising:
+            rising = False
+            depth, b = depth - 1, b << 1
+    return False
 
 
 @arithmetic
@@ -166,7 +199,7 @@ def set_out(tree, e, j, o, tj, to, walks, count):
             keep(walks[d], tj, to, w, c0, 0.0, 0.0, 0.0, -1)
             continue
         b, depth, w, c0, c1, c2, error, merges = climb(
-            tree, 2, d, 1, b, depth, w, c0, c1, c2, error, last, e * _PART[d]
+            tree, 2, d, 1, b, depth, w, c0, c1, c2, error, last, e * part(tree, d)
         )
         count[1] += merges
         own1, own2 = c1 if d > 0 else 0.0, c2 if d > 1 else 0.0
@@ -181,7 +214,7 @@ def go_on(tree, e, d, last, tail, tj, to, goal, walks, count):
     if walk[7] >= 0:
         j, o, w, c0, c1, c2, error, depth, merges = descend(
             tree, d, 1, int(walk[0]), int(walk[7]), walk[2], walk[3], walk[4], walk[5], walk[6],
-            last, tail, tj, to, e * _PART[d], goal,
+            last, tail, tj, to, e * part(tree, d), goal,
         )  # fmt: skip
         count[1] += merges
         keep(walk, j, o, w, c0, c1, c2, error, depth)
@@ -222,11 +255,11 @@ def heuristic(tree, sj, so, n, e, aj, ao, walks, degree, pj, po, error, count):
         for d in range(3):
             if d == chosen:
                 continue
-            goal = w * (_PART[d] / _PART[chosen])
+            goal = w * (part(tree, d) / part(tree, chosen))
             # Of a quadratic it must be known whether it gets as far as the stop.
             known = goal if d < 2 or goal < far else np.nan
             other = go_on(tree, e, d, last, tail, tj, to, known, walks, count)
-            if other > goal if d > chosen else w <= other * (_PART[chosen] / _PART[d]):
+            if other > goal if d > chosen else w <= other * (part(tree, chosen) / part(tree, d)):
                 chosen = d
                 w = go_on(tree, e, d, last, tail, tj, to, np.nan, walks, count)
         whole = False
@@ -289,16 +322,16 @@ def furthest(tree, sj, so, n, e, s, degree, pj, po, count):
     for used in range(n):
         p = used if s > 0 else n - 1 - used
         chosen = degree[p] if degree[p] > 2 else 2
-        bj, bo, _, _, _, more = advance(tree, chosen, s, j, o, sj[q], so[q], e * _PART[chosen])
+        bj, bo, _, _, _, more = advance(tree, chosen, s, j, o, sj[q], so[q], e * part(tree, chosen))
         count[1] += more
         other = 2 if chosen > 2 else tree.space
         if other > 0:
             goal = s * gap(tree.edges, j, o, bj, bo)
-            nj, no, _, _, _, more = advance(tree, other, s, j, o, sj[q], so[q], e * _PART[other], goal)
+            nj, no, _, _, _, more = advance(tree, other, s, j, o, sj[q], so[q], e * part(tree, other), goal)
             count[1] += more
             if s * gap(tree.edges, bj, bo, nj, no) > 0:
                 chosen = other
-                bj, bo, _, _, _, more = advance(tree, other, s, j, o, sj[q], so[q], e * _PART[other])
+                bj, bo, _, _, _, more = advance(tree, other, s, j, o, sj[q], so[q], e * part(tree, other))
                 count[1] += more
         j, o, degree[p] = bj, bo, chosen
         i += s
@@ -323,21 +356,21 @@ def with_own(tree, sj, so, n, e, aj, ao, degree, pj, po, error, count):
     count[0] += 1
     for i in range(n - 1):
         chosen = degree[i]
-        bj, bo, error[i], _, _, more = advance(tree, chosen, 1, j, o, sj[q], so[q], e * _PART[chosen])
+        bj, bo, error[i], _, _, more = advance(tree, chosen, 1, j, o, sj[q], so[q], e * part(tree, chosen))
         count[1] += more
         for k in range(4):
             d = k if k < 3 else tree.space
             if d == chosen:
                 continue
-            goal = gap(tree.edges, j, o, bj, bo) * (_PRICE[d] / _PRICE[chosen])
-            if d > 2 and out_of_reach(tree, j, o, goal, e * _PART[d]):
+            goal = gap(tree.edges, j, o, bj, bo) * (price(tree, d) / price(tree, chosen))
+            if d > 2 and out_of_reach(tree, j, o, goal, e * part(tree, d)):
                 continue
-            nj, no, _, _, _, more = advance(tree, d, 1, j, o, sj[q], so[q], e * _PART[d], goal)
+            nj, no, _, _, _, more = advance(tree, d, 1, j, o, sj[q], so[q], e * part(tree, d), goal)
             count[1] += more
             far = gap(tree.edges, j, o, nj, no)
             if far > goal or (far == goal and d < chosen):
                 chosen = d
-                bj, bo, error[i], _, _, more = advance(tree, d, 1, j, o, sj[q], so[q], e * _PART[d])
+                bj, bo, error[i], _, _, more = advance(tree, d, 1, j, o, sj[q], so[q], e * part(tree, d))
                 count[1] += more
         j, o, degree[i] = bj, bo, chosen
         pj[i + 1], po[i + 1] = j, o
@@ -353,7 +386,7 @@ def with_own(tree, sj, so, n, e, aj, ao, degree, pj, po, error, count):
         d = k if k < 3 else tree.space
         _, _, error[n - 1], _, _, more = advance(tree, d, 1, j, o, sj[q], so[q], np.inf)
         count[1] += more
-        if error[n - 1] <= e * _PART[d]:
+        if error[n - 1] <= e * part(tree, d):
             degree[n - 1] = d
             return n
     return 0
@@ -434,7 +467,7 @@ def cover_with_budget(tree, sj, so, n, e, degree, rj, ro, rq, degree_at, count):
             d = first if k < 0 else (k if k < 3 else tree.space)
             if d < 0 or (k >= 0 and d == first) or (k == 3 and d == 0):
                 continue
-            p = b - _PRICE[d]
+            p = b - price(tree, d)
             # From a position that one parameter less affords too, the same reach was had before.
             if p < 0 or (p > 0 and degree_at[p] < 0):
                 continue
@@ -462,7 +495,7 @@ def cover_with_budget(tree, sj, so, n, e, degree, rj, ro, rq, degree_at, count):
         if d >= 0:
             degree[m] = d
             m += 1
-        b -= _PRICE[d] if d >= 0 else 1
+        b -= price(tree, d) if d >= 0 else 1
     degree[:m] = degree[:m][::-1].copy()
     return m
 
@@ -556,7 +589,8 @@ def solve(tree, sj, so, model, first, last, tries, stop, degree, j, o, count, br
     size = last + 1
     pj, po, error = np.empty(size, np.int64), np.empty(size), np.empty(size)
     rq, degree_at = np.empty(size, np.int64), np.empty(size, np.int64)
-    share = np.ones(5)
+    share = np.ones(max(tree.space, 2) + 1)
+    weights = share.copy()
     tally = np.zeros(2, np.int64)
     pure = model if model < 3 else (2 if model == MIXED else (model - 2 if model > BUDGET else 0))
     degrees = np.full(size, pure, np.int64)
@@ -565,9 +599,8 @@ def solve(tree, sj, so, model, first, last, tries, stop, degree, j, o, count, br
     _, _, _, high, _, _, more = walk(tree, sj, so, degrees, stretches, share, np.inf, 1, pj, po, error)
     tally[0], tally[1] = 1, more
     if model == MIXED:
-        weights = _PART
-    else:
-        weights = share
+        for d in range(share.size):
+            weights[d] = part(tree, d)
     for n in range(first, last + 1):
         row = n - first
         if model == BUDGET:
@@ -630,12 +663,3 @@ def describe(tree, j, o, width, c, error):
         c[i, 0], c[i, 1], c[i, 2] = c0 + tree.reference, c1, c2
         e1 = e + w * c2 * c2 / 5
         error[i, 0], error[i, 1], error[i, 2] = e1 + w * c1 * c1 / 3, e1, e
-
-
-@arithmetic
-def describe_in_space(tree, j, o, c, error):
-    """The same intervals in the tree's own functions: coefficients, and the error in their column."""
-    for i in range(j.shape[0]):
-        _, _, m, _ = reach_in_space(tree, 1, j[i, 0], o[i, 0], j[i, 1], o[i, 1], np.inf)
-        error[i, tree.space] = m[5]
-        c[i, 0], c[i, 1], c[i, 2], c[i, 3] = m[1] + tree.reference, m[2], m[3], m[4]

@@ -5,7 +5,7 @@ degree at most k, so that the largest local L2 error, *epsilon*, is least. Break
 Epsilon is unique and certifies itself: for any partition into n phases, least local error <= epsilon* <=
 largest local error. The breaks often are not unique, so each comes with the range it may lie in.
 
-Seven models:
+The models:
 
 * ``constant``, ``linear``, ``quadratic``: one degree for all phases.
 * ``mixed``: the paper's heuristic (section 5.1), which favours the simpler polynomial where it explains
@@ -14,9 +14,10 @@ Seven models:
 * ``budget``: mixed degrees with one right answer. n is the number of parameters, 2, 3, 4 for a constant,
   linear, quadratic phase (one is its start); the largest unweighted error over all partitions and all
   choices of degree is least.
-* ``periodic``, ``saturation``: {1, t, cos wt, sin wt} and {1, t, exp(-rt)} for all phases, with one w or r
-  for the whole curve (`Basis`; `desktop.core.rates` searches it). ``budget`` and ``mixed`` may choose them
-  too where a basis is given, for 5 and 4 parameters; ``mixed`` takes the degree that gets furthest for them.
+* the rows of `desktop.core.bases.TABLE`, ``periodic`` and ``saturation``: {1, t, cos wt, sin wt} and
+  {1, t, exp(-rt)} for all phases, with one w or r for the whole curve (`Basis`; `desktop.core.rates` searches
+  it). ``budget`` and ``mixed`` may choose them too where a basis is given, for 5 and 4 parameters; ``mixed``
+  takes the degree that gets furthest for them.
 
 The work is done by `desktop.core.partition` on the moment tree of `desktop.core.tree`.
 """
@@ -31,9 +32,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from desktop.core import labels, partition
+from desktop.core import bases, labels, partition
 from desktop.core.curve import StepCurve
-from desktop.core.spaces import Basis, at_start, natural, values, with_basis
+from desktop.core.spaces import Basis, evaluate, kernels, with_basis
 from desktop.core.tree import MomentTree
 from desktop.progress import ENDING, Cancelled
 
@@ -52,7 +53,7 @@ _TIGHT = 1e-6
 # A time given in seconds that is this many rounding units from an edge is the edge.
 _SNAP = 4
 #: Numbers of coefficients by degree; what a phase costs in the budget model is one more, for its start.
-TERMS = np.array([1, 2, 3, 4, 3])
+TERMS = np.array([1, 2, 3, *(space.terms for space in bases.TABLE)])
 # Share of the (squared) tolerance by degree: the paper's weights 2, 4/3, 1 for its mixed model, which are a
 # phase's parameters over those of a parabola; so 4/5 and 1 for other functions.
 _SHARE = (TERMS + 1) / 4
@@ -72,11 +73,11 @@ class PhaseFit:
     index, offset : (n+1,) the breaks exactly: time ``edges[index] + offset`` in the curve's ticks, the
         offset negative when counted from the right edge of step ``index - 1``.
     duration : (n,) lengths, accurate even where neighbouring `breaks` differ only in their last digits.
-    degree : (n,) degree of each polynomial; 3 for a periodic phase, 4 for a saturating one.
+    degree : (n,) degree of each polynomial; above 2 the number of a space (3 periodic, 4 saturating).
     coefficients : (n, 4) Legendre coefficients on the phase's own s in [-1, 1], 0 above the degree; of other
         functions those of their orthogonal basis (`desktop.core.spaces`). The first is the phase's mean.
     powers : (n, 3) coefficients of (t - start)^0, ^1, ^2 as in the paper (processors and seconds); with a
-        basis (n, 4), of 1, t, cos wt, sin wt for a periodic phase, of 1, t, exp(-rt) for a saturating one.
+        basis (n, 4), of a phase made of it those of its `natural` functions.
     error : (n,) local L2 errors, processors * sqrt(s), unweighted.
     epsilon : the largest local error; weighted by sqrt(2), sqrt(4/3), 1 for ``mixed``.
     sse : total squared error, processors² * s.
@@ -133,13 +134,12 @@ class PhaseFit:
         times = np.asarray(t, float)
         i = np.clip(np.searchsorted(self.breaks, times, side="right") - 1, 0, self.n - 1)
         u = 2 * (times - self.breaks[i]) / self.duration[i] - 1
-        found = np.empty((2, times.size))
-        flat = np.ravel(i)
-        values(
-            self.degree[flat], self.rate, self.duration[flat], self.coefficients[flat], np.ravel(u), *found
+        phase = np.ravel(i)
+        found, _ = evaluate(
+            self.basis, self.degree[phase], self.duration[phase], self.coefficients[phase], np.ravel(u)
         )
         inside = (times >= self.breaks[0]) & (times <= self.breaks[-1])
-        return np.where(inside, found[0].reshape(times.shape), np.nan)
+        return np.where(inside, found.reshape(times.shape), np.nan)
 
     def to_frame(self) -> DataFrame:
         """One row a phase, index 0 to n - 1. Columns, dtypes, units: ``TABLES["phases"]`` of
@@ -154,8 +154,9 @@ class PhaseFit:
     def columns(self) -> dict[str, NDArray[Any]]:
         """The columns (n,) of `to_frame`."""
         powers = np.where(np.arange(3) <= self.degree[:, None], self.powers[:, :3], 0.0)
-        for k in np.flatnonzero(self.degree > 2).tolist():
-            powers[k] = at_start(int(self.degree[k]), self.rate, self.powers[k])
+        if self.basis is not None:
+            for k in np.flatnonzero(self.degree > 2).tolist():
+                powers[k] = self.basis.space.at_start(self.rate, self.powers[k].tolist())
         return {
             "phase": np.arange(1, self.n + 1),
             "start_s": self.breaks[:-1],
@@ -327,7 +328,7 @@ def fit_breaks(
         known = like.breaks[same] == times
         j, o = np.where(known, like.index[same], j), np.where(known, like.offset[same], o)
     given = np.full(j.size - 1, -1) if degrees is None else np.asarray(degrees, np.int64)
-    own = used.space if used else 2
+    own = used.degree if used else 2
     if given.shape != (j.size - 1,) or not ((given >= -1) & (given <= 2) | (given == own)).all():
         raise ValueError(f"{j.size - 1} phases need as many degrees from 0 to 2, or -1, got {degrees}")
     tree = with_basis(curve, used)
@@ -495,10 +496,10 @@ def _finish(
     powers = np.stack([c0 - c1 + c2, (2 * c1 - 6 * c2) / duration, 6 * c2 / (duration * duration)], axis=1)
     if basis is not None:
         powers = np.column_stack([powers, none])
-        own = np.flatnonzero(degree == basis.space)
+        own = np.flatnonzero(degree == basis.degree)
         coefficients[own] = others[own]
         for k in own.tolist():
-            powers[k] = natural(basis.space, basis.rate, float(duration[k]), coefficients[k])
+            powers[k] = basis.space.natural(basis.rate, float(duration[k]), coefficients[k].tolist())
     local = np.sqrt(squared * curve.unit)
     begin = np.cumsum([0] + [raw.m for raw in raws[:-1]])
     highest = np.maximum.reduceat(weighted, begin).tolist()
@@ -563,8 +564,8 @@ def parabolas(curve: StepCurve, fit: PhaseFit) -> Floats:
 def _described(
     tree: MomentTree, j: Ints, o: Floats, joints: NDArray[np.intp] | None = None
 ) -> tuple[Floats, Floats, Floats, Floats]:
-    """Widths (m,), coefficients (m, 4) of quadratics and of the tree's own functions, and errors (m, 5) by
-    degree of the intervals between positions; none spans a joint of two lists."""
+    """Widths (m,), coefficients (m, 4) of quadratics and of the tree's own functions, and errors by degree
+    (m, degrees) of the intervals between positions; none spans a joint of two lists."""
     pairs_j = np.stack([j[:-1], j[1:]], axis=1)
     pairs_o = np.stack([o[:-1], o[1:]], axis=1)
     if joints is not None:
@@ -572,10 +573,15 @@ def _described(
         keep[joints - 1] = False
         pairs_j, pairs_o = pairs_j[keep], pairs_o[keep]
     m = len(pairs_j)
-    width, c, others, error = np.empty(m), np.zeros((m, 4)), np.zeros((m, 4)), np.full((m, 5), np.inf)
+    width, c, others, error = (
+        np.empty(m),
+        np.zeros((m, 4)),
+        np.zeros((m, 4)),
+        np.full((m, TERMS.size), np.inf),
+    )
     partition.describe(tree, pairs_j, pairs_o, width, c, error)
     if tree.space:
-        partition.describe_in_space(tree, pairs_j, pairs_o, others, error)
+        kernels(bases.TABLE[tree.space - bases.FIRST].model).describe(tree, pairs_j, pairs_o, others, error)
     return width, c, others, error
 
 
@@ -622,7 +628,7 @@ def _least_n(model: str, stretches: int) -> int:
 
 def _degree_of(model: str) -> int:
     """Of all phases of a model with one degree."""
-    return 3 + labels.OWN_BASIS.index(model) if model in labels.OWN_BASIS else MODELS.index(model)
+    return bases.degree_of(model) if bases.space_of(model) else MODELS.index(model)
 
 
 def _checked(curve: StepCurve, model: str, basis: Basis | str | None) -> Basis | None:
@@ -641,10 +647,12 @@ def _checked(curve: StepCurve, model: str, basis: Basis | str | None) -> Basis |
 
 
 def basis_of(curve: StepCurve, model: str) -> Basis:
-    """What ``periodic`` or ``saturation`` phases of this curve are made of: searched at the first call (some
-    tenths of a second, `desktop.core.rates`) and found in ``curve.summaries`` afterwards."""
+    """What phases of a space are made of in this curve: searched at the first call (some tenths of a second,
+    `desktop.core.rates`) and found in ``curve.summaries`` afterwards. Spaces without a scale have no rate."""
     from desktop.core import rates
 
+    if bases.TABLE[bases.degree_of(model) - bases.FIRST].scale is None:
+        return Basis(model, 0.0)
     found = curve.summaries.get(f"rate, {model}")
     if found is None:
         coarse = rates.means(curve)

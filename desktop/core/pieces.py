@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from desktop.core.envelope import Columns, Envelope
-from desktop.core.jit import kernel
-from desktop.core.spaces import between, values
+from desktop.core.spaces import evaluate, kernels
 
 if TYPE_CHECKING:
     from desktop.core.phases import PhaseFit
@@ -27,9 +26,38 @@ def fitted(
     a, b = fit.breaks[phase], fit.breaks[phase + 1]
     width = fit.duration[phase]
     u = np.clip(((t - a) - (b - t)) / width, -1, 1)
-    value, slope = np.empty(u.size), np.empty(u.size)
-    values(fit.degree[phase], fit.rate, width, fit.coefficients[phase], u, value, slope)
+    value, slope = _at(fit, phase, u)
     return value, slope * 2 / width
+
+
+def _at(
+    fit: PhaseFit, phase: NDArray[np.int64], u: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    return evaluate(fit.basis, fit.degree[phase], fit.duration[phase], fit.coefficients[phase], u)
+
+
+def _between(
+    fit: PhaseFit, phase: NDArray[np.int64], left: NDArray[np.float64], right: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Least, greatest and mean value (3, n) of `phase` from time `left` to `right`, element by element; exact
+    for polynomials, of other functions the bounds may be off by what they bend within the stretch."""
+    a, b, width = fit.breaks[phase], fit.breaks[phase + 1], fit.duration[phase]
+    u0 = np.clip(((left - a) - (b - left)) / width, -1.0, 1.0)
+    u1 = np.clip(((right - a) - (b - right)) / width, -1.0, 1.0)
+    (p0, slope0), (p1, slope1) = _at(fit, phase, u0), _at(fit, phase, u1)
+    half, _ = _at(fit, phase, (u0 + u1) / 2)
+    c = fit.coefficients[phase].T
+    # Simpson's rule is exact for a parabola.
+    out = np.stack([np.minimum(p0, p1), np.maximum(p0, p1), (p0 + 4 * half + p1) / 6])
+    own = fit.degree[phase] > 2
+    bent = np.flatnonzero((slope0 * slope1 < 0) & ~own)
+    vertex = c[0, bent] - c[1, bent] * c[1, bent] / (6 * c[2, bent]) - 0.5 * c[2, bent]
+    out[0, bent], out[1, bent] = np.minimum(out[0, bent], vertex), np.maximum(out[1, bent], vertex)
+    if fit.basis is not None and own.any():
+        found = np.empty((3, int(own.sum())))
+        kernels(fit.basis.model).between(fit.rate, width[own], c.T[own], u0[own], u1[own], found)
+        out[:, own] = found
+    return out
 
 
 def visible(fit: PhaseFit, a: float, b: float) -> NDArray[np.int64]:
@@ -59,48 +87,25 @@ def residual(env: Envelope, fit: PhaseFit, x: NDArray[np.float64], whole: Column
     cuts = np.unique(np.concatenate([x[column], inner, x[column + 1]]))
     parts = env.columns(cuts) if cuts.size else env.columns(x[:1])
     whole = whole or env.columns(x)
-    out = np.empty((3, x.size - 1))
-    shape = fit.breaks, fit.duration, fit.degree, fit.rate, fit.coefficients
-    _residual(x, cuts, whole[:3], parts[:3], *shape, out)
-    return Residual(*out)
-
-
-@kernel
-def _residual(x, cuts, whole, parts, breaks, duration, degree, rate, coefficients, out):
-    i = phase = 0
-    final = breaks.size - 2
-    for k in range(x.size - 1):
-        left, right = x[k], x[k + 1]
-        if left == right and k > 0:  # far from zero, neighbouring columns may share a time
-            out[:, k] = out[:, k - 1]
-            continue
-        while phase < final and breaks[phase + 1] <= left:
-            phase += 1
-        if phase == final or breaks[phase + 1] >= right:
-            low, high, mean = _between(breaks, duration, degree, rate, coefficients, phase, left, right)
-            out[0, k], out[1, k], out[2, k] = whole[0][k] - high, whole[1][k] - low, whole[2][k] - mean
-            continue
-        out[0, k], out[1, k], out[2, k] = np.inf, -np.inf, 0.0
-        while cuts[i] < left:
-            i += 1
-        while cuts[i] < right:
-            a, b = cuts[i], cuts[i + 1]
-            while phase < final and breaks[phase + 1] <= a:
-                phase += 1
-            low, high, mean = _between(breaks, duration, degree, rate, coefficients, phase, a, b)
-            out[0, k] = min(out[0, k], parts[0][i] - high)
-            out[1, k] = max(out[1, k], parts[1][i] - low)
-            out[2, k] += (parts[2][i] - mean) * ((b - a) / (right - left))
-            i += 1
-
-
-@kernel
-def _between(breaks, duration, degree, rate, coefficients, phase, left, right):
-    """Least, greatest and mean value of a phase's function from `left` to `right`."""
-    a, b, width = breaks[phase], breaks[phase + 1], duration[phase]
-    u0 = min(max(((left - a) - (b - left)) / width, -1.0), 1.0)
-    u1 = min(max(((right - a) - (b - right)) / width, -1.0), 1.0)
-    return between(degree[phase], rate, width, coefficients[phase], u0, u1)
+    # Parts without a break inside: whole columns, and those that `cuts` makes.
+    split = np.unique(column)
+    kept = np.setdiff1d(np.arange(x.size - 1), split, assume_unique=True)
+    made = np.searchsorted(x, cuts[:-1], side="right") - 1
+    inside = np.flatnonzero(np.isin(made, split))
+    at = np.concatenate([kept, made[inside]])
+    left, right = np.concatenate([x[kept], cuts[inside]]), np.concatenate([x[kept + 1], cuts[inside + 1]])
+    phase = np.clip(np.searchsorted(fit.breaks, left, side="right") - 1, 0, fit.n - 1)
+    low, high, mean = _between(fit, phase, left, right)
+    of = [np.concatenate([one[kept], other[inside]]) for one, other in zip(whole[:3], parts[:3], strict=True)]
+    least, most, total = np.full(x.size - 1, np.inf), np.full(x.size - 1, -np.inf), np.zeros(x.size - 1)
+    np.fmin.at(least, at, of[0] - high)
+    np.fmax.at(most, at, of[1] - low)
+    width = np.diff(x)
+    share = np.divide(right - left, width[at], out=np.ones(at.size), where=width[at] > 0)
+    np.add.at(total, at, (of[2] - mean) * share)
+    # Far from zero, neighbouring columns may share a time.
+    known = np.maximum.accumulate(np.where(width > 0, np.arange(width.size), 0))
+    return Residual(least[known], most[known], total[known])
 
 
 def _cut(
@@ -136,7 +141,7 @@ def pieces(fit: PhaseFit, a: float, b: float, step: float | None = None) -> Piec
     own = fit.degree[show] > 2
     if own.any():
         shortest = float(fit.duration[show][own].min())
-        bend = max(min(_BEND / abs(fit.rate), shortest / _LEAST), (b - a) / _PARTS)
+        bend = max(min(_BEND / abs(fit.rate or 1e-300), shortest / _LEAST), (b - a) / _PARTS)
         step = bend if step is None else min(step, bend)
     if step is not None:
         show, begin, end = _cut(show, begin, end, a, step)

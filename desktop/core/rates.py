@@ -1,14 +1,14 @@
 """Which period, or which time of settling, the phases of a curve share.
 
 Searched once for a curve, on its exact means over up to 2048 equal stretches: the rate at which 1, 2, 4 and 8
-phases leave least error, the product of their epsilons being least. For periods, candidates are the highest
-peaks of the spectrum of what 1 and 8 quadratic phases leave over; for saturation, 16 rates in equal ratios.
-They are refined by Brent's method. Periods shorter than 4 of the stretches are not looked for.
+phases leave least error, the product of their epsilons being least. Candidates are those of the space's scale
+(for saturation, 16 rates in equal ratios), else the highest peaks of the spectrum of what 1 and 8 quadratic
+phases leave over. They are refined by Brent's method. Periods shorter than 4 of the stretches are not looked
+for.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -27,8 +27,7 @@ _STRETCHES = 2048
 _COUNTS = (1, 2, 4, 8)
 _PEAKS = 4
 _FINEST = 4
-# Rates of saturation that are tried, times the curve's duration: from a line nearly to a step.
-_SETTLING = np.geomspace(1.0, 400.0, 16)
+_RATES = 16
 
 
 def means(curve: StepCurve) -> StepCurve:
@@ -42,8 +41,9 @@ def means(curve: StepCurve) -> StepCurve:
 
 def search_rate(coarse: StepCurve, model: str, left: Sequence[Floats], epsilon: Epsilon) -> Basis:
     """The basis of a curve as `means` gives it. `left`, (steps,) each: what phases without a period leave
-    over; `epsilon` tells the error."""
-    duration = coarse.duration
+    over; `epsilon` tells the error. The space has a scale."""
+    duration, scale = coarse.duration, Basis(model, 1.0).space.scale
+    assert scale is not None
 
     def error(rate: float) -> float:
         basis = Basis(model, rate)
@@ -54,11 +54,11 @@ def search_rate(coarse: StepCurve, model: str, left: Sequence[Floats], epsilon: 
         best = minimize_scalar(error, bounds=(low, high), method="bounded", options={"xatol": 1e-7 * high})
         return float(best.fun), float(best.x)
 
-    if model == "saturation":
-        tried = _SETTLING / duration
+    if scale.limits:
+        tried = np.geomspace(*scale.limits, _RATES) / duration
         k = int(np.argmin([error(rate) for rate in tried]))
         return Basis(model, refined(tried[max(k - 1, 0)], tried[min(k + 1, tried.size - 1)])[1])
-    once = 2 * math.pi / duration
+    once = scale.turns / duration
     peaks = sorted({k for one in left for k in _peaks(one)})
     return Basis(model, min(refined((k - 1) * once, (k + 1) * once) for k in peaks)[1])
 
@@ -66,9 +66,13 @@ def search_rate(coarse: StepCurve, model: str, left: Sequence[Floats], epsilon: 
 def at_limit(basis: Basis, duration: float) -> str:
     """What to say of a searched basis of a curve of so many seconds where the search ended at its limit, as
     the curve itself speaks for none inside; else ""."""
-    settling, limits = basis.model == "saturation", duration / _SETTLING[[0, -1]]
-    longest, shortest = limits if settling else (duration, _FINEST * duration / _STRETCHES)
-    what = "time constant" if settling else "period"
+    scale = basis.space.scale
+    if scale is None:
+        return ""
+    longest, shortest = duration, _FINEST * duration / _STRETCHES
+    if scale.limits:
+        longest, shortest = (scale.turns * duration / rate for rate in scale.limits)
+    what = scale.name
     if basis.seconds >= 0.95 * longest:
         return f"the search for a {what} ended at its limit, the length of the run: none shorter fits better"
     if basis.seconds <= 1.05 * shortest:

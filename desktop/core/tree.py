@@ -45,7 +45,8 @@ class MomentTree(NamedTuple):
     ``edges`` (M+1,) and ``level`` (M,) are the curve's own arrays (ticks, processors). ``nodes`` (N, 5) holds
     c0, c1, c2, E and the width of complete nodes, c0 relative to ``reference``: of ``leaves`` blocks of 16
     steps and of every pair above them, in the rows that `row` tells. ``runs`` counts the maximal stretches of
-    equal height. ``space``, ``rate``, ``terms`` (N, 8): of other functions than polynomials, see
+    equal height. ``space``, ``rate``, ``terms`` (N, 13), ``price``, ``go``: of other functions than
+    polynomials their number, rate, nodes, parameters of a phase, and the address of a kernel, see
     `desktop.core.spaces`.
     """
 
@@ -57,7 +58,9 @@ class MomentTree(NamedTuple):
     runs: int
     space: int = 0
     rate: float = 0.0
-    terms: NDArray[np.float64] = np.empty((0, 8))
+    terms: NDArray[np.float64] = np.empty((0, 13))
+    price: int = 0
+    go: int = 0
 
 
 def moment_tree(curve: StepCurve) -> MomentTree:

@@ -10,16 +10,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from desktop.core.bases import degree_of
 from desktop.core.curve import StepCurve
 from desktop.core.envelope import envelope
 from desktop.core.phase_stats import phase_table
 from desktop.core.phases import basis_of, fit, fit_breaks, sweep
 from desktop.core.pieces import pieces, residual
-from desktop.core.spaces import PERIODIC, SATURATING, Basis, reach_in_space, with_basis
+from desktop.core.spaces import Basis, kernels, with_basis
 from tests.strategies import curves
 
 Floats = NDArray[np.float64]
 OWN = ("periodic", "saturation")
+PERIODIC, SATURATING = map(degree_of, OWN)
 
 
 def functions(basis: Basis, t: Floats, a: float, b: float) -> Floats:
@@ -71,8 +73,9 @@ def test_the_error_of_an_interval_is_that_of_least_squares(data: st.DataObject) 
     o, co = 0.3 * (edges[i + 1] - edges[i]), 0.6 * (edges[j + 1] - edges[j])
     a, b = (edges[i] + o) * curve.unit, (edges[j] + co) * curve.unit
     wanted = direct(curve, basis, a, b)
-    there = reach_in_space(tree, 1, i, o, j, co, np.inf)[2][5] * curve.unit
-    back = reach_in_space(tree, -1, j, co, i, o, np.inf)[2][5] * curve.unit
+    reach = kernels(basis.model).reach
+    there = reach(tree, 1, i, o, j, co, np.inf)[2][5] * curve.unit
+    back = reach(tree, -1, j, co, i, o, np.inf)[2][5] * curve.unit
     # What direct least squares itself loses: it subtracts what is explained from all.
     lost = 1e-13 * float(((curve.level - curve.level.mean()) ** 2 * np.diff(edges)).sum()) * curve.unit
     assert there == pytest.approx(wanted, rel=1e-9, abs=10 * lost)
@@ -85,10 +88,11 @@ def test_reach_takes_what_the_tolerance_allows_and_no_more(
     curve: StepCurve, model: str, part: float, turns: float
 ) -> None:
     tree = with_basis(curve, Basis(model, turns / curve.duration))
-    whole = reach_in_space(tree, 1, 0, 0.0, curve.segments, 0.0, np.inf)[2][5]
+    reach = kernels(model).reach
+    whole = reach(tree, 1, 0, 0.0, curve.segments, 0.0, np.inf)[2][5]
     if whole <= 1e-12 * float(np.ptp(curve.level)) ** 2 * curve.duration:
         return
-    j, o, moments, _ = reach_in_space(tree, 1, 0, 0.0, curve.segments, 0.0, part * whole)
+    j, o, moments, _ = reach(tree, 1, 0, 0.0, curve.segments, 0.0, part * whole)
     assert moments[5] == pytest.approx(part * whole, rel=1e-9)
     beyond = fit_breaks(
         curve, [curve.start, curve.start + curve.duration], model, basis=Basis(model, tree.rate)
