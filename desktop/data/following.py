@@ -8,6 +8,7 @@ the run has ended and is a trace like any other.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from desktop.data.importers.recorded import (
     ENTER,
     LEAVE,
     LONG,
+    NAMED,
     RECORD,
     RUNNING,
     SATURATED,
@@ -68,10 +70,14 @@ class Followed:
         """Processors that compute."""
         return self.curves.get(_NAMES[0])
 
-    @property
+    @cached_property
     def seconds(self) -> dict[str, float]:
         """Processor-seconds by activity until `known_s`."""
-        return {name: curve.integral for name, curve in self.curves.items()}
+        # No product of arrays, for which a library would wake all cores at each look.
+        return {
+            name: float((np.diff(curve.edges) * curve.level).sum()) * curve.unit
+            for name, curve in self.curves.items()
+        }
 
 
 class _Followed:
@@ -84,6 +90,8 @@ class _Followed:
         self.calls = calls
         self.whole = False  # all of it has been read
         self.off = -1  # since when nothing is recorded (ns), by MPI_Pcontrol(0)
+        # Of OpenMP: parallel regions and waits that it is in, and since when it waits (ns).
+        self.parallel, self.waits, self.idle = 0, 0, -1
 
     @property
     def done(self) -> bool:
@@ -112,9 +120,19 @@ class Follower:
         OSError : a file cannot be read.
         """
         new = self._find()
+        before = int(self._grown.known.max(initial=0))
         for one in self._files.values():
-            new |= self._take(one)
+            new |= self._take(one) or self._waits_on(one, before)
         return self._told() if new else None
+
+    def _waits_on(self, one: _Followed, until: int) -> bool:
+        """A thread of OpenMP that waits says nothing; it had not stopped when the others were looked at."""
+        if one.idle < 0 or until <= one.idle or self._grown.ended[one.processor]:
+            return False
+        begin, end, idle = (np.array([value], np.int64) for value in (one.idle, until, int(Activity.IDLE)))
+        self._grown.add(one.processor, begin, end, idle, until)
+        one.idle = until
+        return True
 
     def _find(self) -> bool:
         """Files that have come. All wait for the first reading of their machine's clock."""
@@ -154,16 +172,15 @@ class Follower:
         return new
 
     def _next(self, one: _Followed) -> NDArray[Any]:
-        """The next records. The last one of a file that goes on may still be changed, and a long call is
-        whole with the record behind it only."""
+        """The next records. A call that is the last record of a file that goes on may still be changed, and a
+        long one is whole with the record behind it only."""
         head = one.head
         stored, records = int(head["stored"]), int(head["records"])
-        ready = records if one.done else records - 1
         start = int(head["header"])
         if one.read < stored:
-            at, many = start + int(head["tail"]) + one.read * RECORD.itemsize, min(stored, ready) - one.read
+            at, many = start + int(head["tail"]) + one.read * RECORD.itemsize, min(stored, records) - one.read
         else:
-            at, many = start + (one.read - stored) * RECORD.itemsize, ready - one.read
+            at, many = start + (one.read - stored) * RECORD.itemsize, records - one.read
             many = min(many, int(head["tail"]) // RECORD.itemsize - (one.read - stored))
         if many <= 0:
             return np.empty(0, RECORD)
@@ -174,8 +191,9 @@ class Follower:
             again = head_of(one.path)
             if again is None or int(again["stored"]) != stored:
                 return block[:0]  # written over meanwhile
-        if block.size and int(block["duration"][-1]) == SATURATED and int(block["call"][-1]) < COMMUNICATOR:
-            block = block[:-1]
+        if block.size and int(block["call"][-1]) < COMMUNICATOR:
+            last = not one.done and one.read + block.size == records
+            block = block[: block.size - (last or int(block["duration"][-1]) == SATURATED)]
         one.read += block.size
         return block
 
@@ -201,6 +219,10 @@ class Follower:
             self._count[name] = self._count.get(name, 0) + int(count[number])
             self._spent[name] = self._spent.get(name, 0) + int(spent[number])
         begin, end, kind = self._switched(one, block[which], begin, end, kind, known)
+        marks = np.flatnonzero(((call == ENTER) | (call == LEAVE)) & (block["duration"] >= NAMED))
+        if marks.size:
+            when = np.maximum(clock.of(block["begin"][marks]) - self._zero, 0)
+            begin, end, kind = self._threaded(one, block[marks], when, begin, end, kind, known)
         busy = np.flatnonzero(kind)
         self._grown.add(one.processor, begin[busy], end[busy], kind[busy], known)
 
@@ -228,6 +250,25 @@ class Follower:
             np.concatenate([kind, np.full(a.size, int(Activity.UNMEASURED))]),
         )
 
+    def _threaded(
+        self, one: _Followed, marks: NDArray[Any], when: Any, begin: Any, end: Any, kind: Any, known: int
+    ) -> tuple[Any, Any, Any]:
+        """With the time between regions of OpenMP, and in barriers, idle: of a worker, and of any."""
+        number = np.minimum(marks["duration"].astype(np.int64) - NAMED, one.kind.size - 1)
+        step = np.where(marks["call"] == ENTER, 1, -1)
+        inside = one.parallel + np.cumsum(step * (number == one.calls.index("OpenMP parallel")))
+        waits = one.waits + np.cumsum(step * (one.kind[number] == int(Activity.IDLE)))
+        idle = (waits > 0) | ((inside <= 0) & (int(one.head["thread"]) > 0))
+        starts = np.concatenate(([max(one.idle, 0)], when))
+        stops = np.append(when, known)
+        which = np.concatenate(([one.idle >= 0], idle))
+        one.parallel, one.waits, one.idle = int(inside[-1]), int(waits[-1]), known if idle[-1] else -1
+        return (
+            np.concatenate((begin, starts[which])),
+            np.concatenate((end, stops[which])),
+            np.concatenate((kind, np.full(int(which.sum()), int(Activity.IDLE)))),
+        )
+
     def _told(self) -> Followed:
         grown, heads = self._grown, [one.head for one in self._files.values()]
         share, edges = grown.computing(self._columns)
@@ -240,9 +281,9 @@ class Follower:
             names=tuple(_name(head) for head in heads),
             share=share,
             edges_s=edges * np.float64(1e-9),
-            processes=len(heads),
+            processes=sum(not head["thread"] for head in heads),
             expected=max((int(head["size"]) for head in heads), default=0),
-            ended=int(grown.ended.sum()),
+            ended=sum(one.whole and not one.head["thread"] for one in self._files.values()),
             records=sum(one.read for one in self._files.values()),
             lost=sum(int(head["lost"]) for head in heads),
         )

@@ -33,6 +33,7 @@ from desktop.data.material import Material, Subject, bars, gather, landmarks_of
 from desktop.data.presence import structure
 from desktop.data.root_causes import charges, naming
 from desktop.data.statistics import RangeStats, Statistics
+from desktop.data.style_sheet import POLICY
 from desktop.printing import printable
 from desktop.progress import Progress, Share
 
@@ -65,9 +66,11 @@ def live_page(
     command: str,
     date: datetime,
     progress: Progress | None = None,
+    own_style: str = "",
 ) -> tuple[bytes, Material]:
     """The page, and what it was drawn from.
 
+    own_style : of `desktop.data.style_sheet`, follows ours.
     palettes : ``light`` and ``dark``: names of colours (those of `ACTIVITIES`, text, curve, fit ...) to
         ``#rrggbb``.
     command : the command line that makes the page again. date : when it was made.
@@ -85,7 +88,7 @@ def live_page(
     columns, cells = _CURVE_COLUMNS, _TIMELINE_CELLS
     while True:
         arrays = {**page.curve_arrays(columns), **page.timeline(cells, Share(progress, 0.8, 0.99))}
-        made = _html(facts, arrays, page.words, command, date).encode()
+        made = _html(facts, arrays, page.words, command, date, own_style).encode()
         if len(made) < LARGEST or cells < 1024:
             progress.step(1, 1)
             return made, material
@@ -240,10 +243,16 @@ def _samples(fit: PhaseFit, start: float, end: float) -> list[float]:
 
 
 def _html(
-    facts: dict[str, Any], arrays: Mapping[str, Any], words: Explanation, command: str, date: datetime
+    facts: dict[str, Any],
+    arrays: Mapping[str, Any],
+    words: Explanation,
+    command: str,
+    date: datetime,
+    own_style: str,
 ) -> str:
     home = resources.folder() / "report"
     script, style = ((home / name).read_text(encoding="utf-8") for name in ("live.js", "live.css"))
+    style += own_style
     phases = [phase.sentence for phase in words.phases if len(words.phases) > 1]
     return Template((home / "live.html").read_text(encoding="utf-8")).substitute(
         title=escape(printable(facts["title"], 500)),
@@ -256,6 +265,7 @@ def _html(
         style=style,
         script_hash=_hash(script),
         style_hash=_hash(style),
+        policy=POLICY if own_style else "",
         data=_packed(facts, arrays),
     )
 

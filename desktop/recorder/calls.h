@@ -27,13 +27,13 @@
     X(Scan, 6, SPECIAL) X(Exscan, 6, SPECIAL) \
     X(Neighbor_allgather, 7, SPECIAL) X(Neighbor_allgatherv, 8, SPECIAL) X(Neighbor_alltoall, 7, SPECIAL) \
     X(Neighbor_alltoallv, 9, SPECIAL) X(Neighbor_alltoallw, 9, SPECIAL) \
-    X(Ibarrier, 2, PLAIN) X(Ibcast, 6, COUNTED) X(Igather, 9, COUNTED) X(Igatherv, 10, COUNTED) \
-    X(Iscatter, 9, COUNTED) X(Iscatterv, 10, COUNTED) X(Iallgather, 8, COUNTED) X(Iallgatherv, 9, COUNTED) \
-    X(Ialltoall, 8, COUNTED) X(Ialltoallv, 10, COUNTED) X(Ialltoallw, 10, COUNTED) X(Ireduce, 8, COUNTED) \
-    X(Iallreduce, 7, COUNTED) X(Ireduce_scatter, 7, COUNTED) X(Ireduce_scatter_block, 7, COUNTED) \
-    X(Iscan, 7, COUNTED) X(Iexscan, 7, COUNTED) \
-    X(Ineighbor_allgather, 8, COUNTED) X(Ineighbor_allgatherv, 9, COUNTED) X(Ineighbor_alltoall, 8, COUNTED) \
-    X(Ineighbor_alltoallv, 10, COUNTED) X(Ineighbor_alltoallw, 10, COUNTED) \
+    X(Ibarrier, 2, SPECIAL) X(Ibcast, 6, SPECIAL) X(Igather, 9, SPECIAL) X(Igatherv, 10, SPECIAL) \
+    X(Iscatter, 9, SPECIAL) X(Iscatterv, 10, SPECIAL) X(Iallgather, 8, SPECIAL) X(Iallgatherv, 9, SPECIAL) \
+    X(Ialltoall, 8, SPECIAL) X(Ialltoallv, 10, SPECIAL) X(Ialltoallw, 10, SPECIAL) X(Ireduce, 8, SPECIAL) \
+    X(Iallreduce, 7, SPECIAL) X(Ireduce_scatter, 7, SPECIAL) X(Ireduce_scatter_block, 7, SPECIAL) \
+    X(Iscan, 7, SPECIAL) X(Iexscan, 7, SPECIAL) \
+    X(Ineighbor_allgather, 8, SPECIAL) X(Ineighbor_allgatherv, 9, SPECIAL) X(Ineighbor_alltoall, 8, SPECIAL) \
+    X(Ineighbor_alltoallv, 10, SPECIAL) X(Ineighbor_alltoallw, 10, SPECIAL) \
     X(Comm_dup, 2, NEW_1) X(Comm_dup_with_info, 3, NEW_2) X(Comm_split, 4, NEW_3) X(Comm_split_type, 5, NEW_4) \
     X(Comm_create, 3, NEW_2) X(Comm_create_group, 4, NEW_3) X(Comm_create_from_group, 5, NEW_4) \
     X(Comm_idup, 3, PLAIN) X(Comm_idup_with_info, 4, PLAIN) X(Intercomm_create, 6, NEW_5) \
@@ -49,8 +49,8 @@
     X(Win_flush, 2, PLAIN) X(Win_flush_all, 1, PLAIN) X(Win_flush_local, 2, PLAIN) X(Win_flush_local_all, 1, PLAIN) \
     X(Win_sync, 1, PLAIN) \
     X(Put, 8, ORIGIN) X(Get, 8, ORIGIN) X(Accumulate, 9, ORIGIN) X(Rput, 9, ORIGIN) X(Rget, 9, ORIGIN) \
-    X(Raccumulate, 10, ORIGIN) X(Get_accumulate, 12, COUNTED) X(Rget_accumulate, 13, COUNTED) \
-    X(Fetch_and_op, 7, PLAIN) X(Compare_and_swap, 7, PLAIN) \
+    X(Raccumulate, 10, ORIGIN) X(Get_accumulate, 12, RESULT) X(Rget_accumulate, 13, RESULT) \
+    X(Fetch_and_op, 7, ONE_2) X(Compare_and_swap, 7, ONE_3) \
     X(File_open, 5, PLAIN) X(File_close, 1, PLAIN) X(File_delete, 2, PLAIN) X(File_set_size, 2, PLAIN) \
     X(File_preallocate, 2, PLAIN) X(File_set_view, 6, PLAIN) X(File_sync, 1, PLAIN) X(File_seek, 3, PLAIN) \
     X(File_seek_shared, 3, PLAIN) \
@@ -78,5 +78,26 @@ enum {
 static const char *const call_names[] = {
 #define X(name, arguments, meaning) #name,
     RECORDED_CALLS(X)
+#undef X
+};
+
+/* Regions of OpenMP; their numbers follow those of the calls. */
+#define OPENMP_REGIONS(X) \
+    X(PARALLEL, "parallel") X(FOR, "for") X(SECTIONS, "sections") X(SINGLE, "single") X(WORKSHARE, "workshare") \
+    X(DISTRIBUTE, "distribute") X(TASKLOOP, "taskloop") X(SCOPE, "scope") X(TASK, "task") X(BARRIER, "barrier") \
+    X(IMPLICIT, "implicit barrier") X(TASKWAIT, "taskwait") X(TASKGROUP, "taskgroup") X(LOCK, "set lock") \
+    X(CRITICAL, "critical") X(ATOMIC, "atomic") X(ORDERED, "ordered")
+
+enum {
+    NOT_OPENMP = CALLS - 1,
+#define X(name, text) OMP_##name,
+    OPENMP_REGIONS(X)
+#undef X
+    ALL_NAMES
+};
+
+static const char *const openmp_names[] = {
+#define X(name, text) text,
+    OPENMP_REGIONS(X)
 #undef X
 };

@@ -65,7 +65,7 @@ typedef struct {
     uint32_t names; /* bytes of names after this head, one a line, in the order of their numbers */
 } Head;
 
-enum { HEADER = 65536, TAIL = 65536 };
+enum { HEADER = 65536, TAIL = 65536, REGIONS = 8192 };
 enum State { RUNNING, FINISHED, ABORTED, EXITED };
 enum Library { OPEN_MPI = 1, MPICH, MPI_ABI };
 enum Peer { NOBODY = -3, UNKNOWN = -1 };
@@ -78,7 +78,7 @@ enum Special {
     STARTED,              /* of a persistent request; duration: a Kind */
     LONG,                 /* begin: end of the record before */
     TEXT,                 /* name of a region; duration: its number, communicator: index of the part, 24 bytes */
-    ENTER,                /* duration: number of the region */
+    ENTER,                /* duration: number of the region, or REGIONS more than that of a name in the head */
     LEAVE,
 };
 enum Kind { NONE, SENT, RECEIVED, COLLECTIVE, CANCELLED, MATCHED };
@@ -200,6 +200,13 @@ static void renew_clock(Output *o)
     o->renew = h->tick1 + short_gap * 100000;
 }
 
+static void renew(Output *o, uint64_t begin)
+{
+    if (!o->head) return;
+    if (begin < o->head->start) o->head->start = begin;
+    renew_clock(o);
+}
+
 static void read_word(const char *file, char *into, size_t size)
 {
     int f = open(file, O_RDONLY | O_CLOEXEC);
@@ -252,11 +259,14 @@ static int open_output(Output *o)
     if (readlink("/proc/self/exe", h->program, sizeof h->program - 1) < 0) h->program[0] = 0;
     char *names = (char *)(h + 1);
     for (int i = 0; i < CALLS; i++) h->names += (uint32_t)sprintf(names + h->names, "MPI_%s\n", call_names[i]);
+    for (int i = CALLS; i < ALL_NAMES; i++)
+        h->names += (uint32_t)sprintf(names + h->names, "OpenMP %s\n", openmp_names[i - CALLS]);
     h->monotonic0 = clock_ns(CLOCK_MONOTONIC);
     h->real0 = clock_ns(CLOCK_REALTIME);
     h->tick0 = tick();
     pthread_setspecific(at_thread_end, o);
     renew_clock(o);
+    o->renew = 0; /* the first call began before its file was there */
     memcpy(h->magic, "PHASEREC", 8);
     return 1;
 }
@@ -295,7 +305,7 @@ static inline void put_call(int call, uint64_t begin, uint64_t end, int communic
         put(LONG, end, 0, 0, 0, 0, 0);
     } else
         put(call, begin, (uint32_t)duration, communicator, peer, tag, amount);
-    if (UNLIKELY(end > output.renew) && output.head) renew_clock(&output);
+    if (UNLIKELY(end > output.renew)) renew(&output, begin);
 }
 
 /* A program that asks again and again would fill the disk with its failures. One that follows another within a
@@ -648,10 +658,8 @@ static inline uint64_t status_bytes(const int *status, uint64_t otherwise)
 }
 
 /* A request that the library says is complete; status NULL: it was not given one. */
-static void completed(Word key, const int *status, uint64_t end)
+static void finished(Request r, const int *status, uint64_t end)
 {
-    Request r;
-    if (handle(key) == null_request || !recall(key, 0, &r)) return;
     if (r.kind != SENT && r.kind != RECEIVED) return;
     if (r.persistent && !r.active) return;
     int kind = r.kind, peer = r.peer, tag = r.tag;
@@ -667,6 +675,19 @@ static void completed(Word key, const int *status, uint64_t end)
         bytes = status_bytes(status, bytes);
     }
     put(COMPLETED, end, (uint32_t)kind, r.communicator->id, peer, tag, amount(bytes, r.number));
+}
+
+static void completed(Word key, const int *status, uint64_t end)
+{
+    Request r;
+    if (handle(key) != null_request && recall(key, 0, &r)) finished(r, status, end);
+}
+
+/* Another thread may be given the handle as soon as the library is done with it: taken out before the call. */
+static inline int taken(Word key, Request *r)
+{
+    r->kind = NONE;
+    return UNLIKELY(several_threads) && recording && handle(key) != null_request && recall(key, 0, r);
 }
 
 /* ---- Begin and end ------------------------------------------------------------------------------------------------- */
@@ -687,23 +708,42 @@ __attribute__((constructor)) static void loaded(void)
     start_tick = tick();
 }
 
-static void begin(int threads_wanted)
+static void start_recording(int rank, int size)
 {
-    if (!*folder || recording || my_rank >= 0) return;
-    learn();
-    int rank = 0, size = 0;
-    NEXT(MPI_Comm_rank)(world, (Word)&rank);
-    NEXT(MPI_Comm_size)(world, (Word)&size);
-    NEXT(MPI_Comm_group)(world, (Word)&world_group);
     my_rank = rank, world_size = size;
-    several_threads = threads_wanted;
     uint64_t t0 = tick(), n0 = clock_ns(CLOCK_MONOTONIC);
     while (clock_ns(CLOCK_MONOTONIC) - n0 < 100000) {}
     short_gap = (tick() - t0) / 100 + 1; /* a microsecond, roughly */
     pthread_key_create(&at_thread_end, close_output);
     pthread_atfork(NULL, NULL, in_child);
     recording = 1;
+}
+
+static int alone; /* begun without MPI */
+
+static void begin(int threads_wanted)
+{
+    if (!*folder || (recording && !alone) || (my_rank >= 0 && !alone)) return;
+    learn();
+    int rank = 0, size = 0;
+    NEXT(MPI_Comm_rank)(world, (Word)&rank);
+    NEXT(MPI_Comm_size)(world, (Word)&size);
+    NEXT(MPI_Comm_group)(world, (Word)&world_group);
+    several_threads |= threads_wanted;
+    if (!alone) start_recording(rank, size);
+    alone = 0;
     communicator(world);
+}
+
+/* A program of threads is one of one process, unless a launcher of MPI has started it: then MPI_Init is waited for. */
+static void begin_alone(void)
+{
+    static const char *const launched[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "PMI_FD", "SLURM_PROCID", "FLUX_TASK_RANK", "ALPS_APP_PE"};
+    for (size_t i = 0; i < sizeof launched / sizeof *launched; i++)
+        if (getenv(launched[i])) return;
+    if (!*folder || my_rank >= 0) return;
+    alone = 1;
+    start_recording(0, 1);
 }
 
 static void end(int state)
@@ -783,7 +823,7 @@ API Word MPI_Pcontrol(Word level, ...)
 
 /* ---- The program's own regions ------------------------------------------------------------------------------------- */
 
-enum { REGIONS = 8192 };
+#define NO_REGION UINT32_MAX
 static struct { char *_Atomic name; } regions[REGIONS];
 
 /* The number of a name, and its text in this thread's file where it is not there yet. */
@@ -797,12 +837,12 @@ static uint32_t region(const char *name)
         char *there = atomic_load(&regions[i].name);
         if (!there) {
             char *copy = strdup(name);
-            if (!copy) return REGIONS;
+            if (!copy) return NO_REGION;
             if (atomic_compare_exchange_strong(&regions[i].name, &there, copy)) there = copy;
             else free(copy);
         }
         if (!strcmp(there, name)) break;
-        if (++k == REGIONS) return REGIONS;
+        if (++k == REGIONS) return NO_REGION;
     }
     if (!(written[i / 8] & 1 << i % 8)) {
         written[i / 8] |= (uint8_t)(1 << i % 8);
@@ -829,7 +869,7 @@ static void mark(int what, const char *name, uint32_t (*number_of)(const char *)
     }
     if (what == LEAVE && (o->skipped ? o->skipped-- : !o->open)) return;
     uint32_t number = number_of(name);
-    if (number >= REGIONS) return;
+    if (number == NO_REGION) return;
     put(what, tick(), number, 0, UNKNOWN, 0, 0);
     o->open += what == ENTER ? 1u : -1u;
 }
@@ -861,3 +901,5 @@ API void __cyg_profile_func_enter(void *function, void *site);
 API void __cyg_profile_func_exit(void *function, void *site);
 void __cyg_profile_func_enter(void *function, void *site) { (void)site, mark(ENTER, function, function_region); }
 void __cyg_profile_func_exit(void *function, void *site) { (void)site, mark(LEAVE, function, function_region); }
+
+#include "openmp.h"

@@ -55,6 +55,9 @@
     WRAP(name, name, n, NOTE(0, UNKNOWN, 0, (uint64_t)(int)count * type_size(type));) \
     WRAP(name##_c, name, n, NOTE(0, UNKNOWN, 0, (uint64_t)count * type_size(type));)
 #define MAKE_ORIGIN(name, n) WITH_BYTES(name, n, b, c)
+#define MAKE_RESULT(name, n) WITH_BYTES(name, n, e, f)
+#define MAKE_ONE_2(name, n) WRAP(name, name, n, NOTE(0, UNKNOWN, 0, type_size(c));)
+#define MAKE_ONE_3(name, n) WRAP(name, name, n, NOTE(0, UNKNOWN, 0, type_size(d));)
 #define MAKE_FILE_2(name, n) WITH_BYTES(name, n, c, d)
 #define MAKE_FILE_3(name, n) WITH_BYTES(name, n, d, e)
 /* One that makes a communicator: the argument of that index, if this process is in it. */
@@ -251,12 +254,15 @@ API Word MPI_Wait(Word a, Word b)
 {
     STATUS(b);
     Word request = recording ? handle_at(a, 0) : 0;
+    Request r;
+    int known_ = taken(request, &r);
     BEFORE;
     Word x = NEXT(MPI_Wait)(a, (Word)s_);
     AFTER;
     if (record_) {
         DONE(Wait, 0, UNKNOWN, 0, 0);
-        if (!x) completed(request, s_, end_);
+        if (!x && known_) finished(r, s_, end_);
+        else if (!x && !several_threads) completed(request, s_, end_);
     }
     return x;
 }
@@ -311,6 +317,13 @@ static inline const int *status_at(const Many *many, int i)
     return handle((Word)many->statuses) == ignore_statuses ? NULL : (const int *)(many->statuses + (size_t)i * (size_t)status_size);
 }
 
+static Request *take_all(const Many *many, int n)
+{
+    Request *all = several_threads && recording && many->handles && n > 0 ? malloc((size_t)n * sizeof *all) : NULL;
+    for (int i = 0; all && i < n; i++) taken(many->handles[i], all + i);
+    return all;
+}
+
 /* `which`: index of the request that is complete, or of the i-th that is. */
 #define MANY(name, n, count, statuses, complete, times, which, place) \
     API Word MPI_##name(P##n) \
@@ -318,6 +331,7 @@ static inline const int *status_at(const Many *many, int i)
         Many many; \
         Word given = statuses; \
         look_at(&many, (int)count, name##_REQUESTS, &statuses); \
+        Request *all_ = CALL_##name == CALL_Waitall ? take_all(&many, (int)count) : NULL; \
         BEFORE; \
         Word x = NEXT(MPI_##name)(V##n); \
         AFTER; \
@@ -326,10 +340,13 @@ static inline const int *status_at(const Many *many, int i)
             if (!x && !(complete)) put_failed_test(CALL(name), begin_, end_); \
             else { \
                 DONE(name, 0, UNKNOWN, times_, 0); \
-                for (int n_ = 0; n_ < times_; n_++) completed(many.handles[which], status_at(&many, place), end_); \
+                for (int n_ = 0; n_ < times_; n_++) \
+                    if (!all_) completed(many.handles[which], status_at(&many, place), end_); \
+                    else finished(all_[n_], status_at(&many, place), end_); \
             } \
         } \
         leave_many(&many, given != statuses); \
+        free(all_); \
         return x; \
     }
 #define Waitall_REQUESTS b
@@ -356,39 +373,50 @@ static uint64_t sum(Word counts, const Communicator *q, int large)
     return total;
 }
 
+static uint64_t sum_each(Word counts, Word types, const Communicator *q, int large)
+{
+    uint64_t total = 0;
+    for (int n = 0; n < q->size; n++) {
+        uint64_t count = large ? ((uint64_t *)counts)[n] : (uint64_t)((int *)counts)[n];
+        if (count) total += count * (uint64_t)type_size(handle_at(types, n));
+    }
+    return total;
+}
+
 /* Roots between two groups are not ranks, and which arguments count is another matter there. */
 #define COLLECT(name, as, large_, n, comm, root, bytes) WRAP(name, as, n, \
     enum { LARGE = large_ }; \
     Communicator *q = communicator(comm); \
     int between = q->between; \
     NOTE(q->id, between ? UNKNOWN : (root), 0, between ? 0 : (bytes));)
-#define COLLECTIVE(name, n, comm, root, bytes) \
-    COLLECT(name, name, 0, n, comm, root, bytes) \
-    COLLECT(name##_c, name, 1, n, comm, root, bytes)
+/* A blocking one, and the one with a request as its last argument. */
+#define COLLECTIVE(name, iname, n, more, comm, root, bytes) \
+    COLLECT(name, name, 0, n, comm, root, bytes) COLLECT(name##_c, name, 1, n, comm, root, bytes) \
+    COLLECT(iname, iname, 0, more, comm, root, bytes) COLLECT(iname##_c, iname, 1, more, comm, root, bytes)
 #define SIZE(count, type) ((LARGE ? (uint64_t)(count) : (uint64_t)(int)(count)) * (uint64_t)type_size(type))
 #define SUM(counts) sum(counts, q, LARGE)
 #define IN_PLACE(p) (handle(p) == handle(in_place))
 #define ROOT(r) world_rank(q, (int)(r))
 #define AT_ROOT(r) (ROOT(r) == my_rank)
-COLLECT(Barrier, Barrier, 0, 1, a, UNKNOWN, 0)
-COLLECTIVE(Bcast, 5, e, ROOT(d), SIZE(b, c))
-COLLECTIVE(Gather, 8, h, ROOT(g), IN_PLACE(a) ? SIZE(e, f) : SIZE(b, c))
-COLLECTIVE(Gatherv, 9, i, ROOT(h), IN_PLACE(a) ? 0 : SIZE(b, c))
-COLLECTIVE(Scatter, 8, h, ROOT(g), AT_ROOT(g) ? SIZE(b, c) : SIZE(e, f))
-COLLECTIVE(Scatterv, 9, i, ROOT(h), AT_ROOT(h) && IN_PLACE(e) ? 0 : SIZE(f, g))
-COLLECTIVE(Allgather, 7, g, UNKNOWN, IN_PLACE(a) ? SIZE(e, f) : SIZE(b, c))
-COLLECTIVE(Allgatherv, 8, h, UNKNOWN, IN_PLACE(a) ? 0 : SIZE(b, c))
-COLLECTIVE(Alltoall, 7, g, UNKNOWN, IN_PLACE(a) ? SIZE(e, f) : SIZE(b, c))
-COLLECTIVE(Alltoallv, 9, i, UNKNOWN, IN_PLACE(a) ? SUM(f) * type_size(h) : SUM(b) * type_size(d))
-COLLECTIVE(Alltoallw, 9, i, UNKNOWN, 0)
-COLLECTIVE(Reduce, 7, g, ROOT(f), SIZE(c, d))
-COLLECTIVE(Allreduce, 6, f, UNKNOWN, SIZE(c, d))
-COLLECTIVE(Reduce_scatter, 6, f, UNKNOWN, SUM(c) * type_size(d))
-COLLECTIVE(Reduce_scatter_block, 6, f, UNKNOWN, SIZE(c, d))
-COLLECTIVE(Scan, 6, f, UNKNOWN, SIZE(c, d))
-COLLECTIVE(Exscan, 6, f, UNKNOWN, SIZE(c, d))
-COLLECTIVE(Neighbor_allgather, 7, g, UNKNOWN, SIZE(b, c))
-COLLECTIVE(Neighbor_allgatherv, 8, h, UNKNOWN, SIZE(b, c))
-COLLECTIVE(Neighbor_alltoall, 7, g, UNKNOWN, SIZE(b, c))
-COLLECTIVE(Neighbor_alltoallv, 9, i, UNKNOWN, 0)
-COLLECTIVE(Neighbor_alltoallw, 9, i, UNKNOWN, 0)
+COLLECT(Barrier, Barrier, 0, 1, a, UNKNOWN, 0) COLLECT(Ibarrier, Ibarrier, 0, 2, a, UNKNOWN, 0)
+COLLECTIVE(Bcast, Ibcast, 5, 6, e, ROOT(d), SIZE(b, c))
+COLLECTIVE(Gather, Igather, 8, 9, h, ROOT(g), IN_PLACE(a) ? SIZE(e, f) : SIZE(b, c))
+COLLECTIVE(Gatherv, Igatherv, 9, 10, i, ROOT(h), IN_PLACE(a) ? 0 : SIZE(b, c))
+COLLECTIVE(Scatter, Iscatter, 8, 9, h, ROOT(g), AT_ROOT(g) ? SIZE(b, c) : SIZE(e, f))
+COLLECTIVE(Scatterv, Iscatterv, 9, 10, i, ROOT(h), AT_ROOT(h) && IN_PLACE(e) ? 0 : SIZE(f, g))
+COLLECTIVE(Allgather, Iallgather, 7, 8, g, UNKNOWN, IN_PLACE(a) ? SIZE(e, f) : SIZE(b, c))
+COLLECTIVE(Allgatherv, Iallgatherv, 8, 9, h, UNKNOWN, IN_PLACE(a) ? 0 : SIZE(b, c))
+COLLECTIVE(Alltoall, Ialltoall, 7, 8, g, UNKNOWN, IN_PLACE(a) ? SIZE(e, f) : SIZE(b, c))
+COLLECTIVE(Alltoallv, Ialltoallv, 9, 10, i, UNKNOWN, IN_PLACE(a) ? SUM(f) * type_size(h) : SUM(b) * type_size(d))
+COLLECTIVE(Alltoallw, Ialltoallw, 9, 10, i, UNKNOWN, IN_PLACE(a) ? sum_each(f, h, q, LARGE) : sum_each(b, d, q, LARGE))
+COLLECTIVE(Reduce, Ireduce, 7, 8, g, ROOT(f), SIZE(c, d))
+COLLECTIVE(Allreduce, Iallreduce, 6, 7, f, UNKNOWN, SIZE(c, d))
+COLLECTIVE(Reduce_scatter, Ireduce_scatter, 6, 7, f, UNKNOWN, SUM(c) * type_size(d))
+COLLECTIVE(Reduce_scatter_block, Ireduce_scatter_block, 6, 7, f, UNKNOWN, SIZE(c, d))
+COLLECTIVE(Scan, Iscan, 6, 7, f, UNKNOWN, SIZE(c, d))
+COLLECTIVE(Exscan, Iexscan, 6, 7, f, UNKNOWN, SIZE(c, d))
+COLLECTIVE(Neighbor_allgather, Ineighbor_allgather, 7, 8, g, UNKNOWN, SIZE(b, c))
+COLLECTIVE(Neighbor_allgatherv, Ineighbor_allgatherv, 8, 9, h, UNKNOWN, SIZE(b, c))
+COLLECTIVE(Neighbor_alltoall, Ineighbor_alltoall, 7, 8, g, UNKNOWN, SIZE(b, c))
+COLLECTIVE(Neighbor_alltoallv, Ineighbor_alltoallv, 9, 10, i, UNKNOWN, 0)
+COLLECTIVE(Neighbor_alltoallw, Ineighbor_alltoallw, 9, 10, i, UNKNOWN, 0)

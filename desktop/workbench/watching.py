@@ -6,11 +6,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from desktop.core.phases import PhaseFit, Sweep, sweep
+from desktop.core.curve import StepCurve
+from desktop.core.phases import PhaseFit, Sweep, extend, sweep
 from desktop.core.selection import SWEEP, suggest
 from desktop.data.following import Followed, Follower
 from desktop.data.recording import Recorded, record
 from desktop.workbench.jobs import Deliver, Executor, Job, Lane, at_once
+
+#: Phases up to which each look fits at first: it goes on where more are chosen or may be suggested. The last
+#: few of `SWEEP` take most of the time.
+_FEW = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,19 +77,15 @@ class Watcher:
             return
         self._looks.submit(
             "looking",
-            lambda job: _seen(follower, shown.model, job),
+            lambda job: _seen(follower, shown.model, shown.n, job),
             lambda found: self._see(found, shown.model, last=not shown.running),
             self._lost,
         )
 
     def choose(self, *, n: int | None = None, model: str | None = None) -> None:
         """Another number of phases (None: the suggested one), or another model."""
-        if model is None or model == self.snapshot.model:
-            self._change(n=n)
-            return
-        curve = self.snapshot.followed.curve
-        swept = None if curve is None else sweep(curve, model, SWEEP)
-        suggested = 1 if swept is None else suggest(swept).n
+        curve, model = self.snapshot.followed.curve, model or self.snapshot.model
+        swept, suggested = (None, 1) if curve is None else _swept(curve, model, n, self.snapshot.swept)
         self._change(n=n, model=model, swept=swept, suggested=suggested)
 
     def pause(self, on: bool) -> None:
@@ -131,11 +132,24 @@ class Watcher:
         self._listener(old, self.snapshot)
 
 
-def _seen(follower: Follower, model: str, job: Job) -> tuple[Followed, Sweep | None, int] | None:
+def _seen(
+    follower: Follower, model: str, n: int | None, job: Job
+) -> tuple[Followed, Sweep | None, int] | None:
     followed = follower.look()
     if followed is None:
         return None
     if followed.curve is None:
         return followed, None, 1
-    swept = sweep(followed.curve, model, SWEEP, stop=job.stop)
-    return followed, swept, suggest(swept).n
+    return followed, *_swept(followed.curve, model, n, None, job)
+
+
+def _swept(
+    curve: StepCurve, model: str, n: int | None, known: Sweep | None, job: Job | None = None
+) -> tuple[Sweep, int]:
+    """The fits that are needed, and which number of phases is suggested; `known`: fits of this curve."""
+    stop = None if job is None else job.stop
+    if known is None or known.model != model:
+        known = sweep(curve, model, _FEW, stop=stop)
+    if max(n or 0, 2 * suggest(known).n) > int(known.n[-1]):
+        known = extend(curve, known, SWEEP, stop=stop)
+    return known, suggest(known).n

@@ -9,7 +9,7 @@ import pytest
 
 from desktop.data import following
 from desktop.data.following import Follower
-from desktop.data.importers.recorded import LONG
+from desktop.data.importers.recorded import ENTER, LEAVE, LONG, NAMED, RUNNING
 from desktop.data.opening import open_trace
 from desktop.data.utilization import build
 from desktop.errors import DesktopError
@@ -131,3 +131,28 @@ def test_a_tail_that_is_stored_while_it_is_read_is_read_again(
     assert first is not None and first.records == 2
     last = follower.look()
     assert last is not None and last.records == len(records)
+
+
+def test_a_thread_that_waits_does_not_hold_up_the_others(tmp_path: Path) -> None:
+    """A worker of OpenMP says nothing while it waits; it is idle as long as the first thread goes on."""
+    names = b"MPI_Init\nMPI_Send\nOpenMP parallel\nOpenMP implicit barrier\n"
+    parallel, barrier = NAMED + 2, NAMED + 3
+    worker = [
+        (6_000_000, parallel, ENTER), (16_000_000, barrier, ENTER), (18_000_000, barrier, LEAVE),
+        (18_000_000, parallel, LEAVE), (38_000_000, parallel, ENTER), (48_000_000, barrier, ENTER),
+    ]  # fmt: skip
+    first = [(k * 10_000_000, 1000, 1, 0, 0, 7, 8) for k in range(1, 10)]
+    folder = written(tmp_path / "run", first[:6], names_=names, size=1, state=RUNNING, **CLOCK)
+    rows = [(when, number, call, 0, -1, 0, 0) for when, number, call in worker]
+    written(folder, rows, names_=names, rank=0, thread=1, start=6_000_000, size=1, state=RUNNING, **CLOCK)
+    follower = Follower(folder)
+    follower.look()
+    second = follower.look()
+    assert second is not None and second.known_s > 0.049  # the first thread's, and not the worker's
+    written(folder, first, names_=names, size=1, **CLOCK)
+    follower.look()
+    last = follower.look()
+    assert last is not None and (last.processes, last.ended) == (1, 1)
+    assert last.known_s == pytest.approx(0.09, rel=0.02)
+    # Until 90 ms: 2 ms in the first barrier, 20 ms between the regions, and from 48 ms on.
+    assert last.seconds["idle"] == pytest.approx(0.002 + 0.02 + 0.042, abs=2e-4)

@@ -19,11 +19,13 @@ import pytest
 from desktop.cli import run as phasewright
 from desktop.data import recording
 from desktop.data.consistency import doubt
-from desktop.data.events import MessageKind
+from desktop.data.events import Activity, MessageKind
+from desktop.data.following import Follower
 from desktop.data.importers.recorded import ABORTED, ENTER, FINISHED, HEAD, LONG, RECORD, RUNNING
 from desktop.data.opening import open_trace
 from desktop.data.store import TraceStore
 from desktop.data.utilization import UNCLOSED
+from desktop.data.utilization import build as build_utilization
 from desktop.errors import DesktopError, RunError
 from desktop.progress import Cancelled, Progress
 from tests.data_layer.recordings import written
@@ -122,10 +124,14 @@ def test_what_a_program_counts_is_recorded(
     with open_trace(folder) as store:
         assert [place.rank for place in store.locations] == [0, 1, 2, 3]
         assert not store.report.lossy
-        for place, (sends, receives, out, into, collectives) in counts.items():
+        for place, (sends, receives, out, into, collectives, moved) in counts.items():
             assert told(store, place, MessageKind.SEND, MessageKind.ISEND) == (sends, out)
             assert told(store, place, MessageKind.RECV, MessageKind.IRECV) == (receives, into)
             assert store.rows("collectives", place) == collectives
+            columns = (("collectives", "sent"), ("metrics", "value"))
+            assert moved == sum(
+                block[0].sum() for name, row in columns for block in store.blocks(name, place, row)
+            )
             posted, _ = told(store, place, MessageKind.IRECV_POST)
             ended, _ = told(store, place, MessageKind.IRECV, MessageKind.CANCELLED)
             assert posted == ended
@@ -213,6 +219,50 @@ def test_the_command(
     assert "2 processors" in said and "phasewright compare" in said
     assert phasewright(["record", "--no-open", "--", *mpi.launcher, "-n", "2", build("endless.c"), "-3"]) == 1
     assert "ended with exit code" in capfd.readouterr().err
+
+
+def test_requests_of_several_threads_are_kept_apart(mpi: Mpi, build: Build, tmp_path: Path) -> None:
+    done = recording.record([*mpi.launcher, "-n", "2", build("several.c"), "200"], tmp_path / "run")
+    if done.code == 77:
+        pytest.skip("this MPI library does not serve several threads")
+    assert done.code == 0
+    with open_trace(tmp_path / "run") as store:
+        assert not store.report.lossy and "clocks contradict" not in store.report.findings
+        threads = [i for i, place in enumerate(store.locations) if place.thread]
+        assert len(threads) == 6
+        assert [told(store, i, MessageKind.IRECV) for i in threads] == [(200, 800)] * 6
+        assert [told(store, i, MessageKind.ISEND) for i in threads] == [(200, 800)] * 6
+
+
+def test_threads_of_openmp_wait_for_each_other(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """In each round, threads 0, 1, 2 come 0, 20, 40 ms late to a barrier, and 0 works 30 ms alone."""
+    clang = next((found for name in ("clang", "clang-14") if (found := shutil.which(name))), None)
+    program = tmp_path / "threads"
+    words = [str(clang), "-fopenmp", "-O1", "-o", str(program), str(PROGRAMS / "threads.c")]
+    if clang is None or subprocess.run(words, capture_output=True).returncode:
+        pytest.skip("there is no clang with its OpenMP on this machine")
+    rounds = 5
+    assert recording.record([str(program), str(rounds)], tmp_path / "run").code == 0
+    assert capfd.readouterr().out.split() == [str(rounds * (44850 + 3)), str(4 * rounds)]
+    followed = Follower(tmp_path / "run").look()
+    assert followed is not None and (followed.processes, followed.ended) == (1, 1)
+    with open_trace(tmp_path / "run") as store:
+        assert [(place.rank, place.thread) for place in store.locations] == [(0, 0), (0, 1), (0, 2)]
+        assert not store.report.lossy
+        entered = np.zeros(len(store.regions), int)
+        for place in range(3):
+            for kind, region in store.blocks("events", place, "kind", "region"):
+                entered += np.bincount(region[kind == 0], minlength=entered.size)
+        counts = dict(zip([region.name for region in store.regions], entered.tolist(), strict=True))
+        each = ("parallel", "barrier", "for", "critical", "set lock")
+        assert [counts[f"OpenMP {name}"] for name in each] == [3 * rounds] * len(each)
+        assert counts["OpenMP single"] == rounds
+        assert counts["OpenMP task"] >= 4 * rounds
+        used = build_utilization(store)
+        idle = used.count(Activity.IDLE) @ np.diff(used.edges) * used.unit
+        # Alone, late to the barrier, one after another in the critical section; a busy machine shortens some.
+        assert idle > rounds * (2 * 0.03 + 0.06 + 0.03) / 2
+        assert followed.seconds["idle"] == pytest.approx(idle, rel=0.2)
 
 
 def test_what_is_no_mpi_program_is_said(tmp_path: Path) -> None:

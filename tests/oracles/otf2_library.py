@@ -70,7 +70,7 @@ LAYOUT: dict[str, tuple[tuple[Any, ...], tuple[int, ...]]] = {
     "String": ((u32, text), (0, 1)),
     "LocationGroup": ((u32, u32, u8, u32, u32), (0, 1, 2)),
     "Location": ((u64, u32, u8, u64, u32), (0, 1, 2, 3, 4)),
-    "Region": ((u32, u32, u32, u32, u8, u8, u32, u32, u32, u32), (0, 1, 4, 5)),
+    "Region": ((u32, u32, u32, u32, u8, u8, u32, u32, u32, u32), (0, 1, 4, 5, 3, 2)),
     "Group": ((u32, u32, u8, u8, u32, u32, number), (0, 2, 3, 4, 6)),
     "Comm": ((u32, u32, u32, u32, u32), (0, 2, 1)),
     "MetricMember": ((u32, u32, u32, u8, u8, u8, u8, i64, u32), (0, 1, 4, 6, 7, 8)),

@@ -1,6 +1,8 @@
 /* Calls MPI in all the ways that the recorder knows, and counts itself what it does.
  *
- *     calls PART...     each rank prints: PART rank sends receives bytes-sent bytes-received collectives
+ *     calls PART...     each rank prints: rank sends receives bytes-sent bytes-received collectives bytes-moved
+ *
+ * The last: bytes given to collectives, and those of one-sided calls and files.
  *
  * Parts are independent; without one: all of them.
  */
@@ -12,7 +14,7 @@
 
 #include "../../desktop/recorder/phasewright.h"
 
-static long sends, receives, out, in, collectives;
+static long sends, receives, out, in, collectives, moved;
 static int me, size, next, before;
 #define SENT(n) (sends++, out += (n))
 #define GOT(n) (receives++, in += (n))
@@ -152,28 +154,33 @@ static void collective(void)
     int n = size, *a = calloc((size_t)n * 4, sizeof *a), *b = calloc((size_t)n * 4, sizeof *b);
     int *counts = malloc(sizeof(int) * (size_t)n), *at = malloc(sizeof(int) * (size_t)n);
     for (int i = 0; i < n; i++) counts[i] = 2, at[i] = 2 * i;
-    MPI_Barrier(MPI_COMM_WORLD);
-    MPI_Bcast(a, 3, MPI_INT, n - 1, MPI_COMM_WORLD);
-    MPI_Gather(me ? a : MPI_IN_PLACE, 1, MPI_INT, b, 1, MPI_INT, 0, MPI_COMM_WORLD);
-    MPI_Gatherv(a, 2, MPI_INT, b, counts, at, MPI_INT, 0, MPI_COMM_WORLD);
-    MPI_Scatter(a, 1, MPI_INT, me ? b : MPI_IN_PLACE, 1, MPI_INT, 0, MPI_COMM_WORLD);
-    MPI_Scatterv(a, counts, at, MPI_INT, b, 2, MPI_INT, 0, MPI_COMM_WORLD);
-    MPI_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, b, 2, MPI_INT, MPI_COMM_WORLD);
-    MPI_Allgatherv(a, 2, MPI_INT, b, counts, at, MPI_INT, MPI_COMM_WORLD);
-    MPI_Alltoall(a, 2, MPI_INT, b, 2, MPI_INT, MPI_COMM_WORLD);
-    MPI_Alltoallv(a, counts, at, MPI_INT, b, counts, at, MPI_INT, MPI_COMM_WORLD);
-    MPI_Reduce(a, b, 4, MPI_INT, MPI_SUM, n / 2, MPI_COMM_WORLD);
-    MPI_Allreduce(MPI_IN_PLACE, b, 4, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-    MPI_Reduce_scatter(a, b, counts, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-    MPI_Reduce_scatter_block(a, b, 2, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-    MPI_Scan(a, b, 2, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-    MPI_Exscan(a, b, 2, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-    collectives += 16;
-    MPI_Request r[3];
-    MPI_Ibarrier(MPI_COMM_WORLD, r);
-    MPI_Ibcast(a, 3, MPI_INT, 0, MPI_COMM_WORLD, r + 1);
-    MPI_Iallreduce(a, b, 4, MPI_INT, MPI_SUM, MPI_COMM_WORLD, r + 2);
-    MPI_Waitall(3, r, MPI_STATUSES_IGNORE);
+    MPI_Barrier(MPI_COMM_WORLD), collectives++;
+    /* Each with its non-blocking form, and what this rank gives by the standard's definition. */
+#define TWICE(given, name, form, ...) \
+    MPI_##name(__VA_ARGS__, MPI_COMM_WORLD), MPI_##form(__VA_ARGS__, MPI_COMM_WORLD, &r), \
+    MPI_Wait(&r, MPI_STATUS_IGNORE), collectives += 2, moved += 2 * (given)
+    MPI_Request r;
+    MPI_Datatype *each = malloc(sizeof *each * (size_t)n);
+    for (int i = 0; i < n; i++) each[i] = MPI_SHORT;
+    TWICE(me == n - 1 ? 12 : 0, Bcast, Ibcast, a, 3, MPI_INT, n - 1);
+    TWICE(4, Gather, Igather, me ? a : MPI_IN_PLACE, 1, MPI_INT, b, 1, MPI_INT, 0);
+    TWICE(8, Gatherv, Igatherv, a, 2, MPI_INT, b, counts, at, MPI_INT, 0);
+    TWICE(me ? 0 : 4 * n, Scatter, Iscatter, a, 1, MPI_INT, me ? b : MPI_IN_PLACE, 1, MPI_INT, 0);
+    TWICE(0, Scatterv, Iscatterv, a, counts, at, MPI_INT, b, 2, MPI_INT, 0); /* what the root gives is not kept */
+    TWICE(8, Allgather, Iallgather, MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, b, 2, MPI_INT);
+    TWICE(8, Allgatherv, Iallgatherv, a, 2, MPI_INT, b, counts, at, MPI_INT);
+    TWICE(8 * n, Alltoall, Ialltoall, a, 2, MPI_INT, b, 2, MPI_INT);
+    TWICE(8 * n, Alltoallv, Ialltoallv, a, counts, at, MPI_INT, b, counts, at, MPI_INT);
+    TWICE(4 * n, Alltoallw, Ialltoallw, a, counts, at, each, b, counts, at, each);
+    TWICE(16, Reduce, Ireduce, a, b, 4, MPI_INT, MPI_SUM, n / 2);
+    TWICE(16, Allreduce, Iallreduce, MPI_IN_PLACE, b, 4, MPI_INT, MPI_SUM);
+    TWICE(8 * n, Reduce_scatter, Ireduce_scatter, a, b, counts, MPI_INT, MPI_SUM);
+    TWICE(8 * n, Reduce_scatter_block, Ireduce_scatter_block, a, b, 2, MPI_INT, MPI_SUM);
+    TWICE(8, Scan, Iscan, a, b, 2, MPI_INT, MPI_SUM);
+    TWICE(8, Exscan, Iexscan, a, b, 2, MPI_INT, MPI_SUM);
+    MPI_Ibarrier(MPI_COMM_WORLD, &r), collectives++;
+    MPI_Wait(&r, MPI_STATUS_IGNORE);
+    free(each);
     free(a), free(b), free(counts), free(at);
 }
 
@@ -186,7 +193,7 @@ static void groups(void)
         MPI_Comm_rank(half, &rank), MPI_Comm_size(half, &n);
         MPI_Sendrecv(&a, 1, MPI_INT, (rank + 1) % n, 7, &b, 1, MPI_INT, (rank + n - 1) % n, 7, half, MPI_STATUS_IGNORE);
         SENT(4), GOT(4);
-        MPI_Allreduce(&a, &b, 1, MPI_INT, MPI_SUM, half), collectives++;
+        MPI_Allreduce(&a, &b, 1, MPI_INT, MPI_SUM, half), collectives++, moved += 4;
         MPI_Comm_free(&half);
     }
     MPI_Comm_dup(MPI_COMM_WORLD, &copy);
@@ -219,10 +226,16 @@ static void windows(void)
     MPI_Win w;
     MPI_Win_allocate(16 * sizeof *base, sizeof *base, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &w);
     MPI_Win_fence(0, w);
-    MPI_Put(&value, 1, MPI_INT, next, 1, 1, MPI_INT, w);
+    MPI_Put(&value, 1, MPI_INT, next, 1, 1, MPI_INT, w), moved += 4;
+    MPI_Accumulate(&value, 1, MPI_INT, next, 1, 1, MPI_INT, MPI_SUM, w), moved += 4;
     MPI_Win_fence(0, w);
     MPI_Win_lock(MPI_LOCK_SHARED, next, 0, w);
-    MPI_Get(&value, 1, MPI_INT, next, 1, 1, MPI_INT, w);
+    int before_[2], two[2] = {1, 2};
+    MPI_Get(&value, 1, MPI_INT, next, 1, 1, MPI_INT, w), moved += 4;
+    MPI_Get_accumulate(two, 2, MPI_INT, before_, 2, MPI_INT, next, 4, 2, MPI_INT, MPI_SUM, w), moved += 8;
+    MPI_Fetch_and_op(two, before_, MPI_INT, next, 6, MPI_SUM, w), moved += 4;
+    MPI_Win_flush(next, w);
+    MPI_Compare_and_swap(two, two + 1, before_, MPI_INT, next, 8, w), moved += 4;
     MPI_Win_unlock(next, w);
     MPI_Win_fence(0, w);
     MPI_Win_free(&w);
@@ -232,12 +245,12 @@ static void files(void)
 {
     char name[64];
     snprintf(name, sizeof name, "calls-%d.tmp", (int)getppid());
-    MPI_Bcast(name, sizeof name, MPI_CHAR, 0, MPI_COMM_WORLD), collectives++;
+    MPI_Bcast(name, sizeof name, MPI_CHAR, 0, MPI_COMM_WORLD), collectives++, moved += me ? 0 : (long)sizeof name;
     MPI_File f;
     int a[8] = {0};
     MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE, MPI_INFO_NULL, &f);
-    MPI_File_write_at_all(f, me * 32, a, 8, MPI_INT, MPI_STATUS_IGNORE);
-    MPI_File_read_at(f, me * 32, a, 8, MPI_INT, MPI_STATUS_IGNORE);
+    MPI_File_write_at_all(f, me * 32, a, 8, MPI_INT, MPI_STATUS_IGNORE), moved += 32;
+    MPI_File_read_at(f, me * 32, a, 8, MPI_INT, MPI_STATUS_IGNORE), moved += 32;
     MPI_File_close(&f);
 }
 
@@ -273,7 +286,7 @@ int main(int count, char **words)
             if (count == 1) break;
         }
     char text[200];
-    int n = snprintf(text, sizeof text, "%d %ld %ld %ld %ld %ld\n", me, sends, receives, out, in, collectives);
+    int n = snprintf(text, sizeof text, "%d %ld %ld %ld %ld %ld %ld\n", me, sends, receives, out, in, collectives, moved);
     if (write(1, text, (size_t)n) != n) return 1;
     MPI_Finalize();
     return 0;

@@ -333,7 +333,7 @@ def files(path: Path) -> list[Path]:
 IMPORTER = Importer(
     id="otf2",
     title="OTF2 archive",
-    version="10",
+    version="11",
     detect=detect,
     read=read,
     files=files,

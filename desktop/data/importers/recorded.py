@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from desktop.data.consistency import CUT_OFF, LEFT_OPEN
-from desktop.data.events import Activity, Importer, Location, MessageKind, Region, Sink
+from desktop.data.events import Activity, Importer, Location, MessageKind, MetricAbout, Region, Sink
 from desktop.errors import TraceFormatError
 from desktop.progress import Progress
 
@@ -43,6 +43,8 @@ NOBODY = -3
 SATURATED = 2**32 - 1
 BLOCK = 1 << 17  # records at a time
 LONGEST_NAME = 64  # parts of 24 bytes
+#: Numbers of regions from here on are those of names in the head.
+NAMED = 8192
 OFF = "MEASUREMENT OFF"
 UNDEFINED = 2**32 - 1
 
@@ -50,7 +52,7 @@ _SENDS = ("Send", "Bsend", "Ssend", "Rsend", "Sendrecv", "Sendrecv_replace", "Is
 _POSTED_SENDS = ("Isend", "Ibsend", "Issend", "Irsend")
 _RECEIVES = ("Recv", "Mrecv")
 _POSTED_RECEIVES = ("Irecv", "Imrecv")
-#: Blocking collectives: role, and what a member sends and receives of the bytes b that are recorded of it in
+#: Collectives: role, and what a member sends and receives of the bytes b that are recorded of it in
 #: a communicator of n: at the root and elsewhere, as multiples of b and of b * n.
 _COLLECTIVES: dict[str, tuple[str, tuple[int, int], tuple[int, int], tuple[int, int], tuple[int, int]]] = {
     # role, root sends, root receives, others send, others receive; each (of b, of b * n)
@@ -70,6 +72,28 @@ _COLLECTIVES: dict[str, tuple[str, tuple[int, int], tuple[int, int], tuple[int, 
     "Reduce_scatter": ("coll_all2all", (1, 0), (0, 0), (1, 0), (0, 0)),
     "Reduce_scatter_block": ("coll_all2all", (0, 1), (1, 0), (0, 1), (1, 0)),
 }
+#: The non-blocking one has as many; it is over, as far as is known, when it has been posted.
+_COLLECTIVES |= {f"I{name.lower()}": ("function", *known[1:]) for name, known in _COLLECTIVES.items()}
+#: What moves by calls that are no messages: the metric that its bytes are added to.
+_MOVED = {
+    **dict.fromkeys(("Put", "Rput", "Accumulate", "Raccumulate"), "one-sided bytes put"),
+    **dict.fromkeys(
+        ("Get", "Rget", "Get_accumulate", "Rget_accumulate", "Fetch_and_op", "Compare_and_swap"),
+        "one-sided bytes got",
+    ),
+    **{
+        f"File_{call}{how}": f"file bytes {done}"
+        for call, done in (("read", "read"), ("write", "written"), ("iread", "read"), ("iwrite", "written"))
+        for how in ("", "_at", "_all", "_at_all", "_shared", "_ordered", "_all_begin", "_at_all_begin")
+    },
+}
+#: Roles of regions of OpenMP.
+_OPENMP = {
+    "parallel": "parallel", "for": "loop", "sections": "sections", "single": "single",
+    "workshare": "workshare", "distribute": "loop", "taskloop": "loop", "task": "task", "barrier": "barrier",
+    "implicit barrier": "implicit_barrier", "taskwait": "task_wait", "taskgroup": "task_wait",
+    "critical": "critical", "atomic": "atomic", "ordered": "ordered",
+}  # fmt: skip
 _MAKING = ("Comm_dup", "Comm_split", "Comm_create", "Comm_split_type", "Comm_dup_with_info", "Cart_create")
 
 Columns = NDArray[Any]
@@ -271,6 +295,7 @@ class _RecordedProcess:
         self.number = np.full(1 << 16, UNDEFINED, "u4")  # of a communicator of the process: that of the trace
         self.size = np.zeros(1 << 16, "i8")
         self.state = RUNNING  # of its first thread, with which it ends
+        self.end: int | None = None  # when that one ended, once it has been read
 
 
 class _Reader:
@@ -300,7 +325,10 @@ class _Reader:
     def _region(self, name: str) -> int:
         if name not in self._regions:
             short = name.removeprefix("MPI_")
-            if name == OFF:
+            kind, _, what = name.partition(" ")
+            if kind == "OpenMP":
+                region = Region(name, _OPENMP.get(what, "function"), "openmp")
+            elif name == OFF:
                 region = Region(name, "artificial", "", Activity.UNMEASURED)
             elif short == name:
                 region = Region(name, "function", "user")
@@ -340,6 +368,7 @@ class _Reader:
         regions = np.full(len(process.names), UNDEFINED, "u4")  # of the calls that are used
         kinds = _Kinds([name.removeprefix("MPI_") for name in process.names], sink)
         texts: dict[int, list[bytes]] = {}
+        inside = np.empty(0, "u4")  # regions that are open
         before = clock.of(np.array([file.head["start"]], "u8"))[0]
         file.place.first = int(before)
         for block in file.blocks():
@@ -350,9 +379,10 @@ class _Reader:
             timed = _is_timed(block)
             if timed.any():
                 before = max(end[timed].max(), before)
-            self._events(file, block, begin, end, regions, texts)
+            inside = self._events(file, block, begin, end, regions, texts, inside)
             self._messages(file, process, kinds, block, begin, end)
             self._collectives(file, process, kinds, block, begin, end)
+            self._moved(file, kinds, block, end)
             yield count
             if broken:
                 sink.report.add(
@@ -364,13 +394,24 @@ class _Reader:
         state = int(file.head["state"])
         if state == EXITED:
             before = max(before, clock.of(np.array([file.head["tick1"]], "u8"))[0])
+        if not file.head["thread"]:
+            process.end = int(before)
+        elif inside.size and process.end is not None and process.state in (FINISHED, EXITED):
+            # A worker of OpenMP is in its last region until its process ends.
+            before = max(before, np.int64(process.end))
+            sink.append(
+                "events", file.location, time=np.full(inside.size, before), region=inside[::-1],
+                kind=np.ones(inside.size, "u1"),
+            )  # fmt: skip
         file.place.last = int(before)
         if state == RUNNING and self._process(file).state == RUNNING:
             sink.report.add(
                 "not ended", "notice", "processes had not ended when they were read, or were killed: what "
                 "they had recorded is there", where=file.path.name,
             )  # fmt: skip
-        if self._process(file).state != FINISHED and not file.place.damage:
+        # Without MPI there is nothing that it would have ended by.
+        whole = process.state == FINISHED or (process.state == EXITED and not file.head["library"])
+        if not whole and not file.place.damage:
             file.place.damage = CUT_OFF
         if file.head["lost"]:
             sink.report.add(
@@ -387,8 +428,9 @@ class _Reader:
 
     def _events(
         self, file: _File, block: Columns, begin: NDArray[np.int64], end: NDArray[np.int64], regions: Columns,
-        texts: dict[int, list[bytes]],
-    ) -> None:  # fmt: skip
+        texts: dict[int, list[bytes]], inside: Columns,
+    ) -> Columns:  # fmt: skip
+        """Append them; the regions that are open after them, of those that were `inside` before."""
         call = block["call"]
         for number in np.unique(call[call < regions.size]).tolist():
             if regions[number] == UNDEFINED:
@@ -400,6 +442,8 @@ class _Reader:
         region[whole] = regions[call[whole]]
         for number in np.unique(block["duration"][which[~whole]]).tolist():
             name = b"".join(texts.get(number, [])).rstrip(b"\0").decode("utf-8", "replace")
+            if NAMED <= number < NAMED + regions.size:
+                name = self._process(file).names[number - NAMED]
             own = ~whole & (block["duration"][which] == number)
             region[own] = self._region(name or f"region {number}")
         kind = np.where(call == LEAVE, 1, 0)
@@ -415,6 +459,11 @@ class _Reader:
             "events", file.location, time=times.ravel()[used], kind=kinds.ravel()[used].astype("u1"),
             region=np.repeat(region, 2)[used],
         )  # fmt: skip
+        marks = np.flatnonzero(~whole)
+        step = np.concatenate((np.ones(inside.size, "i8"), 1 - 2 * kind[marks]))
+        depth = np.cumsum(step)
+        least = np.minimum.accumulate(depth[::-1])[::-1]
+        return np.concatenate((inside, region[marks]))[(step > 0) & (least == depth)]
 
     def _peers(self, ranks: Columns) -> NDArray[np.int32]:
         at = np.minimum(np.searchsorted(self._ranks, ranks), self._ranks.size - 1)
@@ -474,6 +523,18 @@ class _Reader:
             root=self._peers(block["peer"].astype("i8")), sent=sent, received=received,
         )  # fmt: skip
 
+    def _moved(self, file: _File, kinds: _Kinds, block: Columns, end: NDArray[np.int64]) -> None:
+        call = np.minimum(block["call"], len(kinds.metric) - 1)
+        which = np.flatnonzero(kinds.moves[call] & (block["call"] < COMMUNICATOR))
+        for number in np.unique(call[which]).tolist():
+            name = _MOVED[kinds.names[number]]
+            kinds.metric[number] = self._sink.metric(name, MetricAbout("B", "relative", "last"))
+        if which.size:
+            self._sink.append(
+                "metrics", file.location, time=end[which], metric=kinds.metric[call[which]],
+                value=block["amount"][which].astype("f8"),
+            )  # fmt: skip
+
 
 class _Kinds:
     """What calls mean, by their number."""
@@ -483,6 +544,10 @@ class _Kinds:
         self.message = np.full(len(names), -1, "i8")
         #: Number of the operation's text, or -1.
         self.operation = np.full(len(names), -1, "i8")
+        self.names = names
+        #: Whether its bytes are added to a metric; that metric's number, once it has been used.
+        self.moves = np.array([name in _MOVED for name in names])
+        self.metric = np.zeros(len(names), "u4")
         #: (calls, elsewhere or at the root, sent or received, of b or of b * n)
         self.share = np.zeros((len(names), 2, 2, 2), "i8")
         groups = (_SENDS, _POSTED_SENDS, _RECEIVES, _POSTED_RECEIVES)
@@ -529,4 +594,4 @@ def _sorted_part(
     return block[:cut], begin[:cut], end[:cut], True
 
 
-IMPORTER = Importer("recorded", "recorded by Phasewright", "3", detect, read, files, folders=True)
+IMPORTER = Importer("recorded", "recorded by Phasewright", "4", detect, read, files, folders=True)

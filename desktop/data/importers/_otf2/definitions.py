@@ -39,7 +39,7 @@ KEPT: dict[str, tuple[str, ...]] = {
     "String": ("text",),
     "LocationGroup": ("name", "kind"),
     "Location": ("name", "kind", "records", "group"),
-    "Region": ("name", "role", "paradigm"),
+    "Region": ("name", "role", "paradigm", "description", "canonical"),
     "Group": ("kind", "paradigm", "flags", "members"),
     "Comm": ("group", "name"),
     "MetricMember": ("name", "mode", "base", "exponent", "unit"),
@@ -131,6 +131,19 @@ class Definitions:
     def _lost(self, string: int) -> bool:
         """Whether a string is referred to and not there."""
         return string != UNDEFINED and string not in self.by["String"]
+
+    def _renamed(self) -> list[int]:
+        """Regions whose name is not what their description and canonical name both say, in an archive in
+        which most regions have one text in all three places, as EZTrace writes them. Score-P leaves the
+        description empty and has other canonical names for a few regions, such as ``main``."""
+        regions = self.by["Region"].items()
+        thrice = sum(name == told == canonical for _, (name, _, _, told, canonical) in regions)
+        odd = [
+            identity
+            for identity, (name, _, _, told, canonical) in regions
+            if name != told == canonical and self.name(told, "") not in ("", self.name(name, ""))
+        ]
+        return odd if 3 * len(odd) <= thrice else []
 
     def comm_locations(self, paradigm: int) -> NDArray[np.uint64]:
         """Location numbers by world rank of a paradigm."""
@@ -236,14 +249,17 @@ class Definitions:
         """Regions and calling contexts, handed to the sink, to their indices there."""
         named = self.name
         region: dict[int, int] = {}
-        lost = [f"region {k}" for k, one in self.by["Region"].items() if self._lost(one[0])]
-        if lost:
-            sink.report.add(
-                "region names", "loss",
-                "Names of regions are not defined; what is called by a number here may be any call.",
-                count=len(lost), where=lost[0],
-            )  # fmt: skip
-        for identity, (string, role, paradigm) in self.by["Region"].items():
+        lost = [k for k, one in self.by["Region"].items() if self._lost(one[0])]
+        for which, text in (
+            (lost, "Names of regions are not defined; what is called by a number here may be any call."),
+            (
+                self._renamed(),
+                "Names of regions are not those of their descriptions; they may be other calls.",
+            ),
+        ):
+            if which:
+                sink.report.add("region names", "loss", text, count=len(which), where=f"region {which[0]}")
+        for identity, (string, role, paradigm, *_) in self.by["Region"].items():
             name = named(string, f"region {identity}")
             region[identity] = sink.region(
                 Region(

@@ -37,7 +37,7 @@ LAYOUT = {
     10: ("String", "ns", (0, 1)),
     13: ("LocationGroup", "nnb", (0, 1, 2)),
     14: ("Location", "NnbNn", (0, 1, 2, 3, 4)),
-    15: ("Region", "nnnbnnnnbb", (0, 1, 8, 9)),
+    15: ("Region", "nnnbnnnnbb", (0, 1, 8, 9, 2, 7)),
     18: ("Group", "nnb*Nbbn", (0, 4, 5, 6, 3)),
     19: ("MetricMember", "nnnbbbbNn", (0, 1, 4, 6, 7, 8)),
     20: ("MetricClass", "n+n", (0, 1)),
