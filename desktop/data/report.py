@@ -17,6 +17,7 @@ import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import cached_property
 from html import escape
 from importlib import metadata
 from itertools import islice, pairwise
@@ -28,6 +29,7 @@ from numpy.typing import NDArray
 
 import desktop
 from desktop import resources
+from desktop.core import bases
 from desktop.core.accounts import Account
 from desktop.core.contrast import Cell, Contrast, Phased, table
 from desktop.core.envelope import envelope
@@ -48,14 +50,16 @@ from desktop.data.events import Activity
 from desktop.data.helping import Help, would_help
 from desktop.data.material import FIGURES, Material, Subject, gather
 from desktop.data.root_causes import explain
+from desktop.data.speaking import notes
 from desktop.data.statistics import Change, RangeStats, RegionRow, Statistics
 from desktop.data.store import TraceStore
+from desktop.data.style_sheet import POLICY
 from desktop.data.utilization import Rules, Utilization
 from desktop.printing import printable
 from desktop.progress import Progress, Share
 
 # Rows of a table of regions, locations or changes: what is longer is for the window.
-_REGIONS, _CHANGES, _SHIFTS, _ACCOUNTS, _DELAYS, _HELPS = 4, 5, 64, 7, 3, 6
+_REGIONS, _CHANGES, _SHIFTS, _ACCOUNTS, _DELAYS, _HELPS, _BOUNDS = 4, 5, 64, 7, 3, 3, 2
 #: What repairs of clocks are.
 _REPAIRS = {
     "none": "none",
@@ -167,10 +171,11 @@ class Section:
 
 @dataclass(frozen=True)
 class Slide:
-    """A sentence, and the one thing that shows it."""
+    """A sentence, and the one thing that shows it; `notes` are for the speaker."""
 
     title: str
     block: Picture | ReportTable | Points
+    notes: str = ""
 
 
 @dataclass(frozen=True)
@@ -178,7 +183,8 @@ class Report:
     """A whole report. `facts` says in plain values which runs it is about, as ``report --json`` prints.
 
     `finding` is what it says in one sentence. `story` is what is told of it on slides, at most `STORY` - 1 of
-    them beside the title; `appendix`: whether all the rest follows on slides.
+    them beside the title, where `notes` is what the speaker says; `appendix`: whether all the rest follows on
+    slides.
     """
 
     title: str
@@ -189,6 +195,7 @@ class Report:
     finding: str = ""
     story: tuple[Slide, ...] = ()
     appendix: bool = False
+    notes: str = ""
 
     @property
     def pictures(self) -> tuple[Picture, ...]:
@@ -254,12 +261,18 @@ def command_line(
 
 
 def look_words(
-    style: str, colours: str, theme: str, base: tuple[str, str] = ("colour", "light")
+    style: str,
+    colours: str,
+    theme: str,
+    base: tuple[str, str] = ("colour", "light"),
+    own: Sequence[str] = (),
 ) -> list[str]:
-    """Words for how a report looks; `base`: style and theme without words."""
+    """Words for how a report looks; `base`: style and theme without words; `own`: words for the user's
+    template or style sheet."""
     words = ["--style", style] if style != base[0] else []
     words += ["--colours", colours] if colours != "soft" else []
-    return words + (["--theme", theme] if theme != base[1] else [])
+    words += ["--theme", theme] if theme != base[1] else []
+    return [*words, *own]
 
 
 def _fit_words(subject: Subject) -> list[str]:
@@ -268,7 +281,7 @@ def _fit_words(subject: Subject) -> list[str]:
     kind = basis if isinstance(basis, str) else "" if basis is None else basis.model
     if kind not in ("", subject.model):
         words += ["--also", kind]
-    if basis is not None and not isinstance(basis, str):
+    if basis is not None and not isinstance(basis, str) and basis.scale:
         words += ["--seconds", repr(basis.seconds)]
     degrees = subject.degrees or ()
     if subject.breaks is not None:
@@ -331,6 +344,7 @@ def compose(
     uses: list[Utilization] = []
     stories: list[list[Slide]] = []
     findings: list[str] = []
+    spoken: list[str] = []
     pictures = 0
     for k, subject in enumerate(subjects):
         part = Share(progress, k / len(subjects), (k + 1) / len(subjects))
@@ -343,6 +357,7 @@ def compose(
         sections += own
         stories.append(run.story(own, f"{subject.title}: " if several else ""))
         findings.append(run.finding())
+        spoken.append(f"{subject.title}: {run.notes[0]}" if several and run.notes[0] else run.notes[0])
         pictures = sum(isinstance(block, Picture) for section in sections for block in section.blocks)
         facts.append(run.facts())
         regions = () if subject.store is None else subject.store.regions
@@ -368,7 +383,8 @@ def compose(
     subtitle = f"Phasewright {desktop.__version__}, {date:%Y-%m-%d %H:%M} UTC"
     told = _told(beside, stories)
     shown = contents.appendix
-    return Report(name, subtitle, date, tuple(sections), tuple(facts), findings[0], told, shown)
+    notes = "\n\n".join(filter(None, spoken))
+    return Report(name, subtitle, date, tuple(sections), tuple(facts), findings[0], told, shown, notes)
 
 
 def _wanted(blocks: Iterable[Block], contents: Contents) -> tuple[Block, ...]:
@@ -591,8 +607,7 @@ class _Run:
 
     def _why_lost(self) -> Iterator[Block]:
         for told in self.words:
-            first, *others = [cause.sentence for cause in told.causes[: told.named]] or [""]
-            said = tuple(text for text in (first, told.level, *others, told.rest) if text)
+            said = tuple(text for text, _ in told.said)
             phases = tuple(phase.sentence for phase in told.phases if len(told.phases) > 1)
             yield from (Points(texts, "why") for texts in (said, phases) if texts)
             if said or phases:
@@ -602,8 +617,9 @@ class _Run:
 
     def finding(self) -> str:
         """What is to be said of the run in one sentence, and what was lost of it."""
-        causes = [cause.short for told in self.words for cause in told.causes[:1]]
-        said = causes or [self._finding("curve", Statistics(self._store))]
+        said = [told.headline for told in self.words if told.level] or [
+            self._finding("curve", Statistics(self._store))
+        ]
         return " ".join(filter(None, (*said, self._lossy())))
 
     def story(self, sections: Sequence[Section], name: str) -> list[Slide]:
@@ -617,17 +633,32 @@ class _Run:
             return [] if picture is None else [(picture.finding, picture)]
 
         kept = Statistics(self._store)
-        slides: list[tuple[str, Picture | ReportTable | Points]] = [
-            *shown("curve"),
-            *self._lost(),
-            *((self.helps[0].told, table) for table in self._helps()),
-            *shown("timeline"),
-            (self._table_finding(self.material.rows), self._phases_short()),
-            *(self._why(kept) if self.statistics else shown("stack")),
-            *(self._where(kept) if self.statistics else ()),
-            *shown("epsilon"),
-        ]
-        return [Slide(name + title, block) for title, block in slides]
+        phases = "\n".join(
+            text if text.startswith(f"Phase {k}") else f"Phase {k}: {text}"
+            for k, text in enumerate(self.notes[1:], 1)
+            if text
+        )
+        causes = "\n".join(cause.sentence for told in self.words for cause in told.causes[:_STORY_REGIONS])
+        slides: list[tuple[str, Iterable[tuple[str, Picture | ReportTable | Points]]]] = [
+            (phases, shown("curve")),
+            (causes, self._lost()),
+            ("\n".join(one.told for one in self.helps[:_HELPS]),
+             ((self.helps[0].told, table) for table in self._helps())),
+            (self._extent(), shown("timeline")),
+            (" ".join(self._summary(kept)),
+             [(self._table_finding(self.material.rows), self._phases_short())]),
+            ("", self._why(kept) if self.statistics else shown("stack")),
+            ("", self._where(kept) if self.statistics else ()),
+            ("", shown("epsilon")),
+        ]  # fmt: skip
+        return [Slide(name + title, block, said) for said, found in slides for title, block in found]
+
+    @cached_property
+    def notes(self) -> list[str]:
+        """What a speaker says of the run, then of each phase."""
+        told = self.words[0] if self.words else None
+        subject, breaks = self.subject, self.material.fit.breaks.tolist()
+        return notes(told, breaks, subject.marks, subject.spoken)
 
     def _phases_short(self) -> ReportTable:
         """What a room can read of the phases; of very many, those that last longest."""
@@ -680,7 +711,7 @@ class _Run:
                 ("Evidence", lambda cause: cause.strength),
             ]
             note = f"{told.level} {_STRENGTHS}"
-            yield causes[0].short, _table("Causes of lost time", columns, causes, 3, note)
+            yield told.headline, _table("Causes of lost time", columns, causes, 3, note)
 
     def _why(self, kept: Statistics) -> Iterator[tuple[str, ReportTable | Points]]:
         """What limits each phase, and what changes."""
@@ -1085,13 +1116,16 @@ class _Run:
     def _helps(self) -> Iterator[ReportTable]:
         if self.helps:
             columns: list[_Column] = [
-                ("Change", lambda one: one.title),
+                ("Change", lambda one: one.label),
                 ("If", lambda one: one.assumption),
                 ("Saves, s", lambda one: _number(one.saved_s)),
                 ("Of the run", lambda one: tenth(one.share)),
             ]
+            bounds = [one for one in self.helps if one.bound][:_BOUNDS]
+            rows = [*[one for one in self.helps if not one.bound][:_HELPS], *bounds]
             note = "One change at a time, in a replay of the run."
-            yield _table(TABLES["helps"], columns, self.helps[:_HELPS], 2, note, "helps")
+            note += " A bound is what is gained at most." if bounds else ""
+            yield _table(TABLES["helps"], columns, rows, 2, note, "helps")
 
     def _processors(self, kept: Statistics, ranges: Sequence[tuple[str, RangeStats]]) -> ReportTable:
         rows = []
@@ -1219,28 +1253,25 @@ def _called(k: int, row: PhaseRow) -> str:
 def _rate_in_words(fit: PhaseFit, searched: bool) -> str:
     """What the letter in the formulas is, where phases are made of other functions, and where a search for it
     ended at its limit."""
-    if fit.basis is None:
+    scale = None if fit.basis is None else fit.basis.space.scale
+    if fit.basis is None or scale is None:
         return ""
-    name, what = (
-        ("ω = 2π / period", "period")
-        if fit.basis.model == "periodic"
-        else ("r = 1 / time constant", "time constant")
-    )
     limit = f" ({fit.limit})" if searched and fit.limit else ""
     seconds = quantity(fit.basis.seconds, "s", 5)
-    return f"{name} = {fit.basis.rate:.9g} per second, of a {what} of {seconds}{limit}."
+    rate = f"{scale.letter} = {scale.formula} = {fit.basis.rate:.9g} per second"
+    return f"{rate}, of a {scale.name} of {seconds}{limit}."
 
 
 def _formula(row: PhaseRow) -> str:
     """A phase as a polynomial, in the paper's powers of the time since its start, or in its own functions."""
     words, since = "", f"(t − {row.start_s:.9g})"
-    factors = {3: ("", since, f"cos ω{since}", f"sin ω{since}"), 4: ("", since, f"exp(−r{since})")}
+    own = bases.TABLE[row.degree - bases.FIRST].factors if row.degree >= bases.FIRST else ("{t}²",)
+    factors = ["", since, *(factor.format(t=since) for factor in own)]
     for power, value in enumerate(row.coefficients):
         sign = " − " if value < 0 else " + "
         if power == 0:
             sign = "−" if value < 0 else ""
-        factor = factors.get(row.degree, ("", since, f"{since}²"))[power]
-        factor = f" {factor}" if factor else ""
+        factor = f" {factors[power]}" if power else ""
         words += f"{sign}{abs(value):.7g}{factor}"
     return words
 
@@ -1248,17 +1279,20 @@ def _formula(row: PhaseRow) -> str:
 # ------------------------------------------------------------------ HTML
 
 
-def to_html(report: Report, draw: Callable[[Picture], str], style: str = "screen.css") -> str:
+def to_html(
+    report: Report, draw: Callable[[Picture], str], style: str = "screen.css", own_style: str = ""
+) -> str:
     """One HTML document, style and figures inside; `draw` gives the markup of a figure.
 
-    It needs no network and no script, and forbids both.
+    It needs no network and no script, and forbids both. `own_style`: of `style_sheet`, follows ours.
     """
     home = resources.folder() / "report"
     body = "".join(_section(section, draw) for section in report.sections)
     return Template((home / "report.html").read_text(encoding="utf-8")).substitute(
         title=_h(report.title),
         subtitle=_h(report.subtitle),
-        style=(home / style).read_text(encoding="utf-8"),
+        style=(home / style).read_text(encoding="utf-8") + own_style,
+        policy=POLICY if own_style else "",
         body=body,
         version=_h(desktop.__version__),
     )

@@ -18,6 +18,7 @@ from typing import Any, Literal
 
 from desktop.data.material import FIGURES
 from desktop.data.report import Block, Paragraph, Picture, Points, Report, ReportCommand, ReportTable, Section
+from desktop.data.slide_template import Room, SlideTemplate, box, places, text_size
 from desktop.printing import printable
 from desktop.progress import Progress
 
@@ -26,9 +27,10 @@ Theme = Literal["light", "dark"]
 WIDTH, HEIGHT = 338.67, 190.5
 PICTURE = (308.0, 136.0)
 _LEFT, _TOP, _FOOT = 15.3, 38.0, 178.0
+OWN = Room(_LEFT, _TOP, PICTURE[0], _FOOT - _TOP)
 #: Slides travel without their fonts; this one, or its like, is on every system.
 _FONT = "Arial"
-_MOST_TEXT = 900
+_MOST_TEXT, _MOST_NOTES = 900, 10_000
 _MM_PER_POINT = 25.4 / 72
 # Sizes of the text of tables, points, as large as lets all rows stand on a slide; width of a letter on
 # average and height of a line in parts of that.
@@ -54,29 +56,38 @@ _INKS: dict[Theme, _Ink] = {
     "light": _Ink("FFFFFF", "1A1F26", "55606D", "0B5FA5", "E3EAF1", "F5F7F9"),
     "dark": _Ink("14171B", "E8EBEF", "A3ADB8", "6CB6EC", "2A3037", "1D2126"),
 }
+# The same of a user's template, by what its theme calls them; no fills, on which text may not be read.
+_THEMED = _Ink("BACKGROUND_1", "TEXT_1", "TEXT_1", "ACCENT_1", "", "")
+
+
+def picture_size(room: Room) -> tuple[float, float]:
+    """mm of a figure where there is so much room."""
+    return PICTURE if room is OWN else (room.width, min(room.height, room.width / 1.6))
 
 
 def to_pptx(
-    report: Report, draw: Callable[[Picture], bytes], progress: Progress | None = None, theme: Theme = "light"
+    report: Report,
+    draw: Callable[[Picture], bytes],
+    progress: Progress | None = None,
+    theme: Theme = "light",
+    template: SlideTemplate | None = None,
 ) -> bytes:
-    """The slides as a file. `draw` gives a figure as PNG in the proportions of `PICTURE`.
+    """The slides as a file. `draw` gives a figure as PNG in the proportions of `picture_size`.
 
-    Texts are made `printable`. The bytes depend on the report, its date included, and the theme alone.
+    Texts are made `printable`. The bytes depend on the report, its date included, and the theme or template
+    (which serves for one deck) alone.
     """
-    from pptx import Presentation
-    from pptx.util import Mm
-
     progress = progress or Progress()
-    deck = Presentation()
-    deck.slide_width, deck.slide_height = Mm(WIDTH), Mm(HEIGHT)
+    deck = _own_deck(_INKS[theme]) if template is None else template.deck
     about = deck.core_properties
     about.title, about.author, about.last_modified_by = printable(report.title), "Phasewright", "Phasewright"
     about.created = about.modified = report.date.replace(tzinfo=None, microsecond=0)
     about.revision = 1
-    slides = _Slides(deck, report, _INKS[theme])
+    slides = _Slides(deck, report, _INKS[theme], template)
     slides.title(report)
     for slide in report.story:
         slides.block(slide.title, slide.block, draw)
+        slides.say(slide.notes)
     told = len(deck.slides)
     if report.appendix:
         rest = list(_rest(report))
@@ -132,11 +143,12 @@ def _divide(deck: Any, told: int) -> None:
 class _Slides:
     """Slides of one deck, each on a layout that has a place for its title."""
 
-    def __init__(self, deck: Any, report: Report, ink: _Ink) -> None:
-        self._deck, self._ink, self._report = deck, ink, report
-        _dress(deck, ink)
+    def __init__(self, deck: Any, report: Report, ink: _Ink, template: SlideTemplate | None) -> None:
+        self._deck, self._ink, self._report = deck, ink if template is None else _THEMED, report
+        self._own, self._room = template is None, OWN if template is None else template.room
         names = ("title", "text", "heading", "only")
-        self._layouts = dict(zip(names, deck.slide_layouts, strict=True))
+        known = dict(zip(names, deck.slide_layouts, strict=False))
+        self._layouts: dict[str, Any] = known if template is None else template.layouts
 
     # ---- slides
 
@@ -145,18 +157,27 @@ class _Slides:
         names = [str(run["source"]["name"]) for run in report.facts]
         lines = [report.finding, report.subtitle]
         lines.append(", ".join(names if len(names) <= 4 else [*names[:3], f"and {len(names) - 3} more"]))
-        body = slide.placeholders[1].text_frame
+        body = self._body(slide).text_frame
         for k, (line, size) in enumerate(zip(lines, (22.0, 14.0, 14.0), strict=True)):
             paragraph = body.paragraphs[0] if k == 0 else body.add_paragraph()
             self._run(paragraph, line, size, self._ink.muted if k else self._ink.text, most=_MOST_TEXT)
             paragraph.space_after = _points(12 if k == 0 else 3)
+        self.say(report.notes)
+
+    def say(self, notes: str) -> None:
+        """Notes of the speaker, on the last slide."""
+        if notes:
+            slide = self._deck.slides[len(self._deck.slides) - 1]
+            lines = (printable(line, _MOST_NOTES) for line in notes[:_MOST_NOTES].splitlines())
+            slide.notes_slide.notes_text_frame.text = "\n".join(lines)
 
     def heading(self, title: str, below: Sequence[str] = ()) -> None:
         slide = self._slide("heading", title)
-        body = slide.placeholders[1]
         if not below:
-            body._element.getparent().remove(body._element)
+            for shape in places(slide):
+                shape._element.getparent().remove(shape._element)
             return
+        body = self._body(slide)
         self._run(body.text_frame.paragraphs[0], " · ".join(below), 16.0, self._ink.muted, most=_MOST_TEXT)
 
     def block(self, title: str, block: Block, draw: Callable[[Picture], bytes]) -> None:
@@ -195,7 +216,8 @@ class _Slides:
 
     def _picture(self, title: str, picture: Picture, png: bytes) -> None:
         slide = self._slide("only", title)
-        shape = slide.shapes.add_picture(io.BytesIO(png), *_place(_LEFT, _TOP, *PICTURE))
+        size = picture_size(self._room)
+        shape = slide.shapes.add_picture(io.BytesIO(png), *_place(self._room.left, self._room.top, *size))
         self._describe(
             shape,
             f"Figure {picture.number}",
@@ -207,19 +229,19 @@ class _Slides:
         lines = [line for block in blocks for line in _lines(block)]
         for size in (18.0, 14.0):  # smaller where one slide does not hold them
             line = size * _MM_PER_POINT
-            high = [(_rows(text, size, PICTURE[0] - 12) * _LINE + 0.4) * line for text, _ in lines]
-            if sum(high) <= _FOOT - _TOP:
+            high = [(_rows(text, size, self._room.width - 12) * _LINE + 0.4) * line for text, _ in lines]
+            if sum(high) <= self._room.height:
                 break
         begins = [k for k, (text, _) in enumerate(lines) if k == 0 or text.endswith(":")]
         ends = [*begins[1:], len(lines)]
         groups = list(zip(begins, ends, strict=True))
-        if any(sum(high[a:b]) > _FOOT - _TOP for a, b in groups):
+        if any(sum(high[a:b]) > self._room.height for a, b in groups):
             groups = [(k, k + 1) for k in range(len(lines))]
-        for first, last in _shared_out([0.0, *(sum(high[a:b]) for a, b in groups)], _FOOT - _TOP):
+        for first, last in _shared_out([0.0, *(sum(high[a:b]) for a, b in groups)], self._room.height):
             self._text_slide(title, lines[groups[first][0] : groups[last - 1][1]], size)
 
     def _text_slide(self, title: str, lines: Sequence[tuple[str, bool]], size: float) -> None:
-        body = self._slide("text", title).placeholders[1].text_frame
+        body = self._body(self._slide("text", title)).text_frame
         for k, (line, listed) in enumerate(lines):
             paragraph = body.paragraphs[0] if k == 0 else body.add_paragraph()
             self._run(paragraph, line, size, self._ink.text, most=_MOST_TEXT)
@@ -230,16 +252,19 @@ class _Slides:
     def _table(self, title: str, table: ReportTable, said: Sequence[str] = ()) -> None:
         """A table on as few slides as hold it, its rows shared out evenly."""
         notes = [printable(text, _MOST_TEXT) for text in (table.note, *said) if text]
-        below = sum(_rows(text, 12.0, PICTURE[0]) for text in notes) * 12.0 * _MM_PER_POINT * _LINE
+        wide_all, high_all = self._room.width, self._room.height
+        below = sum(_rows(text, 12.0, wide_all) for text in notes) * 12.0 * _MM_PER_POINT * _LINE
         below += 3.0 if notes else 0.0
-        size, wide, high = _measured(table, _FOOT - _TOP - below)
-        pages = _shared_out(high, _FOOT - _TOP - below)
+        size, wide, high = _measured(table, high_all - below, wide_all)
+        pages = _shared_out(high, high_all - below)
         for k, (first, last) in enumerate(pages):
             more = f" ({k + 1} of {len(pages)})" if len(pages) > 1 else ""
             slide = self._slide("only", f"{title}{more}")
             bottom = self._cells(slide, table, (first, last), size, wide, high)
             if notes and k == len(pages) - 1:
-                frame = slide.shapes.add_textbox(*_place(_LEFT, bottom + 3.0, PICTURE[0], below)).text_frame
+                frame = slide.shapes.add_textbox(
+                    *_place(self._room.left, bottom + 3.0, wide_all, below)
+                ).text_frame
                 frame.word_wrap = True
                 frame.margin_left = frame.margin_right = frame.margin_top = 0
                 for n, text in enumerate(notes):
@@ -262,7 +287,7 @@ class _Slides:
         lines = [table.heads, *table.rows[slice(*span)]]
         heights = [high[0], *high[1 + span[0] : 1 + span[1]]]
         frame = slide.shapes.add_table(
-            len(lines), len(table.heads), *_place(_LEFT, _TOP, sum(wide), sum(heights))
+            len(lines), len(table.heads), *_place(self._room.left, self._room.top, sum(wide), sum(heights))
         )
         rows = f"{len(table.rows)} row{'s' if len(table.rows) != 1 else ''}"
         self._describe(frame, table.title, f"{table.title}: {rows}, {', '.join(table.heads)}")
@@ -282,7 +307,7 @@ class _Slides:
                 paragraph.alignment = PP_ALIGN.LEFT if c < table.left else PP_ALIGN.RIGHT
                 # Empty, it would have the template's size, and its row be higher than measured.
                 self._run(paragraph, _cell(text) or "\u00a0", size, self._ink.text, bold=r == 0)
-        return _TOP + sum(heights)
+        return self._room.top + sum(heights)
 
     # ---- what all have
 
@@ -292,7 +317,13 @@ class _Slides:
         head = slide.shapes.title
         head.text_frame.text = text
         size = 0.0  # as the layout has it
-        if layout == "title":
+        if not self._own:
+            size = _shrunk(places(slide.slide_layout, "title", "ctrTitle")[0], text)
+            keep = places(slide)[:1] if layout != "only" else []
+            for shape in [one for one in slide.placeholders if one.shape_id != head.shape_id]:
+                if all(shape.shape_id != one.shape_id for one in keep):
+                    shape._element.getparent().remove(shape._element)
+        elif layout == "title":
             size = 38 if len(text) <= 60 else 28
         elif layout in ("text", "only"):
             size = next((s for s, letters in ((26, 70), (22, 125), (18, 200)) if len(text) <= letters), 15)
@@ -302,10 +333,20 @@ class _Slides:
             self._number(slide)
         return slide
 
+    def _body(self, slide: Any) -> Any:
+        """The place of a slide for its text; a box of its own where its layout has none."""
+        found = places(slide)
+        if found:
+            return found[0]
+        room = self._room
+        made = slide.shapes.add_textbox(*_place(room.left, room.top, room.width, room.height))
+        made.text_frame.word_wrap = True
+        return made
+
     def _number(self, slide: Any) -> None:
         """Its number and the report's title at its foot: python-pptx takes these over from no layout."""
         for place in slide.slide_layout.placeholders:
-            kind = place._element.nvSpPr.nvPr.find(_q("p:ph")).get("type")
+            kind = next(place._element.iter(_q("p:ph"))).get("type")
             if kind not in ("sldNum", "ftr"):
                 continue
             made = copy.deepcopy(place._element)
@@ -324,12 +365,11 @@ class _Slides:
     def _run(
         self, paragraph: Any, text: str, size: float, colour: str, *, bold: bool = False, most: int = 200
     ) -> None:
-        from pptx.dml.color import RGBColor
-
         run = paragraph.add_run()
         run.text = text if "\u00a0" in text else printable(text, most)
         run.font.size, run.font.bold = _points(size), bold
-        run.font.color.rgb = RGBColor.from_string(colour)
+        if self._own or not paragraph._p.getparent().getparent().xpath(".//p:ph"):
+            _colour(run.font.color, colour)  # a template says it of its places itself
 
 
 def _lines(block: Block) -> Iterator[tuple[str, bool]]:
@@ -354,22 +394,22 @@ def _rows(text: str, size: float, room: float) -> int:
     return lines
 
 
-def _measured(table: ReportTable, room: float) -> tuple[float, list[float], list[float]]:
+def _measured(table: ReportTable, room: float, across: float) -> tuple[float, list[float], list[float]]:
     """The size of the text, the widths of columns and the heights of rows, headings first, mm.
 
     As large as lets all rows stand on one slide; of tables that need several, of a middle size.
     """
     lines = [tuple(map(_cell, line)) for line in (table.heads, *table.rows)]
     for size in _SIZES:
-        wide, high, broken = _laid_out(lines, size)
+        wide, high, broken = _laid_out(lines, size, across)
         if not broken and sum(high) <= room:
             roomy = min(1.35, room / sum(high))
             return size, wide, [h * roomy for h in high]
-    found = [(size, *_laid_out(lines, size)) for size in _SIZES if size <= 12.0]
+    found = [(size, *_laid_out(lines, size, across)) for size in _SIZES if size <= 12.0]
     size, wide, high, _ = next((one for one in found if not one[3]), found[-1])
     slides = len(_shared_out(high, room))
     for larger in _SIZES:  # what does not take more slides may be larger
-        widths, heights, broken = _laid_out(lines, larger)
+        widths, heights, broken = _laid_out(lines, larger, across)
         if not broken and len(_shared_out(heights, room)) == slides:
             return larger, widths, heights
     return size, wide, high
@@ -381,7 +421,9 @@ def _cell(text: str) -> str:
     return text.replace(" ", "\u00a0") if len(text) <= 14 else text
 
 
-def _laid_out(lines: Sequence[Sequence[str]], size: float) -> tuple[list[float], list[float], bool]:
+def _laid_out(
+    lines: Sequence[Sequence[str]], size: float, across: float
+) -> tuple[list[float], list[float], bool]:
     """Widths of columns and heights of rows at a size, and whether a word had to be broken."""
     letter, edge = size * _MM_PER_POINT * _LETTER, 2 * _CELL_EDGE + 0.5
     columns = range(len(lines[0]))
@@ -390,15 +432,15 @@ def _laid_out(lines: Sequence[Sequence[str]], size: float) -> tuple[list[float],
     # The headings are bold, and wider.
     least = [1.15 * n * letter + edge for n in word]
     wide = [max(1.1 * n * letter + edge, low) for n, low in zip(want, least, strict=True)]
-    broken = sum(least) > PICTURE[0]
+    broken = sum(least) > across
     if broken:
-        wide = [PICTURE[0] * low / sum(least) for low in least]
-    elif sum(wide) > PICTURE[0]:
+        wide = [across * low / sum(least) for low in least]
+    elif sum(wide) > across:
         give = [w - low for w, low in zip(wide, least, strict=True)]
-        part = (sum(wide) - PICTURE[0]) / sum(give)
+        part = (sum(wide) - across) / sum(give)
         wide = [w - part * g for w, g in zip(wide, give, strict=True)]
     else:
-        wide = [w * min(PICTURE[0] / sum(wide), 1.6) for w in wide]
+        wide = [w * min(across / sum(wide), 1.6) for w in wide]
     high = []
     for r, line in enumerate(lines):
         letters = size * (1.1 if r == 0 else 1.0)
@@ -442,12 +484,32 @@ def _place(x: float, y: float, w: float, h: float) -> tuple[Any, ...]:
     return tuple(Mm(v) for v in (x, y, w, h))
 
 
-def _fill(fill: Any, colour: str) -> None:
+def _colour(of: Any, colour: str) -> None:
+    """Six hexadecimal digits, or what a theme calls it."""
     from pptx.dml.color import RGBColor
+    from pptx.enum import dml
 
+    named: Any = dml.MSO_THEME_COLOR
+    if "_" in colour:
+        of.theme_color = named[colour]
+    else:
+        of.rgb = RGBColor.from_string(colour)
+
+
+def _shrunk(place: Any, text: str) -> float:
+    """Points at which a title fits into its place; 0: as the layout has it."""
+    room, size = box(place), text_size(place, "title")
+    for factor in (1.0, 0.85, 0.7, 0.6, 0.5, 0.4):
+        high = _rows(text, size * factor, room.width - 5) * size * factor * _MM_PER_POINT * _LINE
+        if high <= room.height:
+            break
+    return 0.0 if factor == 1 else max(size * factor, 12.0)
+
+
+def _fill(fill: Any, colour: str) -> None:
     if colour:
         fill.solid()
-        fill.fore_color.rgb = RGBColor.from_string(colour)
+        _colour(fill.fore_color, colour)
     else:
         fill.background()
 
@@ -465,10 +527,14 @@ def _without_bullet(paragraph: Any) -> None:
     about.append(about.makeelement(_q("a:buNone"), {}))
 
 
-def _dress(deck: Any, ink: _Ink) -> None:
-    """The master in our proportions, fonts and colours, and of its layouts those that are used."""
+def _own_deck(ink: _Ink) -> Any:
+    """A master in our proportions, fonts and colours, and of its layouts those that are used."""
+    from pptx import Presentation
     from pptx.opc.constants import RELATIONSHIP_TYPE
+    from pptx.util import Mm
 
+    deck = Presentation()
+    deck.slide_width, deck.slide_height = Mm(WIDTH), Mm(HEIGHT)
     master = deck.slide_master
     used = [deck.slide_layouts[k] for k in (_TITLE, _TEXT, _HEADING, _ONLY_TITLE)]
     for layout in list(deck.slide_layouts):
@@ -491,17 +557,18 @@ def _dress(deck: Any, ink: _Ink) -> None:
         line = styles.find(_q("p:bodyStyle")).find(_q(f"a:lvl{level}pPr"))
         line.find(_q("a:defRPr")).set("sz", str(size))
     wide = PICTURE[0]
-    places = {
+    spots = {
         "title": (_LEFT, 9.0, wide, 26.0),
         "body": (_LEFT, _TOP, wide, _FOOT - _TOP),
         "ftr": (_LEFT, 180.0, wide * 0.7, 7.0),
         "sldNum": (_LEFT + wide * 0.8, 180.0, wide * 0.2, 7.0),
     }
-    _arrange(master, places)
-    _arrange(used[0], places | {"ctrTitle": (_LEFT, 40.0, wide, 36.0), "subTitle": (_LEFT, 82.0, wide, 80.0)})
-    _arrange(used[1], places)
-    _arrange(used[2], places | {"title": (_LEFT, 55.0, wide, 30.0), "body": (_LEFT, 88.0, wide, 60.0)})
-    _arrange(used[3], places)
+    _arrange(master, spots)
+    _arrange(used[0], spots | {"ctrTitle": (_LEFT, 40.0, wide, 36.0), "subTitle": (_LEFT, 82.0, wide, 80.0)})
+    _arrange(used[1], spots)
+    _arrange(used[2], spots | {"title": (_LEFT, 55.0, wide, 30.0), "body": (_LEFT, 88.0, wide, 60.0)})
+    _arrange(used[3], spots)
+    return deck
 
 
 def _arrange(slide: Any, places: dict[str, tuple[float, float, float, float]]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
+from desktop.core import bases
 from desktop.core.labels import ACTIVITIES, MODELS
 from desktop.ui import commands
 from desktop.ui.commands import When, with_common
@@ -32,9 +33,7 @@ MODEL_TIPS = {
     "quadratic": "Each phase is a parabola",
     "mixed": "Each phase is as simple as it can be; n counts phases",
     "budget": "As mixed, with one best answer; n counts parameters: 2, 3, 4 per level, line, parabola",
-    "periodic": "Each phase is a line and one period, the same in all: what swings",
-    "saturation": "Each phase is a line and an exponential, with one time constant: what settles",
-}
+} | {space.model: space.tip for space in bases.TABLE}
 
 
 def _break_selected(shown: Snapshot) -> bool:
@@ -128,6 +127,8 @@ COMMANDS: tuple[Command, ...] = with_common((
             lambda w: w.choose_folder(), ("Ctrl+Shift+O",)),
     Command("open_with", "Open with options…", "File", "Say of what kind a trace is, or read it on a cluster",
             lambda w: w.choose_with_options(), ("Ctrl+Alt+O",)),
+    Command("open_remote", "Open remote…", "File", "Open a trace on another machine, over ssh",
+            lambda w: w.choose_remote(), ("Ctrl+Alt+R",)),
     Command("export_figure", "Export figure…", "File", "A plot as PNG, SVG or PDF of a size in mm",
             lambda w: w.export_figure(), ("Ctrl+E",), _fitted, rule=True),
     Command("report", "Report…", "File", "The run and its phases as HTML, PDF or slides",
@@ -225,6 +226,8 @@ COMMANDS: tuple[Command, ...] = with_common((
             lambda w: w.step_run(-1), ("Ctrl+Shift+Tab",), _document),
     Command("trace_beside", "Trace in another window", "View/Pages",
             "Such as beside another trace on a second screen", lambda w: w.show_beside(), (), _document),
+    Command("console", "Python console…", "View", "Python on the trace that is open; it asks before it is on",
+            lambda w: w.turn_console(), (), _document, mark=lambda w: w.console is not None, rule=True),
     Command("reset_layout", "Reset layout", "View", "Put all panels where they were at first",
             lambda w: w.reset_layout(), rule=True),
     Command("fewer", "Fewer phases", "Analyse", "One phase less",

@@ -15,7 +15,7 @@ from PySide6.QtGui import QFileOpenEvent, QFont, QFontDatabase, QIcon
 from PySide6.QtWidgets import QApplication, QMessageBox
 
 import desktop
-from desktop import resources, stopping
+from desktop import remote, resources, stopping
 from desktop.data.tables import holds_measurements
 from desktop.ui.crashes import Session, Watch, crashes, qt_says, start_log, tell_of
 from desktop.ui.ending import ending
@@ -253,7 +253,8 @@ def run(
             session = Session(log)
             stopping.leave_no(session, session.end)
     with ending(windows.keep_now):
-        first = windows.open(Path(name) for name in files)
+        remote.how.patient = True
+        first = windows.open(remote.named(name) for name in files)
         if watch is not None:
             first.watch(*watch)
         notices = [how.notice] if how.notice else []

@@ -215,7 +215,8 @@ class ExperimentPage(Page):
         if found is None or answer is None:
             return
         report = compose(new.name, found, answer, new.response, new.unit, new.factors, experiment)
-        self.bench.write_beside(path, lambda job: write(report, path, progress=job))
+        own = self.settings.own(path.suffix.lower()[1:])
+        self.bench.write_beside(path, lambda job: write(report, path, own=own, progress=job))
 
     def choose_trace(self) -> None:
 

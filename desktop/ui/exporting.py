@@ -35,6 +35,7 @@ from desktop.errors import sentence
 from desktop.ui.dialogs import Dialog
 from desktop.ui.guard import guarded
 from desktop.ui.pages import (
+    PathField,
     asked_path,
     button,
     choices,
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
     from desktop.data.chart import Content
     from desktop.data.material import Material
     from desktop.ui.figures import Look, Style
+    from desktop.ui.settings import Settings
 
 #: Kinds of files a figure can be.
 FORMATS = {"svg": "SVG (drawing, text stays text)", "pdf": "PDF (drawing)", "png": "PNG (pixels)"}
@@ -522,6 +524,7 @@ class ReportDialog(ExportDialog):
 
     It begins with what the project has kept of the last report; `remember` is told what was chosen for this
     one. `colours` is the window's set; `by_region`: what its timeline shows, as long as no report was made.
+    `settings` keep the user's own template and style sheet.
     """
 
     def __init__(
@@ -533,15 +536,21 @@ class ReportDialog(ExportDialog):
         remember: Callable[[ReportChoices], None] | None = None,
         colours: str = "soft",
         by_region: bool = False,
+        settings: Settings | None = None,
     ) -> None:
         from desktop.data.material import FIGURES
         from desktop.data.report import TABLES
+        from desktop.ui.reporting import OWN
 
         super().__init__(home_of(shown), deliver, parent, "report", "Report")
         assert shown.document is not None
         self._shown = shown
         self.save.clicked.connect(self._choose)
-        self._remember, self._colours = remember, colours
+        self._remember, self._colours, self._settings = remember, colours, settings
+        self.own = {
+            kind: PathField(title, OWN[kind][1], "" if settings is None else getattr(settings, OWN[kind][0]))
+            for kind, title in (("pptx", "Template of slides"), ("html", "Style sheet"))
+        }
         kept = shown.project.report
         self.title = QLineEdit(shown.document.title)
         self.format, self.style_box = choices(REPORTS, kept.kind), choices(STYLES, kept.style)
@@ -557,7 +566,8 @@ class ReportDialog(ExportDialog):
         self.appendix.setChecked(kept.appendix)
         fields = form(
             ("&Title", self.title), ("For&mat", self.format), ("St&yle", self.style_box),
-            ("Slides &on", self.ground), ("&Colours of the timeline", self.states),
+            ("Slides &on", self.ground), ("T&emplate of slides", self.own["pptx"]),
+            ("Style s&heet of HTML", self.own["html"]), ("&Colours of the timeline", self.states),
         )  # fmt: skip
         figures = group("Figures (those that the run has)", *self.figures.values(), None, spacing=3)
         self._group = group("Tables (of slides: in the appendix)", *self.tables.values(), None, spacing=3)
@@ -567,6 +577,7 @@ class ReportDialog(ExportDialog):
         words = "The words that make this report in a terminal"
         set_up(command, toolTip=words, clicked=self.copy_command)
         self.format.currentIndexChanged.connect(self._other_format)
+        self.own["pptx"].changed.connect(self._other_format)
         self.appendix.toggled.connect(self._other_format)
         self._other_format()
 
@@ -576,7 +587,9 @@ class ReportDialog(ExportDialog):
 
     def _other_format(self) -> None:
         slides, live = (self.format.currentData() == kind for kind in ("pptx", "live"))
-        self.ground.setEnabled(slides)
+        self.ground.setEnabled(slides and not self.own["pptx"].value)
+        for kind, field in self.own.items():
+            field.setEnabled(kind == self._ending)
         self.appendix.setEnabled(slides)
         for widget in (self.style_box, self.states, self.statistics, *self.figures.values()):
             widget.setEnabled(not live)  # all that such a page can hold is in it
@@ -586,6 +599,11 @@ class ReportDialog(ExportDialog):
     def _ending(self) -> str:
         kind: str = self.format.currentData()
         return "html" if kind == "live" else kind
+
+    @property
+    def _own(self) -> Path | None:
+        field = self.own.get(self._ending)
+        return Path(field.value).expanduser() if field is not None and field.value else None
 
     @property
     def choices(self) -> ReportChoices:
@@ -607,21 +625,24 @@ class ReportDialog(ExportDialog):
 
     def _command(self, output: str) -> str:
         from desktop.data.report import Contents, command_line, look_words
+        from desktop.ui.reporting import own_words
 
         assert self._shown.document is not None
         given = "" if self.title.text() == self._shown.document.title else self.title.text()
-        chosen = self.choices
+        chosen, own = self.choices, own_words(self._ending, self._own)
         source = str(self._shown.document.source)
         subject = presenting.subject(self._shown.project, None, given)
         if chosen.kind == "live":
-            looks = ["--live", *look_words("colour", self._colours, "light")]
+            looks = ["--live", *look_words("colour", self._colours, "light", own=own)]
             return command_line(source, subject, Contents(), output, given, looks=looks)
-        looks = look_words(chosen.style, self._colours, chosen.theme)
+        looks = look_words(chosen.style, self._colours, chosen.theme, own=own)
         return command_line(source, subject, presenting.contents(chosen), output, given, looks=looks)
 
     def _keep(self) -> None:
         if self._remember is not None:
             self._remember(self.choices)
+        if self._settings is not None:
+            self._settings.template, self._settings.css = (self.own[kind].value for kind in ("pptx", "html"))
 
     def copy_command(self) -> None:
         words = self._command(f"report.{self._ending}")
@@ -637,7 +658,7 @@ class ReportDialog(ExportDialog):
         from desktop.ui.reporting import write, write_live
 
         shown, title, chosen, colours = self._shown, self.title.text(), self.choices, self._colours
-        contents, command = presenting.contents(chosen), self._command(path.name)
+        contents, command, own = presenting.contents(chosen), self._command(path.name), self._own
         assert shown.document is not None
         place = shown.document.store
         self._keep()
@@ -646,14 +667,14 @@ class ReportDialog(ExportDialog):
             with open_store(place) as store:
                 subjects = [replace(presenting.subject(shown.project, store, title), firm=shown.firm)]
                 if chosen.kind == "live":
-                    write_live(subjects[0], path, colours=colours, command=command, progress=job)
+                    write_live(subjects[0], path, colours=colours, command=command, own=own, progress=job)
                     return path
                 report = compose(
                     subjects, contents, command=command, progress=Share(job, 0, 0.7), stop=job.stop
                 )
                 write(
                     report, path, style=cast("Style", chosen.style), colours=colours,
-                    dark=chosen.theme == "dark", progress=Share(job, 0.7, 1),
+                    dark=chosen.theme == "dark", own=own, progress=Share(job, 0.7, 1),
                 )  # fmt: skip
             return path
 

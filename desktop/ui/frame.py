@@ -47,12 +47,12 @@ from PySide6.QtWidgets import (
 
 from desktop.core import units
 from desktop.data import memory
+from desktop.remote import how
 from desktop.ui import theme as themes
 from desktop.ui.commands import KINDS, TITLES
 from desktop.ui.dialogs import end_dialogs
 from desktop.ui.guard import guarded
 from desktop.ui.message_bar import MessageBar
-from desktop.ui.mnemonics import plain
 from desktop.ui.page import Message, Page, Running
 from desktop.ui.pages import Floating, column, passing_menu, set_up
 from desktop.ui.settings import Settings, ThemeChoice, log_folder
@@ -205,10 +205,10 @@ class Frame(QMainWindow):
         return self.current.centralWidget().geometry()
 
     def _room_for_tabs(self) -> int:
-        """Pixels beside the menus; asked of the text, as the bar asks for the size of the tabs itself."""
-        metrics, gap = self.menuBar().fontMetrics(), self.fontMetrics().height()
-        texts = [plain(action.text()) for action in self.menuBar().actions()]
-        return self.width() - sum(metrics.horizontalAdvance(text) + 2 * gap for text in texts)
+        """Pixels beside the menus; by their names, as the bar itself asks for the tabs, and often."""
+        names = () if self.current is None else self.current.MENUS
+        texts = self.menuBar().fontMetrics().horizontalAdvance("".join(names))
+        return self.width() - texts - 2 * self.fontMetrics().height() * len(names)
 
     def _take_place(self) -> None:
         """Where and as large as it was, as far as the screens allow now; at first most of the screen."""
@@ -741,6 +741,7 @@ class Frame(QMainWindow):
         for page in self.all_pages:
             page.apply_keys()
         memory.set_limit(self.settings.memory << 20)
+        how.command = self.settings.remote_command
         units.set_time_unit(self.settings.time_unit)
         if self._unit != self.settings.time_unit:
             self._unit = self.settings.time_unit

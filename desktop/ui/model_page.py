@@ -202,10 +202,9 @@ class ModelPage(Page):
         lines: list[str] = []
         if new.fit is not None:
             out = 0 if new.selection is None else len(new.selection.excluded)
-            lines = [
-                escape(line) for line in results.summary(new.fit, new.individual, new.test, out, new.choice)
-            ]
-            lines[0] = f"<b>{lines[0]}</b>"
+            told = results.summary(new.fit, new.individual, new.test, out, new.choice)
+            first, *others = map(escape, new.headline)
+            lines = [" ".join([f"<b>{first}</b>", *others]), *map(escape, told)]
         lines += [
             f"<span style='color: {self._theme.warning}'>Note:</span> {escape(text)}"
             for text in results.warnings(new.fit, new.selection)
@@ -273,8 +272,10 @@ class ModelPage(Page):
         from desktop.ui.model.report import compose
         from desktop.ui.reporting import write
 
-        shown, name = self.shown, self.name
-        self.bench.write_beside(path, lambda job: write(compose(shown, name), path, progress=job), self.say)
+        shown, name, own = self.shown, self.name, self.settings.own(path.suffix.lower()[1:])
+        self.bench.write_beside(
+            path, lambda job: write(compose(shown, name), path, own=own, progress=job), self.say
+        )
 
     def choose_folder(self) -> None:
         self.ask_path("Open a folder of NPB listings", self.open_path, way="folder")

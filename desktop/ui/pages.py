@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from PySide6.QtCore import QEvent, QObject, QRect, QSignalBlocker, QSize, Qt, SignalInstance
+from PySide6.QtCore import QEvent, QObject, QRect, QSignalBlocker, QSize, Qt, Signal, SignalInstance
 from PySide6.QtGui import QIcon, QResizeEvent
 from PySide6.QtWidgets import (
     QBoxLayout,
@@ -295,6 +295,36 @@ def asked_paths(parent: QWidget, title: str, start: str | Path = "", files: str 
     """Ask for files to open; [] where the user changes their mind."""
     names, _ = QFileDialog.getOpenFileNames(parent, title, str(start), files)
     return [Path(name) for name in names]
+
+
+class PathField(QWidget):
+    """The place of a file, to be written or chosen; `changed` is emitted with it when it is another."""
+
+    changed = Signal(str)
+
+    def __init__(self, name: str, files: str, path: str = "") -> None:
+        super().__init__()
+        self._files = name, files
+        self.line = set_up(
+            QLineEdit(path), accessibleName=name, placeholderText="None", clearButtonEnabled=True,
+            textChanged=self.changed,
+        )  # fmt: skip
+        self.browse = button("Browse…", self._choose, f"Choose {name.lower()}", autoDefault=False)
+        self.browse.setAccessibleName(f"Choose {name.lower()}")
+        self.setFocusProxy(self.line)
+        fill_layout(QHBoxLayout(self), (self.line, 1), self.browse, margins=0)
+
+    @property
+    def value(self) -> str:
+        return self.line.text().strip()
+
+    def setValue(self, path: str) -> None:
+        self.line.setText(path)
+
+    def _choose(self) -> None:
+        name, files = self._files
+        if (path := asked_path(self, f"Choose {name.lower()}", self.value, files)) is not None:
+            self.line.setText(str(path))
 
 
 class LinkButton(QCommandLinkButton):

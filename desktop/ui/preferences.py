@@ -27,6 +27,7 @@ from desktop.ui import theme as themes
 from desktop.ui.commands import COMMON, STEPS, Command
 from desktop.ui.dialogs import Dialog
 from desktop.ui.pages import (
+    PathField,
     button,
     choices,
     fill_layout,
@@ -40,14 +41,14 @@ from desktop.ui.pages import (
 from desktop.ui.settings import COLOUR_SETS, MEMORY, TEXT_SIZES, TIME_UNITS, Settings
 from desktop.ui.sizes import fitting
 
-Field = TypeVar("Field", QComboBox, QCheckBox, QSpinBox)
+Field = TypeVar("Field", QComboBox, QCheckBox, QSpinBox, PathField)
 AnyCommand = Command[Any, Any]
 _PORTABLE = QKeySequence.SequenceFormat.PortableText
 _NATIVE = QKeySequence.SequenceFormat.NativeText
 
 
 class Preferences(Dialog):
-    """Three pages; `changed` is emitted after every change."""
+    """Four pages; `changed` is emitted after every change."""
 
     changed = Signal()
 
@@ -55,14 +56,16 @@ class Preferences(Dialog):
         super().__init__(parent, "preferences", "Preferences")
         self.general = _General(settings, self.changed.emit)
         self.appearance = _Appearance(settings, self.changed.emit)
+        self.reports = _Reports(settings, self.changed.emit)
         self.keys = _Keys(settings, self.changed.emit)
-        pages = {"&General": self.general, "&Appearance": self.appearance, "&Keys": self.keys}
+        pages = {"&General": self.general, "&Appearance": self.appearance, "Re&ports": self.reports,
+                 "&Keys": self.keys}  # fmt: skip
         self.pages = set_up(tabbed(pages), documentMode=False)
         buttons = self.closing()
         self.reset_page = buttons.addButton("&Reset this page", QDialogButtonBox.ButtonRole.ResetRole)
         self.reset_page.clicked.connect(lambda: self._reset([self.pages.currentWidget()]))
         self.reset_all = buttons.addButton("Reset a&ll pages", QDialogButtonBox.ButtonRole.ResetRole)
-        self.reset_all.clicked.connect(lambda: self._reset([self.general, self.appearance, self.keys]))
+        self.reset_all.clicked.connect(lambda: self._reset(list(pages.values())))
         for one in buttons.buttons():
             if isinstance(one, QPushButton):
                 one.setAutoDefault(False)  # Return in a field is no answer
@@ -81,7 +84,7 @@ class _Form(QWidget):
     def __init__(self, settings: Settings, changed: Callable[[], None]) -> None:
         super().__init__()
         self._settings, self._changed = settings, changed
-        self._fields: dict[str, QComboBox | QCheckBox | QSpinBox] = {}
+        self._fields: dict[str, QComboBox | QCheckBox | QSpinBox | PathField] = {}
         self._form = set_up(QFormLayout(self), verticalSpacing=self.fontMetrics().height() // 2)
 
     def _add(self, name: str, label: str, field: Field, hint: str) -> Field:
@@ -140,6 +143,27 @@ class _General(_Form):
             "limit for curves and phases, nor for an import, which has a bound of its own.",
         )  # fmt: skip
         self.show_settings()
+
+
+class _Reports(_Form):
+    """What users may bring of their own."""
+
+    def __init__(self, settings: Settings, changed: Callable[[], None]) -> None:
+        super().__init__(settings, changed)
+        self._file(
+            "template", "&Template of slides", "Templates (*.potx *.pptx)",
+            "A .potx or .pptx with your layouts, fonts and colours.",
+        )  # fmt: skip
+        self._file(
+            "css", "&Style sheet of HTML reports", "Style sheets (*.css)",
+            "CSS that follows the one of the program; it may load nothing.",
+        )  # fmt: skip
+        self.show_settings()
+
+    def _file(self, name: str, title: str, files: str, hint: str) -> None:
+        field = PathField(title.replace("&", ""), files)
+        field.changed.connect(partial(self._take, name))
+        self._add(name, title, field, hint)
 
 
 class _Appearance(_Form):

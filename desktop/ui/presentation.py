@@ -1,8 +1,9 @@
 """The presentation: one figure over the whole screen, to be read from the back of a room.
 
 Capital letters are at least a fortieth of the screen's height, black on white or white on black; lines are
-twice as wide as on paper. The speaker changes n, phases and views by keys, wheel or a slider that shows while
-the mouse moves; the curve is drawn once, and only its fit again for another n. `KEYS` says all of it.
+twice as wide as on paper. The speaker changes n, phases and views by keys, clicker, wheel or a slider that
+shows while the mouse moves; the curve is drawn once, and only its fit again for another n. `KEYS` says all.
+Notes are on the speaker's screen alone, see `SpeakerView`.
 """
 
 from __future__ import annotations
@@ -26,10 +27,12 @@ from PySide6.QtGui import (
     QPixmap,
     QRadialGradient,
     QResizeEvent,
+    QScreen,
     QWheelEvent,
 )
 from PySide6.QtWidgets import QSlider, QWidget
 
+from desktop.core import bases
 from desktop.core.quantity import PROCESSORS
 from desktop.core.units import digits, format_number, instant, percent, quantity
 from desktop.data.chart import Axis, Content
@@ -42,11 +45,14 @@ from desktop.ui.guard import guarded
 from desktop.ui.pages import set_up
 from desktop.ui.panels.statistics import accounts
 from desktop.ui.theme import Theme
+from desktop.workbench import presenting
 from desktop.workbench.jobs import Deliver, Job, Lane
 from desktop.workbench.workbench import Snapshot, Workbench
 
 if TYPE_CHECKING:
+    from desktop.core.explanation import Explanation
     from desktop.data.material import Bars, Material
+    from desktop.ui.speaker import SpeakerView
 
 # The screen is thought to be so high, mm; then text has this size and capital letters 0.73 of it.
 _HIGH = 190.0
@@ -61,13 +67,15 @@ SHOWN = ("curve", "timeline", "accounts", "stack", "residual", "epsilon")
 
 KEYS: tuple[tuple[str, str], ...] = (
     ("[  ]  wheel", "Fewer, more phases"),
-    (",  .", "Previous, next phase"),
+    ("Left, Right", "Previous, next phase"),
     ("Page Up, Page Down", "Previous, next view (without views: phase)"),
     ("1 … 9", "The view of that number"),
     ("Up, Down", "Another figure"),
     ("Z  Home", "Zoom to the phase, whole run"),
     ("N", "Suggested number of phases"),
     ("P, or mouse button", "Pointer, while held"),
+    ("B  .", "Black screen, and back"),
+    ("S", "Speaker's view with notes"),
     ("D", "Dark or white"),
     ("?", "These keys"),
     ("Esc, F11", "Leave"),
@@ -78,6 +86,7 @@ class Presentation(QWidget):
     """A window of its own over `workbench`; `show_snapshot` is to be called whenever that has changed."""
 
     left = Signal()
+    redrawn = Signal()
 
     def __init__(
         self, workbench: Workbench, theme: Theme, deliver: Deliver, span: tuple[float, float] | None = None
@@ -94,10 +103,15 @@ class Presentation(QWidget):
         self.figure = "curve"
         self.span = span
         self.view = -1  # place among the project's views
-        self.keys_shown = False
+        self.keys_shown = self.black = False
+        self.speaker: SpeakerView | None = None
         self._material: Material | None = None
         self._lane = Lane("presentation", latest=True, deliver=deliver)  # reads the timeline
         self._bars: tuple[Any, Bars | None] | None = None  # of what, as `_timeline_asked` says
+        self._words: tuple[list[float], Explanation | None] = (
+            [],
+            None,
+        )  # of which breaks (s), why time is lost
         self._below: QPixmap | None = None
         self._scene: QPixmap | None = None
         self._trail: list[tuple[float, QPointF]] = []
@@ -146,7 +160,8 @@ class Presentation(QWidget):
     def _read_timeline(self) -> None:
         """Where the timeline is shown, have it read anew if it is of another fit or part of the run."""
         shown, asked = self._bench.snapshot, self._timeline_asked()
-        if self.figure != "timeline" or shown.document is None or shown.run is None or shown.fit is None:
+        wanted = self.figure == "timeline" or self.speaker is not None
+        if not wanted or shown.document is None or shown.run is None or shown.fit is None:
             return
         if self._bars is not None and self._bars[0] == asked:
             return
@@ -165,7 +180,7 @@ class Presentation(QWidget):
 
         self._lane.submit("Reading the timeline", work, done, lambda _error: None)
 
-    def _there(self) -> tuple[str, ...]:
+    def there(self) -> tuple[str, ...]:
         """The figures that can be shown, or will be when they have been read."""
         shown = self._bench.snapshot
         known = () if self._material is None else self._material.figures()
@@ -173,15 +188,15 @@ class Presentation(QWidget):
             known = (*known, "timeline", "accounts")
         return tuple(name for name in SHOWN if name in known)
 
-    def _drawn(self) -> Material | Content | None:
-        """What the figure is drawn from; None while that is not known."""
-        if self.figure == "timeline":
+    def drawn(self, figure: str) -> Material | Content | None:
+        """What a figure is drawn from; None while that is not known."""
+        if figure == "timeline":
             if self._material is None or self._bars is None or self._bars[0] != self._timeline_asked():
                 return None
             if self._bars[1] is None:
                 return Content(Axis(""), Axis(""), empty="No processor has states here.")
             return replace(self._material, bars=self._bars[1])
-        if self.figure != "accounts":
+        if figure != "accounts":
             return self._material
         shown, phase = self._bench.snapshot, self._bench.snapshot.project.view.phase
         found = shown.explained
@@ -196,6 +211,7 @@ class Presentation(QWidget):
         self._scene = None
         self._read_timeline()
         self.update()
+        self.redrawn.emit()
 
     def _font(self, *, bold: bool = False, factor: float = 1.0) -> QFont:
         font = QFont(FAMILY)
@@ -204,23 +220,26 @@ class Presentation(QWidget):
         return font
 
     def _look(self, layer: str) -> Look:
-        width, height = self._room().width(), self._room().height()
         scale = self.height() / _HIGH
+        look = self.look(self.figure, self._room().width() / scale, self._room().height() / scale)
+        return replace(look, layer=layer if self.figure == "curve" else "all")  # type: ignore[arg-type] # of three words
+
+    def look(self, figure: str, width: float, height: float, points: float = _TEXT / MM_PER_POINT) -> Look:
+        """How a figure of so many mm is drawn."""
         snapshot = self._bench.snapshot
         model = snapshot.fit.model if snapshot.fit is not None else ""
         # The number of phases stands above; in the legend it would change what lies below.
-        words = {"title": "", "fit": f"Phases ({model})"} if self.figure == "curve" else {"title": ""}
+        words = {"title": "", "fit": f"Phases ({model})"} if figure == "curve" else {"title": ""}
         return Look(
-            width=width / scale,
-            height=height / scale,
-            points=_TEXT / MM_PER_POINT,
+            width=width,
+            height=height,
+            points=points,
             dark=self.dark,
             colours=self._colours,
             lines=_LINES,
             span=self.span,
             phase=snapshot.project.view.phase,
             words=words,
-            layer=layer if self.figure == "curve" else "all",  # type: ignore[arg-type] # of three words
         )
 
     def _room(self) -> QRectF:
@@ -233,6 +252,9 @@ class Presentation(QWidget):
         if self._scene is None:
             self._scene = self._make_scene()
         with QPainter(self) as painter:
+            if self.black:
+                painter.fillRect(self.rect(), Qt.GlobalColor.black)
+                return
             painter.drawPixmap(0, 0, self._scene)
             if self._pointing:
                 self._paint_pointer(painter)
@@ -255,8 +277,8 @@ class Presentation(QWidget):
         return scene
 
     def _paint_figure(self, painter: QPainter, layer: str) -> None:
-        look, room, drawn = self._look(layer), self._room(), self._drawn()
-        if look.width < figures.SMALLEST[0] or self.figure not in self._there():
+        look, room, drawn = self._look(layer), self._room(), self.drawn(self.figure)
+        if look.width < figures.SMALLEST[0] or self.figure not in self.there():
             return
         if drawn is None:
             painter.setPen(QColor(figures.ink(look).text))
@@ -288,12 +310,12 @@ class Presentation(QWidget):
         name = shown.project.views[self.view].name if 0 <= self.view < len(shown.project.views) else ""
         half = QRectF(box.left(), 0.12 * box.height(), box.width() - right, 0.44 * box.height())
         self._line(painter, half, name or shown.document.title, bold=True)
-        why = "" if self.figure in ("epsilon", "residual") else self._why_text()
+        why = "" if self.figure in ("epsilon", "residual") else self.why_text()
         self._line(painter, half.translated(0, half.height()), why or error)
         foot = QRectF(margin, (1 - _FOOT) * high, box.width(), _FOOT * high)
-        self._line(painter, foot, self._phase_text())
+        self._line(painter, foot, self.phase_text())
 
-    def _why_text(self) -> str:
+    def why_text(self) -> str:
         """Why time is lost in the chosen phase, else in the run; nothing where that is not known."""
         shown = self._bench.snapshot
         told, phase = shown.explained.words, shown.project.view.phase
@@ -312,7 +334,22 @@ class Presentation(QWidget):
         text = QFontMetricsF(font).elidedText(printable(text), Qt.TextElideMode.ElideRight, box.width())
         painter.drawText(box, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, text)
 
-    def _phase_text(self) -> str:
+    def notes(self) -> list[str]:
+        """What is to be said of the run, then of each phase."""
+        from desktop.data.speaking import notes
+
+        shown = self._bench.snapshot
+        assert shown.fit is not None and shown.document is not None
+        breaks, of = shown.fit.breaks.tolist(), shown.explained.fit
+        if of is not None and shown.explained.words is not None:
+            self._words = of.breaks.tolist(), shown.explained.words
+        # Another fit with these breaks may differ in the last digits.
+        near = len(self._words[0]) == len(breaks) and math.dist(self._words[0], breaks) < 1e-9 * breaks[-1]
+        told = self._words[1] if near else None
+        marks = presenting.marks(shown.project.annotations, shown.document.locations)
+        return notes(told, breaks, marks, shown.project.own_notes)
+
+    def phase_text(self) -> str:
         """The chosen phase, else the run."""
         shown = self._bench.snapshot
         assert shown.run is not None
@@ -328,7 +365,7 @@ class Presentation(QWidget):
                 f"{format_number(curve.capacity)} processors compute{part}"
             )
         row = shown.rows[phase]
-        kind = ("level", "line", "parabola", "period", "saturation")[row.degree]
+        kind = ("level", "line", "parabola", *(space.noun for space in bases.TABLE))[row.degree]
         return (
             f"Phase {phase + 1} of {len(shown.rows)}, a {kind}: from {instant(row.start_s, curve.duration)}, "
             f"{quantity(row.end_s - row.start_s, 's', 3)} long, mean {digits(row.mean, 3)} "
@@ -382,12 +419,13 @@ class Presentation(QWidget):
     def keyPressEvent(self, event: QKeyEvent) -> None:
         bench, key, text = self._bench, event.key(), event.text()
         held = event.isAutoRepeat()
+        was_black, self.black = self.black, False
         if key in (Qt.Key.Key_Escape, Qt.Key.Key_F11, Qt.Key.Key_Q) and not held:
             self.close()
         elif text in ("[", "]", "+", "-"):
             bench.step_n(1 if text in "]+" else -1)
-        elif text in (",", ".") or key in (Qt.Key.Key_Left, Qt.Key.Key_Right):
-            self._step_phase(1 if text == "." or key == Qt.Key.Key_Right else -1)
+        elif text == "," or key in (Qt.Key.Key_Left, Qt.Key.Key_Right):
+            self._step_phase(1 if key == Qt.Key.Key_Right else -1)
         elif key in (Qt.Key.Key_PageDown, Qt.Key.Key_Space, Qt.Key.Key_PageUp, Qt.Key.Key_Backspace):
             self.step_view(1 if key in (Qt.Key.Key_PageDown, Qt.Key.Key_Space) else -1)
         elif len(text) == 1 and text in "123456789":
@@ -398,6 +436,10 @@ class Presentation(QWidget):
             self._zoom(None)
         elif key == Qt.Key.Key_Z:
             self._zoom_to_phase()
+        elif key in (Qt.Key.Key_B, Qt.Key.Key_Period):
+            self.black = not was_black if not held else was_black
+        elif key == Qt.Key.Key_S and not held:
+            self.show_speaker(None if self.speaker is not None else self.screen())
         elif key == Qt.Key.Key_N:
             bench.use_suggestion()
         elif key == Qt.Key.Key_P and not held:
@@ -409,7 +451,28 @@ class Presentation(QWidget):
             self.keys_shown = not self.keys_shown
             self._redraw(below=False)
         else:
+            self.black = was_black
             super().keyPressEvent(event)
+        if was_black != self.black:
+            self.update()
+            self.redrawn.emit()
+
+    def show_speaker(self, screen: QScreen | None) -> None:
+        """The speaker's view on a screen; None: it goes away."""
+        if self.speaker is not None:
+            self.speaker.close()
+        if screen is not None:
+            from desktop.ui.speaker import SpeakerView
+
+            self.speaker = SpeakerView(self, self._bench)
+            self.speaker.closed.connect(self._speaker_left)
+            self.speaker.setGeometry(screen.availableGeometry())
+            self.speaker.showFullScreen()
+            self.speaker.activateWindow()
+            self._redraw()
+
+    def _speaker_left(self) -> None:
+        self.speaker = None
 
     @guarded
     def keyReleaseEvent(self, event: QKeyEvent) -> None:
@@ -447,7 +510,7 @@ class Presentation(QWidget):
                 self._zoom_to_phase()
 
     def _step_figure(self, by: int) -> None:
-        there = self._there()
+        there = self.there()
         if self.figure in there:
             self.figure = there[(there.index(self.figure) + by) % len(there)]
             self._redraw()
@@ -554,6 +617,7 @@ class Presentation(QWidget):
     def closeEvent(self, event: QCloseEvent) -> None:
         for timer in (self._idle, self._fading):
             timer.stop()
+        self.show_speaker(None)
         self._lane.close(wait=False)
         super().closeEvent(event)
         self.left.emit()
@@ -567,14 +631,17 @@ def present(
     span: tuple[float, float] | None,
     left: Callable[[], None],
 ) -> Presentation:
-    """A presentation over a whole screen: another one than that on which `over` stands, if there is one, so
-    that the speaker keeps the window, which shows the same phases; else over `over`."""
+    """A presentation over a whole screen: another one than that on which `over` stands, if there is one; the
+    speaker then has curve, timeline, accounts and notes on that of `over`."""
     made = Presentation(workbench, theme, deliver, span)
     made.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
     made.left.connect(left)
     own = over.screen()
-    made.setGeometry(next((one for one in own.virtualSiblings() if one is not own), own).geometry())
+    other = next((one for one in own.virtualSiblings() if one is not own), None)
+    made.setGeometry((other or own).geometry())
     made.showFullScreen()
     made.activateWindow()
     made.setFocus()
+    if other is not None:
+        made.show_speaker(own)
     return made

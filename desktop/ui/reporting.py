@@ -32,6 +32,8 @@ from desktop.data import slides
 from desktop.data.atomic import write_bytes
 from desktop.data.material import Material, Subject
 from desktop.data.report import Picture, Report, to_html, today
+from desktop.data.slide_template import read_template
+from desktop.data.style_sheet import read_style_sheet
 from desktop.errors import DesktopError
 from desktop.printing import printable
 from desktop.progress import Progress
@@ -44,10 +46,17 @@ from desktop.ui.theme import DARK, LIGHT, coloured
 
 #: Endings of the files that a report can be.
 KINDS = ("html", "pdf", "pptx")
+#: What users may bring for them: the option of the command (and the setting), and the files it may be.
+OWN = {"pptx": ("template", "Templates (*.potx *.pptx)"), "html": ("css", "Style sheets (*.css)")}
 # A page of A4 with these margins, mm; what a line of text measures; the foot with the page's number.
 _MARGIN, _TEXT, _FOOT = 18.0, 174.0, 9.0
 _FIGURE_HEIGHT = {"epsilon": 70.0, "timeline": 95.0, "comparison": 110.0}
 _HOLE = "￼"
+
+
+def own_words(kind: str, own: Path | None) -> list[str]:
+    """Words of the command for the user's template or style sheet."""
+    return [] if own is None else [f"--{OWN[kind][0]}", str(own)]
 
 
 def kind_of(path: Path) -> str:
@@ -72,22 +81,26 @@ def write(
     style: Style = "colour",
     colours: str = "soft",
     dark: bool = False,
+    own: Path | None = None,
     progress: Progress | None = None,
 ) -> None:
     """Write `report` to `path`, by whose ending its kind is known; whole or not at all.
 
-    `colours`: the set of `desktop.ui.theme`; `dark`: slides on a dark ground, paper stays white.
+    `colours`: the set of `desktop.ui.theme`; `dark`: slides on a dark ground, paper stays white. `own`: a
+    template of the user's for slides, a style sheet for HTML, see `OWN`.
 
     Raises
     ------
-    DesktopError : the ending is none of `KINDS`.
+    DesktopError : the ending is none of `KINDS`, `own` cannot be used.
     OSError : it cannot be written.
     Cancelled : by `progress`.
     """
     progress = progress or Progress()
-    made = {"html": html, "pdf": pdf, "pptx": pptx}[kind_of(path)](
-        report, Look(style=style, colours=colours, dark=dark), progress
-    )
+    look, kind = Look(style=style, colours=colours, dark=dark), kind_of(path)
+    if kind == "pdf":
+        made = pdf(report, look, progress)
+    else:
+        made = {"html": html, "pptx": pptx}[kind](report, look, progress, own)
     progress.step(1, 1, "writing")
     write_bytes(path, made)
 
@@ -98,6 +111,7 @@ def write_live(
     *,
     colours: str = "soft",
     command: str = "",
+    own: Path | None = None,
     progress: Progress | None = None,
 ) -> Material:
     """Write the page in which its reader chooses n (`desktop.data.live`); what it was drawn from.
@@ -110,7 +124,8 @@ def write_live(
     from desktop.data.live import live_page
 
     palettes = {look.name: asdict(coloured(look, colours)) for look in (LIGHT, DARK)}
-    content, material = live_page(subject, palettes, command, today(), progress)
+    style = "" if own is None else read_style_sheet(own)
+    content, material = live_page(subject, palettes, command, today(), progress, style)
     write_bytes(path, content)
     return material
 
@@ -129,8 +144,9 @@ def look_of(picture: Picture, looks: Look, width: float = 170.0) -> Look:
     return replace(looks, width=width, height=height, points=8.5, dark=False)
 
 
-def html(report: Report, looks: Look, progress: Progress) -> bytes:
+def html(report: Report, looks: Look, progress: Progress, own: Path | None = None) -> bytes:
     """One HTML file."""
+    style = "" if own is None else read_style_sheet(own)
     shown = _counting(report, progress)
 
     def draw(picture: Picture) -> str:
@@ -139,23 +155,26 @@ def html(report: Report, looks: Look, progress: Progress) -> bytes:
         look = look_of(picture, looks)
         return figures.svg(picture.figure, picture.material, look, inline=True, prefix=prefix)
 
-    return to_html(report, draw).encode()
+    return to_html(report, draw, own_style=style).encode()
 
 
-def pptx(report: Report, looks: Look, progress: Progress) -> bytes:
+def pptx(report: Report, looks: Look, progress: Progress, own: Path | None = None) -> bytes:
     """Slides; their text is large, as those in the last row read it too."""
+    template = None if own is None else read_template(own)
+    looks = looks if template is None else replace(looks, dark=template.dark)
+    size = slides.picture_size(slides.OWN if template is None else template.room)
     shown = _counting(report, progress)
 
     def draw(picture: Picture) -> bytes:
         shown()
         # Drawn at half the slide's size, so that 8 points become 16.
-        width, height = (v / 2 for v in slides.PICTURE)
+        width, height = (v / 2 for v in size)
         look = replace(
             looks, width=width, height=height, points=8.0, lines=1.2, words={"title": ""}
         )  # the slide has a title
         return figures.file(picture.figure, picture.material, look, "png", 360)
 
-    return slides.to_pptx(report, draw, theme="dark" if looks.dark else "light")
+    return slides.to_pptx(report, draw, theme="dark" if looks.dark else "light", template=template)
 
 
 def _counting(report: Report, progress: Progress) -> Callable[[], None]:

@@ -15,6 +15,7 @@ from PySide6.QtCore import QByteArray, QSettings
 
 from desktop import stopping
 from desktop.data.atomic import scratch
+from desktop.remote import RemotePath, place
 
 if TYPE_CHECKING:
     from tempfile import TemporaryDirectory
@@ -112,6 +113,10 @@ class _Setting(Generic[T]):
 _yes = {"true": True, "false": False}.__getitem__
 
 
+def _path(text: str) -> str:
+    return "" if text == "None" else text  # as an absent value reads
+
+
 def _share(text: str) -> float | None:
     return float(text) if 0.1 <= float(text) <= 0.8 else None
 
@@ -125,10 +130,15 @@ class Settings:
     time_unit = _Setting("", str, TIME_UNITS)
     #: MiB for what is kept of an open trace
     memory = _Setting(MEMORY[1], int, range(MEMORY[0], MEMORY[2] + 1))
+    #: what ssh runs on other machines, "" as usual
+    remote_command = _Setting("", lambda text: "" if text == "None" else text)
     colours = _Setting(next(iter(COLOUR_SETS)), str, COLOUR_SETS)
     theme = _Setting[ThemeChoice]("system", lambda text: cast(ThemeChoice, text), get_args(ThemeChoice))
     #: percent of the system's text size
     text_size = _Setting(100, int, TEXT_SIZES)
+    #: of the user's own: a template for slides, a style sheet for HTML; "": none
+    template = _Setting("", _path)
+    css = _Setting("", _path)
     timeline_shown = _Setting(True, _yes)
     #: of the height of the plots, 0.1 to 0.8; None: the user has not moved it
     timeline_share = _Setting[float | None](None, _share)
@@ -159,6 +169,11 @@ class Settings:
 
     # ---- preferences
 
+    def own(self, kind: str) -> Path | None:
+        """The user's template or style sheet for a report that ends so."""
+        chosen = {"pptx": self.template, "html": self.css}.get(kind, "")
+        return Path(chosen) if chosen else None
+
     def keys(self, window: str, command: Keyed) -> tuple[str, ...] | None:
         """Keys that the user has chosen; None: those that the command has at first."""
         value = self._store.value(_place(window, command))
@@ -188,7 +203,11 @@ class Settings:
         """Files opened last, the latest first."""
         value = self._store.value("recent", [])
         names = [value] if isinstance(value, str) else value if isinstance(value, list) else []
-        return [Path(name) for name in names if isinstance(name, str) and name][:RECENT]
+        found = []
+        for name in names:
+            with suppress(ValueError):  # no place that there can be
+                found += [place(name)] if isinstance(name, str) and name else []
+        return found[:RECENT]
 
     def add_recent(self, path: Path) -> None:
         path = path.absolute()
@@ -201,8 +220,8 @@ class Settings:
     @property
     def folder(self) -> str:
         """Where the last file came from."""
-        recent = self.recent
-        return str(recent[0].parent) if recent else ""
+        here = [path for path in self.recent if not isinstance(path, RemotePath)]
+        return str(here[0].parent) if here else ""
 
     @property
     def hidden_columns(self) -> list[str] | None:

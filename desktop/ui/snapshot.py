@@ -40,7 +40,7 @@ def snapshot(
     size : of the picture in pixels, (width, height).
     span : the only range of time (seconds) that is analysed; None: the whole run, or the project's limit.
     period : of the model "periodic", the time constant of "saturation" (seconds); None: as searched.
-    also : "periodic" or "saturation", which the models that mix may choose too; None: as the project has it.
+    also : the model of a space that the models that mix may choose too; None: as the project has it.
     curve, tracks : the one that is fitted, and more to be drawn below it; None: computing, or the project's.
 
     Returns

@@ -42,6 +42,7 @@ from desktop.core.quantity import PROCESSORS
 from desktop.core.units import digits, format_number, instant, quantity, scaled, signed, time_scale
 from desktop.data.naming import run_name
 from desktop.data.tables import holds_measurements
+from desktop.remote import listeners
 from desktop.ui import theme as themes
 from desktop.ui.actions import COMMANDS, MENUS, MOUSE
 from desktop.ui.chips import ChipBar
@@ -50,7 +51,7 @@ from desktop.ui.exporting import FigureDialog, ReportDialog
 from desktop.ui.guard import guarded, in_ems
 from desktop.ui.icons import icon
 from desktop.ui.mnemonics import join
-from desktop.ui.opening import ChoiceDialog, OpenDialog
+from desktop.ui.opening import ChoiceDialog, OpenDialog, RemoteDialog
 from desktop.ui.page import Page
 from desktop.ui.pages import asked_paths, column, set_up
 from desktop.ui.panels import Panel, PanelSpec, panels
@@ -65,6 +66,7 @@ from desktop.ui.settings import STATE_VERSION
 from desktop.ui.start_page import StartPage
 from desktop.workbench import presenting
 from desktop.workbench.contrasting import Contraster
+from desktop.workbench.jobs import Task
 from desktop.workbench.model import OpenOptions
 from desktop.workbench.workbench import Snapshot, TraceRun, Workbench
 
@@ -72,6 +74,7 @@ AnyCommand = Command[Any, Any]
 if TYPE_CHECKING:
     from desktop.core.curve import StepCurve
     from desktop.ui.compare_page import ComparePage
+    from desktop.ui.console import PythonConsole
     from desktop.ui.frame import Frame
     from desktop.ui.presentation import Presentation
 
@@ -82,6 +85,8 @@ _AREAS = {"right": Qt.DockWidgetArea.RightDockWidgetArea, "bottom": Qt.DockWidge
 _CURVE, _TIMELINE = 1 / 3, 1 / 4
 #: Rows of the phase table that are in view at first.
 _ROWS = 8
+#: Milliseconds between panels that are made before anybody asks for them.
+_PAUSE = 50
 
 
 class _Scrolled(QScrollArea):
@@ -136,6 +141,7 @@ class TracePage(Page):
     mode: str
     percent: bool
     presentation: Presentation | None
+    console: PythonConsole | None
     comparing: ComparePage | None
     contraster: Contraster
     desk: ProjectDesk
@@ -147,8 +153,10 @@ class TracePage(Page):
         self.mode = "select"
         self.percent = False
         self.presentation = None
+        self.console = None
         self.comparing = None
         self.workbench = Workbench(self._results.deliver, history=frame.main.history)
+        listeners.append(self._hear_of_line)
         self._cursor = math.nan
         self.setWindowTitle("Phasewright")
         self.setDockOptions(
@@ -522,6 +530,8 @@ class TracePage(Page):
                 self._bring_up(panel_id)
         if self.presentation is not None:
             self.presentation.show_snapshot(old, new)
+        if self.console is not None and self.console.document is not new.document:
+            self.console.close()
         self.contraster.refresh()
         if new.preparing is not old.preparing:
             self.show_task("preparing", new.preparing)  # before what waits for it
@@ -729,6 +739,10 @@ class TracePage(Page):
     def choose_with_options(self) -> None:
         """Ask for a trace and how to open it."""
         OpenDialog(self.open_with, self.settings.folder, self).open()
+
+    def choose_remote(self) -> None:
+        """Ask for a trace on another machine."""
+        RemoteDialog(self.open_with, self.settings, self).open()
 
     def open_with(self, path: Path, options: OpenOptions) -> None:
         """Open a trace as `options` say: here if nothing is open, else in another window."""
@@ -943,7 +957,7 @@ class TracePage(Page):
         """The run and its phases as HTML, PDF or slides."""
         ReportDialog(
             self.workbench.snapshot, self._results.deliver, self, remember=self.workbench.choose_report,
-            colours=self._theme.colours, by_region=self.timeline.view.by_region,
+            colours=self._theme.colours, by_region=self.timeline.view.by_region, settings=self.settings,
         ).open()  # fmt: skip
 
     def present(self) -> None:
@@ -959,6 +973,23 @@ class TracePage(Page):
         self.presentation = present(
             self.workbench, self, self._theme, self._results.deliver, None if whole else span, self._presented
         )
+
+    def turn_console(self) -> None:
+        """The Python console on, if the user agrees, or off."""
+        if self.console is not None:
+            self.console.close()
+            return
+        from desktop.ui.console import PythonConsole
+
+        beside = self._docks["table"]
+        self.console = PythonConsole(
+            self, self.workbench, self._results.deliver, self.say, self._console_off, beside
+        )
+        self._refresh_actions()
+
+    def _console_off(self) -> None:
+        self.console = None
+        self._refresh_actions()
 
     def _presented(self) -> None:
         self.presentation = None
@@ -1105,17 +1136,27 @@ class TracePage(Page):
     def save_work(self) -> bool:
         return self.desk.save()
 
+    def _hear_of_line(self, words: str) -> None:
+        """What is said of the line to another machine, in whatever thread."""
+        task = Task(words) if words else None
+        self._results.deliver(lambda: self.frame.show_task("line", task))
+
     def _end(self) -> None:
+        listeners.remove(self._hear_of_line)
         self.contraster.close()
         self.desk.close()
         if self.workbench.snapshot.document is not None:
             # Without a document all panels are hidden, which says nothing about the user's layout.
             self.settings.keep_page_state(self.NAME, self.saveState(STATE_VERSION))
-        if self.presentation is not None:
-            self.presentation.close()
+        for window in (self.presentation, self.console):
+            if window is not None:
+                window.close()
         self.timeline.close_trace()
         self.workbench.close()
 
     def warm_up(self) -> None:
         """Load what the first trace will need, once the window is on screen."""
         QTimer.singleShot(0, self.workbench.warm_up)
+        # The panels that come with it, one in each turn of the event loop.
+        for turn, panel_id in enumerate(("phases", "table"), 1):
+            QTimer.singleShot(_PAUSE * turn, self, partial(self._bring_up, panel_id))

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 WatchCommand: TypeAlias = commands.Command["WatchPage", WatchSnapshot]
 
 #: Milliseconds between two looks.
-_INTERVAL = 400
+_INTERVAL = 480
 #: Rows of the map at most; of more processors, neighbours share one.
 _ROWS = 256
 _MODELS = ("constant", "linear", "quadratic", "mixed")
@@ -228,7 +228,7 @@ class WatchPage(Page):
     def _show_accounts(self, new: WatchSnapshot) -> None:
         """Where the time has gone so far; who waited for whom is known when the run has ended."""
         seen = new.followed
-        whole = sum(curve.integral for curve in seen.curves.values())
+        whole = sum(seen.seconds.values())
         if not whole:
             self.accounts.setText("Appears when all processes have made their first calls")
             return

@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from functools import cache
 from html import escape
 from html.parser import HTMLParser
+from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -32,12 +33,14 @@ from desktop.core.curve import StepCurve
 from desktop.core.phase_stats import Firm, phase_table
 from desktop.core.phases import fit, fit_breaks
 from desktop.core.spaces import Basis
+from desktop.core.units import percent, seconds
 from desktop.data.events import Activity, EventKind, Importer, Location, Region
 from desktop.data.material import FIGURES, Mark, Material, Subject, gather, tables
 from desktop.data.report import (
     TABLES,
     Contents,
     Picture,
+    Points,
     Report,
     ReportTable,
     _rate_in_words,
@@ -46,8 +49,9 @@ from desktop.data.report import (
     to_html,
 )
 from desktop.data.slides import to_pptx
+from desktop.data.statistics import Statistics
 from desktop.data.store import Source, StoreWriter, TraceStore, open_store
-from desktop.data.utilization import Rules, keep
+from desktop.data.utilization import Rules, build, keep
 from desktop.printing import as_csv, printable
 from desktop.progress import Cancelled, Progress
 from desktop.resources import samples
@@ -207,6 +211,12 @@ def cells(report: Report, title: str) -> ReportTable:
     )
 
 
+def points(report: Report, title: str) -> tuple[str, ...]:
+    """The sentences of a section."""
+    (section,) = [section for section in report.sections if section.title == title]
+    return next(block.items for block in section.blocks if isinstance(block, Points))
+
+
 def test_a_report_says_what_was_measured() -> None:
     with stored(["solve", "write"], [f"worker {k}" for k in range(4)], "run.trace") as store:
         subject = Subject(store, "A run", model="constant", n=3)
@@ -254,7 +264,9 @@ def test_a_curve_has_a_report_without_what_only_events_tell(tmp_path: Path) -> N
     from desktop.data.opening import open_trace
 
     with open_trace(file) as store:
-        report = compose([Subject(store, "curve", n=3, model="constant")], date=WHEN)
+        report = compose([Subject(store, "curve", n=9, model="constant")], date=WHEN)
+    note = report.pictures[0].material.fit.note
+    assert "exactly" in note and points(report, "Summary")[-1] == note
     assert "timeline" not in [p.figure for p in report.pictures]
     assert "nothing else is known" in cells(report, "Efficiencies").note
     assert to_html(report, draw).count("<h2>") == len(report.sections)
@@ -564,9 +576,17 @@ def cholesky(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TraceStore]:
 
 @pytest.mark.parametrize("n", [1, 4, 20])
 def test_a_story_has_eight_slides_and_each_a_title_in_its_place(cholesky: TraceStore, n: int) -> None:
-    subject = Subject(cholesky, "Cholesky", n=n)
+    own = ((None, "What I\nsay") if n == 4 else (0.1, "<b>\u202e"),)
+    subject = Subject(cholesky, "Cholesky", n=n, spoken=own, marks=(Mark(0.2, "halo"),))
     report = compose([subject], Contents(appendix=True), command="phasewright report x", date=WHEN)
     made = deck(report)
+    notes = [
+        slide.notes_slide.notes_text_frame.text for slide in list(made.slides)[:4] if slide.has_notes_slide
+    ]
+    assert len(notes) == 4, "what the speaker says of the run, the phases, the causes and what would help"
+    assert (notes[0] == "What I\nsay") == (n == 4)
+    assert ("<b>\ufffd" in notes[1]) == (n != 4) and ("halo" in notes[1]) == (n != 1)
+    assert report.finding.rstrip(".") in notes[2]
     titles = [slide.shapes.title.text_frame.text for slide in made.slides]
     told = titles.index("Appendix")
     assert told == 1 + len(report.story) <= 8
@@ -576,6 +596,11 @@ def test_a_story_has_eight_slides_and_each_a_title_in_its_place(cholesky: TraceS
     saved = re.search(r"the run would take .* less, [\d.]+\s% of its time\.$", titles[3])
     assert saved and titles[3].replace("\xa0", " ").startswith(report.story[2].block.rows[0][0]), (
         "then what would help most"
+    )
+    changes = [row[0] for row in report.story[2].block.rows]
+    bounds = [text for text in changes if text.startswith("Bound: ")]
+    assert 0 < len(bounds) < len(changes) and changes[-len(bounds) :] == bounds, (
+        "what can be done comes first"
     )
     assert titles[0] == "Cholesky" and all(titles)
     assert report.finding in {shape.text_frame.text.split("\n")[0] for shape in made.slides[0].placeholders}
@@ -593,6 +618,13 @@ def test_a_story_has_eight_slides_and_each_a_title_in_its_place(cholesky: TraceS
             cells = [cell for row in shape.table.rows for cell in row.cells] if shape.has_table else []
             sized = [run.font.size for cell in cells for p in cell.text_frame.paragraphs for run in p.runs]
             assert len(sized) == len(cells) and all(sized), "an empty cell would have the template's size"
+    # Of many phases the longest are told, and what all others take together.
+    (phases,) = [
+        s.block for s in report.story if isinstance(s.block, ReportTable) and s.block.title == "Phases"
+    ]
+    assert (phases.rows[-1][0].endswith(" more"), len(phases.rows)) == ((True, 16) if n == 20 else (False, n))
+    for column in (3, 7):
+        assert sum(float(row[column].split()[0]) for row in phases.rows) == pytest.approx(100, abs=0.5)
     # What is told is not shown once more, and all else is there.
     every = [block for section in report.sections for block in section.blocks]
     pictures = sum(s.shape_type == 13 for slide in made.slides for s in slide.shapes)
@@ -696,3 +728,20 @@ def test_the_regions_that_are_listed_and_the_rest_are_all(cholesky: TraceStore) 
     for name in ("Run", "Phase 1", "Phase 2"):
         rows = [row for row in cells(report, "Regions that take most time").rows if row[0] == name]
         assert sum(float(row[3].split()[0]) for row in rows) == pytest.approx(100, abs=1)
+    # The sentences name what the numbers do.
+    fit = report.pictures[0].material.fit
+    use = build(cholesky)
+    run, *phases = Statistics(cholesky).ranges([(0.0, fit.breaks[-1]), *pairwise(fit.breaks.tolist())], use)
+    low = min((0, 1), key=lambda k: phases[k].parallel_efficiency)
+    (limits,) = [slide.title for slide in report.story if "limits the run" in slide.title]
+    assert f"; phase {low + 1} has the least, {percent(phases[low].parallel_efficiency)} (" in limits
+    longest = int(np.argmax(np.diff(fit.breaks))) + 1
+    assert any(slide.title.startswith(f"Phase {longest} is the longest: ") for slide in report.story)
+    extent, curve, epsilon, timeline = points(report, "Summary")
+    assert extent == f"The run takes {seconds(use.curve().duration)} on 16 processors."
+    low = min((0, 1), key=lambda k: phases[k].computing)
+    assert f"phase {low + 1} is the least busy: " in curve
+    suggested = report.pictures[0].material.suggestion
+    assert epsilon == f"2 phases are shown; {suggested.n} would be suggested, as {suggested.reason}."
+    most, least = (f"rank {int(f(run.utilization))}" for f in (np.argmax, np.argmin))
+    assert re.search(f"{most} computes most, .* {least} least, ", timeline, re.IGNORECASE), timeline

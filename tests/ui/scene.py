@@ -31,7 +31,7 @@ from desktop.ui.frame import Frame
 from desktop.ui.handbook import Handbook, handbook
 from desktop.ui.model.dialogs import AddRuns, AssignColumns
 from desktop.ui.model_page import ModelPage
-from desktop.ui.opening import ChoiceDialog, OpenDialog
+from desktop.ui.opening import ChoiceDialog, OpenDialog, RemoteDialog
 from desktop.ui.page import KeyList, Page
 from desktop.ui.palette import Palette
 from desktop.ui.panels import panels
@@ -254,6 +254,7 @@ def open_handbook(scene: Scene) -> Handbook:
 #: How each dialog of the program is opened.
 OPENERS: dict[type[QDialog], Callable[[Scene], QDialog]] = {
     NoteDialog: _by("annotate", NoteDialog),
+    RemoteDialog: _by("open_remote", RemoteDialog),
     OpenDialog: _by("open_with", OpenDialog),
     ChoiceDialog: _of_several,
     FigureDialog: _by("export_figure", FigureDialog),

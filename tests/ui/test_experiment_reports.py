@@ -64,11 +64,14 @@ def test_reports_and_figures_by_commands(qapp, tmp_path, capsys):
 def test_a_column_that_is_no_factor_is_named(qtbot, page, tmp_path):
     """Threads of three numbers were left out without a word, as in the command."""
     rows = [f"{n},{s},{8 + 8 * (n % 3)},{10 + n % 2 + (s == '+')}" for n in range(6) for s in "-+"]
-    (tmp_path / "runs.csv").write_text("order,swap,threads,seconds\n" + "\n".join(rows) + "\n")
+    (tmp_path / "runs.csv").write_text(
+        "order,swap,threads,seconds\n" + "\n".join([*rows, "6,-,8,oops"]) + "\n"
+    )
     page.bench.open(tmp_path / "runs.csv")
     qtbot.waitUntil(lambda: page.bench.snapshot.effects is not None, timeout=20_000)
     settled(qtbot, page)
     assert "Not read is threads: no factor" in page.read_page.notes.text()
+    assert "runs.csv: line 14, column seconds: 'oops' is no number" in page.read_page.notes.text()
     page.bench.set_analysis("take threads off", covariate="threads")
     settled(qtbot, page)
     assert "Not read" not in page.read_page.notes.text()
@@ -106,6 +109,36 @@ def test_a_new_experiment_of_a_program(qtbot, page, tmp_path):
     assert [f.name for f in page.shown.project.experiment.factors] == ["smooth", "heat_end"]
     assert (own / "heat.c").read_text() == source
     assert "#ifdef F2" in (tmp_path / "e" / "program" / "heat.c").read_text()
+
+
+def test_a_new_experiment_of_a_command(qtbot, page, tmp_path):
+    """Its factors are the variables that are named."""
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "own.sh").write_text("echo $SIZE")
+    page.actions_by_id["new"].trigger()
+    dialog = page.findChild(NewExperimentDialog)
+    dialog.kind.setCurrentIndex(dialog.kind.findData("command"))
+    for field, text in (
+        (dialog.program, tmp_path / "own"),
+        (dialog.run_words, "sh own.sh"),
+        (dialog.folder, tmp_path / "e"),
+    ):
+        field.setText(str(text))
+        field.editingFinished.emit()
+    settled(qtbot, page)
+    assert "name those that are to be varied" in dialog.said.text() and not dialog.make.isEnabled()
+    for typed, said in (
+        ("SIZE=1", "'SIZE=1' should read NAME=LOW,HIGH"),
+        ("SIZE=1,3 MODE=a,b", "SIZE, MODE"),
+    ):
+        dialog.variables.setText(typed)
+        dialog.variables.editingFinished.emit()
+        assert said in dialog.said.text()
+    assert dialog.make.isEnabled()
+    dialog.make.click()
+    settled(qtbot, page)
+    made = page.shown.project.experiment
+    assert made.names == ("SIZE", "MODE") and made.program.run == ("sh", "./program/own.sh")
 
 
 @needs_shell

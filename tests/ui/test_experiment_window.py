@@ -187,7 +187,8 @@ def test_the_quicksort_is_built_run_and_read_through_the_window(
     subprocess.run([built, "--calibrate"], check=True, stdout=subprocess.DEVNULL)
     unit = (resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before) / 100e6
     expected = calls * 300 * unit
-    assert abs(swap.value - expected) < 0.1 * expected + 4 * swap.se and swap.se < 0.1 * expected
+    # Of real time, on machines with other work: a quarter of it.
+    assert abs(swap.value - expected) < 0.25 * expected + 4 * swap.se and swap.se < 0.1 * expected
     assert swap.significant and swap.value > 5 * abs(found.effect("F1").value)
     assert cells(read.rank, "Rank")["F4"] == "1" and cells(read.effects, "Marked")["F4"] == "★"
 

@@ -12,7 +12,7 @@ import pytest
 
 from desktop import cli
 from desktop.data.project_file import write as write_project
-from desktop.data.report import Picture, Points, ReportTable
+from desktop.data.report import Paragraph, Picture, Points, ReportTable
 from desktop.progress import Progress
 from desktop.resources import example_table
 from desktop.ui.model.report import compose, sections
@@ -46,7 +46,10 @@ def test_it_says_what_the_window_says_of_the_chosen_cell(shown: ModelSnapshot) -
     predicted = float(shown.fit.predict(*(shown.cell or (0, 0)), [200.0])[0][0]) / 200  # type: ignore[arg-type]  # what numpy takes
     row = next(row for row in tables[0].rows if row[:2] == ("SP", "IBM SP2"))
     assert float(row[3].replace("\u2009", "")) == pytest.approx(predicted, rel=1e-3)
-    assert "200 processors" in slides[0].title and "product form" in slides[1].title
+    assert "200 processors" in slides[0].title and slides[1].title == shown.headline[0]
+    first, second = made[0].blocks[:2]
+    assert isinstance(first, Paragraph) and first.text.startswith("IBM SP2 is 1.8 times as efficient as ")
+    assert isinstance(second, Points) and any("product form" in line for line in second.items)
 
 
 def test_rows_that_stand_out_are_told_by_their_lines(shown: ModelSnapshot) -> None:

@@ -42,6 +42,7 @@ from desktop.ui.workers import program_thread
 #: What paints itself and is no plot.
 OTHERS = {
     "Presentation": "a window of its own with its own keys",
+    "_Pane": "a picture of the presentation, for the speaker",
     "FrameView": "a table, whose menu copies",
     "CellsTable": "a table, whose menu copies",
     "SheetView": "a table, whose menu copies",

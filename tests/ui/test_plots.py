@@ -417,9 +417,10 @@ def test_a_low_curve_fills_the_plot_at_first_with_a_mark_and_so_do_fit_overview_
     x = round(low._main.rect.left() + 0.3 * low._main.rect.width())
     assert min(_distance(image.pixelColor(x, y + d), fit) for d in (-1, 0, 1)) < 40
     assert low._residual.high <= 0.08 * 1.5
+    # The mark's box in the upper corner, of which its text has half at most.
     corner = low._main.rect.topRight()
-    mark = [image.pixelColor(round(corner.x()) - 6 - k, round(corner.y()) + 6) for k in range(3, 40)]
-    assert any(_distance(c, QColor(low._theme.accent)) < 30 for c in mark)
+    mark = [image.pixelColor(round(corner.x()) - 12 - k, round(corner.y()) + 9) for k in range(40)]
+    assert sum(_distance(c, QColor(low._theme.raised)) < 12 for c in mark) > 10
     low.show_all_levels()
     assert seen(low) == (0, 12.6) and low.levels_note == ""
     assert not painted(low, low._main.rect)[:-8]

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
 from PySide6.QtGui import QFontMetricsF, QGuiApplication, QImage, QMouseEvent, QWheelEvent
-from PySide6.QtWidgets import QApplication, QLabel, QSlider
+from PySide6.QtWidgets import QApplication, QLabel, QSlider, QWidget
 from pytestqt.qtbot import QtBot
 
 from desktop.data.chart import Content
@@ -157,6 +157,16 @@ def test_a_report_is_made_and_told_as_a_command(qtbot: QtBot, window: TracePage,
     assert "DecompressionStream" in live and "-o live.html --model constant -n 3 --live</pre>" in live
     made.format.setCurrentIndex(made.format.findData("pptx"))
     made.copy_command()
+    # A template is the user's, for all projects; one that cannot be used is named.
+    made.own["pptx"].setValue(str(tmp_path / "r.html"))
+    made.copy_command()
+    assert QGuiApplication.clipboard().text().endswith(f"--template {tmp_path / 'r.html'}")
+    assert window.settings.template == str(tmp_path / "r.html") and not made.ground.isEnabled()
+    made.save_to(tmp_path / "own.pptx")
+    qtbot.waitUntil(lambda: not made.lane.busy, timeout=60_000)
+    assert "r.html: is no template of slides" in made.status.text() and not (tmp_path / "own.pptx").exists()
+    made.own["pptx"].setValue("")
+    made.copy_command()
     # What was chosen is the project's, and what the next dialog begins with.
     kept = window.workbench.snapshot.project.report
     assert kept == ReportChoices("pptx", without=frozenset({"residual", "table formulas"}), appendix=True)
@@ -232,9 +242,9 @@ def test_n_and_phases_are_in_the_speakers_hand(
     settle(qtbot, window)
     assert bench.snapshot.project.phases.n == n + 3
     assert presentation.grab().toImage() != before
-    keys(qtbot, presentation, ".", ".", ",")
+    keys(qtbot, presentation, Qt.Key.Key_Right, Qt.Key.Key_Right, Qt.Key.Key_Left)
     assert bench.snapshot.project.view.phase == 0
-    assert "Phase 1 of" in presentation._phase_text()
+    assert "Phase 1 of" in presentation.phase_text()
     keys(qtbot, presentation, Qt.Key.Key_PageDown)
     assert bench.snapshot.project.view.phase == 1, "without views, pages are phases"
     keys(qtbot, presentation, "z")
@@ -326,7 +336,7 @@ def test_figures_ground_and_keys(qtbot: QtBot, window: TracePage, presentation: 
     keys(qtbot, presentation, "?", "d")
     assert presentation.grab().toImage().pixelColor(2, 2).lightness() < 60
     told = " ".join(key for key, _ in KEYS)
-    assert all(key in told for key in ("[", "Page", "Esc", "F11", "P,", "Z", "N", "D", "?"))
+    assert all(key in told for key in ("[", "Page", "Esc", "F11", "P,", "B", "S", "Z", "N", "D", "?"))
 
 
 @pytest.mark.parametrize("key", [Qt.Key.Key_Escape, Qt.Key.Key_F11])
@@ -387,7 +397,7 @@ def test_a_timeline_is_exported_for_a_range_and_by_region(
     assert shown._material.bars is not None and shown._material.bars.classes[0] == "computing"
     shown.close()
     presented_with_locations(qtbot, made)
-    made.frame.close()
+    made.frame.close_unasked()
     QApplication.processEvents()
 
 
@@ -403,8 +413,10 @@ def presented_with_locations(qtbot: QtBot, window: TracePage) -> None:
     assert shown.figure == "timeline"
     for n in (2, 3):
         bench.set_n(n)
-        qtbot.waitUntil(lambda: shown._drawn() is not None and not bench.snapshot.refining, timeout=60_000)
-        drawn = shown._drawn()
+        qtbot.waitUntil(
+            lambda: shown.drawn(shown.figure) is not None and not bench.snapshot.refining, timeout=60_000
+        )
+        drawn = shown.drawn(shown.figure)
         assert isinstance(drawn, Material) and drawn.bars is not None
         ends = bench.snapshot.fit.breaks
         off = np.abs(drawn.bars.times[:, None] - ends).min(axis=0)
@@ -415,9 +427,54 @@ def presented_with_locations(qtbot: QtBot, window: TracePage) -> None:
     seen = []
     for phase in (None, 1):
         bench.select_phase(phase)
-        qtbot.waitUntil(lambda: shown._drawn() is not None, timeout=60_000)
-        drawn = shown._drawn()
+        qtbot.waitUntil(lambda: shown.drawn(shown.figure) is not None, timeout=60_000)
+        drawn = shown.drawn(shown.figure)
         assert isinstance(drawn, Content) and 99 < sum(drawn.series[0].y) < 100.001
         seen.append((drawn.series[0].label, figure()))
     assert seen[0][0] == "Whole run" and "2" in seen[1][0] and seen[0][1] != seen[1][1]
+    notes_for_the_speaker_alone(qtbot, window, shown)
     shown.close()
+    assert shown.speaker is None, "it goes with the presentation"
+
+
+def notes_for_the_speaker_alone(qtbot: QtBot, window: TracePage, shown: Presentation) -> None:
+    """Sentences of the phase at first, then what was written; the audience sees neither."""
+    bench = window.workbench
+    qtbot.waitUntil(lambda: bench.snapshot.explained.words is not None and not bench.snapshot.refining)
+    start, end = bench.snapshot.fit.breaks[1:3].tolist()
+    bench.annotate("Look at the halo", (start + end) / 2)
+    before = shown.grab().toImage()
+    keys(qtbot, shown, "s")
+    view = shown.speaker
+    assert view is not None
+    view.resize(1280, 720)
+    said = bench.snapshot.explained.words.phases[1].sentence
+    assert view.notes.toPlainText().startswith(said) and "Look at the halo" in view.notes.toPlainText()
+    assert shown.grab().toImage() == before
+    for name in ("curve", "timeline", "accounts"):
+        qtbot.waitUntil(lambda: shown.drawn(name) is not None, timeout=60_000)  # noqa: B023
+        pane = view.findChild(QWidget, f"speaker_{name}")
+        picture = pane.grab().toImage()
+        width, height = picture.width(), picture.height()
+        spots = ((x, y) for x in range(0, width, 4) for y in range(0, height, 4))
+        assert len({picture.pixelColor(*spot).name() for spot in spots}) > 4, f"{name} is drawn"
+    view.notes.setPlainText("Say <this>")
+    qtbot.keyClick(view.notes, Qt.Key.Key_PageDown)
+    assert bench.snapshot.project.view.phase == 2 and "this" not in view.notes.toPlainText()
+    keys(qtbot, view, Qt.Key.Key_Left)
+    assert view.notes.toPlainText() == "Say <this>"
+    assert [note.text for note in bench.snapshot.project.spoken] == ["Say <this>"]
+    bench.select_phase(None)
+    qtbot.waitUntil(lambda: bench.snapshot.explained.words is not None, timeout=60_000)
+    assert view.notes.toPlainText().startswith(bench.snapshot.explained.words.paragraph)
+    bench.select_phase(1)
+    view.suggested.click()
+    assert bench.snapshot.project.spoken == () and view.notes.toPlainText().startswith(said)
+    for key in ("b", "."):
+        keys(qtbot, view, key)
+        assert shown.grab().toImage().pixelColor(300, 300).name() == "#000000" and "black" in view.said.text()
+        keys(qtbot, view, key)
+        assert shown.grab().toImage().pixelColor(2, 2).name() == "#ffffff"
+    keys(qtbot, view, "s")
+    assert shown.speaker is None and window.presentation is shown
+    keys(qtbot, shown, "s")

@@ -134,7 +134,13 @@ def test_the_last_of_many_turns_is_predicted(qtbot, window, panel):
 
 def test_an_entry_of_what_would_help_is_applied(qtbot, window, panel):
     helps = window.workbench.snapshot.imagined.helps
-    assert [one.saved_s for one in helps] == sorted((one.saved_s for one in helps), reverse=True)
+    order = [(one.bound, -one.saved_s) for one in helps]
+    assert order == sorted(order) and not helps[0].bound
+    model = panel.helps.model()
+    rows = [model.index(k, 0).data() for k in range(model.rowCount())]
+    assert [text.startswith("Bound: ") for text in rows] == [one.bound for one in helps] and any(
+        one.bound for one in helps
+    )
     place = next(k for k, one in enumerate(helps) if one.title == "forward_solve twice as fast")
     panel.helps.chosen.emit(place)
     settled(qtbot, window)

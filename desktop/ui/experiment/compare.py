@@ -423,8 +423,11 @@ class CompareStep(Step):
         levels = zip(found.factors, found.settings[0], strict=True)
         best = ", ".join(f"{name} {level:g}" for name, level in levels)
         share = f", {digits(found.percent(0), 3)} % of the unperturbed run" if found.base >= 0 else ""
-        gaps = f" {found.unseen} settings have no response, so level means are of different runs."
-        gaps = gaps if found.unseen else ""
+        imported = new.project.imported
+        refused = imported.table.refused if imported is not None and imported.table is not None else ""
+        have = "setting has" if found.unseen == 1 else "settings have"
+        gaps = f" {found.unseen} {have} no response, so level means are of different runs."
+        gaps = (gaps if found.unseen else "") + (f" {refused}." if refused else "")
         self.search_said.setText(
             f"Best so far: run {found.names[0]} with {digits(found.mean[0])}{share} ({best}). Runs are "
             f"ranked, level means compared; no linear effect is assumed.{gaps}"

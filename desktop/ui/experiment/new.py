@@ -18,10 +18,21 @@ from PySide6.QtWidgets import (
 from desktop.core.units import percent
 from desktop.data.places import Spot, first_choice
 from desktop.data.syntax import read_source
-from desktop.data.templates import MOST, TEMPLATES, Asked, home_of
+from desktop.data.templates import MOST, TEMPLATES, Asked, home_of, variables_in
 from desktop.errors import DesktopError
 from desktop.ui.dialogs import Dialog
-from desktop.ui.pages import asked_path, beside, button, choices, fill_layout, form, quiet, row, set_up
+from desktop.ui.pages import (
+    asked_path,
+    beside,
+    button,
+    choices,
+    fill_layout,
+    form,
+    quiet,
+    row,
+    set_up,
+    titled,
+)
 from desktop.ui.tables import Column, FrameView, TableRow
 from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot
 
@@ -55,7 +66,16 @@ class NewExperimentDialog(Dialog):
             "Build command", "As the kind says; {flags} for the compiler, {out} or a product"
         )
         self.product = self._line("Product", "What the build makes, where it cannot write to {out}")
-        self.run_words = self._line("Run command", "As the kind says; {out} is the built program")
+        self.run_words = self._line(
+            "Run command", "As the kind says; {out} is the built program", self._ready
+        )
+        self.variables = self._line(
+            "Variables of the environment",
+            "NAME=LOW,HIGH for each that is a factor, as OMP_NUM_THREADS=8,24",
+            self._ready,
+        )
+        self.build.setPlaceholderText("As the kind says")
+        self.product.setPlaceholderText("Where it is not {out}")
         self.folder = self._line(
             "Folder of the experiment", "It is made; the program is copied into it", self._ready
         )
@@ -80,9 +100,9 @@ class NewExperimentDialog(Dialog):
             ("&Program", row(self.program, button("Folder…", lambda: self._choose_program(True)),
                              button("File…", lambda: self._choose_program(False)))),
             ("&Trace", row(self.trace, button("Choose…", self._choose_trace))),
-            ("&Build", self.build),
-            ("Pro&duct", self.product),
+            ("&Build", row((self.build, 1), titled("Pro&duct", self.product), (self.product, 1))),
             ("&Run", self.run_words),
+            ("&Variables", self.variables),
             ("&Folder", row(self.folder, button("Choose…", self._choose_folder))),
         )  # fmt: skip
         why = quiet(
@@ -115,11 +135,18 @@ class NewExperimentDialog(Dialog):
             self.build.text().strip(),
             self.product.text().strip(),
             self.run_words.text().strip(),
+            variables=self._variables() or None,
         )
+
+    def _variables(self) -> dict[str, tuple[str, str]]:
+        try:
+            return variables_in(self.variables.text().split())
+        except ValueError:
+            return {}
 
     def look(self) -> None:
         """Read the sources, and the trace if one is named, beside the window."""
-        asked = replace(self.asked, places=(), build="", product="", run="")
+        asked = replace(self.asked, places=(), build="", product="", run="", variables=None)
         trace = self.trace.text().strip()
         if (asked, trace) == (self._asked, getattr(self, "_trace", None)):
             return
@@ -188,11 +215,15 @@ class NewExperimentDialog(Dialog):
 
     def _ready(self) -> None:
         """What would be made."""
-        command = self.asked.template == "command"
-        count = len(self._chosen)
-        where = self.folder.text().strip()
-        if command:
-            said = "The factors are variables of the environment: change them in step 1."
+        asked, count, where = self.asked, len(self._chosen), self.folder.text().strip()
+        typed, varied = self.variables.text().strip(), len(asked.variables or ())
+        command, example = asked.template == "command", asked.program is None and not asked.run
+        possible = bool(varied if command and not example else count or varied or command)
+        if typed and not varied:
+            said, possible = f"{typed!r} should read NAME=LOW,HIGH, as OMP_NUM_THREADS=8,24.", False
+        elif command:
+            said = "Variables of the environment are the factors: name those that are to be varied."
+            said = f"Factors: {', '.join(asked.variables or ())}." if varied else said
         elif not self._spots:
             said = (
                 "The sources hold no routine or loop that can be read: name the program's folder or source."
@@ -200,7 +231,7 @@ class NewExperimentDialog(Dialog):
         else:
             said = f"{count} of {len(self._spots)} places get a delay."
         self.said.setText(said if where else f"{said} Name the folder of the experiment.")
-        self.make.setEnabled(bool(where and (command or count)))
+        self.make.setEnabled(bool(where) and possible)
 
     # ---- acting
 

@@ -335,7 +335,9 @@ class ReadStep(Step):
             lines.append(f"{new.hierarchy[:1].upper()}{new.hierarchy[1:]}.")
         imported = new.project.imported
         if imported is not None and imported.table is not None and imported.path.name != JOURNAL:
-            unread = imported.table.unread(new.project.analysis.covariate)
+            table = imported.table
+            lines += [f"{table.refused}."] if table.refused else []
+            unread = table.unread(new.project.analysis.covariate)
             lines += [f"Not read is {unread}."] if unread else []
         if imported is not None and imported.left_out:
             out = ", ".join(f"{label} ({reason})" for label, reason in imported.left_out)

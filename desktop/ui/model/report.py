@@ -53,7 +53,7 @@ def sections(
         if not content.empty:
             pictures.append(Picture(key, number + len(pictures), f"{words}.", content))
     parameters, predictions = _parameters(shown), _predictions(shown)
-    good: list[Block] = [Points(tuple(f"{line}." for line in told))]
+    good: list[Block] = [Paragraph(" ".join(shown.headline)), Points(tuple(f"{line}." for line in told))]
     good += [Points(notes)] if (notes := _notes(shown)) else []
     made = (
         Section(f"Factor model of {name}", tuple(good)),
@@ -65,7 +65,7 @@ def sections(
         Slide(
             f"{of_cell} on {shown.view.p:.0f} processors: {answers[0].text.partition('; ')[0]}", pictures[0]
         ),
-        Slide(told[0] if shown.test is None else results.f_test_words(shown.test), parameters),
+        Slide(shown.headline[0], parameters),
         *(Slide(answers[-1].text.partition(". ")[0] + ".", one) for one in pictures[1:2]),
     )
     return made, slides
@@ -87,7 +87,7 @@ def compose(shown: ModelSnapshot, name: str, command: str = "") -> Report:
     facts = ({"source": {"name": name}, "functions": list(fit.functions), "kind": fit.kind, "runs": fit.n},)
     made = (*made, made_by(command))
     return Report(
-        f"Factor model of {name}", subtitle, today(), made, facts, slides[0].title, slides, appendix=True
+        f"Factor model of {name}", subtitle, today(), made, facts, shown.headline[0], slides, appendix=True
     )
 
 

@@ -131,12 +131,7 @@ class ModelPanel(SidePanel):
             here = frozenset(row.line for row in new.here)
             self.scaling.set_content(*contents.scaling(shown, "time", "cell", True, here))
         said = [shown.problem] if shown.problem else []
-        said += results.warnings(shown.fit, shown.selection)
-        if shown.fit is not None:
-            out = 0 if shown.selection is None else len(shown.selection.excluded)
-            said += results.summary(shown.fit, shown.individual, None, out, shown.choice)[
-                : 1 if shown.choice is None else 2
-            ]
+        said += [*shown.headline, *results.warnings(shown.fit, shown.selection)]
         self.note.setText(" ".join(f"{text[:1].upper()}{text[1:].rstrip('.')}." for text in said))
         self.note.setVisible(bool(said))
 

@@ -24,7 +24,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from desktop.core.explanation import Explanation, Told
+from desktop.core import bases
+from desktop.core.explanation import Explanation
 from desktop.core.labels import MODELS
 from desktop.core.quantity import PROCESSORS
 from desktop.core.root_causes import STRENGTH
@@ -131,21 +132,16 @@ class Why(QTextBrowser):
 
     def show_words(self, told: Explanation) -> None:
         self._told = told
-        causes = list(enumerate(told.causes[: told.named]))
-        parts = [f"<b>{self._sentence(cause, f'cause:{k}')}</b>" for k, cause in causes[:1]]
-        parts.append(escape(told.level))
-        parts += [self._sentence(cause, f"cause:{k}") for k, cause in causes[1:]]
-        parts.append(escape(told.rest))
+        first, *others = [
+            f"{escape(text)} <a href='cause:{k}'>Show</a>" if k >= 0 else escape(text)
+            for text, k in told.said
+        ]
         phases = []
         for k, phase in enumerate(told.phases if len(told.phases) > 1 else ()):
             head = f"Phase {k + 1}"
             rest = escape(phase.sentence.removeprefix(head))
             phases.append(f"<p><a href='phase:{k}'>{head}</a>{rest}</p>")
-        self.setHtml("".join([*(f"<p>{part}</p>" for part in parts if part), *phases]))
-
-    @staticmethod
-    def _sentence(cause: Told, link: str) -> str:
-        return f"{escape(cause.sentence)} <a href='{link}'>Show</a>"
+        self.setHtml("".join([*(f"<p>{part}</p>" for part in (f"<b>{first}</b>", *others)), *phases]))
 
     def _follow(self, url: QUrl) -> None:
         kind, _, number = url.toString().partition(":")
@@ -297,11 +293,11 @@ class PhasesPanel(QScrollArea):
             "allows it; without: by the curve alone, as in the published tables"
         )
         self.events.toggled.connect(lambda on: self._workbench.set_pure(not on))
-        kinds = {"": "polynomials only", "periodic": "periodic", "saturation": "saturating"}
+        kinds = {"": "polynomials only"} | {space.model: space.kind for space in bases.TABLE}
         self.also = choices(kinds, act=self._workbench.set_also, narrow=6, objectName="also")
         self.also.setToolTip(
             "What phases may be beside levels, lines and parabolas, where that pays for its parameters: "
-            "5 for a periodic phase, 4 for a saturating one"
+            + ", ".join(f"{space.terms + 1} for a {space.kind} phase" for space in bases.TABLE)
         )
         self._also_label = titled("&Also", self.also)
         self.seconds = set_up(QLineEdit(), objectName="seconds", editingFinished=self._seconds_typed)
@@ -332,13 +328,13 @@ class PhasesPanel(QScrollArea):
     def _show_seconds(self, new: Snapshot) -> None:
         phases, fit = new.project.phases, new.fit
         for widget in (self.seconds, self._seconds_label):
-            widget.setVisible(bool(phases.own))
+            widget.setVisible(phases.scale is not None)
         for choice in (self.also, self._also_label):
             choice.setVisible(phases.model in MIXING)
             choice.setEnabled(new.run is not None)
         self.also.setCurrentIndex(self.also.findData(phases.also))
-        period = phases.own == "periodic"
-        rename(self._seconds_label, "Period" if period else "Time constant")
+        title = phases.scale.name.capitalize() if phases.scale else ""
+        rename(self._seconds_label, title)
         if self.seconds.isModified() and self.seconds.hasFocus():
             return
         used = phases.seconds
@@ -348,7 +344,7 @@ class PhasesPanel(QScrollArea):
         how = "as searched in the whole curve" if phases.seconds is None else "as typed; clear it to search"
         if phases.seconds is None and used is not None and fit is not None and fit.limit:
             how += f"; {fit.limit}"
-        self.seconds.setToolTip(f"{'Period' if period else 'Time constant'} of all phases, {how}")
+        self.seconds.setToolTip(f"{title} of all phases, {how}")
 
     def _make_facts(self) -> None:
         self._facts = grid = QGridLayout()

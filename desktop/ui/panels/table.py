@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from PySide6.QtCore import QModelIndex
 from PySide6.QtWidgets import QVBoxLayout
 
+from desktop.core.labels import DEGREES
 from desktop.core.quantity import PROCESSORS, CurveQuantity
 from desktop.ui.pages import fill_layout, set_up
 from desktop.ui.panels import Panel, PanelSpec
@@ -29,7 +30,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("Start", "Time of its first breakpoint", name="start_s", like="end_s", significant=5),
     Column("End", "Time of its last breakpoint", name="end_s", significant=5),
     Column("Duration", "Its length", name="duration_s"),
-    Column("Degree", "0 constant, 1 linear, 2 quadratic, 3 periodic, 4 saturation",
+    Column("Degree", ", ".join(f"{k} {kind}" for k, kind in enumerate(DEGREES)),
            name="degree", shown=False),
     Column("Mean", "Mean number of computing processors", name="mean"),
     Column("Efficiency", "Mean computing processors of all processors", "%", 3, name="efficiency"),

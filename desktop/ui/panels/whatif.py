@@ -279,10 +279,10 @@ class WhatIfPanel(Panel):
             Column("Part", "Of the run", "%"),
         )
         rows = [
-            TableRow((one.title, one.saved_s / of.factor, 100 * one.share), k, tip=one.assumption)
+            TableRow((one.label, one.saved_s / of.factor, 100 * one.share), k, tip=one.assumption)
             for k, one in enumerate(helps)
         ]
-        self.helps.show_rows(columns, rows, "What would help most, by what it saves")
+        self.helps.show_rows(columns, rows, "What would help most, by what it saves; then bounds")
 
     def _enable(self) -> None:
         state = self._state

@@ -412,6 +412,9 @@ def _open(path: Path, rules: Rules | None, seconds: NDArray[np.float64], job: Jo
             return None
         first = [timeline.first_s(i) for i in range(len(store.locations))]
         rows = TimelineRows(store.locations, timeline.there.tolist(), seconds[:, 0].tolist(), first)
+        # Loads the kernels of the first picture, which would be done by the window's thread.
+        for by_region in (None, np.zeros(len(store.regions) + 1, np.uint8)):
+            timeline.tile([[0]], 0.0, 1.0, 1, by_region)
         return _Opened(timeline, rows, timeline.weights(), seconds.sum(0))
     except BaseException:
         store.close()

@@ -1,0 +1,216 @@
+"""A template of the user's own for slides (.potx, .pptx): its layouts by their kind, where there is room, and
+how dark it is.
+
+Templates come from strangers: they are read within bounds, have no macros, and load nothing from elsewhere.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from desktop.errors import FileError
+
+#: Bytes of a template as a file and unpacked, and its parts.
+LARGEST, UNPACKED, PARTS = 64 << 20, 256 << 20, 4096
+# mm: less is no slide to read from.
+_LEAST = (100.0, 50.0)
+_EMU = 36000.0
+# Layouts that are looked for, by the names that the format has for them; where a template has none of this
+# kind, that of the next.
+_KINDS = {
+    "title": (("title",), ""),
+    "text": (("obj", "tx"), ""),
+    "heading": (("secHead",), "title"),
+    "only": (("titleOnly",), "text"),
+}
+_CALLED = {"title": "Title Slide", "text": "Title and Content"}
+_TYPES = b"[Content_Types].xml"
+_MAIN = "application/vnd.openxmlformats-officedocument.presentationml.{}.main+xml"
+
+
+@dataclass(frozen=True)
+class Room:
+    """Where a slide shows something, mm."""
+
+    left: float
+    top: float
+    width: float
+    height: float
+
+
+@dataclass(frozen=True)
+class SlideTemplate:
+    """An empty `deck`, its `layouts` by kind, their room, and whether their ground is dark."""
+
+    deck: Any
+    layouts: dict[str, Any]
+    room: Room
+    dark: bool
+
+
+def read_template(path: Path) -> SlideTemplate:
+    """Read a template.
+
+    Raises
+    ------
+    FileError : it cannot be read, is none, holds macros or loads from elsewhere, or lacks a layout.
+    OSError : there is no such file.
+    """
+    from pptx import Presentation
+
+    content = _cleaned(path)
+    try:
+        deck = Presentation(io.BytesIO(content))
+        _drop_slides(deck)
+        layouts = _layouts(deck, path)
+        room, dark = _room(layouts["text"]), _is_dark(layouts["text"])
+    except FileError:
+        raise
+    except Exception as error:  # what strangers wrote fails in python-pptx in any way
+        what = f"cannot be read as a template ({type(error).__name__})"
+        raise FileError(what, file=path, hint=_AGAIN) from None
+    if room.width < _LEAST[0] or room.height < _LEAST[1]:
+        what = f"leaves {room.width:.0f} by {room.height:.0f} mm in its layout {layouts['text'].name}"
+        raise FileError(f"{what}, too little to be read", file=path, hint="make its content larger")
+    return SlideTemplate(deck, layouts, room, dark)
+
+
+_AGAIN = "save it again from the program that made it, as .potx"
+
+
+def _cleaned(path: Path) -> bytes:
+    """The file as a presentation without slides' files of others, once nothing speaks against it."""
+    if path.stat().st_size > LARGEST:
+        raise FileError(f"is larger than {LARGEST >> 20} MiB, too large for a template", file=path)
+    made = io.BytesIO()
+    try:
+        with zipfile.ZipFile(path) as source, zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as target:
+            parts = source.infolist()
+            if len(parts) > PARTS or sum(part.file_size for part in parts) > UNPACKED:
+                raise FileError("unpacks to more than a template needs", file=path, hint=_AGAIN)
+            for part in parts:
+                content = source.read(part)
+                name = part.filename.lower()
+                if name.endswith((".xml", ".rels")):
+                    _check(name, content, path)
+                types = part.filename.encode() == _TYPES
+                if "vbaproject" in name or "/activex/" in name or (types and b"macroEnabled" in content):
+                    raise FileError(
+                        "holds macros, which slides here never have",
+                        file=path,
+                        hint="save it without them, as .potx",
+                    )
+                if types:
+                    text = content.decode()
+                    content = text.replace(_MAIN.format("template"), _MAIN.format("presentation")).encode()
+                target.writestr(part.filename, content)
+    except (zipfile.BadZipFile, UnicodeDecodeError, NotImplementedError, RuntimeError, EOFError) as error:
+        raise FileError(
+            f"is no template of slides ({type(error).__name__})", file=path, hint="take a .potx or .pptx"
+        ) from None
+    return made.getvalue()
+
+
+def _check(name: str, content: bytes, path: Path) -> None:
+    if b"<!DOCTYPE" in content or b"<!ENTITY" in content:
+        raise FileError(f"declares entities in {name}, which no template does", file=path, hint=_AGAIN)
+    if name.endswith(".rels") and "/slides/" not in name:  # its slides are not taken over
+        for relation in re.findall(rb"<Relationship\b[^>]*>", content):
+            if b'"External"' in relation.replace(b"'", b'"') and b"/hyperlink" not in relation:
+                raise FileError(f"loads from elsewhere in {name}", file=path, hint="embed it in the template")
+
+
+def _drop_slides(deck: Any) -> None:
+    listed = deck.slides._sldIdLst  # python-pptx has no words for it
+    for one in list(listed):
+        deck.part.drop_rel(one.rId)
+        listed.remove(one)
+    for shows in list(deck.part._element.iter("{*}custShowLst")):  # of slides that are gone
+        shows.getparent().remove(shows)
+
+
+def places(layout: Any, *kinds: str) -> list[Any]:
+    """Its placeholders of some kinds, by the format's names; without: those for content."""
+    found = []
+    for shape in layout.placeholders:
+        kind = next(shape._element.iter("{*}ph")).get("type", "obj")
+        if kind in kinds or (not kinds and kind in ("obj", "body", "subTitle")):
+            found.append(shape)
+    return found
+
+
+def _layouts(deck: Any, path: Path) -> dict[str, Any]:
+    every = [layout for master in deck.slide_masters for layout in master.slide_layouts]
+    titled = [layout for layout in every if places(layout, "title", "ctrTitle")]
+    found: dict[str, Any] = {}
+    for kind, (types, otherwise) in _KINDS.items():
+        made = [layout for layout in titled if layout._element.get("type") in types]
+        if kind == "title":
+            made += [layout for layout in titled if places(layout, "ctrTitle")]
+        if kind == "text":
+            made = [one for one in made if places(one)]
+            made += [one for one in titled if len(places(one)) == 1 and not places(one, "ctrTitle")]
+        if made:
+            found[kind] = made[0]
+        elif otherwise:
+            found[kind] = found[otherwise]
+        else:
+            names = ", ".join(layout.name for layout in every[:12]) or "none"
+            what = f"has no layout for {_CALLED[kind]}; its layouts are {names}"
+            raise FileError(what, file=path, hint="add one, with places for a title and for text")
+    return found
+
+
+def box(shape: Any) -> Room:
+    """Where a place of a layout is, of the master where the layout does not say."""
+    return Room(*(getattr(shape, side) / _EMU for side in ("left", "top", "width", "height")))
+
+
+def _room(layout: Any) -> Room:
+    return box(places(layout)[0])
+
+
+def _is_dark(layout: Any) -> bool:
+    """Whether the layout's ground is dark; by the theme where it is a picture or shaded."""
+    from pptx.opc.constants import RELATIONSHIP_TYPE
+
+    master = layout.slide_master
+    theme = master.part.part_related_by(RELATIONSHIP_TYPE.THEME).blob.decode(errors="replace")
+    named = "bg1"
+    for holder in (layout, master):
+        ground = next(holder._element.iter("{*}bg"), None)
+        if ground is None:
+            continue
+        plain = next(ground.iter("{*}srgbClr"), None)
+        if plain is not None:
+            return _luminance(plain.get("val")) < 0.4
+        scheme = next(ground.iter("{*}schemeClr"), None)
+        named = named if scheme is None else scheme.get("val")
+        break
+    mapped = next(master._element.iter("{*}clrMap")).get(named, named)
+    found = re.search(rf'<a:{re.escape(mapped)}>.*?(?:lastClr|srgbClr val)="([0-9A-Fa-f]{{6}})"', theme, re.S)
+    return found is not None and _luminance(found[1]) < 0.4
+
+
+def _luminance(colour: str) -> float:
+    red, green, blue = (int(colour[k : k + 2], 16) / 255 for k in (0, 2, 4))
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def text_size(place: Any, kind: str) -> float:
+    """Points of the text in a place of a layout, of its master where it does not say."""
+    master = place.part.slide_master
+    held = [place._element]
+    held += [one._element for one in places(master, kind if kind == "title" else "body")]
+    style = next(master._element.iter("{*}titleStyle" if kind == "title" else "{*}bodyStyle"), None)
+    for element in [*held, *([] if style is None else [style])]:
+        level = next(element.iter("{*}lvl1pPr"), None)
+        run = None if level is None else next(level.iter("{*}defRPr"), None)
+        if run is not None and run.get("sz", "").isdecimal():
+            return int(run.get("sz")) / 100
+    return 44.0 if kind == "title" else 28.0

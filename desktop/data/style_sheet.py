@@ -1,0 +1,55 @@
+"""A style sheet (CSS) of the user's own for HTML: read within bounds, and only if it loads nothing."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from desktop.errors import FileError
+
+#: Bytes of a style sheet.
+LARGEST = 1 << 20
+# What a page with a style sheet of the user's may load: what is in the sheet itself.
+POLICY = "; img-src data:; font-src data:"
+_ESCAPE = re.compile(r"\\(?:([0-9a-fA-F]{1,6})\s?|(.))", re.S)
+_LOADS = re.compile(
+    r"@import|(?:image-set|src|image)\(|url\(\s*(?![\s'\"]|data:|#)|url\(\s*['\"]\s*(?!\s|data:|#)", re.I
+)
+
+
+def read_style_sheet(path: Path) -> str:
+    """Read it.
+
+    Raises
+    ------
+    FileError : it is too large, no text, would end the page's style, or loads from elsewhere.
+    OSError : there is no such file.
+    """
+    if path.stat().st_size > LARGEST:
+        raise FileError(f"is larger than {LARGEST >> 10} KiB, too large for a style sheet", file=path)
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        what = f"is no text in UTF-8 (byte {error.start})"
+        raise FileError(what, file=path, hint="save it as CSS in UTF-8") from None
+    for word in ("</", "<!--", "\0"):
+        if word in text:
+            line = text[: text.index(word)].count("\n") + 1
+            what = f"holds {word!r} in line {line}, which is no style"
+            raise FileError(what, file=path, hint="take that out, or write \\3c for <")
+    bare = re.sub(r"/\*.*?(\*/|\Z)", lambda found: "\n" * found[0].count("\n") or " ", text, flags=re.S)
+    for number, each in enumerate(_plain(bare).split("\n"), 1):
+        if _LOADS.search(each):
+            what = f"loads from elsewhere in line {number}"
+            raise FileError(what, file=path, hint="put fonts and pictures into it as data: addresses")
+    return text
+
+
+def _plain(text: str) -> str:
+    """Without escapes that would hide a word."""
+
+    def letter(found: re.Match[str]) -> str:
+        code = int(found[1], 16) if found[1] else ord(found[2])
+        return chr(code) if 31 < code < 0xD800 else ""
+
+    return re.sub(r"\(\s+", "(", _ESCAPE.sub(letter, text))
