@@ -3,10 +3,15 @@
 A program is made of computing, messages (blocking or not), and collective operations with data and without,
 on all ranks or some. Times are nanoseconds. What MPI lets return at once returns at once here: members of
 operations without data, the root of a broadcast, those that only send to the root of a reduction.
+
+``python -m tests.simulated_clocks [PROGRAMS [FIRST]]`` records so many programs by each kind of clocks and
+prints what the clock check made of them, with the seeds of those that are worse than they are said to be.
 """
 
 from __future__ import annotations
 
+import sys
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +24,7 @@ from tests.data_layer.memory import Memory
 
 Floats = NDArray[np.float64]
 CLOCKS = ("exact", "shifted", "drifting", "jittered")
+ROUNDED = 2.0  # ns: readings are whole, and a correction is rounded once
 ROOTED_OUT, ROOTED_IN = ("Bcast", "Scatter", "Scatterv"), ("Reduce", "Gather", "Gatherv")
 OPERATIONS = (
     "Barrier", "Allreduce", "Allgather", "Alltoall", "Reduce_scatter_block", "Allgatherv", "Alltoallv",
@@ -229,3 +235,31 @@ def record(program: Program, clocks: str, seed: int, size_ns: float | None = Non
         true.append(at)
         shown.append(by_clock)
     return Recorded(memory, true, shown, float(shift[0]), float(rate[0]), check_clocks(memory))
+
+
+def main(programs: int = 1000, first: int = 0) -> None:
+    print("| clocks | programs | contradict | shift | linear | worse | beyond what is stated |")
+    print("| --- |" + " ---: |" * 6)
+    odd: list[str] = []
+    for clocks in CLOCKS:
+        counts: Counter[str] = Counter()
+        for seed in range(first, first + programs):
+            found = record(Program(seed), clocks, seed + 777)
+            result = found.result
+            before, after = found.spread(corrected=False), found.spread(corrected=True)
+            counts["contradict"] += result.before.checks > 0
+            counts[result.repair] += 1
+            worse = max(now - then for then, now in zip(before, after, strict=True))
+            for what, by in (("worse", worse), ("beyond", found.beyond())):
+                if by > ROUNDED:
+                    counts[what] += 1
+                    odd.append(
+                        f"{clocks} {seed}: {what} by {by:.0f} ns, {result.repair}, {before} -> {after}"
+                    )
+        columns = [counts[name] for name in ("contradict", "shift", "linear", "worse", "beyond")]
+        print(f"| {clocks} | {programs} | {' | '.join(map(str, columns))} |", flush=True)
+    print(*odd, sep="\n")
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))

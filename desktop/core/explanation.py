@@ -41,12 +41,15 @@ def worth_telling(found: Sequence[Cause], most: int = 4) -> list[Cause]:
 
 def level(of: Charges, found: Sequence[Cause]) -> str:
     """How much is computed and lost, in a sentence."""
-    text = f"On average {of.computing:.3g} of {of.processors:.0f} processors compute"
+    text = f"on average {of.computing:.3g} of {of.processors:.0f} processors compute"
     if not found:
-        return f"{text}; nothing is lost."
-    lost = of.lost_s / of.whole_s
-    little = ", which is little" if lost < LITTLE else ""
-    return f"{text}; {percent(lost)} of their time ({_total(of.lost_s)}) is lost{little}."
+        return f"{capital(text)}; nothing is lost."
+    text = f"{text}; {percent(of.lost_s / of.whole_s)} of their time ({_total(of.lost_s)}) is lost."
+    return f"Little is lost: {text}" if _little(of) else capital(text)
+
+
+def _little(of: Charges) -> bool:
+    return of.lost_s < LITTLE * of.whole_s
 
 
 def rest(found: Sequence[Cause]) -> str:
@@ -69,7 +72,7 @@ def phase_sentence(
     kinds = {cause.kind.key for cause in worth_telling(found, 2)}
     if of.balance is not None and of.balance >= BALANCED and "imbalance" not in kinds:
         told.append("computing is balanced")
-    if not found or of.lost_s < LITTLE * of.whole_s:
+    if not found or _little(of):
         return f"{head}: little is lost; {'; '.join(told)}."
     causes = [
         f"{cause.kind.says(cause, words)} ({percent(cause.part)} of what is lost, {cause.strength} evidence)"
@@ -118,10 +121,12 @@ class ToldPhase:
 @dataclass(frozen=True)
 class Explanation:
     """Why time is lost: of the run its causes, most first, of which the first `named` are worth a sentence in
-    its paragraph, and how much is lost (`level`) and `rest`, as sentences; of each phase a sentence and
-    its causes. `lost_s`: processor-seconds. Nothing is known of the processors of a curve: all is empty."""
+    its paragraph, and how much is lost (`level`; `little`: not much) and `rest`, as sentences; of each phase
+    a sentence and its causes. `lost_s`: processor-seconds. Nothing is known of the processors of a curve: all
+    is empty."""
 
     level: str = ""
+    little: bool = False
     rest: str = ""
     named: int = 0
     lost_s: float = 0.0
@@ -129,10 +134,21 @@ class Explanation:
     phases: tuple[ToldPhase, ...] = ()
 
     @property
+    def said(self) -> list[tuple[str, int]]:
+        """Its sentences in order, each with the number of its cause, -1: none. The cause first, then how
+        much is lost, then the other causes; where little is lost, that first."""
+        parts = [(cause.sentence, k) for k, cause in enumerate(self.causes[: self.named])]
+        parts.insert(0 if self.little else 1, (self.level, -1))
+        return [part for part in (*parts, (self.rest, -1)) if part[0]]
+
+    @property
     def paragraph(self) -> str:
-        """The cause first, then how much is lost, then the other causes."""
-        first, *others = [cause.sentence for cause in self.causes[: self.named]] or [""]
-        return " ".join(part for part in (first, self.level, *others, self.rest) if part)
+        return " ".join(text for text, _ in self.said)
+
+    @property
+    def headline(self) -> str:
+        """What is to be said first, without the numbers of a cause."""
+        return self.level if self.little or not self.causes else self.causes[0].short
 
 
 def explanation(of: Sequence[Charges], names: Sequence[str], words: Naming) -> Explanation:
@@ -166,7 +182,8 @@ def explanation(of: Sequence[Charges], names: Sequence[str], words: Naming) -> E
         for k, (one, there) in enumerate(zip(phases, found[1:], strict=True))
     )
     named = len(worth_telling(found[0]))
-    return Explanation(level(run, found[0]), rest(found[0]), named, run.lost_s, tuple(told), by_phase)
+    words_of_all = level(run, found[0]), _little(run), rest(found[0])
+    return Explanation(*words_of_all, named, run.lost_s, tuple(told), by_phase)
 
 
 def _told(cause: Cause, words: Naming, phase: int, place: Charges) -> Told:

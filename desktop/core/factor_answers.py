@@ -320,6 +320,38 @@ def shares(fit: ModelFit, code: int, system: int, p: Array) -> Array:
         return parts / parts.sum(0)
 
 
+@dataclass(frozen=True)
+class RatioOfTimes:
+    """How many times as long some cells take as others at p, with its 95 % interval."""
+
+    p: float
+    value: float
+    low: float
+    high: float
+
+    @property
+    def told(self) -> bool:
+        """Whether it differs from 1."""
+        return self.low > 1.0 or self.high < 1.0
+
+
+def ratio_of_times(
+    fit: ModelFit, slow: Sequence[tuple[int, int]], fast: Sequence[tuple[int, int]], p: float
+) -> RatioOfTimes:
+    """Of the geometric means of the times of cells (code, system), as many of each: seconds where they are
+    known, else t'. NaN where a time is not above zero."""
+    at, log = np.array([p]), 0.0
+    parts: list[tuple[int, int, Array]] = []
+    with np.errstate(all="ignore"):
+        for cells, weight in ((slow, 1.0 / len(slow)), (fast, -1.0 / len(fast))):
+            for code, system in cells:
+                base = fit.base(code, system, at)
+                log += weight * float(np.log(fit.seconds(code, system, at))[0])
+                parts.append((code, system, weight * base / (base @ fit.delta[:, code, system])[:, None]))
+        half = float((quantile(place_df(fit)) * np.sqrt(curve_variance(fit, parts, at, own=True)))[0])
+    return RatioOfTimes(p, *(float(np.exp(log + by)) for by in (0.0, -half, half)))
+
+
 # --- places with intervals ---
 
 

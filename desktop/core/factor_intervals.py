@@ -514,8 +514,8 @@ def curve_variance(
 ) -> Array:
     """Variance (K,) of what has the derivatives (K, functions) by the deltas of some cells.
 
-    `own`: the derivatives are those of logarithms of curves, for which a cell's own curve may also differ
-    from the fitted one by as much as the form is lacking.
+    `own`: the derivatives are those of logarithms of curves times a weight, for which a cell's own curve may
+    also differ from the fitted one by as much as the form is lacking.
     """
     found = widths(fit)
     total, rise = np.zeros(p.size), np.ones(p.size)
@@ -534,13 +534,13 @@ def curve_variance(
                     if key in place:
                         gradient[:, place[key]] += slope[:, i] * by
         if own:
-            relative = found.spread[code, system]
+            delta = fit.delta[:, code, system]
+            relative = found.spread[code, system] * (slope @ delta)
             if fit.response.kind != "log":
-                value = fit.base(code, system, p) @ fit.delta[:, code, system]
-                relative = relative / value
+                relative = relative / (fit.base(code, system, p) @ delta)
             total += relative**2 * (found.cell - 1.0 + far)
     if fit.kind == "joint":
-        total += found.lack * np.einsum("ki,ij,kj->k", gradient, fit.covariance, gradient)
+        total += found.lack * ((gradient @ fit.covariance) * gradient).sum(1)
     return total * rise
 
 

@@ -5,14 +5,16 @@ The interval is that of order statistics for the median (H. A. David, H. N. Naga
 ed., 2003, section 7.1): of n places in order the r-th from below and from above enclose the median of what
 they are drawn from with the probability 1 - 2 P(B < r), B binomial of n draws with odds 1/2. It asks for no
 distribution. The level that is told is this one, at least `LEVEL` where n allows it (from 6 on). Places that
-follow one another in time are alike where the machine's state lasts: then n counts as n/τ, with
-τ = (1 + ρ)/(1 - ρ) by the correlation ρ of neighbours (G. E. P. Box, G. M. Jenkins).
+follow one another in time are alike where the machine's state lasts: then n counts as n/τ, where τ is the sum
+of the correlations of the signs of places at all distances, (2/π) asin ρ^k each if ρ is that of neighbours (a
+normal process of first order; the sign's is (2/π) asin ρ, from which ρ is had). Fewer places than `TESTED` do
+not show whether they are alike: they are taken to be independent, which is told.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import comb
+from math import asin, comb, pi, sin
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -33,6 +35,8 @@ Floats = NDArray[np.float64]
 
 #: The least level where there are repeats enough; of fewer than these there is no interval.
 LEVEL, LEAST = 0.95, 3
+#: From so many places on it is looked whether they are alike; correlations of signs that are none.
+TESTED, _NONE, _MOST_ALIKE = 12, 0.15, 0.9
 #: Equal parts of an iteration in which its breakpoints are looked for, and iterations looked at.
 _BINS, _MOST = 1024, 1024
 #: Breakpoints this close (parts of an iteration) are one place, that counts if so many iterations have it.
@@ -41,15 +45,13 @@ _SAME, _OFTEN = 0.01, 0.7
 _SIDE = 8
 
 
-def median_interval(places: Floats, *, in_order: bool = False) -> tuple[float, float, float] | None:
-    """Low, high, and level of an interval for the median; None of fewer than `LEAST` places.
-
-    in_order : the places follow one another in time, and neighbours may be alike.
-    """
+def median_interval(places: Floats) -> tuple[float, float, float] | None:
+    """Low, high, and level of an interval for the median of places that follow one another in time; None of
+    fewer than `LEAST`."""
     n = places.size
     if n < LEAST:
         return None
-    worth = n if not in_order else max(round(n / _together(places)), LEAST)
+    worth = n if n < TESTED else max(round(n / _together(places)), LEAST)
     below = np.cumsum([comb(worth, k) / 2.0**worth for k in range(worth // 2 + 1)])
     inner = np.flatnonzero(1 - 2 * below >= LEVEL)
     rank = int(inner[-1]) if inner.size else 0
@@ -62,10 +64,15 @@ def _together(places: Floats) -> float:
     """How many neighbours are worth one place."""
     x = np.sign(places - np.median(places))
     x -= x.mean()
-    rho = float((x[1:] * x[:-1]).sum() / max((x * x).sum(), 1e-300))
-    rho += (1 + 4 * rho) / x.size  # what so few say too little
-    # What chance alone would make of no correlation is none.
-    return 1.0 if rho < 1.0 / np.sqrt(x.size) else (1 + min(rho, 0.9)) / (1 - min(rho, 0.9))
+    alike = float((x[1:] * x[:-1]).sum() / max((x * x).sum(), 1e-300))
+    alike += (1 + 4 * alike) / x.size  # what so few say too little
+    if alike < _NONE:
+        return 1.0
+    rho, k, total = sin(pi / 2 * min(alike, _MOST_ALIKE)), 1, 1.0
+    while rho**k > 1e-3:
+        total += 4 / pi * asin(rho**k)
+        k += 1
+    return total
 
 
 def over_iterations(
@@ -86,13 +93,14 @@ def over_iterations(
         interval = None
         if half >= _SIDE:
             places = first + splits(rows[:, first : first + 2 * half], max(degree[i - 1 : i + 1]))
-            interval = median_interval(places, in_order=True)
+            interval = median_interval(places)
         if interval is None:
             found.append(None)
             continue
         # A place is known to one part, and the breakpoint that is shown is one of those that fit.
         low, high = float(min(interval[0] - 0.5, at[i])), float(max(interval[1] + 0.5, at[i]))
-        found.append(Firm(low * scale, high * scale, interval[2], kept.size, loop.count, "iterations"))
+        told = Firm(low * scale, high * scale, interval[2], kept.size, loop.count, "iterations")
+        found.append(told._replace(tested=kept.size >= TESTED))
     return tuple(found)
 
 
@@ -144,7 +152,8 @@ def splits(rows: Floats, degree: int) -> Floats:
 def over_runs(alignment: Alignment, run: int) -> tuple[Firm | None, ...]:
     """Of each inner breakpoint of a run, over it and those compared with it that are the same program on as
     many processors: the end of a phase that is followed by the next one in both. Places are seconds from each
-    run's start; intervals are told on the axis of `run`."""
+    run's start; intervals are told on the axis of `run`. Runs are taken to stand in the order in which they
+    were made."""
     own = alignment.runs[run]
     row_of = {int(phase): row for row, phase in enumerate(alignment.rows[:, run].tolist()) if phase >= 0}
     others = [k for k, other in enumerate(alignment.runs) if repeats(own, other)]
@@ -160,7 +169,8 @@ def over_runs(alignment: Alignment, run: int) -> tuple[Firm | None, ...]:
             found.append(None)
             continue
         low, high = (t + own.curve.start for t in interval[:2])
-        found.append(Firm(low, high, interval[2], len(places), len(others), "runs"))
+        tested = len(places) >= TESTED
+        found.append(Firm(low, high, interval[2], len(places), len(others), "runs", tested))
     return tuple(found)
 
 

@@ -341,6 +341,13 @@ def _ranks(order):
     return ranks
 
 
+def warm_up() -> None:
+    """Load or compile what paints rows, which would be done by the window's thread."""
+    one, cell = np.zeros(1, np.int64), np.zeros((1, 1), np.uint8)
+    pixels, colours = np.zeros((1, 1), np.uint32), np.zeros(1, np.uint32)
+    paint(pixels, one, one, one, one, one, cell, cell.astype(np.uint16), colours, one, 1, 0)
+
+
 @kernel
 def paint(pixels, tops, bottoms, rows, low, high, dominant, hidden, colours, order, gap, ground):
     """Paint rows of a tile: band k fills the pixel rows ``tops[k] .. bottoms[k]-1`` from row ``rows[k]``.

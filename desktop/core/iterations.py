@@ -82,6 +82,7 @@ class Repeat:
     bounds : (k+1,) begins of the k iterations and the end of the last one, increasing.
     usual : (k,) whether an iteration holds the symbols that most hold, and its end is sure: of the last one
         it is not where no event says that the loop is left.
+    more : (k,) whether an iteration holds symbols that most do not; None where that is not known.
     symbol : the anchor at the location on which `bounds` were found; -1: found in the curve.
     grouped : occurrences of the anchor in an iteration.
     strong : the events alone say that it is a loop.
@@ -94,6 +95,7 @@ class Repeat:
 
     bounds: Floats
     usual: NDArray[np.bool_]
+    more: NDArray[np.bool_] | None = None
     symbol: int = -1
     grouped: int = 1
     same: float = 0.0
@@ -115,12 +117,16 @@ class Repeat:
     @cached_property
     def period(self) -> float:
         """The mean duration of the iterations: the same at all locations, which a median is not where they
-        wait for each other now and then. In place of odd and unusual ones stands what their neighbours last,
-        so that iterations that become longer are not taken for shorter ones."""
+        wait for each other now and then. In place of unusual ones, and of odd ones that hold more than most
+        or last twice as long, stands what their neighbours last, so that iterations that become longer are
+        not taken for shorter ones. What lasts longer by chance, or waits for the one before, is in the mean.
+        """
         durations = self.durations
         usual = self.usual if self.usual.any() else np.ones(self.count, bool)
         kept = np.flatnonzero(usual)
-        long = self.excess[1] if kept.size == self.count else _excess(durations[kept])[1]
+        excess, long = self.excess if kept.size == self.count else _excess(durations[kept])
+        if self.more is not None:
+            long = long & (self.more[kept] | (2 * excess >= durations[kept]))
         kept = kept[~long]
         if kept.size == self.count:
             return float(durations.mean())
@@ -163,15 +169,18 @@ def _present(symbol, places, seen, stretches):
 
 
 @kernel
-def _count(symbol, places, column, counts, often, usual):
+def _count(symbol, places, column, counts, often, usual, more):
     """How often each symbol with a column occurs in each stretch (the last one: up to the end); of all but
-    the last one in how many so `often` (at most as is told apart), and whether all occur (`usual`)."""
+    the last one in how many so `often` (at most as is told apart), whether all occur (`usual`), and whether
+    symbols without a column do (`more`)."""
     last = places.size - 1
     for j in range(places.size):
         stop = places[j + 1] if j < last else symbol.size
         for i in range(places[j], stop):
             if column[symbol[i]] >= 0:
                 counts[column[symbol[i]], j] += 1
+            elif j < last:
+                more[j] = True
         if j < last:
             usual[j] = True
             for c in range(counts.shape[0]):
@@ -265,8 +274,8 @@ def _at(symbol: Ints, time: Floats, end: float, places: Ints, named: bool, group
     column = np.full(symbols, -1, np.int64)
     column[core] = np.arange(core.size)
     counts = np.zeros((core.size, k), np.int32)
-    often, usual = np.zeros((core.size, _OFTEN + 1), np.int64), np.empty(k - 1, bool)
-    _count(symbol, places, column, counts, often, usual)
+    often, usual, more = np.zeros((core.size, _OFTEN + 1), np.int64), np.empty(k - 1, bool), np.zeros(k, bool)
+    _count(symbol, places, column, counts, often, usual, more)
     full = counts[:, :-1]
     usual |= named
     if usual.mean() < _ALIKE:
@@ -304,7 +313,8 @@ def _at(symbol: Ints, time: Floats, end: float, places: Ints, named: bool, group
     if strong:
         strong = full[:, usual].sum() / np.diff(places)[usual].sum() >= _COVERED
     first = int(symbol[places[a]])
-    return Repeat(bounds, flags, first, group, same, bool(strong), named, _spread(durations[flags]))
+    more = more[a : a + flags.size]
+    return Repeat(bounds, flags, more, first, group, same, bool(strong), named, _spread(durations[flags]))
 
 
 def _ahead(symbol: Ints, first: int, column: Ints, missing: NDArray[np.integer[Any]]) -> int:
@@ -467,7 +477,7 @@ def agreed(found: Sequence[Sequence[Repeat]]) -> list[tuple[int, Repeat]]:
     Returns
     -------
     The place in `found` of the location whose anchor stands for the loop, and the loop; its bounds are the
-    medians over the locations that agree.
+    means over the middle half of the locations that agree.
     """
     result: list[tuple[int, Repeat]] = []
     many = len(found)
@@ -480,7 +490,9 @@ def agreed(found: Sequence[Sequence[Repeat]]) -> list[tuple[int, Repeat]]:
                 continue
             whole = one.noted(agree=len(same) / many)
             equal = [o.bounds for o in same if o.count == one.count]
-            bounds = np.median(equal, axis=0) if len(equal) > 1 else one.bounds
+            # The mean of the middle half: as firm as a median, and nearer to what all locations have.
+            ordered = np.sort(equal, axis=0)[len(equal) // 4 : len(equal) - len(equal) // 4]
+            bounds = ordered.mean(axis=0) if len(equal) > 1 else one.bounds
             durations = np.diff(bounds)
             if len(equal) > 1 and (durations > 0).all():
                 whole = replace(whole, bounds=bounds, spread=_spread(durations[one.usual]))

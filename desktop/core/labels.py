@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from desktop.core import bases
+
 #: Names of the activities, from the bottom of a stack to its top.
 ACTIVITIES = {
     "computing": "Computing",
@@ -10,8 +12,8 @@ ACTIVITIES = {
     "idle": "Idle",
     "unmeasured": "Not measured",
 }
-#: Kinds of a phase, by the degree of its polynomial; the last two are no polynomials.
-DEGREES = ("constant", "linear", "quadratic", "periodic", "saturating")
+#: Kinds of a phase, by the degree of its polynomial; then those of the spaces.
+DEGREES = ("constant", "linear", "quadratic", *(space.kind for space in bases.TABLE))
 #: Names of the models of phases.
 MODELS = {
     "constant": "Constant",
@@ -19,11 +21,9 @@ MODELS = {
     "quadratic": "Quadratic",
     "mixed": "Mixed",
     "budget": "Budget",
-    "periodic": "Periodic",
-    "saturation": "Saturation",
-}
-#: Models that have a period or a time constant.
-OWN_BASIS = ("periodic", "saturation")
+} | {space.model: space.title for space in bases.TABLE}
+#: Models whose phases are no polynomials.
+OWN_BASIS = tuple(space.model for space in bases.TABLE)
 #: Accounts of processor time (`desktop.core.accounts.Account`, by lower-case name): title, and what it is.
 ACCOUNTS = {
     "computing": ("Computing", "Activities that the curve counts"),

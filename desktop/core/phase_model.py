@@ -11,21 +11,23 @@ probable they are given the runs (Bayesian model averaging: Hoeting, Madigan, Ra
 Science 14, 1999), and a prediction is a draw of a set, its weights and its noise. Intervals are quantiles of
 draws, so they hold what is open in all three.
 
-Priors: sets with one, two, three functions are as probable as `_SETS` says; shares of the functions in the
-time in the middle of the runs have a Dirichlet distribution with parameter `_SHARES`, so that a small part
-which grows is not thought away; errors are in proportion to the phase or (breakpoints that are not exact) to
-the run, with any spread of `_SPREADS`. Which of these is true is said by all phases together, as far as
-theirs may be alike. For d functions, n runs, A the columns over what errors are in proportion to, R its
-triangle, s a spread, a set has the marginal likelihood
+Priors: sets with one, two, three functions are as probable as `_SETS` says, and likelier with functions that
+grow (`_LIKELY`); shares of the functions in the time in the middle of the runs have a Dirichlet distribution
+with parameters `_SHARES`: parts in proportion to p are hardly seen in the runs and decide what follows, so
+they are taken to be likely and small. Errors are in proportion to the phase or (breakpoints that are not
+exact) to the run, with any spread of `_SPREADS`. Which of these is true is said by all phases together, as
+far as theirs may be alike. For d functions, n runs, A the columns over what errors are in proportion to, R
+its triangle, s a spread, a the parameters, a set has the marginal likelihood
 
-    Gamma(d/2) / Gamma(1/2)^d  (2 pi)^(d/2) s^(d-n) / |R|  exp(-RSS / 2 s^2)  E
+    Gamma(sum a) / prod Gamma(a)  (2 pi)^(d/2) s^(d-n) / |R|  exp(-RSS / 2 s^2)  E
 
 E is the mean of the prior's density over normal draws of the weights, 0 of draws with a negative one.
 
 The phases of a run add up to the run, whose own time varies less than theirs, as an error of a breakpoint
-moves time from a phase to its neighbour. Jointly, predictions of phases and run are moved so that they add
-up, each in proportion to its variance (Wickramasuriya, Athanasopoulos, Hyndman, JASA 114, 2019, with a
-diagonal covariance); their widths stay.
+moves time from a phase to its neighbour. Jointly, medians of phases and run are moved so that they add up,
+each in proportion to its variance (Wickramasuriya, Athanasopoulos, Hyndman, JASA 114, 2019, with a diagonal
+covariance), phases within their quartiles. The ends of their intervals do not move: to scale all draws would
+take away the growth that few of them have.
 """
 
 from __future__ import annotations
@@ -48,6 +50,7 @@ Array = NDArray[np.float64]
 #: Fewest different p.
 FEWEST = 3
 DRAWS = 2000
+_TAILS = ((1.0 - CONFIDENCE) / 2.0, (1.0 + CONFIDENCE) / 2.0)
 #: A phase scales as long as twice the processors make it at least sqrt(2) times as fast.
 SCALES = 0.5
 #: Relative errors of a run that are thought of, all as probable.
@@ -56,9 +59,11 @@ _SPREADS = np.geomspace(0.004, 0.3, 9)
 _ALIKE = 0.5
 _MOST, _TRIED = 3, 240
 #: How probable sets of one, two, three functions are; and errors in proportion to the phase, to the run.
-_SETS, _KINDS = (0.2, 0.3, 0.5), (0.7, 0.3)
-#: Parameter of the Dirichlet distribution of the functions' shares.
-_SHARES = 0.5
+_SETS, _KINDS = (0.2, 0.3, 0.5), (0.5, 0.5)
+#: Of each function: parameter of the Dirichlet distribution of the shares, and how much likelier than another
+#: one it is in a set. What grows with p is in most programs, and small where they are run.
+_SHARES = np.array([0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.15])
+_LIKELY = np.array([1.0, 1.0, 1.0, 1.0, 1.0, 2.0, 5.0])
 #: Errors of a part of a phase are not below this share of the phase.
 _FLOOR = 0.05
 _NAMES = tuple(one.text for one in CHARACTERISTICS)
@@ -175,8 +180,12 @@ def _weigh(
     sets: list[tuple[int, ...]] = []
     score, drawn, good = [], [], []
     for d in range(1, min(_MOST, np.unique(p).size) + 1):
-        every = [own for own in _sets() if len(own) == d]
-        sets += every
+        every = np.array([own for own in _sets() if len(own) == d])
+        sets += map(tuple, every.tolist())
+        # How probable a set is beforehand, and what its shares' density is divided by.
+        likely = _LIKELY[every].prod(axis=1)
+        before = np.log(_SETS[d - 1] * likely / likely.sum())
+        before += [math.lgamma(own.sum()) - sum(map(math.lgamma, own)) for own in _SHARES[every]]
         scored, tries, sounds = [], [], []
         for kind, by in enumerate(scales):
             a = (columns(p) / by[:, None] / size)[:, every].transpose(1, 0, 2)  # (sets, N, d)
@@ -189,13 +198,13 @@ def _weigh(
             rss = ((y - (a @ best[:, :, None])[:, :, 0]) ** 2).sum(axis=1)
             step = np.linalg.solve(r, np.broadcast_to(normal[:, :d].T, (len(every), d, _TRIED)))
             tried = best[:, None, None] + _SPREADS[:, None, None] * step.transpose(0, 2, 1)[:, None]
-            sound = _shares(tried)
+            sound = _shares(tried, _SHARES[every])
             with np.errstate(divide="ignore"):
                 found = (
-                    math.lgamma(d * _SHARES) - d * math.lgamma(_SHARES) + d / 2 * np.log(2 * np.pi)
+                    before[:, None] + d / 2 * np.log(2 * np.pi)
                     - np.log(corner).sum(axis=1)[:, None]
                     - np.log(by).sum() + (d - n) * np.log(_SPREADS) - rss[:, None] / (2 * _SPREADS**2)
-                    + np.log(sound.mean(axis=2)) + np.log(_SETS[d - 1] / len(every)) + np.log(_KINDS[kind])
+                    + np.log(sound.mean(axis=2)) + np.log(_KINDS[kind])
                 )  # fmt: skip
             found[alike] = -np.inf
             scored.append(found)
@@ -210,12 +219,15 @@ def _weigh(
     return _Weighed(whole, tuple(sets), tuple(drawn), tuple(good), size, part, float(p.min()), float(p.max()))
 
 
-def _shares(weights: Array) -> Array:
-    """(...,) prior density of weights (..., d) as shares, up to a constant; 0 where one is below zero."""
+def _shares(weights: Array, parameter: Array) -> Array:
+    """(sets, ...) prior density of weights (sets, ..., d) as shares, up to a constant; 0 where one is below
+    zero. parameter (sets, d): of the Dirichlet distribution."""
     sound = (weights >= 0).all(axis=-1)
     part = np.maximum(weights, 1e-12)
     part = part / part.sum(axis=-1, keepdims=True)
-    return np.where(sound, np.exp((_SHARES - 1.0) * np.log(np.maximum(part, 1e-4)).sum(axis=-1)), 0.0)
+    return np.where(
+        sound, np.exp(((parameter[:, None, None] - 1.0) * np.log(np.maximum(part, 1e-4))).sum(axis=-1)), 0.0
+    )
 
 
 def _law(of: _Weighed, others: Array | None = None, seed: int = 0) -> Law:
@@ -344,12 +356,13 @@ class PhaseModel:
             middle, total = np.median(clean, axis=0), np.median(whole, axis=0)
             gap = total - middle.sum(axis=0)
             share = spread / np.maximum(spread.sum(axis=0) + own, 1e-300)
-            moved = np.maximum(middle + share * gap, 0.1 * middle)
-            clean = clean * (moved / np.maximum(middle, 1e-300))
+            # Medians move, within the quartiles; how far draws go does not depend on it.
+            moved = np.clip(middle + share * gap, *np.quantile(clean, (0.25, 0.75), axis=0))
+            ends = np.quantile(clean, _TAILS, axis=0)
             # The run's own law may be as wrong as those of the phases: of both, what leaves more open.
-            added = clean.sum(axis=1)
-            whole = np.where(_variance(added) > _variance(whole), added, whole)
-            whole = whole * (moved.sum(axis=0) / np.maximum(np.median(whole, axis=0), 1e-300))
+            both = np.quantile(np.stack([whole, clean.sum(axis=1)]), _TAILS, axis=1)
+            clean = _stretched(clean, ends[0], moved, ends[1])
+            whole = _stretched(whole, both[0].min(axis=0), moved.sum(axis=0), both[1].max(axis=0))
         else:
             whole = clean.sum(axis=1)
         if not noise:
@@ -498,6 +511,17 @@ def _variance(draws: Array) -> Array:
     """(P,) of draws (draws, P), by quartiles, as a few draws may be far out."""
     low, high = np.quantile(draws, (0.25, 0.75), axis=0)
     return ((high - low) / 1.349) ** 2
+
+
+def _stretched(draws: Array, low: Array, middle: Array, high: Array) -> Array:
+    """Draws (draws, ...) whose median and `_TAILS` become those (...), in proportion in between."""
+    first, centre, last = np.log(np.quantile(np.maximum(draws, 1e-300), (_TAILS[0], 0.5, _TAILS[1]), axis=0))
+    low, middle, high = (np.log(np.maximum(one, 1e-300)) for one in (low, middle, high))
+    below = np.maximum(middle - low, 0.0) / np.maximum(centre - first, 1e-9)
+    above = np.maximum(high - middle, 0.0) / np.maximum(last - centre, 1e-9)
+    off = np.log(np.maximum(draws, 1e-300)) - centre
+    made = np.exp(off * np.where(off < 0, below, above))
+    return np.asarray(made * (np.exp(middle) / np.median(made, axis=0)), np.float64)
 
 
 def _turn(grid: Array, begun: NDArray[np.bool_]) -> Turn | None:

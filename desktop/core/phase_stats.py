@@ -48,6 +48,7 @@ class Firm(NamedTuple):
     """A breakpoint over `repeats` ("iterations" or "runs", `what`), found in so many of `of`.
 
     low_s, high_s : enclose its median place with the probability `level`; seconds on the axis of the fit.
+    tested : whether neighbours are alike was looked at; else the repeats are taken to be independent.
     """
 
     low_s: float
@@ -56,11 +57,13 @@ class Firm(NamedTuple):
     repeats: int
     of: int
     what: str
+    tested: bool = False
 
     @property
     def text(self) -> str:
         among = f"{self.repeats} of {self.of}" if self.repeats < self.of else f"{self.of}"
-        return f"{100 * self.level:.0f} % over {among} {self.what}"
+        given = "" if self.tested else ", if independent"
+        return f"{100 * self.level:.0f} % over {among} {self.what}{given}"
 
     @property
     def told(self) -> str:

@@ -260,6 +260,8 @@ def _next(
         doubt = [a for a in e.aliases if ":" in a and set(a.split(":")) <= set(names)]
         if doubt:
             return f"fold the design over, which tells {e.term} from {doubt[0]}"
+    if not named and not any(_is_delay(e.term, factors) for e in others):
+        return "try settings that are further apart, or more replicates"
     if not named:
         return "try longer delays (a pilot finds the size), other places, or more replicates"
     if places and others:

@@ -44,6 +44,9 @@ _NAMES: dict[str, Activity] = {
             "openmp critical",
             "openmp set lock",
             "openmp taskwait",
+            "openmp taskgroup",
+            "openmp ordered",
+            "openmp atomic",
             "gomp_barrier",
             "gomp_critical_start",
             "gomp_taskwait",
@@ -235,12 +238,13 @@ _MPI_MANAGING = re.compile(
 )
 _MPI_ENDS = re.compile(r"init(_thread)?|finalize")
 _LOCKS = re.compile(
-    r"""pthread_(mutex|rwlock|spin)_\w+ | sem_(timed)?wait | openmp\ (critical|set\ lock) | gomp_critical_\w+
+    r"""pthread_(mutex|rwlock|spin)_\w+ | sem_(timed)?wait | gomp_critical_\w+
+      | openmp\ (critical|ordered|atomic|set\ lock)
       | .*\bomp\ (critical|ordered|atomic)\b.* | omp_set_(nest_)?lock""",
     re.VERBOSE,
 )
 _THREADS = re.compile(
-    r"""pthread_(join|barrier|cond)\w* | openmp\ (barrier|implicit\ barrier|taskwait)
+    r"""pthread_(join|barrier|cond)\w* | openmp\ (barrier|implicit\ barrier|taskwait|taskgroup)
       | gomp_(barrier|taskwait)
       | .*\bomp\ (implicit\ )?(barrier|taskwait|taskgroup)\b.*""",
     re.VERBOSE,

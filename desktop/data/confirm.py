@@ -9,11 +9,12 @@ import csv
 import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from desktop.core.effect_limits import LEVEL, pooled_df, t_limit
 from desktop.core.effects import Effects, analyse
@@ -25,10 +26,12 @@ from desktop.progress import Cancelled, Progress
 CONFIRMATION = "confirmation.csv"
 #: Runs of either setting, where nothing else is said.
 RUNS = 5
-#: Most that a variance is taken for larger than its estimate.
-_LARGEST = 4.0
 #: Level of what holds for everything that might have been chosen.
 _ANY = 0.005
+#: Most that a variance is taken for larger than its estimate.
+_LARGEST = 4.0
+#: Sizes of a difference, of either sign, by which its distribution is added up.
+_POINTS = 2001
 
 Verdict = Literal["confirmed", "not confirmed", "undecided"]
 
@@ -74,15 +77,28 @@ def confirm_commands(experiment: Experiment, levels: Sequence[int]) -> tuple[str
 
 
 @dataclass(frozen=True)
+class ChosenEffect:
+    """An effect that was chosen for its `size`: its part of the variance of what is predicted (below zero
+    where a larger one predicts less), the largest that was not chosen, and the `limit` that it had to pass to
+    be named (0: it did not)."""
+
+    size: float
+    part: float
+    least: float
+    limit: float
+
+
+@dataclass(frozen=True)
 class Prediction:
-    """What a setting changes, its standard error and df. `ahead`: of each effect that was chosen for being
-    among the largest, its part of the variance (with the effect's sign), and by how much it was that."""
+    """What a setting changes, its standard error and df; `chosen` out of `count` sets of as many effects.
+    `noise`: variance of one trial, NaN where it is not known."""
 
     value: float
     se: float
     df: float
-    ahead: tuple[tuple[float, float], ...] = ()
+    chosen: tuple[ChosenEffect, ...] = ()
     count: int = 1
+    noise: float = math.nan
 
 
 def predicted(found: Effects, levels: Sequence[float]) -> Prediction:
@@ -100,45 +116,35 @@ def predicted(found: Effects, levels: Sequence[float]) -> Prediction:
     factors = found.trials.factors
     pairs = {":".join(factors[j] for j in pair): pair for pair in combinations(range(len(factors)), 2)}
     value = variance = 0.0
+    bar, picked = found.limit.value, list[ChosenEffect]()
     for e in found.effects:
         words: list[tuple[int, ...]] = [pairs[name] for name in (e.term, *e.aliases) if name in pairs]
         if len(e.members) == 1 or (not words and e.significant):
             words = [e.members]
+        larger = len(words) == 1 and len(words[0]) > 2
         at = [[levels[j] for j in word] for word in words]
         changes = np.array([(np.prod(one) - (-1.0) ** len(one)) / 2 for one in at])
         if changes.any():
             value += float(changes.mean()) * e.value
             of_word = max(e.value**2 - e.se**2, 0.0)
             variance += float((changes.mean() * e.se) ** 2 + changes.var() * of_word)
+            if larger:  # it would not be here if it had not stood out
+                part = math.copysign(e.se**2, e.value * changes.mean())
+                picked.append(ChosenEffect(abs(e.value), part, 0.0, bar * float(e.se)))
     df = min((float(e.df) for e in found.effects), default=math.nan)
     if not math.isfinite(variance):
         raise ValueError("the effects have no standard error, so nothing can be confirmed; run replicates")
     mains = sorted((e for e in found.effects if len(e.members) == 1), key=lambda e: -abs(e.value))
     count = sum(level > 0 for level in levels)
-    chosen = mains[:count]
-    if not all(levels[e.members[0]] > 0 for e in chosen):
-        return Prediction(value, math.sqrt(variance), df)
-    least, bar, more = max((abs(e.value) for e in mains[count:]), default=0.0), 0.0, 1.0
-    if all(e.significant for e in chosen):
-        bar = found.limit.value
-        more = _understated(df, min((e.value / (bar * e.se)) ** 2 for e in chosen))
-    ahead = tuple(
-        (math.copysign(more * e.se**2, e.value), abs(e.value) - max(least, bar * e.se)) for e in chosen
-    )
-    return Prediction(value, math.sqrt(more * variance), df, ahead, math.comb(len(mains), count))
-
-
-def _understated(df: float, most: float) -> float:
-    """By how much a variance is larger than its estimate, which would not have been `most` times as large: an
-    effect is named rather where the noise looks small. As much of the chance as ever is below it."""
-    from scipy.special import chdtr
-
-    usual, least, largest = float(chdtr(df, df)), 1.0, _LARGEST
-    for _ in range(30):
-        middle = (least + largest) / 2
-        below = float(chdtr(df, df / middle) / chdtr(df, df * most / middle))
-        least, largest = (middle, largest) if below > usual else (least, middle)
-    return largest
+    first, sets = mains[:count], 1
+    if all(levels[e.members[0]] > 0 for e in first):
+        least, sets = max((abs(e.value) for e in mains[count:]), default=0.0), math.comb(len(mains), count)
+        named = bar if all(e.significant for e in first) else 0.0
+        picked += [
+            ChosenEffect(abs(e.value), math.copysign(e.se**2, e.value), least, named * float(e.se))
+            for e in first
+        ]
+    return Prediction(value, math.sqrt(variance), df, tuple(picked), sets, found.variance)
 
 
 def judged(
@@ -159,10 +165,12 @@ def judged(
     measured, se = float(b.mean() - a.mean()), float(np.sqrt(variances.sum()))
     df = pooled_df(variances, dfs) if variances.any() else float(dfs.sum())
     margin = t_limit(df) * se
-    both = np.array([*variances, prediction.se**2])
+    more = _understated(prediction, (a, b))
+    both = np.array([*variances, more * prediction.se**2])
     all_df = pooled_df(both, np.array([*dfs, prediction.df or 1.0])) if both.any() else float(dfs.sum())
     difference = measured - expected
-    limit = _limit(difference, math.hypot(se, prediction.se), all_df, prediction)
+    chosen = tuple(replace(one, part=more * one.part) for one in prediction.chosen)
+    limit = _limit(difference, float(np.sqrt(both.sum())), all_df, chosen, prediction.count)
     low, high = measured - margin, measured + margin
     verdict: Verdict
     if abs(difference) > limit:
@@ -177,36 +185,53 @@ def judged(
     )  # fmt: skip
 
 
-def _limit(difference: float, se: float, df: float, prediction: Prediction) -> float:
-    """|difference| that is passed in 5 % where the prediction is right.
+def _understated(prediction: Prediction, runs: Sequence[NDArray[np.float64]]) -> float:
+    """By how much the variance of what is predicted is larger than its estimate. An effect is named rather
+    where the noise looks small, so that of its trials is not taken for smaller than that of these and of the
+    runs that were made now together."""
+    if not (prediction.noise > 0 and any(one.limit > 0 for one in prediction.chosen)):
+        return 1.0
+    squares = prediction.df * prediction.noise + sum(float(((y - y.mean()) ** 2).sum()) for y in runs)
+    df = prediction.df + sum(y.size - 1 for y in runs)
+    return min(max(squares / df / prediction.noise, 1.0), _LARGEST)
 
-    An effect that was chosen for being the largest is, on average, predicted too large. With all else that is
-    known of both held as it is, the difference could only have been so much larger before another effect had
-    been chosen: it is judged among those (Lee, Sun, Sun and Taylor, Annals of Statistics 44, 2016).
+
+def _limit(difference: float, se: float, df: float, chosen: Sequence[ChosenEffect], count: int) -> float:
+    """|difference| that is passed in 5 % where the prediction is right, or in less.
+
+    An effect that was chosen for being the largest is, on average, predicted too large, and one was named
+    rather where the noise looked small. All else that is known of both held as it is (the mean of
+    prediction and measurement, and the sum of squares of all noise), another difference means another effect
+    and another noise: it is judged among those with which the same would have been chosen and named (Fithian,
+    Sun and Taylor, Optimal inference after model selection, 2014; Lee, Sun, Sun and Taylor, Annals of
+    Statistics 44, 2016).
     """
     from scipy.special import stdtr
 
     if not se > 0:
         return 0.0
+    if not chosen:
+        return t_limit(df) * se
+    edge = np.sinh(np.linspace(0.0, math.asinh(t_limit(df, 1e-12)), _POINTS))
+    chance, df = -np.diff(stdtr(df, -edge)), min(df, 1e9)
+    size = np.append((edge[1:] + edge[:-1]) / 2, (edge[1:] + edge[:-1]) / -2)
+    noise = np.sqrt((df + (difference / se) ** 2) / (df + size**2))
+    named, first = np.ones((2, size.size), bool)
+    for one in chosen:
+        other = one.size - one.part / se**2 * (size * noise * se - difference)
+        named &= other > one.limit * noise
+        first &= other > one.least
+
+    def passed(level: float, kept: NDArray[np.bool_]) -> float:
+        within = np.cumsum(chance * kept.reshape(2, -1).sum(0))
+        return float(np.interp((1 - level) * within[-1], within, edge[1:])) if within[-1] > 0 else math.inf
+
     # Or by all that might have been chosen at once, which is narrower where two were nearly alike.
-    level, bound = LEVEL, math.inf
-    if prediction.ahead:
-        level, bound = (LEVEL - _ANY) / (1 - _ANY), t_limit(df, _ANY / prediction.count)
-        if abs(difference) > bound * se:
-            return bound * se
-    low, high = -bound, bound
-    for part, gap in prediction.ahead:
-        at = (difference + gap * se**2 / part) / se if part else math.inf
-        low, high = (low, min(high, at)) if part >= 0 else (max(low, at), high)
-    inside = float(stdtr(df, high) - stdtr(df, low))
-    if not inside > 0:
-        return abs(difference)
-    least, most = 0.0, min(bound, t_limit(df, level * inside))
-    for _ in range(60):
-        middle = (least + most) / 2
-        within = max(float(stdtr(df, min(middle, high)) - stdtr(df, max(-middle, low))), 0.0)
-        least, most = (middle, most) if within < (1 - level) * inside else (least, middle)
-    return most * se
+    bound = passed(_ANY / count, named)
+    if abs(difference) > bound * se:
+        return bound * se
+    kept = named & first & (np.abs(size) <= bound)
+    return min(passed((LEVEL - _ANY) / (1 - _ANY), kept), bound) * se
 
 
 def run_confirmation(

@@ -1,4 +1,5 @@
-"""What would help a run most: single changes, each predicted alone, ranked by the seconds that they save."""
+"""What would help a run most: single changes, each predicted alone, ranked by the seconds that they save; and
+bounds, which nobody can reach."""
 
 from __future__ import annotations
 
@@ -25,9 +26,9 @@ PHASES = 8
 
 @dataclass(frozen=True)
 class Help:
-    """A single change and what it would save. `title` and `assumption` in words; `kind`: ``network``,
-    ``balance``, ``region`` or ``waiting``; `saved_s` : seconds less than `before_s`, which is the recorded
-    duration, or that on the network as it is estimated."""
+    """A single change and what it would save. `title` and `assumption` in words; `kind`: ``balance``,
+    ``region``, ``network``, or of bounds ``waiting`` or ``ideal``; `saved_s` : seconds less than `before_s`,
+    which is the recorded duration, or that on the network as it is estimated."""
 
     kind: str
     title: str
@@ -46,10 +47,21 @@ class Help:
         return self.saved_s / self.before_s if self.before_s else 0.0
 
     @property
+    def bound(self) -> bool:
+        """No change that can be made: so much is gained at most by what goes in its direction."""
+        return self.kind in ("waiting", "ideal")
+
+    @property
+    def label(self) -> str:
+        """The title; of a bound it says so."""
+        return f"Bound: {self.title[0].lower()}{self.title[1:]}" if self.bound else self.title
+
+    @property
     def told(self) -> str:
         """What it would save, in a sentence."""
         saved, share = si(self.saved_s, 3), percent(self.share)
-        return f"{self.title}: the run would take {saved}s less, {share} of its time."
+        most = ", at most," if self.bound else ""
+        return f"{self.label}: the run would take{most} {saved}s less, {share} of its time."
 
     def plain(self) -> dict[str, Any]:
         """As values, for JSON."""
@@ -59,13 +71,15 @@ class Help:
             "share": self.share,
             "predicted_s": self.duration_s,
             "assumption": self.assumption,
+            "bound": self.bound,
         }
 
 
 def helps(
     program: Rerun, phases: Sequence[str] = (), regions: Sequence[str] = (), progress: Progress | None = None
 ) -> tuple[Help, ...]:
-    """What would shorten the run, one change at a time, by seconds saved; what saves nothing is left out.
+    """What would shorten the run, one change at a time, by seconds saved: changes that can be made, then
+    bounds. What saves nothing is left out.
 
     phases : what the phases are called; regions : names of those that are tried twice as fast.
 
@@ -91,7 +105,7 @@ def helps(
         help_ = Help(kind, title, assumption, changes, duration, basis[base])
         if help_.saved_s > LEAST * program.recorded_s:
             found.append(help_)
-    return tuple(sorted(found, key=lambda one: -one.saved_s))
+    return tuple(sorted(found, key=lambda one: (one.bound, -one.saved_s)))
 
 
 #: By how much of the run an estimated network may miss it, if anything is to be said of it.
@@ -147,12 +161,12 @@ def _single(
         yield (
             "waiting",
             f"No waiting {what}",
-            "Nobody waits there for anybody, as if what is needed were always there: a bound, no remedy.",
+            "Nobody waits there for anybody, as if what is needed were always there.",
             Changes(no_wait=(name,)),
             NONE,
         )
     yield (
-        "network",
+        "ideal",
         "An ideal network",
         "No latency, infinite bandwidth, and calls of the library take no time but for waiting.",
         Changes(network=IDEAL),
@@ -162,22 +176,17 @@ def _single(
     if known is None:
         return
     base = Machine(known.latency_s, known.bandwidth)
-    told = f"On the network as it is estimated from {known.messages} messages ({machine_words(base)})"
-    yield (
-        "network",
-        "No latency",
-        f"{told} the latency becomes 0.",
-        Changes(network=replace(base, latency_s=0.0)),
-        Changes(network=base),
-    )
-    if math.isfinite(known.bandwidth):
-        yield (
-            "network",
-            "Infinite bandwidth",
-            f"{told} bytes take no time.",
-            Changes(network=replace(base, bandwidth=math.inf)),
-            Changes(network=base),
-        )
+    told = f"Of the network as it is estimated from {known.messages} messages ({machine_words(base)})."
+    half, double = base.latency_s / 2, 2 * base.bandwidth
+    changed = [
+        ("network", "Half the latency", replace(base, latency_s=half)),
+        ("ideal", "No latency", replace(base, latency_s=0.0)),
+        ("network", "Twice the bandwidth", replace(base, bandwidth=double)),
+        ("ideal", "Infinite bandwidth", replace(base, bandwidth=math.inf)),
+    ]
+    for kind, title, network in changed:
+        if network != base:
+            yield kind, title, told, Changes(network=network), Changes(network=base)
 
 
 def largest_regions(

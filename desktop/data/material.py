@@ -96,6 +96,7 @@ class Subject:
     `phase_names`: what phases are called by the user, each by a time inside of it (s). `store` None: there is
     nothing to draw yet. `curve`: the one that is fitted, and `tracks` those drawn below it, as
     `desktop.data.curves` has them. `firm`: of its inner breakpoints over other runs, where that is known.
+    `spoken`: a speaker's own notes, each by a time inside of its phase (s; None: of the run).
     """
 
     store: TraceStore | None
@@ -115,6 +116,7 @@ class Subject:
     curve: str = "computing"
     tracks: tuple[str, ...] = ()
     firm: tuple[Firm | None, ...] = ()
+    spoken: tuple[tuple[float | None, str], ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -531,14 +533,13 @@ def _errors(material: Material, swept: Sweep) -> list[tuple[PhaseFit, str]]:
 
 
 _POWERS = ("c0", "c1_per_s", "c2_per_s2")
-_TERMS = {
-    "periodic": ("c0", "c1_per_s", "cosine", "sine"),
-    "saturation": ("c0", "c1_per_s", "exponential"),
-}
 
 
 def _fit(fit: PhaseFit) -> Iterator[tuple[object, ...]]:
-    terms, scale = (_POWERS, {}) if fit.basis is None else (_TERMS[fit.basis.model], fit.basis.scale)
+    terms: tuple[str, ...] = _POWERS
+    scale: dict[str, float] = {}
+    if fit.basis is not None:
+        terms, scale = (*_POWERS[:2], *fit.basis.space.columns), fit.basis.scale
     yield (
         *("phase", "start_s", "end_s", "start_low_s", "start_high_s"),
         "degree",

@@ -65,7 +65,8 @@ def sentences(model: PhaseModel) -> tuple[str, ...]:
     if first is None:
         made.append(f"Every phase goes on scaling as far as the runs say anything ({most}).")
     told = {*heads} if first is None else {first, *heads}
-    for k in sorted(told, key=lambda k: (k != first, heads[k].p if k in heads else 0.0)):
+    # What becomes most of the run is what limits it, and is said first.
+    for k in sorted(told, key=lambda k: (k not in heads, k != first, heads[k].p if k in heads else 0.0)):
         said = f"{capital(name_of(model, k))}, {_behaves(model, k)}"
         if k in heads:
             said += (

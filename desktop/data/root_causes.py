@@ -276,8 +276,9 @@ def _states(store: TraceStore, i: int, use: Utilization, waits: _Waits) -> tuple
     own = slice(waits.start[i], waits.start[i + 1])
     wait_begin, wait_end, followed = waits.begin[own], waits.end[own], waits.followed[own]
     every = np.concatenate([[begin, end], since, until, time, wait_begin, wait_end])
-    every = np.unique(np.clip(every, begin, end))
-    at = every[:-1]
+    every = np.clip(every, begin, end)
+    every.sort()  # numpy's unique holds up all threads
+    at = every[:-1][every[1:] != every[:-1]]
     factor = len(store.regions) + 1
     k = np.searchsorted(since, at, side="right") - 1
     inside = k >= 0

@@ -67,7 +67,8 @@ class RunTable:
     `choices`: columns by whose values rows could be chosen (`where`), with these values. `array`: x holds
     levels or sizes, as `read_array` finds them. `delay`: (N,) size of each trial's delay, 0 if there was
     none; None without such a column, or if rows are to be chosen by others first. `settings`: factors of
-    which the table says what the levels are, by name."""
+    which the table says what the levels are, by name. `refused`: responses that are no numbers and where they
+    stand, as a note; "" for none."""
 
     data: Trials
     response: str
@@ -77,6 +78,7 @@ class RunTable:
     array: bool = False
     delay: NDArray[np.float64] | None = None
     settings: Mapping[str, Factor] = field(default_factory=dict)
+    refused: str = ""
 
     def unread(self, covariate: str = "") -> str:
         """Columns of numbers that are no factor, no response and no `covariate`, as a note; "" for none."""
@@ -190,7 +192,7 @@ def read_runs(
         # Text may be a remark; and it may be the delay of another factor in every row.
         if free or not (np.isfinite(delay) & (delay >= 0)).all():
             delay = None
-    table = _assembled(header, rows, chosen, x, columns, delay)
+    table = _assembled(path, header, rows, chosen, x, columns, delay)
     half = _halves(Path(path), header, rows)
     if half is not None:
         table = replace(table, data=replace(table.data, half=np.repeat(half, len(columns))))
@@ -248,7 +250,7 @@ def read_array(
     numbers = [n for n in free if _is_number(cells[n]) and not _same(n, chosen, cells)]
     columns, others = _responses(header, numbers, response, path)
     x = np.array([[_value(cell) for cell in cells[name]] for name in chosen]).T
-    table = _assembled(header, rows, chosen, x, columns)
+    table = _assembled(path, header, rows, chosen, x, columns)
     return replace(table, others=tuple(others), choices=choices, array=True)
 
 
@@ -277,11 +279,12 @@ def read_places(path: Path, *, response: str | None = None, where: dict[str, str
     if not names:
         raise TableError("has no trial with a delay", file=path, hint=f"{header[at]} is its size")
     here = np.array([[row[place] == name for name in names] for _, row in rows])
-    table = _assembled(header, rows, names, here * delay[:, None], columns, delay)
+    table = _assembled(path, header, rows, names, here * delay[:, None], columns, delay)
     return replace(table, others=tuple(others), choices=choices, array=True)
 
 
 def _assembled(
+    path: Path,
     header: list[str],
     rows: Rows,
     factors: Sequence[str],
@@ -292,7 +295,8 @@ def _assembled(
     """Several columns of responses are replicates."""
     cells = {name: [row[k] for _, row in rows] for k, name in enumerate(header)}
     count = len(responses)
-    labels = [_label(header, row) for _, row in rows]
+    named = header[0] not in {*factors, *responses}
+    labels = [_label(header, row) or (row[0] if named else f"line {line}") for line, row in rows]
     block = np.zeros(len(rows), np.int64)
     for name in sorted(header, key=str.casefold, reverse=True):
         if name.casefold() in ("replicate", "block"):
@@ -316,7 +320,32 @@ def _assembled(
             data, beside={n: np.array([_value(cell or "nan") for cell in cells[n]]) for n in noted}
         )
     sizes = None if delay is None else np.repeat(delay, count)
-    return RunTable(data, " ".join(responses), (), int(np.unique(block).size), delay=sizes)
+    replicates = int(np.unique(block).size)
+    refused = _refused(path, header, rows, responses)
+    return RunTable(data, " ".join(responses), (), replicates, delay=sizes, refused=refused)
+
+
+def _refused(path: Path, header: list[str], rows: Rows, responses: list[str]) -> str:
+    columns = [(name, header.index(name)) for name in responses]
+    words = [
+        f"line {line}, column {name}: {row[k][:30]!r}"
+        for line, row in rows
+        for name, k in columns
+        if row[k] and not _is_written_number(row[k])
+    ]
+    if not words:
+        return ""
+    more = f" and {len(words) - 8} more" if len(words) > 8 else ""
+    kind = "are no numbers and count" if len(words) > 1 else "is no number and counts"
+    return f"{Path(path).name}: {'; '.join(words[:8])}{more} {kind} as missing"
+
+
+def _is_written_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
 
 
 def _is_noted(name: str, cells: Sequence[str]) -> bool:
@@ -604,10 +633,7 @@ def _levels(name: str, cells: list[str], rows: Rows, path: Path) -> list[float]:
 
 
 def _value(cell: str) -> float:
-    try:
-        return float(cell)
-    except ValueError:
-        return math.nan
+    return float(cell) if _is_written_number(cell) else math.nan
 
 
 def _is_number(cells: list[str]) -> bool:
@@ -664,7 +690,7 @@ def _label(header: list[str], row: list[str]) -> str:
     for name in ("trial", "run", "run_order", "order", "treatment"):
         if name in header and row[header.index(name)]:
             return row[header.index(name)]
-    return str(row[0])
+    return ""
 
 
 def write_sheet(path: Path, design: Design, sheet: RunSheet) -> None:

@@ -13,6 +13,7 @@ import math
 import os
 import types
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum, IntEnum
 from itertools import count
@@ -20,6 +21,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from desktop.errors import DesktopError, ProjectError
+from desktop.remote import RemotePath, place
 
 #: Numbers are smaller than this, so that the difference of any two is one.
 LARGEST = 1e300
@@ -116,6 +118,11 @@ class Decoder:
     def _path(self, value: Any) -> Path:
         if not isinstance(value, str) or not value or "\0" in value:
             raise _wrong(value, "it must be a path")
+        if value.startswith("ssh:/"):
+            with suppress(ValueError):
+                far = place(value)
+                if not self._closed:
+                    return far
         found = Path(os.path.normpath(self._folder / value))
         if self._closed and not found.is_relative_to(self._folder):
             raise _wrong(value, "it must be inside of the bundle")
@@ -232,6 +239,8 @@ def encode(value: Any, folder: Path, place: str = "tree") -> Any:
         }
     if isinstance(value, Enum):
         return value.name.lower()
+    if isinstance(value, RemotePath):
+        return str(value)
     if isinstance(value, Path):
         try:
             return PurePosixPath(*Path(os.path.relpath(value, folder)).parts).as_posix()

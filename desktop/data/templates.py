@@ -10,7 +10,7 @@ import re
 import secrets
 import shlex
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
@@ -195,6 +195,23 @@ def new_experiment(folder: Path, asked: Asked) -> Experiment:
 _VARIABLES = {"command": {"STEPS": ("50000", "100000"), "CHECKS": ("off", "on")}}
 
 
+def variables_in(words: Iterable[str]) -> dict[str, tuple[str, str]]:
+    """Of ``NAME=LOW,HIGH``.
+
+    Raises
+    ------
+    ValueError : a word is none of these.
+    """
+    found: dict[str, tuple[str, str]] = {}
+    for word in words:
+        name, equals, values = word.partition("=")
+        low, comma, high = values.partition(",")
+        if not (name and equals and comma):
+            raise ValueError(f"{word!r} should read NAME=LOW,HIGH, as OMP_NUM_THREADS=8,24")
+        found[name] = (low, high)
+    return found
+
+
 def home_of(asked: Asked) -> Path:
     """The folder of the program that is asked for."""
     if asked.program is None:
@@ -333,11 +350,22 @@ def _program(folder: Path, asked: Asked, language: str, sources: Sequence[str]) 
         if shell:
             build = (asked.build,)
     if asked.run:
-        run = (asked.run,) if shell else tuple(shlex.split(asked.run))
+        run = (asked.run,) if shell else _in_copy(folder, shlex.split(asked.run))
     product = asked.product or product
     if product and not product.startswith((f"{PROGRAM}/", "cmake/")):
         product = f"{PROGRAM}/{product}"
     return Program(run, build, tuple(sources), shell, product=product)
+
+
+def _in_copy(folder: Path, words: Sequence[str]) -> tuple[str, ...]:
+    """A command as it is typed in the program's own folder: files of that folder are those of the copy."""
+    copy = (folder / PROGRAM).resolve()
+
+    def is_of_copy(word: str) -> bool:
+        path = (copy / word).resolve()
+        return path.is_file() and path.is_relative_to(copy) and not (folder / word).exists()
+
+    return tuple(f"./{PROGRAM}/{PurePosixPath(word)}" if is_of_copy(word) else word for word in words)
 
 
 _HEADERS = {".h", ".hh", ".hpp", ".hxx", ".inl", ".inc"}

@@ -549,15 +549,26 @@ class Timeline:
         columns = tile.edges.size - 1
         acc, mask = np.zeros((columns, gantt.CLASSES)), np.zeros(columns, np.int64)
         lut, by_region = self._lut(tile.by_region), tile.by_region is not None
-        read, done = 0, 0
+        done, most = 0, min(EXACT_ROWS, memory.limit() // ROW_BYTES)
+        rows = []
         for row in tile.pending:
             members = tile.members[tile.starts[row] : tile.starts[row + 1]].tolist()
             spans = [self._span(m, int(tile.edges[0]), int(tile.edges[-1])) for m in members]
-            need = sum(last - first for _, first, last in spans)
+            rows.append((row, members, spans, sum(last - first for _, first, last in spans) <= most))
+        if self._store.elsewhere is not None:  # all at once, not each after the other
+            begin = self._store.places("events")
+            events = [
+                (int(begin[m, 0]) + first, int(begin[m, 0]) + min(last, int(begin[m, 1])))
+                for _, members, spans, few in rows
+                if few
+                for m, (_, first, last) in zip(members, spans, strict=True)
+                if first < last
+            ]
+            self._store.bring("events", events, ("time", "kind", "region"))
+        for row, members, spans, few in rows:
             done += 1
-            if need > min(EXACT_ROWS, memory.limit() // ROW_BYTES):
+            if not few:
                 continue
-            read += need
             for member, span in zip(members, spans, strict=True):
                 self._add_exactly(member, span, tile.edges, lut, by_region, acc, mask)
                 progress.step(done, len(tile.pending), "timeline")

@@ -22,6 +22,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -523,8 +524,12 @@ class Rerun:
 
     def _place(self) -> Ints:
         """The location of each stretch."""
-        ops, places = self._ops, np.arange(self._born.size)
-        return np.concatenate([np.repeat(places, ops.last - ops.first), places])
+        ends = np.cumsum(self._ops.last - self._ops.first).tolist()
+        place = np.empty(sum(ends[-1:]) + len(ends), np.int64)
+        for i, (begin, end) in enumerate(pairwise([0, *ends])):
+            place[begin:end] = i  # piece by piece: numpy's repeat holds up all threads
+        place[sum(ends[-1:]) :] = np.arange(len(ends))
+        return place
 
     def _of_phase(self, k: int) -> NDArray[np.bool_]:
         if not 0 <= k < self.phases:

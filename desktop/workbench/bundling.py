@@ -112,6 +112,8 @@ class _Bundle:
         files = _files_of_trace(path, options, progress)
         if path.resolve() in self._allowed or all(_within(file, self._home) for file, _ in files):
             with open_trace(path, progress, **asdict(options)) as store:
+                if store.elsewhere is not None:
+                    store.elsewhere.bring([(0, store.elsewhere.size)], progress, f"from {path}")
                 self.files[place] = store.path
         return self.folder / place
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -43,7 +43,8 @@ class Compared:
     """A table to compare with. `processors` and `delay`: what it was measured with, 0 if not said.
     `unperturbed`: NaN where the table holds effects alone. `df`: degrees of freedom of the standard errors,
     by name, infinite where nothing is said; `shares`: percent of the unperturbed run with its 95 % interval;
-    `common`: variance that all effects share, as they are differences to the same runs."""
+    `common`: variance that all effects share, as they are differences to the same runs; `refused`: as of a
+    `RunTable`."""
 
     name: str
     path: Path
@@ -54,6 +55,7 @@ class Compared:
     df: Mapping[str, float] = field(default_factory=dict)
     shares: Mapping[str, tuple[float, float, float]] = field(default_factory=dict)
     common: float = 0.0
+    refused: str = ""
 
     def df_of(self, name: str) -> float:
         """Degrees of freedom of an effect's standard error."""
@@ -118,7 +120,8 @@ def tables_in(path: Path, response: str | None = None) -> tuple[Compared, ...]:
     sized = by_delay(path, table)
     if not sized and table.array:
         raise ValueError(f"{path.name} holds several levels of each factor; open it to rank its runs")
-    return sized or (_analysed(path.stem, path, table.data),)
+    found = sized or (_analysed(path.stem, path, table.data),)
+    return tuple(replace(one, refused=table.refused) for one in found)
 
 
 def by_delay(path: Path, table: RunTable) -> tuple[Compared, ...]:

@@ -200,7 +200,8 @@ class StatisticsRequest:
         from desktop.data.remembered import recall
 
         of = self._ranges()
-        return None if of is None else recall(self.store, of, stats, causes)
+        far = bool(self.parts & {"accounts", "words"})
+        return None if of is None else recall(self.store, of, stats, causes, far)
 
     def _keep(self, found: Explained) -> None:
         from desktop.data.remembered import keep

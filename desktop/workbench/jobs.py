@@ -18,7 +18,7 @@ import numpy as np
 
 from desktop.data import memory
 from desktop.errors import DesktopError
-from desktop.progress import Cancelled, Progress
+from desktop.progress import Cancelled, Progress, working
 
 _log = logging.getLogger("phasewright")
 Deliver = Callable[[Callable[[], None]], None]
@@ -184,7 +184,8 @@ class Lane:
         try:
             if job.cancelled:
                 raise Cancelled
-            listener, value = done, work(job)
+            with working(job):
+                listener, value = done, work(job)
         except Cancelled as stopped:
             listener, value = _drop, stopped
         except Exception as error:

@@ -12,6 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from desktop.core import bases
 from desktop.core.labels import ACTIVITIES, DEFAULT_MODEL, MODELS, OWN_BASIS
 from desktop.data.message_filter import ALL_MESSAGES, MessageFilter
 from desktop.data.naming import run_name
@@ -84,8 +85,8 @@ class PhaseSettings:
     has phases of several, so that a phase keeps its own while others are changed; None, or -1 for one: by the
     rule of `desktop.core.phases.fit_breaks`. `suggested`: the breaks are those that were suggested, not set
     by hand. `pure`: fits and suggestion by the curve alone, without the run's structure events. `seconds`:
-    the period or time constant of the models that have one, None: as searched. `also`: "periodic" or
-    "saturation", which the models that mix degrees may choose too.
+    the period or time constant of the models that have one, None: as searched. `also`: the model of a space
+    (`desktop.core.bases`) that the models that mix degrees may choose too.
     """
 
     model: str = DEFAULT_MODEL
@@ -108,8 +109,19 @@ class PhaseSettings:
 
     @property
     def own(self) -> str:
-        """ "periodic" or "saturation" where phases may be so, else ""."""
+        """The model of the space that phases may be of, else ""."""
         return self.model if self.model in OWN_BASIS else self.also
+
+    @property
+    def scale(self) -> bases.RateScale | None:
+        """What `seconds` are, where phases have such."""
+        space = bases.space_of(self.own)
+        return space and space.scale
+
+    @property
+    def most(self) -> int:
+        """The highest degree that a phase may have."""
+        return bases.degree_of(self.also) if bases.space_of(self.also) else 2
 
     def free(self) -> PhaseSettings:
         """The same without breaks set by hand; locked ones stay."""
@@ -140,8 +152,9 @@ class PhaseSettings:
             return f"model is {self.model}, allowed are {', '.join(MODELS)}"
         if self.also and not (self.model in MIXING and self.also in OWN_BASIS):
             return f"also is {self.also}, allowed are {' and '.join(OWN_BASIS)} for {' and '.join(MIXING)}"
-        if self.seconds is not None and not (self.own and 0 < self.seconds < math.inf):
-            return f"seconds is {self.seconds}, allowed are times above 0 for {' and '.join(OWN_BASIS)}"
+        if self.seconds is not None and not (self.scale and 0 < self.seconds < math.inf):
+            scaled = " and ".join(space.model for space in bases.TABLE if space.scale)
+            return f"seconds is {self.seconds}, allowed are times above 0 for {scaled}"
         if not 1 <= self.n <= 999:
             return f"n is {self.n}, allowed are 1 to 999"
         if self.breaks is not None and len(self.breaks) < 2:
@@ -152,7 +165,7 @@ class PhaseSettings:
         if self.degrees is not None:
             if self.breaks is None or len(self.degrees) != len(self.breaks) - 1:
                 return "degrees are not one for each phase between breaks"
-            if not all(-1 <= degree <= (4 if self.also else 2) for degree in self.degrees):
+            if not all(-1 <= degree <= self.most for degree in self.degrees):
                 return "degrees are not 0 to 2, or -1"
         return ""
 
@@ -281,6 +294,14 @@ class PhaseName:
 
 
 @dataclass(frozen=True)
+class SpeakerNote:
+    """What a speaker wants to say of the phase that lies at a time (s); None: of the run."""
+
+    text: str
+    at_s: float | None = None
+
+
+@dataclass(frozen=True)
 class Project:
     """Everything the user has asked for about one trace. `rules` None: as the store has it.
 
@@ -289,7 +310,7 @@ class Project:
     `phases` are then those of this range, and `aside` what the whole run has beside them. `report`: what was
     chosen for the last one. `phase_names`: what the user calls phases, each by a time inside of it. `curve`:
     the one that is fitted, and `tracks`: those drawn below it, as `desktop.data.curves` has them. `what_if`:
-    with what changes the run is predicted, None: with none.
+    with what changes the run is predicted, None: with none. `spoken`: a speaker's own notes.
     """
 
     phases: PhaseSettings = PhaseSettings()
@@ -305,6 +326,7 @@ class Project:
     curve: str = "computing"
     tracks: tuple[str, ...] = ()
     what_if: Changes | None = None
+    spoken: tuple[SpeakerNote, ...] = ()
 
     def problem(self) -> str:
         if not all((self.curve, *self.tracks)):
@@ -322,6 +344,11 @@ class Project:
     def given_names(self) -> list[tuple[float, str]]:
         """Times (s) and names of phases that the user has named."""
         return [(name.at_s, name.text) for name in self.phase_names]
+
+    @property
+    def own_notes(self) -> list[tuple[float | None, str]]:
+        """Times (s; None: of the run) and texts of the speaker's notes."""
+        return [(note.at_s, note.text) for note in self.spoken]
 
     @property
     def made(self) -> Project:

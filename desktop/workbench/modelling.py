@@ -74,7 +74,8 @@ class Unassigned:
 @dataclass(frozen=True, eq=False)
 class ModelSnapshot:
     """What is to be shown. `fit`: as the settings say; `choice`: among what it was chosen, where the settings
-    leave something to choose; `individual`: of the same functions, where it exists.
+    leave something to choose; `individual`: of the same functions, where it exists; `headline`: what the fit
+    says, in a few sentences.
     `previous`: the fit before rows were last left out or taken back, so that both stay visible. `sheet`: the
     table beside the fit. `unassigned`: what was opened last needs columns to be named. `problem`: one
     sentence."""
@@ -83,6 +84,7 @@ class ModelSnapshot:
     view: ModelView = ModelView()
     selection: Selection | None = None
     fit: ModelFit | None = None
+    headline: tuple[str, ...] = ()
     choice: FactorChoice | None = None
     individual: ModelFit | None = None
     previous: ModelFit | None = None
@@ -208,8 +210,8 @@ class ModelBench(EditBench[ModelSnapshot, ModelProject]):
         self._restart(ModelProject(table, settings or self._settings_for(table)))
         self._show(
             project=self.asked, view=ModelView(p=largest), source=source, unassigned=None,
-            problem="", task=None, previous=None, ranking=None, checks=(), forms=None, fit=None, choice=None,
-            individual=None, selection=None, test=None, sheet=None,
+            problem="", task=None, previous=None, ranking=None, checks=(), forms=None, fit=None, headline=(),
+            choice=None, individual=None, selection=None, test=None, sheet=None,
         )  # fmt: skip
         self._fit()
 
@@ -471,7 +473,8 @@ class ModelBench(EditBench[ModelSnapshot, ModelProject]):
 
 #: Nothing was fitted, so nothing of an earlier fit may be shown.
 _NOTHING: dict[str, Any] = {
-    "selection": None, "fit": None, "choice": None, "individual": None, "test": None, "sheet": None,
+    "selection": None, "fit": None, "headline": (), "choice": None, "individual": None, "test": None,
+    "sheet": None,
 }  # fmt: skip
 
 
@@ -536,8 +539,9 @@ def _fits(selection: Selection, settings: ModelSettings, job: Progress) -> dict[
     from desktop.core.factor_answers import choose
     from desktop.core.factor_intervals import f_test
     from desktop.core.factor_model import fit_individual
+    from desktop.workbench.model_answers import headline
 
-    found: dict[str, Any] = {"fit": None, "choice": None, "individual": None, "test": None, "problem": ""}
+    found: dict[str, Any] = {**_NOTHING, "problem": ""}
     response = "" if settings.response == "auto" else settings.response
     try:
         choice = choose(
@@ -550,6 +554,7 @@ def _fits(selection: Selection, settings: ModelSettings, job: Progress) -> dict[
         functions, response = settings.functions or DEFAULT_FUNCTIONS, response or "t'"
     else:
         found["fit"], found["choice"] = choice.fit, choice if choice.tried > 1 else None
+        found["headline"] = headline(choice.fit)
         functions, response = choice.fit.functions, choice.fit.response.kind
     if not settings.joint:
         return found | {"individual": found["fit"]}

@@ -76,4 +76,5 @@ def subject(project: Project, store: TraceStore | None, title: str) -> Subject:
         phase_names=tuple(project.given_names),
         curve=project.curve,
         tracks=project.tracks,
+        spoken=tuple(project.own_notes),
     )

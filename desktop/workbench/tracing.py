@@ -154,7 +154,7 @@ class Opened(NamedTuple):
 
 
 def load_and_compile() -> None:
-    from desktop.core import painting, phases
+    from desktop.core import gantt, painting, phases
     from desktop.data import opening  # noqa: F401 - loaded here so that the first File > Open need not
 
     phases.warm_up()
@@ -163,6 +163,7 @@ def load_and_compile() -> None:
     residual(envelope(curve), fit, np.linspace(0.0, 40.0, 5))
     pieces(fit, 0.0, 40.0)
     painting.warm_up()
+    gantt.warm_up()
 
 
 def stamp_of(source: Path) -> tuple[int, int] | None:

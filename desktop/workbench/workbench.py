@@ -7,6 +7,7 @@ All methods are called in the owner's thread (see `desktop.workbench.jobs`).
 
 from __future__ import annotations
 
+import math
 import time
 from bisect import insort
 from collections.abc import Callable, Sequence
@@ -39,6 +40,7 @@ from desktop.workbench.model import (
     PhaseSettings,
     Project,
     ReportChoices,
+    SpeakerNote,
     View,
 )
 from desktop.workbench.tracing import (
@@ -174,7 +176,8 @@ class Workbench(EditBench[Snapshot, Project]):
         self._sweeping, self._counting = self._lane("sweep"), self._lane("statistics")
         self._tracking = self._lane("tracks")
         self._building: list[str] = []  # curves that are being built
-        self._choosing = ""  # a curve whose suggested phases are to be taken
+        #: A curve of which the suggested phases are to be taken, with the edit that they belong to.
+        self._choosing: tuple[str, str, str] | None = None
         self._made: tuple[Any, dict[str, StepCurve | None]] | None = None  # curves of a utilization
         self._imagining = Imagining(
             self._lane("whatif"), self._lane("helps"), lambda found: self._show(imagined=found)
@@ -432,13 +435,13 @@ class Workbench(EditBench[Snapshot, Project]):
         self._edit_phases(f"choose {model} phases", "model", chosen)
 
     def set_seconds(self, seconds: float | None) -> None:
-        """The period of periodic phases, the time constant of saturating ones; None: as searched."""
+        """The period or time constant of phases that have one; None: as searched."""
         phases = self._phases
-        if seconds != phases.seconds and phases.own:
+        if seconds != phases.seconds and phases.scale:
             self._edit_phases("set the period", None, replace(phases.free(), seconds=seconds))
 
     def set_also(self, also: str) -> None:
-        """What phases of mixed degrees may be beside polynomials: "periodic", "saturation", or ""."""
+        """What phases of mixed degrees may be beside polynomials, the model of a space, or ""."""
         if also != self._phases.also:
             chosen = replace(self._phases.free(), also=also, seconds=None)
             self._edit_phases("choose what phases may be", None, chosen)
@@ -547,12 +550,16 @@ class Workbench(EditBench[Snapshot, Project]):
             span = None
         if span != project.limit:
             label = "remove the limit of the analysis" if span is None else "limit the analysis"
-            self._edit(label, limited(project, span, whole))
+            asked = limited(project, span, whole)
+            if self.snapshot.as_suggested:  # another range has others
+                self._choosing = project.curve, label, f"limit {span}"
+                asked = replace(asked, phases=asked.phases.free())
+            self._edit(label, asked, f"limit {span}")
 
     def set_curve(self, curve: str) -> None:
         """Fit another curve, as `desktop.data.curves` names it, with the phases that are suggested for it."""
         if curve != self.asked.curve:
-            self._choosing = curve
+            self._choosing = curve, f"fit the curve {curve}", f"curve {curve}"
             asked = replace(self.asked, curve=curve, phases=self._phases.free())
             self._edit(f"fit the curve {curve}", asked, f"curve {curve}")
 
@@ -651,6 +658,25 @@ class Workbench(EditBench[Snapshot, Project]):
         names = tuple(sorted((*kept, *more), key=lambda one: one.at_s))
         if names != self.asked.phase_names:
             self._edit(f"name phase {phase + 1}", replace(self.asked, phase_names=names))
+
+    def write_note(self, phase: int | None, text: str | None) -> None:
+        """What a speaker says of a phase (from 0), of the run (None); as suggested if `text` is None."""
+        start, end, at = -math.inf, math.inf, None
+        if phase is not None:
+            fit = self.snapshot.fit
+            if fit is None or not 0 <= phase < fit.n:
+                return
+            start, end = fit.breaks[phase : phase + 2].tolist()
+            at = (start + end) / 2
+        whole = phase is None
+        kept = [
+            one
+            for one in self.asked.spoken
+            if (one.at_s is None) != whole or not start <= (one.at_s or 0.0) < end
+        ]
+        spoken = (*kept, *(() if text is None else (SpeakerNote(text, at),)))
+        if spoken != self.asked.spoken:
+            self._edit("write notes", replace(self.asked, spoken=spoken), f"note {phase}")
 
     def name_region(self, region: str, name: str) -> None:
         """Call a region otherwise; by its own name again if `name` is empty."""
@@ -990,11 +1016,11 @@ class Workbench(EditBench[Snapshot, Project]):
 
         def done(built: tuple[tuple[TraceRun, Fits], tuple[TraceRun, Fits]], **more: Any) -> None:
             self._unlimited, (run, self._fits) = built
-            chosen, self._choosing = self._choosing == run.name, ""
-            if chosen:
-                swept = next(iter(self._fits.sweeps.values()))
+            chosen, self._choosing = self._choosing, None
+            swept = self._fits.sweeps.get(self._key(self._phases))
+            if chosen is not None and chosen[0] == run.name and swept is not None:
                 asked = replace(self.asked, phases=suggested_of(self._phases, run, swept))
-                self.branch.edit(f"fit the curve {run.name}", asked, f"curve {run.name}")
+                self.branch.edit(chosen[1], asked, chosen[2])
                 more["project"] = replace(asked, view=replace(self._view, phase=None))
             # The old fit says nothing about the new curve.
             self._resolve(run=run, opening=None, fit=None, rows=(), boundaries=(), **more)

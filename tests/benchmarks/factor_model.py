@@ -208,9 +208,9 @@ def ask_extrap(python: str, jobs: list[dict[str, Any]]) -> list[Floats]:
     return [np.array(answer["value"]) for answer in json.loads(done.stdout)]
 
 
-def beside_extrap(name: str, data: Measurements, python: str | None) -> None:
-    """Relative errors and coverage over the cells that Extra-P takes (5 different p), with the largest p of
-    all of them left out."""
+def beside_extrap(data: Measurements, python: str | None) -> dict[str, str]:
+    """By model: mean error within, and mean and median error and coverage of the largest p, over the cells
+    that Extra-P takes (5 different p) without their largest p, which all of them lose at once."""
     whole = of_code(data)
     y, p = whole.time, whole.p
     cells = cells_of(whole, 6)
@@ -225,16 +225,18 @@ def beside_extrap(name: str, data: Measurements, python: str | None) -> None:
         within = float(np.abs(inside / y[rest[k]] - 1).mean())
         rows.setdefault(method, []).append((within, float(np.abs(outside / y[last[k]] - 1).mean()), held))
 
-    kinds: dict[Kind, str] = {"individual": "every cell by itself", "joint": "all cells together"}
+    kinds: dict[Kind, str] = {
+        "individual": "every cell by itself, best by AICc",
+        "joint": "all cells together, best by AICc",
+    }
     for kind, words in kinds.items():
         fit = choose(part, kind).fit
-        named = f"{words}, {' + '.join(fit.functions)}, {fit.response.kind}"
         for k, mine in enumerate(cells):
             c, s = int(whole.code[mine[0]]), int(whole.system[mine[0]])
             scale = (lambda at: p[at]) if fit.response.kind == "t" else (lambda at: 1.0)
             value, low, high = interval(fit, c, s, p[last[k]])
             held = bool(((low <= y[last[k]] / scale(last[k])) & (y[last[k]] / scale(last[k]) <= high)).all())
-            note(named, k, fit.predict(c, s, p[rest[k]])[0] * scale(rest[k]), value * scale(last[k]), held)
+            note(words, k, fit.predict(c, s, p[rest[k]])[0] * scale(rest[k]), value * scale(last[k]), held)
     forms = search_forms(part)
     by_cell = {(form.code, form.system): form for form in forms.forms}
     for k, mine in enumerate(cells):
@@ -260,30 +262,25 @@ def beside_extrap(name: str, data: Measurements, python: str | None) -> None:
             held_out = np.isin(mine, last[k])
             note(f"Extra-P, {'time, negative exponents' if falling else 't p, default'}", k,
                  said[~held_out], said[held_out], None)  # fmt: skip
-    print(f"\n### {name}: {len(cells)} cells with 6 or more p, the largest of each left out\n")
-    print("| model | mean error within | left out: mean error | median | in its 95 % interval |")
-    print("|---|---|---|---|---|")
+    made = {}
     for method, found in rows.items():
         within, beyond, held = zip(*found, strict=True)
-        covered = "none is stated" if held[0] is None else f"{sum(map(bool, held))} of {len(held)}"
-        print(
-            f"| {method} | {np.mean(within):.1%} | {np.mean(beyond):.1%} | {np.median(beyond):.1%} "
-            f"| {covered} |",
-            flush=True,
-        )
+        covered = "" if held[0] is None else f"; {sum(map(bool, held))} of {len(held)}"
+        told = (f"{100 * x:.1f}" for x in (np.mean(within), np.mean(beyond), np.median(beyond)))
+        made[method] = "{}; {} ({}) %".format(*told) + covered
+    return made
 
 
 def coverage(tables: dict[str, Measurements], count: int) -> None:
     """How often intervals and verdicts hold, as they were stated before and are now."""
-    print(f"\n### Simulated, {count} tables of 4 x 4 cells each: before / now (stated 95 %, accused 5 %)\n")
+    print(f"\n### Simulated, {count} tables of 4 x 4 cells each (stated 95 %, accused 5 %)\n")
     titles: list[str] = []
     for kind in NOISES:
-        before, now = (simulate(kind, count, new) for new in (False, True))
+        found = simulate(kind, count, now=True)
         if not titles:
-            titles = [name for name in now.held if "nothing" not in name]
+            titles = [name for name in found.held if "nothing" not in name]
             print(f"| noise | {' | '.join(titles)} |\n|{'---|' * (len(titles) + 1)}")
-        cells = [f"{before.share(name):.1%} / {now.share(name):.1%}" for name in titles]
-        print(f"| {kind} | {' | '.join(cells)} |", flush=True)
+        print(f"| {kind} | {' | '.join(f'{100 * found.share(name):.0f}' for name in titles)} |", flush=True)
     print("\n### Left out of tables: before / now (stated 95 %)\n\n| | " + " | ".join(tables) + " |")
     print(f"|{'---|' * (len(tables) + 1)}")
     found = [[left_out(data, new) for new in (False, True)] for data in tables.values()]
@@ -325,8 +322,11 @@ def main() -> None:
         coverage(tables, options.tables)
     if options.only in ("", "extrap"):
         made = {f"synthetic, {kind}": _synthetic(kind) for kind in list(NOISES)[2:5]}
-        for name, data in (tables | made).items():
-            beside_extrap(name, data, options.extrap)
+        found = {name: beside_extrap(data, options.extrap) for name, data in (tables | made).items()}
+        print("\n### Mean error within; of the largest p left out (median); in its 95 % interval\n")
+        print(f"| | {' | '.join(found)} |\n|{'---|' * (len(found) + 1)}")
+        for method in next(iter(found.values())):
+            print(f"| {method} | {' | '.join(of[method] for of in found.values())} |")
         if not options.extrap:
             print("\nExtra-P was not asked: name an interpreter that has it with --extrap.")
 

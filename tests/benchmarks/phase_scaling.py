@@ -33,6 +33,8 @@ LAWS: dict[str, Laws] = {
 }
 #: Relative noise of each phase, and of where the first of them ends, in parts of the run.
 NOISES = {"2 %": (0.02, 0.0), "10 %": (0.1, 0.0), "1 %, a breakpoint 3 %": (0.01, 0.03)}
+#: Of the largest p: where is predicted.
+TIMES = (2.0, 8.0)
 PROGRAMS, SIZES = ("heat", "cg", "fft"), (2, 4, 8, 16, 32, 64)
 _PLATFORM = """<?xml version='1.0'?>
 <!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
@@ -53,21 +55,23 @@ def drawn(laws: Laws, p: Floats, noise: float, shift: float, rng: np.random.Gene
     return np.maximum(made, 1e-3)
 
 
-def covered(laws: Laws, p: Floats, noise: tuple[float, float], times: float, runs: int) -> tuple[float, ...]:
-    """Percent of new phases and runs at `times` the largest p in their intervals, and half of the widths of
-    the runs' in percent."""
+def covered(laws: Laws, p: Floats, noise: tuple[float, float], runs: int) -> list[str]:
+    """At each of `TIMES` the largest p: percent of new phases and runs in their intervals, and half of the
+    widths of the runs' in percent."""
     rng = np.random.default_rng(1)
-    at, phases_in, runs_in, width = p[-1:] * times, [], [], []
+    found: list[tuple[list[float], list[float], list[float]]] = [([], [], []) for _ in TIMES]
+    at = p[-1] * np.array(TIMES)
     for _ in range(runs):
         data = ScalingRuns(("",) * p.size, ("a", "b", "c"), p, drawn(laws, p, *noise, rng))
-        found, whole = model_phases(data).durations(at)
-        new = drawn(laws, at, *noise, rng)[0]
-        low, high = np.quantile(found[:, :, 0], (0.025, 0.975), axis=0)
-        phases_in.append(float(((low <= new) & (new <= high)).mean()))
-        low, high = np.quantile(whole, (0.025, 0.975))
-        runs_in.append(float(low <= new.sum() <= high))
-        width.append(float(np.log(high / low) / 2))
-    return tuple(100 * float(np.mean(x)) for x in (phases_in, runs_in, width))
+        phases, whole = model_phases(data).durations(at)
+        new = drawn(laws, at, *noise, rng)
+        for k, (of_phases, of_runs, width) in enumerate(found):
+            low, high = np.quantile(phases[:, :, k], (0.025, 0.975), axis=0)
+            of_phases.append(float(((low <= new[k]) & (new[k] <= high)).mean()))
+            low, high = np.quantile(whole[:, k], (0.025, 0.975))
+            of_runs.append(float(low <= new[k].sum() <= high))
+            width.append(float(np.log(high / low) / 2))
+    return ["{:.0f}, {:.0f} | {:.0f} %".format(*(100 * float(np.mean(x)) for x in one)) for one in found]
 
 
 def coverage(runs: int) -> None:
@@ -76,10 +80,7 @@ def coverage(runs: int) -> None:
     for name, laws in LAWS.items():
         for p in ((2.0, 4.0, 8.0), (2.0, 4.0, 8.0, 16.0), (2.0, 4.0, 8.0, 16.0, 32.0, 64.0)):
             for words, noise in NOISES.items():
-                cells = []
-                for times in (2, 8):
-                    phases, run, width = covered(laws, np.array(p), noise, times, runs)
-                    cells.append(f"{phases:.0f}, {run:.0f} | {width:.0f} %")
+                cells = covered(laws, np.array(p), noise, runs)
                 print(f"| {name}, 2 to {p[-1]:.0f} | {words} | {' | '.join(cells)} |", flush=True)
 
 

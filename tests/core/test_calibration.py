@@ -12,6 +12,7 @@ from desktop.core.effect_limits import (
     false_discovery,
     familywise_limit,
     largest_of,
+    lenth_of,
     lenth_ratios,
     pooled_df,
     ratio_interval,
@@ -88,6 +89,14 @@ def test_the_largest_of_effects_with_one_error() -> None:
     assert familywise_limit(1, 9.0) == pytest.approx(stats.t.ppf(0.975, 9))
 
 
+def test_the_largest_where_the_error_is_known_and_lenths_simultaneous_margin() -> None:
+    size = np.array([1.0, 2.5])
+    assert largest_of(size, 15, np.inf) == pytest.approx(1 - (1 - 2 * stats.norm.sf(size)) ** 15)
+    one = lenth_of(np.arange(1.0, 16.0))
+    assert one is not None
+    assert one.simultaneous == pytest.approx(lenth_ratios(15)[1].quantile(0.05) * one.pse)
+
+
 def test_false_discoveries_as_benjamini_and_hochberg() -> None:
     """The example of their paper: of fifteen, four are found at 5 %."""
     p = np.array([0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459, 0.3240, 0.4262,
@@ -102,6 +111,7 @@ def test_an_effect_that_was_looked_for_among_many_is_not_marked_by_chance() -> N
     largest = sorted(every.effects, key=lambda e: -abs(e.value))[:3]
     terms = [e.members for e in largest]
     looked, planned = analyse(data, terms=terms), analyse(data, terms=terms, planned=True)
+    assert "were left out after a look at them: 5 % for one or more of all 15" in looked.limit.text
     assert looked.limit.kind == "selected" and looked.limit.count == 15 and planned.limit.kind == "t"
     assert min(e.p for e in looked.effects) > 5 * min(e.p for e in planned.effects)
     assert not any(e.significant for e in looked.effects)

@@ -14,6 +14,7 @@ from scipy import stats
 
 from desktop.core import suspects as suspecting
 from desktop.core.design import foldover, names_for, plackett_burman, regular
+from desktop.core.effect_limits import lenth_ratios
 from desktop.core.effect_tables import barrier, dose, over_processors, scale_test, scaling
 from desktop.core.effects import Trials, analyse, lenth_of, ranked, standard_order, trials
 from desktop.core.power import MOST, detectable, replicates_for
@@ -721,6 +722,25 @@ def test_where_it_is_close_the_limit_is_simulated(monkeypatch, size, named):
     alone = suspecting._judged(data.y, *_columns(data))
     assert asked and 1 < alone.size.max() < 1.35 and (alone.size.max() > 1.2) == named
     assert [s.limit for s in found] == ([pytest.approx(1.2 * alone.limit[5])] if named else [])
+
+
+@pytest.mark.parametrize(("size", "active"), [(14.0, True), (4.0, False)])
+def test_without_replicates_a_trial_is_judged_beside_what_passes_lenths_margin(size, active):
+    """At the level of 1 % for each effect; B is beyond that or not, A is."""
+    levels = regular(names_for(4), 16).levels.astype(float)
+    noise = np.random.default_rng(9).standard_normal(16)
+    y = 10 + 8 * levels[:, 0] + size / 2 * levels[:, 1] + 0.5 * noise
+    y[5] += 12.0
+    every = np.column_stack([levels[:, list(w)].prod(1) for w in standard_order(4)])
+    margin = lenth_ratios(15)[0].quantile(0.01) * lenth_of(every.T @ y / 8).pse
+    assert abs(levels[:, 0] @ y / 8) > margin and (abs(levels[:, 1] @ y / 8) > margin) == active
+    terms = np.column_stack([np.ones(16), every / 2])
+    found = suspecting.suspects(tuple(map(str, range(16))), y, terms, np.zeros((16, 0)))
+    assert [s.label for s in found] == ["5"]
+    rest = np.arange(16) != 5
+    beside = terms[:, [0, 1, 2] if active else [0, 1]]
+    values = np.linalg.lstsq(beside[rest], y[rest], rcond=None)[0]
+    assert found[0].expected == pytest.approx(beside[5] @ values)
 
 
 def _columns(data: Trials):

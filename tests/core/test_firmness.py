@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.signal import lfilter
 from scipy.stats import binom
 
 from desktop.core.contrast import Phased, align
@@ -18,7 +19,7 @@ from tests.benchmarks import firmness
 
 @pytest.mark.parametrize("n", [3, 5, 6, 8, 30, 100])
 def test_the_level_is_that_of_order_statistics(n: int) -> None:
-    places = np.random.default_rng(n).permutation(n).astype(float)
+    places = np.random.default_rng(2 * n).permutation(n).astype(float)
     found = median_interval(places)
     assert found is not None
     low, high, level = found
@@ -50,6 +51,7 @@ def test_a_row_is_divided_where_least_is_left(degree: int) -> None:
         (firmness.iterations, "skewed", "little", 8, 50),
         (firmness.iterations, "normal", "waves", 20, 40),
         (firmness.runs, "skewed", "much", 6, 25),
+        (firmness.iterations, "lasting", "little", 20, 40),
     ],
 )
 def test_intervals_hold_the_known_median_as_often_as_they_say(make, kind, noise, repeats, count) -> None:
@@ -58,11 +60,24 @@ def test_intervals_hold_the_known_median_as_often_as_they_say(make, kind, noise,
     assert held >= level - 2.6 * np.sqrt(level * (1 - level) / cases)
 
 
+@pytest.mark.parametrize("n", [12, 20, 50, 100])
+@pytest.mark.parametrize("rho", [0.0, 0.3, 0.6])
+def test_repeats_in_order_hold_what_they_say_where_noise_lasts(n: int, rho: float) -> None:
+    rng = np.random.default_rng(n)
+    told, held = [], []
+    for _ in range(600):
+        places = lfilter([np.sqrt(1 - rho**2)], [1.0, -rho], rng.normal(size=n + 50))[50:]
+        low, high, level = median_interval(places) or (np.nan, np.nan, np.nan)
+        told.append(level)
+        held.append(low <= 0 <= high)
+    assert np.mean(held) > np.mean(told) - (0.06 if n < 15 else 0.04)
+
+
 def test_repeats_that_resemble_those_before_count_for_less() -> None:
     rng = np.random.default_rng(5)
     alone = rng.normal(size=200)
     lasting = np.repeat(alone[:20], 10) + 0.01 * alone
-    wide, narrow = (median_interval(p, in_order=True) for p in (lasting, alone))
+    wide, narrow = (median_interval(p) for p in (lasting, alone))
     assert wide is not None and narrow is not None
     assert wide[1] - wide[0] > 2 * (narrow[1] - narrow[0])
 
@@ -108,15 +123,22 @@ def test_iterations_of_another_length_have_their_intervals_in_proportion() -> No
         assert low <= 0.4 <= high and high - low < 0.02, "within its own iteration"
 
 
+def _full(places: np.ndarray) -> tuple[float, float, float]:
+    """The interval of places that are known to be independent."""
+    n, ordered = places.size, np.sort(places)
+    below = max((k for k in range(n // 2) if 1 - 2 * binom.cdf(k, n, 0.5) >= LEVEL), default=0)
+    return ordered[below], ordered[n - 1 - below], pytest.approx(1 - 2 * binom.cdf(below, n, 0.5))
+
+
 def test_neighbours_by_chance_alike_count_in_full() -> None:
     """Few places say little of how alike neighbours are: the intervals stay those of so many places."""
     rng = np.random.default_rng(1)
     drawn = [rng.normal(size=30) for _ in range(60)]
-    found = [median_interval(x, in_order=True) for x in drawn]
-    full = [median_interval(x) for x in drawn]
+    found = [median_interval(x) for x in drawn]
+    full = [_full(x) for x in drawn]
     assert sum(a == b for a, b in zip(found, full, strict=True)) > 42
     slow = [np.convolve(rng.normal(size=17), np.ones(6) / 6, "valid") for _ in range(60)]
-    wider = sum(median_interval(x, in_order=True) != median_interval(x) for x in slow)
+    wider = sum(median_interval(x) != _full(x) for x in slow)
     assert wider > 45, "a state of the machine that lasts for six of twelve is seen"
 
 

@@ -21,6 +21,7 @@ from desktop.core.phase_model import (
     _turn,
     _variance,
     band,
+    columns,
     learn,
     model_phases,
 )
@@ -81,6 +82,25 @@ def test_of_new_runs_at_twice_the_largest_p_as_many_lie_in_the_interval_as_is_st
     assert 0.9 <= np.mean(hits) <= 1.0
 
 
+def test_growth_that_the_runs_hardly_show_is_within_the_intervals() -> None:
+    """Parts in proportion to p, a tenth of the run on 16 processors and most of it on 128."""
+    rng, p, at = np.random.default_rng(2), P[:4], np.array([128.0])
+    laws_of = (lambda p: 40 / p + 0.01 * p, lambda p: 10 / p + 0.1, lambda p: 6 / p + 0.02 * p + 0.1)
+    inside, of_run = [], []
+    for k in range(16):
+        noise = (0.02, 0.1)[k % 2]
+        data, new = (
+            np.stack([law(x) for law in laws_of], axis=1) * np.exp(noise * rng.standard_normal((x.size, 3)))
+            for x in (p, at)
+        )
+        phases, run = model_phases(ScalingRuns(("",) * 4, ("a", "b", "c"), p, data)).durations(at)
+        low, high = np.quantile(phases[:, :, 0], (0.025, 0.975), axis=0)
+        inside += ((low <= new[0]) & (new[0] <= high)).tolist()
+        low, high = np.quantile(run, (0.025, 0.975))
+        of_run.append(bool(low <= new.sum() <= high))
+    assert np.mean(inside) > 0.85 and np.mean(of_run) > 0.9
+
+
 def test_the_phase_that_stops_first_and_the_p_from_which_it_dominates_are_found() -> None:
     model = model_phases(runs(noise=0.002))
     assert model.first_to_stop == 0
@@ -122,8 +142,8 @@ def test_noise_is_that_of_each_law_and_of_the_run() -> None:
     told = (noisy / clean)[:, :, 1] - 1.0
     for kind in (of_run > 0, of_run == 0):
         assert np.std((told / apart)[kind]) == pytest.approx(np.sqrt(np.mean(spread[kind] ** 2)), rel=0.1)
-    noise = (run / whole)[:, 1]
-    assert np.std(noise) == pytest.approx(np.sqrt(np.mean(model.run.spread**2)), rel=0.05)
+    noise = (run / whole)[:, 1] - 1.0
+    assert np.std(noise / model.run.spread) == pytest.approx(1.0, rel=0.05)
 
 
 def test_some_of_the_runs_keep_their_parts() -> None:
@@ -138,8 +158,9 @@ def test_some_of_the_runs_keep_their_parts() -> None:
 
 def test_numbers_that_laws_are_made_of() -> None:
     """A Dirichlet density of shares; a variance by quartiles; what begins for good, or never."""
-    found = _shares(np.array([[[1.0, 3.0], [2.0, 2.0]], [[5.0, 5.0], [1.0, -1.0]]]))
-    assert found == pytest.approx(np.array([[(0.25 * 0.75) ** -0.5, 2.0], [2.0, 0.0]]))
+    made = np.array([[[[1.0, 3.0], [2.0, 2.0]]], [[[5.0, 5.0], [1.0, -1.0]]]])  # (sets, spreads, tried, 2)
+    found = _shares(made, np.array([[0.5, 0.5], [0.5, 0.15]]))
+    assert found[:, 0] == pytest.approx(np.array([[(0.25 * 0.75) ** -0.5, 2.0], [2**0.5 * 2**0.85, 0.0]]))
     assert _variance(np.random.default_rng(1).normal(7, 3, (20_000, 1))) == pytest.approx(9, rel=0.05)
     grid = np.array([1.0, 2.0, 4.0, 8.0])
     assert _turn(grid, np.zeros((100, 4), bool)) is None
@@ -235,7 +256,7 @@ def test_programs_on_a_simulated_machine_are_predicted_at_the_p_that_was_held_ou
             if (program, count) != ("cg", 5):
                 assert np.quantile(run, 0.025) <= truth.sum() <= np.quantile(run, 0.975)
                 assert abs(np.median(run) / truth.sum() - 1) < 0.09
-    assert (held, seen) == (34, 36)
+    assert (held, seen) == (35, 36)
 
 
 def test_what_the_paper_says_of_its_codes() -> None:
@@ -249,7 +270,9 @@ def test_what_the_paper_says_of_its_codes() -> None:
             np.array([float(row["p"]) for row in own]),
             np.array([float(row["time_s_by_eq11"]) for row in own]),
         )
-        has = law.weights > 0
+        # what takes a fiftieth of the time in the middle of the runs, as a little growth is likely beforehand
+        at = columns(np.array([np.sqrt(law.least * law.largest)]))[0]
+        has = law.weights * at > 0.02 * (law.weights @ at)[:, None]
         parallel.append(has[:, NAMES.index("1/p")].mean())
         limited.append(has[:, [NAMES.index(name) for name in ("log(p)/p", "1/sqrt(p)", "1")]].any(1).mean())
         overhead.append(has[:, [NAMES.index(name) for name in ("log(p)", "p")]].any(1).mean())

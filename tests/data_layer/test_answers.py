@@ -8,15 +8,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from desktop import cli, resources
 from desktop.core.covariates import covariate
 from desktop.core.design import names_for, regular
+from desktop.core.effect_limits import pooled_df
 from desktop.core.effects import analyse, trials
 from desktop.core.power import detectable
 from desktop.core.recommend import recommend
 from desktop.data.answer import answer, answer_of
-from desktop.data.confirm import CONFIRMATION, Prediction, judged, predicted, run_confirmation
+from desktop.data.confirm import CONFIRMATION, ChosenEffect, Prediction, judged, predicted, run_confirmation
 from desktop.data.experiment import Factor, Plan, Switch, read_journal, to_trials, write_experiment
 from desktop.data.runner import Runner
 from desktop.data.runs import read_runs
@@ -68,6 +70,10 @@ def test_the_words_of_an_answer():
     assert said.text.endswith(f"Next: {said.next}.") and "80 times longer" in said.next
     nothing = answer(made({}, 1.0, 2, np.random.default_rng(7)), "s", response="wall_s")
     assert nothing.sentences[0].startswith("Nothing that was tried changes the run time by more than ")
+    assert nothing.next.startswith("try longer delays")
+    settings = {name: replace(setting, name=name) for name in "ABC"}
+    other = answer(made({}, 1.0, 2, np.random.default_rng(7)), "s", settings)
+    assert other.next.startswith("try settings that are further apart"), "there is no delay"
     single = answer(made({"A": 1.0}, 1.0, 1, generator))
     assert single.next  # by Lenth's margins, or replicates
     waiting = answer(found, "s", waiting=5)
@@ -146,7 +152,11 @@ def test_a_prediction_has_what_is_too_small_to_stand_out():
     assert one.se == pytest.approx(0.3, abs=0.02)
     both = predicted(found, (1.0, 1.0, -1.0, -1.0))
     assert both.value == pytest.approx(3.0, abs=0.05) and both.se < 0.05, "neither of them changes"
-    assert one.ahead and not predicted(found, (-1.0, 1.0, -1.0, -1.0)).ahead, "only the largest was chosen"
+    assert one.chosen and not predicted(found, (-1.0, 1.0, -1.0, -1.0)).chosen, "only the largest was chosen"
+
+
+def found_limit(found) -> float:
+    return analyse(found.trials, threshold="familywise").limit.value
 
 
 @pytest.mark.parametrize("size", [0.0, 1.0])
@@ -154,7 +164,14 @@ def test_a_prediction_has_three_at_once_where_they_stand_out(size):
     found = made({"A": 3.0, "A:B:C": size}, 0.01, 3, np.random.default_rng(6))
     e = {one.term: one.value for one in found.effects}
     expected = e["A"] - e["A:B"] - e["A:C"] + (e["A:B:C"] if size else 0.0)
-    assert predicted(found, (1.0, -1.0, -1.0)).value == pytest.approx(expected)
+    one = predicted(found, (1.0, -1.0, -1.0))
+    assert one.value == pytest.approx(expected)
+    # What is there only since it stood out was chosen for its size as well.
+    se = found.effects[0].se
+    looked = [(c.size, c.part, c.least, c.limit) for c in one.chosen]
+    three = [(e["A:B:C"], se**2, 0.0, found_limit(found) * se)] if size else []
+    least = max(abs(e["B"]), abs(e["C"]))
+    assert looked == [pytest.approx(v) for v in [*three, (e["A"], se**2, least, found_limit(found) * se)]]
 
 
 def test_a_prediction_knows_what_was_chosen_and_how_far_it_was_ahead():
@@ -171,39 +188,84 @@ def test_a_prediction_knows_what_was_chosen_and_how_far_it_was_ahead():
     a, b = effects["A"], effects["B"]
     pairs = [e for e in effects.values() if len(e.members) == 2]
     assert a.value > -b.value > 0 and a.significant and b.significant and two.count == 6
-    (part_a, gap_a), (part_b, gap_b) = two.ahead
-    assert part_a == pytest.approx(-part_b) and part_a == pytest.approx(a.se**2, rel=0.01)
-    least = max(abs(effects["C"].value), abs(effects["D"].value), limit * a.se)
-    assert (gap_a, gap_b) == pytest.approx((a.value - least, -b.value - least))
+    for one, e in zip(two.chosen, (a, b), strict=True):
+        assert (one.size, one.limit) == pytest.approx((abs(e.value), limit * e.se))
+        assert one.part == pytest.approx(np.sign(e.value) * e.se**2, rel=0.01)
+        assert one.least == pytest.approx(max(abs(effects["C"].value), abs(effects["D"].value)))
     # A alone: every pair is one of two, of which only one changes.
     _, _, one = of(5.0, 1.0, -1.0, -1.0, -1.0)
     unsure = sum(e.se**2 / 4 + max(e.value**2 - e.se**2, 0) / 4 for e in pairs)
     assert len(pairs) == 3 and one.se == pytest.approx(np.sqrt(a.se**2 + unsure), rel=0.01)
-    assert one.ahead[0][1] == pytest.approx(a.value + b.value) and one.count == 4
-    assert of(5.0, 1.0, -1.0, 1.0, -1.0)[2].ahead == (), "these two are not the two largest"
-    # One that passes the limit narrowly passes it where the noise looks small.
-    just = next(v for v in np.arange(5.0, 0, -0.05) if abs(of(v, -1, 1, -1, -1)[0]["A"].t) < 1.05 * limit)
-    effects, _, both = of(just, 1.0, 1.0, -1.0, -1.0)
-    assert effects["A"].significant and both.se > 1.2 * two.se
+    assert one.chosen[0].least == pytest.approx(-b.value) and one.count == 4
+    assert of(5.0, 1.0, -1.0, 1.0, -1.0)[2].chosen == (), "these two are not the two largest"
+    small = next(one for v in np.arange(2.0, 0, -0.2) if not (one := of(v, 1, 1, -1, -1))[0]["A"].significant)
+    assert {c.limit for c in small[2].chosen} == {0.0}, "only one of them passed it"
 
 
 def test_the_largest_of_several_is_expected_to_have_been_overestimated():
     """How far that goes follows from how far it was ahead."""
     measured = [10.0, 10.5, 9.5], [11.6, 12.1, 11.1]
 
-    def limit(*gap: float) -> float:
-        return judged(["A"], Prediction(3.0, 0.4, 20.0, tuple((0.16, g) for g in gap), 6), *measured).limit
+    def limit(*ahead: float, passed: float = 0.0) -> float:
+        chosen = tuple(ChosenEffect(3.0, 0.16, 3.0 - gap, passed) for gap in ahead)
+        return judged(["A"], Prediction(3.0, 0.4, 20.0, chosen, 6), *measured).limit
 
     alone = judged(["A"], Prediction(3.0, 0.4, 20.0), *measured)
-    assert limit() == alone.limit and limit(5.0) == pytest.approx(alone.limit, rel=0.03)
+    assert limit() == alone.limit and limit(3.0) == pytest.approx(alone.limit, rel=0.03)
     assert 0.8 * alone.limit < limit(1.0) < alone.limit, "not as far above the prediction"
     assert alone.limit < limit(0.3) < limit(0.1) < limit(0.001)
+    # So does how far it was beyond its limit, and a little more, as that would be larger with more noise.
+    assert limit(3.0) < limit(0.01) < limit(3.0, passed=2.99) < 1.1 * limit(0.01)
     # Never more than what holds for each of the six at once, and then with what is left of the 5 %.
-    far = judged(["A"], Prediction(9.0, 0.4, 20.0, ((0.16, 0.1),), 6), *measured)
+    close = (ChosenEffect(9.0, 0.16, 8.9, 0.0),)
+    far = judged(["A"], Prediction(9.0, 0.4, 20.0, close, 6), *measured)
     assert far.verdict == "not confirmed" and limit(1e-9) < far.limit < 2 * alone.limit
-    assert limit(5.0) > 1.01 * alone.limit
-    down = judged(["A"], Prediction(-3.0, 0.4, 20.0, ((-0.16, 0.1),), 6), measured[1], measured[0])
-    assert down.limit == pytest.approx(limit(0.1)) and down.difference == pytest.approx(-alone.difference)
+    assert limit(3.0) > 1.01 * alone.limit
+    down = Prediction(-3.0, 0.4, 20.0, (ChosenEffect(3.0, -0.16, 2.9, 0.0),), 6)
+    other = judged(["A"], down, measured[1], measured[0])
+    assert other.limit == pytest.approx(limit(0.1)) and other.difference == pytest.approx(-alone.difference)
+
+
+def test_what_just_passed_its_limit_is_confirmed_as_often():
+    """An effect, measured with a standard error of 0.5 by 6 degrees of freedom, that had to pass 3 of these:
+    its size and the noise were chosen together."""
+    generator = np.random.default_rng(12)
+    effect = 1.0 + 0.5 * generator.standard_normal(10_000)
+    se = 0.5 * np.sqrt(generator.chisquare(6, effect.size) / 6)
+    wrong = []
+    for e, s in [(e, s) for e, s in zip(effect, se, strict=True) if e > 3 * s][:500]:
+        runs = 0.5 * generator.standard_normal((2, 5)) + np.array([[10.0], [11.0]])
+        chosen = (ChosenEffect(e, s**2, 0.0, 3 * s),)
+        told = [judged(["A"], Prediction(e, s, 6.0, c, 1, s**2), *runs).verdict for c in (chosen, ())]
+        wrong.append([one == "not confirmed" for one in told])
+    kept, unaware = np.mean(wrong, axis=0)
+    assert kept < 0.05 + 3 * np.sqrt(0.05 * 0.95 / 500) and unaware > 0.095
+
+
+@pytest.mark.parametrize(("noise", "times"), [(1.0, None), (0.01, 4.0), (1e3, 1.0)])
+def test_what_was_named_has_no_less_noise_than_these_runs_say(noise, times):
+    """The variance of the prediction is raised to that of all runs together, fourfold at the most."""
+    base, on = np.array([10.0, 13.0, 9.0]), np.array([16.0, 12.0, 13.5])
+    if times is None:
+        times = (6 * noise + ((base - base.mean()) ** 2).sum() + ((on - on.mean()) ** 2).sum()) / 10 / noise
+        assert 1 < times < 4
+
+    def of(passed: float, more: float, noise: float):
+        chosen = (ChosenEffect(4.0, 0.25 * more, 1.0, passed),)
+        return judged(["A"], Prediction(4.0, 0.5 * np.sqrt(more), 6.0, chosen, 3, noise), base, on)
+
+    assert of(1.5, 1.0, noise).limit == pytest.approx(of(1.5, times, np.nan).limit)
+    assert of(0.0, 1.0, noise).limit == of(0.0, 1.0, np.nan).limit, "it had to pass no limit"
+    one = of(1.5, 1.0, noise)
+    assert one.predicted_se == 0.5 and one.low < one.measured < one.high
+    margin = stats.t.ppf(0.975, pooled_df(np.array([base.var(ddof=1), on.var(ddof=1)]) / 3, np.full(2, 2.0)))
+    assert one.high - one.measured == pytest.approx(margin * one.measured_se)
+
+
+def test_two_runs_of_either_setting_are_enough():
+    assert judged(["A"], Prediction(4.0, 0.5, 9.0), [10.0, 10.1], [14.0, 14.2]).verdict == "confirmed"
+    with pytest.raises(ValueError, match="two runs"):
+        judged(["A"], Prediction(4.0, 0.5, 9.0), [10.0, 10.1], [14.0])
 
 
 @pytest.mark.parametrize("count", [2, 3, 6, 11])

@@ -182,6 +182,8 @@ def test_names_of_calls_with_a_changed_letter() -> None:
             ("otf2", "ezt_pthread_5", "eztrace_log/4.evt", "run", 659949528, "late threads"),
             # a leave, on one thread of four
             ("otf2", "ezt_openmp_4", "eztrace_log/2.evt", "flip", 3057277527, "broken nesting: open"),
+            # "EZTrace finalize" with the name of another region; description and canonical name have its own
+            ("otf2", "ezt_openmp_4", "eztrace_log.def", "flips", 3084060495, "region names"),
         )
     ],
     ids=lambda value: str(value),

@@ -12,7 +12,7 @@ import pytest
 
 from desktop.core.accounts import Account
 from desktop.core.charges import SENDER, TOGETHER
-from desktop.core.explanation import Explanation, level, worth_telling
+from desktop.core.explanation import Explanation, explanation, worth_telling
 from desktop.core.root_causes import KINDS, STRENGTH, Cause, Charges, Group, Naming, causes
 from desktop.core.wait_tree import COLUMNS, FAMILIES
 from desktop.data.opening import open_trace
@@ -227,9 +227,14 @@ def test_who_is_waited_for_while_its_accelerator_works_is_named() -> None:
 
 
 def test_what_is_lost_is_little_below_a_tenth() -> None:
+    """Then that is said first, as nobody has to look for the cause."""
+    words = Naming(lambda i: f"rank {i}", lambda _: "read", (0, 1, 2, 3))
     for processors, little in ((11.0, True), (9.0, False)):
         of = lost((0, Account.IO, 1.0), processors=processors)
-        assert ("which is little" in level(of, causes(of))) is little
+        told = explanation([of], [], words)
+        assert told.paragraph.startswith("Little is lost: on average 10 of 11") is little
+        assert told.headline == (told.level if little else told.causes[0].short)
+        assert sorted(k for _, k in told.said) == [-1, 0]
 
 
 def group(lost_s: list[float], work_s: list[float], doubt_s: float = 0.0, chained: float = 0.0) -> Group:

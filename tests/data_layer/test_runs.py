@@ -86,7 +86,36 @@ def test_runs_without_a_finite_response_are_named_and_the_rest_analysed(tmp_path
     assert cli.run(["spt", "effects", str(path), "--json"]) == 3
     found = json.loads(capsys.readouterr().out)
     assert found["missing_runs"] == ["2", "3"] and "(run 2, 3)" in found["notes"][0]
+    assert found["notes"][-1] == "runs.csv: line 4, column wall: 'crash' is no number and counts as missing"
     assert {e["term"]: e["value"] for e in found["effects"]} == pytest.approx({"a": 2.0, "b": 2.0})
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("# first try\na,b,r1,r2\n-,-,1,2\n\n+,-,oops,nan\n-,+,3,\n+,+,4,x\n-,+,3,4\n",
+         "line 5, column r1: 'oops'; line 7, column r2: 'x' are no numbers and count as missing"),
+        ("a,b,wall\n0,0,1\n1,0,crash\n2,2,3\n0,1,5\n",
+         "line 3, column wall: 'crash' is no number and counts as missing"),
+        ("place,delay,wall\n,0,1\nx,1,oops\nx,1,2\nx,3,4\n,0,1.1\n",
+         "line 3, column wall: 'oops' is no number and counts as missing"),
+        ("a,wall\n" + "-,no\n+,1\n-,2\n" * 10,
+         "'no'; line 23, column wall: 'no' and 2 more are no numbers and count as missing"),
+    ],
+)  # fmt: skip
+def test_a_word_for_a_response_is_told_with_its_place(tmp_path, capsys, text, words):
+    path = table(tmp_path, text)
+    cli.run(["spt", "effects", str(path)])
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last.startswith("note: runs.csv: line ") and last.endswith(words)
+    cli.run(["spt", "effects", str(path), "--json"])
+    assert json.loads(capsys.readouterr().out)["notes"][-1] == last.removeprefix("note: ")
+
+
+def test_a_trial_without_a_number_is_called_by_its_line(tmp_path):
+    found = read_runs(table(tmp_path, "a,wall\n-,1\n+,2\n\n-,3\n"))
+    assert found.data.label == ("line 2", "line 3", "line 5") and found.refused == ""
+    assert read_runs(table(tmp_path, "who,a,wall\nx,-,1\ny,+,3\n")).data.label == ("x", "y")
 
 
 def test_other_columns_are_no_factors(tmp_path):

@@ -6,10 +6,7 @@ import numpy as np
 import pytest
 
 from desktop.core.clock_line import Clock
-from tests.simulated_clocks import CLOCKS, Program, record
-
-#: ns: readings are whole, and a correction is rounded once.
-ROUNDED = 2.0
+from tests.simulated_clocks import CLOCKS, ROUNDED, Program, record
 
 
 @pytest.mark.parametrize("clocks", CLOCKS)
@@ -35,6 +32,21 @@ def test_repairs_are_never_worse_than_what_was_recorded(clocks: str) -> None:
     if clocks in ("shifted", "drifting"):
         # What is few and small, or what no line mends, stays as recorded.
         assert 0 < contradictory <= 2 * mended
+
+
+@pytest.mark.parametrize(
+    ("seed", "clocks", "size"),
+    [
+        pytest.param(35, "jittered", None, id="so few contradictions that they may be scatter"),
+        pytest.param(12, "shifted", 3e3, id="shifts of half of the checks that do not mend the other half"),
+    ],
+)
+def test_what_is_small_is_mended_only_where_enough_says_so(
+    seed: int, clocks: str, size: float | None
+) -> None:
+    result = record(Program(seed), clocks, seed + 777, size).result
+    assert result.before.checks > 0 and np.isfinite(result.low).all(), "there are shifts that would do"
+    assert (result.repair, result.shift.any()) == ("none", False)
 
 
 @pytest.mark.parametrize("size", [2e3, 1e8])

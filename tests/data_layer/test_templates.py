@@ -160,9 +160,10 @@ def test_the_module_of_python_drives_an_experiment(tmp_path):
         "on = sys.modules['spt_delay']._ON\n"
         "print('asked', 2 * on.get('F' '1', 0) + 8 * on.get('F' '2', 0))\n"
     )
-    run = f"{sys.executable} program/own.py"
+    run = f"{sys.executable} own.py"  # as it is typed in the program's own folder
     asked = Asked("python", tmp_path / "own.py", ("rare", "often"), run=run, delay=1000)
     made = new_experiment(tmp_path / "e", asked)
+    assert made.program.run == (sys.executable, "./program/own.py")
     assert made.switches((1, 1)).environment == (("SPT_FACTORS", "F1:1000,F2:1000"),)
     quick = replace(
         made,

@@ -306,14 +306,17 @@ def test_the_command_says_it_in_three_forms(capsys: pytest.CaptureFixture[str]) 
     )
     assert [row["phase"] for row in told["phases"]] == [1, 2, 3]
     assert sum(row["predicted_s"] for row in told["phases"]) == pytest.approx(told["predicted_s"])
-    saved = [one["saved_s"] for one in told["would_help"]]
-    assert saved == sorted(saved, reverse=True) and told["would_help"][0]["change"] == "Working twice as fast"
+    ranked = [(one["bound"], -one["saved_s"]) for one in told["would_help"]]
+    assert ranked == sorted(ranked) and ranked[0][0] is False and ranked[-1][0] is True
+    assert told["would_help"][0]["change"] == "Working twice as fast"
 
     rows = list(csv.DictReader(io.StringIO(_said(capsys, *words, "--csv")[1])))
     assert [float(row["predicted_s"]) for row in rows] == [row["predicted_s"] for row in told["phases"]]
     text = _said(capsys, *words)[1]
     assert f"{quantity(told['predicted_s'], 's')} instead of {quantity(told['recorded_s'], 's')}" in text
-    assert "what would help most" in text and "Working twice as fast" in text
+    remedies, bounds = text.split("what would help most")[1].split("bounds, which no change can reach")
+    assert "Working twice as fast" in remedies and "No waiting" in bounds
+    assert "No waiting" not in remedies and "twice" not in bounds
 
 
 @pytest.mark.parametrize(

@@ -235,6 +235,23 @@ def test_a_range_without_ticks_is_refused_and_all_of_the_run_is_no_limit(bench: 
     assert bench.snapshot.project.limit is None and bench.history.undo_label is None
 
 
+def test_who_took_what_was_suggested_gets_what_is_suggested_of_the_range(bench: Workbench) -> None:
+    first = bench.snapshot
+    assert first.as_suggested and first.fit is not None and first.run is not None
+    length = first.run.curve.duration
+    bench.limit_to((0.3 * length, 0.9 * length))
+    assert bench.snapshot.as_suggested and bench.snapshot.project.limit is not None
+    bench.history.undo()
+    assert bench.snapshot.project == first.project and bench.history.undo_label is None
+    bench.history.redo()
+    assert bench.snapshot.as_suggested
+    bench.limit_to(None)
+    assert bench.snapshot.as_suggested and bench.snapshot.project.phases == first.project.phases
+    bench.set_n(first.fit.n + 2)
+    bench.limit_to((0.3 * length, 0.9 * length))
+    assert not bench.snapshot.as_suggested
+
+
 def test_nothing_is_built_anew_while_n_is_changed_within_the_limit(
     bench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:

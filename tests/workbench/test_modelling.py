@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from desktop.core.factor_answers import PInterval, crossover_places, fastest_p
-from desktop.core.factor_model import ModelFit
+from desktop.core.factor_answers import PInterval, crossover_places, fastest_p, ratio_of_times
+from desktop.core.factor_model import Measurements, ModelFit, fit_joint
 from desktop.data.tables import headings, holds_measurements, missing_roles
 from desktop.data.trace_rows import Quantity, trace_rows
 from desktop.progress import Progress
@@ -546,6 +546,38 @@ def test_answers_name_the_right_p(bench: ModelBench) -> None:
     assert told[1].startswith("two is as fast as one at p = 125 (one is ahead before)")
     assert "falls as far as the model goes" in told[2]
     assert "small from p = 100" in told[3] and "large from p = 100" in told[3]
+
+
+def test_the_first_sentences_say_who_is_faster_and_who_stops_scaling(bench: ModelBench) -> None:
+    bench.open(times())
+    bench.set_functions(["1/p", "1"])
+    # up to p = 64, before the systems are as fast as each other: 101 s and 200.2 s on one processor
+    bench.exclude([row.line for row in bench.snapshot.project.table.rows if row.p > 64], "far")
+    said = bench.snapshot.headline
+    assert said[0] == "one is 1.3 times as fast as two on 64 processors (on 1 2.0 times)."
+    assert said[1] == "large takes 7.0 times as long as small on 1 to 64 processors."
+    assert said[2].startswith("On one, ") and "stops scaling first: from p = 100 the constant part" in said[2]
+
+
+def test_two_that_are_alike_are_not_told_apart_and_the_ratio_bears_its_interval() -> None:
+    """Over simulated tables the true ratio of two systems is as often in its interval as is stated."""
+    rng, p = np.random.default_rng(4), np.array(P[:6], float)
+    held, said = [], []
+    for _ in range(40):
+        code, system, at = (one.ravel() for one in np.meshgrid([0, 1], [0, 1], p, indexing="ij"))
+        code, system = code.astype(int), system.astype(int)
+        time = (
+            (1 + code) * (50 / at + 1) * np.where(system, 1.1, 1.0) * np.exp(0.05 * rng.normal(size=at.size))
+        )
+        data = Measurements(("a", "b"), ("x", "y"), code, system, at, time)
+        fit = fit_joint(data, ("1/p", "1"), "log")
+        over = ratio_of_times(fit, [(0, 1), (1, 1)], [(0, 0), (1, 0)], 8.0)
+        held.append(over.low <= 1.1 <= over.high)
+        said.append(model_answers.headline(fit)[0])
+    assert 0.85 <= np.mean(held) <= 1.0
+    assert any("is not told apart from" in one for one in said) and any(
+        "x is 1.1 times" in one for one in said
+    )
 
 
 def test_an_interval_without_an_end_is_no_place() -> None:

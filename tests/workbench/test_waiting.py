@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
+import json
+import math
 import os
 import random
 import shutil
-from collections.abc import Iterator
+import zlib
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +21,10 @@ from desktop.core.changes import Changes
 from desktop.core.machine import IDEAL
 from desktop.data import remembered
 from desktop.data.events import Activity
+from desktop.data.remembered import recall
+from desktop.data.store import open_store
 from desktop.data.whatif import RunPrediction
+from desktop.workbench.explaining import Explained
 from desktop.workbench.imagining import Imagined
 from desktop.workbench.workbench import Workbench
 from tests.data_layer import archives
@@ -183,27 +190,45 @@ def test_of_large_runs_what_is_looked_at_comes_first(
 def test_it_is_there_at_once_when_the_trace_is_opened_again(
     traces: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """From the user's cache; never of other phases, names or rules, nor from a file that is damaged."""
+    """From the store, also on another machine; never of other phases, names or rules, nor what is damaged or
+    a stranger has made up. From the user's cache where the store must not be written."""
     lanes = {name: Inline() for name in ("store", "fit", "sweep", "statistics")}
-    kept = tmp_path / "cache" / "phasewright" / "accounts"
+    cache = tmp_path / "cache" / "phasewright" / "accounts"
 
-    def opened() -> tuple[Workbench, Later]:
+    def opened(trace: Path) -> tuple[Workbench, Later]:
         held = Later()
         made = Workbench(executors={**lanes, "waiting": held})
         made.settle = 0.0
         made.watch("a panel", frozenset({"ranges", "accounts", "words"}))
-        made.open(traces[0])
+        made.open(trace)
         return made, held
 
-    bench, held = opened()
-    assert not bench.snapshot.explained.replayed and bench.snapshot.explained.words is None
-    while held.waiting:
-        held.run()
-    first = bench.snapshot.explained
-    bench.close()
-    assert first.replayed and first.causes is not None and len(list(kept.iterdir())) == 1
+    def found(trace: Path) -> Explained:
+        bench, held = opened(trace)
+        while held.waiting:
+            held.run()
+        bench.close()
+        assert bench.snapshot.explained.replayed and not bench.snapshot.explained.problem
+        return bench.snapshot.explained
 
-    bench, held = opened()
+    bench, held = opened(traces[0])
+    assert not bench.snapshot.explained.replayed and bench.snapshot.explained.words is None
+    bench.close()
+    (store,) = (tmp_path / "cache" / "phasewright" / "imports").glob("*.h5")
+    before = store.stat().st_mtime_ns, store.stat().st_size
+    first = found(traces[0])
+    assert first.causes is not None and not cache.exists()
+    assert (store.stat().st_mtime_ns, store.stat().st_size) == before
+
+    # Another machine: another place and name, an empty cache, no source.
+    moved = tmp_path / "moved.h5"
+    shutil.copyfile(store, moved)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "other cache"))
+    for trace in traces:
+        shutil.rmtree(trace.parent)
+    asked: list[Any] = []
+    monkeypatch.setattr(remembered, "recall", lambda *given: asked.append(given) or recall(*given))
+    bench, held = opened(moved)
     again = bench.snapshot.explained
     assert again.replayed and again.causality is None and again.words == first.words
     for ours, theirs in zip(again.stats, first.stats, strict=True):
@@ -224,31 +249,74 @@ def test_it_is_there_at_once_when_the_trace_is_opened_again(
     assert not bench.snapshot.explained.replayed
     bench.close()
 
-    # A damaged file is as none, as is a folder that cannot be written.
-    (file,) = kept.iterdir()
+    with open_store(moved) as it:
+        assert it.slot is not None
+        _, of, stats, *_ = asked[0]
+        key = remembered._key(it, of)
+        kept = it.slot.get(key)
+        assert kept is not None and recall(it, of, stats, True) is not None
+        for packed in (kept[:-200], kept[:100] + bytes(100) + kept[200:], *made_up(kept), b""):
+            assert it.slot.put(key, packed) and recall(it, of, stats, True) is None
+
+    # It must not be written: the cache, of which a damaged file is as none, as is a folder in the way.
+    moved.chmod(0o444)
+    found(moved)
+    (file,) = (kept_there := tmp_path / "other cache" / "phasewright" / "accounts").iterdir()
+    bench, held = opened(moved)
+    assert bench.snapshot.explained.replayed
+    bench.close()
     file.write_bytes(file.read_bytes()[:-200])
-    bench, held = opened()
+    bench, held = opened(moved)
     assert not bench.snapshot.explained.replayed
     bench.close()
-    shutil.rmtree(kept)
-    kept.write_text("in the way")
-    bench, held = opened()
-    while held.waiting:
-        held.run()
-    assert bench.snapshot.explained.replayed and not bench.snapshot.explained.problem
-    bench.close()
+    shutil.rmtree(kept_there)
+    kept_there.write_text("in the way")
+    found(moved)
+
+
+def made_up(packed: bytes) -> Iterator[bytes]:
+    """What a stranger might say instead."""
+    about, at, content = remembered._unpacked(packed)
+    arrays = np.frombuffer(content[at:], np.int64).copy()
+
+    def of(change: Callable[[Any], object], numbers: np.ndarray = arrays) -> bytes:
+        other = copy.deepcopy(about)
+        change(other)
+        text = json.dumps(other).encode()
+        return zlib.compress(len(text).to_bytes(8, "little") + text + numbers.tobytes())
+
+    yield zlib.compress(b"[" * 100_000)
+    yield zlib.compress((5).to_bytes(8, "little") + b'"hop"')
+    yield zlib.compress(bytes(remembered.MOST + 1), 9)  # packed 1000 times smaller
+    yield of(lambda it: it["ranges"].pop())
+    yield of(lambda it: it["ranges"][1].update(span=[0, 1]))
+    yield of(lambda it: it["ranges"][0].update(arrays=["accounts", "accounts"]))
+    yield of(lambda it: it["ranges"][0].update(replayed=None))
+    yield of(lambda it: it["ranges"][0]["replayed"].update(ideal_s="<b>1</b>"))
+    yield of(lambda it: it["ranges"][0]["caused"]["delays"][0].update(location=1 << 40))
+    yield of(lambda it: it["ranges"][0]["caused"].update(unexplained_s=math.nan))
+    yield of(lambda it: it["words"].update(level=["<img src=x>"]))
+    yield of(lambda it: it["words"].update(named=99))
+    yield of(lambda it: it["words"]["phases"].pop())
+    yield of(lambda it: it["words"]["causes"][0].update(about=6))
+    yield of(lambda it: it["words"]["causes"][0].update(locations=[0, -2]))
+    yield of(lambda it: it["words"]["causes"][0].update(phase=7))
+    for k, number in ((0, arrays[0] + 1), (1, -1), (len(arrays) - 1, 0x7FF0000000000000)):
+        wrong = arrays.copy()
+        wrong[k] = number
+        yield of(lambda it: None, wrong)
 
 
 def test_what_is_kept_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remembered, "FILES", 3)
     for k in range(5):
-        (tmp_path / f"{k}.npz").write_bytes(b"x" * 10)
-        os.utime(tmp_path / f"{k}.npz", (k, k))
+        (tmp_path / f"{k}.kept").write_bytes(b"x" * 10)
+        os.utime(tmp_path / f"{k}.kept", (k, k))
     remembered._bound(tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["2.npz", "3.npz", "4.npz"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["2.kept", "3.kept", "4.kept"]
     monkeypatch.setattr(remembered, "BYTES", 15)
     remembered._bound(tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == ["4.npz"]
+    assert [path.name for path in tmp_path.iterdir()] == ["4.kept"]
 
 
 def test_what_is_drawn_has_a_curve_that_was_made_beside_the_window() -> None:
