@@ -237,10 +237,10 @@ def tests(arguments: list[str]) -> None:
                 warm_up.wait(300)
         finally:
             warm_up.terminate()
-    # A file stays in one process: its tests share what is dear to make. One process more than cores, for
+    # A file stays in one process: its tests share what is dear to make. Two processes more than cores, for
     # at times tests wait for windows and other processes. The order of the files is that of
     # tests/conftest.py, not that of how many tests are in them.
-    side_by_side = ("-n", str(min((os.cpu_count() or 1) + 1, 4)), "--dist", "loadfile")
+    side_by_side = ("-n", str(min((os.cpu_count() or 1) + 2, 4)), "--dist", "loadfile")
     side_by_side += ("--no-loadscope-reorder",)
     with scratch() as folder:
         more = {"TMPDIR": folder} if folder else {}

@@ -113,7 +113,8 @@ class TerminalProgress(Progress):
         super().__init__()
         # Its line is written over again and again, which others may not do.
         self._stream = getattr(sys.stderr, "beneath", sys.stderr)
-        self._visible = self._stream.isatty()
+        # What takes the output of a console need not be a whole file.
+        self._visible = bool(getattr(self._stream, "isatty", bool)())
         self._next = 0.0
         self._shown = 0
 
