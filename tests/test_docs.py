@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 import shlex
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -119,13 +121,14 @@ def tried(words: str) -> list[str]:
     return out
 
 
-def test_commands_parse() -> None:
+def test_commands_parse(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))  # where hosts that are named are noted
     found = commands()
     assert len(found) > 15
     for page, line in found:
         words = tried(line)[1:]
         if words[:1] and words[0] not in cli.COMMANDS:
-            assert re.fullmatch(r"[\w/]*[A-Z./][\w./]*", words[0]), (
+            assert re.fullmatch(r"(ssh:)?[\w/]*[A-Z./][\w./]*", words[0]), (
                 f"{page}: {words[0]} is no file and no command"
             )
             words = words[1:]
@@ -277,6 +280,88 @@ def test_the_example_of_an_importer_imports(tmp_path: Path, monkeypatch: pytest.
     trace.write_text("TICKER 1\n")
     with pytest.raises(TraceFormatError, match="no rank"):
         open_trace(trace)
+
+
+#: What one row of the table makes of a space, in a process that had it from the start.
+_ONE_ROW = """
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+
+from desktop.core import bases
+
+cubic = sys.modules["desktop.core.bases.cubic"] = ModuleType("desktop.core.bases.cubic")
+exec(compile(Path(sys.argv[1]).read_text(encoding="utf-8"), "cubic.py", "exec"), cubic.__dict__)
+bases.TABLE.append(cubic.SPACE)
+
+from desktop import cli
+from desktop.core.curve import StepCurve
+from desktop.core.labels import DEGREES, MODELS
+from desktop.core.phase_stats import phase_table
+from desktop.core.phases import fit
+from desktop.core.pieces import residual
+from desktop.core.envelope import envelope
+from desktop.data.report import _formula
+from desktop.ui.actions import COMMANDS
+from desktop.workbench.model import PhaseSettings
+
+assert DEGREES[5] == "cubic" and MODELS["cubic"] == "Cubic"
+rng = np.random.default_rng(1)
+edges = np.concatenate(([0.0], np.cumsum(rng.integers(1, 9, 80)))) / 8
+curve = StepCurve(edges, rng.integers(0, 9, 80), 8)
+found = fit(curve, 3, "cubic")
+assert found.upper / found.lower - 1 < 1e-9 and found.degree.tolist() == [5, 5, 5]
+node, weight = np.polynomial.legendre.leggauss(4)
+for k in range(3):
+    a, b = found.breaks[k : k + 2]
+    cuts = np.unique(np.concatenate([[a, b], edges[(edges > a) & (edges < b)]]))
+    half = np.diff(cuts)[:, None] / 2
+    t = (cuts[:-1, None] + half + half * node).ravel()
+    y, w = curve.level[np.searchsorted(edges, t) - 1], np.sqrt((half * weight).ravel())
+    u = (2 * t - a - b) / (b - a)
+    best = np.polynomial.legendre.legfit(u, y, 3, w=w)
+    np.testing.assert_allclose(found.coefficients[k], best, atol=1e-9)
+    again = np.polynomial.polynomial.polyval(t - a, found.powers[k])
+    np.testing.assert_allclose(found.value(t), again, atol=1e-8)
+    left = (w * (y - np.polynomial.legendre.legval(u, best))) ** 2
+    assert abs(found.error[k] ** 2 / left.sum() - 1) < 1e-9
+told = residual(envelope(curve), found, np.linspace(0, edges[-1], 30))
+assert (told.minimum <= told.mean).all() and (told.mean <= told.maximum).all()
+# A cubic among levels: the mixed model and the budget take it for its price, and the table says so.
+at = np.arange(400) / 200
+wave = np.where(at < 1, 4.0, 4 + 40 * (at - 1) * (at - 1.5) * (at - 2)) + 0 * at
+mix = StepCurve(np.arange(401.0) / 200, wave, 8)
+for model, n in (("mixed", 2), ("budget", 7)):
+    both = fit(mix, n, model, basis="cubic")
+    assert both.degree.tolist() == [0, 5] and abs(both.breaks[1] - 1) < 0.02, both
+assert [len(row.coefficients) for row in phase_table(mix, both)] == [1, 4]
+assert "³" in _formula(phase_table(mix, both)[1])
+assert PhaseSettings("mixed", 2, also="cubic").problem() == ""
+assert "seconds" in PhaseSettings("cubic", seconds=1.0).problem()
+assert any(one.id == "model_cubic" for one in COMMANDS)
+path = Path(sys.argv[1]).with_name("run.csv")
+path.write_text("".join(f"{t:g},{v:g}\\n" for t, v in zip(edges, [*curve.level, 0])))
+assert cli.run(["phases", str(path), "--model", "cubic", "-n", "3"]) == 0
+assert cli.run(["phases", str(path), "--model", "mixed", "--also", "cubic", "-n", "3", "--csv"]) == 0
+page = path.with_suffix(".html")
+assert cli.run(["report", str(path), "-o", str(page), "--model", "cubic", "-n", "3"]) == 0
+assert "cubic" in page.read_text(encoding="utf-8")
+"""
+
+
+def test_the_example_of_a_space_is_all_that_a_new_basis_takes(tmp_path: Path) -> None:
+    code = next(block for block in blocks(DOCS / "developing.md", "python") if "SPACE = " in block)
+    (tmp_path / "cubic.py").write_text(code, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-c", _ONE_ROW, str(tmp_path / "cubic.py")],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "QT_QPA_PLATFORM": "offscreen", "XDG_CACHE_HOME": str(tmp_path)},
+    )
+    assert done.returncode == 0, done.stderr
+    assert "  cubic" in done.stdout and "cubic, n = 3" in done.stdout
 
 
 def test_the_example_of_a_function_holds() -> None:
