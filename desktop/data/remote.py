@@ -116,15 +116,15 @@ class Line:
 
         Raises
         ------
-        LineLost : the line was lost, or made anew since `before`.
+        LineLost : the line was lost, also since `before` (and is not made again then).
         DesktopError : the other side says so, or cannot be reached at all.
         Cancelled : by `progress`, or because the process or the line is to end.
         """
         with self._connecting:
+            if before is not None and (self._process is None or before != self.made):
+                raise LineLost("the line was lost")
             if self._process is None:
                 self._connect(progress)
-            if before is not None and before != self.made:
-                raise LineLost("the line was made again")
             number = next(self._numbers)
             queue = self._waiting[number] = SimpleQueue()
         try:
