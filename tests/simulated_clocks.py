@@ -178,16 +178,17 @@ class Recorded:
             return 0.0, 0.0
         return float(every.std()), float(every.max() - every.min()) / 2
 
-    def beyond(self) -> float:
+    def beyond(self, stated: Floats | None = None) -> float:
         """By how many ns the largest error, relative to the first rank, exceeds what is stated."""
         found, worst = self.result, -np.inf
+        off = found.off if stated is None else stated
         first = Clock(int(found.shift[0]), float(found.drift[0]), int(found.origin[0]))
         for i, (true, error) in enumerate(zip(self.true, self.errors(True), strict=True)):
-            if i > 0 and error.size and np.isfinite(found.off[i]):
+            if i > 0 and error.size and np.isfinite(off[i]):
                 # The first rank has no row at these times, and may have none before or after them.
                 shown = np.rint(true + self.shift + self.rate * true).astype(np.int64)
                 apart = error - (first.common(shown) - true)
-                worst = max(worst, float(np.abs(apart).max() - found.off[i]))
+                worst = max(worst, float(np.abs(apart).max() - off[i]))
         return worst
 
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from desktop.core import ideal
 from desktop.core.clock_kernels import corrected, late_messages
-from desktop.core.clock_rates import MOST, LineBounds, Lines
+from desktop.core.clock_rates import MOST, SURE, LineBounds, Lines
 from desktop.core.clock_repair import Bounds, Held, late_sources
 from desktop.data.collectives import NEVER, depends, holds
 from desktop.data.events import EventSource
@@ -66,14 +66,14 @@ class ClockResult:
     `collectives`, `messages`: how many instances were compared (messages that are not `certain` say nothing
     about clocks). `unmatched`: sends and receives for which no other end was found in the trace. `unequal`:
     messages of which the two ends say different numbers of bytes. `disagreeing`: operations of which the
-    members name different roots. `before`, `after`: which of these
-    contradict the clocks as recorded and with the correction. `repair`: ``"none"`` needed, or the
-    contradictions are so few and small that they may be scatter; ``"shift"`` of each process by a constant;
-    ``"linear"``, by a constant and a rate; ``"impossible"``: neither mends them. `shift`, `drift`, `origin`:
-    (p,) of each location, see `desktop.core.clock_line.Clock`. `off`: (p,) ticks, what the corrected clock
-    may be off relative to that of the first location, if it is wrong in the way that `repair` says; infinite
-    where nothing ties it to the first. `low`, `high`: (p,) ticks, the constant shifts, relative to the first
-    location, that are possible.
+    members name different roots. `before`, `after`: which of these contradict the clocks as recorded and with
+    the correction. `repair`: ``"none"`` needed, or the contradictions are so few and small that they may be
+    scatter; ``"shift"`` of each process by a constant; ``"linear"``, by a constant and a rate;
+    ``"impossible"``: neither mends them. `shift`, `drift`, `origin`: (p,) of each location, see
+    `desktop.core.clock_line.Clock`. `off`: (p,) ticks, what the corrected clock may be off relative to that
+    of the first location, if all clocks are wrong by shifts and rates; infinite where nothing ties it to the
+    first, or there are too many to know. `low`, `high`: (p,) ticks, the constant shifts, relative to the
+    first location, that are possible; `off_if_steady` follows.
     """
 
     collectives: int
@@ -94,6 +94,11 @@ class ClockResult:
     @property
     def checked(self) -> bool:
         return self.collectives + self.messages > 0
+
+    @property
+    def off_if_steady(self) -> Floats:
+        """(p,) ticks, `off` if all clocks are wrong by constant shifts."""
+        return np.maximum(self.high - self.shift, self.shift - self.low)
 
 
 def check_clocks(
@@ -240,8 +245,7 @@ class _Check:
                 off = np.maximum(high - by, by - low)
                 shifted = _Correction("shift", by, np.zeros(self._n), off)
                 if solution.forced > least or (not few and self._shift_holds(as_recorded)):
-                    chosen = shifted
-                    after = self._go(chosen)
+                    chosen, after = shifted, self._shifted(shifted)
             if chosen is none and (as_recorded.wrong.most > least or not few):
                 found = self._lines(as_recorded)
                 if found is not None:
@@ -278,11 +282,27 @@ class _Check:
         tried = _Correction("shift", solution.least, np.zeros(self._n), np.zeros(0))
         return 2 * self._go(tried).odd.total < as_recorded.odd.total
 
+    def _shifted(self, found: _Correction) -> _Pass:
+        """What shifts leave; they may be off as far as any line may be that does as well."""
+        if self._n > SURE:
+            found.off[1:] = np.inf
+            return self._go(found)
+        even, odd = parts = self._parts()
+        for part in parts:
+            part.again(found.shift, found.drift)
+        after = self._go(found, lines=parts)
+        start = found.shift.astype(np.float64)
+        found.off = np.maximum(found.off, even.off(Lines(start, start), odd))
+        return after
+
+    def _parts(self) -> tuple[LineBounds, LineBounds]:
+        return LineBounds(self._origin, self._span), LineBounds(self._origin, self._span)
+
     def _lines(self, as_recorded: _Pass) -> tuple[_Correction, _Pass] | None:
         """Lines that leave no contradiction, if those of half of the checks leave few in the other half."""
         if not 1 < self._n <= MOST:
             return None
-        even, odd = (LineBounds(self._origin, self._span) for _ in range(2))
+        even, odd = self._parts()
         self._go(self._none(), lines=(even, odd))
         tried = self._line(even)
         if tried is None or 2 * self._go(tried[0]).odd.total >= as_recorded.odd.total:

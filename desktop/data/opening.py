@@ -619,12 +619,11 @@ def _remedy(result: ClockResult, applied: bool, unit: float) -> str:
             "that is too little to tell clocks that are wrong from readings that scatter, so times are as "
             "recorded"
         )
-    known = result.off[np.isfinite(result.off)]
-    off = (
-        f"; then they agree to {si(float(known.max(initial=0)) * unit)}s"
-        if known.size == result.off.size
-        else ""
-    )
+    steady, may_drift = (float(x.max(initial=0)) * unit for x in (result.off_if_steady, result.off))
+    known = [f"to {si(steady)}s if none drifts"] if result.repair == "shift" and np.isfinite(steady) else []
+    if np.isfinite(may_drift):
+        known.append(f"to {si(may_drift)}s" + " if some do" * bool(known))
+    off = f"; then they agree {', '.join(known)}" if known else ""
     most = si(float(np.abs(result.shift - result.shift[0]).max()) * unit)
     if result.repair == "linear":
         rates = result.drift - result.drift[0]

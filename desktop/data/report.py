@@ -1182,7 +1182,12 @@ class _Run:
             "file",
         )
         shifted = [
-            (kept.name(i), f"{x.shift / rate:.9g}", f"{x.drift * 1e6:.4g}", f"{x.half_width / rate:.3g}")
+            (
+                kept.name(i),
+                f"{x.shift / rate:.9g}",
+                f"{x.drift * 1e6:.4g}",
+                f"{x.half_width / rate:.3g}" if math.isfinite(x.half_width) else "not known",
+            )
             for i, x in enumerate(store.locations)
             if x.shift or x.drift
         ]  # fmt: skip

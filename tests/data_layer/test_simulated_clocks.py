@@ -22,9 +22,7 @@ def test_repairs_are_never_worse_than_what_was_recorded(clocks: str) -> None:
         before, after = found.spread(corrected=False), found.spread(corrected=True)
         assert after[0] <= before[0] + ROUNDED, (seed, before, after)
         assert after[1] <= before[1] + ROUNDED, (seed, before, after)
-        # A constant shift says nothing of clocks that drift.
-        if (clocks, result.repair) != ("drifting", "shift"):
-            assert found.beyond() <= ROUNDED, seed
+        assert found.beyond() <= ROUNDED, seed
         contradictory += result.before.checks > 0
         mended += result.repair in ("shift", "linear")
         if result.repair in ("shift", "linear"):
@@ -47,6 +45,15 @@ def test_what_is_small_is_mended_only_where_enough_says_so(
     result = record(Program(seed), clocks, seed + 777, size).result
     assert result.before.checks > 0 and np.isfinite(result.low).all(), "there are shifts that would do"
     assert (result.repair, result.shift.any()) == ("none", False)
+
+
+@pytest.mark.parametrize("seed", [3050, 3142, 3275, 3295, 3310])
+def test_drift_that_shifts_explain_is_within_what_is_stated(seed: int) -> None:
+    """Only a constant shift was thought of: clocks were off by up to 20 times of what was stated."""
+    found = record(Program(seed), "drifting", seed + 777)
+    result = found.result
+    assert result.repair == "shift" and not result.after.checks
+    assert found.beyond(result.off_if_steady) > 300 > ROUNDED >= found.beyond()
 
 
 @pytest.mark.parametrize("size", [2e3, 1e8])
