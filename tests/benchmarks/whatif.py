@@ -7,15 +7,17 @@ Three programs: the quicksort of the examples with one thread (the places are co
 change to its source), and two MPI programs of four ranks that sleep where others would compute, so that two
 cores are enough. Each is recorded by `phasewright record` without delays, and is run by `phasewright spt
 run` as an experiment whose factors are the delays, K times each treatment, in an order drawn anew. Of the
-quicksort processor time counts, of the others the time that rank 0 sees. What is printed is the effect of
-`phasewright spt effects` with its standard error.
+quicksort processor time counts, of the others the time that rank 0 sees. Each trial of the quicksort tells
+how long a unit of delay takes, before and after it sorts: the speed of a shared machine changes by the
+minute. What is printed is the effect of `phasewright spt effects` with its interval of 95 %.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import json
-import resource
+import math
 import shutil
 import statistics
 import subprocess
@@ -47,21 +49,46 @@ int main(int count, char **words)
     return code;
 }
 """
+#: The quicksort, which also tells how long a unit of its delay takes in this very process, in processor time
+#: and in calls as long as the delays (one call of 1e8 units takes 8 % longer a unit on a busy machine).
+TIMED = """
+#define main sorting
+#include "qsort_spt.c"
+#undef main
+static double unit(void)
+{
+    double begin = now(CLOCK_PROCESS_CPUTIME_ID);
+    for (int k = 0; k < 5000; k++)
+        spt_delay(20000);
+    return (now(CLOCK_PROCESS_CPUTIME_ID) - begin) * 10;
+}
+int main(int count, char **words)
+{
+    double before = unit();
+    int code = sorting(count, words);
+    printf("unit_ns=%.6f\\n", (before + unit()) / 2);
+    return code;
+}
+"""
 
 
 def measured(
     folder: Path, build: list[str], run: list[str], sources: list[Path], factors: list[dict[str, Any]],
-    response: str, repeat: int,
-) -> dict[str, tuple[float, float]]:  # fmt: skip
-    """The effect of each factor and its standard error, in seconds, of an experiment."""
+    response: str, repeat: int, beside: str = "",
+) -> tuple[dict[str, tuple[float, float]], float]:  # fmt: skip
+    """The effect of each factor and half its interval of 95 %, in seconds, of an experiment; and the mean of
+    what its trials tell `beside`."""
     folder.mkdir()
     for source in sources:
         shutil.copy(source, folder)
     quoted = json.dumps
     text = [
         "format = 1",
-        "[[responses]]",
-        f'name = "{response}"\nkind = "output"\npattern = "{response}=([0-9.]+)"\nunit = "s"',
+        *(
+            f'[[responses]]\nname = "{name}"\nkind = "output"\npattern = "{name}=([0-9.]+)"\nunit = "{unit}"'
+            for name, unit in ((response, "s"), (beside, "ns"))
+            if name
+        ),
         "[program]",
         f"run = {quoted(run)}",
         f"build = {quoted(build)}",
@@ -84,8 +111,14 @@ def measured(
         )
         if done.returncode:
             raise SystemExit(done.stderr + done.stdout)
+    with (folder / "trials.csv").open(newline="") as file:
+        next(file)  # what experiment it is
+        values = [float(row[beside]) for row in csv.DictReader(file) if row.get(beside)]
     found = json.loads(done.stdout)
-    return {row["term"]: (row["value"], row["se"]) for row in found["effects"]}
+    effects = {
+        row["term"]: (row["value"], (row["interval"][1] - row["interval"][0]) / 2) for row in found["effects"]
+    }
+    return effects, statistics.fmean(values) if values else math.nan
 
 
 def recorded(command: list[str], folder: Path) -> Path:
@@ -108,10 +141,11 @@ def predicted(trace: Path, region: str, delay_s: float) -> tuple[float, float]:
         return -found.saved_s, float(run.calls_of(region))
 
 
-def told(name: str, region: str, delay: str, naive: float, want: float, effect: float, se: float) -> None:
-    off = 100 * (want / effect - 1) if abs(effect) > 3 * se else float("nan")
+def told(name: str, delay: str, naive: float, want: float, effect: float, half: float) -> None:
+    off = f"{100 * (want / effect - 1):.1f} %" if abs(effect) > 2 * half else ""
+    inside = "yes" if abs(want - effect) <= half else "no"
     print(
-        f"{name:<10}{region:<8}{delay:>18}{naive:>11.4f}{want:>12.4f}{effect:>11.4f}{se:>10.4f}{off:>8.1f} %",
+        f"| {name}, {delay} | {naive:.4f} | {want:.4f} | {effect:.4f} ± {half:.4f} | {inside} | {off} |",
         flush=True,
     )
 
@@ -122,18 +156,6 @@ def quicksort(folder: Path, repeat: int) -> None:
     shim = folder / "shim.h"
     shim.write_text(SHIM)
     flags = ["-O2", "-pthread", f"-I{HEADER}"]
-
-    calibrated = folder / "calibrate"
-    header = ROOT / "resources" / "spt" / "spt_delay.h"
-    subprocess.run(
-        ["cc", "-O2", "-DSPT_CALIBRATE", "-x", "c", str(header), "-o", str(calibrated)], check=True
-    )
-
-    def unit() -> float:
-        """Nanoseconds of processor time; the calibration does 20 times as many units as it says."""
-        before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-        subprocess.run([str(calibrated)], stdout=subprocess.DEVNULL, check=True)
-        return (resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before) / (20 * 20e6) * 1e9
 
     words, traces, factors = ["-n", "400000", "-t", "1"], {}, []
     for factor, routine, units in (("F2", "push", 10000), ("F3", "pop", 30000)):
@@ -151,17 +173,18 @@ def quicksort(folder: Path, repeat: int) -> None:
         factors.append(
             {"name": routine, "delay": units, "flags": [f"-D{factor}", f"-DDELAY_{factor}={{delay}}"]}
         )
-    build = ["cc", "-O2", "-pthread", "{flags}", "-o", "{out}", QUICKSORT.name]
-    units_ns = [unit() for _ in range(3)]
-    effects = measured(
-        folder / "spt_quicksort", build, ["{out}", *words], [QUICKSORT], factors, "cpu", repeat
-    )
-    # How fast the machine is changes: what the unit took before and after the trials.
-    unit_ns = statistics.median(units_ns + [unit() for _ in range(3)])
+    timed = folder / "timed.c"
+    timed.write_text(TIMED)
+    effects, unit_ns = measured(
+        folder / "spt_quicksort", ["cc", "-O2", "-pthread", "{flags}", "-o", "{out}", timed.name],
+        ["{out}", *words], [QUICKSORT, timed], factors, "cpu", repeat, "unit_ns",
+    )  # fmt: skip
     for routine, (units, trace) in traces.items():
         want, calls = predicted(trace, routine, units * unit_ns * 1e-9)
-        naive = calls * units * unit_ns * 1e-9
-        told("quicksort", routine, f"{units} x {unit_ns:.2f} ns", naive, want, *effects[routine])
+        told(
+            f"quicksort {routine}", f"{units} x {unit_ns:.3f} ns",
+            calls * units * unit_ns * 1e-9, want, *effects[routine],
+        )  # fmt: skip
 
 
 def sleeping(folder: Path, repeat: int) -> None:
@@ -178,19 +201,19 @@ def sleeping(folder: Path, repeat: int) -> None:
         for us in delays:
             want, calls = predicted(trace, region, us * 1e-6)
             factor = {"name": region, "arguments": [str(us)], "low_arguments": ["0"]}
-            effects = measured(
+            effects, _ = measured(
                 folder / f"spt_{name}_{us}", [*build, "{flags}", "-o", "{out}", source.name],
                 [*MPIRUN, "4", "{out}", *words, "{args}"], [source], [factor], "wall", repeat,
             )  # fmt: skip
-            told(name, region, f"{us} us", calls * us * 1e-6, want, *effects[region])
+            told(name, f"{us / 1000:g} ms", calls * us * 1e-6, want, *effects[region])
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeat", type=int, default=5)
     options = parser.parse_args()
-    heads = ("calls x d", 11), ("predicted", 12), ("measured", 11), ("s.e.", 10), ("off", 10)
-    print(f"{'program':<10}{'region':<8}{'delay':>18}" + "".join(f"{name:>{wide}}" for name, wide in heads))
+    print("| program, delay a call | calls x delay s | predicted s | measured s, 95 % | inside | off by |")
+    print("| --- | --- | --- | --- | --- | --- |")
     with tempfile.TemporaryDirectory() as folder:
         quicksort(Path(folder), options.repeat)
         sleeping(Path(folder), options.repeat)
