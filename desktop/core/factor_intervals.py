@@ -3,7 +3,8 @@
 The asymptotic errors of `desktop.core.factor_model` hold if the model does. What is stated here holds also
 where the product form, or the functions of p, are only nearly right: widths are taken from predictions of
 cells, and of largest p, that were left out. Leaving out is done in closed form (the rows of one cell change
-only its code's and its system's parameters), so that it costs no further fit.
+only its code's and its system's parameters), so that it costs no further fit; but for the largest p of all
+cells of a joint fit, which are left out at once.
 
 Sources: Smyth, Stat. Appl. Genet. Mol. Biol. 3 (2004) 3, for the spread of small cells; Vovk, Gammerman,
 Shafer, Algorithmic Learning in a Random World (2005), for quantiles of what was left out. How often each
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 
 from desktop.core.characteristic import characteristic
 from desktop.core.factor_fit import Array, Index, sums
-from desktop.core.factor_model import ModelFit, exact, fit_individual
+from desktop.core.factor_model import ModelFit, exact, fit_individual, fit_joint
 from desktop.core.factor_response import respond
 
 CONFIDENCE = 0.95
@@ -305,18 +306,19 @@ def _widths(fit: ModelFit) -> Widths:
     plain = Widths(spread, df, reach)
     if fit.df <= 0 or exact(fit) or (fit.kind == "joint" and not np.isfinite(fit.spread).all()):
         return plain
-    rise, far_times, ends = _beyond(fit, common)
-    plain = replace(plain, rise=rise, far_times=far_times, ends=ends)
-    if fit.kind == "individual":
+    form, holds = None, False
+    if fit.kind == "joint":
+        try:
+            form = f_test(fit, fit_individual(data, fit.functions, fit.response.kind))
+        except ValueError:  # no cell can be fitted alone
+            holds = True
+        holds = form is None or form.p >= REJECT
+    rise, far_times, ends = _beyond(fit, common, holds)
+    plain = replace(plain, form=form, rise=rise, far_times=far_times, ends=ends)
+    if form is None or holds:
         return plain
-    try:
-        form = f_test(fit, fit_individual(data, fit.functions, fit.response.kind))
-    except ValueError:  # no cell can be fitted alone
-        return plain
-    if form is None or form.p >= REJECT:
-        return replace(plain, form=form)
     within = fit.sse / (form.f * form.df1 + form.df2)
-    lacking = replace(plain, form=form, lack=max(1.0, form.f * within / fit.s**2), lack_df=float(form.df1))
+    lacking = replace(plain, lack=max(1.0, form.f * within / fit.s**2), lack_df=float(form.df1))
     left = _leave_out(fit, data.code * shape[1] + data.system)
     sizes = np.bincount(left.group)
     cells = int((sizes > 0).sum())
@@ -330,9 +332,13 @@ def _widths(fit: ModelFit) -> Widths:
     return replace(lacking, cell=cell, cell_df=cell_df, cell_times=times)
 
 
-def _beyond(fit: ModelFit, common: tuple[float, float]) -> tuple[float, float, int]:
-    """From every cell without its largest p, and without its two largest: growth of the variance with the
-    logarithm of the distance, times of the quantile, number of cells."""
+def _beyond(fit: ModelFit, common: tuple[float, float], holds: bool) -> tuple[float, float, int]:
+    """From all cells without their largest p, and without their two largest: growth of the variance with the
+    logarithm of the distance, times of the quantile, number of cells. `holds`: that of a joint fit's form.
+
+    Cells fitted alone do not know of each other, so one is left out at a time. In a joint fit each would be
+    predicted by the largest p of the others, which is what a further p has not: all are left out at once.
+    """
     data, count = fit.data, len(fit.functions)
     cell = np.where(fit.used, data.code * len(data.systems) + data.system, -1)
     levels, level = np.unique(np.stack([cell, data.p], axis=1), axis=0, return_inverse=True)
@@ -342,42 +348,66 @@ def _beyond(fit: ModelFit, common: tuple[float, float]) -> tuple[float, float, i
     above = (last - np.arange(len(levels)))[level]
     deep = (last + 1 - np.searchsorted(levels[:, 0], levels[:, 0], "left"))[level]
     needed = count + (fit.kind == "individual")
-    squares, variances, freedoms, far = [], [], [], []
+    found: list[Array] = []
     ends = 0
     for gone in (1, 2):
         chosen = (cell >= 0) & (above < gone) & (deep >= needed + gone)
         if not chosen.any():
             continue
-        left = _leave_out(fit, np.where(chosen, cell, -1))
-        s2, df = np.full(left.gone.size, common[1]), np.full(left.gone.size, float(fit.df))
-        if fit.kind == "individual":
-            named, out = np.unique(cell[chosen], return_counts=True)
-            inside = np.bincount(cell[cell >= 0])[named]
-            whole = sums(cell[cell >= 0], fit.residual[cell >= 0] ** 2, int(named.max()) + 1)[named]
-            spare = (inside - out - count).astype(np.float64)
-            own = np.maximum(whole - left.gone, 0.0) / np.maximum(spare, 1.0)
-            s2, df = _mixed(own, np.maximum(spare, 0.0), *common)
-        at = above[left.row] == 0
-        row, group = left.row[at], left.group[at]
-        start = levels[last[level[row]] - gone, 1]
-        squares.append(left.error[at] ** 2)
-        variances.append(s2[group] * (1.0 + left.spread[at]))
-        freedoms.append(df[group])
-        far.append(np.log(data.p[row] / start))
-        ends = max(ends, np.unique(group).size)
+        row, *told = _without_all(fit, chosen) if fit.kind == "joint" else _without(fit, chosen, cell, common)
+        at = above[row] == 0
+        distance = np.log(data.p[row] / levels[last[level[row]] - gone, 1])
+        found.append(np.stack([*told, distance], axis=1)[at])
+        ends = max(ends, np.unique(cell[row[at]]).size)
     if not ends:
         return 0.0, 1.0, 0
-    with np.errstate(divide="ignore", invalid="ignore"):  # exact cells have no variance
-        z2 = np.concatenate(squares) / np.concatenate(variances)
-    df, distance = np.concatenate(freedoms), np.concatenate(far)
+    z2, df, distance = np.concatenate(found).T
     good = np.isfinite(z2) & (df > 0)
     if not good.any():
         return 0.0, 1.0, 0
     z2, df, distance = z2[good], df[good], distance[good]
     # The variance of Student's t is more than 1.
     rise = max(0.0, float((z2 * np.maximum(df - 2.0, 1.0) / df - 1.0).sum() / distance.sum()))
+    if holds:
+        return rise, 1.0, ends
     score = np.sqrt(z2 / (1.0 + rise * distance)) / quantile(df)
     return rise, conformal(score, np.ones(score.size), ends), ends
+
+
+def _without_all(fit: ModelFit, chosen: NDArray[np.bool_]) -> tuple[Index, Array, Array]:
+    """Rows that a joint fit without all of them predicts: which, their squared errors over their variances,
+    and degrees of freedom."""
+    data, none = fit.data, np.empty(0)
+    try:
+        rest = fit_joint(data.only(fit.used & ~chosen), fit.functions, fit.response.kind, starts=0)
+    except ValueError:  # too few are left
+        return np.empty(0, np.int64), none, none
+    row = np.flatnonzero(chosen)
+    scale = fit.response.factor / rest.response.factor  # without operations t' is over a median of the table
+    z = np.empty(row.size)
+    for c, s in np.unique(np.stack([data.code[row], data.system[row]], axis=1), axis=0).tolist():
+        mine = (data.code[row] == c) & (data.system[row] == s)
+        value, _, se = rest.predict(c, s, data.p[row[mine]])
+        with np.errstate(all="ignore"):
+            y = fit.response.y[row[mine]] / scale[c, s]
+            z[mine] = (np.log(y / value) if fit.response.kind == "log" else y - value) / se
+    return row, z**2, np.full(row.size, float(rest.df))
+
+
+def _without(
+    fit: ModelFit, chosen: NDArray[np.bool_], cell: Index, common: tuple[float, float]
+) -> tuple[Index, Array, Array]:
+    """The same of cells fitted alone, each without its own rows."""
+    count = len(fit.functions)
+    left = _leave_out(fit, np.where(chosen, cell, -1))
+    named, out = np.unique(cell[chosen], return_counts=True)
+    inside = np.bincount(cell[cell >= 0])[named]
+    whole = sums(cell[cell >= 0], fit.residual[cell >= 0] ** 2, int(named.max()) + 1)[named]
+    spare = (inside - out - count).astype(np.float64)
+    own = np.maximum(whole - left.gone, 0.0) / np.maximum(spare, 1.0)
+    s2, df = _mixed(own, np.maximum(spare, 0.0), *common)
+    with np.errstate(divide="ignore", invalid="ignore"):  # exact cells have no variance
+        return left.row, left.error**2 / (s2[left.group] * (1.0 + left.spread)), df[left.group]
 
 
 def conformal(score: Array, weight: Array, count: int) -> float:
@@ -472,7 +502,9 @@ def interval(fit: ModelFit, code: int, system: int, p: Array) -> tuple[Array, Ar
         df = np.full(p.shape, float(found.df[code, system]))
         far = _distance(found.reach, code, system, p)
         variance = (1.0 + hat) * (1.0 + found.rise * far)
-        df[far > 0] = np.minimum(df[far > 0], max(found.ends, 1) if found.rise > 0 else np.inf)
+        # The ends of a code, or of a system, err together.
+        ends = max(found.ends // (2 if fit.kind == "joint" else 1), 1)
+        df[far > 0] = np.minimum(df[far > 0], ends if found.rise > 0 else np.inf)
         times = 1.0 + (found.far_times - 1.0) * np.minimum(far / AT_ONCE, 1.0)
         if not fit.points[code, system]:
             variance = variance * found.cell

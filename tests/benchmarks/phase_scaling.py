@@ -1,8 +1,10 @@
 """How often intervals of the phase model hold, and programs on a simulated machine with a p held out.
 
-    python -m tests.benchmarks.phase_scaling [--runs N] [--simgrid FOLDER]
+    python -m tests.benchmarks.phase_scaling [--runs N] [--fresh N] [--extrap PYTHON] [--simgrid FOLDER]
 
-Prints Markdown. `--runs`: how often each law is simulated with each noise. `--simgrid`: also runs
+Prints Markdown. `--runs`: how often each law is simulated with each noise. `--fresh`: so many programs with
+each noise of laws that played no part when priors were chosen, every one drawn anew; `--extrap`: beside the
+predictions of Extra-P, by an interpreter that has it. `--simgrid`: also runs
 tests/programs/scaling.c on a machine that SimGrid simulates (smpicc and smpirun, libsimgrid-dev of Debian),
 with its traces in FOLDER; where SimGrid is not there, that is said.
 """
@@ -20,6 +22,7 @@ from numpy.typing import NDArray
 
 from desktop.core.phase_model import ScalingRuns, model_phases
 from desktop.data.phase_scaling import Traced, gather
+from tests.benchmarks.factor_model import ask_extrap
 from tests.data_layer.otf2_writer import Event, Place, write
 
 Floats = NDArray[np.float64]
@@ -35,6 +38,9 @@ LAWS: dict[str, Laws] = {
 NOISES = {"2 %": (0.02, 0.0), "10 %": (0.1, 0.0), "1 %, a breakpoint 3 %": (0.01, 0.03)}
 #: Of the largest p: where is predicted.
 TIMES = (2.0, 8.0)
+#: Of programs of fresh laws: p of the runs, and where is predicted.
+FRESH_P, FRESH_AT = 2.0 ** np.arange(1, 6), 2.0 ** np.arange(6, 9)
+FRESH_NOISES = (0.01, 0.03, 0.05)
 PROGRAMS, SIZES = ("heat", "cg", "fft"), (2, 4, 8, 16, 32, 64)
 _PLATFORM = """<?xml version='1.0'?>
 <!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
@@ -82,6 +88,72 @@ def coverage(runs: int) -> None:
             for words, noise in NOISES.items():
                 cells = covered(laws, np.array(p), noise, runs)
                 print(f"| {name}, 2 to {p[-1]:.0f} | {words} | {' | '.join(cells)} |", flush=True)
+
+
+def _fresh(rng: np.random.Generator, kind: str) -> Callable[[Floats], Floats]:
+    """A phase: its falling part takes 2 to 20 s on the least p, the other 1 to 50 % of that on the largest
+    (each share as likely by its logarithm)."""
+    last, work = FRESH_P[-1], FRESH_P[0] * 10 ** rng.uniform(0.3, 1.3)
+    low, high = (work / last * 10 ** rng.uniform(-2.0, -0.3, 2)).tolist()
+    knee = last * 2 ** rng.uniform(-2.0, 1.0)
+    laws: dict[str, Callable[[Floats], Floats]] = {
+        "a + b/p + c log(p)": lambda p: low + work / p + high * np.log(p) / np.log(last),
+        "a + b/p + c p": lambda p: low + work / p + high * p / last,
+        "b/p + c sqrt(p)": lambda p: work / p + high * np.sqrt(p / last),
+        "b/p + c log(p)^2": lambda p: work / p + high * (np.log(p) / np.log(last)) ** 2,
+        "a + b/p^(2/3)": lambda p: low + work / p ** (2 / 3),
+        "b/p + c, from a p on growing with it": lambda p: work / p + high * np.maximum(1.0, p / knee),
+    }
+    return laws[kind]
+
+
+FRESH_LAWS = (
+    "a + b/p + c log(p)", "a + b/p + c p", "b/p + c sqrt(p)", "b/p + c log(p)^2", "a + b/p^(2/3)",
+    "b/p + c, from a p on growing with it",
+)  # fmt: skip
+
+
+def fresh(programs: int, python: str | None, seed: int = 11) -> None:
+    """Programs of three phases of one kind of law: how many new phases and runs lie in their intervals, and
+    errors of the medians beside those of Extra-P (medians over phases and runs)."""
+    print("\n| law | noise | at 2, 4, 8 times the largest p: phases within | runs within | error | Extra-P |")
+    print("| --- | --- | --- | --- | --- | --- |")
+    for number, kind in enumerate(FRESH_LAWS):
+        for noise in FRESH_NOISES:
+            rng = np.random.default_rng([seed, number, round(1000 * noise)])
+            inside, of_runs, errors, jobs, truths = [], [], [], [], []
+            for _ in range(programs):
+                laws = tuple(_fresh(rng, kind) for _ in range(3))
+                data = ScalingRuns(
+                    ("",) * FRESH_P.size, ("a", "b", "c"), FRESH_P, drawn(laws, FRESH_P, noise, 0.0, rng)
+                )
+                draws, whole = model_phases(data).durations(FRESH_AT)
+                new = drawn(laws, FRESH_AT, noise, 0.0, rng)
+                low, middle, high = np.quantile(draws, (0.025, 0.5, 0.975), axis=0)
+                inside.append((low <= new.T) & (high >= new.T))
+                low, at, high = np.quantile(whole, (0.025, 0.5, 0.975), axis=0)
+                of_runs.append((low <= new.sum(axis=1)) & (new.sum(axis=1) <= high))
+                clean = np.stack([law(FRESH_AT) for law in laws])
+                truths.append(np.concatenate([clean, clean.sum(axis=0)[None]]))
+                errors.append(np.abs(np.concatenate([middle, at[None]]) / truths[-1] - 1))
+                jobs += [
+                    {"falling": True, "p": FRESH_P.tolist(), "value": one.tolist(), "at": FRESH_AT.tolist()}
+                    for one in (*data.duration.T, data.duration.sum(axis=1))
+                ]
+            peer = "not asked"
+            if python is not None:
+                said = np.array(ask_extrap(python, jobs)).reshape(programs, 4, FRESH_AT.size)
+                peer = _percents(np.median(np.abs(said / np.array(truths) - 1), axis=(0, 1)), " %")
+            print(
+                f"| {kind} | {100 * noise:.0f} % | {_percents(np.mean(inside, axis=(0, 1)))} "
+                f"| {_percents(np.mean(of_runs, axis=0))} "
+                f"| {_percents(np.median(errors, axis=(0, 1)), ' %')} | {peer} |",
+                flush=True,
+            )
+
+
+def _percents(parts: Floats, unit: str = "") -> str:
+    return ", ".join(f"{100 * part:.0f}{unit}" for part in parts)
 
 
 def simulate(folder: Path) -> None:
@@ -146,10 +218,14 @@ def held_out(folder: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=100)
+    parser.add_argument("--fresh", type=int, default=0)
+    parser.add_argument("--extrap", metavar="PYTHON")
     parser.add_argument("--simgrid", type=Path)
     options = parser.parse_args()
     if options.runs:
         coverage(options.runs)
+    if options.fresh:
+        fresh(options.fresh, options.extrap)
     if options.simgrid is not None:
         if shutil.which("smpirun") is None:
             print("SimGrid is not there (smpirun), so nothing is simulated")

@@ -15,10 +15,18 @@ from desktop.core.factor_answers import (
     half_share_places,
     shares,
 )
-from desktop.core.factor_intervals import _leave_out, f_test, interval, suspects, tail_limit, widths
+from desktop.core.factor_intervals import (
+    _leave_out,
+    _without_all,
+    f_test,
+    interval,
+    suspects,
+    tail_limit,
+    widths,
+)
 from desktop.core.factor_model import Measurements, fit_individual, fit_joint
 from desktop.core.normal_form import search_forms
-from tests.benchmarks.factor_coverage import LACKING, NOISES, Truth, left_out, simulate
+from tests.benchmarks.factor_coverage import LACKING, LATE, NOISES, Truth, left_out, simulate
 
 DATA = Path(__file__).parent.parent / "data" / "npb"
 PAIR = ("1/p", "1/sqrt(p)")
@@ -124,6 +132,51 @@ def test_intervals_widen_beyond_what_was_measured(class_a):
     wide = np.log(high / low)
     assert (np.diff(wide[1:]) > 0).all() and wide[2] > 1.02 * wide[1] and (low > 0).all()
     assert value == pytest.approx(fit.predict(0, 0, p)[0])
+
+
+def test_growth_that_all_cells_share_widens_what_is_said_beyond():
+    """Fitted is 1/p + 1, and all cells have a part in p as well: the largest p of one cell is predicted well
+    by those of the others, a further p is not, and only without all of them that shows."""
+    rng, inside, alone = np.random.default_rng(3), [], []
+    for _ in range(6):
+        truth = Truth.drawn(rng, LATE)
+        fit = choose(truth.measured(NOISES[LATE](rng, truth.y, truth.p)), "joint", ("1/p", "1")).fit
+        for c, s in {*zip(truth.code.tolist(), truth.system.tolist(), strict=True)}:
+            p = 2 * truth.p[(truth.code == c) & (truth.system == s)].max(keepdims=True)
+            y = truth.law(np.array([c]), np.array([s]), p) / (p if fit.response.kind == "t" else 1.0)
+            _, low, high = interval(fit, c, s, p)
+            inside.append(bool(low[0] <= y[0] <= high[0]))
+            value, _, se = fit.predict(c, s, p)
+            off = np.log(y / value) if fit.response.kind == "log" else y - value
+            alone.append(bool(abs(off[0]) <= 2 * se[0]))
+    assert np.mean(inside) > 0.8 > 0.6 > np.mean(alone)
+
+
+def test_the_largest_p_of_all_cells_are_predicted_by_a_fit_without_them(class_a):
+    fit = fit_joint(class_a, PAIR, "log")
+    end = np.zeros(len(class_a), bool)
+    for cell in np.unique(class_a.code * 4 + class_a.system):
+        mine = class_a.code * 4 + class_a.system == cell
+        end |= mine & (class_a.p == class_a.p[mine].max())
+    row, z2, df = _without_all(fit, end)
+    rest = fit_joint(class_a.only(~end), PAIR, "log")
+    k = int(np.flatnonzero((class_a.code[row] == 1) & (class_a.system[row] == 3))[0])
+    value, _, se = rest.predict(1, 3, class_a.p[row[k : k + 1]])
+    assert z2[k] == pytest.approx((np.log(class_a.time[row[k]] / value[0]) / se[0]) ** 2, rel=1e-5)
+    assert df[k] == rest.df and row.size == end.sum()
+
+
+def test_the_scale_of_what_is_left_out_is_that_of_the_rest():
+    """Without operations t' is over the median of the rows of a code, which differs without some of them."""
+    rng = np.random.default_rng(6)
+    truth = Truth.drawn(rng, "relative, 5 %")
+    data = truth.measured(NOISES["relative, 5 %"](rng, truth.y, truth.p))
+    bare = Measurements(data.codes, data.systems, data.code, data.system, data.p, data.time)
+    for kind in ("t'", "log"):
+        known, unknown = (widths(fit_joint(one, ("1/p", "1"), kind)) for one in (data, bare))
+        assert unknown.ends == known.ends == 16
+        if kind == "log":  # what a factor of a code does not change
+            assert unknown.rise == pytest.approx(known.rise, rel=1e-3, abs=1e-6)
 
 
 # --- the choice ---
