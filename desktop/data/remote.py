@@ -9,6 +9,7 @@ port. A line that is lost is made again, and what was under way is asked for aga
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import math
 import os
@@ -44,6 +45,10 @@ GREETING, QUIET, SILENCE = 60.0, 4.0, 15.0
 #: Seconds until a line that is lost is tried again, the next times twice as long; at most; and until that is
 #: given up where nobody can cancel it.
 AGAIN, MOST_AGAIN, GIVE_UP = 0.5, 10.0, 120.0
+#: Seconds in which ssh may end by itself, and in which it has to once it was told to.
+LEAVE, OBEY = 0.5, 2.0
+#: Tries to start a program that somebody still writes, 50 ms apart.
+_BUSY = 20
 #: Seconds after which the user is told that a host is waited for.
 TELL = 0.3
 #: Frames with places in a store, of 16,000 each.
@@ -63,6 +68,76 @@ class Unreachable(StoreError):
     """The program on a host cannot be reached now."""
 
 
+class _Ssh(subprocess.Popen[bytes]):
+    """ssh as a child. Each of its pipes belongs to one thread, which closes it: nobody else waits for one
+    that is full, or that a grandchild holds. `read` is called to take its output."""
+
+    def __init__(self, words: list[str], read: Callable[[_Ssh], None]) -> None:
+        super().__init__(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.said: deque[str] = deque(maxlen=5)  # on standard error, last
+        self._out: SimpleQueue[bytes] = SimpleQueue()
+        self.over = False  # nothing more comes from it
+        self._ending = Lock()
+        self._reaping: Thread | None = None
+        self._words = Thread(target=self._listen, name="words of ssh", daemon=True)
+        for thread in (
+            self._words,
+            Thread(target=self._feed, name="to ssh", daemon=True),
+            Thread(target=self._tell, args=(read,), name="from ssh", daemon=True),
+        ):
+            thread.start()
+
+    def send(self, data: bytes) -> None:
+        """Have it written; that it cannot be is seen by what comes: nothing."""
+        self._out.put(data)
+
+    def end(self, patience: float = 0.0) -> None:
+        """End it, if not in `patience` seconds it does so by itself, whatever it does about that. At once."""
+        with self._ending:
+            if self._reaping is None:
+                self._out.put(b"")
+                if not patience:
+                    self.terminate()
+                self._reaping = Thread(target=self._reap, args=(patience,), name="end of ssh", daemon=True)
+                self._reaping.start()
+
+    def left(self) -> int | None:
+        """Its exit code, soon after `end`; by then it has said its last."""
+        assert self._reaping is not None
+        self._reaping.join(LEAVE + 2 * OBEY)
+        self._words.join(LEAVE)  # a ControlMaster holds standard error for as long as it lasts
+        return self.returncode
+
+    def _reap(self, patience: float) -> None:
+        for seconds, then in ((patience, self.terminate), (OBEY, self.kill), (OBEY, None)):
+            with suppress(subprocess.TimeoutExpired):
+                self.wait(seconds)
+                return
+            if then is not None:
+                then()
+
+    def _feed(self) -> None:
+        assert self.stdin is not None
+        with suppress(OSError), self.stdin:
+            while data := self._out.get():
+                self.stdin.write(data)
+                self.stdin.flush()
+        self.end(LEAVE)
+
+    def _tell(self, read: Callable[[_Ssh], None]) -> None:
+        assert self.stdout is not None
+        with suppress(OSError), self.stdout:
+            read(self)
+        self.end(LEAVE)
+
+    def _listen(self) -> None:
+        assert self.stderr is not None
+        with suppress(OSError), self.stderr:
+            while line := self.stderr.readline(1000):
+                if line.strip():
+                    self.said.append(line.decode("utf-8", "replace").strip())
+
+
 class Line:
     """One ssh to the program on one host, for all that is open there."""
 
@@ -74,8 +149,8 @@ class Line:
         self.host = destination.rpartition("@")[2]
         self._users = 0
         self._closed = False
-        self._process: subprocess.Popen[bytes] | None = None
-        self._connecting, self._turn = RLock(), Lock()
+        self._process: _Ssh | None = None
+        self._connecting, self._losing = RLock(), Lock()
         self._numbers = count()
         self._waiting: dict[int, SimpleQueue[tuple[dict[str, Any], bytes] | None]] = {}
         self._heard = 0.0
@@ -116,17 +191,21 @@ class Line:
 
         Raises
         ------
-        LineLost : the line was lost, also since `before` (and is not made again then).
+        LineLost : the line was lost, or made anew since `before`.
         DesktopError : the other side says so, or cannot be reached at all.
         Cancelled : by `progress`, or because the process or the line is to end.
         """
-        with self._connecting:
+        while not self._connecting.acquire(timeout=0.1):
+            self._check(progress)
+        try:
             if before is not None and (self._process is None or before != self.made):
                 raise LineLost("the line was lost")
             if self._process is None:
                 self._connect(progress)
             number = next(self._numbers)
             queue = self._waiting[number] = SimpleQueue()
+        finally:
+            self._connecting.release()
         try:
             self._write({"id": number, **request})
             while True:
@@ -178,14 +257,9 @@ class Line:
 
     def _write(self, about: dict[str, Any]) -> None:
         process = self._process
-        if process is None or process.stdin is None:
+        if process is None:
             raise LineLost("the line was lost")
-        try:
-            with self._turn:
-                process.stdin.write(frame(about))
-                process.stdin.flush()
-        except (OSError, ValueError):
-            raise LineLost("the line was lost") from None
+        process.send(frame(about))
 
     def _error(self, about: dict[str, Any]) -> Exception:
         said = {key: printable(str(about.get(key) or ""), 2000) for key in ("error", "where", "hint")}
@@ -201,39 +275,37 @@ class Line:
         """Start ssh, and greet."""
         words = shlex.split(os.environ.get("PHASEWRIGHT_SSH", "")) or ["ssh", "-T"]
         command = os.environ.get("PHASEWRIGHT_REMOTE_COMMAND", "") or how.command or COMMAND
-        try:
-            process = subprocess.Popen(
-                [*words, f"ssh://{self.destination}", command],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            )  # fmt: skip
-        except OSError:
-            raise StoreError(
-                f"{words[0]} cannot be started", file=f"ssh://{self.destination}", hint="install OpenSSH"
-            ) from None
-        said: deque[str] = deque(maxlen=5)
         greeted: SimpleQueue[Any] = SimpleQueue()
-        talk = Thread(target=_listen_to, args=(process, said), name="words of ssh", daemon=True)
-        talk.start()
-        Thread(target=self._read, args=(process, greeted), name=f"from {self.host}", daemon=True).start()
+        process = self._start([*words, f"ssh://{self.destination}", command], greeted)
         try:
-            with suppress(OSError):
-                assert process.stdin is not None
-                process.stdin.write(frame(hello()))
-                process.stdin.flush()
+            process.send(frame(hello()))
             theirs = self._greeting(greeted, progress)
         except BaseException:
-            _kill(process)
+            process.end()
             raise
         if theirs is None:
-            _kill(process)
-            talk.join(1.0)
-            raise self._unreachable(process.wait(), said)
+            process.end(LEAVE)
+            raise self._unreachable(process.left(), process.said)
         if theirs != hello():
-            _kill(process)
+            process.end()
             raise self._other(theirs)
         self._heard = time.monotonic()
         self._process = process
         self.made += 1
+        if process.over:  # since it greeted
+            self._lost(process)
+
+    def _start(self, words: list[str], greeted: SimpleQueue[Any]) -> _Ssh:
+        for left in reversed(range(_BUSY)):
+            try:
+                return _Ssh(words, lambda process: self._read(process, greeted))
+            except OSError as error:
+                if error.errno != errno.ETXTBSY or not left:
+                    break
+                time.sleep(0.05)
+        raise StoreError(
+            f"{words[0]} cannot be started", file=f"ssh://{self.destination}", hint="install OpenSSH"
+        )
 
     def _greeting(self, greeted: SimpleQueue[Any], progress: Progress | None) -> dict[str, Any] | None:
         since = time.monotonic()
@@ -249,7 +321,7 @@ class Line:
         finally:
             self._say(-1, "")
 
-    def _unreachable(self, code: int, said: deque[str]) -> Unreachable:
+    def _unreachable(self, code: int | None, said: deque[str]) -> Unreachable:
         words = printable(said[-1] if said else "it does not answer", 300)
         if code == 127 or "not found" in words:
             hint = "install the same Phasewright there, or say with --remote-command what to run"
@@ -266,7 +338,7 @@ class Line:
             hint="install the same version on both",
         )
 
-    def _read(self, process: subprocess.Popen[bytes], greeted: SimpleQueue[Any]) -> None:
+    def _read(self, process: _Ssh, greeted: SimpleQueue[Any]) -> None:
         """All that comes, until nothing does."""
         stream = process.stdout
         assert stream is not None
@@ -289,17 +361,23 @@ class Line:
                 if queue is not None:
                     queue.put((about, body))
         except (NoFrame, OSError, ValueError):
+            process.over = True
             greeted.put(None)
+            self._lost(process)
+
+    def _lost(self, process: _Ssh) -> None:
+        """Nothing more comes from there: who waits for it is told."""
+        with self._losing:
             if self._process is process:
                 self._process = None
                 for queue in [*self._waiting.values()]:
                     queue.put(None)
-            _kill(process)
 
     def _end(self) -> None:
         process = self._process
         if process is not None:
-            _kill(process)
+            process.end()
+            self._lost(process)  # whoever may still hold its output
 
     # ---- what is said of it
 
@@ -512,21 +590,3 @@ def _show(said: Any, progress: Progress | None) -> None:
     numbers = [float(v) for v in said[:2] if isinstance(v, int | float) and abs(v) < 1e300]
     if progress is not None and len(numbers) == 2:
         progress.step(numbers[0], numbers[1], printable(str(said[-1]), 100))
-
-
-def _listen_to(process: subprocess.Popen[bytes], said: deque[str]) -> None:
-    """The last lines on standard error."""
-    assert process.stderr is not None
-    with suppress(OSError, ValueError):
-        while line := process.stderr.readline(1000):
-            if line.strip():
-                said.append(line.decode("utf-8", "replace").strip())
-
-
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    with suppress(OSError):
-        if process.stdin is not None:
-            process.stdin.close()
-    with suppress(OSError):
-        process.terminate()
-    Thread(target=process.wait, daemon=True).start()

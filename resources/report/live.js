@@ -136,7 +136,8 @@
       pen.fillStyle = c.grid;
       pen.fillRect(at, 6, 1, height - foot - 6);
       pen.fillStyle = c.muted;
-      pen.fillText(String(Number(value.toPrecision(10))), at, height - foot + 4);
+      const text = String(Number(value.toPrecision(10))), half = pen.measureText(text).width / 2;
+      pen.fillText(text, Math.min(at, width - half), height - foot + 4);
     }
     pen.fillText("Time (" + symbol + ")", left + (width - left - right) / 2, height - 15);
   };
@@ -294,13 +295,17 @@
     const row = made("tr");
     const titles = [["Phase"], ["From (" + symbol + ")", 1], ["Length (" + symbol + ")", 1], ["Kind"],
       ["Mean (" + run.unit + ")", 1], ...(run.capacity > 0 ? [["Efficiency", 1]] : []), ["RMS residual", 1],
-      ...(explained ? [["Processor time"], ["Why time is lost"]] : [])];
+      ...(explained ? [["Processor time"]] : [])];
     for (const [title, number] of titles) {
       const cell = made("th", title, number ? "number" : "");
       cell.scope = "col";
       row.append(cell);
     }
     element("heads").replaceChildren(row);
+  };
+  const mark = () => {
+    for (const row of element("phases").rows)
+      row.classList.toggle("here", row.dataset.phase === String(state.phase));
   };
   const write = () => {
     const found = fit();
@@ -319,8 +324,9 @@
     element("fit").textContent = run.models[state.model].name + ", " + named + ": largest local L2 error " +
       digits(found.error) + " " + run.error_unit + "." + suggested +
       (run.note && !asMade ? " " + run.note : "");
-    element("phases").replaceChildren(...found.phases.map((phase, k) => {
-      const row = made("tr", undefined, k === state.phase ? "here" : "");
+    element("phases").replaceChildren(...found.phases.flatMap((phase, k) => {
+      const row = made("tr");
+      row.dataset.phase = k;
       const begin = found.breaks[k], length = found.breaks[k + 1] - begin;
       const cell = made("td"), button = made("button", String(k + 1));
       button.type = "button";
@@ -332,7 +338,7 @@
         digits(length / factor), run.kinds[phase.kind], digits(phase.mean),
         ...(run.capacity > 0 ? [percent(phase.mean / run.capacity)] : []), digits(phase.rms, 3)];
       numbers.forEach((text, i) => row.append(made("td", text, i === 2 ? "" : "number")));
-      if (!explained) return row;
+      if (!explained) return [row];
       const spent = made("td"), bar = made("div", undefined, "bar");
       bar.setAttribute("aria-hidden", "true");
       for (const [account, part] of phase.accounts) {
@@ -346,10 +352,18 @@
       if (most.length) spent.append(bar);
       spent.append(unbroken(
         most.map(([account, part]) => run.accounts[account][0] + " " + percent(part)).join(", ")));
-      const says = unbroken(phase.says.replace(/^Phase \d+[^:]*: /, ""));
-      row.append(spent, made("td", says.charAt(0).toUpperCase() + says.slice(1), "says"));
-      return row;
+      row.append(spent);
+      if (!phase.says) return [row];
+      // Sentences are long: they have the table's width, so that it fits into a narrow window.
+      const says = unbroken(phase.says.replace(/^Phase \d+.*? of the run: /, "")), below = made("tr", undefined, "says");
+      const words = made("td", says.charAt(0).toUpperCase() + says.slice(1));
+      row.className = "told";
+      below.dataset.phase = k;
+      words.colSpan = row.cells.length;
+      below.append(words);
+      return [row, below];
     }));
+    mark();
   };
 
   let waiting = false;
@@ -388,7 +402,7 @@
     const [a, b] = [fit().breaks[k] - run.start, fit().breaks[k + 1] - run.start];
     state.phase = k;
     see(a - (b - a) * 0.05, b + (b - a) * 0.05);
-    for (const [i, row] of [...element("phases").rows].entries()) row.className = i === k ? "here" : "";
+    mark();
   };
   const choose = (change) => {
     change();

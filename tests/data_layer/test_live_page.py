@@ -112,7 +112,7 @@ def test_n_and_model_are_chosen_by_the_keyboard(page: Path, opened: Callable[[Pa
     for n in range(2, 6):
         slider.send_keys(Keys.ARROW_RIGHT)
         assert slider.get_attribute("aria-valuetext") == f"{n} phases"
-        rows = browser.find_elements("css selector", "#phases tr")
+        rows = browser.find_elements("css selector", "#phases tr:not(.says)")
         assert len(rows) == n
         if n != facts["shown"]["n"]:
             expected = fit(curve, n, "mixed").epsilon
@@ -124,6 +124,38 @@ def test_n_and_model_are_chosen_by_the_keyboard(page: Path, opened: Callable[[Pa
     assert words(browser, "fit").startswith("Constant, 20 phases")
     browser.find_element("id", "shown").click()
     assert words(browser, "number") == str(facts["shown"]["n"])
+
+
+@in_browser
+@pytest.mark.parametrize(("wide", "high"), [(1200, 800), (1366, 768)])
+def test_a_window_of_usual_size_holds_every_column(
+    page: Path, opened: Callable[[Path], Any], tmp_path: Path, wide: int, high: int
+) -> None:
+    from selenium.webdriver.common.action_chains import ActionChains
+
+    long = "W" * 150  # of a name without a space
+    noisy(tmp_path / "long.h5", 400, 5, long)
+    with open_store(tmp_path / "long.h5") as store:
+        subject = Subject(store, long, n=3, phase_names=((8e-4, long),))
+        content, _ = live_page(subject, PALETTES, "", today())
+    (tmp_path / "long.html").write_bytes(content)
+    for path in (page, tmp_path / "long.html"):
+        browser = opened(path)
+        size = {"width": wide, "height": high, "deviceScaleFactor": 1, "mobile": False}
+        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        slider, numbers = browser.find_element("id", "n"), set()
+        for by in (-150, -90, -30, 30, 90, 150):
+            ActionChains(browser).click_and_hold(slider).move_by_offset(by, 0).release().perform()
+            numbers.add(words(browser, "number"))
+            ends = browser.execute_script(
+                "return [document.documentElement, document.querySelector('.wide')]"
+                ".map((e) => [e.scrollWidth, e.clientWidth])"
+            )
+            assert all(content <= shown for content, shown in ends)
+            told = browser.find_elements("css selector", "#phases tr.says")
+            assert len(told) == int(words(browser, "number"))
+        assert len(numbers) == 6  # n follows the hand
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
 @in_browser

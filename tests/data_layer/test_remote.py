@@ -6,6 +6,7 @@ import io
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -66,11 +67,12 @@ def far(path: Path) -> RemotePath:
     return found
 
 
-def until(true) -> None:
-    end = time.monotonic() + 60
-    while not true():
-        assert time.monotonic() < end
+def ended(condition) -> bool:
+    """Whether it holds within half a minute."""
+    until = time.monotonic() + 30
+    while not condition() and time.monotonic() < until:
         time.sleep(0.01)
+    return condition()
 
 
 # ---- places
@@ -222,26 +224,109 @@ def test_who_waits_for_a_line_can_be_cancelled(fake_ssh, made, noticed):
         line = next(iter(remote.Line._all.values()))
         fake_ssh("import sys; sys.exit('down')")
         line._process.kill()
-        if noticed:  # before anything is asked for
-            until(lambda: line._process is None)
-        progress, ended = Progress(), []
+        assert not noticed or ended(lambda: line._process is None)
+        progress, done = Progress(), threading.Event()
 
         def work() -> None:
             from desktop.progress import working
 
-            try:
-                with working(progress):
-                    list(there.blocks("events", 0))
-            except BaseException as error:
-                ended.append(type(error))
+            with working(progress), pytest.raises(Cancelled):
+                list(there.blocks("events", 0))
+            done.set()
 
-        thread = threading.Thread(target=work)
-        thread.start()
-        until(lambda: "is lost, trying again" in line.words or ended)
-        assert not ended
+        threading.Thread(target=work, daemon=True).start()
+        assert ended(lambda: line.words or done.is_set()) and not done.is_set()
         progress.cancel()
-        thread.join(60)
-        assert ended == [Cancelled]
+        assert done.wait(30)
+
+
+# ---- ssh as a child
+
+
+def of_ssh() -> list[threading.Thread]:
+    return [one for one in threading.enumerate() if one.name.endswith("ssh")]
+
+
+#: Greets, then reads nothing, and takes no notice of being told to end.
+STUBBORN = f"""import signal, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+sys.path.insert(0, {str(Path(desktop.__file__).parents[1])!r})
+from desktop.data.remote_frames import MAGIC, frame, hello
+sys.stdout.buffer.write(MAGIC + frame(hello()))
+sys.stdout.buffer.flush()
+time.sleep(120)
+"""
+
+
+def test_ssh_that_obeys_nothing_is_ended_all_the_same_and_nobody_waits_for_it(fake_ssh, monkeypatch):
+    monkeypatch.setattr(remote, "OBEY", 0.2)
+    fake_ssh(STUBBORN)
+    line = remote.Line.to("far.example")
+    progress, stopped = Progress(), threading.Event()
+
+    def work() -> None:
+        # More than any pipe holds, so that whoever writes it waits.
+        with pytest.raises(Cancelled):
+            line.ask({"open": "x" * (1 << 19)}, lambda *_: None, progress)
+        stopped.set()
+
+    threading.Thread(target=work, daemon=True).start()
+    assert ended(lambda: line._process is not None and line._waiting)
+    process = line._process
+    progress.cancel()
+    assert stopped.wait(30)
+    line.release()  # while its pipe is full
+    assert process.stdin is not None
+    assert ended(lambda: process.returncode == -signal.SIGKILL)
+    assert ended(lambda: process.stdin.closed and process.stdout.closed and process.stderr.closed)
+    assert ended(lambda: not of_ssh())
+
+
+def test_ssh_that_does_not_greet_and_does_not_end_is_given_up(fake_ssh, monkeypatch, capsys):
+    monkeypatch.setattr(remote, "OBEY", 0.2)
+    monkeypatch.setattr(remote, "GREETING", 0.5)
+    fake_ssh(STUBBORN.replace("sys.stdout", "sys.stderr"))
+    assert cli.run(["info", str(far(Path("/run.otf2")))]) == 1
+    assert "cannot be reached" in capsys.readouterr().err
+    assert ended(lambda: not of_ssh())
+
+
+def test_a_grandchild_that_holds_the_line_keeps_nobody(fake_ssh, tmp_path, monkeypatch):
+    monkeypatch.setattr(remote, "SILENCE", 0.5)
+    monkeypatch.setattr(remote, "QUIET", 0.1)
+    number = tmp_path / "grandchild"
+    note = f"open({str(number)!r}, 'w').write(str(os.getpid()))"
+    fake_ssh(f"import os, time\nif os.fork(): time.sleep(120)\n{note}\n{STUBBORN}")
+    line = remote.Line.to("far.example")
+    try:
+        with pytest.raises(remote.LineLost):
+            line.ask({"open": "/run.otf2"}, lambda *_: None, Progress())
+    finally:
+        line.release()
+        assert len(of_ssh()) > 0  # its output has not ended yet
+        os.kill(int(number.read_text()), signal.SIGKILL)
+    assert ended(lambda: not of_ssh())
+
+
+def test_nothing_is_left_open_when_a_line_ends(fake_ssh, made):
+    with open_trace(far(made)) as there:
+        assert there.locations
+        process = next(iter(remote.Line._all.values()))._process
+    assert ended(lambda: process.returncode is not None)
+    assert ended(lambda: process.stdin.closed and process.stdout.closed and process.stderr.closed)
+    assert ended(lambda: not of_ssh())
+
+
+def test_a_program_that_is_still_written_is_started_once_it_is_there(fake_ssh, made, tmp_path, monkeypatch):
+    script = tmp_path / "ssh"
+    writing = script.open("ab")
+    threading.Timer(0.3, writing.close).start()
+    with open_trace(far(made)) as there:
+        assert writing.closed and there.locations
+    monkeypatch.setattr(remote, "_BUSY", 2)
+    with script.open("ab"), pytest.raises(StoreError, match="cannot be started"):
+        open_trace(far(made))
+    assert not remote.Line._all
 
 
 def test_what_needs_all_events_is_found_where_they_lie(fake_ssh, made):

@@ -86,11 +86,13 @@ def test_open_remote_shows_the_trace_keeps_its_place_and_goes_on_after_a_lost_li
 
     # the line is lost; what is looked at then comes as soon as it is there again
     line._process.kill()
-    line._process.wait()
+    line._process.wait(30)
     store = bench._store
     store.elsewhere._state[:] = 0  # as in a large trace, of which little is here
     rows = [(0, int(store.places("events").sum(0)[1]))]
-    thread = threading.Thread(target=lambda: store.bring("events", rows, ["time", "kind", "region"]))
+    thread = threading.Thread(
+        target=lambda: store.bring("events", rows, ["time", "kind", "region"]), daemon=True
+    )
     thread.start()
     texts: list[str] = []
 
@@ -99,7 +101,7 @@ def test_open_remote_shows_the_trace_keeps_its_place_and_goes_on_after_a_lost_li
         return not thread.is_alive()
 
     qtbot.waitUntil(over)
-    thread.join()
+    thread.join(30)
     assert line.made == 2 and len(asked_in) > before
     assert any("The line to cluster is lost, trying again in 1 s" in text for text in texts)
     qtbot.waitUntil(lambda: "line" not in page.frame.main._own_tasks)
