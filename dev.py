@@ -237,6 +237,9 @@ def tests(arguments: list[str]) -> None:
                 warm_up.wait(300)
         finally:
             warm_up.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                warm_up.wait(60)
+            warm_up.kill()  # the tests can do without it
     # A file stays in one process: its tests share what is dear to make. Two processes more than cores, for
     # at times tests wait for windows and other processes. The order of the files is that of
     # tests/conftest.py, not that of how many tests are in them.

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.limits import pytest_runtest_call, pytest_runtest_setup  # noqa: F401 - hooks
+
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 # A process that may not keep what Python compiles spends a third of a second on that whenever it starts, and
 # pytest ten seconds on rewriting 7,000 assertions.

@@ -170,7 +170,8 @@ def test_a_program_that_runs_is_ended(tmp_path: Path, monkeypatch: pytest.Monkey
     experiment = small(tmp_path / "made", "#!/bin/sh\ntouch running\nsleep 600\n")
 
     def watch() -> None:
-        while not (experiment.folder / "running").exists():
+        until = time.monotonic() + 120
+        while not (experiment.folder / "running").exists() and time.monotonic() < until:
             time.sleep(0.01)
         signal.raise_signal(signal.SIGTERM)
 

@@ -83,12 +83,22 @@ class GrowingActivities:
         count = self.common // self.width
         edges = np.arange(count + 1) * self.width
         spent = self._spent[: self.processors, :count].sum(axis=0).T / self.width
-        there = sum((self._there(i, edges) for i in range(self.processors)), np.zeros(count))
-        return np.vstack([there - spent.sum(axis=0), spent]), edges
+        return np.vstack([self._there(edges) - spent.sum(axis=0), spent]), edges
 
-    def _there(self, processor: int, edges: Ints) -> NDArray[np.float64]:
-        inside = np.clip(edges, self.begun[processor], self.known[processor])
-        return np.diff(inside) / self.width
+    def _there(self, edges: Ints) -> NDArray[np.float64]:
+        """(bins,) how many had begun and had not ended, on average of each bin."""
+        there = np.full(edges.size - 1, float(self.processors))
+        # Between the last that began and the first that ended all are there.
+        first = int(np.searchsorted(edges, self.begun.max(initial=0)))
+        last = int(np.searchsorted(edges, self.known.min(), "right")) - 1 if self.processors else 0
+        for start, stop in ((0, min(first, there.size)), (max(last, 0), there.size)):
+            if start < stop:
+                inside = (
+                    np.diff(np.clip(edges[start : stop + 1], begun, known))
+                    for begun, known in zip(self.begun, self.known, strict=True)
+                )
+                there[start:stop] = sum(inside, np.zeros(stop - start)) / self.width
+        return there
 
     def computing(self, columns: int) -> tuple[NDArray[np.float64], Ints]:
         """(processors, columns) the part of each of at most so many equal columns until `common` that each
@@ -99,7 +109,9 @@ class GrowingActivities:
         edges = np.append(starts, count) * self.width
         if not count:
             return np.zeros((self.processors, 0)), edges[:1]
-        spent = np.add.reduceat(self._spent[: self.processors, :count].sum(axis=2), starts, axis=1)
+        # As one row of a processor, which is summed in one go.
+        row = self._spent.reshape(-1, self.bins * NOTED)[: self.processors, : count * NOTED]
+        spent = np.add.reduceat(row, starts * NOTED, axis=1)
         there = np.diff(np.clip(edges, self.begun[:, None], self.known[:, None]), axis=1)
         return (there - spent) / np.diff(edges), edges
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -160,7 +161,7 @@ class Cells:
     measure: str = ""
     across: tuple[float, float] | None = None
 
-    @property
+    @cached_property
     def ends(self) -> tuple[float, float]:
         """The values with the first and the last colour."""
         known = self.values[np.isfinite(self.values) & ((self.values > 0) | (not self.log))]
@@ -169,7 +170,7 @@ class Cells:
         low = float(known.min())
         return low if self.log else min(0.0, low), float(known.max())
 
-    @property
+    @cached_property
     def parts(self) -> Floats:
         """(rows, columns) how far along the colours each value is, 0 to 1; NaN has none."""
         low, high = self.ends

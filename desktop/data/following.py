@@ -163,8 +163,12 @@ class Follower:
         if head is None:
             return False
         one.head = head
-        new = False
-        while (block := self._next(one)).size:
+        new, tail = False, False
+        while not tail:
+            tail = one.read >= int(head["stored"])  # which is read in one piece
+            block = self._next(one)
+            if not block.size:
+                break
             self._add(one, block)
             new = True
         if one.done:
@@ -201,11 +205,13 @@ class Follower:
         machine = bytes(one.head["host"]) + bytes(one.head["boot"])
         clock, call = self._clocks[machine], block["call"]
         assert self._zero is not None
-        last = block["begin"] + block["duration"] * (call < COMMUNICATOR)
-        long = np.flatnonzero((call[:-1] < COMMUNICATOR) & (call[1:] == LONG))
+        plain = call < COMMUNICATOR
+        last = block["begin"] + block["duration"] * plain
+        long = np.flatnonzero(plain[:-1] & (call[1:] == LONG))
         last[long] = block["begin"][long + 1]
         begin, end = clock.of(block["begin"]) - self._zero, clock.of(last) - self._zero
-        timed = np.isin(call, (ENTER, LEAVE)) | (call < COMMUNICATOR)
+        marked = (call == ENTER) | (call == LEAVE)
+        timed = marked | plain
         if not timed.any():
             return
         known = int(end[timed].max())
@@ -219,7 +225,7 @@ class Follower:
             self._count[name] = self._count.get(name, 0) + int(count[number])
             self._spent[name] = self._spent.get(name, 0) + int(spent[number])
         begin, end, kind = self._switched(one, block[which], begin, end, kind, known)
-        marks = np.flatnonzero(((call == ENTER) | (call == LEAVE)) & (block["duration"] >= NAMED))
+        marks = np.flatnonzero(marked & (block["duration"] >= NAMED))
         if marks.size:
             when = np.maximum(clock.of(block["begin"][marks]) - self._zero, 0)
             begin, end, kind = self._threaded(one, block[marks], when, begin, end, kind, known)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from PySide6.QtCore import Qt, QTimer
+from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import (
     QLabel,
     QSlider,
@@ -22,6 +23,7 @@ from desktop.data.chart import Axis, Cells, Content
 from desktop.printing import printable
 from desktop.ui import commands
 from desktop.ui.commands import When, with_common
+from desktop.ui.guard import guarded
 from desktop.ui.page import Page
 from desktop.ui.pages import button, choices, divided, labelled, set_up
 from desktop.ui.plots.chart import Chart
@@ -35,8 +37,8 @@ if TYPE_CHECKING:
 
 WatchCommand: TypeAlias = commands.Command["WatchPage", WatchSnapshot]
 
-#: Milliseconds between two looks.
-_INTERVAL = 480
+#: Milliseconds between two looks; where nobody can see the page, only one of so many is taken.
+_INTERVAL, _UNSEEN = 480, 5
 #: Rows of the map at most; of more processors, neighbours share one.
 _ROWS = 256
 _MODELS = ("constant", "linear", "quadratic", "mixed")
@@ -95,7 +97,8 @@ class WatchPage(Page):
         self._make_actions()
         self._selected = set_up(QLabel(), minimumWidth=1)
         self.status = (self._selected,)
-        self._timer = set_up(QTimer(self), interval=_INTERVAL, timeout=self.watcher.look)
+        self._timer = set_up(QTimer(self), interval=_INTERVAL, timeout=self._look)
+        self._passed = 0
         self._begin()
         self._show_snapshot(WatchSnapshot(), self.watcher.snapshot)
 
@@ -161,6 +164,19 @@ class WatchPage(Page):
         self._timer.start()
         self.watcher.look()
 
+    def _look(self) -> None:
+        self._passed += 1
+        window = self.window().windowHandle()
+        seen = self.isVisible() and window is not None and window.isExposed()
+        if self._passed >= _UNSEEN or (seen and not self.window().isMinimized()):
+            self._passed = 0
+            self.watcher.look()
+
+    @guarded
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self._passed = _UNSEEN  # what was missed is seen at once
+
     def step(self, by: int) -> None:
         """So many phases more than are shown."""
         fit = self.shown.fit
@@ -179,10 +195,11 @@ class WatchPage(Page):
             self._show_curve(new)
             self.rows.set_content(_processors(new.followed))
             self._show_accounts(new)
-        if new.fit is not old.fit:
-            self.curve.set_fit(new.fit)
-            self._show_phases(new)
         fit = new.fit
+        if fit is not old.fit:
+            if seen is old.followed:  # else it has come with its curve
+                self.curve.set_fit(fit)
+            self._show_phases(new)
         self.slider.setEnabled(fit is not None)
         if fit is not None:
             self.slider.blockSignals(True)

@@ -177,7 +177,7 @@ def test_what_was_recorded_before_a_kill_is_read(mpi: Mpi, build: Build, tmp_pat
 
 
 def test_a_program_gets_the_same_results(mpi: Mpi, build: Build, tmp_path: Path) -> None:
-    command = [*mpi.launcher, "-n", "3", build("results.c"), "17"]
+    command = [*mpi.launcher, "-n", "3", build("results.c"), "17", "20", "3"]
     bare = subprocess.run(command, capture_output=True, text=True)
     environment = {**os.environ, "LD_PRELOAD": str(recording.recorder()), recording.FOLDER: str(tmp_path)}
     beside = subprocess.run(command, capture_output=True, text=True, env=environment)

@@ -83,6 +83,24 @@ def test_a_run_is_watched_until_it_is_a_trace(qtbot: QtBot, page: WatchPage, tmp
     assert run is not None and run.curve.duration == pytest.approx(4.01, abs=0.02)
 
 
+def test_what_nobody_sees_is_looked_at_less_often(page: WatchPage, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[bool] = []
+    page._timer.stop()
+    monkeypatch.setattr(page.watcher, "look", lambda: looks.append(page.isVisible()))
+
+    def ticks(many: int) -> list[bool]:
+        looks.clear()
+        for _ in range(many):
+            page._look()
+        return looks
+
+    assert ticks(10) == [True] * 10
+    page.frame.hide()
+    assert ticks(10) == [False] * 2 and ticks(3) == []
+    page.frame.show()
+    assert ticks(1) == [True], "at once when it is seen again"
+
+
 def test_damaged_records_are_said(qtbot: QtBot, page: WatchPage, tmp_path: Path) -> None:
     written(tmp_path / "run", [], rank=2, version=9)
     qtbot.waitUntil(lambda: "version 9" in page.shown.problem, timeout=30_000)
