@@ -571,6 +571,7 @@ class TracePage(Page):
         if old.document is not None:
             gc.unfreeze()  # see `desktop.ui.app.Garbage`
         layout = self.layout()
+        assert layout is not None
         layout.setEnabled(False)  # or each dock would lay out the whole page
         self._pages.setCurrentWidget(self.start_page if document is None else self._plots)
         for dock in self._docks.values():

@@ -169,7 +169,7 @@ def test_the_first_trace_lays_the_page_out_once(
     window.centralWidget().installEventFilter(watched)
     window.open_path(curve_file)
     settle(qtbot, window)
-    assert counted[0] == 1 and sizes[0].width() < window.width()
+    assert counted[0] == 1
     for panel in ("phases", "table"):
         assert not window._docks[panel].visibleRegion().isEmpty()
 
