@@ -570,9 +570,14 @@ class TracePage(Page):
             return
         if old.document is not None:
             gc.unfreeze()  # see `desktop.ui.app.Garbage`
+        layout = self.layout()
+        assert layout is not None
+        layout.setEnabled(False)  # or each dock would lay out the whole page
         self._pages.setCurrentWidget(self.start_page if document is None else self._plots)
         for dock in self._docks.values():
             dock.setVisible(document is not None and not self._hidden(dock))
+        layout.setEnabled(True)
+        layout.activate()
         QTimer.singleShot(0, self, self._hide_stale_tabs)
         if document is not None and not self._docks_sized:
             self._docks_sized = True
@@ -1160,3 +1165,4 @@ class TracePage(Page):
         # The panels that come with it, one in each turn of the event loop.
         for turn, panel_id in enumerate(("phases", "table"), 1):
             QTimer.singleShot(_PAUSE * turn, self, partial(self._bring_up, panel_id))
+        QTimer.singleShot(_PAUSE * 3, self, lambda: self.panel("phases").epsilon_plot.plot)

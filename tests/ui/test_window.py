@@ -14,8 +14,8 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QMimeData, QPoint, QPointF, QSettings, QSize, Qt, QUrl
-from PySide6.QtGui import QDragEnterEvent, QDropEvent, QGuiApplication, QImage, QWheelEvent
+from PySide6.QtCore import QEvent, QMimeData, QObject, QPoint, QPointF, QSettings, QSize, Qt, QUrl
+from PySide6.QtGui import QDragEnterEvent, QDropEvent, QGuiApplication, QImage, QResizeEvent, QWheelEvent
 from PySide6.QtWidgets import (
     QAbstractButton,
     QApplication,
@@ -143,6 +143,35 @@ def test_opening_shows_curve_fit_table_and_title_at_once(opened: TracePage, curv
     assert breaks == pytest.approx([0, 1, 2, 3, 4], abs=0.02)
     means = [row.mean for row in snapshot.rows]
     assert means == pytest.approx([level + 0.2 for level in LEVELS], abs=0.1)
+
+
+def test_the_first_trace_lays_the_page_out_once(
+    qtbot: QtBot, window: TracePage, curve_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not with each dock that it shows."""
+    sizes: list[QSize] = []
+
+    class Watched(QObject):
+        def eventFilter(self, _watched: QObject, event: QEvent) -> bool:
+            if isinstance(event, QResizeEvent):
+                sizes.append(event.size())
+            return False
+
+    watched, show = Watched(), window._show_document
+    counted: list[int] = []
+
+    def shown(*snapshots: Any) -> None:
+        sizes.clear()
+        show(*snapshots)
+        counted.append(len(sizes))
+
+    monkeypatch.setattr(window, "_show_document", shown)
+    window.centralWidget().installEventFilter(watched)
+    window.open_path(curve_file)
+    settle(qtbot, window)
+    assert counted[0] == 1
+    for panel in ("phases", "table"):
+        assert not window._docks[panel].visibleRegion().isEmpty()
 
 
 def test_n_by_typing_wheel_keys_slider_and_picture(qtbot: QtBot, opened: TracePage) -> None:
