@@ -18,11 +18,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from desktop.core.iterations import laid, means
 from desktop.core.phase_stats import Firm
@@ -69,11 +69,12 @@ def median_interval(places: Floats) -> tuple[float, float, float] | None:
 def _likely(places: Floats) -> Floats:
     """How likely each of the correlations of neighbours is, by places that follow one another in time."""
     n = places.size
-    part = np.where(_ALIKE == 0, _NONE, (1 - _NONE) / (_ALIKE.size - 1))
+    before = np.where(_ALIKE == 0, _NONE, (1 - _NONE) / (_ALIKE.size - 1))
     _, which, count = np.unique(places, return_inverse=True, return_counts=True)
     if n < TESTED or count.size == 1:
         return np.where(_ALIKE == 0, 1.0, 0.0)
-    score = ndtri((np.cumsum(count) - (count - 1) / 2 - 0.375) / (n + 0.25))[which]
+    below = (np.cumsum(count) - (count - 1) / 2 - 0.375) / (n + 0.25)
+    score = np.array([NormalDist().inv_cdf(one) for one in below.tolist()])[which]
     left = np.sqrt(1 - _ALIKE**2)[:, None]
     # What the one before does not say, of the scores and of their mean.
     new = np.hstack([np.full((_ALIKE.size, 1), score[0]), (score[1:] - _ALIKE[:, None] * score[:-1]) / left])
@@ -81,7 +82,7 @@ def _likely(places: Floats) -> Floats:
     known = (one**2).sum(axis=1)
     squares = ((new - one * ((one * new).sum(axis=1) / known)[:, None]) ** 2).sum(axis=1)
     fits = -0.5 * ((n - 1) * np.log(left[:, 0] ** 2 * squares) + np.log(known))
-    part = part * np.exp(fits - fits.max())
+    part = before * np.exp(fits - fits.max())
     return part / part.sum()
 
 
