@@ -3,18 +3,22 @@ program, and an interval for it.
 
 The interval is that of order statistics for the median (H. A. David, H. N. Nagaraja, *Order Statistics*, 3rd
 ed., 2003, section 7.1): of n places in order the r-th from below and from above enclose the median of what
-they are drawn from with the probability 1 - 2 P(B < r), B binomial of n draws with odds 1/2. It asks for no
-distribution. The level that is told is this one, at least `LEVEL` where n allows it (from 6 on). Places that
-follow one another in time are alike where the machine's state lasts: then n counts as n/τ, where τ is the sum
-of the correlations of the signs of places at all distances, (2/π) asin ρ^k each if ρ is that of neighbours (a
-normal process of first order; the sign's is (2/π) asin ρ, from which ρ is had). Fewer places than `TESTED` do
+they are drawn from unless fewer than r lie on one side of it. It asks for no distribution. How many lie on a
+side is a binomial of n draws with odds 1/2 if places are independent. Where the machine's state lasts, those
+that follow one another are alike: then it is how often a chain of two states is in one of them, whose mean
+over n varies as that of the signs of a normal process of first order does; signs k apart have the correlation
+(2/π) asin ρ^k there. How alike they are is not known: the probability is the mean over ρ, each weighed with
+the likelihood of the places' normal scores, mean and scale left out (D. A. Harville, *Maximum likelihood
+approaches to variance component estimation*, 1977), and one half beforehand for ρ = 0. The interval is the
+shortest of at least `LEVEL`, where n allows it, and its probability is told. Fewer places than `TESTED` do
 not show whether they are alike: they are taken to be independent, which is told.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import asin, comb, pi, sin
+from functools import lru_cache
+from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -35,8 +39,9 @@ Floats = NDArray[np.float64]
 
 #: The least level where there are repeats enough; of fewer than these there is no interval.
 LEVEL, LEAST = 0.95, 3
-#: From so many places on it is looked whether they are alike; correlations of signs that are none.
-TESTED, _NONE, _MOST_ALIKE = 12, 0.15, 0.9
+#: From so many places on it is looked whether they are alike; correlations of neighbours that are looked at,
+#: and how likely none is beforehand.
+TESTED, _ALIKE, _NONE = 12, np.arange(20) / 20, 0.5
 #: Equal parts of an iteration in which its breakpoints are looked for, and iterations looked at.
 _BINS, _MOST = 1024, 1024
 #: Breakpoints this close (parts of an iteration) are one place, that counts if so many iterations have it.
@@ -51,28 +56,55 @@ def median_interval(places: Floats) -> tuple[float, float, float] | None:
     n = places.size
     if n < LEAST:
         return None
-    worth = n if n < TESTED else max(round(n / _together(places)), LEAST)
-    below = np.cumsum([comb(worth, k) / 2.0**worth for k in range(worth // 2 + 1)])
-    inner = np.flatnonzero(1 - 2 * below >= LEVEL)
+    level = np.zeros((n + 1) // 2)
+    for rho, part in zip(_ALIKE.tolist(), _likely(places).tolist(), strict=True):
+        if part > 1e-4:
+            level += part * _enclosed(n, rho)
+    inner = np.flatnonzero(level >= LEVEL)
     rank = int(inner[-1]) if inner.size else 0
     ordered = np.sort(places)
-    at = int(np.floor((rank + 0.5) / worth * n)) if worth < n else rank
-    return float(ordered[at]), float(ordered[n - 1 - at]), float(1 - 2 * below[rank])
+    return float(ordered[rank]), float(ordered[n - 1 - rank]), float(level[rank])
 
 
-def _together(places: Floats) -> float:
-    """How many neighbours are worth one place."""
-    x = np.sign(places - np.median(places))
-    x -= x.mean()
-    alike = float((x[1:] * x[:-1]).sum() / max((x * x).sum(), 1e-300))
-    alike += (1 + 4 * alike) / x.size  # what so few say too little
-    if alike < _NONE:
-        return 1.0
-    rho, k, total = sin(pi / 2 * min(alike, _MOST_ALIKE)), 1, 1.0
-    while rho**k > 1e-3:
-        total += 4 / pi * asin(rho**k)
-        k += 1
-    return total
+def _likely(places: Floats) -> Floats:
+    """How likely each of the correlations of neighbours is, by places that follow one another in time."""
+    n = places.size
+    before = np.where(_ALIKE == 0, _NONE, (1 - _NONE) / (_ALIKE.size - 1))
+    _, which, count = np.unique(places, return_inverse=True, return_counts=True)
+    if n < TESTED or count.size == 1:
+        return np.where(_ALIKE == 0, 1.0, 0.0)
+    below = (np.cumsum(count) - (count - 1) / 2 - 0.375) / (n + 0.25)
+    score = np.array([NormalDist().inv_cdf(one) for one in below.tolist()])[which]
+    left = np.sqrt(1 - _ALIKE**2)[:, None]
+    # What the one before does not say, of the scores and of their mean.
+    new = np.hstack([np.full((_ALIKE.size, 1), score[0]), (score[1:] - _ALIKE[:, None] * score[:-1]) / left])
+    one = np.hstack([np.ones((_ALIKE.size, 1)), np.repeat((1 - _ALIKE[:, None]) / left, n - 1, axis=1)])
+    known = (one**2).sum(axis=1)
+    squares = ((new - one * ((one * new).sum(axis=1) / known)[:, None]) ** 2).sum(axis=1)
+    fits = -0.5 * ((n - 1) * np.log(left[:, 0] ** 2 * squares) + np.log(known))
+    part = before * np.exp(fits - fits.max())
+    return part / part.sum()
+
+
+@lru_cache(maxsize=256)
+def _enclosed(n: int, rho: float) -> Floats:
+    """((n + 1) // 2,) how likely the median of n places lies between the r-th from below and from above, r
+    from 1; neighbours have the correlation `rho`."""
+    distance = np.arange(1, n)
+    alike = 2 / np.pi * np.arcsin(rho**distance)
+    low, high = 0.0, 1.0
+    for _ in range(40):  # the chain of which the mean varies as much
+        middle = (low + high) / 2
+        more = ((middle**distance - alike) * (1 - distance / n)).sum() > 0
+        low, high = (low, middle) if more else (middle, high)
+    stays = (1 + low) / 2 if rho else 0.5
+    count = np.zeros((2, n + 1))  # how likely so many are below, the last one above or below
+    count[0, 0] = count[1, 1] = 0.5
+    for _ in range(n - 1):
+        above, below = stays * count + (1 - stays) * count[::-1]
+        count[0] = above
+        count[1, 1:], count[1, 0] = below[:-1], 0.0
+    return 1 - 2 * np.cumsum(count.sum(axis=0))[: (n + 1) // 2]
 
 
 def over_iterations(

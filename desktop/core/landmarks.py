@@ -19,6 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from desktop.core.curve import StepCurve
+from desktop.core.quantity import PROCESSORS
+from desktop.core.units import quantity
 
 #: Gaps that are closed, parts of the run; a thing that comes more often than so is an iteration.
 GAP, OFTEN = 0.01, 6
@@ -225,21 +227,23 @@ def _from_the_start(rows: Stretches, span: float) -> Stretches:
 
 
 def with_standstills(known: Landmarks, curve: StepCurve) -> Landmarks:
-    """With the begins and ends of the times in which the number of processors that compute stays the same for
-    far longer than it usually does: a call that lasts, where many of its kind are one stretch."""
+    """With the begins and ends of the times in which a curve (processors that compute, bytes in flight) stays
+    the same for far longer than it usually does: a call that lasts, where many of its kind are one stretch.
+    """
     ends = np.append(np.flatnonzero(np.diff(curve.level)), curve.level.size - 1) + 1
     edges = np.append(curve.edges[0], curve.edges[ends]) * curve.unit
     part = np.diff(edges) / (edges[-1] - edges[0])
     longest = np.flatnonzero((part >= STILL) & (part * ends.size >= CHANGES * (1 - part)))
+    nothing = curve.capacity if curve.quantity == PROCESSORS else 0.0  # all compute: nobody waits in a call
     still = [
         i
         for i in longest.tolist()
-        if curve.level[ends[i] - 1] < curve.capacity
+        if curve.level[ends[i] - 1] != nothing
         and any(begin <= edges[i] and edges[i + 1] <= end for begin, end, _ in known.beating)
     ]
     if not still:
         return known
-    kind, processors = np.iinfo(np.int64).min, round(curve.capacity)
+    kind, processors, of = np.iinfo(np.int64).min, round(curve.capacity), curve.quantity
     found: list[Landmark] = []
     at = np.linspace(known.start_s, known.end_s, known.state.shape[1] + 1)
     state = np.zeros(at.size - 1)
@@ -248,8 +252,10 @@ def with_standstills(known: Landmarks, curve: StepCurve) -> Landmarks:
         state += np.clip((edges[i + 1] - at[:-1]) / np.diff(at), 0, 1)
         state -= np.clip((edges[i] - at[:-1]) / np.diff(at), 0, 1)
         for t, happens in ((edges[i], "begins"), (edges[i + 1], "ends")):
-            text = f"{level:.3g} of {processors} processors compute "
-            text += f"{'from here on' if happens == 'begins' else 'up to here'}, without a change"
+            there = quantity(level, of.unit) if of.physical else f"{level:.3g} {of.unit}".rstrip()
+            text = f"{level:.3g} of {processors} processors compute"
+            text = text if of == PROCESSORS else f"the curve stays at {there}"
+            text += f" {'from here on' if happens == 'begins' else 'up to here'}, without a change"
             if MARGIN < (t - edges[0]) / (edges[-1] - edges[0]) < 1 - MARGIN:
                 found.append(Landmark(float(t), float(t), float(t), kind, happens, 1.0, processors, text))
     return replace(

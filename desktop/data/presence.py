@@ -19,7 +19,6 @@ from desktop.core.curve import StepCurve
 from desktop.core.landmarks import Landmarks, Stretches, landmarks, with_standstills
 from desktop.core.phase_names import MESSAGES, PROGRAM, WAITING, Doings, doings
 from desktop.core.presence import SIZES, TOUCH, Presence, sends
-from desktop.core.quantity import PROCESSORS
 from desktop.data.classify import is_communication, mpi_call, region_activity
 from desktop.data.collectives import depends
 from desktop.data.digest import DerivedRows, DigestTarget
@@ -31,6 +30,8 @@ from desktop.progress import Progress
 #: Numbers in ``exchanges``.
 _CLASSES = SIZES + 64
 _SENDS = np.array([k in (MessageKind.SEND, MessageKind.ISEND) for k in sorted(MessageKind)], np.uint8)
+#: What recorders (EZTrace, that of MPI calls) call all of a process's life: no part of the program.
+LIFE = "Working"
 #: Locations looked at: what most processors do, so many of them say.
 LOOKED_AT = 256
 
@@ -150,12 +151,14 @@ class Structure:
             marks=tuple(marks),
             next_to=lambda what, other: max(what, other) < -SIZES and abs(what - other) == 1,
         )
-        return with_standstills(known, curve) if curve.quantity == PROCESSORS else known
+        return with_standstills(known, curve)
 
     def doings(self, curve: StepCurve) -> Doings:
         """What names of phases are made of, of the part that `curve`, the utilization, is of."""
+        life = np.array([region.name == LIFE for region in self.regions] or [False])
+        rows = self.stretches
         return doings(
-            self.stretches,
+            rows.taken((rows.what < 0) | ~life[np.maximum(rows.what, 0)]),
             curve,
             lambda what: self._kind(self.regions[what]) if what >= 0 else (self._name(what), MESSAGES),
         )

@@ -1,8 +1,9 @@
 """Intervals of breakpoints over repeats against places that are known: stated level against found level.
 
-``python -m tests.benchmarks.firmness [--runs N]`` prints the tables of ``resources/docs/phase-choice.md``.
-Iterations are made with three phases whose ends scatter about known medians; runs likewise, with six phases
-each, and fitted and matched as in a comparison.
+``python -m tests.benchmarks.firmness [--runs N] [--places]`` prints the tables of
+``resources/docs/phase-choice.md``. Iterations are made with three phases whose ends scatter about known
+medians; runs likewise, with six phases each, and fitted and matched as in a comparison. ``--places``: only
+intervals over places of which each resembles the one before, more or less.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import argparse
 
 import numpy as np
+from scipy.signal import lfilter
 
 from desktop.core import firmness
 from desktop.core.contrast import Phased, align
@@ -19,6 +21,7 @@ from desktop.core.iterations import Repeat, fold
 from desktop.core.phases import fit
 
 REPEATS = (5, 10, 20, 50, 100)
+ALIKE = (6, 12, 24, 48, 100)
 #: How breakpoints scatter about their median, and what is laid over the curve.
 SCATTERS = ("normal", "skewed", "lasting", "drifting", "none")
 NOISES = ("little", "much", "waves", "interruptions", "ramps")
@@ -103,10 +106,28 @@ def coverage(make, kind: str, noise: str, repeats: int, count: int) -> tuple[flo
     return float(np.mean([one.level for one, _ in told])), float(np.mean(held)), len(told)
 
 
+def alike(rho: float, repeats: int, count: int) -> tuple[float, float, float]:
+    """Of places with a scatter of 1 whose neighbours have this correlation: mean level stated, part of the
+    intervals that hold the median, and their mean length."""
+    new = np.random.default_rng([repeats, int(100 * rho)]).normal(size=(count, repeats + 100))
+    places = lfilter([np.sqrt(1 - rho**2)], [1.0, -rho], new)[:, 100:]
+    found = np.array([firmness.median_interval(row) for row in places])
+    held = (found[:, 0] <= 0) & (found[:, 1] >= 0)
+    return float(found[:, 2].mean()), float(held.mean()), float((found[:, 1] - found[:, 0]).mean())
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=200, help="of each kind")
+    parser.add_argument("--places", action="store_true", help="only places that resemble the one before")
     options = parser.parse_args()
+    print(f"| correlation | {' | '.join(f'{n} places' for n in ALIKE)} |\n| --- |{' --- |' * len(ALIKE)}")
+    for rho in (0.0, 0.3, 0.5, 0.8):
+        found = [alike(rho, n, 10 * options.runs) for n in ALIKE]
+        cells = [f"{100 * level:.0f} / {100 * held:.0f} / {long:.2f}" for level, held, long in found]
+        print(f"| {rho:g} | {' | '.join(cells)} |", flush=True)
+    if options.places:
+        return
     cases = [(kind, "little") for kind in SCATTERS] + [("normal", noise) for noise in NOISES[1:]]
     for title, make in (("iterations", iterations), ("runs", runs)):
         print(f"\n| places, noise | {' | '.join(f'{n} {title}' for n in REPEATS)} |")

@@ -12,6 +12,7 @@ from desktop.core.choice import choose, not_shared
 from desktop.core.curve import StepCurve
 from desktop.core.landmarks import Landmark, Landmarks, Stretches, landmarks, with_standstills
 from desktop.core.phases import fit, fit_breaks
+from desktop.core.quantity import CurveQuantity
 from desktop.core.selection import AS_SUGGESTED, at_events, events_at, search
 from tests.benchmarks.phase_choice import Case, ours, programs, recorded, score, today
 from tests.programs.catalogue import HELD_BACK
@@ -160,6 +161,15 @@ def test_a_call_that_lasts_in_an_iteration_is_an_event() -> None:
     level[299] = 4.0
     full = StepCurve(edges, level, 4.0)
     assert with_standstills(iterating, full) is iterating, "all compute: nobody waits in a call"
+    weight = CurveQuantity("Bytes in flight", "Bytes in flight", "B", "B", counted=False, physical=True)
+    flying = StepCurve(edges, 510 * level, 2040.0, quantity=weight)
+    texts = [e.text for e in with_standstills(iterating, flying).events]
+    assert texts == [
+        f"the curve stays at 2.040 kB {until}, without a change" for until in ("from here on", "up to here")
+    ]
+    level[299] = 0.0
+    flying = StepCurve(edges, 510 * level, 2040.0, quantity=weight)
+    assert with_standstills(iterating, flying) is iterating, "nothing is in flight"
 
 
 def test_a_short_wait_for_the_last_belongs_to_the_phase_that_it_ends(

@@ -10,7 +10,10 @@ from hypothesis import strategies as st
 
 from desktop.core.phase_names import phase_names
 from desktop.core.presence import STRETCHES, Presence
+from desktop.core.selection import search
 from desktop.data import presence
+from desktop.data.curves import build_curve
+from desktop.data.opening import open_trace
 from desktop.data.presence import structure
 from desktop.data.store import open_store
 from desktop.data.utilization import build
@@ -119,3 +122,31 @@ def test_iterations_are_counted_in_names(tmp_path: Path) -> None:
         made = structure(store, build(store)).doings(curve)
     breaks = [curve.start, *(t for _, t in run.truth), curve.start + curve.duration]
     assert phase_names(made, breaks)[1].startswith("force ×40")
+
+
+OTF2 = Path("tests/data/otf2")
+
+
+def test_the_life_of_a_process_is_no_name_of_a_phase() -> None:
+    """EZTrace calls it "Working"; the ten parallel regions inside of it are the program's."""
+    with open_trace(OTF2 / "ezt_openmp_4.tar.gz") as store:
+        use = build(store)
+        curve = use.curve()
+        made = structure(store, use)
+        begins = 6.7e-3
+        ends = [curve.start, curve.start + begins, curve.start + curve.duration]
+        assert any(region.name == presence.LIFE for region in store.regions)
+        assert phase_names(made.doings(curve), ends) == ("computing 25 %", "OpenMP Parallel ×10")
+
+
+def test_where_iterations_stand_still_all_curves_of_a_run_have_the_same_phases() -> None:
+    """Two calls last, from 39 to 44 and from 58 to 91 % of the run."""
+    with open_trace(OTF2 / "mpt_jacobi2d_9_dilated.tar.gz") as store:
+        use = build(store)
+        made = structure(store, use)
+        for kind in ("computing", "idle", "messages", "bytes"):
+            curve = build_curve(store, use, kind)
+            _, suggested = search(curve, "mixed", known=made.known(curve))
+            assert suggested.chosen is not None
+            parts = [100 * (one.time_s - curve.start) / curve.duration for one in suggested.chosen]
+            assert np.allclose(parts, [38.7, 44.1, 57.7, 91.3], atol=0.1), kind

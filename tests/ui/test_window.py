@@ -895,6 +895,10 @@ def test_figures_beside_the_fit_keep_their_room_whatever_they_say(opened: TraceP
         figure.say("–")
     QApplication.processEvents()
     assert sizes() == before and "begins" not in value.toolTip()
+    opened.frame.resize(1900, 1150)
+    QApplication.processEvents()
+    value.say(long[: len(long) // 2])
+    assert not value.text().endswith("…"), "there is room for all of it"
 
 
 def test_the_best_possible_error_is_no_higher_than_the_sweep_found() -> None:

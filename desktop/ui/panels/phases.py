@@ -50,8 +50,8 @@ _EDITING = {
 
 #: Characters of width below which figures stand below their names.
 _NARROW = 38
-#: Lines of those figures that are sentences.
-_ROOM = {"suggestion": 2, "second": 2}
+#: Lines of those figures that are sentences: two, or all that they need where the panel has so many lines.
+_ROOM, _TALL = {"suggestion": (2, 7), "second": (2, 4)}, 54
 #: A fit that takes longer (ms) is announced; others would make the figures flicker.
 PATIENCE = 200
 
@@ -171,6 +171,13 @@ class Figure(QLabel):
     def say(self, text: str) -> None:
         if text != self._whole:
             self._whole = text
+            self._fit()
+
+    def give(self, lines: int) -> None:
+        """Room for so many lines."""
+        if lines != self._lines:
+            self._lines = lines
+            self.updateGeometry()
             self._fit()
 
     def explain(self, what: str) -> None:
@@ -364,7 +371,7 @@ class PhasesPanel(QScrollArea):
         self._titles: dict[str, QLabel] = {}
         for i, (name, title, tip) in enumerate(rows):
             label = set_up(QLabel(title), alignment=Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft)
-            value = Figure(tip, _ROOM.get(name, 1))
+            value = Figure(tip, _ROOM.get(name, (1,))[0])
             value.setObjectName(f"fact_{name}")
             value.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
             label.setToolTip(tip)
@@ -401,9 +408,12 @@ class PhasesPanel(QScrollArea):
         narrow = event.size().width() < _NARROW * self.fontMetrics().averageCharWidth()
         if narrow != self._narrow:
             self._arrange(narrow)
+        tall = event.size().height() >= _TALL * self.fontMetrics().lineSpacing()
+        for name, lines in _ROOM.items():
+            self._values[name].give(lines[tall])
         super().resizeEvent(event)
         if not self._divided:  # in parts of all the height, not of what is needed least
-            self._parts.setSizes([4500, 5500])
+            self._parts.setSizes([3800, 6200] if tall else [4500, 5500])
 
     # ---- showing
 
@@ -478,7 +488,7 @@ class PhasesPanel(QScrollArea):
         off = f"{digits(new.rows[worst].rms, 3)} {of.short}".rstrip()
         self._values["worst"].say(f"phase {worst + 1} of {len(new.rows)}, r.m.s. {off}")
         off = f"{digits(rms, 3)} {of.short}".rstrip()
-        self._values["sse"].say(f"{digits(fit.sse)} {of.of_squares}, r.m.s. {off}")
+        self._values["sse"].say(f"{digits(fit.sse, 3)} {of.of_squares}, r.m.s. {off}")
         self._values["equal"].say(self._equal_text(new))
         self._values["certificate"].say(self._certificate_text(new))
 

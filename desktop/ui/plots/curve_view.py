@@ -832,10 +832,9 @@ class CurveView(TimePlot):
         if self._room_for_one:
             mark = samples(t)["residual"]
             found.append(replace(mark, label="Residual", key=_RESIDUAL_LANE, shown=self._residual_first))
-        if self._plot.doubt:  # matters more than how it is drawn
-            note = self._plot.doubt
-        elif self._legend.width(metrics, found) + metrics.horizontalAdvance(note) > row.width():
-            note = ""
+        note = self._plot.doubt or note  # matters more than how it is drawn
+        if self._legend.width(metrics, found) + metrics.horizontalAdvance(note) > row.width():
+            note = "partly in doubt" if self._plot.doubt else ""
         limit = row.right() - metrics.horizontalAdvance(note) - em * bool(note)
         self._legend.paint(painter, row.adjusted(0, 0, limit - row.right(), 0), found, t)
         painter.setPen(QColor(t.warning if self._plot.doubt else t.muted))
