@@ -461,12 +461,12 @@ class PhaseModel:
             if law is not None:
                 clean = law.times(p)
                 error = law.spread[:, None] * rng.standard_normal((DRAWS, 1))
-                found[i] = np.maximum(clean + error * np.maximum(clean, _FLOOR * total), 0.0)
-        # What is known best is moved least.
-        share = np.stack([_variance(one) for one in found])[:, None]
-        found = np.maximum(
-            found + (total - found.sum(axis=0)) * share / np.maximum(share.sum(axis=0), 1e-300), 0
-        )
+                found[i] = np.maximum(clean + error * np.maximum(clean, _FLOOR * total), 0.05 * clean)
+        # What is known best is moved least; as factors, so that no part of a draw is moved to nothing.
+        middle = np.maximum(np.median(found, axis=1), 1e-3 * np.median(total, axis=0))
+        open_ = np.sqrt([_variance(one) for one in found]) / np.maximum(middle, 1e-300)
+        power = (open_ / np.maximum(open_.max(axis=0), 1e-300))[:, None]
+        found *= (total / np.maximum(found.sum(axis=0), np.maximum(1e-3 * total, 1e-300))) ** power
         return found * (total / np.maximum(found.sum(axis=0), 1e-300))
 
     def measured_efficiencies(self, phase: int | None = None) -> dict[str, Array]:

@@ -32,7 +32,7 @@ from desktop.core.factor_response import respond
 from desktop.core.normal_form import search_forms
 from desktop.data.tables import measurements, read_table, with_values
 from desktop.resources import example_table
-from tests.benchmarks.factor_coverage import NOISES, Truth, left_out, of_code, simulate
+from tests.benchmarks.factor_coverage import NOISES, Truth, beyond, left_out, of_code, simulate
 from tests.benchmarks.phases import least, span
 
 Floats = NDArray[np.float64]
@@ -281,6 +281,11 @@ def coverage(tables: dict[str, Measurements], count: int) -> None:
             titles = [name for name in found.held if "nothing" not in name]
             print(f"| noise | {' | '.join(titles)} |\n|{'---|' * (len(titles) + 1)}")
         print(f"| {kind} | {' | '.join(f'{100 * found.share(name):.0f}' for name in titles)} |", flush=True)
+    print("\n### A further measurement of every cell (stated 95 %)\n")
+    for kind in NOISES:
+        further = beyond(kind, count // 5)
+        told = ", ".join(f"{name} {100 * further.share(name):.0f}" for name in further.held)
+        print(f"- {kind}: {told}", flush=True)
     print("\n### Left out of tables: before / now (stated 95 %)\n\n| | " + " | ".join(tables) + " |")
     print(f"|{'---|' * (len(tables) + 1)}")
     found = [[left_out(data, new) for new in (False, True)] for data in tables.values()]

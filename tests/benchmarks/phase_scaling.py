@@ -95,21 +95,22 @@ def _fresh(rng: np.random.Generator, kind: str) -> Callable[[Floats], Floats]:
     (each share as likely by its logarithm)."""
     last, work = FRESH_P[-1], FRESH_P[0] * 10 ** rng.uniform(0.3, 1.3)
     low, high = (work / last * 10 ** rng.uniform(-2.0, -0.3, 2)).tolist()
-    knee = last * 2 ** rng.uniform(-2.0, 1.0)
+    seen, unseen = last * 2 ** rng.uniform(-2.0, -1.0), last * 2 ** rng.uniform(0.0, 1.0)
     laws: dict[str, Callable[[Floats], Floats]] = {
         "a + b/p + c log(p)": lambda p: low + work / p + high * np.log(p) / np.log(last),
         "a + b/p + c p": lambda p: low + work / p + high * p / last,
         "b/p + c sqrt(p)": lambda p: work / p + high * np.sqrt(p / last),
         "b/p + c log(p)^2": lambda p: work / p + high * (np.log(p) / np.log(last)) ** 2,
         "a + b/p^(2/3)": lambda p: low + work / p ** (2 / 3),
-        "b/p + c, from a p on growing with it": lambda p: work / p + high * np.maximum(1.0, p / knee),
+        "b/p + c, growing from a p that was run": lambda p: work / p + high * np.maximum(1.0, p / seen),
+        "b/p + c, growing from a p beyond": lambda p: work / p + high * np.maximum(1.0, p / unseen),
     }
     return laws[kind]
 
 
 FRESH_LAWS = (
     "a + b/p + c log(p)", "a + b/p + c p", "b/p + c sqrt(p)", "b/p + c log(p)^2", "a + b/p^(2/3)",
-    "b/p + c, from a p on growing with it",
+    "b/p + c, growing from a p that was run", "b/p + c, growing from a p beyond",
 )  # fmt: skip
 
 

@@ -146,6 +146,38 @@ def test_noise_is_that_of_each_law_and_of_the_run() -> None:
     assert np.std(noise / model.run.spread) == pytest.approx(1.0, rel=0.05)
 
 
+def test_efficiencies_far_beyond_noisy_runs_are_numbers_and_hold_what_is_true() -> None:
+    """Computing is shared out, communication grows with p. Where a phase takes less by its own law than by
+    those of its parts, computing was moved to nothing and the efficiencies of many draws to no number."""
+    rng, p, at = np.random.default_rng(3), P, np.array([64.0, 256.0])
+    inside: dict[str, list[bool]] = {}
+    for _ in range(8):
+        share = rng.uniform(0.05, 0.2, 3)
+        grown = np.array([0.02, 0.05, 0.1]) * rng.uniform(0.3, 1.0, 3)
+
+        def made(
+            p: np.ndarray, noise: float, share: np.ndarray = share, grown: np.ndarray = grown
+        ) -> np.ndarray:
+            work = np.array([40.0, 20.0, 10.0]) / p[:, None]
+            parts = np.stack([work, share * work, grown * p[:, None]], axis=2)
+            return parts * np.exp(noise * rng.standard_normal(parts.shape))
+
+        parts, new = made(p, 0.05), made(at, 0.0)
+        data = ScalingRuns(("",) * p.size, ("a", "b", "c"), p, parts.sum(axis=2), parts)
+        draws = model_phases(data).efficiencies(at)
+        computing, total = new[:, :, 0].sum(axis=1), new.sum(axis=(1, 2))
+        truth = {
+            "parallel": computing / total,
+            "load balance": computing / new[:, :, :2].sum(axis=(1, 2)),
+            "computation scaling": np.ones(2),
+        }
+        assert all(np.isfinite(one).all() and (one > 0).all() for one in draws.values())
+        for name, value in truth.items():
+            found = band(draws[name])
+            inside.setdefault(name, []).extend(((found.low <= value) & (value <= found.high)).tolist())
+    assert all(np.mean(held) > 0.8 for held in inside.values()), inside
+
+
 def test_some_of_the_runs_keep_their_parts() -> None:
     data = runs(parts=True)
     some = data.only((3, 1))

@@ -35,6 +35,7 @@ from desktop.ui.theme import DARK, LIGHT
 from desktop.ui.trace_page import TracePage
 from desktop.workbench import model
 from desktop.workbench.model import Workspace
+from tests.data_layer.test_phase_scaling import program
 from tests.strategies import curves
 from tests.ui.scene import beside
 
@@ -521,3 +522,36 @@ def test_phases_over_p_are_one_click_away(qtbot: QtBot, main: TracePage, tmp_pat
     assert "Processors × time" in window.phases.chart.content.y.title
     qtbot.mouseClick(window.phases.back, Qt.MouseButton.LeftButton)
     assert window.view.isVisible() and not window.over_p_button.isChecked()
+
+
+def test_phases_over_p_of_traces_have_efficiencies_and_fit_a_small_screen(
+    qtbot: QtBot, main: TracePage, tmp_path: Path
+) -> None:
+    for p in (2, 4, 8, 16):
+        path = program(tmp_path, p)
+        if main.workbench.snapshot.document is None:
+            main.open_path(path)
+        else:
+            main.desk.keeper.add_run(path)
+        settle(qtbot, main)
+    window = compare(qtbot, main)
+    window.frame.resize(1366, 768)
+    qtbot.mouseClick(window.over_p_button, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: not window.modeller.busy and window.phases.chart.content.shown, timeout=60_000)
+    view = window.phases
+    assert view.said.text().startswith("<b>Phase 1, input, ") and "same structure events" in view.said.text()
+    assert (window.frame.width(), window.frame.height()) == (1366, 768)
+    for shown, y in (
+        ("time", "Time (s)"), ("share", "Part of the run (%)"), ("cost", "Processors × time (proc·s)"),
+        ("efficiency", "Efficiency (%)"),
+    ):  # fmt: skip
+        view.what.setCurrentIndex(view.what.findData(shown))
+        content = view.chart.content
+        assert (content.x.title, content.y.title) == ("Processors p", y)
+    frame = view.table.frames.frame
+    assert frame is not None and frame["parallel"].notna().all()
+    run = frame[(frame["phase"] == "whole run") & (frame["p"] == 16)].iloc[0]
+    # 8 s of sweeps and 0.42 s of one processor alone, which took 1.015 s on 16
+    assert run["parallel"] == pytest.approx(8.42 / (16 * 1.015), rel=0.03)
+    lines = [one for one in view.chart.content.series if one.kind == "line"]
+    assert [one.label for one in lines][:2] == ["Parallel efficiency", "Load balance"] and len(lines) == 5
