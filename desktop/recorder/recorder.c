@@ -81,7 +81,7 @@ enum Special {
     ENTER,                /* duration: number of the region, or REGIONS more than that of a name in the head */
     LEAVE,
 };
-enum Kind { NONE, SENT, RECEIVED, COLLECTIVE, CANCELLED, MATCHED };
+enum Kind { NONE, SENT, RECEIVED, COLLECTIVE, CANCELLED, MATCHED, UNSTATED };
 
 typedef struct {
     Record *at, *end;
@@ -660,8 +660,8 @@ static inline uint64_t status_bytes(const int *status, uint64_t otherwise)
 /* A request that the library says is complete; status NULL: it was not given one. */
 static void finished(Request r, const int *status, uint64_t end)
 {
-    if (r.kind != SENT && r.kind != RECEIVED) return;
-    if (r.persistent && !r.active) return;
+    if (r.kind == UNSTATED) r.kind = RECEIVED, status = NULL;
+    if ((r.kind != SENT && r.kind != RECEIVED) || (r.persistent && !r.active)) return;
     int kind = r.kind, peer = r.peer, tag = r.tag;
     uint64_t bytes = r.bytes;
     if (UNLIKELY(r.cancelled) && status) {
