@@ -286,6 +286,16 @@ def test_what_is_no_mpi_program_is_said(tmp_path: Path) -> None:
         recording.record(["true"], tmp_path / "full")
 
 
+def test_a_program_that_is_linked_statically_is_said(tmp_path: Path) -> None:
+    program, source = tmp_path / "whole", tmp_path / "whole.c"
+    source.write_text("int main(void) { return 0; }\n")
+    words = ["cc", "-static", "-o", str(program), str(source)]
+    if not shutil.which("cc") or subprocess.run(words, capture_output=True).returncode:
+        pytest.skip("nothing can be linked statically on this machine")
+    with pytest.raises(RunError, match="whole is linked statically, so nothing can be loaded before it"):
+        recording.record([str(program)], tmp_path / "run")
+
+
 def test_without_a_compiler_it_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
