@@ -171,7 +171,7 @@ class Follower:
                 break
             self._add(one, block)
             new = True
-        if one.done:
+        if one.done and (one.read >= int(head["records"]) or not _stores(one)):
             self._grown.ended[one.processor] = one.whole = new = True
         return new
 
@@ -293,6 +293,12 @@ class Follower:
             records=sum(one.read for one in self._files.values()),
             lost=sum(int(head["lost"]) for head in heads),
         )
+
+
+def _stores(one: _Followed) -> bool:
+    """Whether the tail has been moved to the body since the head was read, as it is at the very end."""
+    again = head_of(one.path)
+    return again is not None and int(again["stored"]) != int(one.head["stored"])
 
 
 def _name(head: Any) -> str:

@@ -104,50 +104,83 @@ def new_folder(command: list[str], parent: Path) -> Path:
     return folder
 
 
-def _program(command: list[str]) -> Path:
-    """The first word that is a program but no launcher's."""
-    launchers = {
-        "mpirun",
-        "mpiexec",
-        "mpiexec.hydra",
-        "orterun",
-        "prterun",
-        "srun",
-        "flux",
-        "aprun",
-        "env",
-        "time",
-    }
+_OPEN_MPI_OR_HYDRA = ("mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prterun")
+#: Options of launchers whose value is a program, but not that which is recorded.
+_OF_PROGRAMS = (
+    "launcher",
+    "launcher-exec",
+    "bootstrap",
+    "bootstrap-exec",
+    "rsh",
+    "task-prolog",
+    "task-epilog",
+)
+_LAUNCHERS = (*_OPEN_MPI_OR_HYDRA, "srun", "flux", "aprun", "env", "time")
+
+
+def _name(word: str) -> str:
+    """Of a launcher, whichever of several is installed (``mpirun.mpich``)."""
+    return Path(word).name.partition(".")[0]
+
+
+def _place_of_program(command: list[str]) -> int:
+    """Of the first word that is a program but no launcher's; 0: there is none."""
     for i, word in enumerate(command):
-        path = Path(word)
-        if path.name.partition(".")[0] in launchers or word.startswith("-") or "=" in word or word.isdigit():
+        if _name(word) in _LAUNCHERS or word.startswith("-") or "=" in word or word.isdigit():
             continue
         before = command[i - 1] if i else ""
-        if before.startswith("-") and not shutil.which(word) and not path.is_file():
-            continue  # the value of an option
-        if path.name.startswith("python") and len(command) > i + 1:
-            return Path(Path(command[i + 1]).stem)
-        return path
-    return Path(Path(command[0]).name)
+        value = before.startswith("-") and (before.lstrip("-") in _OF_PROGRAMS or not shutil.which(word))
+        if not value and _name(before) != "flux":  # which is told first what to do
+            return i
+    return 0
+
+
+def _program(command: list[str]) -> Path:
+    at = _place_of_program(command)
+    path = Path(command[at])
+    if path.name.startswith("python") and len(command) > at + 1:
+        return Path(Path(command[at + 1]).stem)
+    return path if at else Path(path.name)
 
 
 def with_environment(command: list[str], names: tuple[str, ...]) -> list[str]:
     """The launcher's words with those that hand variables on to other machines, where it does not by itself.
 
-    Open MPI hands on what ``-x`` names; Hydra (MPICH, Intel), Slurm and Flux hand on all.
+    Open MPI hands on what ``-x`` names. Hydra (MPICH, Intel), Slurm and Flux hand on all, unless they are
+    told which; then these are told too. What stands behind the program is the program's.
 
     >>> with_environment(["srun", "--export=NONE", "./app"], ("A", "B"))
-    ['srun', '--export=NONE,A,B', './app']
+    ['srun', '--export=A,B', './app']
+    >>> with_environment(["flux", "run", "--env=-*", "-n", "2", "./app"], ("A", "B"))
+    ['flux', 'run', '--env=-*', '--env=A', '--env=B', '-n', '2', './app']
     """
-    launcher = Path(command[0]).name.partition(".")[0]
-    if launcher in ("mpirun", "mpiexec", "orterun", "prterun"):
+    launcher, at = _name(command[0]), _place_of_program(command) or len(command)
+    words, program = command[:at], command[at:]
+    if launcher in _OPEN_MPI_OR_HYDRA:
         said = _version(command[0])
         if "open mpi" in said or "openrte" in said or "prte" in said:
             return [command[0], *(word for name in names for word in ("-x", name)), *command[1:]]
+        for none, some in (("-genvnone", "-genvlist"), ("-envnone", "-envlist")):
+            if none in words:
+                i = words.index(none)
+                words[i : i + 1] = [some, ",".join(names)]
+            elif some in words[:-1]:
+                i = words.index(some) + 1
+                words[i] = ",".join((words[i], *names))
     if launcher == "srun":
-        exported = ",".join(names)
-        return [f"{word},{exported}" if word.startswith("--export=") else word for word in command]
-    return command
+        asked = os.environ.get("SLURM_EXPORT_ENV", "")
+        if asked and not any(word.partition("=")[0] == "--export" for word in words):
+            words.insert(1, f"--export={asked}")
+        for i, word in enumerate(words):
+            start = "--export=" if word.startswith("--export=") else ""
+            if start or (i and words[i - 1] == "--export"):
+                kept = [one for one in word.removeprefix(start).split(",") if one not in ("NONE", "NIL")]
+                words[i] = start + ",".join((*kept, *names))
+    if launcher == "flux":
+        ruled = [i + (word == "--env") for i, word in enumerate(words) if word.partition("=")[0] == "--env"]
+        if ruled:
+            words[ruled[-1] + 1 : ruled[-1] + 1] = [f"--env={name}" for name in names]
+    return [*words, *program]
 
 
 def _version(launcher: str) -> str:
@@ -187,7 +220,9 @@ def record(
         raise RunError(f"cannot be made ({reason(error)})", file=folder) from None
     stopping.complete[folder] = None
     preloaded = " ".join(word for word in (str(library), os.environ.get("LD_PRELOAD", "")) if word)
-    environment = {**os.environ, "LD_PRELOAD": preloaded, FOLDER: str(folder.resolve())}
+    ours = {"LD_PRELOAD": preloaded, FOLDER: str(folder.resolve())}
+    # First, as Hydra, told which to hand on, forgets the last one of all.
+    environment = ours | {name: value for name, value in os.environ.items() if name not in ours}
     try:
         code = _run(with_environment(command, ("LD_PRELOAD", FOLDER)), environment, progress, output)
     finally:

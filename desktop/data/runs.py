@@ -331,21 +331,13 @@ def _refused(path: Path, header: list[str], rows: Rows, responses: list[str]) ->
         f"line {line}, column {name}: {row[k][:30]!r}"
         for line, row in rows
         for name, k in columns
-        if row[k] and not _is_written_number(row[k])
+        if row[k] and _number(row[k]) is None
     ]
     if not words:
         return ""
     more = f" and {len(words) - 8} more" if len(words) > 8 else ""
     kind = "are no numbers and count" if len(words) > 1 else "is no number and counts"
     return f"{Path(path).name}: {'; '.join(words[:8])}{more} {kind} as missing"
-
-
-def _is_written_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
 
 
 def _is_noted(name: str, cells: Sequence[str]) -> bool:
@@ -632,8 +624,16 @@ def _levels(name: str, cells: list[str], rows: Rows, path: Path) -> list[float]:
     )
 
 
+def _number(cell: str) -> float | None:
+    """None: it is not written as one."""
+    try:
+        return float(cell)
+    except ValueError:
+        return None
+
+
 def _value(cell: str) -> float:
-    return float(cell) if _is_written_number(cell) else math.nan
+    return math.nan if (number := _number(cell)) is None else number
 
 
 def _is_number(cells: list[str]) -> bool:

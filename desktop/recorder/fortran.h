@@ -6,17 +6,8 @@
 
 #define P14 P13, Word n
 #define V14 V13, n
-#define INTEGER(p) (*(int32_t *)(p))
-
-static Word converted(const char *name, Function *f, Word p)
-{
-    if (!*f) *f = (Function)symbol(name);
-    return *f ? (*f)((Word)INTEGER(p)) : (Word)INTEGER(p);
-}
-#define F2C(kind, p) ({ static Function f_; converted("PMPI_" #kind "_f2c", &f_, p); })
 #define COMM(p) communicator(F2C(Comm, p))
 #define TYPE(p) type_size(F2C(Type, p))
-#define REQUEST(p) F2C(Request, p)
 #define BYTES(count, type) ((uint64_t)INTEGER(count) * (uint64_t)TYPE(type))
 
 /* `last` is done in any case, the rest where the call is to be recorded. */
@@ -109,23 +100,9 @@ ALL_ENTRIES(mpi_test, Test, F_STATUS(c); Word request = recording ? REQUEST(a) :
 ALL_ENTRIES(mpi_request_free, Request_free, if (recording) change_request(REQUEST(a), 0, 0, 1);, (V14), ,
     IF_ON NOTE(0, UNKNOWN, 0, 0);)
 
-static void look_at_fortran(Many *many, int32_t count, Word requests_, Word *statuses, Word ignored)
-{
-    size_t size = count > 0 ? (size_t)count : 0;
-    many->handles = many->few;
-    many->statuses = (char *)*statuses;
-    if (!recording) return;
-    if (size > FEW && !(many->handles = malloc(size * sizeof(Word)))) return;
-    for (size_t i = 0; i < size; i++) many->handles[i] = REQUEST(requests_ + 4 * (Word)i);
-    if (*statuses != ignored) return;
-    many->statuses = many->small;
-    if (size > FEW && !(many->statuses = malloc(size * 32))) many->statuses = (char *)*statuses;
-    *statuses = (Word)many->statuses;
-}
-
 #define F_MANY(lower, name, given, ignored, complete, times, which, place) \
     ALL_ENTRIES(mpi_##lower, name, \
-        Many many; Word before_ = given; look_at_fortran(&many, INTEGER(a), b, &given, ignored);, \
+        Many many; Word before_ = given; look_at(&many, INTEGER(a), b, &given, ignored, 1);, \
         (V14), leave_many(&many, before_ != given), \
         IF_ON { \
             if (!(complete)) put_failed_test(AS, begin_, end_); \
@@ -162,11 +139,11 @@ F_BOTH(scatterv, Scatterv, iscatterv, Iscatterv, i, F_ROOT(h), F_ROOT(h) == my_r
 F_BOTH(allgather, Allgather, iallgather, Iallgather, g, UNKNOWN, BYTES(e, f))
 F_BOTH(allgatherv, Allgatherv, iallgatherv, Iallgatherv, h, UNKNOWN, 0)
 F_BOTH(alltoall, Alltoall, ialltoall, Ialltoall, g, UNKNOWN, BYTES(e, f))
-F_BOTH(alltoallv, Alltoallv, ialltoallv, Ialltoallv, i, UNKNOWN, sum(f, q, 0) * (uint64_t)TYPE(h))
+F_BOTH(alltoallv, Alltoallv, ialltoallv, Ialltoallv, i, UNKNOWN, sum(f, 0, q, 0) * (uint64_t)TYPE(h))
 F_BOTH(alltoallw, Alltoallw, ialltoallw, Ialltoallw, i, UNKNOWN, 0)
 F_BOTH(reduce, Reduce, ireduce, Ireduce, g, F_ROOT(f), BYTES(c, d))
 F_BOTH(allreduce, Allreduce, iallreduce, Iallreduce, f, UNKNOWN, BYTES(c, d))
-F_BOTH(reduce_scatter, Reduce_scatter, ireduce_scatter, Ireduce_scatter, f, UNKNOWN, sum(c, q, 0) * (uint64_t)TYPE(d))
+F_BOTH(reduce_scatter, Reduce_scatter, ireduce_scatter, Ireduce_scatter, f, UNKNOWN, sum(c, 0, q, 0) * (uint64_t)TYPE(d))
 F_BOTH(reduce_scatter_block, Reduce_scatter_block, ireduce_scatter_block, Ireduce_scatter_block, f, UNKNOWN, BYTES(c, d))
 F_BOTH(scan, Scan, iscan, Iscan, f, UNKNOWN, BYTES(c, d))
 F_BOTH(exscan, Exscan, iexscan, Iexscan, f, UNKNOWN, BYTES(c, d))

@@ -81,7 +81,7 @@ enum Special {
     ENTER,                /* duration: number of the region, or REGIONS more than that of a name in the head */
     LEAVE,
 };
-enum Kind { NONE, SENT, RECEIVED, COLLECTIVE, CANCELLED, MATCHED };
+enum Kind { NONE, SENT, RECEIVED, COLLECTIVE, CANCELLED, MATCHED, UNSTATED };
 
 typedef struct {
     Record *at, *end;
@@ -603,23 +603,32 @@ static uint32_t remember(Word key, int kind, int persistent, const Communicator 
     return number;
 }
 
+/* Where its chain points to it; to 0: it is not known. */
+static inline uint32_t *link_to(Word key)
+{
+    uint32_t *link = &chains[hash(key) & (room - 1)];
+    while (*link && requests[*link].key != key) link = &requests[*link].following;
+    return link;
+}
+
+static inline void take_out(uint32_t *link)
+{
+    uint32_t k = *link;
+    *link = requests[k].following;
+    requests[k].following = unused_requests;
+    unused_requests = k;
+}
+
 /* A copy of what is known of it, by key; taken out unless it is persistent or `keep`. */
 static int recall(Word key, int keep, Request *found)
 {
-    key = handle(key);
     if (!room) return 0;
     lock();
-    uint32_t *link = &chains[hash(key) & (room - 1)];
-    while (*link && requests[*link].key != key) link = &requests[*link].following;
-    uint32_t k = *link;
+    uint32_t *link = link_to(handle(key)), k = *link;
     if (k) {
         *found = requests[k];
         requests[k].active = 0;
-        if (!keep && !requests[k].persistent) {
-            *link = requests[k].following;
-            requests[k].following = unused_requests;
-            unused_requests = k;
-        }
+        if (!keep && !requests[k].persistent) take_out(link);
     }
     unlock();
     return k != 0;
@@ -627,21 +636,12 @@ static int recall(Word key, int keep, Request *found)
 
 static void change_request(Word key, int cancelled, int active, int gone)
 {
-    key = handle(key);
     if (!room) return;
     lock();
-    uint32_t *link = &chains[hash(key) & (room - 1)];
-    while (*link && requests[*link].key != key) link = &requests[*link].following;
-    uint32_t k = *link;
-    if (k) {
-        requests[k].cancelled |= (uint8_t)cancelled;
-        requests[k].active |= (uint8_t)active;
-        if (gone) {
-            *link = requests[k].following;
-            requests[k].following = unused_requests;
-            unused_requests = k;
-        }
-    }
+    uint32_t *link = link_to(handle(key)), k = *link;
+    requests[k].cancelled |= (uint8_t)cancelled; /* of number 0: of none */
+    requests[k].active |= (uint8_t)active;
+    if (k && gone) take_out(link);
     unlock();
 }
 
@@ -660,8 +660,8 @@ static inline uint64_t status_bytes(const int *status, uint64_t otherwise)
 /* A request that the library says is complete; status NULL: it was not given one. */
 static void finished(Request r, const int *status, uint64_t end)
 {
-    if (r.kind != SENT && r.kind != RECEIVED) return;
-    if (r.persistent && !r.active) return;
+    if (r.kind == UNSTATED) r.kind = RECEIVED, status = NULL;
+    if ((r.kind != SENT && r.kind != RECEIVED) || (r.persistent && !r.active)) return;
     int kind = r.kind, peer = r.peer, tag = r.tag;
     uint64_t bytes = r.bytes;
     if (UNLIKELY(r.cancelled) && status) {

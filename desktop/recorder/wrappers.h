@@ -32,12 +32,13 @@
 #define V13 V12, m
 
 /* A wrapper for the call `name`, recorded as `as`: what stands in `...` is done after it has succeeded. */
-#define WRAP(name, as, n, ...) \
+#define CALLED(name, as, n, before, args, ...) \
     API Word MPI_##name(P##n) \
     { \
         enum { AS = CALL_##as }; \
+        before \
         BEFORE; \
-        Word x = NEXT(MPI_##name)(V##n); \
+        Word x = NEXT(MPI_##name) args; \
         AFTER; \
         if (record_) { \
             if (LIKELY(!x)) { __VA_ARGS__ } \
@@ -45,6 +46,7 @@
         } \
         return x; \
     }
+#define WRAP(name, as, n, ...) CALLED(name, as, n, , (V##n), __VA_ARGS__)
 #define NOTE(comm, peer, tag, bytes) put_call(AS, begin_, end_, comm, peer, tag, bytes)
 
 /* ---- Calls of which only the time counts ---- */
@@ -153,20 +155,7 @@ static void received(const Communicator *q, const int *status, uint64_t end, uin
 }
 
 /* A call whose status is looked at: `s_` is the program's, or one of our own where it wants none. */
-#define WITH_STATUS(name, as, n, given, args, ...) \
-    API Word MPI_##name(P##n) \
-    { \
-        enum { AS = CALL_##as }; \
-        STATUS(given); \
-        BEFORE; \
-        Word x = NEXT(MPI_##name) args; \
-        AFTER; \
-        if (record_) { \
-            if (LIKELY(!x)) { __VA_ARGS__ } \
-            else put_call(AS, begin_, end_, 0, UNKNOWN, 0, 0); \
-        } \
-        return x; \
-    }
+#define WITH_STATUS(name, as, n, given, args, ...) CALLED(name, as, n, STATUS(given);, args, __VA_ARGS__)
 
 #define RECEIVE(name, as, COUNT) WITH_STATUS(name, as, 7, g, (a, b, c, d, e, f, (Word)s_), \
     Communicator *q = communicator(f); \
@@ -188,16 +177,18 @@ BOTH(SEND_RECEIVE, Sendrecv)
     if ((int)f != nobody) received(q, s_, end_, bytes);)
 BOTH(REPLACE, Sendrecv_replace)
 
+/* MPICH leaves anything in the status of these: what was asked for is taken for what came. */
+#define RECEIVED_BESIDE (library == OPEN_MPI ? RECEIVED : UNSTATED)
 #define POST_BOTH(name, as, COUNT) WRAP(name, as, 13, \
     Communicator *q = communicator(k); \
     NOTE(q->id, world_rank(q, (int)d), (int)e, (uint64_t)COUNT b * type_size(c)); \
-    remember(handle_at(l, 0), RECEIVED, 0, q, world_rank(q, (int)i), (int)j, (uint64_t)COUNT g * type_size(h));)
+    remember(handle_at(l, 0), RECEIVED_BESIDE, 0, q, world_rank(q, (int)i), (int)j, (uint64_t)COUNT g * type_size(h));)
 BOTH(POST_BOTH, Isendrecv)
 #define POST_REPLACE(name, as, COUNT) WRAP(name, as, 10, \
     Communicator *q = communicator(h); \
     uint64_t bytes = (uint64_t)COUNT b * type_size(c); \
     NOTE(q->id, world_rank(q, (int)d), (int)e, bytes); \
-    remember(handle_at(i, 0), RECEIVED, 0, q, world_rank(q, (int)f), (int)g, bytes);)
+    remember(handle_at(i, 0), RECEIVED_BESIDE, 0, q, world_rank(q, (int)f), (int)g, bytes);)
 BOTH(POST_REPLACE, Isendrecv_replace)
 
 /* ---- Probes ---- */
@@ -285,6 +276,16 @@ API Word MPI_Test(Word a, Word b, Word c)
     return x;
 }
 
+/* Handles of Fortran are integers, and all arguments are addresses. */
+#define INTEGER(p) (*(int32_t *)(p))
+static Word converted(const char *name, Function *f, Word p)
+{
+    if (!*f) *f = (Function)symbol(name);
+    return *f ? (*f)((Word)INTEGER(p)) : (Word)INTEGER(p);
+}
+#define F2C(kind, p) ({ static Function f_; converted("PMPI_" #kind "_f2c", &f_, p); })
+#define REQUEST(p) F2C(Request, p)
+
 /* The handles of many requests as they were before the call, and statuses where the program wants none. */
 enum { FEW = 64 };
 typedef struct {
@@ -292,15 +293,16 @@ typedef struct {
     char small[FEW * 32], *statuses;
 } Many;
 
-static void look_at(Many *many, int n, Word requests_, Word *statuses)
+static void look_at(Many *many, int n, Word requests_, Word *statuses, Word ignored, int fortran)
 {
     size_t count = n > 0 ? (size_t)n : 0;
     many->handles = many->few;
     many->statuses = (char *)*statuses;
     if (!recording) return;
     if (count > FEW && !(many->handles = malloc(count * sizeof(Word)))) return;
-    for (size_t i = 0; i < count; i++) many->handles[i] = handle_at(requests_, (int)i);
-    if (handle(*statuses) != ignore_statuses) return;
+    for (size_t i = 0; i < count; i++)
+        many->handles[i] = fortran ? REQUEST(requests_ + 4 * (Word)i) : handle_at(requests_, (int)i);
+    if ((fortran ? *statuses : handle(*statuses)) != ignored) return;
     many->statuses = many->small;
     if (count > FEW && !(many->statuses = malloc(count * 32))) many->statuses = (char *)*statuses;
     *statuses = (Word)many->statuses;
@@ -330,7 +332,7 @@ static Request *take_all(const Many *many, int n)
     { \
         Many many; \
         Word given = statuses; \
-        look_at(&many, (int)count, name##_REQUESTS, &statuses); \
+        look_at(&many, (int)count, b, &statuses, ignore_statuses, 0); \
         Request *all_ = CALL_##name == CALL_Waitall ? take_all(&many, (int)count) : NULL; \
         BEFORE; \
         Word x = NEXT(MPI_##name)(V##n); \
@@ -349,12 +351,6 @@ static Request *take_all(const Many *many, int n)
         free(all_); \
         return x; \
     }
-#define Waitall_REQUESTS b
-#define Testall_REQUESTS b
-#define Waitany_REQUESTS b
-#define Testany_REQUESTS b
-#define Waitsome_REQUESTS b
-#define Testsome_REQUESTS b
 #define INDEX(p) (*(int *)(p))
 #define SOME(p) (INDEX(p) > 0 ? INDEX(p) : 0)
 MANY(Waitall, 3, a, c, 1, (int)a, n_, n_)
@@ -366,19 +362,13 @@ MANY(Testsome, 5, a, e, INDEX(c) != 0, SOME(c), ((int *)d)[n_], n_)
 
 /* ---- Collectives: bytes are what this process gives, or takes where it only takes ---- */
 
-static uint64_t sum(Word counts, const Communicator *q, int large)
-{
-    uint64_t total = 0;
-    for (int n = 0; n < q->size; n++) total += large ? ((uint64_t *)counts)[n] : (uint64_t)((int *)counts)[n];
-    return total;
-}
-
-static uint64_t sum_each(Word counts, Word types, const Communicator *q, int large)
+/* In all; where types are given, in bytes of these. */
+static uint64_t sum(Word counts, Word types, const Communicator *q, int large)
 {
     uint64_t total = 0;
     for (int n = 0; n < q->size; n++) {
         uint64_t count = large ? ((uint64_t *)counts)[n] : (uint64_t)((int *)counts)[n];
-        if (count) total += count * (uint64_t)type_size(handle_at(types, n));
+        if (count) total += types ? count * (uint64_t)type_size(handle_at(types, n)) : count;
     }
     return total;
 }
@@ -394,7 +384,7 @@ static uint64_t sum_each(Word counts, Word types, const Communicator *q, int lar
     COLLECT(name, name, 0, n, comm, root, bytes) COLLECT(name##_c, name, 1, n, comm, root, bytes) \
     COLLECT(iname, iname, 0, more, comm, root, bytes) COLLECT(iname##_c, iname, 1, more, comm, root, bytes)
 #define SIZE(count, type) ((LARGE ? (uint64_t)(count) : (uint64_t)(int)(count)) * (uint64_t)type_size(type))
-#define SUM(counts) sum(counts, q, LARGE)
+#define SUM(counts, types) sum(counts, types, q, LARGE)
 #define IN_PLACE(p) (handle(p) == handle(in_place))
 #define ROOT(r) world_rank(q, (int)(r))
 #define AT_ROOT(r) (ROOT(r) == my_rank)
@@ -407,11 +397,11 @@ COLLECTIVE(Scatterv, Iscatterv, 9, 10, i, ROOT(h), AT_ROOT(h) && IN_PLACE(e) ? 0
 COLLECTIVE(Allgather, Iallgather, 7, 8, g, UNKNOWN, IN_PLACE(a) ? SIZE(e, f) : SIZE(b, c))
 COLLECTIVE(Allgatherv, Iallgatherv, 8, 9, h, UNKNOWN, IN_PLACE(a) ? 0 : SIZE(b, c))
 COLLECTIVE(Alltoall, Ialltoall, 7, 8, g, UNKNOWN, IN_PLACE(a) ? SIZE(e, f) : SIZE(b, c))
-COLLECTIVE(Alltoallv, Ialltoallv, 9, 10, i, UNKNOWN, IN_PLACE(a) ? SUM(f) * type_size(h) : SUM(b) * type_size(d))
-COLLECTIVE(Alltoallw, Ialltoallw, 9, 10, i, UNKNOWN, IN_PLACE(a) ? sum_each(f, h, q, LARGE) : sum_each(b, d, q, LARGE))
+COLLECTIVE(Alltoallv, Ialltoallv, 9, 10, i, UNKNOWN, IN_PLACE(a) ? SUM(f, 0) * type_size(h) : SUM(b, 0) * type_size(d))
+COLLECTIVE(Alltoallw, Ialltoallw, 9, 10, i, UNKNOWN, IN_PLACE(a) ? SUM(f, h) : SUM(b, d))
 COLLECTIVE(Reduce, Ireduce, 7, 8, g, ROOT(f), SIZE(c, d))
 COLLECTIVE(Allreduce, Iallreduce, 6, 7, f, UNKNOWN, SIZE(c, d))
-COLLECTIVE(Reduce_scatter, Ireduce_scatter, 6, 7, f, UNKNOWN, SUM(c) * type_size(d))
+COLLECTIVE(Reduce_scatter, Ireduce_scatter, 6, 7, f, UNKNOWN, SUM(c, 0) * type_size(d))
 COLLECTIVE(Reduce_scatter_block, Ireduce_scatter_block, 6, 7, f, UNKNOWN, SIZE(c, d))
 COLLECTIVE(Scan, Iscan, 6, 7, f, UNKNOWN, SIZE(c, d))
 COLLECTIVE(Exscan, Iexscan, 6, 7, f, UNKNOWN, SIZE(c, d))

@@ -9,7 +9,7 @@ import pytest
 
 from desktop.data import following
 from desktop.data.following import Follower
-from desktop.data.importers.recorded import ENTER, LEAVE, LONG, NAMED, RUNNING
+from desktop.data.importers.recorded import ENTER, FINISHED, LEAVE, LONG, NAMED, RUNNING
 from desktop.data.opening import open_trace
 from desktop.data.utilization import build
 from desktop.errors import DesktopError
@@ -112,11 +112,13 @@ def test_who_begins_later_and_what_is_missing_is_said(tmp_path: Path) -> None:
     assert [name for name, _, _ in seen.calls] == ["MPI_Send", "MPI_Pcontrol"]
 
 
+@pytest.mark.parametrize("state", [RUNNING, FINISHED])
 def test_a_tail_that_is_stored_while_it_is_read_is_read_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    state: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Also where the process has already said that it ends."""
     records = calls(0, 6)
-    written(tmp_path, records[:4], records=4, stored=2, state=0, size=1, **CLOCK)
+    written(tmp_path, records[:4], records=4, stored=2, state=state, size=1, **CLOCK)
     follower, real, count = Follower(tmp_path), following.head_of, 0
 
     def head(path: Path) -> object:
@@ -128,9 +130,9 @@ def test_a_tail_that_is_stored_while_it_is_read_is_read_again(
 
     monkeypatch.setattr(following, "head_of", head)
     first = follower.look()
-    assert first is not None and first.records == 2
+    assert first is not None and (first.records, first.ended) == (2, 0)
     last = follower.look()
-    assert last is not None and last.records == len(records)
+    assert last is not None and (last.records, last.ended) == (len(records), 1)
 
 
 def test_a_thread_that_waits_does_not_hold_up_the_others(tmp_path: Path) -> None:

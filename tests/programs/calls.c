@@ -220,6 +220,55 @@ static void groups(void)
     MPI_Comm_free(&copy);
 }
 
+static void neighbours(void)
+{
+    int a[4] = {0}, b[4], counts[2] = {1, 1}, at[2] = {0, 1};
+    MPI_Aint bytes[2] = {0, 4};
+    MPI_Datatype each[2] = {MPI_INT, MPI_INT};
+    MPI_Comm ring, graph, copy;
+    MPI_Request r;
+    MPI_Cart_create(MPI_COMM_WORLD, 1, &size, &(int){1}, 0, &ring);
+    /* They are told as calls only. */
+#define AROUND(name, form, comm, ...) \
+    MPI_##name(__VA_ARGS__, comm), MPI_##form(__VA_ARGS__, comm, &r), MPI_Wait(&r, MPI_STATUS_IGNORE)
+    AROUND(Neighbor_allgather, Ineighbor_allgather, ring, a, 1, MPI_INT, b, 1, MPI_INT);
+    AROUND(Neighbor_allgatherv, Ineighbor_allgatherv, ring, a, 1, MPI_INT, b, counts, at, MPI_INT);
+    AROUND(Neighbor_alltoallv, Ineighbor_alltoallv, ring, a, counts, at, MPI_INT, b, counts, at, MPI_INT);
+    AROUND(Neighbor_alltoallw, Ineighbor_alltoallw, ring, a, counts, bytes, each, b, counts, bytes, each);
+    MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 1, &before, MPI_UNWEIGHTED, 1, &next, MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &graph);
+    AROUND(Neighbor_alltoall, Ineighbor_alltoall, graph, a, 2, MPI_INT, b, 2, MPI_INT);
+    MPI_Comm_idup(MPI_COMM_WORLD, &copy, &r), MPI_Wait(&r, MPI_STATUS_IGNORE);
+    MPI_Sendrecv(a, 1, MPI_INT, next, 1, b, 1, MPI_INT, before, 1, copy, MPI_STATUS_IGNORE), SENT(4), GOT(4);
+    MPI_Comm_free(&copy), MPI_Comm_free(&graph), MPI_Comm_free(&ring);
+}
+
+/* One-sided calls with the other ways to synchronise them, with requests, and in memory that is shared. */
+static void targets(void)
+{
+    int *base, own[8] = {0}, value = me, got;
+    MPI_Win w;
+    MPI_Group all, from, to;
+    MPI_Request r;
+    MPI_Win_create(own, sizeof own, sizeof *own, MPI_INFO_NULL, MPI_COMM_WORLD, &w);
+    MPI_Comm_group(MPI_COMM_WORLD, &all);
+    MPI_Group_incl(all, 1, &before, &from), MPI_Group_incl(all, 1, &next, &to);
+    MPI_Win_post(from, 0, w), MPI_Win_start(to, 0, w);
+    MPI_Put(&value, 1, MPI_INT, next, 0, 1, MPI_INT, w), moved += 4;
+    MPI_Win_complete(w), MPI_Win_wait(w);
+    MPI_Group_free(&from), MPI_Group_free(&to), MPI_Group_free(&all);
+    MPI_Barrier(MPI_COMM_WORLD), collectives++;
+    MPI_Win_lock_all(0, w);
+    MPI_Rput(&value, 1, MPI_INT, next, 1, 1, MPI_INT, w, &r), MPI_Wait(&r, MPI_STATUS_IGNORE), moved += 4;
+    MPI_Raccumulate(&value, 1, MPI_INT, next, 2, 1, MPI_INT, MPI_SUM, w, &r), MPI_Wait(&r, MPI_STATUS_IGNORE), moved += 4;
+    MPI_Win_flush_all(w);
+    MPI_Rget(&got, 1, MPI_INT, next, 1, 1, MPI_INT, w, &r), MPI_Wait(&r, MPI_STATUS_IGNORE), moved += 4;
+    MPI_Win_unlock_all(w);
+    MPI_Win_free(&w);
+    MPI_Win_allocate_shared(4, 4, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &w);
+    MPI_Win_lock_all(0, w), *base = me, MPI_Win_sync(w), MPI_Win_unlock_all(w);
+    MPI_Win_free(&w);
+}
+
 static void windows(void)
 {
     int *base, value = me;
@@ -254,6 +303,54 @@ static void files(void)
     MPI_File_close(&f);
 }
 
+/* Files by shared places, in order, without blocking, and in two halves. */
+static void shared(void)
+{
+    char name[64];
+    snprintf(name, sizeof name, "shared-%d.tmp", (int)getppid());
+    MPI_Bcast(name, sizeof name, MPI_CHAR, 0, MPI_COMM_WORLD), collectives++, moved += me ? 0 : (long)sizeof name;
+    MPI_File f;
+    MPI_Request r;
+    int a[8] = {0};
+    MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE, MPI_INFO_NULL, &f);
+    MPI_File_set_view(f, 0, MPI_INT, MPI_INT, "native", MPI_INFO_NULL);
+    MPI_File_write_ordered(f, a, 8, MPI_INT, MPI_STATUS_IGNORE), moved += 32;
+    MPI_File_write_shared(f, a, 2, MPI_INT, MPI_STATUS_IGNORE), moved += 8;
+    MPI_File_iwrite_at(f, 8 * me, a, 8, MPI_INT, &r), MPI_Wait(&r, MPI_STATUS_IGNORE), moved += 32;
+    MPI_File_write_at_all_begin(f, 8 * me, a, 8, MPI_INT), MPI_File_write_at_all_end(f, a, MPI_STATUS_IGNORE), moved += 32;
+    MPI_File_sync(f);
+    MPI_File_seek(f, 8 * me, MPI_SEEK_SET);
+    MPI_File_iread(f, a, 4, MPI_INT, &r), MPI_Wait(&r, MPI_STATUS_IGNORE), moved += 16;
+    MPI_File_read_all(f, a, 4, MPI_INT, MPI_STATUS_IGNORE), moved += 16;
+    MPI_File_close(&f);
+}
+
+/* What came with MPI 4. */
+static void later(void)
+{
+#if MPI_VERSION >= 4
+    int a = me, b;
+    MPI_Request r;
+    MPI_Isendrecv(&a, 1, MPI_INT, next, 1, &b, 1, MPI_INT, before, 1, MPI_COMM_WORLD, &r), SENT(4);
+    MPI_Wait(&r, MPI_STATUS_IGNORE), GOT(4);
+    MPI_Isendrecv_replace(&a, 1, MPI_INT, next, 2, before, 2, MPI_COMM_WORLD, &r), SENT(4);
+    MPI_Wait(&r, MPI_STATUS_IGNORE), GOT(4);
+    MPI_Irecv_c(&b, (MPI_Count)1, MPI_INT, before, 3, MPI_COMM_WORLD, &r);
+    MPI_Send_c(&a, (MPI_Count)1, MPI_INT, next, 3, MPI_COMM_WORLD), SENT(4);
+    MPI_Wait(&r, MPI_STATUS_IGNORE), GOT(4);
+    MPI_Allreduce_c(&a, &b, (MPI_Count)1, MPI_INT, MPI_SUM, MPI_COMM_WORLD), collectives++, moved += 4;
+    MPI_Session s;
+    MPI_Group everybody;
+    MPI_Comm all;
+    MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &s);
+    MPI_Group_from_session_pset(s, "mpi://WORLD", &everybody);
+    MPI_Comm_create_from_group(everybody, "calls", MPI_INFO_NULL, MPI_ERRORS_RETURN, &all);
+    MPI_Sendrecv(&a, 1, MPI_INT, next, 4, &b, 1, MPI_INT, before, 4, all, MPI_STATUS_IGNORE), SENT(4), GOT(4);
+    MPI_Barrier(all), collectives++;
+    MPI_Comm_free(&all), MPI_Group_free(&everybody), MPI_Session_finalize(&s);
+#endif
+}
+
 static void regions(void)
 {
     const char *name = "solve the equations of the twenty-fourth day";
@@ -271,7 +368,8 @@ static void regions(void)
 static const struct { const char *name; void (*run)(void); } parts[] = {
     {"blocking", blocking}, {"completion", completion}, {"persistent", persistent}, {"exchange", exchange},
     {"probes", probes}, {"types", types}, {"collective", collective}, {"groups", groups}, {"windows", windows},
-    {"files", files}, {"regions", regions},
+    {"files", files}, {"regions", regions}, {"neighbours", neighbours}, {"targets", targets}, {"shared", shared},
+    {"later", later},
 };
 
 int main(int count, char **words)
