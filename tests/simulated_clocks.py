@@ -198,7 +198,7 @@ def record(program: Program, clocks: str, seed: int, size_ns: float | None = Non
     chance = np.random.default_rng(seed)
     p = program.ranks
     memory = Memory()
-    memory.describe(ticks_per_second=1e9, notes={"reordered": []})
+    memory.describe(ticks_per_second=1e9, repair=True, notes={"reordered": []})
     span = float(program.now.max())
     shift, rate, jitter = np.zeros(p), np.zeros(p), 0.0
     if clocks == "shifted":

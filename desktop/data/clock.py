@@ -72,7 +72,7 @@ class ClockResult:
     ``"impossible"``: neither mends them. `shift`, `drift`, `origin`: (p,) of each location, see
     `desktop.core.clock_line.Clock`. `off`: (p,) ticks, what the corrected clock may be off relative to that
     of the first location, if all clocks are wrong by shifts and rates; infinite where nothing ties it to the
-    first, or there are too many to know. `low`, `high`: (p,) ticks, the constant shifts, relative to the
+    first, or that is not known. `low`, `high`: (p,) ticks, the constant shifts, relative to the
     first location, that are possible; `off_if_steady` follows.
     """
 
@@ -283,8 +283,9 @@ class _Check:
         return 2 * self._go(tried).odd.total < as_recorded.odd.total
 
     def _shifted(self, found: _Correction) -> _Pass:
-        """What shifts leave; they may be off as far as any line may be that does as well."""
-        if self._n > SURE:
+        """What shifts leave; they may be off as far as any line may be that does as well. That takes linear
+        programs, which are slow to load, and is not known where times stay as recorded unless asked for."""
+        if self._n > SURE or not self._source.repair:
             found.off[1:] = np.inf
             return self._go(found)
         even, odd = parts = self._parts()

@@ -455,6 +455,7 @@ def _shared_out(high: Sequence[float], room: float) -> list[tuple[int, int]]:
     As even as can be, so that none stands alone unless it takes half of a slide.
     """
     rows = len(high) - 1
+    room += 1e-6  # rows that were stretched to fill it do, however their sum is rounded
     for pages in range(1, max(rows, 1) + 1):
         cuts = [round(k * rows / pages) for k in range(pages + 1)]
         spans = list(pairwise(cuts))

@@ -27,7 +27,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from desktop.data.experiment import Program, read_experiment, read_journal
+from desktop.data.experiment import JOURNAL, Program, read_experiment, read_journal
 from desktop.data.opening import open_trace
 from desktop.data.recording import recorder
 from desktop.data.store import is_store, open_store
@@ -88,7 +88,7 @@ def cases(shelf: Path) -> list[Case]:
     def journal(folder: Path, code: int, said: str) -> str:
         found = read_experiment(folder / "experiment")
         try:
-            before = len(read_journal(found)) if (found.folder / "journal.csv").exists() else 0
+            before = len(read_journal(found)) if (found.folder / JOURNAL).exists() else 0
         except Exception as error:
             return f"the journal is damaged: {error}"
         if random.random() < 0.1:

@@ -8,14 +8,15 @@ import json
 import os
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
-from desktop.data import importers, matching, opening
+from desktop.data import digest, importers, matching, opening
 from desktop.data.events import Importer, Location, Region, Sink
 from desktop.data.info import info
 from desktop.data.opening import open_trace
@@ -23,6 +24,7 @@ from desktop.data.spill import Spill
 from desktop.data.utilization import Rules, _Replay, build
 from desktop.errors import DesktopError, StoreError, TraceFormatError
 from desktop.progress import Cancelled, Progress
+from tests.data_layer.memory import Memory
 
 CURVE = "0 1\n1 4\n2.5 0\n3 0\n"
 
@@ -258,6 +260,63 @@ def test_clocks_are_checked_repaired_and_reported(source: Path, importing: objec
         assert facts["duration_s"] < 0.1
         assert [entry["name"] for entry in facts["report"]] == ["clocks contradict", "odd"]
         json.dumps(facts, allow_nan=False)
+
+
+def many_regions(sink: Sink, progress: Progress) -> None:
+    """Regions and locations are defined between blocks of events, which others digest meanwhile."""
+    sink.describe(ticks_per_second=1e6)
+    some = 50
+    for k in range(200):
+        regions = [sink.region(Region(f"r{some * k + i}")) for i in range(some)]
+        here = sink.location(Location(k, f"rank {k}", k, first=0, last=2 * some))
+        for part in (regions[: some // 2], regions[some // 2 :]):
+            at = 2 * np.arange(len(part)) + (0 if part[0] == regions[0] else some)
+            sink.append(
+                "events",
+                here,
+                time=np.stack([at, at + 1], axis=1).ravel(),
+                kind=np.tile([0, 1], len(part)),
+                region=np.repeat(part, 2),
+            )
+
+
+def test_regions_and_locations_are_defined_while_events_are_digested(source: Path, importing: object) -> None:
+    """An array was sized by the list of regions, which the importer's thread went on to extend."""
+    importing(many_regions)  # type: ignore[operator]  # a fixture that is a function
+    with open_trace(source) as store:
+        assert len(store.regions) == 10_000 and len(store.locations) == 200
+        assert [store.regions[k].name for k in (0, 777, 9_999)] == ["r0", "r777", "r9999"]
+        assert sum(store.rows("events", k) for k in range(200)) == 20_000
+        assert build(store).curve().window(0.0, 1e-4).mean == pytest.approx(200, rel=0.05)
+
+
+def test_a_region_that_comes_while_others_are_classified_is_taken_the_next_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    memory = Memory()
+    memory.region(Region("first"))
+    known = digest.classes_of, digest.is_parallel
+
+    def come() -> None:
+        if len(memory.regions) < 20:
+            memory.region(Region(f"late {len(memory.regions)}"))
+
+    def classes_of(regions: Sequence[Region], rules: Rules) -> NDArray[np.uint8]:
+        come()
+        return known[0](regions, rules)
+
+    def is_parallel(region: Region) -> bool:
+        come()
+        return known[1](region)
+
+    monkeypatch.setattr(digest, "classes_of", classes_of)
+    monkeypatch.setattr(digest, "is_parallel", is_parallel)
+    made = digest.EventDigest(memory)
+    for turn in range(3):
+        there = len(memory.regions)
+        time, region = np.array([2 * turn, 2 * turn + 1]), np.array([turn, turn])
+        made.take("events", 0, {"time": time, "kind": np.array([0, 1]), "region": region})
+        assert made._classes.size == made._active.size == there < len(memory.regions)
 
 
 def test_clocks_do_not_count_where_the_trace_has_offsets_of_its_own(source: Path, importing: object) -> None:

@@ -156,6 +156,216 @@ def test_a_template_that_is_no_good_is_told_in_a_sentence(
     assert "strange.potx" in str(error.value) and "\n" not in str(error.value)
 
 
+def bounded(path: Path, monkeypatch: pytest.MonkeyPatch, **bounds: int) -> None:
+    for name, value in bounds.items():
+        monkeypatch.setattr(slide_template, name, value)
+    read_template(path)
+
+
+def test_templates_up_to_their_bounds_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = packed(house_style(), tmp_path / "house.potx")
+    held = house_style()
+    size, count, unpacks = path.stat().st_size, len(held), sum(map(len, held.values()))
+    bounded(path, monkeypatch, LARGEST=size, PARTS=count, UNPACKED=unpacks)
+    for too_little in ({"LARGEST": size - 1}, {"PARTS": count - 1}, {"UNPACKED": unpacks - 1}):
+        with (
+            monkeypatch.context() as patch,
+            pytest.raises(DesktopError, match=r"too large|more than a template"),
+        ):
+            bounded(path, patch, **too_little)
+
+
+def related(name: str, kind: str, quote: str = '"') -> Callable[[Parts], None]:
+    mode = f"TargetMode={quote}External{quote}"
+    link = f"<Relationship Id='rId99' {mode} Target='http://x/y' Type='http://a/{kind}'/>"
+
+    def change(parts: Parts) -> None:
+        found = next(part for part in parts if name in part and part.endswith(".rels"))
+        parts[found] = parts[found].replace(b"</Relationships>", f"{link}</Relationships>".encode())
+
+    return change
+
+
+def test_links_may_lead_elsewhere_but_nothing_is_loaded_from_there(tmp_path: Path) -> None:
+    for k, change in enumerate(
+        (related("slideLayout1.", "hyperlink"), related("slides/_rels/slide1.", "image"), lambda parts: None)
+    ):
+        parts = house_style()
+        change(parts)
+        read_template(packed(parts, tmp_path / f"{k}.potx"))
+    for quote in "\"'":
+        parts = house_style()
+        related("slideLayout1.", "image", quote)(parts)
+        with pytest.raises(DesktopError, match="loads from elsewhere in ppt/slidelayouts"):
+            read_template(packed(parts, tmp_path / "bad.potx"))
+    parts = house_style()
+    parts["ppt/activeX/x.bin"] = b"x"
+    with pytest.raises(DesktopError, match="holds macros"):
+        read_template(packed(parts, tmp_path / "bad.potx"))
+    parts = house_style()
+    parts["ppt/media/x.png"] = b"<!ENTITY"
+    read_template(packed(parts, tmp_path / "picture.potx"))
+
+
+def redone(tmp_path: Path, change: Callable[[Any], object]) -> slide_template.SlideTemplate:
+    deck = Presentation()
+    change(deck)
+    deck.save(str(tmp_path / "out.pptx"))
+    return read_template(tmp_path / "out.pptx")
+
+
+def retyped(**kinds: str) -> Callable[[Any], None]:
+    """Layouts by name get another type, so that they are no more found by it."""
+
+    def change(deck: Any) -> None:
+        for layout in deck.slide_layouts:
+            if (kind := kinds.get(layout.name.replace(" ", "_"))) is not None:
+                layout._element.set("type", kind)
+
+    return change
+
+
+def test_layouts_are_found_by_what_they_are_for(tmp_path: Path) -> None:
+    def named(change: Callable[[Any], object]) -> dict[str, str]:
+        return {kind: layout.name for kind, layout in redone(tmp_path, change).layouts.items()}
+
+    first, text = "Title Slide", "Title and Content"
+    usual = {"title": first, "text": text, "heading": "Section Header", "only": "Title Only"}
+    assert named(lambda deck: None) == usual
+    assert named(retyped(Section_Header="cust")) == usual | {"heading": first}
+    assert named(retyped(Title_Only="cust")) == usual | {"only": text}
+    assert named(retyped(Title_Slide="cust")) == usual, "it has a place for a centred title"
+    # Of the others that have one place for text beside the title.
+    assert named(retyped(Title_and_Content="cust")) == usual
+    untyped = retyped(**{name.replace(" ", "_"): "cust" for name in usual.values()})
+    assert named(untyped) == {"title": first, "text": text, "heading": first, "only": text}
+
+    def no_text(deck: Any) -> None:
+        for layout in deck.slide_layouts:
+            for place in slide_template.places(layout):
+                place._element.getparent().remove(place._element)
+
+    with pytest.raises(
+        DesktopError, match="has no layout for Title and Content; its layouts are Title Slide"
+    ):
+        redone(tmp_path, no_text)
+
+
+def test_too_little_room_is_told(tmp_path: Path) -> None:
+    def sized(width: float, height: float) -> Callable[[Any], None]:
+        def change(deck: Any) -> None:
+            place = slide_template.places(deck.slide_layouts[1])[0]
+            place.left, place.top, place.width, place.height = Mm(20), Mm(30), Mm(width), Mm(height)
+
+        return change
+
+    room = redone(tmp_path, sized(100, 50)).room
+    assert (room.left, room.top, room.width, room.height) == pytest.approx((20, 30, 100, 50))
+    for size in ((99, 50), (100, 49)):
+        said = f"leaves {size[0]} by {size[1]} mm in its layout Title and Content, too little"
+        with pytest.raises(DesktopError, match=said):
+            redone(tmp_path, sized(*size))
+
+
+def grounded(of: str, colour: str) -> Callable[[Any], None]:
+    from pptx.oxml import parse_xml
+
+    names = " ".join(
+        f'xmlns:{k}="http://schemas.openxmlformats.org/{v}/2006/main"'
+        for k, v in (("p", "presentationml"), ("a", "drawingml"))
+    )
+
+    def change(deck: Any) -> None:
+        holder = deck.slide_layouts[1] if of == "layout" else deck.slide_master
+        for former in list(holder._element.cSld.iter("{*}bg")):
+            former.getparent().remove(former)
+        ground = f"<p:bg {names}><p:bgPr><a:solidFill>{colour}</a:solidFill><a:effectLst/></p:bgPr></p:bg>"
+        holder._element.cSld.insert(0, parse_xml(ground))
+
+    return change
+
+
+def test_how_dark_a_ground_is(tmp_path: Path) -> None:
+    def dark(*changes: Callable[[Any], None]) -> bool:
+        return redone(tmp_path, lambda deck: [change(deck) for change in changes]).dark
+
+    def plain(colour: str) -> str:
+        return f'<a:srgbClr val="{colour}"/>'
+
+    assert not dark(), "a theme is white on the whole"
+    for colour in ("000000", "0000FF", "800000", "606060"):
+        assert dark(grounded("layout", plain(colour))), colour
+        assert dark(grounded("master", plain(colour))), colour
+    for colour in ("FFFFFF", "00FF00", "FFFF00", "808080", "00FFFF"):
+        assert not dark(grounded("layout", plain(colour))), colour
+    assert not dark(grounded("master", plain("000000")), grounded("layout", plain("FFFFFF"))), (
+        "the layout's counts"
+    )
+    assert dark(grounded("master", '<a:schemeClr val="tx1"/>')), "text on white is black"
+    assert dark(grounded("layout", '<a:schemeClr val="tx2"/>'))
+    assert not dark(grounded("layout", '<a:schemeClr val="bg2"/>'))
+
+
+def test_text_has_the_size_that_the_layout_its_master_or_the_styles_say(tmp_path: Path) -> None:
+    deck = redone(tmp_path, lambda deck: None).deck
+    layout = deck.slide_layouts[1]
+    head, body = slide_template.places(layout, "title")[0], slide_template.places(layout)[0]
+    assert slide_template.text_size(head, "title") == 44 and slide_template.text_size(body, "text") == 32
+    for style, size in (("titleStyle", "3300"), ("bodyStyle", "1750")):
+        next(next(deck.slide_master._element.iter(f"{{*}}{style}")).iter("{*}defRPr")).set("sz", size)
+    assert slide_template.text_size(head, "title") == 33 and slide_template.text_size(body, "text") == 17.5
+
+    def said(place: Any, size: str) -> None:
+        styles = next(place._element.iter("{*}lstStyle"))
+        for level in list(styles):
+            styles.remove(level)
+        styles.append(styles.makeelement(styles.tag.replace("lstStyle", "lvl1pPr"), {}))
+        styles[0].append(styles.makeelement(styles.tag.replace("lstStyle", "defRPr"), {"sz": size}))
+
+    said(slide_template.places(deck.slide_master, "title")[0], "2900")
+    said(slide_template.places(deck.slide_master, "body")[0], "1900")
+    assert slide_template.text_size(head, "title") == 29 and slide_template.text_size(body, "text") == 19
+    said(head, "2500")
+    assert slide_template.text_size(head, "title") == 25
+    said(head, "large")
+    assert slide_template.text_size(head, "title") == 29, "no number says nothing"
+    for element in (head._element, body._element, deck.slide_master._element):
+        for level in list(element.iter("{*}lvl1pPr")):
+            level.getparent().remove(level)
+    usual = slide_template.text_size(head, "title"), slide_template.text_size(body, "text")
+    assert usual[0] > usual[1] >= 18, "a title is larger than text where nothing is said"
+
+
+def test_long_titles_are_as_small_as_their_place_asks(tmp_path: Path) -> None:
+    path = packed(house_style(), tmp_path / "house.potx")
+
+    def size(title: str) -> float:
+        made = to_pptx(Report(title, "", WHEN, (), (), story=(Slide(title, Points(("one",))),)),
+                       lambda picture: b"", template=read_template(path))  # fmt: skip
+        (run,) = Presentation(io.BytesIO(made)).slides[1].shapes.title.text_frame.paragraphs[0].runs
+        return 44.0 if run.font.size is None else run.font.size.pt
+
+    sizes = [size(("mmmm " * count).strip()) for count in (1, 8, 16, 24, 40, 64)]
+    assert sizes == sorted(sizes, reverse=True) and sizes[0] == 44 > sizes[-1] >= 12
+    assert len(set(sizes)) >= 4, "no smaller than it has to be"
+
+
+def test_a_template_has_no_slides_of_its_own_and_no_shows_of_them(tmp_path: Path) -> None:
+    from pptx.oxml import parse_xml
+
+    main = "http://schemas.openxmlformats.org/presentationml/2006/main"
+
+    def shown(deck: Any) -> None:
+        deck.slides.add_slide(deck.slide_layouts[0])
+        deck.part._element.append(parse_xml(f'<p:custShowLst xmlns:p="{main}"/>'))
+
+    deck = redone(tmp_path, shown).deck
+    assert len(deck.slides) == 0 and not list(deck.part._element.iter("{*}custShowLst"))
+    made = io.BytesIO()
+    deck.save(made)
+    assert not [name for name in unpacked(made.getvalue()) if name.startswith("ppt/slides/")]
+
+
 def test_what_is_no_archive_is_no_template(tmp_path: Path) -> None:
     (tmp_path / "a.potx").write_bytes(b"no zip")
     with pytest.raises(DesktopError, match="is no template of slides"):
