@@ -306,8 +306,7 @@ class Causes:
 
     def path_line(self, use: Utilization) -> PathLine:
         """The critical path in seconds on the axis of the curve of `use`."""
-        path, unit = self.path, np.float64(use.unit)
-        return PathLine(path.location, (path.begin - use.start) * unit, (path.end - use.start) * unit)
+        return path_line(self.path, use)
 
     def path_between(
         self, start_s: float, end_s: float, use: Utilization, most: int
@@ -357,3 +356,9 @@ class Causes:
             slack_s=slack,
             region_slack_s=slack_regions,
         )
+
+
+def path_line(path: CriticalPath, use: Utilization) -> PathLine:
+    """A critical path in seconds on the axis of the curve of `use`."""
+    unit = np.float64(use.unit)
+    return PathLine(path.location, (path.begin - use.start) * unit, (path.end - use.start) * unit)

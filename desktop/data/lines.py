@@ -152,17 +152,19 @@ _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
 
-def in_order(work: Callable[[_Item], _Result], items: Iterable[_Item]) -> Iterator[_Result]:
+def in_order(
+    work: Callable[[_Item], _Result], items: Iterable[_Item], threads: int = THREADS
+) -> Iterator[_Result]:
     """work(item) for each item, done in a few threads, in the order of the items.
 
     Only a few items are taken before the result of the first is, so that memory stays bounded.
     """
-    with ThreadPoolExecutor(THREADS) as pool:
+    with ThreadPoolExecutor(threads) as pool:
         pending: deque[Future[_Result]] = deque()
         try:
             for item in items:
                 pending.append(pool.submit(work, item))
-                if len(pending) > THREADS:
+                if len(pending) > threads:
                     yield pending.popleft().result()
             while pending:
                 yield pending.popleft().result()

@@ -28,14 +28,15 @@ from platformdirs import user_cache_path
 
 import desktop
 from desktop.core.accounts import Account
+from desktop.core.critical_path import CriticalPath, PathLine
 from desktop.core.explanation import Explanation
 from desktop.data.atomic import write_bytes
-from desktop.data.causality import Causality, Replayed
-from desktop.data.causes import Caused, Causes
+from desktop.data.causality import Replayed
+from desktop.data.causes import Caused, path_line
 from desktop.data.statistics import RangeStats, Statistics
 from desktop.data.store import TraceStore
 from desktop.data.structure import Decoder, encode
-from desktop.data.utilization import Rules, build
+from desktop.data.utilization import Rules, Utilization, build
 from desktop.errors import DesktopError
 from desktop.progress import Progress
 
@@ -44,6 +45,8 @@ VERSION = 4
 FILES, BYTES = 200, 1 << 26
 #: Of a run and its phases, unpacked.
 MOST = 1 << 24
+# No clock ticks so long, and what is between two such ticks is still a number of 64 bits.
+_FAR = 1 << 61
 _Numbers = TypeVar("_Numbers", Replayed, Caused)
 
 
@@ -108,8 +111,9 @@ def _elsewhere(store: TraceStore, of: Ranges, stats: Sequence[RangeStats]) -> by
     return packed
 
 
-def found_for(store: TraceStore, asked: dict[str, Any], progress: Progress) -> bytes:
-    """The answer to `_elsewhere`, on the machine of the store.
+def found_for(store: TraceStore, kept: Statistics, asked: dict[str, Any], progress: Progress) -> bytes:
+    """The answer to `_elsewhere`, on the machine of the store. `kept`: its statistics, which keep who waited
+    for whom for the next question; used by one thread at a time.
 
     Raises
     ------
@@ -121,17 +125,39 @@ def found_for(store: TraceStore, asked: dict[str, Any], progress: Progress) -> b
 
     rules = Decoder().decode(Rules, asked["rules"])
     of = Ranges(rules, [float(at) for at in asked["breaks"]], asked["names"], asked["called"])
-    use, kept = build(store, rules, progress), Statistics(store)
+    use = build(store, rules, progress)
     spans = [(float(a), float(b)) for a, b in asked["spans"]]
     stats = kept.ranges(spans, use, progress)
     known = recall(store, of, stats, True)
     if known is not None:
         return _packed(*known)
-    causality = Causality(store, rules, progress)
-    stats = kept.ranges(spans, use, progress, causality=causality, causes=Causes(store, causality, progress))
-    words = explain(kept, use, of.breaks, of.names, of.called, progress, causality)
+    stats = kept.ranges(spans, use, progress, replay=True)
+    words = explain(kept, use, of.breaks, of.names, of.called, progress, kept.causality(use, progress))
     keep(store, of, stats, words)
     return _packed(stats, words)
+
+
+def path_there(store: TraceStore, use: Utilization) -> PathLine | None:
+    """The critical path, as the machine on which the store lies finds it; None if it cannot be had there."""
+    assert store.elsewhere is not None
+    with suppress(DesktopError, ValueError, zlib.error):
+        packed = store.elsewhere.ask({"path": encode(use.rules, Path())}, MOST)
+        unpacking = zlib.decompressobj()
+        location, begin, end = np.frombuffer(unpacking.decompress(packed, MOST), np.int64).reshape(3, -1)
+        good = unpacking.eof and ((location >= 0) & (location < len(store.locations))).all()
+        good &= (begin > -_FAR).all() and (end < _FAR).all() and (begin <= end).all()
+        if good and (begin[1:] >= end[:-1]).all():
+            return path_line(CriticalPath(location, begin, end), use)
+    return None
+
+
+def path_for(store: TraceStore, kept: Statistics, asked: dict[str, Any], progress: Progress) -> bytes:
+    """The answer to `path_there`; `kept` and errors as of `found_for`."""
+    use = build(store, Decoder().decode(Rules, asked), progress)
+    whole = np.stack(kept.causes(use, progress).path).astype(np.int64).tobytes()
+    if len(whole) > MOST:
+        raise ValueError("the critical path is too long to be sent")
+    return zlib.compress(whole, 1)
 
 
 def keep(store: TraceStore, of: Ranges, stats: Sequence[RangeStats], words: Explanation | None) -> None:

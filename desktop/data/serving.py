@@ -15,8 +15,9 @@ import numpy as np
 
 import desktop
 from desktop.data.opening import open_trace
-from desktop.data.remembered import found_for
+from desktop.data.remembered import found_for, path_for
 from desktop.data.remote_frames import MAGIC, PIECE, NoFrame, frame, hello, receive
+from desktop.data.statistics import Statistics
 from desktop.data.store import TraceStore
 from desktop.errors import DesktopError, sentence
 from desktop.progress import Cancelled, Progress
@@ -51,6 +52,7 @@ class Service:
         self._source, self._sink = source, sink
         self._turn = Lock()
         self._stores: list[tuple[TraceStore, BinaryIO, Lock]] = []
+        self._kept: list[tuple[Statistics, Lock]] = []  # of each, for one request at a time
         self._asked: dict[int, Progress] = {}
         self._threads: list[Thread] = []
 
@@ -92,9 +94,8 @@ class Service:
             elif "read" in request:
                 self._read(request, progress, tell)
                 tell({"end": True})
-            elif "accounts" in request:
-                store, _, _ = self._stores[request["store"]]
-                found = found_for(store, request["accounts"], progress)
+            elif "accounts" in request or "path" in request:
+                found = self._found(request, progress)
                 for at in range(0, len(found), PIECE):
                     tell({"at": at}, found[at : at + PIECE])
                 tell({"end": True})
@@ -121,8 +122,21 @@ class Service:
         ranges = store.skeleton()
         for k in range(0, len(ranges), PIECE // 16):
             tell({}, np.ascontiguousarray(ranges[k : k + PIECE // 16], "<i8").tobytes())
+        self._kept.append((Statistics(store), Lock()))
         self._stores.append((store, file, Lock()))
         return {"store": len(self._stores) - 1, "state": name, "size": found.st_size}
+
+    def _found(self, request: dict[str, Any], progress: Progress) -> bytes:
+        """What takes all events of a store."""
+        (store, _, _), (kept, turn) = (those[request["store"]] for those in (self._stores, self._kept))
+        while not turn.acquire(timeout=0.1):
+            progress.step(0, 0)
+        try:
+            if "path" in request:
+                return path_for(store, kept, request["path"], progress)
+            return found_for(store, kept, request["accounts"], progress)
+        finally:
+            turn.release()
 
     def _read(self, request: dict[str, Any], progress: Progress, tell: Callable[..., None]) -> None:
         _, file, turn = self._stores[request["store"]]

@@ -37,6 +37,7 @@ from desktop.data.call_tables import Intervals
 from desktop.data.causality import Causality, Replayed
 from desktop.data.causes import Caused, Causes
 from desktop.data.events import Activity, Location
+from desktop.data.lines import in_order
 from desktop.data.matching import address_of
 from desktop.data.naming import location_name
 from desktop.data.profile import Profile
@@ -51,7 +52,7 @@ from desktop.data.utilization import (
     is_worker,
     region_classes,
 )
-from desktop.progress import Progress
+from desktop.progress import Progress, working
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -67,6 +68,8 @@ LEAST_CHANGE = 0.005
 _PARTS = 8
 #: Below this part of what it takes in the range beside, a region is not there.
 _TRACE = 0.01
+#: Locations that are asked for at a time where each waits for a line.
+_LINES = 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -712,10 +715,17 @@ class Statistics:
                 passed = spent, came
             return passed, talked
 
+        def beside(i: int) -> tuple[tuple[Ints, Ints] | None, tuple[Ints, Ints] | None]:
+            with working(progress):
+                return positions(i)
+
         # One after the other: threads would wait for each other's many short reads, and take a fifth longer.
-        for i, location in enumerate(store.locations):
+        # Of a store elsewhere they wait for the line.
+        all_places = range(places)
+        far = store.elsewhere is not None
+        found = in_order(beside, all_places, _LINES) if far else map(positions, all_places)
+        for i, (location, (passed, talked)) in enumerate(zip(store.locations, found, strict=True)):
             progress.step(i, places, "statistics")
-            passed, talked = positions(i)
             if talk is not None and talked is not None:
                 talk.add(i, *talked)
             if passed is None:

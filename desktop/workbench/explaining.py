@@ -52,8 +52,9 @@ class Explained:
     `changes`: for every pair of neighbouring phases by the earlier one, most different first. `calls`,
     `flat`: call tree and flat profile of the focus. `names`: of locations. `replayed`: whether all `stats`
     have accounts, and all efficiencies that can be known; they come of `causality`, `waits` says why they are
-    not there. `causes`: of the whole run, where they have been found, `path`: the critical path. `words`: why
-    time is lost, of `fit`. `outdated`: a newer answer is on its way. `iterations`: of `run`. `problem`: why
+    not there. `causes`: of the whole run, where they have been found, `path`: the critical path. `there`: all
+    that was found on the machine of the trace, as here all events would have to come. `words`: why time is
+    lost, of `fit`. `outdated`: a newer answer is on its way. `iterations`: of `run`. `problem`: why
     there is nothing. `firm`: of the inner breakpoints of `fit`, over iterations. `metrics`: of the trace, the
     first `METRICS`.
     """
@@ -71,6 +72,7 @@ class Explained:
     causes: Causes | None = None
     words: Explanation | None = None
     path: PathLine | None = None
+    there: bool = False
     waits: str = ""
     run: TraceRun | None = None
     iterations: Iterations | None = None
@@ -166,6 +168,9 @@ class StatisticsRequest:
             firm=firm, metrics=metrics,
         )  # fmt: skip
         if causality is None:
+            if recalled is not None and self.store.elsewhere is not None:
+                early(replace(found, there=True))
+                return replace(found, there=True, path=self._path_there())
             return found
         if "words" in self.parts and words is None and self.fit is not None:
             from desktop.data.root_causes import explain
@@ -202,6 +207,14 @@ class StatisticsRequest:
         of = self._ranges()
         far = bool(self.parts & {"accounts", "words"})
         return None if of is None else recall(self.store, of, stats, causes, far)
+
+    def _path_there(self) -> PathLine | None:
+        """The critical path, where all events are."""
+        if self.before.run is self.run and self.before.there and self.before.path is not None:
+            return self.before.path
+        from desktop.data.remembered import path_there
+
+        return path_there(self.store, self.run.utilization)
 
     def _keep(self, found: Explained) -> None:
         from desktop.data.remembered import keep

@@ -845,14 +845,15 @@ class Workbench(EditBench[Snapshot, Project]):
             return request.answer(kept[1], job, lambda early: self._counting.tell(job, show, early))
 
         def show(found: Explained) -> None:
-            if found.causality is None and request.parts & {"accounts", "words"}:
+            if found.causality is None and not found.there and request.parts & {"accounts", "words"}:
                 given_up = self._causality is not None and self._causality[1] is None
                 found = replace(found, waits=self._why_no_waits if given_up else WAITS_ON_THE_WAY)
             self._show(explained=found)
 
         def done(found: Explained) -> None:
             show(found)
-            self._find_causality(request)
+            if not found.there:
+                self._find_causality(request)
             self._find_causes(request)
 
         def failed(error: BaseException) -> None:

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+import zlib
 from itertools import pairwise
 from pathlib import Path
 
@@ -330,7 +331,7 @@ def test_a_program_that_is_still_written_is_started_once_it_is_there(fake_ssh, m
 
 
 def test_what_needs_all_events_is_found_where_they_lie(fake_ssh, made):
-    from desktop.data.remembered import Ranges, recall
+    from desktop.data.remembered import Ranges, path_there, recall
     from desktop.data.statistics import Statistics
 
     with open_store(made) as here, open_trace(far(made)) as there:
@@ -349,8 +350,40 @@ def test_what_needs_all_events_is_found_where_they_lie(fake_ssh, made):
             assert one.replayed.ideal_s == same.replayed.ideal_s
         assert found[1] is not None and len(found[1].phases) == 2
         assert recall(there, of, stats, True) is not None  # kept here too
+        there.elsewhere._state[:] = 0  # nothing of it is here now
+        statistics = Statistics(there)
+        for one, same in zip(statistics.ranges(spans, use), Statistics(here).ranges(spans, use), strict=True):
+            assert np.array_equal(one.seconds, same.seconds) and np.array_equal(one.calls, same.calls)
+        came = there.elsewhere.here
+        path, own = path_there(there, use), Statistics(here).causes(use).path_line(use)
+        assert path is not None and path.location.size > 1 and there.elsewhere.here == came
+        assert all(np.array_equal(a, b) for a, b in zip(path, own, strict=True))
         with pytest.raises(DesktopError):  # what makes no sense is answered with a sentence
             there.elsewhere.ask({"accounts": {"rules": {}}}, 100)
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        [[0, 99], [0, 5], [5, 9]], [[0, -1], [0, 5], [5, 9]], [[0, 1], [0, 4], [5, 9]],
+        [[0, 1], [6, 5], [5, 9]],
+        [[0, 1], [0, 5], [5, 1 << 62]], [[0, 1, 2, 3]],
+    ],
+)  # fmt: skip
+def test_a_path_that_makes_no_sense_is_none(made, monkeypatch, numbers):
+    from desktop.data.remembered import path_there
+
+    class Other:
+        def ask(self, request, most):
+            return zlib.compress(np.array(numbers, np.int64).tobytes())
+
+    with open_store(made) as store:
+        use = build(store)
+        with monkeypatch.context() as patch:
+            patch.setattr(store, "elsewhere", Other())
+            assert path_there(store, use) is None
+            numbers[:] = [[0, 1], [0, 5], [5, 9]]
+            assert path_there(store, use) is not None
 
 
 # ---- the other side is not believed

@@ -7,12 +7,14 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from PySide6.QtWidgets import QDialogButtonBox
 from pytestqt.qtbot import QtBot
 
 from desktop.data import remote
 from desktop.data.opening import open_trace
+from desktop.data.statistics import Statistics
 from desktop.remote import RemotePath, hosts, listeners
 from desktop.ui.frame import Frame
 from desktop.ui.opening import RemoteDialog
@@ -83,6 +85,17 @@ def test_open_remote_shows_the_trace_keeps_its_place_and_goes_on_after_a_lost_li
     bench.set_n(5)
     qtbot.waitUntil(lambda: bench.snapshot.fit is not None and bench.snapshot.fit.n == 5)
     qtbot.waitUntil(lambda: not page.timeline.busy)
+
+    # who waited for whom is found where the events are: they do not come for it
+    bench.watch("test", frozenset({"accounts"}))
+    qtbot.waitUntil(lambda: bench.snapshot.explained.path is not None, timeout=60_000)
+    found = bench.snapshot.explained
+    assert found.replayed and found.there and found.words is not None and not found.waits
+    assert found.causality is None and bench._causality is None and not bench._tracing_waits.busy
+    with open_trace(far) as store:
+        own = Statistics(store).causes(found.run.utilization).path_line(found.run.utilization)
+    assert np.array_equal(found.path.begin, own.begin)
+    bench.watch("test", frozenset())
 
     # the line is lost; what is looked at then comes as soon as it is there again
     line._process.kill()
