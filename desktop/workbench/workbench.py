@@ -708,7 +708,7 @@ class Workbench(EditBench[Snapshot, Project]):
         self._imagine()
         if self._watched:
             self._ask_statistics()
-        elif self._counting.busy:
+        elif self._counting.busy or self.snapshot.explained.problem:
             self._counting.cancel()
             self._asked_statistics = None
 
@@ -857,7 +857,7 @@ class Workbench(EditBench[Snapshot, Project]):
             self._find_causes(request)
 
         def failed(error: BaseException) -> None:
-            self._asked_statistics = None
+            # What was asked for stays as it is: the same would fail again, and again.
             self._show(explained=Explained(request.fit, problem=str(error)))
 
         self._counting.submit("Statistics", work, done, failed)

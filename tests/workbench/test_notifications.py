@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 
 from desktop.data.classify import Activity
+from desktop.errors import StoreError
 from desktop.workbench.experimenting import ExperimentBench
+from desktop.workbench.explaining import StatisticsRequest
 from desktop.workbench.keeping import Keeper
 from desktop.workbench.model import View
 from desktop.workbench.modelling import ModelBench
@@ -168,3 +170,27 @@ def test_opening_tells_of_the_task_and_of_the_trace(room: Room, tmp_path: Path) 
     shown = [one for one in seen if not one[1]]
     assert shown == [(True, False)], "curve, fit and every n in one"
     assert room.of(room.run) == 1, "the statistics"
+
+
+def test_what_fails_is_tried_again_when_it_is_looked_at_again_and_not_for_ever(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench, tried, answer = room.bench, [], StatisticsRequest.answer
+
+    def fail(self: StatisticsRequest, *rest: Any) -> Any:
+        tried.append(self)
+        if len(tried) < 10:
+            raise StoreError("cannot be read", file="three.h5")
+        return answer(self, *rest)
+
+    monkeypatch.setattr(StatisticsRequest, "answer", fail)
+    bench.set_n(7)
+    room.run()
+    assert len(tried) == 1 and "cannot be read" in bench.snapshot.explained.problem
+    bench.set_n(6)
+    room.run()
+    assert len(tried) == 2
+    bench.watch("statistics", frozenset())
+    bench.watch("statistics", frozenset({"ranges", "calls"}))
+    room.run()
+    assert len(tried) == 3
