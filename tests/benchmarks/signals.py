@@ -91,6 +91,8 @@ def cases(shelf: Path) -> list[Case]:
             before = len(read_journal(found)) if (found.folder / JOURNAL).exists() else 0
         except Exception as error:
             return f"the journal is damaged: {error}"
+        if code == 0 and before < 8:
+            return f"it ended with 0 after {before} trials of 8"
         if random.random() < 0.1:
             again = subprocess.run(
                 [sys.executable, "-m", "desktop", "spt", "run", str(found.folder), "--yes", "--json"],

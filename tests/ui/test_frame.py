@@ -472,7 +472,7 @@ def test_names_of_tabs_and_words_have_the_room_of_a_large_window(qtbot: QtBot, f
     frame.go_to(trace)
     frame.resize(QSize(3840, 2100))
     panel = trace.panel("phases")
-    qtbot.waitUntil(lambda: panel.why.height() > 0.4 * panel.height())
+    qtbot.waitUntil(lambda: panel.why.height() > 0.35 * panel.height())
     panel._parts.moveSplitter(500, 1)
     frame.resize(QSize(3800, 2060))
     assert panel.why.height() < 0.3 * panel.height(), "as the user divided it"
