@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -193,6 +194,19 @@ def test_every_command_takes_a_place_elsewhere(fake_ssh, made, tmp_path, capsys)
     assert "exists" in capsys.readouterr().err
     assert cli.run(["info", str(far(made.with_name("nothing.otf2")))]) == 1
     assert capsys.readouterr().err == f"phasewright: {far(made.with_name('nothing.otf2'))}: does not exist\n"
+
+
+def test_a_scheduler_is_asked_by_the_other_side(fake_ssh, tmp_path, capsys):
+    archive = tmp_path / "run"
+    shutil.copytree(SAMPLE.parent, archive)
+    with socket.socket() as taken:  # and nobody listens there
+        taken.bind(("127.0.0.1", 0))
+        scheduler = f"tcp://127.0.0.1:{taken.getsockname()[1]}"
+        words = ["import", str(far(archive / SAMPLE.name)), "-o", str(tmp_path / "copy.h5")]
+        assert cli.run([*words, "--scheduler", scheduler]) == 1
+    said = capsys.readouterr().err
+    assert f"no scheduler answers at {scheduler}" in said and "ssh://user@far.example" in said
+    assert cli.run(words) == 0
 
 
 def test_a_lost_line_is_made_again_and_what_was_asked_for_comes(fake_ssh, made, tmp_path, monkeypatch):
