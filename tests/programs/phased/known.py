@@ -101,7 +101,7 @@ def record(one: Run, program: Path, folder: Path) -> None:
 def taken(archive: Path, folder: Path) -> tuple[Path, list[tuple[str, float]]]:
     """The recording in an archive, and its boundaries."""
     with tarfile.open(archive) as tar:
-        tar.extractall(folder, filter="data")
+        tar.extractall(folder, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
     place = folder / archive.name.removesuffix(".tar.xz")
     truth = json.loads((place / TRUTH).read_text())
     (place / TRUTH).unlink()
