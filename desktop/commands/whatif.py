@@ -49,9 +49,9 @@ def main(options: argparse.Namespace) -> int:
     ``assumption``, ``bound``."""
     from desktop.core import machine
     from desktop.core.changes import Changes
-    from desktop.data.helping import helps, largest_regions
+    from desktop.data.helping import largest_regions
     from desktop.data.statistics import Statistics
-    from desktop.data.whatif import Rerun
+    from desktop.data.whatif_there import RerunThere, rerun, would_help_most
 
     settle(options)
     check_budget(options.phases.model, options.n)
@@ -59,12 +59,16 @@ def main(options: argparse.Namespace) -> int:
     with run_asked(options) as run:
         store, use, fit = run.store, run.use, run.fit(suggested=True)
         with terminal_progress() as progress:
-            program = Rerun(store, use, progress, limit=run.limit, breaks=fit.breaks[1:-1].tolist())
+            program = rerun(store, use, progress, limit=run.limit, breaks=fit.breaks[1:-1].tolist())
             found = program.predict(changes, progress)
             ideal = program.predict(Changes(network=machine.IDEAL), progress, times=False)
             names = [f"phase {k}" for k in range(1, fit.n + 1)]
-            largest = largest_regions(Statistics(store), use, run.span, progress)
-            ranked = helps(program, names, largest, progress)
+            largest = (
+                program.regions
+                if isinstance(program, RerunThere)
+                else largest_regions(Statistics(store), use, run.span, progress)
+            )
+            ranked = would_help_most(program, names, largest, progress)
         rows = _phases(fit, found, program.start_s)
         known_network = program.estimate
         result = {

@@ -102,6 +102,12 @@ def envelope(curve: StepCurve) -> Envelope:
     return found
 
 
+def averaged(curve: StepCurve, edges: NDArray[np.float64]) -> StepCurve:
+    """A coarser curve: the means of this one between ascending times, in its units of time."""
+    level = envelope(curve).columns(edges * curve.unit).mean
+    return StepCurve(edges, level, curve.capacity, curve.unit, curve.quantity)
+
+
 @kernel
 def _build(edges, level, nodes, offset):
     for b in range(offset[2] - offset[1]):

@@ -76,7 +76,10 @@ class Help:
 
 
 def helps(
-    program: Rerun, phases: Sequence[str] = (), regions: Sequence[str] = (), progress: Progress | None = None
+    program: Rerun,
+    phases: Sequence[str] = (),
+    regions: Sequence[str] = (),
+    progress: Progress | None = None,
 ) -> tuple[Help, ...]:
     """What would shorten the run, one change at a time, by seconds saved: changes that can be made, then
     bounds. What saves nothing is left out.

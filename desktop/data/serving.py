@@ -14,16 +14,20 @@ from typing import Any, BinaryIO
 import numpy as np
 
 import desktop
+from desktop.data.coarse import coarse_for
 from desktop.data.opening import open_trace
 from desktop.data.remembered import found_for, path_for
 from desktop.data.remote_frames import MAGIC, PIECE, NoFrame, frame, hello, receive
 from desktop.data.statistics import Statistics
 from desktop.data.store import TraceStore
+from desktop.data.whatif_there import Reruns
 from desktop.errors import DesktopError, sentence
 from desktop.progress import Cancelled, Progress
 
 #: Options of `open_trace` that may be asked for.
 OPTIONS = ("format_id", "force", "time_unit", "workers", "scheduler", "member")
+#: Requests that are answered from all rows of a store.
+_FOUND = ("coarse", "accounts", "path", "whatif")
 #: Seconds between two words on how far an import is.
 _EVERY = 0.1
 #: Seconds in which requests have to end when nobody is there any more.
@@ -52,7 +56,7 @@ class Service:
         self._source, self._sink = source, sink
         self._turn = Lock()
         self._stores: list[tuple[TraceStore, BinaryIO, Lock]] = []
-        self._kept: list[tuple[Statistics, Lock]] = []  # of each, for one request at a time
+        self._kept: list[tuple[Statistics, Lock, Reruns]] = []  # of each, for one request at a time
         self._asked: dict[int, Progress] = {}
         self._threads: list[Thread] = []
 
@@ -94,7 +98,7 @@ class Service:
             elif "read" in request:
                 self._read(request, progress, tell)
                 tell({"end": True})
-            elif "accounts" in request or "path" in request:
+            elif not request.keys().isdisjoint(_FOUND):
                 found = self._found(request, progress)
                 for at in range(0, len(found), PIECE):
                     tell({"at": at}, found[at : at + PIECE])
@@ -122,13 +126,18 @@ class Service:
         ranges = store.skeleton()
         for k in range(0, len(ranges), PIECE // 16):
             tell({}, np.ascontiguousarray(ranges[k : k + PIECE // 16], "<i8").tobytes())
-        self._kept.append((Statistics(store), Lock()))
+        kept = Statistics(store)
+        self._kept.append((kept, Lock(), Reruns(kept)))
         self._stores.append((store, file, Lock()))
         return {"store": len(self._stores) - 1, "state": name, "size": found.st_size}
 
     def _found(self, request: dict[str, Any], progress: Progress) -> bytes:
-        """What takes all events of a store."""
-        (store, _, _), (kept, turn) = (those[request["store"]] for those in (self._stores, self._kept))
+        """What takes all rows of a store."""
+        store, (kept, turn, reruns) = self._stores[request["store"]][0], self._kept[request["store"]]
+        if "coarse" in request:
+            return coarse_for(store, progress)
+        if "whatif" in request:
+            return reruns.answer(request["whatif"], progress, turn)
         while not turn.acquire(timeout=0.1):
             progress.step(0, 0)
         try:

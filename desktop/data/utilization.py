@@ -1047,8 +1047,17 @@ def _of_kept(store: TraceStore, rules: Rules) -> Utilization:
     good = times.size > 1 and times[0] == 0 and (times[1:] > times[:-1]).all()
     if not good or counts.min() < 0 or counts.sum(0).max() > len(begins):
         raise StoreError("its utilization is damaged", file=store.path, hint="import the source again")
-    edges, counts = _distinct(times, counts)
-    findings = store.report.findings
+    return as_kept(store, rules, *_distinct(times, counts))
+
+
+def as_kept(
+    store: TraceStore,
+    rules: Rules,
+    edges: NDArray[np.float64],
+    counts: NDArray[np.int32] | NDArray[np.float64],
+) -> Utilization:
+    """These counts with what the import has kept beside them."""
+    findings, begins = store.report.findings, _begins(store)
     return Utilization(
         edges=edges,
         counts=counts,

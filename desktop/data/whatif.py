@@ -19,9 +19,9 @@ model stand in their place.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -63,6 +63,18 @@ Ints = NDArray[np.int64]
 FEW = 20
 
 
+def looked_at(
+    use: Utilization, limit: tuple[float, float] | None, breaks: Sequence[float]
+) -> tuple[int, int, Ints]:
+    """Begin, end and inner breaks of the part of a run that is looked at, in ticks."""
+    ticks = 1.0 / use.unit
+    whole = use.start, use.start + int(use.edges[-1])
+    cut = whole if limit is None else tuple(use.start + round(t * ticks) for t in limit)
+    begin, end = max(cut[0], whole[0]), min(cut[1], whole[1])
+    inner = (use.start + np.rint(np.asarray(breaks, float) * ticks)).astype(np.int64)
+    return begin, end, inner[(inner > begin) & (inner < end)]
+
+
 @dataclass(frozen=True, eq=False)
 class RunPrediction:
     """How a run would go. `duration_s`: seconds; `ends_s` : (locations,) when each is over; `breaks_s` :
@@ -77,7 +89,7 @@ class RunPrediction:
     ends_s: Floats = field(default_factory=lambda: np.zeros(0))
     breaks_s: Floats = field(default_factory=lambda: np.zeros(0))
     #: what the curve is made of, until it is: 16 bytes for each operation
-    _of: list[tuple[Rerun, Floats, Floats]] = field(default_factory=list)
+    _of: list[Callable[[], StepCurve | None]] = field(default_factory=list)
 
     @property
     def saved_s(self) -> float:
@@ -89,8 +101,7 @@ class RunPrediction:
         """Processors that compute over time, from the begin of the curve; None without prediction."""
         if not self._of or not self.duration_s > 0:
             return None
-        program, went, busy = self._of.pop()
-        return program.curve(went, busy, self.changes.network is None, self.duration_s)
+        return self._of.pop()()
 
 
 class NetworkEstimate(NamedTuple):
@@ -136,15 +147,10 @@ class Rerun:
         self._store, self.unit = store, use.unit
         self._rules = use.rules
         self.causality = causality or Causality(store, use.rules, Share(progress, 0.0, 0.5))
-        ticks = 1.0 / use.unit
-        whole = use.start, use.start + int(use.edges[-1])
-        cut = whole if limit is None else tuple(use.start + round(t * ticks) for t in limit)
-        self._begin, self._end = max(cut[0], whole[0]), min(cut[1], whole[1])
+        self._begin, self._end, self.breaks = looked_at(use, limit, breaks)
         #: seconds at which it begins on the axis of the curve, and its length
         self.start_s = (self._begin - use.start) * use.unit
         self.recorded_s = (self._end - self._begin) * use.unit
-        inner = (use.start + np.rint(np.asarray(breaks, float) * ticks)).astype(np.int64)
-        self.breaks = inner[(inner > self._begin) & (inner < self._end)]
         #: by name: in which stretches it is, for how many ticks, and where it is entered, how often
         self._known_regions: dict[str, tuple[_Indices, Floats, _Indices, Floats]] = {}
         self._gather(Share(progress, 0.5, 1.0))
@@ -405,7 +411,8 @@ class Rerun:
             at = at[~np.isnan(at)]
             moved[k, 0] = at.mean() if at.size else self.breaks[k] - self._begin
         breaks = self.start_s + np.maximum.accumulate(moved[:, 0]) * self.unit
-        return replace(lasts, breaks_s=breaks, _of=[(self, found.went, busy)])
+        drawn = partial(self.curve, found.went, busy, on is None, lasts.duration_s)
+        return replace(lasts, breaks_s=breaks, _of=[drawn])
 
     @cached_property
     def note(self) -> str:

@@ -48,6 +48,11 @@ def _range_selected(shown: Snapshot) -> bool:
 
 _document = When[Snapshot](lambda shown: shown.run is not None, "an open trace")
 _fitted = When[Snapshot](lambda shown: shown.fit is not None, "an open trace with phases")
+#: Until the curve has come from another machine, a coarse one is shown, of which nothing is kept.
+_exact = When[Snapshot](
+    lambda shown: shown.fit is not None and shown.run is not None and not shown.run.coarse,
+    "the exact curve of an open trace, with phases",
+)
 _selected = When(_range_selected, "a selected range or phase")
 #: The selected phase ends at an interior break.
 _on_break = When(_break_selected, "a selected phase that is not the last one")
@@ -130,9 +135,9 @@ COMMANDS: tuple[Command, ...] = with_common((
     Command("open_remote", "Open remote…", "File", "Open a trace on another machine, over ssh",
             lambda w: w.choose_remote(), ("Ctrl+Alt+R",)),
     Command("export_figure", "Export figure…", "File", "A plot as PNG, SVG or PDF of a size in mm",
-            lambda w: w.export_figure(), ("Ctrl+E",), _fitted, rule=True),
+            lambda w: w.export_figure(), ("Ctrl+E",), _exact, rule=True),
     Command("report", "Report…", "File", "The run and its phases as HTML, PDF or slides",
-            lambda w: w.make_report(), ("Ctrl+R",), _fitted),
+            lambda w: w.make_report(), ("Ctrl+R",), _exact),
     Command("save", "Save project", "File", "Save traces, fits, views and annotations as a project",
             lambda w: w.desk.save(), ("Ctrl+S",), rule=True),
     Command("save_as", "Save project as…", "File", "Save the project at another place",
@@ -152,7 +157,7 @@ COMMANDS: tuple[Command, ...] = with_common((
     Command("copy_picture", "Copy picture", "Edit", "Copy curve and timeline, or the picture in focus",
             lambda w: w.copy_picture(), ("Ctrl+Shift+C",), _document, icon="copy", rule=True),
     Command("copy_table", "Copy phase table", "Edit", "Copy all phases with their headers, for a spreadsheet",
-            lambda w: w.copy_table(), ("Ctrl+Alt+C",), _fitted),
+            lambda w: w.copy_table(), ("Ctrl+Alt+C",), _exact),
     Command("find", "Find region…", "Edit", "Find where a region is entered, in the timeline",
             lambda w: w.find_region(), ("Ctrl+F",), _document, rule=True),
     Command("find_next", "Find next", "Edit", "The next time that the region is entered",

@@ -85,6 +85,8 @@ _AREAS = {"right": Qt.DockWidgetArea.RightDockWidgetArea, "bottom": Qt.DockWidge
 _CURVE, _TIMELINE = 1 / 3, 1 / 4
 #: Rows of the phase table that are in view at first.
 _ROWS = 8
+#: At the curve, until the exact one has come from another machine.
+_COARSE = "coarse: means of short parts, the exact curve is not here yet"
 #: Milliseconds between panels that are made before anybody asks for them.
 _PAUSE = 50
 
@@ -552,14 +554,15 @@ class TracePage(Page):
     def _show_fits(self) -> None:
         """Fits that take longer than a moment, among the tasks."""
         running = self.workbench.fits_under_way
-        for key in ("fit", "sweep", "waiting", "helps"):
+        for key in ("exact", "fit", "sweep", "waiting", "helps"):
             self.show_task(key, *running.get(key, (None,)))
         if not running:
             self._fits_timer.stop()
 
     def _show_document(self, old: Snapshot, new: Snapshot) -> None:
         run, document = new.run, new.document
-        self.curve_view.set_doubt(document.doubt.short if document and document.doubt else "")
+        doubt = document.doubt.short if document and document.doubt else ""
+        self.curve_view.set_doubt(_COARSE if run is not None and run.coarse else doubt)
         if run is None or document is None:
             self.curve_view.set_curve(None)
             self.timeline.show_trace(None)

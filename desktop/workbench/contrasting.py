@@ -188,7 +188,8 @@ class Contraster(Bench[ContrastSnapshot]):
             "comparison": self.snapshot.comparison,
         }:
             self._show(**known)
-        if shot.refining or shot.preview or shot.opening is not None:
+        coarse = shot.run is not None and shot.run.coarse
+        if shot.refining or shot.preview or shot.opening is not None or coarse:
             return  # what the shown run is compared by is about to change
         wanted = [
             _Wanted(key, name, run) for key, name, run in zip(keys, names, workspace.runs, strict=True)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from desktop.data.causality import Causality
     from desktop.data.helping import Help
     from desktop.data.whatif import Rerun, RunPrediction
+    from desktop.data.whatif_there import RerunThere
     from desktop.workbench.tracing import TraceRun
 
 
@@ -76,7 +77,7 @@ class Imagining:
         self._predicting, self.helping, self._show = predicting, helping, show
         self.state = NOTHING_IMAGINED
         self._basis: _Basis | None = None
-        self._program: Rerun | None = None
+        self._program: Rerun | RerunThere | None = None
         self._recorded: RunPrediction | None = None  # that of the program, nothing being different
 
     def forget(self) -> None:
@@ -133,14 +134,19 @@ class Imagining:
         changes = state.changes
         self._tell(state)
 
-        def work(job: Job) -> tuple[Rerun, RunPrediction, tuple[str, ...]]:
+        def work(job: Job) -> tuple[Rerun | RerunThere, RunPrediction, tuple[str, ...]]:
             from desktop.core.changes import NONE
             from desktop.data.helping import largest_regions
             from desktop.data.statistics import Statistics
             from desktop.data.whatif import Rerun
+            from desktop.data.whatif_there import RerunThere
 
             made, regions = program, state.regions
-            if made is None:
+            if made is None and basis.store.elsewhere is not None:
+                use, limit = basis.run.utilization, basis.run.limit
+                made = RerunThere(basis.store, use, job, limit=limit, breaks=basis.breaks)
+                regions = made.regions
+            elif made is None:
                 use, limit = basis.run.utilization, basis.run.limit
                 made = Rerun(basis.store, use, job, causality=causality, limit=limit, breaks=basis.breaks)
                 curve = basis.run.curve
@@ -162,7 +168,7 @@ class Imagining:
                     envelope(drawn)
             return made, found, regions
 
-        def done(answer: tuple[Rerun, RunPrediction, tuple[str, ...]]) -> None:
+        def done(answer: tuple[Rerun | RerunThere, RunPrediction, tuple[str, ...]]) -> None:
             self._program, found, regions = answer
             if changes is None:
                 self._recorded = found
@@ -189,11 +195,11 @@ class Imagining:
             "Predicting", work, done, failed, lambda task: self._tell(replace(self.state, task=task))
         )
 
-    def _help(self, program: Rerun, regions: tuple[str, ...]) -> None:
+    def _help(self, program: Rerun | RerunThere, regions: tuple[str, ...]) -> None:
         def work(job: Job) -> tuple[Help, ...]:
-            from desktop.data.helping import helps
+            from desktop.data.whatif_there import would_help_most
 
-            return helps(program, (), regions, job)
+            return would_help_most(program, (), regions, job)
 
         self.helping.submit(
             "What would help most",

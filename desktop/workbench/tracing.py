@@ -66,7 +66,8 @@ class TraceRun:
 
     Where the analysis is limited, `curve` and `stack` are the part within `limit` (seconds), and `unlimited`
     is the same without. `structure`: what processors are in when;
-    `doings`: the same for names of phases.
+    `doings`: the same for names of phases. `coarse`: its utilization is the mean of columns, to be looked at
+    until the exact one has come from where the trace lies; nothing else is found out of it.
     """
 
     rules: Rules
@@ -78,6 +79,7 @@ class TraceRun:
     structure: Structure | None = None
     doings: Doings | None = None
     name: str = "computing"
+    coarse: bool = False
 
     @property
     def whole(self) -> TraceRun:
@@ -192,7 +194,8 @@ def open_source(source: Path, options: OpenOptions, kept: Project | None, job: J
         key = key_of(wanted.phases, wanted.annotations)
         free, lack = key._replace(locked=()), ""
         try:
-            whole = shown = build_run(store, wanted.rules, free, job, wanted.curve)
+            rough = _coarse_run(store, wanted, free, job)
+            whole = shown = rough or build_run(store, wanted.rules, free, job, wanted.curve)
         except CurveError as error:
             if wanted.curve == Project().curve:
                 raise
@@ -204,6 +207,36 @@ def open_source(source: Path, options: OpenOptions, kept: Project | None, job: J
         store.close()
         raise
     return Opened(store, document, whole, shown, stamp, lack=lack)
+
+
+def _coarse_run(store: Any, wanted: Project, key: SweepKey, job: Job) -> tuple[TraceRun, Fits] | None:
+    """What can be looked at until the curve comes from where the trace lies; None where it is soon here."""
+    from desktop.data.coarse import coarse_there
+    from desktop.data.material import stack as activities
+    from desktop.data.utilization import Rules
+
+    rules = wanted.rules or Rules()
+    plain = wanted.limit is None and wanted.curve == Project().curve
+    utilization = coarse_there(store, rules) if plain else None
+    if utilization is None:
+        return None
+    stack = activities(utilization)
+    for drawn in stack.values():
+        envelope(drawn)
+    curve = utilization.curve()
+    _ = curve.mean
+    run = TraceRun(rules, utilization, curve, stack, coarse=True)
+    return run, _swept(run, key, job)
+
+
+def _swept(run: TraceRun, key: SweepKey, job: Job) -> Fits:
+    """Its first sweep, and how long it took."""
+    fits = Fits()
+    begun = time.perf_counter()
+    fits.sweeps[key] = swept = sweep_of(run, key, job)
+    largest = reaches(swept.sweep)
+    fits.pace[key.model] = 2 * (time.perf_counter() - begun) / (largest * (largest + 1))
+    return fits
 
 
 def build_run(
@@ -240,12 +273,7 @@ def build_run(
     run = TraceRun(
         rules, utilization, curve, stack, structure=found, doings=found.doings(utilization.curve()), name=name
     )
-    fits = Fits()
-    begun = time.perf_counter()
-    fits.sweeps[key] = swept = sweep_of(run, key, job)
-    largest = reaches(swept.sweep)
-    fits.pace[key.model] = 2 * (time.perf_counter() - begun) / (largest * (largest + 1))
-    return run, fits
+    return run, _swept(run, key, job)
 
 
 def part_of(whole: TraceRun, limit: tuple[float, float], key: SweepKey, job: Job) -> tuple[TraceRun, Fits]:

@@ -174,7 +174,7 @@ class Workbench(EditBench[Snapshot, Project]):
         super().__init__(Snapshot(), Project(), deliver, executors, history)
         self._files, self._fitting = self._lane("store"), self._lane("fit")
         self._sweeping, self._counting = self._lane("sweep"), self._lane("statistics")
-        self._tracking = self._lane("tracks")
+        self._tracking, self._sharpening = self._lane("tracks"), self._lane("exact")
         self._building: list[str] = []  # curves that are being built
         #: A curve of which the suggested phases are to be taken, with the edit that they belong to.
         self._choosing: tuple[str, str, str] | None = None
@@ -264,6 +264,8 @@ class Workbench(EditBench[Snapshot, Project]):
                 fit=None, rows=(), opening=None, problem=Problem(lack) if lack else None, marked=(),
                 boundaries=(), explained=NOTHING,
             )  # fmt: skip
+            if run.coarse:
+                self._sharpen(run, first=kept is None)
 
         self._keep_rules()
         parked = self._take_parked(source, options, kept)
@@ -274,6 +276,32 @@ class Workbench(EditBench[Snapshot, Project]):
         self._on_files(
             f"Opening {run_name(source)}", lambda job: open_source(source, options, kept, job), done
         )
+
+    def _sharpen(self, coarse: TraceRun, first: bool) -> None:
+        """Have the exact curve in place of a coarse one, which stays in hand until then. `first`: phases are
+        as suggested, and are again if nobody has changed them since."""
+        store, key, asked = self._store, self._key(self._phases), self.asked
+
+        def done(built: tuple[TraceRun, Fits]) -> None:
+            if self.snapshot.run is not coarse or not self._is_of(coarse):
+                return  # another one is on its way
+            self._unlimited = run, self._fits = built
+            if first and self.asked == asked:
+                self.branch.value = Project(first_settings(run, self._fits))  # nobody's step
+            project = replace(self.asked, view=self._view)
+            self._resolve(project=project, run=run, fit=None, rows=(), explained=NOTHING)
+
+        self._sharpening.submit(
+            "The exact curve",
+            lambda job: build_run(store, coarse.rules, key._replace(locked=()), job),
+            done,
+            self._failed,
+        )
+        self._show()  # that it is under way
+
+    def cancel_exact(self) -> None:
+        """Stay with the coarse curve, until the trace is opened again."""
+        self._sharpening.cancel()
 
     def open_member(self, name: str) -> None:
         """Open one of several traces in the archive that was asked for last."""
@@ -337,9 +365,10 @@ class Workbench(EditBench[Snapshot, Project]):
 
     @property
     def fits_under_way(self) -> dict[str, tuple[Task, Callable[[], None]]]:
-        """Fits that are made beside the window, each as a task, and how it is given up."""
+        """Fits and what they need, made beside the window, each as a task, and how it is given up."""
         found = {}
         for name, lane, give_up in (
+            ("exact", self._sharpening, self.cancel_exact),
             ("fit", self._fitting, self.cancel_fit),
             ("sweep", self._sweeping, self.cancel_sweep),
             ("waiting", self._tracing_waits, self.cancel_waiting),
@@ -808,7 +837,7 @@ class Workbench(EditBench[Snapshot, Project]):
 
     def _wanted_statistics(self, snapshot: Snapshot) -> StatisticsRequest | None:
         """What the panels that are looked at want to know now; None: what was asked for last."""
-        if self._store is None or snapshot.run is None or not self._watched:
+        if self._store is None or snapshot.run is None or snapshot.run.coarse or not self._watched:
             return None
         if snapshot.preview or snapshot.refining:
             return None
@@ -875,9 +904,10 @@ class Workbench(EditBench[Snapshot, Project]):
         wanted = looked_at or changes is not None or imagined.changes is not None
         if not wanted or shown.preview or shown.refining or self._store is None:
             return
-        if shown.run is not None and shown.fit is not None:
+        if shown.run is not None and shown.fit is not None and not shown.run.coarse:
             breaks, known = tuple(shown.fit.breaks[1:-1].tolist()), self._known_causality(shown.run)
-            if known is None and self._trace_waits(self._store, shown.run.utilization.rules):
+            far = self._store.elsewhere is not None  # then the run is replayed there
+            if known is None and not far and self._trace_waits(self._store, shown.run.utilization.rules):
                 self._imagining.wait()  # there is one pass for all who need it, and one copy of what it finds
             else:
                 self._imagining.look(self._store, shown.run, breaks, changes, known)
@@ -1006,6 +1036,8 @@ class Workbench(EditBench[Snapshot, Project]):
         window."""
         store, rules, known, limit = self._store, self._rules(), self._unlimited, self.asked.limit
         key, name = self._key(self._phases), self.asked.curve
+        if known is not None and known[0].coarse:
+            known = None  # what is built now is exact
         same = known is not None and (known[0].rules, known[0].name) == (rules, name)
 
         def work(job: Job) -> tuple[tuple[TraceRun, Fits], tuple[TraceRun, Fits]]:
@@ -1017,6 +1049,7 @@ class Workbench(EditBench[Snapshot, Project]):
 
         def done(built: tuple[tuple[TraceRun, Fits], tuple[TraceRun, Fits]], **more: Any) -> None:
             self._unlimited, (run, self._fits) = built
+            self._sharpening.cancel()
             chosen, self._choosing = self._choosing, None
             swept = self._fits.sweeps.get(self._key(self._phases))
             if chosen is not None and chosen[0] == run.name and swept is not None:
@@ -1048,6 +1081,8 @@ class Workbench(EditBench[Snapshot, Project]):
             if self._is_of(run):
                 break
         self._resolve(project=replace(self.asked, view=self._view))
+        if run.coarse and not self._sharpening.busy:
+            self._sharpen(run, first=False)
 
     def _is_of(self, run: TraceRun) -> bool:
         """Whether a run is the one that the project asks for."""
@@ -1087,6 +1122,8 @@ class Workbench(EditBench[Snapshot, Project]):
     def _tracks(self, run: TraceRun) -> dict[str, Any]:
         """The curves below that are known; others are built beside the window."""
         asked, store, use = self.asked.tracks, self._store, run.utilization
+        if run.coarse:
+            return {"tracks": ()}
         if self._made is None or self._made[0] is not use:
             self._made, self._building = (use, {}), []
         curves = self._made[1]
@@ -1266,6 +1303,7 @@ class Workbench(EditBench[Snapshot, Project]):
         those of all before."""
         if self._store is not None:
             self._tracking.cancel()
+            self._sharpening.cancel()
             self._made = None
             self._counting.cancel()
             self._imagining.forget()
@@ -1276,7 +1314,9 @@ class Workbench(EditBench[Snapshot, Project]):
             self._asked_statistics = self._statistics = self._causality = self._causes = None
             store, self._store = self._store, None
             document, run, whole = self.snapshot.document, self.snapshot.run, self._unlimited
-            if document is not None and run is not None and whole is not None and run.whole is whole[0]:
+            if run is not None and (run.coarse or whole is None or run.whole is not whole[0]):
+                run = None  # it is not all that it is to be
+            if document is not None and run is not None and whole is not None:
                 self._parked.append(Opened(store, document, whole, (run, self._fits), self._stamp, waits))
             else:
                 store.close()

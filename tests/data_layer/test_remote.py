@@ -15,6 +15,7 @@ import time
 import zlib
 from itertools import pairwise
 from pathlib import Path
+from threading import Lock
 
 import numpy as np
 import pytest
@@ -398,6 +399,138 @@ def test_a_path_that_makes_no_sense_is_none(made, monkeypatch, numbers):
             assert path_there(store, use) is None
             numbers[:] = [[0, 1], [0, 5], [5, 9]]
             assert path_there(store, use) is not None
+
+
+def test_a_run_with_changes_is_replayed_where_it_lies(fake_ssh, made, monkeypatch, capsys):
+    from desktop.core.changes import Changes
+    from desktop.core.machine import Machine
+    from desktop.data import whatif_there
+    from desktop.data.helping import helps, largest_regions
+    from desktop.data.statistics import Statistics
+    from desktop.data.whatif import Rerun
+
+    with open_store(made) as here, open_trace(far(made)) as there:
+        use = build(here)
+        curve = use.curve()
+        breaks = [curve.start + curve.duration * part for part in (0.3, 0.6)]
+        own = Rerun(here, use, breaks=breaks)
+        there.elsewhere._state[:] = 0  # as in a large trace, of which little is here
+        far_run = whatif_there.rerun(there, use, breaks=breaks)
+        assert isinstance(far_run, whatif_there.RerunThere)
+        assert (far_run.phases, far_run.start_s, far_run.recorded_s) == (3, own.start_s, own.recorded_s)
+        assert far_run.estimate == own.estimate
+        span = own.start_s, own.start_s + own.recorded_s
+        assert far_run.regions == largest_regions(Statistics(here), use, span) != ()
+        for changes in (
+            Changes(),
+            Changes(phases=((1, 2.0),), balanced=(0,)),
+            Changes(network=Machine(1e-4), regions=((far_run.regions[0], 3.0),)),
+        ):
+            found, same = far_run.predict(changes), own.predict(changes)
+            assert found.duration_s == same.duration_s and found.recorded_s == same.recorded_s
+            assert np.array_equal(found.ends_s, same.ends_s)
+            assert np.array_equal(found.breaks_s, same.breaks_s)
+            assert np.array_equal(found.curve.edges, same.curve.edges)
+            assert np.array_equal(found.curve.level, same.curve.level)
+        of = ["a", "b", "c"], far_run.regions, Progress()
+        assert whatif_there.would_help_most(far_run, *of) == helps(own, *of) != ()
+        assert there.elsewhere.here == 0  # no events came for it
+        answer = whatif_there.Reruns(Statistics(here)).answer  # of a long curve come means
+        with monkeypatch.context() as patch:
+            patch.setattr(whatif_there, "STEPS", 16)
+            patch.setattr(there.elsewhere, "ask", lambda of, _: answer(of["whatif"], Progress(), Lock()))
+            few = far_run.predict(changes).curve
+        assert few.segments == 16 and few.integral == pytest.approx(same.curve.integral, rel=1e-9)
+        with pytest.raises(DesktopError, match="there is no region"):
+            far_run.predict(Changes(regions=(("no such", 2.0),)))
+    asked = ["whatif", "", "-n", "3", "--phase", "2=2", "--json"]
+    told = []
+    for path in (str(made), str(far(made))):
+        asked[1] = path
+        assert cli.run(asked) == 0
+        told.append(json.loads(capsys.readouterr().out))
+    assert told[0] == told[1] and told[0]["predicted_s"] < told[0]["recorded_s"]
+
+
+def test_a_coarse_curve_comes_from_where_the_trace_lies(fake_ssh, made, monkeypatch):
+    from desktop.core.envelope import envelope
+    from desktop.data import coarse
+    from desktop.data.utilization import Rules
+
+    with open_store(made) as here, open_trace(far(made)) as there:
+        use = build(here)
+        assert coarse.coarse_there(here, Rules()) is None  # all of it is here
+        assert coarse.coarse_there(there, Rules()) is None  # the exact one is small
+        monkeypatch.setattr(coarse, "FEW", 100)
+        assert coarse.coarse_there(there, Rules(repaired=False)) is None  # not that which the import kept
+        assert (
+            there.brought("utilization") and coarse.coarse_there(there, Rules()) is None
+        )  # little: it is here
+        there.elsewhere._state[:] = 0
+        there.column("outline", "end")
+        came = there.elsewhere.here
+        found = coarse.coarse_there(there, Rules())
+        assert there.elsewhere.here == came and not there.brought("utilization")
+        curve, exact = found.curve(), use.curve()
+        assert curve.segments <= coarse.STEPS and (curve.start, curve.duration) == (
+            exact.start,
+            exact.duration,
+        )
+        want = envelope(exact).columns(curve.edges * curve.unit).mean
+        assert np.allclose(curve.level, want, rtol=1e-6, atol=1e-6)
+        assert curve.integral == pytest.approx(exact.integral, rel=1e-6)
+        assert (found.processors, found.defined, found.start) == (use.processors, use.defined, use.start)
+        assert np.array_equal(found.totals, use.totals)
+        # what makes no sense is none
+        whole = zlib.decompress(coarse.coarse_for(here, Progress()))
+        for content in (whole[:-4], whole + b"abcd", b"", bytes([255]) * len(whole), b"\x7f" * len(whole)):
+            monkeypatch.setattr(there.elsewhere, "ask", lambda _, __, c=content: zlib.compress(c))
+            assert coarse.coarse_there(there, Rules()) is None
+        monkeypatch.setattr(there.elsewhere, "ask", lambda _, __: zlib.compress(whole))
+        assert coarse.coarse_there(there, Rules()) is not None
+        build(there)
+        assert there.brought("utilization") and coarse.coarse_there(there, Rules()) is None  # it is here now
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("duration_s", -1.0), ("duration_s", None), ("sizes", [16, 0]), ("sizes", [16, 1, 2, 5]),
+        ("sizes", [15, 1, 3, 2]), ("sizes", [-1, 17, 3, 2]), ("sizes", "many"), ("ends", -1.0),
+        ("ends", np.nan), ("level", 17.0), ("edges", 7.0),
+    ],
+)  # fmt: skip
+def test_a_prediction_that_makes_no_sense_is_refused(made, monkeypatch, name, value):
+    from desktop.data.whatif_there import RerunThere
+
+    about = {"note": "", "duration_s": 1.0, "sizes": [16, 1, 3, 2]}
+    numbers = {"ends": np.ones(16), "breaks": [0.5], "edges": [0.0, 5.0, 9.0], "level": [3.0, 16.0]}
+
+    class Other:
+        def ask(self, request, most):
+            if "changes" not in request["whatif"]:
+                told, values = {"regions": ["no such"], "estimate": None}, b""
+            else:
+                told = about
+                values = b"".join(np.asarray(part, float).tobytes() for part in numbers.values())
+            words = json.dumps(told).encode()
+            return zlib.compress(len(words).to_bytes(8, "little") + words + values)
+
+    with open_store(made) as store:
+        use = build(store)
+        with monkeypatch.context() as patch:
+            patch.setattr(store, "elsewhere", Other())
+            asked = RerunThere(store, use, breaks=[0.4 * use.curve().duration])
+            assert asked.regions == () and asked.predict().curve.level.tolist() == [3.0, 16.0]
+            if name in about:
+                about[name] = value
+            else:
+                numbers[name] = np.array(numbers[name])
+                numbers[name][1] = value
+                if name == "edges":
+                    numbers[name][2] = 6.0  # before
+            with pytest.raises(StoreError, match="makes no sense"):
+                asked.predict()
 
 
 # ---- the other side is not believed

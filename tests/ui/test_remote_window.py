@@ -12,10 +12,14 @@ import pytest
 from PySide6.QtWidgets import QDialogButtonBox
 from pytestqt.qtbot import QtBot
 
-from desktop.data import remote
+from desktop.core.changes import Changes
+from desktop.data import coarse, remote
 from desktop.data.opening import open_trace
 from desktop.data.statistics import Statistics
-from desktop.remote import RemotePath, hosts, listeners
+from desktop.data.store import TraceStore
+from desktop.data.utilization import build
+from desktop.data.whatif import Rerun
+from desktop.remote import RemotePath, hosts, listeners, named
 from desktop.ui.frame import Frame
 from desktop.ui.opening import RemoteDialog
 from desktop.ui.settings import Settings
@@ -95,6 +99,20 @@ def test_open_remote_shows_the_trace_keeps_its_place_and_goes_on_after_a_lost_li
     with open_trace(far) as store:
         own = Statistics(store).causes(found.run.utilization).path_line(found.run.utilization)
     assert np.array_equal(found.path.begin, own.begin)
+
+    # so is what would help, and what the run would last
+    bench.watch("test", frozenset({"whatif"}))
+    qtbot.waitUntil(lambda: bool(bench.snapshot.imagined.helps), timeout=60_000)
+    bench.ask_what_if(Changes(phases=((0, 2.0),)))
+    qtbot.waitUntil(lambda: bench.snapshot.imagined.drawn is not None, timeout=60_000)
+    imagined = bench.snapshot.imagined
+    assert imagined.prediction.duration_s < imagined.prediction.recorded_s and imagined.regions
+    assert bench._causality is None and not bench._tracing_waits.busy
+    with open_trace(far) as store:
+        breaks = bench.snapshot.fit.breaks[1:-1].tolist()
+        again = Rerun(store, found.run.utilization, breaks=breaks).predict(imagined.changes)
+    assert again.duration_s == imagined.prediction.duration_s
+    bench.ask_what_if(None)
     bench.watch("test", frozenset())
 
     # the line is lost; what is looked at then comes as soon as it is there again
@@ -128,3 +146,70 @@ def test_open_remote_shows_the_trace_keeps_its_place_and_goes_on_after_a_lost_li
     page.desk.open(project)
     qtbot.waitUntil(lambda: bench.snapshot.document is not None)
     assert bench.snapshot.document.source == document.source
+
+
+def test_a_coarse_curve_is_in_hand_until_the_exact_one_has_come(
+    page: TracePage, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    far = tmp_path / "far.h5"
+    open_trace(SAMPLE, output=far).close()
+    with open_trace(far) as store:
+        exact = build(store).curve()
+    monkeypatch.setattr(coarse, "FEW", 100)
+    held, wanted = threading.Event(), threading.Event()
+    bring = TraceStore.bring
+
+    def slow(self, table, spans, names):
+        if table == "utilization" and self.elsewhere is not None:
+            wanted.set()
+            assert held.wait(30)
+        bring(self, table, spans, names)
+
+    monkeypatch.setattr(TraceStore, "bring", slow)
+    monkeypatch.setattr(TraceStore, "brought", lambda *_: False)  # so little comes with the first answer
+    bench, page.settings.remote_command = page.workbench, ""
+    bench.watch("test", frozenset({"accounts", "whatif"}))
+    try:
+        bench.open(named(f"ssh://me@cluster{far}"))
+        qtbot.waitUntil(lambda: bench.snapshot.fit is not None and wanted.is_set(), timeout=60_000)
+        shown = bench.snapshot
+        assert shown.run.coarse and not np.array_equal(shown.run.curve.level, exact.level)
+        qtbot.waitUntil(lambda: "The exact curve" in str(page.tasks))  # it says what it waits for
+        assert "Coarse" in page.curve_view.accessibleDescription()
+        assert not page.actions_by_id["report"].isEnabled()
+        assert not bench._counting.busy and not bench.snapshot.explained.stats  # nothing is found out of it
+
+        # n follows the hand
+        bench.set_n(5)
+        qtbot.waitUntil(lambda: bench.snapshot.fit.n == 5 and not bench.snapshot.refining)
+        assert bench.snapshot.run is shown.run and bench.snapshot.fit.breaks.size == 6
+
+        # rules that are changed, and given up: it goes on
+        bench.set_repaired(not bench.snapshot.document.repaired)
+        bench.cancel_opening()
+        assert bench.snapshot.run is shown.run and bench._sharpening.busy
+        held.set()
+        qtbot.waitUntil(lambda: not bench.snapshot.run.coarse, timeout=60_000)
+        now = bench.snapshot
+        assert np.array_equal(now.run.curve.level, exact.level) and now.run.structure is not None
+        assert now.project.phases.n == 5  # as it was asked for
+        qtbot.waitUntil(lambda: bench.snapshot.fit is not None and bench.snapshot.fit.n == 5)
+        assert "Coarse" not in page.curve_view.accessibleDescription()
+        assert page.actions_by_id["report"].isEnabled()
+        qtbot.waitUntil(lambda: bench.snapshot.explained.replayed, timeout=60_000)
+        qtbot.waitUntil(lambda: "exact" not in bench.fits_under_way)
+
+        # of one that nobody has touched the suggestion is that of the exact curve
+        bench.close_document()
+        for kept in (tmp_path / "CACHE").rglob("*.h5"):
+            kept.unlink()
+        held.clear()
+        wanted.clear()
+        bench.open(named(f"ssh://me@cluster{far}"))
+        qtbot.waitUntil(lambda: bench.snapshot.fit is not None and wanted.is_set(), timeout=60_000)
+        assert bench.snapshot.run.coarse
+        held.set()
+        qtbot.waitUntil(lambda: not bench.snapshot.run.coarse, timeout=60_000)
+        assert bench.snapshot.as_suggested and not bench.history.done
+    finally:
+        held.set()

@@ -194,6 +194,10 @@ class Blocks:
             self._state[-(-at // self.block) : last] = _HERE
             self._changed.notify_all()
 
+    def has(self, ranges: Ranges) -> bool:
+        """Whether all of these bytes are here."""
+        return not self._blocks_of(ranges).size
+
     def missing(self) -> NDArray[np.int64]:
         """Numbers of blocks that nobody has asked for."""
         return np.flatnonzero(self._state == _MISSING)

@@ -107,6 +107,13 @@ class TraceStore(Description):
             ]
             self.elsewhere.bring([(int(at), int(size)) for part in ranges for at, size, _ in part])
 
+    def brought(self, table: str) -> bool:
+        """Whether all rows of a table are here."""
+        if self.elsewhere is None or table not in self._tables:
+            return True
+        places = [self._chunk_places(table, name) for name in self._tables[table]]
+        return self.elsewhere.has([(int(at), int(size)) for part in places for at, size, _ in part])
+
     def _chunk_places(self, table: str, name: str) -> NDArray[np.int64]:
         """(chunks, 3) where each chunk of a column begins in the file, its bytes, filters left out."""
         known = self._places.get((table, name))

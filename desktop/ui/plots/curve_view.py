@@ -188,7 +188,8 @@ class CurveView(TimePlot):
         self._redraw()
 
     def set_doubt(self, sentence: str) -> None:
-        """Say at the curve how much of it may be wrong; "" if nothing of it is known to be."""
+        """Say at the curve how much of it may be wrong; "" if nothing of it is known to be. Where there is
+        little room, what stands before a colon."""
         self._doubt = sentence
         self._describe()
         self._redraw()
@@ -834,7 +835,8 @@ class CurveView(TimePlot):
             found.append(replace(mark, label="Residual", key=_RESIDUAL_LANE, shown=self._residual_first))
         note = self._plot.doubt or note  # matters more than how it is drawn
         if self._legend.width(metrics, found) + metrics.horizontalAdvance(note) > row.width():
-            note = "partly in doubt" if self._plot.doubt else ""
+            note, more, _ = self._plot.doubt.partition(":")
+            note = note if more or not note else "partly in doubt"
         limit = row.right() - metrics.horizontalAdvance(note) - em * bool(note)
         self._legend.paint(painter, row.adjusted(0, 0, limit - row.right(), 0), found, t)
         painter.setPen(QColor(t.warning if self._plot.doubt else t.muted))

@@ -1,0 +1,72 @@
+"""A coarse curve of a store on another machine, found there: some 100 kB, while the exact one may be many MB.
+
+What comes is checked against what the import has kept of the whole run, and is never taken for the exact one.
+"""
+
+from __future__ import annotations
+
+import zlib
+from contextlib import suppress
+
+import numpy as np
+from numpy.typing import NDArray
+
+from desktop.core.curve import StepCurve
+from desktop.core.envelope import averaged
+from desktop.data.events import Activity
+from desktop.data.store import TraceStore
+from desktop.data.utilization import Rules, Utilization, as_kept, build
+from desktop.errors import DesktopError, StoreError
+from desktop.progress import Progress
+
+#: Equal steps of a coarse curve, and steps of the exact one up to which that comes as soon.
+STEPS, FEW = 1 << 13, 1 << 17
+_FORM = np.dtype("<f4")
+
+
+def coarse_there(store: TraceStore, rules: Rules) -> Utilization | None:
+    """How many processors do what, as means of `STEPS` equal parts of the run; None where the exact curve is
+    here or comes as soon, or where it cannot be had."""
+    far = store.elsewhere
+    if far is None or not (rules.default_classes and store.totals and store.rows("outline", 0)):
+        return None
+    if store.rows("utilization", 0) <= FEW or store.brought("utilization"):
+        return None
+    end = int(store.column("outline", "end")[0])
+    edges = _edges(end)
+    shape = len(Activity), edges.size - 1
+    size = _FORM.itemsize * shape[0] * shape[1]
+    with suppress(DesktopError, ValueError, zlib.error):
+        unpacking = zlib.decompressobj()
+        content = unpacking.decompress(far.ask({"coarse": True}, size), size)
+        counts = np.frombuffer(content, _FORM).reshape(shape).astype(np.float64)
+        use = as_kept(store, rules, edges, counts)
+        if unpacking.eof and counts.min() >= 0 and counts.sum(axis=0).max() <= use.processors * (1 + 1e-5):
+            return use
+    return None
+
+
+def coarse_for(store: TraceStore, progress: Progress) -> bytes:
+    """The answer to `coarse_there`, on the machine of the store.
+
+    Raises
+    ------
+    StoreError : the store has no such curve, or is damaged.
+    Cancelled : by `progress`.
+    """
+    if not store.rows("utilization", 0):
+        raise StoreError("has no curve that was kept", file=store.path)
+    use = build(store, Rules(), progress)
+    edges = _edges(int(use.edges[-1]))
+    found = np.zeros((len(Activity), edges.size - 1), _FORM)
+    for k, counts in enumerate(use.counts):
+        progress.step(k, len(Activity))
+        if counts.any():
+            curve = StepCurve(use.edges, counts, float(use.processors), use.unit)
+            found[k] = averaged(curve, edges).level
+    return zlib.compress(found.tobytes(), 1)
+
+
+def _edges(end: int) -> NDArray[np.float64]:
+    """Of the equal parts of a run of so many ticks, on whole ticks."""
+    return np.unique(np.rint(np.linspace(0.0, float(end), STEPS + 1)))

@@ -1,0 +1,250 @@
+"""What if, of a store on another machine: the replay is made there, where all events are, and its answers
+come here. `RerunThere` asks, `Reruns` answers.
+
+What comes is not believed: numbers must fit the run that is asked about, and words lose what a terminal
+obeys.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import zlib
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from desktop.core.changes import NONE, Changes
+from desktop.core.curve import StepCurve
+from desktop.core.envelope import averaged
+from desktop.data.helping import Help, helps, largest_regions
+from desktop.data.statistics import Statistics
+from desktop.data.store import TraceStore
+from desktop.data.structure import Decoder, encode
+from desktop.data.utilization import Rules, Utilization, build
+from desktop.data.whatif import NetworkEstimate, Rerun, RunPrediction, looked_at
+from desktop.errors import DesktopError, StoreError
+from desktop.printing import printable
+from desktop.progress import Progress, working
+
+#: Bytes of an answer, unpacked, at most.
+MOST = 1 << 23
+#: Steps of a predicted curve that come as they are; of more come the means of so many columns.
+STEPS = 1 << 14
+#: Changes in a list of what would help, at most.
+_HELPS = 1000
+
+
+class RerunThere:
+    """A `Rerun` of a store on another machine as far as it is needed here; parameters, errors as there."""
+
+    causality = None
+
+    def __init__(
+        self,
+        store: TraceStore,
+        use: Utilization,
+        progress: Progress | None = None,
+        *,
+        limit: tuple[float, float] | None = None,
+        breaks: Sequence[float] = (),
+    ) -> None:
+        self._store, self._use = store, use
+        self._about = {
+            "rules": encode(use.rules, Path()),
+            "limit": limit,
+            "breaks": [float(x) for x in breaks],
+        }
+        begin, end, inner = looked_at(use, limit, breaks)
+        self.start_s, self.recorded_s = (begin - use.start) * use.unit, (end - begin) * use.unit
+        self.phases = inner.size + 1
+        about, _ = self._ask({}, progress or Progress())
+        try:
+            known = {region.name for region in store.regions}
+            #: names of those in which most is computed
+            self.regions = tuple(name for name in _texts(about["regions"]) if name in known)
+            found = about["estimate"]
+            self.estimate = (
+                None if found is None else NetworkEstimate(_time(found[0]), float(found[1]), int(found[2]))
+            )
+        except (ValueError, LookupError, TypeError) as error:
+            raise self._senseless() from error
+
+    def predict(
+        self, changes: Changes = NONE, progress: Progress | None = None, times: bool = True
+    ) -> RunPrediction:
+        """How the run would go; a curve of more than `STEPS` steps as the means of so many columns."""
+        asked = {"changes": encode(changes, Path()), "times": times}
+        about, content = self._ask(asked, progress or Progress())
+        try:
+            if about["note"]:
+                return RunPrediction(changes, math.nan, self.recorded_s, printable(str(about["note"]), 500))
+            duration = _time(about["duration_s"])
+            places, inner = len(self._store.locations), self.phases - 1
+            ends, breaks, edges, level = _parted(content, about["sizes"])
+            if ends.size != places or not times:
+                breaks = edges = level = np.zeros(0)
+            if ends.size != places or breaks.size != (inner if times else 0):
+                raise ValueError("it is of another run")
+            if (ends < 0).any() or (np.diff(breaks) < 0).any():
+                raise ValueError("its times go back")
+            drawn = None
+            if level.size:
+                if level.min() < 0 or level.max() > self._use.processors * (1 + 1e-6):
+                    raise ValueError("more compute than there are")
+                if edges.size == 2:
+                    edges = np.linspace(edges[0], edges[1], level.size + 1)
+                drawn = StepCurve(edges, level, float(self._use.processors), self._use.unit)
+            return RunPrediction(changes, duration, self.recorded_s, "", ends, breaks, [lambda: drawn])
+        except (ValueError, LookupError, TypeError, DesktopError) as error:
+            raise self._senseless() from error
+
+    def helps(self, phases: Sequence[str], progress: Progress) -> tuple[Help, ...]:
+        """What would help most, see `desktop.data.helping.helps`."""
+        about, _ = self._ask({"helps": [str(name) for name in phases]}, progress)
+        try:
+            return tuple(_help(one) for one in about["helps"][:_HELPS])
+        except (ValueError, LookupError, TypeError, DesktopError) as error:
+            raise self._senseless() from error
+
+    def _ask(self, asked: dict[str, Any], progress: Progress) -> tuple[dict[str, Any], bytes]:
+        assert self._store.elsewhere is not None
+        with working(progress):
+            packed = self._store.elsewhere.ask({"whatif": {**self._about, **asked}}, MOST)
+        try:
+            unpacking = zlib.decompressobj()
+            content = unpacking.decompress(packed, MOST)
+            size = int.from_bytes(content[:8], "little")
+            about = json.loads(content[8 : 8 + size])
+            if not unpacking.eof or not isinstance(about, dict):
+                raise ValueError("it is not whole, or too much")
+        except (ValueError, RecursionError, zlib.error) as error:
+            raise self._senseless() from error
+        return about, content[8 + size :]
+
+    def _senseless(self) -> StoreError:
+        return StoreError("the other side's prediction makes no sense", file=self._store.path)
+
+
+class Reruns:
+    """Answers of one store; the run that was asked about last is kept. `kept`: its statistics."""
+
+    def __init__(self, kept: Statistics) -> None:
+        self._kept = kept
+        self._known: tuple[str, Rerun, tuple[str, ...]] | None = None
+
+    def answer(self, asked: dict[str, Any], progress: Progress, turn: Lock) -> bytes:
+        """The answer to a `RerunThere`. `turn` is held while the run is made ready; predictions go beside
+        each other.
+
+        Raises
+        ------
+        ValueError, LookupError, TypeError : the question makes no sense.
+        DesktopError : the store is damaged, or there is too little memory.
+        Cancelled : by `progress`.
+        """
+        program, regions = self._program(asked, progress, turn)
+        arrays: list[NDArray[Any]] = []
+        if "changes" in asked:
+            changes = Decoder().decode(Changes, asked["changes"])
+            found = program.predict(changes, progress, bool(asked["times"]))
+            about: dict[str, Any] = {"note": found.note, "duration_s": found.duration_s}
+            drawn = found.curve
+            arrays = [found.ends_s, found.breaks_s, np.zeros(0), np.zeros(0)]
+            if drawn is not None:
+                arrays[2:] = drawn.edges, drawn.level
+                if drawn.segments > STEPS:
+                    ends = drawn.edges[[0, -1]]
+                    arrays[2:] = ends, averaged(drawn, np.linspace(ends[0], ends[1], STEPS + 1)).level
+            about["sizes"] = [part.size for part in arrays]
+            if found.note:
+                about["duration_s"] = None
+        elif "helps" in asked:
+            ranked = helps(program, [str(name) for name in asked["helps"]], regions, progress)
+            about = {"helps": [{**asdict(one), "changes": encode(one.changes, Path())} for one in ranked]}
+        else:
+            known = program.estimate
+            about = {"regions": regions, "estimate": None if known is None else list(known)}
+        words = json.dumps(about).encode()
+        parts = [len(words).to_bytes(8, "little"), words, *(np.asarray(x, "<f8").tobytes() for x in arrays)]
+        return zlib.compress(b"".join(parts), 1)
+
+    def _program(
+        self, asked: dict[str, Any], progress: Progress, turn: Lock
+    ) -> tuple[Rerun, tuple[str, ...]]:
+        key = json.dumps([asked["rules"], asked["limit"], asked["breaks"]])
+        while not turn.acquire(timeout=0.1):
+            progress.step(0, 0)
+        try:
+            if self._known is None or self._known[0] != key:
+                self._known = None  # no two at once
+                use = build(self._kept.store, Decoder().decode(Rules, asked["rules"]), progress)
+                limit = (
+                    None if asked["limit"] is None else (float(asked["limit"][0]), float(asked["limit"][1]))
+                )
+                breaks = [float(at) for at in asked["breaks"]]
+                waits = self._kept.causality(use, progress)
+                program = Rerun(self._kept.store, use, progress, causality=waits, limit=limit, breaks=breaks)
+                span = program.start_s, program.start_s + program.recorded_s
+                self._known = key, program, largest_regions(self._kept, use, span, progress)
+            return self._known[1:]
+        finally:
+            turn.release()
+
+
+def rerun(
+    store: TraceStore,
+    use: Utilization,
+    progress: Progress | None = None,
+    *,
+    limit: tuple[float, float] | None = None,
+    breaks: Sequence[float] = (),
+) -> Rerun | RerunThere:
+    """A run to be replayed where its events are, here or there; parameters and errors as of `Rerun`."""
+    kind = Rerun if store.elsewhere is None else RerunThere
+    return kind(store, use, progress, limit=limit, breaks=breaks)
+
+
+def would_help_most(
+    program: Rerun | RerunThere, phases: Sequence[str], regions: Sequence[str], progress: Progress
+) -> tuple[Help, ...]:
+    """`helps` of a run here or there."""
+    if isinstance(program, RerunThere):
+        return program.helps(phases, progress)
+    return helps(program, phases, regions, progress)
+
+
+def _parted(content: bytes, sizes: Sequence[int]) -> list[NDArray[np.float64]]:
+    """The arrays of an answer."""
+    values = np.frombuffer(content, "<f8").astype(np.float64)
+    if sum(sizes) != values.size or min(sizes) < 0 or len(sizes) != 4 or not np.isfinite(values).all():
+        raise ValueError("its numbers are none")
+    return np.split(values, np.cumsum(sizes)[:-1])
+
+
+def _help(plain: dict[str, Any]) -> Help:
+    return Help(
+        str(plain["kind"]),
+        printable(str(plain["title"]), 500),
+        printable(str(plain["assumption"]), 500),
+        Decoder().decode(Changes, plain["changes"]),
+        _time(plain["duration_s"]),
+        _time(plain["before_s"]),
+    )
+
+
+def _texts(values: Sequence[Any]) -> list[str]:
+    return [str(one) for one in values]
+
+
+def _time(value: Any) -> float:
+    """Seconds that can be."""
+    found = float(value)
+    if not 0 <= found < 1e300:
+        raise ValueError("no time")
+    return found
