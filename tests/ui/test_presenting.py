@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import csv
+import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -337,6 +341,58 @@ def test_figures_ground_and_keys(qtbot: QtBot, window: TracePage, presentation: 
     assert presentation.grab().toImage().pixelColor(2, 2).lightness() < 60
     told = " ".join(key for key, _ in KEYS)
     assert all(key in told for key in ("[", "Page", "Esc", "F11", "P,", "B", "S", "Z", "N", "D", "?"))
+
+
+TWO_SCREENS = """
+import sys
+from pathlib import Path
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from desktop.ui.app import application
+from desktop.ui.frame import Frame
+from desktop.ui.settings import Settings
+from desktop.ui.snapshot import _settle
+
+application()
+frame = Frame(Settings.passing())
+page = frame.trace
+frame.show()
+page.open_path(Path(sys.argv[1]))
+_settle(page)
+page.actions_by_id["present"].trigger()
+_settle(page)
+shown, speaker = page.presentation, page.presentation.speaker
+assert frame.screen().name() == speaker.screen().name() == "desk" and speaker.isVisible()
+assert shown.screen().name() == "projector" and shown.isFullScreen()
+assert shown.geometry() == shown.screen().geometry()
+assert all(pane.width() > 400 and pane.height() > 100 for pane in speaker._panes)
+phases = []
+for key in (Qt.Key.Key_PageDown, Qt.Key.Key_PageDown, Qt.Key.Key_PageUp):  # of a clicker
+    QTest.keyClick(speaker.notes, key)
+    _settle(page)
+    phases.append(page.workbench.snapshot.project.view.phase)
+    assert f"Phase {phases[-1] + 1} of" in speaker.said.text() and speaker.notes.toPlainText()
+assert phases == [0, 1, 0], phases
+shown.close()
+_settle(page)
+assert page.presentation is None
+frame.close_unasked()
+print("both screens")
+"""
+
+
+def test_of_two_screens_the_audience_has_one_and_the_speaker_the_other(tmp_path: Path) -> None:
+    screens = [
+        {"name": name, "x": x, "y": 0, "width": width, "height": height, "dpr": 1}
+        | dict.fromkeys(("logicalDpi", "logicalBaseDpi"), 96)
+        for name, x, width, height in (("desk", 0, 1366, 768), ("projector", 1366, 1920, 1080))
+    ]
+    (tmp_path / "screens.json").write_text(json.dumps({"screens": screens}))
+    told = os.environ | {"QT_QPA_PLATFORM": f"offscreen:configfile={tmp_path / 'screens.json'}"}
+    told |= {f"XDG_{name}_HOME": str(tmp_path / name) for name in ("STATE", "CONFIG")}
+    words = [sys.executable, "-c", TWO_SCREENS, str(samples()[0].path)]
+    done = subprocess.run(words, env=told, capture_output=True, text=True, timeout=240)
+    assert done.stdout == "both screens\n", done.stderr
 
 
 @pytest.mark.parametrize("key", [Qt.Key.Key_Escape, Qt.Key.Key_F11])
