@@ -50,9 +50,11 @@ _MODELS = ("constant", "linear", "quadratic", "mixed")
 _CURVE_COLUMNS, _TIMELINE_CELLS = 1 << 18, 1 << 18
 # A curve of no more steps than this is kept step by step.
 _STEPS = 1 << 16
-# Traces of more events, or of more processors, have accounts and sentences for the fit that is shown only:
-# each of some 840 ranges takes about 1 ms a thousand events, and 200 bytes a processor.
-_EVENTS, _PROCESSORS = 2_000_000, 2048
+# Traces of more events have sentences for the fit that is shown only: of 5 million events and 600,000 ends of
+# messages those of some 840 ranges take 30 s of processor time, their accounts 5 s. Traces of more processors
+# have accounts for that fit only, too: statistics take kilobytes for each processor and range.
+_EVENTS, _PROCESSORS = 10_000_000, 2048
+_CAUSES_OF_SHOWN = "Of so large a trace, causes are kept for the number of phases that was shown only."
 _ONLY_SHOWN = (
     "Of so large a trace, accounts and causes are kept for the number of phases that was shown only."
 )
@@ -105,7 +107,9 @@ class _LiveRun:
         self.structure = structure(self.store, use)
         self.words = Explanation()
         events = sum(self.store.rows("events", i) for i in range(len(self.store.locations)))
-        self.all_told = events <= _EVENTS and len(self.store.locations) <= _PROCESSORS
+        #: whether fits other than the shown one have accounts, and sentences
+        self.all_accounts = len(self.store.locations) <= _PROCESSORS
+        self.all_told = self.all_accounts and events <= _EVENTS
 
     def facts(self, palettes: Mapping[str, Mapping[str, str]], progress: Progress) -> dict[str, Any]:
         """Everything but arrays, as plain values."""
@@ -117,7 +121,8 @@ class _LiveRun:
         models = []
         for k, (key, found) in enumerate(fits.items()):
             part = Share(progress, k / len(fits), (k + 1) / len(fits))
-            known = self._known(kept, found if self.all_told else [f for f in found if f is shown], part)
+            told = found if self.all_told else [fit for fit in found if fit is shown]
+            known = self._known(kept, found if self.all_accounts else told, told, part)
             rows = [self._fit(fit, doings, known) for fit in found]
             models.append({"key": key, "name": MODELS[key], "fits": rows})
         scale = time_scale(curve.duration)
@@ -137,7 +142,7 @@ class _LiveRun:
             "kinds": DEGREES,
             "accounts": [list(ACCOUNTS[one.name.lower()]) for one in Account],
             "activities": ACTIVITIES,
-            "note": "" if self.all_told else _ONLY_SHOWN,
+            "note": "" if self.all_told else _CAUSES_OF_SHOWN if self.all_accounts else _ONLY_SHOWN,
             "models": models,
             "palettes": palettes,
         }
@@ -158,30 +163,39 @@ class _LiveRun:
         yield from (fits[n] for n in sorted(fits))
 
     def _known(
-        self, kept: Statistics, fits: Sequence[PhaseFit], progress: Progress
-    ) -> dict[Span, tuple[RangeStats, Charges]]:
-        """Statistics and charges of all phases of some fits, each range once; nothing of a curve alone."""
+        self, kept: Statistics, fits: Sequence[PhaseFit], told: Sequence[PhaseFit], progress: Progress
+    ) -> dict[Span, tuple[RangeStats, Charges | None]]:
+        """Statistics of all phases of some fits, each range once, and charges of those that are `told`;
+        nothing of a curve alone."""
         if kept.of_curve or not fits:
             return {}
+        causality = kept.causality(self.use, progress)
+        wanted = self._spans(fits)
+        ranges = dict(zip(wanted, kept.ranges(wanted, self.use, progress, causality=causality), strict=True))
+        of = [span for span in self._spans(told) if span in ranges]
+        charged = (
+            charges(self.store, causality, self.use, [ranges[span] for span in of], progress) if of else []
+        )
+        told_of = dict(zip(of, charged, strict=True))
+        return {span: (stats, told_of.get(span)) for span, stats in ranges.items()}
+
+    def _spans(self, fits: Sequence[PhaseFit]) -> list[Span]:
+        """Of the runs and phases of fits those that hold a tick."""
         spans = {(float(fit.breaks[0]), float(fit.breaks[-1])) for fit in fits}
         spans |= {span for fit in fits for span in pairwise(fit.breaks.tolist())}
         tick = self.curve.unit
-        wanted = sorted(span for span in spans if round(span[0] / tick) < round(span[1] / tick))
-        causality = kept.causality(self.use, progress)
-        ranges = kept.ranges(wanted, self.use, progress, causality=causality)
-        charged = charges(self.store, causality, self.use, ranges, progress)
-        return dict(zip(wanted, zip(ranges, charged, strict=True), strict=True))
+        return sorted(span for span in spans if round(span[0] / tick) < round(span[1] / tick))
 
     def _fit(
-        self, fit: PhaseFit, doings: Any, known: Mapping[Span, tuple[RangeStats, Charges]]
+        self, fit: PhaseFit, doings: Any, known: Mapping[Span, tuple[RangeStats, Charges | None]]
     ) -> dict[str, Any]:
         """One fit with what is said of its phases."""
         names = phase_names(doings, fit.breaks, self.subject.phase_names, self.subject.names)
         spans = list(pairwise(fit.breaks.tolist()))
         whole = (float(fit.breaks[0]), float(fit.breaks[-1]))
         sentences = [""] * fit.n
-        if whole in known and all(span in known for span in spans):
-            found = [known[span][1] for span in (whole, *spans)]
+        found = [one[1] for span in (whole, *spans) if (one := known.get(span)) is not None and one[1]]
+        if len(found) == 1 + fit.n:
             told = explanation(found, names, naming(self.store, self.subject.names))
             sentences = [printable(phase.sentence, 2000) for phase in told.phases]
             if fit is self.material.fit:
