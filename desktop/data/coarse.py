@@ -15,7 +15,7 @@ from desktop.core.curve import StepCurve
 from desktop.core.envelope import averaged
 from desktop.data.events import Activity
 from desktop.data.store import TraceStore
-from desktop.data.utilization import Rules, Utilization, as_kept, build
+from desktop.data.utilization import EXACT, Rules, Utilization, as_kept, build
 from desktop.errors import DesktopError, StoreError
 from desktop.progress import Progress
 
@@ -33,6 +33,8 @@ def coarse_there(store: TraceStore, rules: Rules) -> Utilization | None:
     if store.rows("utilization", 0) <= FEW or store.brought("utilization"):
         return None
     end = int(store.column("outline", "end")[0])
+    if not 0 < end < EXACT:
+        return None  # a damaged file; the exact curve says so
     edges = _edges(end)
     shape = len(Activity), edges.size - 1
     size = _FORM.itemsize * shape[0] * shape[1]

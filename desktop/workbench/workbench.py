@@ -278,16 +278,18 @@ class Workbench(EditBench[Snapshot, Project]):
         )
 
     def _sharpen(self, coarse: TraceRun, first: bool) -> None:
-        """Have the exact curve in place of a coarse one, which stays in hand until then. `first`: phases are
-        as suggested, and are again if nobody has changed them since."""
-        store, key, asked = self._store, self._key(self._phases), self.asked
+        """Have the exact curve in place of a coarse one, which stays in hand until then. `first`: nothing was
+        asked before, so phases that are as suggested become what is suggested then."""
+        store, key = self._store, self._key(self._phases)
 
         def done(built: tuple[TraceRun, Fits]) -> None:
             if self.snapshot.run is not coarse or not self._is_of(coarse):
                 return  # another one is on its way
             self._unlimited = run, self._fits = built
-            if first and self.asked == asked:
-                self.branch.value = Project(first_settings(run, self._fits))  # nobody's step
+            swept = self._fits.sweeps.get(self._key(self._phases))
+            if first and swept is not None and self.snapshot.as_suggested:
+                phases = suggested_of(self._phases, run, swept)
+                self.branch.value = replace(self.asked, phases=phases)  # nobody's step
             project = replace(self.asked, view=self._view)
             self._resolve(project=project, run=run, fit=None, rows=(), explained=NOTHING)
 
