@@ -174,11 +174,13 @@ class _Waits:
     def between(self, first: int, last: int) -> tuple[Ints, Ints]:
         """(locations, families) ticks of waiting in a range, and (families,) the region in which most of them
         are."""
-        length = np.maximum(np.minimum(self.end, last) - np.maximum(self.begin, first), 0)
+        inside = np.flatnonzero((self.end > first) & (self.begin < last))
+        length = np.minimum(self.end[inside], last) - np.maximum(self.begin[inside], first)
+        family = self.family[inside]
         waiting = np.zeros((self.start.size - 1, len(FAMILIES)), np.int64)
-        np.add.at(waiting, (self.who, self.family), length)
+        np.add.at(waiting, (self.who[inside], family), length)
         regions = np.zeros((len(FAMILIES), max(self.regions, 1)), np.int64)
-        np.add.at(regions, (self.family, self.region), length)
+        np.add.at(regions, (family, self.region[inside]), length)
         return waiting, np.where(regions.any(axis=1), regions.argmax(axis=1), -1)
 
 
@@ -206,12 +208,14 @@ def _waits(store: TraceStore, causality: Causality) -> _Waits:
 
 @dataclass(frozen=True, eq=False)
 class _Segments:
-    """Charges (rows,) of the times between neighbouring `cuts`: `rows` (3, rows) location, region, account;
-    `ticks` (rows, 1 + COLUMNS) own, and of those below; `seen`: how often somebody was below."""
+    """Charges (rows,) of the times between neighbouring `cuts`, one after the other, of which each begins at
+    `start`: `kind` in `kinds` (3, kinds), which are location, region, account in ascending order; `ticks`
+    (rows, 1 + COLUMNS) own, and of those below; `seen`: how often somebody was below."""
 
     cuts: Ints
-    segment: Ints
-    rows: Ints
+    start: Ints
+    kinds: Ints
+    kind: Ints
     seen: Ints
     ticks: Ints
     held: ThreadWaits
@@ -219,13 +223,14 @@ class _Segments:
     def between(self, first: int, last: int) -> tuple[Ints, Ints, Ints]:
         """Rows, ticks and `seen` of a range that begins and ends at a cut."""
         a, b = np.searchsorted(self.cuts, [first, last])
-        inside = (self.segment >= a) & (self.segment < b)
-        rows, same = np.unique(self.rows[:, inside], axis=1, return_inverse=True)
-        ticks = np.zeros((rows.shape[1], self.ticks.shape[1]), np.int64)
-        seen = np.zeros(rows.shape[1], np.int64)
-        np.add.at(ticks, same.ravel(), self.ticks[inside])
-        np.add.at(seen, same.ravel(), self.seen[inside])
-        return rows, ticks, seen
+        inside = slice(self.start[a], self.start[b])
+        order = np.argsort(self.kind[inside], kind="stable")
+        kind = self.kind[inside][order]
+        if not kind.size:
+            return self.kinds[:, :0], self.ticks[:0], self.seen[:0]
+        new = np.flatnonzero(np.append(True, kind[1:] != kind[:-1]))
+        ticks, seen = (np.add.reduceat(each[inside][order], new, axis=0) for each in (self.ticks, self.seen))
+        return self.kinds[:, kind[new]], ticks, seen
 
 
 def _segments(
@@ -255,8 +260,11 @@ def _segments(
         key = np.stack([segment, np.full(segment.size, i), region, account, seen[segment, which]], axis=1)
         parts.append(np.concatenate([key, out[segment, which]], axis=1))
     table = np.concatenate(parts)
+    table = table[np.argsort(table[:, 0], kind="stable")]
+    start = np.searchsorted(table[:, 0], np.arange(cuts.size))
+    kinds, kind = np.unique(table[:, 1:4].T, axis=1, return_inverse=True)
     held = holders(store, threads)
-    return _Segments(cuts, table[:, 0], table[:, 1:4].T, table[:, 4], table[:, 5:], held)
+    return _Segments(cuts, start, kinds, kind.ravel(), table[:, 4], table[:, 5:], held)
 
 
 def _states(store: TraceStore, i: int, use: Utilization, waits: _Waits) -> tuple[Ints, Ints, Ints]:
