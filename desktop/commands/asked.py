@@ -232,8 +232,8 @@ class AskedRun:
     def fit(self, *, suggested: bool = False) -> PhaseFit:
         """The phases asked for, or those of the project; of equally good breakpoints those at events that are
         known, as in the window. Where nobody says how many, as `suggested`."""
-        from desktop.core.phases import fit, fit_breaks
-        from desktop.core.selection import AS_SUGGESTED, at_events
+        from desktop.core.phases import AS_SUGGESTED, fit, fit_breaks
+        from desktop.core.selection import at_events
 
         curve, phases = self.curve, self.options.phases
         if suggested and not self.options.project and self.options.n is None:

@@ -195,7 +195,7 @@ def _print_phases(
     else:
         print_phase_table(model, phases, curve.quantity)
         if why:
-            print(f"n = {model.n} is suggested: {why}")
+            print(f"n = {model.requested} is suggested: {why}")
         if _limit(model, options):
             print(_limit(model, options))
         for k, found in enumerate(events, 1):
@@ -239,7 +239,8 @@ def print_phase_table(model: PhaseFit, phases: Sequence[PhaseRow], of: CurveQuan
     for name, seconds in basis_in_words(model).items():
         print(f"{name[:-2].replace('_', ' ')} {si(seconds, 5)}s")
     if model.model == "mixed":
-        print("its epsilon weights the error of a constant by sqrt(2), of a line by sqrt(4/3) (section 5.1)")
+        both = "its epsilon and the smallest over the largest error weight"
+        print(f"{both} that of a constant by sqrt(2), of a line by sqrt(4/3) (section 5.1)")
     heads = ("", "start", "end", "length", "degree", "mean", "efficiency", "work proc*s", "error", "name")
     wide = 8 if of.counted else 10
     if of.short != PROCESSORS.short:

@@ -44,6 +44,7 @@ CANDIDATES = 240
 # processors), and the prices of a breakpoint.
 _STRUCTURE, _FLOOR = 300.0, 0.12
 _PRICE_EVENT, _PRICE_WAIT, _PRICE_ONE, _PRICE_LASTING, _PRICE_FIT = 9.0, 30.0, 8.0, 35.0, 60.0
+_PRICE_APART = 1.5
 _LOCKED = 1e9
 _PRICE_BEAT, _MESSAGES = 40.0, 0.7
 _DEGREES = {"constant": 0, "linear": 1}
@@ -64,10 +65,14 @@ class Break:
 
 @dataclass(frozen=True)
 class RunnerUp:
-    """The next best number of phases, and why not."""
+    """The breakpoints that come next, and why not."""
 
-    n: int
+    breaks: tuple[Break, ...]
     reason: str
+
+    @property
+    def n(self) -> int:
+        return len(self.breaks) + 1
 
 
 @dataclass(frozen=True)
@@ -173,11 +178,13 @@ def not_shared(event: Landmark) -> float:
 
 def _price(event: Landmark) -> float:
     """Of a breakpoint at a structure event: where waiting begins, what is before it goes on on the others;
-    what one processor does is not what most do, but where they come far apart nothing happens at their
+    what one processor does is not what most do, though where they come far apart little happens at their
     median either; sizes that pass a power of two are no phase by themselves."""
-    price = _PRICE_EVENT + 4 * (1 - event.share)
-    if (event.happens in ("first", "last") and not event.apart) or event.drifting:
+    price, one = _PRICE_EVENT + 4 * (1 - event.share), event.happens in ("first", "last")
+    if event.drifting or (one and not event.apart):
         price += _PRICE_ONE
+    elif one:
+        price += _PRICE_APART
     if event.waiting:
         price += _PRICE_WAIT
     return price
@@ -301,7 +308,7 @@ class _Costs:
         breaks = self._breaks(best, total, candidates)
         if order.size > 1 and np.isfinite(values[order[1]]):
             other = self._breaks(sets[int(order[1])], total, candidates)
-            second = RunnerUp(len(other) + 1, _against(other, breaks, float(np.diff(values[order[:2]])[0])))
+            second = RunnerUp(other, _against(other, breaks, float(np.diff(values[order[:2]])[0])))
         return Choice(breaks, _reason(breaks, looked_at), second, values, n / together)
 
     def _breaks(self, places: list[int], total: Floats, candidates: _Candidates) -> tuple[Break, ...]:

@@ -26,8 +26,6 @@ from numpy.typing import NDArray
 
 from desktop.core.iterations import laid, means
 from desktop.core.phase_stats import Firm
-from desktop.core.phases import BY_HAND
-from desktop.core.selection import AS_SUGGESTED
 
 if TYPE_CHECKING:
     from desktop.core.contrast import Alignment, Phased
@@ -42,6 +40,8 @@ LEVEL, LEAST = 0.95, 3
 #: From so many places on it is looked whether they are alike; correlations of neighbours that are looked at,
 #: and how likely none is beforehand.
 TESTED, _ALIKE, _NONE = 12, np.arange(20) / 20, 0.5
+#: The largest correlation of neighbours that is thought of where there are too few places to see it.
+MOST_ALIKE = 0.8
 #: Equal parts of an iteration in which its breakpoints are looked for, and iterations looked at.
 _BINS, _MOST = 1024, 1024
 #: Breakpoints this close (parts of an iteration) are one place, that counts if so many iterations have it.
@@ -50,9 +50,10 @@ _SAME, _OFTEN = 0.01, 0.7
 _SIDE = 8
 
 
-def median_interval(places: Floats) -> tuple[float, float, float] | None:
-    """Low, high, and level of an interval for the median of places that follow one another in time; None of
-    fewer than `LEAST`."""
+def median_interval(places: Floats) -> tuple[float, float, float, float] | None:
+    """Low, high, and level of an interval for the median of places that follow one another in time, and what
+    the level is at least: of fewer than `TESTED`, which do not show whether they are alike, that of places
+    whose neighbours have the correlation `MOST_ALIKE`. None of fewer than `LEAST`."""
     n = places.size
     if n < LEAST:
         return None
@@ -63,7 +64,8 @@ def median_interval(places: Floats) -> tuple[float, float, float] | None:
     inner = np.flatnonzero(level >= LEVEL)
     rank = int(inner[-1]) if inner.size else 0
     ordered = np.sort(places)
-    return float(ordered[rank]), float(ordered[n - 1 - rank]), float(level[rank])
+    least = level[rank] if n >= TESTED else _enclosed(n, MOST_ALIKE)[rank]
+    return float(ordered[rank]), float(ordered[n - 1 - rank]), float(level[rank]), float(least)
 
 
 def _likely(places: Floats) -> Floats:
@@ -131,8 +133,9 @@ def over_iterations(
             continue
         # A place is known to one part, and the breakpoint that is shown is one of those that fit.
         low, high = float(min(interval[0] - 0.5, at[i])), float(max(interval[1] + 0.5, at[i]))
-        told = Firm(low * scale, high * scale, interval[2], kept.size, loop.count, "iterations")
-        found.append(told._replace(tested=kept.size >= TESTED))
+        tested, (level, least) = kept.size >= TESTED, interval[2:]
+        ends = low * scale, high * scale
+        found.append(Firm(*ends, level, kept.size, loop.count, "iterations", tested, least))
     return tuple(found)
 
 
@@ -201,8 +204,8 @@ def over_runs(alignment: Alignment, run: int) -> tuple[Firm | None, ...]:
             found.append(None)
             continue
         low, high = (t + own.curve.start for t in interval[:2])
-        tested = len(places) >= TESTED
-        found.append(Firm(low, high, interval[2], len(places), len(others), "runs", tested))
+        tested, (level, least) = len(places) >= TESTED, interval[2:]
+        found.append(Firm(low, high, level, len(places), len(others), "runs", tested, least))
     return tuple(found)
 
 
@@ -218,7 +221,7 @@ def _place(run: Phased, i: int) -> float:
     """Where breakpoint `i` of a run lies (s). Where the least largest error placed it, which may be anywhere
     in its range and is drawn to the middle of both phases by noise, it is looked for again."""
     before, at, after = run.fit.breaks[i - 1 : i + 2].tolist()
-    if run.fit.note in (AS_SUGGESTED, BY_HAND):
+    if not run.fit.searched:
         return float(at)
     half = min(at - before, after - at)
     edges = np.linspace(at - half, at + half, _BINS + 1)

@@ -51,8 +51,8 @@ TABLES: dict[str, tuple[Field, ...]] = {
         slope | float64 | proc/s | change of the fit at its start
         curvature | float64 | proc/s² | quadratic coefficient of the fit at its start
         error | float64 | proc·√s | local error: the L2 norm of curve minus fit
-        end_low_s | float64 | s | earliest place of its end without a larger error
-        end_high_s | float64 | s | latest place of its end without a larger error
+        end_low_s | float64 | s | earliest place of its end without a larger error; NaN: not searched
+        end_high_s | float64 | s | latest place of its end without a larger error; NaN: not searched
     """),
     "phase statistics": _fields("""
         mean | float64 | proc | mean number of computing processors
@@ -61,13 +61,13 @@ TABLES: dict[str, tuple[Field, ...]] = {
         efficiency | float64 | 1 | mean over all processors
         work | float64 | proc·s | computing processors times time
         rms | float64 | proc | root mean square deviation of the curve from the fit
-        end_range_s | float64 | s | length of the range in which its end may lie without a larger error
+        end_range_s | float64 | s | length of the range of its end without a larger error; NaN: not searched
         name | text | | what it is called
     """),
     "repeats": _fields("""
         repeats_low_s | float64 | s | low end of an interval for its end over repeats
         repeats_high_s | float64 | s | high end of it
-        repeats | text | | level of the interval, and over how many iterations or runs
+        repeats | text | | level of the interval (two of fewer than 12), over how many iterations or runs
     """),
     "sweep": _fields("""
         n | int64 | | number of phases asked for (parameters of model "budget")

@@ -48,7 +48,8 @@ class Firm(NamedTuple):
     """A breakpoint over `repeats` ("iterations" or "runs", `what`), found in so many of `of`.
 
     low_s, high_s : enclose its median place with the probability `level`; seconds on the axis of the fit.
-    tested : whether neighbours are alike was looked at; else the repeats are taken to be independent.
+    tested : whether neighbours are alike was looked at; else `level` is that of independent repeats, and
+        `least` that of repeats whose neighbours have a correlation of 0.8.
     """
 
     low_s: float
@@ -58,12 +59,13 @@ class Firm(NamedTuple):
     of: int
     what: str
     tested: bool = False
+    least: float | None = None
 
     @property
     def text(self) -> str:
         among = f"{self.repeats} of {self.of}" if self.repeats < self.of else f"{self.of}"
-        given = "" if self.tested else ", if independent"
-        return f"{100 * self.level:.0f} % over {among} {self.what}{given}"
+        low = "" if self.tested or self.least is None else f"{100 * self.least:.0f} to "
+        return f"{low}{100 * self.level:.0f} % over {among} {self.what}"
 
     @property
     def told(self) -> str:
@@ -141,7 +143,6 @@ def _fields() -> tuple[Field, ...]:
 
 
 def _columns(rows: Sequence[PhaseRow], fit: PhaseFit) -> dict[str, Any]:
-    length = fit.break_high[1:] - fit.break_low[1:]
     return fit.columns() | {
         "mean": [row.mean for row in rows],
         "min": [row.min for row in rows],
@@ -149,7 +150,6 @@ def _columns(rows: Sequence[PhaseRow], fit: PhaseFit) -> dict[str, Any]:
         "efficiency": [row.efficiency for row in rows],
         "work": [row.work_s for row in rows],
         "rms": [row.rms for row in rows],
-        # What rounding alone makes of a fixed breakpoint is no range.
-        "end_range_s": np.where(length > 1e-9 * fit.duration, length, 0.0),
+        "end_range_s": fit.ranges,
         "name": [row.name for row in rows],
     }

@@ -48,6 +48,8 @@ Ints = NDArray[np.int64]
 
 #: What a fit says whose breakpoints were given.
 BY_HAND = "breaks given by hand"
+#: What it says whose breakpoints were chosen by `desktop.core.choice`.
+AS_SUGGESTED = "breaks as suggested"
 # A phase whose error is within this part of epsilon determines epsilon.
 _TIGHT = 1e-6
 # A time given in seconds that is this many rounding units from an edge is the edge.
@@ -118,6 +120,25 @@ class PhaseFit:
     basis: Basis | None = None
 
     @property
+    def searched(self) -> bool:
+        """Whether its breakpoints are those of the least error; else nobody has looked for their ranges."""
+        return self.note not in (BY_HAND, AS_SUGGESTED)
+
+    @property
+    def ranges(self) -> Floats:
+        """(n,) how long the range is of each phase's end; NaN where nobody has looked for it."""
+        columns = self.columns()
+        length: Floats = columns["end_high_s"] - columns["end_low_s"]
+        # What rounding alone makes of a fixed breakpoint is no range.
+        return np.where(length <= 1e-9 * (self.breaks[-1] - self.breaks[0]), 0.0, length)
+
+    @property
+    def worst(self) -> int:
+        """The phase (from 0) that has the largest local error, weighted for ``mixed``."""
+        weights = np.sqrt(_SHARE[self.degree]) if self.model == "mixed" else 1.0
+        return int(np.argmax(self.error / weights))
+
+    @property
     def limit(self) -> str:
         """That the search for the basis ended at its limit, in words; "" where it did not."""
         from desktop.core.rates import at_limit
@@ -154,6 +175,7 @@ class PhaseFit:
     def columns(self) -> dict[str, NDArray[Any]]:
         """The columns (n,) of `to_frame`."""
         powers = np.where(np.arange(3) <= self.degree[:, None], self.powers[:, :3], 0.0)
+        unknown = np.where(np.arange(1, self.n + 1) < self.n, 0.0 if self.searched else np.nan, 0.0)
         if self.basis is not None:
             for k in np.flatnonzero(self.degree > 2).tolist():
                 powers[k] = self.basis.space.at_start(self.rate, self.powers[k].tolist())
@@ -167,8 +189,8 @@ class PhaseFit:
             "slope": powers[:, 1],
             "curvature": powers[:, 2],
             "error": self.error,
-            "end_low_s": self.break_low[1:],
-            "end_high_s": self.break_high[1:],
+            "end_low_s": self.break_low[1:] + unknown,
+            "end_high_s": self.break_high[1:] + unknown,
         }
 
 
@@ -191,6 +213,15 @@ class Sweep:
         if not 0 <= i < len(self.fits):
             raise KeyError(n)
         return self.fits[i]
+
+    def bounds(self, fit: PhaseFit) -> tuple[float, float]:
+        """Between which errors the least possible one lies for as many phases (or parameters) as `fit` has:
+        breaks that are set or suggested prove less than those found for this n."""
+        n = fit.requested
+        if self.model != fit.model or n not in self.n:
+            return float(fit.lower), float(fit.upper)
+        best = self.fit(n)
+        return max(float(fit.lower), float(best.lower)), min(float(fit.upper), float(best.upper))
 
     def to_frame(self) -> DataFrame:
         """One row a fit, by rising n. Columns, dtypes, units: ``TABLES["sweep"]`` of `desktop.core.frames`:

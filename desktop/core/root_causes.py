@@ -465,13 +465,18 @@ def _says_start(cause: Cause, words: Naming) -> str:
     late = np.zeros(of.is_processor.size)
     rows = of.account == NOT_BEGUN
     np.add.at(late, of.location[rows], of.own_s[rows])
-    apart = float(np.ptp(late[of.is_processor]))
-    group = cause.group
+    # Who begins before a part of the run has waited for nobody in it: there it counts from the part's start.
+    part = of.start_s > 1e-9 * of.duration_s
+    first = 0.0 if part else float(late[of.is_processor].min())
+    apart = float(late[of.is_processor].max()) - first
+    group, since = cause.group, "into this part of the run" if part else "after the first one"
     if group.account == NOT_BEGUN and cause.named and group.direct_s >= 0.1 * group.total_s:
-        after = _short(float(late[group.top] - late[of.is_processor].min()))
-        waits = f"the others wait for it{_call(cause, words)}"
-        return f"{capital(_who(cause, words))} begins {after} after the first one, and {waits}"
-    begins = f": some begin up to {_short(apart)} after others" if apart > 0.05 * of.duration_s else ""
+        begun = f"begins {_short(float(late[group.top]) - first)} {since}"
+        if late[group.top] >= (1 - 1e-9) * of.duration_s:
+            begun = "has not begun yet"
+        return f"{capital(_who(cause, words))} {begun}, and the others wait for it{_call(cause, words)}"
+    begins = f": some begin up to {_short(apart)} {since if part else 'after others'}"
+    begins = begins if apart > 0.05 * of.duration_s else ""
     call = _call(cause, words) if group.account != NOT_BEGUN else ""
     return f"The start of the program takes the time{call}{begins}"
 

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from desktop.core.choice import MOST, Break, choose, not_shared
 from desktop.core.curve import StepCurve
 from desktop.core.landmarks import NEAR, Landmark, Landmarks
-from desktop.core.phases import PhaseFit, Sweep, extend, fit, fit_breaks, least_n, sweep
+from desktop.core.phases import AS_SUGGESTED, PhaseFit, Sweep, extend, fit, fit_breaks, least_n, sweep
 from desktop.core.quantity import PROCESSORS
 from desktop.core.spaces import Basis
 
@@ -40,8 +40,6 @@ from desktop.core.spaces import Basis
 SWEEP, SWEEP_PARAMETERS = 20, 60
 #: `search` ends at this n. Its cost grows with the square: 200 mixed phases of a million steps take a second.
 LIMIT = 200
-#: What a fit says whose breakpoints were chosen.
-AS_SUGGESTED = "breaks as suggested"
 # Two breaks within this part of the curve's length are the same feature.
 _TOLERANCE = 0.01
 # A margin at least this part of the largest competes on the lasting of its breaks.
@@ -159,12 +157,16 @@ def _with_structure(
     choice = choose(curve, found, known, locked)
     if choice is None:  # locked breakpoints closer together than phases are looked for
         return search(curve, model, locked=locked, to=to, stop=stop, basis=basis)
-    n = choice.n
-    if model == "budget" or choice.breaks:
-        breaks = (curve.start, *(one.time_s for one in choice.breaks), curve.start + curve.duration)
-        n = fit_breaks(curve, breaks, model, basis=basis).requested
-    second = choice.runner_up
-    runner_up = None if second is None else (second.n + n - choice.n, second.reason)
+
+    def asked(breaks: Sequence[Break]) -> int:
+        """Phases between these breakpoints, or with ``budget`` their parameters."""
+        if model != "budget":
+            return len(breaks) + 1
+        times = (curve.start, *(one.time_s for one in breaks), curve.start + curve.duration)
+        return fit_breaks(curve, times, model, basis=basis).requested
+
+    n, second = asked(choice.breaks), choice.runner_up
+    runner_up = None if second is None else (asked(second.breaks), second.reason)
     suggestion = Suggestion(n, choice.reason, choice.n == MOST, runner_up, choice.breaks)
     swept = extend(curve, found, max(to, n), locked=locked, stop=stop)
     fits = tuple(at_events(curve, one, known, locked) for one in swept.fits)

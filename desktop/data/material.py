@@ -23,7 +23,7 @@ from desktop.core.labels import ACTIVITIES
 from desktop.core.landmarks import Landmarks
 from desktop.core.phase_names import phase_names
 from desktop.core.phase_stats import Firm, PhaseRow, phase_table
-from desktop.core.phases import PhaseFit, Sweep, fit_breaks
+from desktop.core.phases import AS_SUGGESTED, PhaseFit, Sweep, fit_breaks
 from desktop.core.selection import Suggestion, at_events, search
 from desktop.core.spaces import Basis
 from desktop.data.consistency import doubt
@@ -90,7 +90,8 @@ class Subject:
     """A run to be shown, as a command line, a window or a project asks for it.
 
     `model`, `basis`, `n` (None: the suggested number), `locked` and `breaks` (all inner ones, set by hand;
-    seconds) are the fit, with `degrees` of the phases between `breaks` as `fit_breaks` takes them; `marks`
+    seconds) are the fit, with `degrees` of the phases between `breaks` as `fit_breaks` takes them, and
+    `suggested` if the breaks are those that were suggested; `marks`
     are drawn on the curve; `names`: what regions are called instead. `limit`: the only range of time
     (seconds) that is analysed, None for the whole run. `pure`: fits and suggestion by the curve alone;
     `phase_names`: what phases are called by the user, each by a time inside of it (s). `store` None: there is
@@ -108,6 +109,7 @@ class Subject:
     locked: tuple[float, ...] = ()
     breaks: tuple[float, ...] | None = None
     degrees: tuple[int, ...] | None = None
+    suggested: bool = False
     marks: tuple[Mark, ...] = ()
     names: Mapping[str, str] = field(default_factory=dict)
     limit: tuple[float, float] | None = None
@@ -273,6 +275,8 @@ def gather(
             degrees=subject.degrees,
             basis=subject.basis,
         )
+        if subject.suggested:
+            fit = replace(fit, note=AS_SUGGESTED)
     else:
         n = suggestion.n if subject.n is None else subject.n
         if n < int(swept.n[0]):

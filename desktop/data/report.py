@@ -37,7 +37,7 @@ from desktop.core.explanation import Explanation
 from desktop.core.firmness import over_runs
 from desktop.core.labels import ACCOUNTS, DEGREES
 from desktop.core.phase_stats import PhaseRow
-from desktop.core.phases import PhaseFit
+from desktop.core.phases import AS_SUGGESTED, PhaseFit
 from desktop.core.quantity import PROCESSORS
 from desktop.core.root_causes import STRENGTH
 from desktop.core.ticks import time_unit
@@ -920,9 +920,9 @@ class _Run:
 
     def _least_well(self) -> str:
         rows = self.material.rows
-        worst = int(np.argmax([row.error for row in rows]))
+        worst = self.material.fit.worst
         return (
-            f"Phase {worst + 1} is described least well: the curve is off by {_number(rows[worst].rms)} "
+            f"Phase {worst + 1} has the largest error: the curve is off by {_number(rows[worst].rms)} "
             f"{self.material.curve.quantity.unit} (root of the mean square) there."
         )
 
@@ -998,15 +998,16 @@ class _Run:
             columns = [
                 ("Break", str),
                 ("Time (s)", lambda k: f"{fit.breaks[k]:.9g}"),
-                ("may lie from (s)", lambda k: f"{fit.break_low[k]:.9g}"),
-                ("to (s)", lambda k: f"{fit.break_high[k]:.9g}"),
             ]
-            note, firm = (
-                "Within its range a break can move, the others moving with it, and ε stays.",
-                self.material.firm,
-            )
+            note, firm = "", self.material.firm
+            if fit.searched:
+                columns += [
+                    ("may lie from (s)", lambda k: f"{fit.break_low[k]:.9g}"),
+                    ("to (s)", lambda k: f"{fit.break_high[k]:.9g}"),
+                ]
+                note = "Within its range a break can move, the others moving with it, and ε stays."
             if any(firm):
-                note += f" {REPEATED}"
+                note = f"{note} {REPEATED}".lstrip()
                 columns.append(("over repeats", lambda k: "–" if (one := firm[k - 1]) is None else one.told))
             yield _table("Breaks", columns, range(1, fit.n), note=note, part="breaks")
         yield Paragraph(self._certificate(), "certificate")
@@ -1019,15 +1020,23 @@ class _Run:
         text = f"{self._least_well()} The largest local error is ε = {fit.epsilon:.6g} {of.of_error}"
         text += f", the total squared error {fit.sse:.6g} {squares}"
         text += f", the least over the largest local error {fit.equidistribution:.4g}. "
-        if self.subject.breaks is not None:
+        if fit.model == "mixed":
+            text += "These errors are weighted: that of a constant by √2, of a line by √(4/3). "
+        if not fit.searched:
+            low, high = (
+                (fit.lower, fit.upper) if self.material.sweep is None else self.material.sweep.bounds(fit)
+            )
+            whose = "those that are suggested" if fit.note == AS_SUGGESTED else "set by hand"
+            count = f"{fit.requested} parameters" if fit.model == "budget" else f"{fit.n} phases"
+            count = count.replace("1 phases", "1 phase") if fit.n == 1 else count
             return text + (
-                f"The breaks were set by hand. The least ε that is possible with {fit.n} phases lies between "
-                f"{fit.lower:.6g} and {fit.upper:.6g}."
+                f"The breaks are {whose}. The least ε that is possible with {count} lies between "
+                f"{low:.6g} and {high:.6g}."
             )
         if fit.model == "mixed":
             return text + (
-                "It is weighted: the error of a constant by √2, of a line by √(4/3). No tolerance below "
-                f"{fit.lower:.6g}, the least possible with as many quadratic phases, would do."
+                f"No tolerance below {fit.lower:.6g}, the least possible with as many quadratic phases, "
+                "would do."
             )
         every = "as many parameters" if fit.model == "budget" else "as many phases"
         return text + (
@@ -1211,13 +1220,15 @@ class _Run:
 
     def _options(self) -> ReportTable:
         subject, fit, rules = self.subject, self.material.fit, self.use.rules
-        number = "suggested" if subject.n is None and subject.breaks is None else "as asked"
+        free = subject.n is None and subject.breaks is None
+        number = "suggested" if free or subject.suggested else "as asked"
+        by_hand = () if subject.suggested else subject.breaks or ()
         rows = [
             ("Model", fit.model),
             ("Parameters" if fit.model == "budget" else "Phases", f"{fit.requested} ({number})"),
             ("Analysed (s)", self._analysed()),
             ("Locked breaks (s)", ", ".join(f"{t:.9g}" for t in subject.locked) or "none"),
-            ("Breaks set by hand (s)", ", ".join(f"{t:.9g}" for t in subject.breaks or ()) or "none"),
+            ("Breaks set by hand (s)", ", ".join(f"{t:.9g}" for t in by_hand) or "none"),
             ("Counts as computing", ", ".join(a.name.lower() for a in sorted(rules.computing))),
             ("Clock repair", {None: "as the format recommends", True: "yes", False: "no"}[rules.repaired]),
         ]

@@ -25,8 +25,8 @@ from desktop.core.density import ink as density_ink
 from desktop.core.gantt import COLOURS as REGION_COLOURS
 from desktop.core.gantt import NO_REGION, OTHER_REGION
 from desktop.core.labels import ACTIVITIES
+from desktop.core.phases import AS_SUGGESTED
 from desktop.core.pieces import Breakpoints, pieces
-from desktop.core.selection import AS_SUGGESTED
 from desktop.core.ticks import Ticks
 from desktop.data.chart import Chosen, Content, with_words
 from desktop.data.chart import words as chart_words

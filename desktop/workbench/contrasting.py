@@ -31,6 +31,7 @@ from desktop.workbench.model import (
     TraceId,
     Workspace,
     contradict,
+    marks_of,
     run_keys,
 )
 from desktop.workbench.workbench import Workbench
@@ -38,6 +39,7 @@ from desktop.workbench.workbench import Workbench
 if TYPE_CHECKING:  # bring numba, which the window loads only after it is on screen
     from desktop.core.contrast import Alignment, Cell, Contrast, Phased, Placement
     from desktop.core.curve import StepCurve
+    from desktop.core.landmarks import Landmarks
     from desktop.core.phase_stats import Firm
     from desktop.data.store import TraceStore
 
@@ -372,8 +374,8 @@ def phased_run(
         if seen is not None:
             seen(store)
 
-    curve = load(run, project, progress, look)
-    return replace(phased(name, curve, phases), program=frozenset(regions))
+    curve, known = _loaded(run, project, progress, look, structured=phases is None)
+    return replace(phased(name, curve, phases, known), program=frozenset(regions))
 
 
 def load(
@@ -390,8 +392,21 @@ def load(
     DesktopError : it cannot be opened.
     ValueError : its limit lies outside of the curve.
     """
+    return _loaded(run, project, progress, seen)[0]
+
+
+def _loaded(
+    run: KeptRun,
+    project: Path | None,
+    progress: Progress,
+    seen: Callable[[TraceStore], object] | None = None,
+    *,
+    structured: bool = False,
+) -> tuple[StepCurve, Landmarks | None]:
+    """`load`, and if `structured` what is known of the curve's structure."""
     from desktop.data.curves import build_curve
     from desktop.data.opening import open_trace
+    from desktop.data.presence import structure
     from desktop.data.utilization import Rules, build
 
     place = find_trace(run.trace, project)
@@ -405,16 +420,22 @@ def load(
             seen(store)
         use = build(store, run.project.rules or Rules(), progress)
         curve = build_curve(store, use, run.project.curve, progress)
-        return curve if run.project.limit is None else curve.window(*run.project.limit)
+        curve = curve if run.project.limit is None else curve.window(*run.project.limit)
+        if not structured:
+            return curve, None
+        return curve, structure(store, use, progress).known(curve, marks_of(run.project.annotations))
 
 
-def phased(name: str, curve: StepCurve, phases: PhaseSettings | None) -> Phased:
-    """A run with the phases asked for; None: as many mixed ones as are suggested."""
+def phased(
+    name: str, curve: StepCurve, phases: PhaseSettings | None, known: Landmarks | None = None
+) -> Phased:
+    """A run with the phases asked for; None: the mixed ones that are suggested, with what is `known` of the
+    run's structure."""
     from desktop.core.contrast import Phased
 
     if phases is None:
-        swept, suggestion = search(curve, PhaseSettings().model)
-        return Phased(name, curve, swept.fit(suggestion.n))
+        swept, suggestion = search(curve, PhaseSettings().model, known=known)
+        return Phased(name, curve, suggestion.fit(curve, swept))
     if phases.breaks is not None:
         return Phased(
             name,

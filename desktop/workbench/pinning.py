@@ -135,6 +135,7 @@ def pin(path: Path, job: Progress, stop: NDArray[np.uint8] | None = None) -> Pin
     """
     from desktop.core.selection import search
     from desktop.data.opening import open_trace
+    from desktop.data.presence import structure
     from desktop.data.statistics import Statistics
     from desktop.data.utilization import build
     from desktop.progress import Share
@@ -144,8 +145,9 @@ def pin(path: Path, job: Progress, stop: NDArray[np.uint8] | None = None) -> Pin
             raise ValueError(f"{path.name} holds no regions, so no effect can be pinned to one")
         use = build(store, None, Share(job, 0.7, 0.8))
         curve = use.curve()
-        found, suggestion = search(curve, _MODEL, stop=stop)
-        breaks = found.fit(suggestion.n).breaks.tolist()
+        known = structure(store, use, Share(job, 0.8, 0.85)).known(curve)
+        found, suggestion = search(curve, _MODEL, stop=stop, known=known)
+        breaks = suggestion.fit(curve, found).breaks.tolist()
         ranges = list(pairwise(breaks))
-        stats = Statistics(store).ranges(ranges, use, Share(job, 0.8, 1.0))
+        stats = Statistics(store).ranges(ranges, use, Share(job, 0.85, 1.0))
         return in_phases(path, [region.name for region in store.regions], range(len(ranges)), stats)

@@ -69,6 +69,7 @@ def subject(project: Project, store: TraceStore | None, title: str) -> Subject:
         locked=phases.locked,
         breaks=None if phases.breaks is None else phases.breaks[1:-1],
         degrees=phases.degrees,
+        suggested=phases.suggested,
         marks=marks(project.annotations, locations),
         names=project.names,
         limit=project.limit,

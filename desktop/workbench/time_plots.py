@@ -45,6 +45,7 @@ WORDS = {
     "fit": "Fit: {0} ({1})",
     "predicted": "What if: {0}",
     "break": "Breakpoint and its range",
+    "break alone": "Breakpoint",
     "firm": "Its interval over {0}",
     "residual axis": "Residual",
     "residual": "Curve − fit, mean",
@@ -518,7 +519,8 @@ def run_legend(
     fit = run.fit
     if fit is not None:
         count = f"{fit.n} phase{'' if fit.n == 1 else 's'}"
-        entries.append(LegendData(say("break"), "break"))
+        ranges = bool((fit.ranges > 0).any())
+        entries.append(LegendData(say("break" if ranges else "break alone"), "break"))
         repeats = next((one.what for one in run.firm if one is not None), "")
         if repeats:
             entries.append(LegendData(say("firm", repeats), "firm"))

@@ -17,9 +17,9 @@ from desktop.core.curve import StepCurve
 from desktop.core.envelope import envelope
 from desktop.core.phase_names import Doings, phase_names
 from desktop.core.phase_stats import PhaseRow, phase_table
-from desktop.core.phases import PhaseFit, Sweep, extend, fit_breaks
+from desktop.core.phases import AS_SUGGESTED, PhaseFit, Sweep, extend, fit_breaks
 from desktop.core.pieces import pieces, residual
-from desktop.core.selection import AS_SUGGESTED, Suggestion, at_events, search
+from desktop.core.selection import Suggestion, at_events, search
 from desktop.data.events import ImportReport, Region
 from desktop.data.naming import location_name, run_name
 from desktop.errors import CurveError, DesktopError, sentence

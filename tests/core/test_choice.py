@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from desktop.core import choice
-from desktop.core.choice import choose, not_shared
+from desktop.core.choice import BINS, OBSERVATIONS, SWEEP, choose, not_shared
 from desktop.core.curve import StepCurve
-from desktop.core.landmarks import Landmark, Landmarks, Stretches, landmarks, with_standstills
-from desktop.core.phases import fit, fit_breaks
+from desktop.core.landmarks import NOTHING, Landmark, Landmarks, Stretches, landmarks, with_standstills
+from desktop.core.phases import AS_SUGGESTED, Sweep, fit, fit_breaks, sweep
 from desktop.core.quantity import CurveQuantity
-from desktop.core.selection import AS_SUGGESTED, at_events, events_at, search
+from desktop.core.selection import at_events, events_at, search
 from tests.benchmarks.phase_choice import Case, ours, programs, recorded, score, today
 from tests.programs.catalogue import HELD_BACK
 
@@ -182,13 +183,13 @@ def test_a_short_wait_for_the_last_belongs_to_the_phase_that_it_ends(
     assert score(ours(blocks), blocks.truth, blocks.curve.duration)[1] > 0
 
 
-def test_where_processors_come_far_apart_the_first_costs_no_more_than_the_median() -> None:
+def test_where_processors_come_far_apart_the_first_costs_little_more_than_the_median() -> None:
     rows = [(10.0 + 5 * p, 90.0, 1, p) for p in range(5)] + [(91.0 + 0.3 * p, 95.0, 2, p) for p in range(5)]
     made = landmarks(stretches(*rows, processors=5), 0.0, 100.0, str).events
     far = {e.happens: not_shared(e) for e in made if e.time_s < 50}
     near = {e.happens: not_shared(e) for e in made if 90.5 < e.time_s < 94}
-    assert far["first"] == far["begins"] == far["last"]
-    assert near["first"] > near["begins"]
+    assert far["begins"] < far["first"] == far["last"] < near["first"]
+    assert near["begins"] == far["begins"]
 
 
 def test_what_the_user_marks_is_an_event() -> None:
@@ -252,3 +253,85 @@ def test_a_curve_without_events_is_left_to_itself(tmp_path: Path) -> None:
     pure = search(curve, "constant")
     helped = search(curve, "constant", known=known())
     assert helped[1] == pure[1] and helped[1].chosen is None
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.5, 0.8, 0.9])
+def test_neighbours_that_resemble_each_other_are_fewer_observations(correlation: float) -> None:
+    """Of an autoregression of the first order (1 + r) / (1 - r) bins are one observation; no run counts as
+    more than `OBSERVATIONS`, so that white noise is 1024 / 300."""
+    rng, found = np.random.default_rng(7), []
+    for _ in range(60):
+        noise = rng.normal(size=BINS + 200)
+        for k in range(1, noise.size):
+            noise[k] += correlation * noise[k - 1]
+        found.append(choice._together(noise[200:]))
+    true = (1 + correlation) / (1 - correlation)
+    assert np.median(found) == pytest.approx(max(true, BINS / OBSERVATIONS), rel=0.2)
+    assert min(found) >= BINS / OBSERVATIONS and max(found) <= BINS / 16
+
+
+def test_nothing_left_is_no_noise() -> None:
+    assert choice._together(np.full(BINS, 0.25)) == 1.0
+
+
+def test_a_wave_longer_than_a_sixteenth_of_the_run_leaves_sixteen_observations() -> None:
+    wave = np.sin(np.linspace(0, 2 * np.pi, BINS))
+    assert choice._together(wave) == BINS / 16
+
+
+def waves(correlation: float, jump: float) -> StepCurve:
+    """Two levels of 8 processors, with noise of a standard deviation of 1.6 of them."""
+    rng = np.random.default_rng(3)
+    noise = rng.normal(size=BINS)
+    for k in range(1, BINS):
+        noise[k] = correlation * noise[k - 1] + np.sqrt(1 - correlation**2) * noise[k]
+    level = 4 + 1.6 * noise + jump * (np.arange(BINS) >= BINS // 2)
+    return StepCurve(np.arange(BINS + 1.0), level.clip(0, 8), 8)
+
+
+def test_the_same_change_is_worth_less_in_noise_that_lasts() -> None:
+    """Of equally large noise: what a breakpoint at an event is worth, and whether it is one."""
+    worth = []
+    for correlation in (0.0, 0.9):
+        curve = waves(correlation, 1.6)
+        found = choose(curve, sweep(curve, "constant", SWEEP), known(event(BINS / 2)))
+        assert found is not None
+        there = [one.worth for one in found.breaks if one.event is not None]
+        worth.append(there[0] if there else 0.0)
+        assert found.observations == pytest.approx(OBSERVATIONS if not correlation else BINS / 19, rel=0.6)
+    assert worth[0] > 15 and worth[1] == 0.0
+
+
+def test_a_break_that_survives_over_n_costs_less() -> None:
+    """Between the price of a place that one fit has and of one that half of them or more have."""
+    curve = StepCurve(np.arange(101.0), np.arange(100) % 3.0, 8)
+    fits = [
+        replace(fit_breaks(curve, at, "constant"), requested=k)
+        for k, at in enumerate(
+            [[0.0, 30.0, 100.0]] * 12 + [[0.0, 60.0, 100.0]] * 3 + [[0.0, 80.0, 100.0]] * 5, 2
+        )
+    ]
+    found = choice._candidates(NOTHING, fits, 0.0, 100.0, ())
+    assert found.time.tolist() == [30.0, 60.0, 80.0] and found.fits.tolist() == [12, 3, 5]
+    assert found.price[0] == choice._PRICE_LASTING < found.price[2] < found.price[1] < choice._PRICE_FIT
+    # and so of two changes of one size the one that lasts is chosen first, and that is told
+    prices = dict(zip(found.time.tolist(), found.price.tolist(), strict=True))
+    assert prices[60.0] - prices[80.0] == pytest.approx((choice._PRICE_FIT - choice._PRICE_LASTING) * 0.2)
+
+
+def test_what_survives_is_chosen_and_told() -> None:
+    """The same small change at two places, of which one is in every fit and the other in a single one."""
+    level = np.where(np.arange(100) < 30, 6.0, np.where(np.arange(100) < 70, 4.2, 6.0))
+    curve = StepCurve(np.arange(101.0), level, 8)
+    lasts, once = [0.0, 30.0, 100.0], [0.0, 70.0, 100.0]
+    for first, second in ((lasts, once), (once, lasts)):
+        fits = tuple(
+            replace(fit_breaks(curve, first if k < 20 else second, "constant"), requested=k)
+            for k in range(2, 21)
+        )
+        swept = Sweep("constant", np.arange(2, 21), fits, np.ones(19))
+        found = choose(curve, swept, NOTHING)
+        assert found is not None
+        told = {one.time_s: one.fits for one in found.breaks}
+        assert told.get(first[1]) == 18 and told.get(second[1], 1) == 1
+        assert "18 of 19 fits" in found.reason

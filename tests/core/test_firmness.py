@@ -30,11 +30,11 @@ def test_the_level_is_that_of_order_statistics(n: int) -> None:
     places = np.random.default_rng(2 * n).permutation(n).astype(float)
     found = median_interval(places)
     assert found is not None
-    low, high, level = found
+    low, high, level, least = found
     below = int(low)  # so many places lie outside on either side
     assert (low, high) == (below, n - 1 - below)
     assert level == pytest.approx(1 - 2 * binom.cdf(below, n, 0.5))
-    assert level >= LEVEL or below == 0
+    assert (level >= LEVEL or below == 0) and 0.3 < least < level
     assert 1 - 2 * binom.cdf(below + 1, n, 0.5) < LEVEL, "the next shorter one would not do"
     assert median_interval(places[:2]) is None
 
@@ -80,6 +80,20 @@ def lasting(rho: float, n: int, count: int, seed: int) -> np.ndarray:
     """(count, n) places about 0 of which each resembles the one before."""
     new = np.random.default_rng(seed).normal(size=(count, n + 50))
     return lfilter([np.sqrt(1 - rho**2)], [1.0, -rho], new)[:, 50:]
+
+
+@pytest.mark.parametrize("n", [3, 4, 6, 8, 11])
+def test_few_repeats_hold_between_what_is_said_of_them(n: int) -> None:
+    """The lower level where neighbours resemble each other as much as is thought of, the upper one where they
+    do not, and something between where they do a little."""
+    held = []
+    for rho in (0.8, 0.5, 0.0):
+        found = [median_interval(places) for places in lasting(rho, n, 2000, seed=n)]
+        held.append(np.mean([one[0] <= 0 <= one[1] for one in found if one is not None]))
+    assert found[0] is not None
+    level, least = found[0][2:]
+    assert held == pytest.approx([least, held[1], level], abs=0.035)
+    assert least < held[1] < level
 
 
 @pytest.mark.parametrize("rho", [0.0, 0.3, 0.6, 0.8])

@@ -58,6 +58,8 @@ PATIENCE = 200
 _BY_HAND = "Breaks were set by hand; let the algorithm place all that are not locked (R)"
 _AS_SUGGESTED = "Breaks are as suggested; let the algorithm find those with the least error (R)"
 _EPSILON = "Largest local error (L2 norm) of all phases; the fit makes it smallest"
+_WORST = "The phase that has this error, and its r.m.s. deviation"
+_EQUAL = "Smallest over largest of these errors; 100 % is a best partition"
 _WEIGHTED = (
     "Largest weighted local error of all phases: in the mixed model a level's error counts √2-fold, a line's "
     "√(4/3)-fold, a parabola's once. The table has the errors without weights"
@@ -361,9 +363,9 @@ class PhasesPanel(QScrollArea):
         self._values: dict[str, Figure] = {}
         rows = (
             ("epsilon", "Error ε", _EPSILON),
-            ("worst", "Largest in", "The phase with the largest local error, and its r.m.s. deviation"),
+            ("worst", "Largest in", _WORST),
             ("sse", "Squared error", "Total squared error, which other tools minimise, and its r.m.s."),
-            ("equal", "Equidistribution", "Smallest over largest local error; 1 is a best partition"),
+            ("equal", "Equidistribution", _EQUAL),
             ("certificate", "Best possible ε", "The fit's own proof: no n phases of this kind have less"),
             ("suggestion", "Suggested", "How many phases the run itself suggests, and why"),
             ("second", "Next best", "The number that would come next, and why it is not the suggested one"),
@@ -480,7 +482,7 @@ class PhasesPanel(QScrollArea):
             for value in self._values.values():
                 value.say("–")
             return
-        worst = max(range(len(new.rows)), key=lambda i: new.rows[i].error)
+        worst = fit.worst
         rms = math.sqrt(max(0.0, fit.sse) / run.curve.duration)
         of = run.curve.quantity
         unit = ", refining" if new.refining else f" {of.per('proc·√s')}".rstrip()  # there is no room for both
@@ -505,12 +507,7 @@ class PhasesPanel(QScrollArea):
         fit = new.fit
         assert fit is not None
         unit = PROCESSORS.per("proc·√s") if new.run is None else new.run.curve.quantity.per("proc·√s")
-        low, high = float(fit.lower), float(fit.upper)
-        n = new.project.phases.n if fit.model == "budget" else fit.n
-        if new.sweep is not None and new.sweep.model == fit.model and n in new.sweep.n:
-            # Breaks that are set or suggested prove less than those found for this n.
-            best = new.sweep.fit(n)
-            low, high = max(low, float(best.lower)), min(high, float(best.upper))
+        low, high = (fit.lower, fit.upper) if new.sweep is None else new.sweep.bounds(fit)
         if not (math.isfinite(low) and math.isfinite(high)):
             return "–"
         if digits(low) == digits(high):

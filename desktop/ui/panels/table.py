@@ -40,7 +40,8 @@ COLUMNS: tuple[Column, ...] = (
     Column("Curvature", "Quadratic coefficient of the fit at its start", name="curvature", like="duration_s"),
     Column("Error", "Local error: the L2 norm of curve minus fit", name="error"),
     Column("R.m.s.", "Root mean square deviation of the curve from the fit", name="rms", significant=3),
-    Column("Range", "Its end may lie anywhere in a range of this length without a larger ε",
+    Column("Range", "Its end may lie anywhere in a range of this length without a larger ε; "
+           "not searched for breaks as suggested or set by hand",
            name="end_range_s", like="duration_s", significant=3),
     Column("Earliest end", "Its end could come as early as this without a larger ε", name="end_low_s",
            like="end_s", significant=5, shown=False),
@@ -53,7 +54,8 @@ REPEATS = (
            name="repeats_low_s", like="end_s", significant=5),
     Column("End to", "High end of that interval", name="repeats_high_s", like="end_s", significant=5),
     Column("Over repeats", "How likely the interval holds the median of its end, and over how many "
-           "iterations of this run, or runs of this program, it was made", name="repeats"),
+           "iterations of this run, or runs of this program, it was made. Fewer than 12 do not show "
+           "whether they resemble each other: the first level if they do, the second if not", name="repeats"),
 )  # fmt: skip
 #: Those for which a sheet of paper has room.
 ON_PAPER = ("phase", "start_s", "duration_s", "degree", "mean", "efficiency", "rms")
