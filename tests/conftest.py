@@ -6,6 +6,7 @@ import gc
 import os
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -49,3 +50,23 @@ def collector_runs() -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     place = {name: k for k, name in enumerate(LONGEST)}
     items.sort(key=lambda item: place.get(item.path.name, len(place)))
+
+
+#: Where the program keeps what is the user's.
+PLACES = ("CACHE", "STATE", "DATA", "CONFIG")
+
+
+@pytest.fixture
+def own_places(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Nothing of the user is touched."""
+    for name in PLACES:
+        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name.lower()))
+
+
+@pytest.fixture(scope="module")
+def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Nor here, and a trace is imported once for all tests of a file."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in PLACES:
+            patch.setenv(f"XDG_{name}_HOME", str(tmp_path_factory.mktemp(name.lower())))
+        yield

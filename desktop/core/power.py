@@ -21,14 +21,14 @@ POWER, CONFIDENCE = 0.9, 0.9
 MOST = 10_000
 
 
-def sigma_bound(sigma: float, df: float, confidence: float = CONFIDENCE) -> float:
-    """What the standard deviation of a trial is below with that confidence, when `df` degrees of freedom gave
+def sigma_bound(sigma: float, df: float) -> float:
+    """What the standard deviation of a trial is below with `CONFIDENCE`, when `df` degrees of freedom gave
     `sigma`; the same where df is infinite."""
     from scipy.special import chdtri
 
     if not np.isfinite(df):
         return sigma
-    return float(sigma * np.sqrt(df / chdtri(df, confidence))) if df > 0 else float("nan")
+    return float(sigma * np.sqrt(df / chdtri(df, CONFIDENCE))) if df > 0 else float("nan")
 
 
 def power_of(
@@ -102,11 +102,9 @@ def replicates_for(sigma: float, effect: float, treatments: int, df: float = np.
     return max(1, int(np.ceil(min(wanted, MOST) - 1e-9)))
 
 
-def replicates_to_find(
-    sigma: float, effect: float, treatments: int, df: float = np.inf, power: float = POWER
-) -> int:
-    """Replicates that find the effect with that chance at the 5 % level, with the upper bound of sigma;
-    `MOST` if these are not enough.
+def replicates_to_find(sigma: float, effect: float, treatments: int, df: float = np.inf) -> int:
+    """Replicates that find the effect with the chance `POWER` at the 5 % level, with the upper bound of
+    sigma; `MOST` if these are not enough.
 
     Raises
     ------
@@ -115,10 +113,10 @@ def replicates_to_find(
     if not effect > 0:
         raise ValueError("the effect to be seen has to be positive")
     bound, low, high = sigma_bound(sigma, df), 1, 2
-    while high < MOST and bound > 0 and power_of(effect, bound, treatments, high) < power:
+    while high < MOST and bound > 0 and power_of(effect, bound, treatments, high) < POWER:
         low, high = high, min(2 * high, MOST)
     while high - low > 1:
         middle = (low + high) // 2
-        enough = not bound > 0 or power_of(effect, bound, treatments, middle) >= power
+        enough = not bound > 0 or power_of(effect, bound, treatments, middle) >= POWER
         low, high = (low, middle) if enough else (middle, high)
     return high

@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import math
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Literal
@@ -241,7 +241,6 @@ def run_confirmation(
     runs: int = RUNS,
     response: str | None = None,
     progress: Progress | None = None,
-    each: Callable[[str, float], None] | None = None,
 ) -> Confirmed:
     """Run both settings in turn, the order of each pair drawn; every run is on the disk before the next.
 
@@ -280,8 +279,6 @@ def run_confirmation(
                 file.flush()
                 os.fsync(file.fileno())
                 taken[kind].append(values[at])
-                if each is not None:
-                    each(kind, values[at])
     return judged(names, prediction, taken["unperturbed"], taken["setting"])
 
 

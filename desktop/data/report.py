@@ -598,7 +598,7 @@ class _Run:
             "Summary": (Points(tuple(self._summary(kept)), "summary"),),
             "Figures": pictures,
             "Phases": self._phases(),
-            "What each phase is made of": self._made_of(kept) if contents.statistics else (),
+            "Phase statistics": self._made_of(kept) if contents.statistics else (),
             "What changed at each break": self._changes(kept) if contents.statistics else (),
             "The file": self._file(kept),
             "Options": (self._options(),),

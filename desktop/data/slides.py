@@ -281,7 +281,6 @@ class _Slides:
         high: Sequence[float],
     ) -> float:
         """Rows of a table under its headings; where they end, mm."""
-        from pptx.enum.text import MSO_ANCHOR, PP_ALIGN
         from pptx.util import Mm
 
         lines = [table.heads, *table.rows[slice(*span)]]
@@ -295,19 +294,34 @@ class _Slides:
         _plain_style(frame)
         for c, width in enumerate(wide):
             drawn.columns[c].width = Mm(width)
-        for r, line in enumerate(lines):
-            drawn.rows[r].height = Mm(heights[r])
-            for c, text in enumerate(line):
-                cell = drawn.cell(r, c)
-                cell.vertical_anchor = MSO_ANCHOR.MIDDLE
-                cell.margin_left = cell.margin_right = Mm(_CELL_EDGE)
-                cell.margin_top = cell.margin_bottom = Mm(_CELL_PAD)
-                _fill(cell.fill, self._ink.head if r == 0 else self._ink.stripe if r % 2 == 0 else "")
-                paragraph = cell.text_frame.paragraphs[0]
-                paragraph.alignment = PP_ALIGN.LEFT if c < table.left else PP_ALIGN.RIGHT
+        looks: dict[tuple[bool, bool, bool], Any] = {}
+        run = _q("a:r")
+        for r, (row, line) in enumerate(zip(drawn.rows, lines, strict=True)):
+            row.height = Mm(heights[r])
+            for c, (place, text) in enumerate(zip(row._tr.tc_lst, line, strict=True)):
+                look = (r == 0, r % 2 == 0, c < table.left)
+                if look not in looks:
+                    looks[look] = self._look(drawn.cell(r, c), size, *look)
+                # python-pptx takes twenty searches for what is the same in most cells.
+                cell = copy.deepcopy(looks[look])
                 # Empty, it would have the template's size, and its row be higher than measured.
-                self._run(paragraph, _cell(text) or "\u00a0", size, self._ink.text, bold=r == 0)
+                next(cell.iter(run)).text = _cell(text) or "\u00a0"
+                row._tr.replace(place, cell)
         return self._room.top + sum(heights)
+
+    def _look(self, cell: Any, size: float, head: bool, stripe: bool, left: bool) -> Any:
+        """A cell's element: its ground, edges and text."""
+        from pptx.enum.text import MSO_ANCHOR, PP_ALIGN
+        from pptx.util import Mm
+
+        cell.vertical_anchor = MSO_ANCHOR.MIDDLE
+        cell.margin_left = cell.margin_right = Mm(_CELL_EDGE)
+        cell.margin_top = cell.margin_bottom = Mm(_CELL_PAD)
+        _fill(cell.fill, self._ink.head if head else self._ink.stripe if stripe else "")
+        paragraph = cell.text_frame.paragraphs[0]
+        paragraph.alignment = PP_ALIGN.LEFT if left else PP_ALIGN.RIGHT
+        self._run(paragraph, "\u00a0", size, self._ink.text, bold=head)
+        return cell._tc
 
     # ---- what all have
 

@@ -17,11 +17,11 @@ from desktop.core.envelope import envelope
 from desktop.core.phases import PhaseFit, fit, fit_breaks
 from desktop.core.selection import search
 from desktop.data.naming import named_by
-from desktop.errors import DesktopError, ProjectError
+from desktop.errors import DesktopError
 from desktop.progress import Progress, Share
 from desktop.workbench.bench import Bench, sentence
 from desktop.workbench.jobs import Deliver, Executor, Job, Task, at_once
-from desktop.workbench.keeping import Keeper, find_trace
+from desktop.workbench.keeping import Keeper, compared_trace
 from desktop.workbench.model import (
     Comparison,
     KeptRun,
@@ -409,12 +409,7 @@ def _loaded(
     from desktop.data.presence import structure
     from desktop.data.utilization import Rules, build
 
-    place = find_trace(run.trace, project)
-    if place is None:
-        raise ProjectError(
-            f"its trace {run.trace.name} is not at {run.trace.path}", file=project,
-            hint="open that run and say where it is, or leave it out of the comparison",
-        )  # fmt: skip
+    place = compared_trace(run.trace, project)
     with open_trace(place, progress, **asdict(run.trace.options)) as store:
         if seen is not None:
             seen(store)

@@ -646,6 +646,17 @@ def find_trace(trace: TraceId, project: Path | None) -> Path | None:
     return found[0] if found else None
 
 
+def compared_trace(trace: TraceId, project: Path | None) -> Path:
+    """Where the trace of a compared run is. ProjectError: it cannot be found."""
+    place = find_trace(trace, project)
+    if place is None:
+        raise ProjectError(
+            f"its trace {trace.name} is not at {trace.path}", file=project,
+            hint="open that run and say where it is, or leave it out of the comparison",
+        )  # fmt: skip
+    return place
+
+
 # ---- recovery
 
 

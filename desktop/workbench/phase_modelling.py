@@ -6,10 +6,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from desktop.errors import ProjectError
 from desktop.workbench.bench import Bench, sentence
 from desktop.workbench.jobs import Deliver, Executor, Job, Task, at_once
-from desktop.workbench.keeping import Keeper, find_trace
+from desktop.workbench.keeping import Keeper, compared_trace
 from desktop.workbench.model import KeptRun, run_keys
 
 if TYPE_CHECKING:
@@ -88,12 +87,7 @@ def traced(runs: list[KeptRun], alignment: Alignment | None, project: Path | Non
     whole = alignment is not None and bool((alignment.rows >= 0).all())
     made = []
     for k, run in enumerate(runs):
-        place = find_trace(run.trace, project)
-        if place is None:
-            raise ProjectError(
-                f"its trace {run.trace.name} is not at {run.trace.path}", file=project,
-                hint="open that run and say where it is, or leave it out of the comparison",
-            )  # fmt: skip
+        place = compared_trace(run.trace, project)
         breaks = tuple(alignment.runs[k].fit.breaks.tolist()) if whole and alignment is not None else None
         made.append(Traced(place, asdict(run.trace.options), run.project.rules, run.project.limit, breaks))
     return made

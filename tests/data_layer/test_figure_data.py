@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -32,13 +31,6 @@ TRACES = [sample.path for sample in samples() if sample.path.suffix == ".otf2"] 
 NEAR: dict[str, Any] = {"rel": 1e-9, "abs": 1e-12}
 #: Ends of a range as parts of the run, no bin's ends.
 RANGE = (0.2371, 0.6129)
-
-
-@pytest.fixture(scope="module")
-def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
-        yield
 
 
 def rows_of(material: Material, figure: str, name: str, span: tuple[float, float] | None = None) -> Any:

@@ -28,6 +28,8 @@ from desktop.errors import DesktopError, StoreError
 from tests.data_layer.test_statistics import ALLREDUCE, ISEND, RECV, SOLVE, busy_but, receive, send, stored
 from tests.oracles.utilization import Thread
 
+pytestmark = pytest.mark.usefixtures("own_cache")
+
 DATA = Path(__file__).parents[1] / "data"
 FACTS = json.loads((DATA / "dimemas.json").read_text())
 TRACES = {path.name: path for path in DATA.glob("*/*")}
@@ -43,14 +45,6 @@ OTHERS = (
 #: In Dimemas all members wait for all in every collective operation; this run gathers and reduces to a root
 #: that the others, as they do in MPI, leave behind.
 ROOTED = "ezt_psort_8_dilated.tar.gz"
-
-
-@pytest.fixture(autouse=True, scope="module")
-def own_cache(tmp_path_factory):
-    """One import for all tests here."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
-        yield
 
 
 def _opened(name: str) -> tuple[TraceStore, Utilization]:

@@ -53,13 +53,6 @@ def clipboard_is_left_empty(qapp: QApplication) -> Iterator[None]:
 
 
 @pytest.fixture
-def own_places(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Nothing of the user is touched."""
-    for name in ("CACHE", "STATE", "DATA", "CONFIG"):
-        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name.lower()))
-
-
-@pytest.fixture
 def settings(qapp: QApplication, tmp_path: Path) -> Settings:
     """As at first, for windows that show the program's font."""
     load_font(qapp)

@@ -14,7 +14,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -75,6 +75,7 @@ PLOTS = (Chart, TimePlot)
 PARTS = (QScrollBar, QHeaderView, QToolBar)
 TEXTS = (QLabel, QPushButton, QToolButton, QCheckBox, QRadioButton)
 ROOT = Path(__file__).parent.parent.parent
+Found = dict[str, set[str]]
 
 
 def seen(root: QWidget) -> list[QWidget]:
@@ -132,19 +133,31 @@ def said(widget: QWidget) -> str:
     return "" if found is None else found.text(QAccessible.Text.Name).strip()
 
 
-@pytest.fixture(scope="module")
-def faults(scene: Scene) -> dict[str, set[str]]:
-    """What each of the checks below has found, in one walk through all looks of all windows."""
+Check = Callable[[QWidget, list[QWidget], set[Hashable]], Iterator[str]]
+
+
+def walk(scene: Scene, theme: themes.Theme, size: tuple[int, int], checks: Iterable[Check]) -> Found:
+    """What each check finds, by its name, in one walk through all looks of all windows."""
     for window in scene.windows._open:
-        window.use_theme(themes.LIGHT)
-        window.resize(*LARGE)
-    found: dict[str, set[str]] = {check.__name__: set() for check in CHECKS}
+        window.use_theme(theme)
+        window.resize(*size)
+    found: Found = {check.__name__: set() for check in checks}
     done: set[Hashable] = set()
     for name, root in scene.looks():
         there = seen(root)
-        for check in CHECKS:
+        for check in checks:
             found[check.__name__] |= {f"{name}: {fault}" for fault in check(root, there, done)}
     return found
+
+
+@pytest.fixture(scope="module")
+def faults(scene: Scene) -> Found:
+    return walk(scene, themes.LIGHT, LARGE, CHECKS)
+
+
+@pytest.fixture(scope="module")
+def when_dark_and_small(scene: Scene, faults: Found) -> Found:
+    return walk(scene, themes.DARK, SMALL, (faint, cut))
 
 
 def nameless(root: QWidget, there: list[QWidget], done: set[Hashable]) -> Iterator[str]:
@@ -159,7 +172,7 @@ def undescribed(root: QWidget, there: list[QWidget], done: set[Hashable]) -> Ite
             yield told(widget)
 
 
-def test_everything_that_can_be_used_has_a_name(faults: dict[str, set[str]]) -> None:
+def test_everything_that_can_be_used_has_a_name(faults: Found) -> None:
     assert not faults["nameless"], listed(faults["nameless"])
     assert not faults["undescribed"], listed(faults["undescribed"])
 
@@ -178,7 +191,7 @@ def unreached(root: QWidget, there: list[QWidget], done: set[Hashable]) -> Itera
             yield f"{told(widget)} {said(widget)!r}"
 
 
-def test_everything_that_can_be_used_is_reached_by_tab(faults: dict[str, set[str]]) -> None:
+def test_everything_that_can_be_used_is_reached_by_tab(faults: Found) -> None:
     """Buttons of toolbars are not, as their commands are in the menus and the palette; nor are the buttons
     of docks, which View > Panels stands for."""
     assert not faults["unreached"], listed(faults["unreached"])
@@ -238,11 +251,11 @@ def files(view: FrameView | FrameTree, heads: list[str]) -> Iterator[str]:
                 yield f"{suffix}: {read.shape} of {view.frames.order.size} rows, {list(read.columns)}"
 
 
-def test_every_table_is_copied_and_written_in_all_forms(faults: dict[str, set[str]]) -> None:
+def test_every_table_is_copied_and_written_in_all_forms(faults: Found) -> None:
     assert not faults["uncopied"], listed(faults["uncopied"])
 
 
-def test_labels_with_a_mnemonic_lead_somewhere(faults: dict[str, set[str]]) -> None:
+def test_labels_with_a_mnemonic_lead_somewhere(faults: Found) -> None:
     assert not faults["lost"], listed(faults["lost"])
 
 
@@ -255,7 +268,7 @@ def twice(root: QWidget, there: list[QWidget], done: set[Hashable]) -> Iterator[
     yield from doubled(marked(root))
 
 
-def test_no_letter_is_given_twice_in_any_look_of_any_window(faults: dict[str, set[str]]) -> None:
+def test_no_letter_is_given_twice_in_any_look_of_any_window(faults: Found) -> None:
     assert not faults["twice"], listed(faults["twice"])
 
 
@@ -285,7 +298,7 @@ def unmarked(root: QWidget, there: list[QWidget], done: set[Hashable]) -> Iterat
             yield f"{told(widget)} {said(widget)!r}"
 
 
-def test_what_has_the_focus_looks_otherwise(faults: dict[str, set[str]]) -> None:
+def test_what_has_the_focus_looks_otherwise(faults: Found) -> None:
     assert not faults["unmarked"], listed(faults["unmarked"])
 
 
@@ -365,18 +378,12 @@ def faint(root: QWidget, there: list[QWidget], done: set[Hashable]) -> Iterator[
             yield f"{told(widget)} {text[:30]!r} {found:.2f}"
 
 
-def test_texts_as_they_are_drawn_have_contrast_when_light(faults: dict[str, set[str]]) -> None:
+def test_texts_as_they_are_drawn_have_contrast_when_light(faults: Found) -> None:
     assert not faults["faint"], listed(faults["faint"])
 
 
-def test_texts_as_they_are_drawn_have_contrast_when_dark(scene: Scene) -> None:
-    for window in scene.windows._open:
-        window.use_theme(themes.DARK)
-    done: set[Hashable] = set()
-    found = {f"{name}: {fault}" for name, root in scene.looks() for fault in faint(root, seen(root), done)}
-    for window in scene.windows._open:
-        window.apply_settings()
-    assert not found, listed(found)
+def test_texts_as_they_are_drawn_have_contrast_when_dark(when_dark_and_small: Found) -> None:
+    assert not when_dark_and_small["faint"], listed(when_dark_and_small["faint"])
 
 
 def pixels(image: QImage) -> NDArray[np.uint32]:
@@ -420,20 +427,13 @@ CHECKS = (nameless, undescribed, unreached, uncopied, lost, twice, faint, cut, u
 LARGE, SMALL = (1280, 720), (800, 500)
 
 
-def all_cut(scene: Scene, size: tuple[int, int]) -> set[str]:
-    for window in scene.windows._open:
-        window.resize(*size)
-    return {f"{name}: {text}" for name, root in scene.looks() for text in cut(root, seen(root), set())}
-
-
-def test_no_text_is_cut_in_large_windows(scene: Scene, faults: dict[str, set[str]]) -> None:
+def test_no_text_is_cut_in_large_windows(scene: Scene, faults: Found) -> None:
     assert scene.main.devicePixelRatioF() == 1
     assert not faults["cut"], listed(faults["cut"])
 
 
-def test_no_text_is_cut_in_small_windows(scene: Scene) -> None:
-    found = all_cut(scene, SMALL)
-    assert not found, listed(found)
+def test_no_text_is_cut_in_small_windows(when_dark_and_small: Found) -> None:
+    assert not when_dark_and_small["cut"], listed(when_dark_and_small["cut"])
 
 
 def test_no_text_is_cut_where_all_is_drawn_twice_as_large(tmp_path: Path) -> None:
@@ -456,7 +456,7 @@ def main(place: Path) -> int:
     app.setQuitOnLastWindowClosed(False)
     scene = Scene(app, Settings(QSettings(str(place / "s.ini"), QSettings.Format.IniFormat)), place)
     print("ratio", f"{scene.main.devicePixelRatioF():g}")
-    problems = all_cut(scene, LARGE) | all_cut(scene, SMALL)
+    problems = set().union(*(walk(scene, themes.LIGHT, size, (cut,))["cut"] for size in (LARGE, SMALL)))
     for problem in sorted(problems):
         print(problem)
     scene.close()

@@ -21,6 +21,8 @@ from desktop.ui.panels.statistics import METRICS
 from desktop.ui.theme import DARK, LIGHT
 from desktop.ui.trace_page import TracePage
 
+pytestmark = pytest.mark.usefixtures("own_cache")
+
 TIMEOUT = 30_000
 
 
@@ -43,14 +45,6 @@ def window(qtbot, settings, no_thread_left, sample):
     )
     yield made
     made.frame.close_unasked()
-
-
-@pytest.fixture(autouse=True, scope="module")
-def own_cache(tmp_path_factory):
-    """One import for all tests here."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
-        yield
 
 
 def settled(qtbot, window: TracePage, panel: str) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pickle
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,6 +25,8 @@ from PySide6.QtWidgets import (  # fmt: skip
 from pytestqt.qtbot import QtBot
 
 from desktop.core.factor_model import ModelFit
+from desktop.data.tables import Selection
+from desktop.progress import Progress
 from desktop.resources import example_table
 from desktop.ui.app import Windows
 from desktop.ui.frame import Frame
@@ -34,6 +38,7 @@ from desktop.ui.plots.chart import Chart
 from desktop.ui.settings import Settings
 from desktop.ui.theme import DARK, LIGHT
 from desktop.ui.trace_page import TracePage
+from desktop.workbench import modelling
 from desktop.workbench.model import KeptTable, ModelSettings
 from desktop.workbench.modelling import ModelBench
 from tests.inline import Inline
@@ -44,6 +49,22 @@ pytestmark = [
     pytest.mark.usefixtures("own_places"),
     pytest.mark.qt_log_ignore("propagateSizeHints", "does not support raise"),
 ]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def each_fit_is_made_once() -> Iterator[None]:
+    """Of one table and one setting, which most tests open: what a fit is stands in the tests of the model."""
+    fits, known = modelling._fits, {}
+
+    def once(selection: Selection, settings: ModelSettings, job: Progress) -> dict[str, Any]:
+        asked = pickle.dumps((selection, settings))
+        if asked not in known:
+            known[asked] = fits(selection, settings, job)
+        return dict(known[asked])
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(modelling, "_fits", once)
+        yield
 
 
 def page_of(settings: Settings) -> ModelPage:

@@ -42,15 +42,6 @@ SCREEN = SPT / "measured_2026-11-21_screen_2p6m2.csv"
 TIMEOUT = 60_000
 
 
-@pytest.fixture(autouse=True, scope="module")
-def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """One import for all tests here; nothing of the user is touched."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name in ("CACHE", "STATE", "DATA", "CONFIG"):
-            patch.setenv(f"XDG_{name}_HOME", str(tmp_path_factory.mktemp(name.lower())))
-        yield
-
-
 @pytest.fixture(scope="module")
 def sample() -> Path:
     """The bundled Cholesky trace."""

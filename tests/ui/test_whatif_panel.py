@@ -15,15 +15,9 @@ from desktop.ui.exporting import material_of
 from desktop.ui.frame import Frame
 from desktop.workbench.model import Project, names
 
+pytestmark = pytest.mark.usefixtures("own_cache")
+
 TIMEOUT = 60_000
-
-
-@pytest.fixture(autouse=True, scope="module")
-def own_cache(tmp_path_factory):
-    """One import for all tests here."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
-        yield
 
 
 @pytest.fixture

@@ -35,13 +35,9 @@ from desktop.workbench.model import (
 from desktop.workbench.workbench import Workbench
 from tests.inline import Inline
 
+pytestmark = pytest.mark.usefixtures("own_places")
+
 LANES = ("store", "fit", "sweep", "statistics", "waiting")
-
-
-@pytest.fixture(autouse=True)
-def own_places(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in ("CACHE", "STATE"):
-        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name.lower()))
 
 
 def curve(path: Path, *levels: float) -> Path:

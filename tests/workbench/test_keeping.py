@@ -52,15 +52,11 @@ from desktop.workbench.workbench import Workbench
 from tests.data_layer.damage import sample
 from tests.inline import Inline
 
+pytestmark = pytest.mark.usefixtures("own_places")
+
 ROOT = Path(__file__).parent.parent.parent
 #: Processes that are killed, of each kind.
 KILLS = int(os.environ.get("PHASEWRIGHT_KILLS", "12"))
-
-
-@pytest.fixture(autouse=True)
-def own_places(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in ("CACHE", "STATE", "DATA"):
-        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name.lower()))
 
 
 @pytest.fixture

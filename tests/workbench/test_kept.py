@@ -25,14 +25,10 @@ from tests.experiments import small
 from tests.inline import Inline
 from tests.workbench.test_keeping import Desk
 
+pytestmark = pytest.mark.usefixtures("own_places")
+
 SPT = Path(__file__).parent.parent / "data" / "spt"
 SCREEN = SPT / "measured_2026-11-21_screen_2p6m2.csv"
-
-
-@pytest.fixture(autouse=True)
-def own_places(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in ("CACHE", "STATE", "DATA"):
-        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name.lower()))
 
 
 def model_bench() -> ModelBench:

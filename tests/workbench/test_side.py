@@ -20,15 +20,11 @@ from desktop.workbench.side import EffectsSide, ModelSide
 from desktop.workbench.workbench import Workbench
 from tests.inline import Inline
 
+pytestmark = pytest.mark.usefixtures("own_places")
+
 SPT = Path(__file__).parent.parent / "data" / "spt"
 LANES = ("store", "fit", "sweep", "statistics", "waiting", "files", "plan", "run", "analyse", "trace", "more")
 TABLE = "code,system,p,time\nLU,a,1,10\nLU,a,2,6\nLU,a,4,4\n"
-
-
-@pytest.fixture(autouse=True)
-def own_places(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in ("CACHE", "STATE", "DATA"):
-        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name.lower()))
 
 
 class Desk:

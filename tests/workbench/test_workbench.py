@@ -190,7 +190,7 @@ def _untouched(before: PhaseFit, after: PhaseFit) -> int:
     return len(same)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_moving_one_break_leaves_all_other_phases_as_they_are(data: st.DataObject) -> None:
     """On any curve, of any model, also where ticks are no round number of seconds."""
