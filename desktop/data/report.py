@@ -913,7 +913,10 @@ class _Run:
             chosen = chosen.replace("1 phases are", "1 phase is") if fit.requested == 1 else chosen
             if material.suggestion is None:
                 return f"{chosen}; the largest error is {_number(fit.epsilon)} {of.of_error}."
-            return f"{chosen}; {material.suggestion.n} would be suggested, as {material.suggestion.reason}."
+            suggested = material.suggestion
+            if suggested.n == fit.requested:
+                return f"{chosen}, as many as are suggested: {suggested.reason}."
+            return f"{chosen}; {suggested.n} would be suggested, as {suggested.reason}."
         if figure == "timeline":
             return self._loads(kept)
         return self._table_finding(rows)

@@ -187,7 +187,7 @@ def test_the_command_line_says_what_the_window_says(
     run("report", "--model", model, "-o", str(report))
     text = html.unescape(re.sub(r"<[^>]+>", " ", re.sub(r"(?s)<svg.*?</svg>", "", report.read_text("utf-8"))))
     text = re.sub(r"\s+", " ", text)
-    assert f"{n} would be suggested, as {why}." in text and f"{n} (suggested)" in text
+    assert f", as many as are suggested: {why}." in text and f"{n} (suggested)" in text
     worst = re.match(r"phase (\d+)", facts["fact_worst"])[1]  # type: ignore[index]
     assert f"Phase {worst} has the largest error" in text
     assert "set by hand." not in text and "may lie from" not in text
