@@ -441,7 +441,10 @@ def _aligned(comparison: Comparison, keys: Sequence[str], runs: Sequence[Phased]
     from desktop.core.contrast import align
 
     systems = dict(comparison.systems)
-    runs = [replace(run, system=systems.get(key, "")) for key, run in zip(keys, runs, strict=True)]
+    runs = [
+        replace(run, system=systems[key]) if key in systems else run
+        for key, run in zip(keys, runs, strict=True)
+    ]
     reference = keys.index(comparison.reference) if comparison.reference in keys else 0
     fixed, held = pairs_by_run(comparison.matched, keys, reference, [run.fit.n for run in runs])
     return align(runs, reference, fixed), held

@@ -6,7 +6,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QSignalBlocker, Qt
-from PySide6.QtWidgets import QHBoxLayout, QPushButton, QSpinBox, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QComboBox, QHBoxLayout, QPushButton, QSpinBox, QVBoxLayout, QWidget
 
 from desktop.data.chart import Axis, Content
 from desktop.ui.pages import choices, divided, fill_layout, quiet, refill, set_up, titled
@@ -66,7 +66,10 @@ class PhasesView(QWidget):
         self.systems = set_up(
             QPushButton("Systems…"), objectName="phases_systems", toolTip="What each run was on"
         )
-        self.system = choices({}, act=lambda _: self._draw(), objectName="phases_system")
+        self.system = choices(
+            {}, act=lambda _: self._draw(), objectName="phases_system",
+            sizeAdjustPolicy=QComboBox.SizeAdjustPolicy.AdjustToContents,
+        )  # fmt: skip
         self._on = titled("&On", self.system)
         self.what = choices(_SHOWN, objectName="phases_shown")
         self.p = set_up(QSpinBox(), objectName="phases_p", accessibleName="Predict at p")
