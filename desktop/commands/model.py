@@ -28,9 +28,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("table TABLE", "CSV, TSV, .xlsx, NPB listing or a folder of them", type=Path, nargs="?")
     add(
         "--phases TRACE",
-        "instead of a table, traces of one program on 3 or more numbers of processors: how each phase scales",
-        type=Path, nargs="+",
+        "instead of a table, traces of one program on 3 or more numbers of processors: how each phase "
+        "scales; once for each system",
+        type=Path, nargs="+", action="append",
     )  # fmt: skip
+    add("--system NAME", "what the traces of each --phases ran on, in their order", action="append")
     add("--at P,P", "with --phases: numbers of processors to predict at")
     add("--functions F,F", "functions of p and of the problem size N; default: the best by AICc")
     kind = adder(parser.add_mutually_exclusive_group())
@@ -281,6 +283,10 @@ def _told_fit(result: dict[str, Any], fit: ModelFit) -> list[str]:
             f"suspect: line {row['line']}, {row['code']} on {row['system']}, p = {row['p']}, "
             f"{row['studentized']:+.1f} standard deviations away"
         )
+    if result["suspect_rows"]:
+        from desktop.core.factor_intervals import accused_note
+
+        lines.append(f"note: {accused_note(fit)}")
     return lines + [f"note: {warning}" for warning in result["warnings"]]
 
 
@@ -293,6 +299,9 @@ def main(options: argparse.Namespace) -> int:
         print("phasewright model: name a TABLE of run times, or --phases TRACE...", file=sys.stderr)
         return USAGE
     if options.phases is not None:
+        if options.system and len(options.system) != len(options.phases):
+            print("phasewright model: name one --system for each --phases", file=sys.stderr)
+            return USAGE
         return _phases(options)
     with terminal_progress() as progress:
         result, found, chosen = run(options, progress)
@@ -310,33 +319,56 @@ def main(options: argparse.Namespace) -> int:
 
 def _phases(options: argparse.Namespace) -> int:
     """JSON: ``runs`` (run, p), ``matched``, ``sentences``, ``warnings``, ``first_to_stop``, ``phases`` as
-    of `phase_scaling_told.laws`, ``predict`` as of its `predictions`."""
-    from desktop.core.phase_model import model_phases
+    of `phase_scaling_told.laws`, ``predict`` as of its `predictions`, the last three of the first system.
+    Of several also ``joint``, ``joint_chance``, ``speeds``, ``systems`` (each with the last three)."""
+    from desktop.core.phase_model import PhaseModel
+    from desktop.core.phase_systems import model_runs
+    from desktop.data import phase_scaling_told as told_of
     from desktop.data.phase_scaling import Traced, gather
-    from desktop.data.phase_scaling_told import further, laws, predictions, sentences, table, warnings, words
 
+    groups = options.phases
+    names = options.system or (
+        [""] if len(groups) == 1 else [f"system {k}" for k in range(1, len(groups) + 1)]
+    )
+    traced = [Traced(path, system=name) for name, own in zip(names, groups, strict=True) for path in own]
     with terminal_progress() as progress:
-        found = gather([Traced(path) for path in options.phases], progress)
-    model = model_phases(found.runs)
-    at = _numbers_of(options.at) if options.at else further(model)
-    first = model.first_to_stop
-    result = {
+        found = gather(traced, progress)
+        model = model_runs(found.runs)
+    at = _numbers_of(options.at) if options.at else told_of.all_further(model)
+    result: dict[str, Any] = {
         "runs": [
             {"run": name, "p": p, "breaks_s": list(ends)}
             for name, p, ends in zip(found.runs.runs, found.runs.p.tolist(), found.breaks, strict=True)
         ],
         "matched": found.matched,
-        "sentences": list(sentences(model)),
-        "warnings": list(warnings(model, at)),
-        "first_to_stop": None if first is None else first + 1,
-        "phases": laws(model),
-        "predict": predictions(model, at),
+        "sentences": list(told_of.all_sentences(model)),
+        "warnings": list(told_of.all_warnings(model, at)),
     }  # fmt: skip
+    each = [
+        {
+            "first_to_stop": None if (first := own.first_to_stop) is None else first + 1,
+            "phases": told_of.laws(own),
+            "predict": told_of.predictions(own, at),
+        }
+        for _, own in told_of.by_system(model)
+    ]  # fmt: skip
+    result |= each[0]
+    if not isinstance(model, PhaseModel):
+        for row, name in zip(result["runs"], found.runs.systems, strict=True):
+            row["system"] = name
+        result |= {
+            "joint": model.joint,
+            "joint_chance": model.chance,
+            "speeds": model.speeds(),
+            "systems": [{"system": n} | one for (n, _), one in zip(model.told, each, strict=True)],
+        }
     show(
         options,
         result,
-        lambda: [{str(k): v for k, v in row.items()} for row in table(model, at).to_dict("records")],
-        lambda: [*words(model, at), "", f"{len(found.runs.runs)} runs; {found.matched}"],
+        lambda: [
+            {str(k): v for k, v in row.items()} for row in told_of.all_tables(model, at).to_dict("records")
+        ],
+        lambda: [*told_of.words(model, at), "", f"{len(found.runs.runs)} runs; {found.matched}"],
     )
     return DONE
 

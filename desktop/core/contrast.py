@@ -34,12 +34,13 @@ AXES = ("absolute", "start", "normalised", "phases")
 
 @dataclass(frozen=True, eq=False)
 class Phased:
-    """A run with its phases. `program`: names of its regions."""
+    """A run with its phases. `program`: names of its regions; `system`: what it ran on, "" if not said."""
 
     name: str
     curve: StepCurve
     fit: PhaseFit
     program: frozenset[str] = frozenset()
+    system: str = ""
 
     @cached_property
     def rows(self) -> tuple[PhaseRow, ...]:

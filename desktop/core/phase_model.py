@@ -34,7 +34,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import combinations
 from typing import Any
@@ -64,6 +64,8 @@ _SETS, _KINDS = (0.2, 0.3, 0.5), (0.5, 0.5)
 #: one it is in a set. What grows with p is in most programs, and small where they are run.
 _SHARES = np.array([0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.15])
 _LIKELY = np.array([1.0, 1.0, 1.0, 1.0, 1.0, 2.0, 5.0])
+#: Of so many blocks of speeds one is taken for parts of phases.
+FEWER = 4
 #: Errors of a part of a phase are not below this share of the phase.
 _FLOOR = 0.05
 _NAMES = tuple(one.text for one in CHARACTERISTICS)
@@ -90,15 +92,12 @@ def _random(seed: int) -> tuple[Array, Array]:
 class Law:
     """What runs say of a time over p. weights (draws, functions) : seconds, none negative; spread (draws,) :
     error of one run in parts of the time or, where `of_run` (draws,) is above zero, in parts of that part of
-    the run; chances : sets of functions with their probability, the likeliest first;
-    least, largest : p of the runs."""
+    the run; chances : sets of functions with their probability, the likeliest first."""
 
     weights: Array
     spread: Array
     of_run: Array
     chances: tuple[tuple[tuple[str, ...], float], ...]
-    least: float
-    largest: float
 
     @property
     def functions(self) -> tuple[str, ...]:
@@ -117,6 +116,10 @@ class Law:
                 found.value.tolist(), found.low.tolist(), found.high.tolist(), strict=True,
             )
         ]  # fmt: skip
+
+    def on(self, speed: Array) -> Law:
+        """On a system with `speed` (draws, functions)."""
+        return replace(self, weights=self.weights / speed)
 
     def times(self, p: Array) -> Array:
         """(draws, K) at p (K,), without noise."""
@@ -140,7 +143,7 @@ def band(draws: Array) -> Band:
 
 
 @dataclass(frozen=True, eq=False)
-class _Weighed:
+class Weighed:
     """Every set with every kind and spread of errors. score (sets, kinds x spreads) : logarithm of the
     marginal likelihood; sets : which they are; drawn, good (kinds x spreads, tried, d),
     (kinds x spreads, tried) of each : weights, and how probable they were before; size (functions,) : what
@@ -152,18 +155,22 @@ class _Weighed:
     good: tuple[Any, ...]
     size: Array
     part: float
-    least: float
-    largest: float
 
 
-def _weigh(
-    p: Array, time: Array, scale: Array | None = None, seed: int = 0, run: Array | None = None
-) -> _Weighed:
+def weigh(
+    p: Array,
+    time: Array,
+    scale: Array | None = None,
+    seed: int = 0,
+    run: Array | None = None,
+    speed: Array | None = None,
+) -> Weighed:
     """Runs at p (N,) that took `time` (N,); `scale` (N,): what errors are relative to, else the times; `run`
-    (N,): times of the runs, to which errors may be in proportion."""
+    (N,): times of the runs, to which errors may be in proportion; `speed` (N, functions): of the systems that
+    they were on, else all 1."""
     p, time = np.asarray(p, np.float64), np.asarray(time, np.float64)
     scale = time if scale is None else np.asarray(scale, np.float64)
-    if np.unique(p).size < FEWEST:
+    if speed is None and np.unique(p).size < FEWEST:
         raise ValueError(
             f"runs on {np.unique(p).size} different numbers of processors say nothing of a law over p, "
             f"{FEWEST} or more are needed"
@@ -177,6 +184,9 @@ def _weigh(
     part = 0.0 if run is None else float(np.exp(np.mean(np.log(time / run))))
     scales = [scale] if run is None else [scale, part * run]
     normal, n = _random(seed)[0], time.size
+    base = columns(p) if speed is None else columns(p) / speed
+    if speed is not None:  # which is asked for many times
+        normal = normal[: _TRIED // 6]
     sets: list[tuple[int, ...]] = []
     score, drawn, good = [], [], []
     for d in range(1, min(_MOST, np.unique(p).size) + 1):
@@ -188,7 +198,7 @@ def _weigh(
         before += [math.lgamma(own.sum()) - sum(map(math.lgamma, own)) for own in _SHARES[every]]
         scored, tries, sounds = [], [], []
         for kind, by in enumerate(scales):
-            a = (columns(p) / by[:, None] / size)[:, every].transpose(1, 0, 2)  # (sets, N, d)
+            a = (base / by[:, None] / size)[:, every].transpose(1, 0, 2)  # (sets, N, d)
             q, r = np.linalg.qr(a)
             corner = np.abs(np.diagonal(r, axis1=1, axis2=2))
             alike = corner.min(axis=1) < 1e-9 * corner.max(axis=1)
@@ -196,7 +206,7 @@ def _weigh(
             y = time / by
             best = np.linalg.solve(r, (q.transpose(0, 2, 1) @ y)[:, :, None])[:, :, 0]
             rss = ((y - (a @ best[:, :, None])[:, :, 0]) ** 2).sum(axis=1)
-            step = np.linalg.solve(r, np.broadcast_to(normal[:, :d].T, (len(every), d, _TRIED)))
+            step = np.linalg.solve(r, np.broadcast_to(normal[:, :d].T, (len(every), d, len(normal))))
             tried = best[:, None, None] + _SPREADS[:, None, None] * step.transpose(0, 2, 1)[:, None]
             sound = _shares(tried, _SHARES[every])
             with np.errstate(divide="ignore"):
@@ -216,7 +226,7 @@ def _weigh(
     whole = np.concatenate(score)
     if not np.isfinite(whole).any():
         raise ValueError("no sum of characteristic functions without a negative part comes near these times")
-    return _Weighed(whole, tuple(sets), tuple(drawn), tuple(good), size, part, float(p.min()), float(p.max()))
+    return Weighed(whole, tuple(sets), tuple(drawn), tuple(good), size, part)
 
 
 def _shares(weights: Array, parameter: Array) -> Array:
@@ -230,47 +240,65 @@ def _shares(weights: Array, parameter: Array) -> Array:
     )
 
 
-def _law(of: _Weighed, others: Array | None = None, seed: int = 0) -> Law:
-    """Draws. `others` (kinds x spreads,): what other quantities of the same runs say of the spread."""
-    score = of.score if others is None else of.score + others
-    chance = np.exp(score - score.max())
-    chance /= chance.sum()
-    weights, spread, of_run = np.zeros((DRAWS, len(_NAMES))), np.empty(DRAWS), np.zeros(DRAWS)
-    # so many draws of each as it is probable, at random places so that laws do not depend on each other
-    order = np.argsort(_random(seed)[1])
-    ends = np.concatenate([[0], np.rint(np.cumsum(chance) * DRAWS).astype(np.int64)])
-    for k in np.flatnonzero(np.diff(ends)).tolist():
-        which, s = divmod(k, score.shape[1])
-        at = order[ends[k] : ends[k + 1]]
-        own, weight = list(of.sets[which]), np.cumsum(of.good[which][s])
-        take = np.searchsorted(weight, (np.arange(at.size) + 0.5) / at.size * weight[-1])
-        weights[at[:, None], own] = of.drawn[which][s][take] / of.size[own]
-        spread[at] = _SPREADS[s % _SPREADS.size]
-        of_run[at] = of.part if s >= _SPREADS.size else 0.0
-    ranked = sorted(zip(chance.sum(axis=1).tolist(), of.sets, strict=True), reverse=True)
-    chances = tuple(
-        (tuple(_NAMES[i] for i in own), c) for c, own in ranked[:6] if c >= 0.01 or c == ranked[0][0]
-    )
-    return Law(weights, spread, of_run, chances, of.least, of.largest)
+class _Drawing:
+    """Draws of a law, some of them after the other."""
+
+    def __init__(self, seed: int) -> None:
+        self._at = _random(seed)[1]
+        self._weights, self._spread = np.zeros((DRAWS, len(_NAMES))), np.empty(DRAWS)
+        self._of_run, self._chance = np.zeros(DRAWS), np.zeros(len(_sets()))
+
+    def add(self, of: Weighed, others: Array | None = None, first: int = 0, last: int = DRAWS) -> None:
+        """Draws `first` to `last`. `others` (kinds x spreads,): what other quantities of the same runs say of
+        the spread."""
+        score = of.score if others is None else of.score + others
+        chance = np.exp(score - score.max())
+        chance /= chance.sum()
+        # so many draws of each as it is probable, at random places so that laws do not depend on each other
+        order = first + np.argsort(self._at[first:last])
+        ends = np.concatenate([[0], np.rint(np.cumsum(chance) * (last - first)).astype(np.int64)])
+        for k in np.flatnonzero(np.diff(ends)).tolist():
+            which, s = divmod(k, score.shape[1])
+            at = order[ends[k] : ends[k + 1]]
+            own, weight = list(of.sets[which]), np.cumsum(of.good[which][s])
+            take = np.searchsorted(weight, (np.arange(at.size) + 0.5) / at.size * weight[-1])
+            self._weights[at[:, None], own] = of.drawn[which][s][take] / of.size[own]
+            self._spread[at] = _SPREADS[s % _SPREADS.size]
+            self._of_run[at] = of.part if s >= _SPREADS.size else 0.0
+        self._chance[: len(of.sets)] += chance.sum(axis=1) * (last - first) / DRAWS
+
+    def law(self) -> Law:
+        ranked = sorted(zip(self._chance.tolist(), _sets(), strict=True), reverse=True)
+        chances = tuple(
+            (tuple(_NAMES[i] for i in own), c) for c, own in ranked[:6] if c >= 0.01 or c == ranked[0][0]
+        )
+        return Law(self._weights, self._spread, self._of_run, chances)
 
 
-def _spreads_of(of: _Weighed) -> Array:
-    """(kinds x spreads,) logarithm of how likely the runs are by it, less the largest."""
+def spreads_of(of: Weighed) -> Array:
+    """(kinds x spreads,) logarithm of how likely the runs are by it."""
     top = of.score.max()
     with np.errstate(divide="ignore"):
         found = np.log(np.exp(of.score - top).sum(axis=0))
-    return np.maximum(found, -50.0)
+    return np.asarray(top + np.maximum(found, -50.0), np.float64)
 
 
-def learn(p: Array, time: Array, scale: Array | None = None, seed: int = 0) -> Law:
+def learn(
+    p: Array, time: Array, scale: Array | None = None, seed: int = 0, speed: Array | None = None
+) -> Law:
     """What runs at p (N,) that took `time` (N,) seconds say by themselves. `scale` (N,): what errors are
-    relative to, else the times. `seed`: of the draws; quantities that are added need two.
+    relative to, else the times. `seed`: of the draws; quantities that are added need two. `speed` as of
+    `model_phases`.
 
     Raises
     ------
     ValueError : fewer than `FEWEST` different p, a p below 1, or times that are negative.
     """
-    return _law(_weigh(p, time, scale, seed), seed=seed)
+    blocks = [None] if speed is None else list(speed)
+    drawing, ends = _Drawing(seed), block_ends(len(blocks))
+    for b, own in enumerate(blocks):
+        drawing.add(weigh(p, time, scale, seed, speed=own), None, ends[b], ends[b + 1])
+    return drawing.law()
 
 
 # --- phases of several runs ---
@@ -285,7 +313,8 @@ EFFICIENCIES = ("parallel", "load balance", "communication", "computation scalin
 class ScalingRuns:
     """Runs of one program with the same K phases. p (R,); duration (R, K), seconds; parts (R, K, 3) of
     `PARTS`, seconds, which add up to the duration, or None where processors are not known; accounts
-    (R, K, A) seconds of a processor on average, which add up to it as well, or None, with their names."""
+    (R, K, A) seconds of a processor on average, which add up to it as well, or None, with their names.
+    systems: what each run was on, () where all were on one."""
 
     runs: tuple[str, ...]
     phases: tuple[str, ...]
@@ -294,6 +323,7 @@ class ScalingRuns:
     parts: Array | None = None
     accounts: Array | None = None
     account_names: tuple[str, ...] = ()
+    systems: tuple[str, ...] = ()
 
     def only(self, chosen: Sequence[int]) -> ScalingRuns:
         """Some of the runs."""
@@ -306,6 +336,7 @@ class ScalingRuns:
             None if self.parts is None else self.parts[at],
             None if self.accounts is None else self.accounts[at],
             self.account_names,
+            tuple(self.systems[k] for k in at) if self.systems else (),
         )
 
 
@@ -534,8 +565,9 @@ def _turn(grid: Array, begun: NDArray[np.bool_]) -> Turn | None:
     return None if np.isinf(low) else Turn(middle, low, high, float(np.isfinite(at).mean()))
 
 
-def model_phases(data: ScalingRuns) -> PhaseModel:
-    """Laws of all phases, of the run, and of what phases are made of.
+def model_phases(data: ScalingRuns, speed: Array | None = None) -> PhaseModel:
+    """Laws of all phases, of the run, and of what phases are made of. `speed` (blocks, R, functions): of the
+    systems that the runs were on; as many draws of each block. Parts and accounts have every `FEWER`th block.
 
     Raises
     ------
@@ -543,30 +575,38 @@ def model_phases(data: ScalingRuns) -> PhaseModel:
     """
     count, p = len(data.phases), data.p
     whole = data.duration.sum(axis=1)
-    weighed = [_weigh(p, data.duration[:, k], seed=k + 1, run=whole) for k in range(count)]
-    said = np.array([_spreads_of(one) for one in weighed])
-    total = said.sum(axis=0)
-    phases = tuple(
-        _law(one, _ALIKE * (total - said[k]) / max(count - 1, 1), k + 1) for k, one in enumerate(weighed)
-    )
-    run = learn(p, whole)
+    blocks = [None] if speed is None else list(speed)
+    ends = block_ends(len(blocks))
+    drawings = [_Drawing(k + 1) for k in range(count)]
+    for b, own in enumerate(blocks):
+        weighed = [weigh(p, data.duration[:, k], None, k + 1, whole, own) for k in range(count)]
+        said = np.array([spreads_of(one) for one in weighed])
+        total = said.sum(axis=0)
+        for k, one in enumerate(weighed):
+            drawings[k].add(one, _ALIKE * (total - said[k]) / max(count - 1, 1), ends[b], ends[b + 1])
+
+    def part(values: Array, of: Array, seed: int) -> Law | None:
+        """Of a part of a phase; None where it is nothing."""
+        if not (values > 1e-4 * of).any():
+            return None
+        some = None if speed is None else speed[::FEWER]
+        return learn(p, np.maximum(values, 0.0), np.maximum(values, _FLOOR * of), seed, some)
 
     def below(values: Array | None, first: int) -> tuple[tuple[Law | None, ...], ...]:
         if values is None:
             return ()
         width = values.shape[2]
         return tuple(
-            tuple(_part(p, values[:, k, i], data.duration[:, k], first + k * width + i) for i in range(width))
+            tuple(part(values[:, k, i], data.duration[:, k], first + k * width + i) for i in range(width))
             for k in range(count)
         )
 
     return PhaseModel(
-        data, phases, run, below(data.parts, 100), below(data.accounts, 100 + len(PARTS) * count)
-    )
+        data, tuple(one.law() for one in drawings), learn(p, whole, speed=speed),
+        below(data.parts, 100), below(data.accounts, 100 + len(PARTS) * count),
+    )  # fmt: skip
 
 
-def _part(p: Array, part: Array, whole: Array, seed: int) -> Law | None:
-    """Of a part of a phase; None where it is nothing."""
-    if not (part > 1e-4 * whole).any():
-        return None
-    return learn(p, np.maximum(part, 0.0), np.maximum(part, _FLOOR * whole), seed)
+def block_ends(blocks: int) -> list[int]:
+    """Where the draws of each block begin, and the last ends."""
+    return np.rint(np.linspace(0, DRAWS, blocks + 1)).astype(int).tolist()

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -125,13 +125,14 @@ def _by_shape(runs: Sequence[Candidate]) -> list[list[float]]:
 class Traced:
     """A run to be read. `options`: of `open_trace`; `rules`: what counts as computing, None the usual;
     `limit`: the range of time (s) that is looked at; `breaks`: of its phases with the ends (s), None: to be
-    found."""
+    found; `system`: what it ran on."""
 
     path: Path
     options: dict[str, Any] = field(default_factory=dict)
     rules: Rules | None = None
     limit: tuple[float, float] | None = None
     breaks: tuple[float, ...] | None = None
+    system: str = ""
 
     def curve(self, use: Utilization) -> StepCurve:
         """What is looked at of it."""
@@ -166,20 +167,21 @@ def gather(runs: Sequence[Traced], progress: Progress | None = None) -> Gathered
             share = Share(progress, k / len(runs) / 2, (k + 1) / len(runs) / 2)
             store = stack.enter_context(open_trace(run.path, share, **run.options))
             use = build(store, run.rules or Rules(), share)
-            held.append(OpenRun(named_by(run.path).name, run.curve(use), store, use, run.breaks))
+            held.append(OpenRun(named_by(run.path).name, run.curve(use), store, use, run.breaks, run.system))
         return measured(held, Share(progress, 0.5, 1))
 
 
 @dataclass(frozen=True, eq=False)
 class OpenRun:
     """A run at hand. `curve`: the part of the utilization that is looked at; `store`, `use` None: nothing
-    but the curve is known; `breaks` as of `Traced`."""
+    but the curve is known; `breaks`, `system` as of `Traced`."""
 
     name: str
     curve: StepCurve
     store: TraceStore | None
     use: Utilization | None
     breaks: tuple[float, ...] | None = None
+    system: str = ""
 
 
 def measured(runs: Sequence[OpenRun], progress: Progress | None = None) -> Gathered:
@@ -222,6 +224,9 @@ def measured(runs: Sequence[OpenRun], progress: Progress | None = None) -> Gathe
             stats.append(Statistics(run.store).ranges(pairwise(ends[i]), run.use, share, replay=True))
         names.append(phase_names(None if known is None else known.doings(run.curve), ends[i]))
     numbers = _numbers([run.name for run in runs], p, ends, stats, _common_names(names))
+    systems = tuple(run.system for run in runs)
+    if len(set(systems)) > 1:
+        numbers = replace(numbers, systems=systems)
     return Gathered(numbers, matched, tuple(tuple(one) for one in ends))
 
 

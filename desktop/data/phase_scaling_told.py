@@ -17,6 +17,8 @@ from desktop.data.chart import SERIES, Axis, Content, Series
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+    from desktop.core.phase_systems import SystemsModel
+
 Floats = NDArray[np.float64]
 Shown = Literal["time", "share", "cost", "efficiency"]
 #: What the chart can show, with its title.
@@ -25,6 +27,12 @@ SHOWN: dict[Shown, str] = {
     "share": "Part of the run (%)",
     "cost": "Processors × time (proc·s)",
     "efficiency": "Efficiency (%)",
+}
+#: Columns of efficiencies in a table: whose, and which end.
+_EFFICIENCY_COLUMNS = {
+    name.replace(" ", "_") + ("" if which == "value" else f"_{which}"): (name, which)
+    for name in EFFICIENCIES
+    for which in ("value", "low", "high")
 }
 #: Points of a drawn curve.
 _DRAWN = 65
@@ -102,11 +110,81 @@ def _behaves(model: PhaseModel, phase: int) -> str:
     return f"scales no more {where}"
 
 
-def warnings(model: PhaseModel, at: Sequence[float] = ()) -> tuple[str, ...]:
+def by_system(found: PhaseModel | SystemsModel) -> tuple[tuple[str, PhaseModel], ...]:
+    """Models with the names of their systems, "" where all runs were on one."""
+    return (("", found),) if isinstance(found, PhaseModel) else found.told
+
+
+def all_sentences(found: PhaseModel | SystemsModel) -> tuple[str, ...]:
+    """`sentences` of each system, and before them how much faster the others are than the first."""
+    if isinstance(found, PhaseModel):
+        return sentences(found)
+    made = [_against(found, s) for s in range(1, len(found.systems))]
+    made += [f"On {name}: {one}" for name, model in found.told for one in sentences(model)]
+    return tuple(filter(None, made))
+
+
+def _against(found: SystemsModel, other: int) -> str:
+    """How many times as fast a system is as the first, at the least and the largest p of both."""
+    first, second = found.models[0], found.models[other]
+    if first is None or second is None:
+        return ""
+    ends = sorted({max(first.least, second.least), min(first.largest, second.largest)})
+    over = found.ratio(0, other, np.array(ends))
+    assert over is not None
+    names = found.systems[other], found.systems[0]
+    told = []
+    for p, value, low, high in zip(ends, over.value, over.low, over.high, strict=True):
+        if low <= 1 <= high:
+            told.append(f"{names[0]} and {names[1]} are not told apart on {whole(p)} processors")
+            continue
+        if value < 1:
+            value, low, high = 1 / value, 1 / high, 1 / low
+            fast, slow = names[1], names[0]
+        else:
+            fast, slow = names
+        between = f"(95 %: {digits(low, 3)} to {digits(high, 3)})"
+        told.append(
+            f"{fast} is {digits(value, 3)} times as fast as {slow} on {whole(p)} processors {between}"
+        )
+    return "; ".join(told) + "."
+
+
+def all_warnings(found: PhaseModel | SystemsModel, at: Sequence[float] = ()) -> tuple[str, ...]:
+    """`warnings` of each system, and what keeps them from sharing a model."""
+    if isinstance(found, PhaseModel):
+        return warnings(found, at)
+    made = [] if found.joint else [f"{capital(found.problem)}."]
+    for name, model in zip(found.systems, found.models, strict=True):
+        if model is None:
+            made.append(f"{name} has runs on too few numbers of processors for a model by itself.")
+            continue
+        count = found.different if found.joint else None
+        made += [f"On {name}: {one}" for one in warnings(model, at, count)]
+    return tuple(made)
+
+
+def speed_lines(found: PhaseModel | SystemsModel) -> list[str]:
+    """A line for each system but the first: its speeds by functions of p."""
+    if isinstance(found, PhaseModel) or not found.joint:
+        return []
+    rows = found.speeds()
+    return [
+        f"Speeds of {name} over those of {found.systems[0]} (95 %): "
+        + "; ".join(
+            f"{one['function']} {digits(one['value'], 3)} ({digits(one['low'], 3)} to "
+            f"{digits(one['high'], 3)})"
+            for one in rows if one["system"] == name
+        )
+        for name in found.systems[1:]
+    ]  # fmt: skip
+
+
+def warnings(model: PhaseModel, at: Sequence[float] = (), different: int | None = None) -> tuple[str, ...]:
     """What limits what is said: few runs, p beyond `FARTHEST` times the largest, a law that hardly stands
-    out."""
+    out. `different`: on how many p runs were that say something of it, else those of its own."""
     made = []
-    count = int(np.unique(model.data.p).size)
+    count = int(np.unique(model.data.p).size) if different is None else different
     if count < 5:
         made.append(f"{count} different p say little of a law: intervals are wide, five or more are better.")
     far = [p for p in at if p > model.farthest]
@@ -122,6 +200,11 @@ def further(model: PhaseModel) -> tuple[float, ...]:
     """Numbers of processors to predict at: those of the runs, and up to `FARTHEST` times the largest."""
     own = sorted(set(model.data.p.tolist()))
     return (*own, *(model.largest * times for times in (2, 4, 8)))
+
+
+def all_further(found: PhaseModel | SystemsModel) -> tuple[float, ...]:
+    """`further` of all systems."""
+    return tuple(sorted({p for _, model in by_system(found) for p in further(model)}))
 
 
 def predictions(model: PhaseModel, at: Sequence[float]) -> list[dict[str, Any]]:
@@ -195,9 +278,23 @@ def laws(model: PhaseModel) -> list[dict[str, Any]]:
     return made
 
 
+def all_tables(found: PhaseModel | SystemsModel, at: Sequence[float]) -> DataFrame:
+    """`table` of each system, of several with the column system (text) before the others."""
+    import pandas as pd
+
+    if isinstance(found, PhaseModel):
+        return table(found, at)
+    frames = [table(model, at) for _, model in found.told]
+    made = pd.concat(frames, keys=[name for name, _ in found.told], names=["system", None])
+    made = made.reset_index("system").reset_index(drop=True)
+    made.attrs.update(frames[0].attrs)
+    return made
+
+
 def table(model: PhaseModel, at: Sequence[float]) -> DataFrame:
     """One row for the run and each phase at each p. Columns: phase (text), p, predicted, low, high, measured
-    (s), part (of the run's prediction), parallel, load_balance, communication, scaling, global (parts of 1).
+    (s), part (of the run's prediction), and of each of `EFFICIENCIES` (parts of 1) its name with _ for
+    blanks, the same with _low and _high.
     """
     import pandas as pd
 
@@ -213,13 +310,13 @@ def table(model: PhaseModel, at: Sequence[float]) -> DataFrame:
                 "measured": np.nan if line["measured_s"] is None else line["measured_s"],
                 "part": line["duration_s"] / one["duration_s"],
                 **{
-                    name.replace(" ", "_"): line["efficiency"].get(name, {}).get("value", np.nan)
-                    for name in EFFICIENCIES
+                    key: line["efficiency"].get(name, {}).get(which, np.nan)
+                    for key, (name, which) in _EFFICIENCY_COLUMNS.items()
                 },
             })  # fmt: skip
     made = pd.DataFrame(rows)
     made.attrs["units"] = dict.fromkeys(("predicted", "low", "high", "measured"), "s") | dict.fromkeys(
-        ("part", *(name.replace(" ", "_") for name in EFFICIENCIES)), "1"
+        ("part", *_EFFICIENCY_COLUMNS), "1"
     )
     return made
 
@@ -299,8 +396,8 @@ def _efficiency_series(model: PhaseModel, grid: Floats) -> tuple[Series, ...]:
             if name not in ("load balance", "computation scaling")
             else capital(name)
         )
-        if name == "global":
-            series.append(Series("band", grid, at.value, "", k, low=at.low, high=at.high))
+        opacity = 1.0 if name == "global" else 0.07  # of the usual, or thinner
+        series.append(Series("band", grid, at.value, "", k, low=at.low, high=at.high, opacity=opacity))
         series.append(Series("line", grid, at.value, label, k, dashed=k % 2 == 1))
         said = tuple(
             f"{label} on {whole(one)}: {100 * v:.1f} % measured"
@@ -310,18 +407,30 @@ def _efficiency_series(model: PhaseModel, grid: Floats) -> tuple[Series, ...]:
     return tuple(series)
 
 
-def words(model: PhaseModel, at: Sequence[float]) -> list[str]:
+def words(found: PhaseModel | SystemsModel, at: Sequence[float]) -> list[str]:
     """The model as a person reads it."""
-    lines = [*sentences(model), *(f"Note: {one}" for one in warnings(model, at)), ""]
-    lines += law_lines(model)
+    lines = [*all_sentences(found), *(f"Note: {one}" for one in all_warnings(found, at))]
+    lines += speed_lines(found)
+    for name, model in by_system(found):
+        lines += ["", f"On {name}", *_words(model, at)] if name else ["", *_words(model, at)]
+    return lines
+
+
+def _words(model: PhaseModel, at: Sequence[float]) -> list[str]:
+    """Laws and predictions."""
+    lines = law_lines(model)
     for one in predictions(model, at):
         seen = "" if one["measured_s"] is None else f", measured {quantity(one['measured_s'], 's')}"
-        good = one["efficiency"].get("global")
         lines += ["", (
             f"p = {whole(one['p'])}: {quantity(one['duration_s'], 's')} ({quantity(one['low_s'], 's')} to "
             f"{quantity(one['high_s'], 's')}){seen}"
-            + (f", efficiency {digits(100 * good['value'], 3)} %" if good else "")
         )]  # fmt: skip
+        if one["efficiency"]:
+            told = (
+                f"{name} {100 * at['value']:.1f} % ({100 * at['low']:.1f} to {100 * at['high']:.1f})"
+                for name, at in one["efficiency"].items()
+            )
+            lines.append(f"  efficiency: {', '.join(told)}")
         for part in one["phases"]:
             seen = "" if part["measured_s"] is None else f", measured {quantity(part['measured_s'], 's')}"
             lines.append(

@@ -475,29 +475,34 @@ def _over_p(
     progress: Progress,
 ) -> list[Section]:
     """How the phases scale, where the compared runs are on enough different numbers of processors."""
-    from desktop.core.phase_model import FEWEST, model_phases
+    from desktop.core.phase_model import FEWEST
+    from desktop.core.phase_systems import model_runs
+    from desktop.data import phase_scaling_told as told_of
     from desktop.data.phase_scaling import OpenRun, measured
-    from desktop.data.phase_scaling_told import chart, further, law_lines, sentences, table, warnings, whole
 
     runs = contrast.alignment.runs
-    chosen = [k for k, one in enumerate(phased) if any(one is run for run in runs)]
+    systems = {id(run.curve): run.system for run in runs}
+    chosen = [k for k, one in enumerate(phased) if id(one.curve) in systems]
     if len({phased[k].curve.capacity for k in chosen}) < FEWEST:
         return []
     complete = bool((contrast.alignment.rows >= 0).all())
     opened = [
         OpenRun(
             phased[k].name, phased[k].curve, subjects[k].store, uses[k],
-            tuple(phased[k].fit.breaks.tolist()) if complete else None,
+            tuple(phased[k].fit.breaks.tolist()) if complete else None, systems[id(phased[k].curve)],
         )
         for k in chosen
     ]  # fmt: skip
     try:
-        model = model_phases(measured(opened, progress).runs)
+        gathered = measured(opened, progress).runs
+        found = model_runs(gathered)
     except ValueError as why:
         return [Section("Phases over p", (Paragraph(f"The phases have no model over p: {why}."),))]
-    said, at = sentences(model), further(model)
-    factor, unit = time_unit(float(model.data.duration.sum(axis=1).max()))
+    said, at, whole = told_of.all_sentences(found), told_of.all_further(found), told_of.whole
+    each = told_of.by_system(found)
+    factor, unit = time_unit(float(gathered.duration.sum(axis=1).max()))
     columns: list[_Column] = [
+        *([("System", lambda row: str(row["system"]))] if gathered.systems else []),
         ("Phase", lambda row: str(row["phase"])),
         ("p", lambda row: whole(row["p"])),
         (f"Predicted ({unit})", lambda row: _number(row["predicted"] / factor)),
@@ -508,14 +513,24 @@ def _over_p(
         ("Efficiency", lambda row: tenth(row["global"])),
     ]
     note = "Of one new run, with 95 %; efficiency is the global one. Laws (how probable): "
-    note += "; ".join(law_lines(model)) + "."
+    note += "; ".join(
+        f"on {name}, {one}" if name else one for name, m in each for one in told_of.law_lines(m)
+    )
     blocks: list[Block] = [
-        Points((*said, *warnings(model, at)), "scaling"),
-        Picture("phases over p", number, said[0], chart(model, "time")),
-        _table("Phases over p", columns, table(model, at).to_dict("records"), note=note, part="scaling"),
+        Points((*said, *told_of.speed_lines(found), *told_of.all_warnings(found, at)), "scaling")
     ]
-    if model.parts:
-        blocks.insert(2, Picture("efficiency over p", number + 1, said[-1], chart(model, "efficiency")))
+    for name, model in each:
+        on = f" on {name}" if name else ""
+        own = [f"On {name}: {one}" if name else one for one in told_of.sentences(model)]
+        blocks.append(Picture(f"phases over p{on}", number, own[0], told_of.chart(model, "time")))
+        number += 1
+        if model.parts:
+            blocks.append(
+                Picture(f"efficiency over p{on}", number, own[-1], told_of.chart(model, "efficiency"))
+            )
+            number += 1
+    rows = told_of.all_tables(found, at).to_dict("records")
+    blocks.append(_table("Phases over p", columns, rows, note=f"{note}.", part="scaling"))
     return [Section("Phases over p", tuple(blocks))]
 
 

@@ -100,13 +100,14 @@ def phase_rows(alignment: Alignment, one_system: bool | None = None) -> tuple[Ro
     Parameters
     ----------
     one_system : all runs are of one system, on different numbers of processors; else each run is a system.
-        None: one system where no two runs have the same p.
+        None: one system where no two runs have the same p, or what they are said to have run on.
 
     A phase that only one run has says nothing about p: its row is there, and takes no part.
     """
     from desktop.core.matching import NONE
 
     runs = alignment.runs
+    said = one_system is None and any(run.system for run in runs)
     if one_system is None:
         one_system = len({run.curve.capacity for run in runs}) == len(runs)
     rows: list[Row] = []
@@ -119,7 +120,7 @@ def phase_rows(alignment: Alignment, one_system: bool | None = None) -> tuple[Ro
                 Row(
                     len(rows) + 1,
                     alignment.label(r),
-                    "all runs" if one_system else run.name,
+                    (run.system or "not said") if said else "all runs" if one_system else run.name,
                     run.curve.capacity,
                     run.rows[phase].end_s - run.rows[phase].start_s,
                     note=f"phase {phase + 1} of {run.fit.n} ({run.fit.model})",

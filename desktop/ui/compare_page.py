@@ -26,6 +26,7 @@ from desktop.ui.compare.actions import AXES, COMPARE_COMMANDS, COMPARE_MENUS, CO
 from desktop.ui.compare.cells import CellsTable
 from desktop.ui.compare.phases_view import PhasesView
 from desktop.ui.compare.runs_view import RunsView, sums
+from desktop.ui.compare.systems_dialog import SystemsDialog
 from desktop.ui.exporting import FigureDialog
 from desktop.ui.guard import guarded
 from desktop.ui.page import Page
@@ -86,6 +87,7 @@ class ComparePage(Page):
         self._pages.addWidget(self.split)
         self.phases = PhasesView()
         self.phases.back.clicked.connect(lambda: self.show_over_p(False))
+        self.phases.systems.clicked.connect(self.choose_systems)
         self._pages.addWidget(self.phases)
         self.setCentralWidget(self._pages)
 
@@ -290,6 +292,17 @@ class ComparePage(Page):
         self.over_p = on
         self.over_p_button.setChecked(on)
         self._show_snapshot(self.shown, self.shown)
+
+    def choose_systems(self) -> None:
+        """Ask on which system each compared run was."""
+        runs = {entry.key: entry.name for entry in self.shown.entries if entry.shown}
+        held = self.shown.comparison.systems
+
+        def choose(found: dict[str, str]) -> None:
+            others = [one for one in held if one[0] not in runs]
+            self.bench.change(systems=(*others, *((k, v.strip()) for k, v in found.items() if v.strip())))
+
+        SystemsDialog(self, runs, dict(held), choose).open()
 
     def to_model(self, one_system: bool | None) -> None:
         """The durations of the phases as run times, on a page of the factor model."""

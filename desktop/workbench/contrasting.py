@@ -197,7 +197,7 @@ class Contraster(Bench[ContrastSnapshot]):
             _Wanted(key, name, run) for key, name, run in zip(keys, names, workspace.runs, strict=True)
             if key in compared
         ]  # fmt: skip
-        runs = (tuple(wanted), comparison.reference, comparison.matched)
+        runs = (tuple(wanted), comparison.reference, comparison.matched, comparison.systems)
         asked = (*runs, comparison.axis, comparison.share) if self._watched else runs
         if asked == self._asked[: len(asked)]:
             return
@@ -457,6 +457,11 @@ def compared(
 def _aligned(comparison: Comparison, keys: Sequence[str], runs: Sequence[Phased]) -> tuple[Alignment, int]:
     from desktop.core.contrast import align
 
+    systems = dict(comparison.systems)
+    runs = [
+        replace(run, system=systems[key]) if key in systems else run
+        for key, run in zip(keys, runs, strict=True)
+    ]
     reference = keys.index(comparison.reference) if comparison.reference in keys else 0
     fixed, held = pairs_by_run(comparison.matched, keys, reference, [run.fit.n for run in runs])
     return align(runs, reference, fixed), held

@@ -518,7 +518,8 @@ class Comparison:
     """How the runs of a project are compared. Runs are named by `run_keys`.
 
     `reference` "": the first that is shown. `hidden`: those left out. `share`: heights in parts of each run's
-    processors. `relative`: differences in percent of the reference.
+    processors. `relative`: differences in percent of the reference. `systems`: what runs ran on, of those
+    of which it is said.
     """
 
     reference: str = ""
@@ -528,6 +529,7 @@ class Comparison:
     share: bool = False
     relative: bool = False
     matched: tuple[Matched, ...] = ()
+    systems: tuple[tuple[str, str], ...] = ()
 
     def problem(self) -> str:
         return "" if self.axis in AXES else f"axis is {self.axis}, allowed are {', '.join(AXES)}"

@@ -14,6 +14,7 @@ from desktop.workbench.model import KeptRun, run_keys
 if TYPE_CHECKING:
     from desktop.core.contrast import Alignment
     from desktop.core.phase_model import PhaseModel
+    from desktop.core.phase_systems import SystemsModel
     from desktop.data.phase_scaling import Traced
     from desktop.workbench.contrasting import ContrastSnapshot
 
@@ -23,7 +24,7 @@ class PhaseModelSnapshot:
     """`model`: of the runs that were asked for last; `matched`: how their phases were. `problem`: one
     sentence."""
 
-    model: PhaseModel | None = None
+    model: PhaseModel | SystemsModel | None = None
     matched: str = ""
     task: Task | None = None
     problem: str = ""
@@ -49,15 +50,15 @@ class PhaseModeller(Bench[PhaseModelSnapshot]):
         runs = dict(zip(run_keys(workspace.runs), workspace.runs, strict=True))
         chosen = [runs[key] for key in shown.keys]
 
-        def work(job: Job) -> tuple[PhaseModel, str]:
-            from desktop.core.phase_model import model_phases
+        def work(job: Job) -> tuple[PhaseModel | SystemsModel, str]:
+            from desktop.core.phase_systems import model_runs
             from desktop.data.phase_scaling import gather
 
             found = gather(traced(chosen, alignment, path), job)
             job.step(0, 0, "modelling")
-            return model_phases(found.runs), found.matched
+            return model_runs(found.runs), found.matched
 
-        def done(found: tuple[PhaseModel, str]) -> None:
+        def done(found: tuple[PhaseModel | SystemsModel, str]) -> None:
             self._show(model=found[0], matched=found[1], task=None, problem="")
 
         def failed(error: BaseException) -> None:
@@ -89,5 +90,7 @@ def traced(runs: list[KeptRun], alignment: Alignment | None, project: Path | Non
     for k, run in enumerate(runs):
         place = compared_trace(run.trace, project)
         breaks = tuple(alignment.runs[k].fit.breaks.tolist()) if whole and alignment is not None else None
-        made.append(Traced(place, asdict(run.trace.options), run.project.rules, run.project.limit, breaks))
+        system = "" if alignment is None else alignment.runs[k].system
+        options = asdict(run.trace.options)
+        made.append(Traced(place, options, run.project.rules, run.project.limit, breaks, system))
     return made

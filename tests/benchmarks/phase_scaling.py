@@ -1,10 +1,12 @@
 """How often intervals of the phase model hold, and programs on a simulated machine with a p held out.
 
-    python -m tests.benchmarks.phase_scaling [--runs N] [--fresh N] [--extrap PYTHON] [--simgrid FOLDER]
+    python -m tests.benchmarks.phase_scaling [--runs N] [--fresh N] [--extrap PYTHON] [--systems N]
+        [--simgrid FOLDER]
 
 Prints Markdown. `--runs`: how often each law is simulated with each noise. `--fresh`: so many programs with
 each noise of laws that played no part when priors were chosen, every one drawn anew; `--extrap`: beside the
-predictions of Extra-P, by an interpreter that has it. `--simgrid`: also runs
+predictions of Extra-P, by an interpreter that has it. `--systems`: so many programs on two systems with each
+noise. `--simgrid`: also runs
 tests/programs/scaling.c on a machine that SimGrid simulates (smpicc and smpirun, libsimgrid-dev of Debian),
 with its traces in FOLDER; where SimGrid is not there, that is said.
 """
@@ -21,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from desktop.core.phase_model import ScalingRuns, model_phases
+from desktop.core.phase_systems import model_systems
 from desktop.data.phase_scaling import Traced, gather
 from tests.benchmarks.factor_model import ask_extrap
 from tests.data_layer.otf2_writer import Event, Place, write
@@ -153,6 +156,71 @@ def fresh(programs: int, python: str | None, seed: int = 11) -> None:
             )
 
 
+#: p on A, p on B, relative noise, and by how much the speed of a phase on B is off that of the others.
+SYSTEMS = {
+    "both on 2 to 16": ((2.0, 4.0, 8.0, 16.0), (2.0, 4.0, 8.0, 16.0), 0.02, 0.0),
+    "both on 2 to 16, noise 5 %": ((2.0, 4.0, 8.0, 16.0), (2.0, 4.0, 8.0, 16.0), 0.05, 0.0),
+    "A on 2 to 32, B on 2 and 4": ((2.0, 4.0, 8.0, 16.0, 32.0), (2.0, 4.0), 0.02, 0.0),
+    "A on 2 to 32, B on 2 to 8, phases 10 % off": ((2.0, 4.0, 8.0, 16.0, 32.0), (2.0, 4.0, 8.0), 0.02, 0.1),
+    "both on 2 to 16, phases 30 % off": ((2.0, 4.0, 8.0, 16.0), (2.0, 4.0, 8.0, 16.0), 0.02, 0.3),
+}
+
+
+def on_systems(programs: int) -> None:
+    """Programs of three phases a/p + b, B up to twice as fast or slow in each: new runs on each system
+    at twice and four times the largest p of all, speeds, and the ratio of run times at 4 and 16 p."""
+    print("\n| runs | noise | one model | phases, runs within | width | speeds within | ratio within |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
+    for number, (name, (on_a, on_b, noise, off)) in enumerate(SYSTEMS.items()):
+        rng = np.random.default_rng([5, number])
+        held: list[list[float]] = [[] for _ in range(5)]
+        joint = 0
+        for _ in range(programs):
+            speed, apart = np.exp(rng.uniform(-0.7, 0.7, 2)), np.exp(off * rng.standard_normal(3))
+            work = np.array([[40, 0.5], [30, 0.05], [5, 1.0]]) * np.exp(0.5 * rng.standard_normal((3, 2)))
+
+            def law(
+                p: Floats, s: int, speed: Floats = speed, apart: Floats = apart, work: Floats = work
+            ) -> Floats:
+                own = work / speed * apart[:, None] if s else work
+                return np.asarray(own @ np.stack([1 / p, np.ones_like(p)])).T
+
+            p = [np.array(one) for one in (on_a, on_b)]
+            time = np.concatenate([law(p[0], 0), law(p[1], 1)])
+            time *= np.exp(noise * rng.standard_normal(time.shape))
+            names = ("A",) * len(on_a) + ("B",) * len(on_b)
+            data = ScalingRuns(("",) * len(names), ("a", "b", "c"), np.concatenate(p), time, systems=names)
+            found = model_systems(data)
+            joint += found.joint
+            at = max(on_a[-1], on_b[-1]) * np.array([2.0, 4.0])
+            for s, model in enumerate(found.models):
+                if model is None:
+                    continue
+                phases, whole = model.durations(at)
+                new = law(at, s) * np.exp(noise * rng.standard_normal((2, 3)))
+                low, high = np.quantile(phases, (0.025, 0.975), axis=0)
+                held[0].append(float(((low <= new.T) & (high >= new.T)).mean()))
+                low, high = np.quantile(whole, (0.025, 0.975), axis=0)
+                held[1].append(float(((low <= new.sum(axis=1)) & (high >= new.sum(axis=1))).mean()))
+                held[2].append(float(np.log(high / low).mean() / 2))
+            for one in found.speeds():
+                if one["function"] in ("1/p", "1"):
+                    true = speed[("1/p", "1").index(one["function"])]
+                    held[3].append(float(one["low"] <= true <= one["high"]))
+            at = np.array([4.0, 16.0])
+            over = found.ratio(0, 1, at)
+            if over is not None:
+                true = law(at, 0).sum(axis=1) / law(at, 1).sum(axis=1)
+                held[4].append(float(((over.low <= true) & (true <= over.high)).mean()))
+        told = ["–" if not one else f"{100 * np.mean(one):.0f}" for one in held]
+        speeds = "–" if off else told[3]
+        print(
+            f"| {name} | {100 * noise:.0f} % | {joint} of {programs} | {told[0]}, {told[1]} | {told[2]} % "
+            f"| {speeds} | {told[4]} |",
+            flush=True,
+        )
+
+
 def _percents(parts: Floats, unit: str = "") -> str:
     return ", ".join(f"{100 * part:.0f}{unit}" for part in parts)
 
@@ -221,12 +289,15 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=100)
     parser.add_argument("--fresh", type=int, default=0)
     parser.add_argument("--extrap", metavar="PYTHON")
+    parser.add_argument("--systems", type=int, default=0)
     parser.add_argument("--simgrid", type=Path)
     options = parser.parse_args()
     if options.runs:
         coverage(options.runs)
     if options.fresh:
         fresh(options.fresh, options.extrap)
+    if options.systems:
+        on_systems(options.systems)
     if options.simgrid is not None:
         if shutil.which("smpirun") is None:
             print("SimGrid is not there (smpirun), so nothing is simulated")

@@ -16,8 +16,10 @@ from desktop.core.factor_answers import (
     shares,
 )
 from desktop.core.factor_intervals import (
+    TAILED,
     _leave_out,
     _without_all,
+    accused_note,
     f_test,
     interval,
     suspects,
@@ -215,6 +217,7 @@ def test_one_wrong_row_is_accused_and_only_it(class_a):
     data = truth.measured(y)
     for fit in (fit_joint(data, ("1/p", "1"), "log"), fit_individual(data, ("1/p", "1"), "log")):
         assert suspects(fit).tolist() == [10], fit.kind
+        assert ("hardly any sound table" in accused_note(fit)) == (fit.kind == "joint" and fit.n >= TAILED)
 
 
 def test_what_is_accused_is_beyond_tails_like_those_of_the_other_rows():

@@ -250,11 +250,16 @@ def test_table_laws_and_charts_say_the_same() -> None:
     assert frame["measured"].notna().tolist() == [True] * 4 + [False] * 4
     assert frame["part"][1:4].sum() == pytest.approx(1.0, abs=0.02)
     assert [one["functions"] for one in laws(model)][:2] == [["1"], ["1/p"]]
+    for name in ("parallel", "load_balance", "communication", "computation_scaling", "global"):
+        assert (frame[f"{name}_low"] <= frame[name]).all() and (frame[name] <= frame[f"{name}_high"]).all()
+        assert frame.attrs["units"][f"{name}_low"] == "1"
     stack = chart(model, "time")
     tops = [one for one in stack.series if one.kind == "points"]
     assert np.allclose(tops[-1].y, model.data.duration.sum(axis=1))
     shares = chart(model, "share")
     assert np.allclose([one for one in shares.series if one.kind == "band"][-1].y, 100.0)
+    bands = [one for one in chart(model, "efficiency").series if one.kind == "band"]
+    assert len(bands) == 5 and all((one.low <= one.high).all() for one in bands)
     assert {one.label for one in chart(model, "efficiency").series} >= {"Global efficiency", "Load balance"}
 
 
@@ -298,12 +303,10 @@ def test_what_the_paper_says_of_its_codes() -> None:
     parallel, limited, overhead, best = [], [], [], []
     for cell in sorted({(row["code"], row["system"]) for row in rows if row["system"] != "Intel Paragon"}):
         own = [row for row in rows if (row["code"], row["system"]) == cell]
-        law = learn(
-            np.array([float(row["p"]) for row in own]),
-            np.array([float(row["time_s_by_eq11"]) for row in own]),
-        )
+        p = np.array([float(row["p"]) for row in own])
+        law = learn(p, np.array([float(row["time_s_by_eq11"]) for row in own]))
         # what takes a fiftieth of the time in the middle of the runs, as a little growth is likely beforehand
-        at = columns(np.array([np.sqrt(law.least * law.largest)]))[0]
+        at = columns(np.array([np.sqrt(p.min() * p.max())]))[0]
         has = law.weights * at > 0.02 * (law.weights @ at)[:, None]
         parallel.append(has[:, NAMES.index("1/p")].mean())
         limited.append(has[:, [NAMES.index(name) for name in ("log(p)/p", "1/sqrt(p)", "1")]].any(1).mean())

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -32,12 +34,13 @@ _REGIONS = ("main", "input", "sweep", "output", "MPI_Bcast", "MPI_Allreduce", "M
 STEPS = 20
 
 
-def truth(p: int) -> tuple[float, float, float]:
+def truth(p: int, speed: float = 1.0) -> tuple[float, float, float]:
     """Seconds of input (serial, then a broadcast), sweeps (shared out, 10 % imbalance, an allreduce each),
-    and output (the root alone)."""
+    and output (the root alone). `speed`: of processors and network."""
     message = LATENCY + 2 * OVERHEAD
     rounds = math.ceil(math.log2(p))
-    return 0.3 + rounds * (message + 1e6 * GAP), STEPS * (1.1 * 0.4 / p + 2 * rounds * message), 0.12
+    first, sweeps = 0.3 + rounds * (message + 1e6 * GAP), STEPS * (1.1 * 0.4 / p + 2 * rounds * message)
+    return first / speed, sweeps / speed, 0.12 / speed
 
 
 class Rank:
@@ -64,27 +67,29 @@ class Rank:
         self.at("Leave", _REGIONS.index(region))
 
 
-def program(folder: Path, p: int) -> Path:
+def program(folder: Path, p: int, speed: float = 1.0) -> Path:
     """Its trace on p processors."""
-    first, sweeps, last = truth(p)
+    first, sweeps, last = truth(p, speed)
     places = []
     for number in range(p):
         rank = Rank()
         rank.at("Enter", 0)
         rank.at("Enter", 1)
-        rank.now = 0.3 if number == 0 else 1e-6
+        rank.now = 0.3 / speed if number == 0 else 1e-6
         rank.together("MPI_Bcast", 1, first)
         rank.at("Leave", 1)
         for k in range(STEPS):
-            rank.compute("sweep", (0.4 / p) * (0.9 + 0.2 * number / (p - 1)))
+            rank.compute("sweep", (0.4 / p / speed) * (0.9 + 0.2 * number / (p - 1)))
             rank.together("MPI_Allreduce", 11, first + (k + 1) * sweeps / STEPS)
         rank.at("Enter", 3)
-        rank.now += 0.1199 if number == 0 else 1e-6
+        rank.now += 0.1199 / speed if number == 0 else 1e-6
         rank.together("MPI_Barrier", 0, first + sweeps + last)
         rank.at("Leave", 3)
         rank.at("Leave", 0)
         places.append(Place(number, rank.events))
-    return write(folder / f"run_{p}", places, regions=dict(enumerate(_REGIONS)))
+    return write(
+        folder / f"run_{p}{'' if speed == 1 else '_fast'}", places, regions=dict(enumerate(_REGIONS))
+    )
 
 
 @pytest.fixture(scope="module")
@@ -165,10 +170,43 @@ def test_the_command_says_it_all(traces: dict[int, Path], capsys: pytest.Capture
     assert lines[0].startswith("phase,p,predicted,low,high,measured") and len(lines) == 5
     assert cli.run(["model", "--phases", *paths[:3]]) == 0
     text = capsys.readouterr().out
+    assert "  efficiency: parallel " in text and ", global " in text
     assert "Phase 1, input, takes longer with more processors" in text and "more than half of the run" in text
     assert cli.run(["model", "--phases", *paths[:2]]) == 1
     assert "3 or more different numbers of processors" in capsys.readouterr().err
     assert cli.run(["model"]) == 2
+
+
+def test_runs_on_two_systems_have_one_model_with_their_speeds(
+    traces: dict[int, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """B is 1.6 times as fast in all that it does, and was run on 2 and 4 processors only."""
+    slow = [str(traces[p]) for p in (2, 4, 8, 16)]
+    fast = [str(program(tmp_path, p, 1.6)) for p in (2, 4)]
+    both = ["model", "--phases", *slow, "--system", "A", "--phases", *fast, "--system", "B"]
+    assert cli.run([*both, "--at", "16,32", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["joint"] and [one["system"] for one in told["systems"]] == ["A", "B"]
+    assert sorted({(one["system"], one["p"]) for one in told["runs"]}) == [
+        *(("A", p) for p in (2, 4, 8, 16)), ("B", 2), ("B", 4)
+    ]  # fmt: skip
+    assert told["predict"] == told["systems"][0]["predict"]
+    on_b = told["systems"][1]["predict"][0]
+    assert on_b["p"] == 16 and on_b["measured_s"] is None
+    assert on_b["low_s"] <= sum(truth(16, 1.6)) <= on_b["high_s"] < 1.3 * on_b["low_s"]
+    for own, true in zip(on_b["phases"], truth(16, 1.6), strict=True):
+        assert own["low_s"] <= true <= own["high_s"]
+    assert 0.3 < on_b["efficiency"]["global"]["value"] < 1.0
+    speed = next(one for one in told["speeds"] if one["function"] == "1/p")
+    assert speed["low"] <= 1.6 <= speed["high"] < 1.7
+    said = " ".join(told["sentences"])
+    times = re.match(r"B is ([\d.]+) times as fast as A on 2 processors \(95 %: ", said)
+    assert times is not None and float(times[1]) == pytest.approx(1.6, rel=0.02)
+    assert "On B: Phase 1, input" in said
+    assert cli.run([*both, "--at", "8"]) == 0
+    text = capsys.readouterr().out
+    assert "Speeds of B over those of A (95 %): " in text and "\nOn B\n" in text
+    assert cli.run([*both, "--system", "C"]) == 2 and "one --system for each" in capsys.readouterr().err
 
 
 def test_reports_and_slides_tell_how_the_phases_scale(traces: dict[int, Path]) -> None:
@@ -190,3 +228,24 @@ def test_reports_and_slides_tell_how_the_phases_scale(traces: dict[int, Path]) -
     assert [row[0] for row in rows.rows[:2]] == ["whole run", "1 input"]
     assert any(slide.block is stacked for slide in report.story)
     assert all(one.title != "Phases over p" for one in plain.sections)
+
+
+def test_reports_tell_of_each_system(traces: dict[int, Path], tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        paths = [traces[p] for p in (2, 4, 8)] + [program(tmp_path, p, 1.6) for p in (2, 4)]
+        stores = [stack.enter_context(open_trace(path)) for path in paths]
+        subjects = [Subject(store, f"run {k}", n=3) for k, store in enumerate(stores)]
+
+        def compare(runs: Sequence[Phased]) -> Contrast:
+            alignment = align([replace(run, system="AAABB"[k]) for k, run in enumerate(runs)])
+            return Contrast(alignment, place(alignment))
+
+        report = compose(subjects, Contents(figures=(), tables=("scaling",)), compare=compare)
+    section = next(one for one in report.sections if one.title == "Phases over p")
+    told, *pictures, rows = section.blocks
+    assert isinstance(told, Points) and "B is 1." in told.items[0] and isinstance(rows, ReportTable)
+    assert any(one.startswith("Speeds of B over those of A") for one in told.items)
+    assert [one.figure for one in pictures if isinstance(one, Picture)] == [
+        f"{what} over p on {name}" for name in "AB" for what in ("phases", "efficiency")
+    ]  # fmt: skip
+    assert rows.heads[:2] == ("System", "Phase") and {row[0] for row in rows.rows} == {"A", "B"}

@@ -21,9 +21,11 @@ from desktop.core.contrast import AXES, Cell, Phased, align, place
 from desktop.core.matching import NONE
 from desktop.core.phases import fit
 from desktop.data.project_file import read
+from desktop.data.trace_rows import phase_rows
 from desktop.resources import samples
 from desktop.ui.app import Windows
 from desktop.ui.compare.runs_view import RunsView, _shares
+from desktop.ui.compare.systems_dialog import SystemsDialog
 from desktop.ui.compare_page import ComparePage
 from desktop.ui.exporting import FigureDialog
 from desktop.ui.frame import Frame
@@ -522,6 +524,53 @@ def test_phases_over_p_are_one_click_away(qtbot: QtBot, main: TracePage, tmp_pat
     assert "Processors × time" in window.phases.chart.content.y.title
     qtbot.mouseClick(window.phases.back, Qt.MouseButton.LeftButton)
     assert window.view.isVisible() and not window.over_p_button.isChecked()
+
+
+def test_runs_of_two_systems_are_named_in_a_dialog_and_modelled_together(
+    qtbot: QtBot, main: TracePage, tmp_path: Path
+) -> None:
+    """B is twice as fast as A; which run was on which is asked, kept, and said to the factor model."""
+    for name, speed in (("a", 1), ("b", 2)):
+        for p in (4, 8, 16):
+            times = (2 / speed, 1), (160 / p / speed, p), (8 / p / speed + 0.5 / speed, p / 2)
+            add(qtbot, main, curve(tmp_path / f"{name}_{p}.csv", *times), 3)
+    window = compare(qtbot, main)
+    window.choose_systems()
+    dialog = window.findChild(SystemsDialog)
+    assert dialog is not None and len(dialog.fields) == 6
+    for field, name in zip(dialog.fields.values(), "AAABBB", strict=True):
+        field.setText(f" {name} ")
+    dialog.accept()
+    qtbot.waitUntil(lambda: not window.shown.refining, timeout=60_000)
+    assert [run.system for run in window.shown.alignment.runs] == list("AAABBB")
+    assert sorted({row.system for row in phase_rows(window.shown.alignment)}) == ["A", "B"]
+    assert {row.system for row in phase_rows(window.shown.alignment, True)} == {"all runs"}
+    qtbot.mouseClick(window.over_p_button, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: not window.modeller.busy and window.phases.chart.content.shown, timeout=120_000)
+    view = window.phases
+    assert "B is 2.0" in view.said.text() and "times as fast as A on 4 processors" in view.said.text()
+    assert "Speeds of B over those of A" in view.said.text() and view.system.isVisible()
+    frame = view.table.frames.frame
+    assert frame is not None and set(frame["system"]) == {"A", "B"}
+    assert "On B, " not in view.chart.content.title
+    tops = []
+    for k in range(2):
+        view.system.setCurrentIndex(k)
+        view.system.activated.emit(k)
+        tops.append([one for one in view.chart.content.series if one.kind == "points"][-1].y)
+    assert np.allclose(tops[0], 2 * tops[1], rtol=0.02)
+    held = main.desk.keeper.workspace.comparison.systems
+    assert [name for _, name in held] == list("AAABBB")
+    window.choose_systems()
+    again = [one for one in window.findChildren(SystemsDialog) if one.isVisible()][-1]
+    assert [field.text() for field in again.fields.values()] == list("AAABBB")
+    for field in again.fields.values():
+        field.clear()
+    again.accept()
+    qtbot.waitUntil(
+        lambda: not window.modeller.busy and "system" not in view.table.frames.frame, timeout=120_000
+    )
+    assert not view.system.isVisible() and main.desk.keeper.workspace.comparison.systems == ()
 
 
 def test_phases_over_p_of_traces_have_efficiencies_and_fit_a_small_screen(

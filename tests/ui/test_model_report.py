@@ -57,7 +57,8 @@ def test_rows_that_stand_out_are_told_by_their_lines(shown: ModelSnapshot) -> No
     odd = replace(shown, sheet=replace(shown.sheet, alarming=frozenset({2, 5})))
     notes = [b.items for b in sections(odd, "t")[0][0].blocks if isinstance(b, Points)][-1]
     lines = shown.sheet.keys[[2, 5]]
-    assert notes[-1].endswith(f"in the table: {lines[0]}, {lines[1]}.")
+    assert f"in the table: {lines[0]}, {lines[1]}. With normal errors a row is accused in " in notes[-1]
+    assert "% with Student's t of 5 degrees of freedom" in notes[-1]
 
 
 def test_nothing_fitted_is_refused_in_a_sentence() -> None:

@@ -6,17 +6,19 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QSignalBlocker, Qt
-from PySide6.QtWidgets import QHBoxLayout, QPushButton, QSpinBox, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QComboBox, QHBoxLayout, QPushButton, QSpinBox, QVBoxLayout, QWidget
 
 from desktop.data.chart import Axis, Content
-from desktop.ui.pages import choices, divided, fill_layout, quiet, set_up, titled
+from desktop.ui.pages import choices, divided, fill_layout, quiet, refill, set_up, titled
 from desktop.ui.plots.chart import Chart
 from desktop.ui.tables import Column, FrameView
 from desktop.workbench.phase_modelling import PhaseModelSnapshot
 
 if TYPE_CHECKING:
     from desktop.core.phase_model import PhaseModel
+    from desktop.core.phase_systems import SystemsModel
 
+_SYSTEM = Column("System", "What the runs were on", name="system")
 _NEW = "Of one new run, with 95 % probability"
 #: Of `desktop.data.phase_scaling_told.table`.
 COLUMNS = (
@@ -29,34 +31,52 @@ COLUMNS = (
         "Measured", "Mean of the runs on so many processors", name="measured", like="predicted", missing=""
     ),
     Column("Part of run", "Of the predicted run", "%", 3, name="part"),
-    Column("Global eff.", "Parallel efficiency times computation scaling", "%", 3, name="global"),
-    Column("Parallel eff.", "Load balance times communication efficiency", "%", 3, name="parallel"),
-    Column("Load balance", "Mean over maximum computing time", "%", 3, name="load_balance"),
-    Column("Comm. eff.", "Maximum computing time over duration", "%", 3, name="communication"),
-    Column("Comp. scaling", "Work on the least p over work here", "%", 3, name="computation_scaling"),
+    *(
+        column
+        for title, tip, name in (
+            ("Global eff.", "Parallel efficiency times computation scaling", "global"),
+            ("Parallel eff.", "Load balance times communication efficiency", "parallel"),
+            ("Load balance", "Mean over maximum computing time", "load_balance"),
+            ("Comm. eff.", "Maximum computing time over duration", "communication"),
+            ("Comp. scaling", "Work on the least p over work here", "computation_scaling"),
+        )
+        for column in (
+            Column(title, tip, "%", 3, name=name),
+            Column("95 % from", _NEW, "%", 3, name=f"{name}_low"),
+            Column("to", _NEW, "%", 3, name=f"{name}_high"),
+        )
+    ),
 )
 #: What the chart shows (`desktop.data.phase_scaling_told.SHOWN`).
 _SHOWN = {"time": "Time", "share": "Part of the run", "cost": "Processors × time", "efficiency": "Efficiency"}
 
 
 class PhasesView(QWidget):
-    """Shows the snapshots of a `PhaseModeller`; `back` is what its button does."""
+    """Shows the snapshots of a `PhaseModeller`; `back` and `systems` are what its buttons do."""
 
     def __init__(self) -> None:
         super().__init__()
         self.setObjectName("phases_over_p")
-        self._model: PhaseModel | None = None
+        self._found: PhaseModel | SystemsModel | None = None
         self._matched = ""
         self.said = quiet(objectName="phases_said", contentsMargins=(8, 4, 8, 2))
         self.chart = Chart("Phases over p", help_at="compare.md#phases-over-p")
         self.table = FrameView("Predictions of the phases")
         self.back = QPushButton("Back to the comparison")
+        self.systems = set_up(
+            QPushButton("Systems…"), objectName="phases_systems", toolTip="What each run was on"
+        )
+        self.system = choices(
+            {}, act=lambda _: self._draw(), objectName="phases_system",
+            sizeAdjustPolicy=QComboBox.SizeAdjustPolicy.AdjustToContents,
+        )  # fmt: skip
+        self._on = titled("&On", self.system)
         self.what = choices(_SHOWN, objectName="phases_shown")
         self.p = set_up(QSpinBox(), objectName="phases_p", accessibleName="Predict at p")
         steps = QSpinBox.StepType.AdaptiveDecimalStepType
         set_up(self.p, range=(1, 10_000_000), stepType=steps, keyboardTracking=False)
         shown, at = titled("S&how", self.what), titled("&Predict at p =", self.p)
-        parts = shown, self.what, at, self.p, None, self.back
+        parts = self._on, self.system, shown, self.what, at, self.p, None, self.systems, self.back
         bar = fill_layout(QHBoxLayout(), *parts, margins=(8, 2, 8, 2))
         down = divided(Qt.Orientation.Vertical, (self.chart, 3), (self.table, 2))
         fill_layout(QVBoxLayout(self), self.said, bar, (down, 1), margins=0, spacing=2)
@@ -66,17 +86,30 @@ class PhasesView(QWidget):
     def show_snapshot(self, old: PhaseModelSnapshot, new: PhaseModelSnapshot) -> None:
         """Draw the difference."""
         self._matched = new.matched
-        if new.model is not self._model:
-            self._model = new.model
-            if new.model is not None:
+        if new.model is not self._found:
+            self._found = new.model
+            names = [name for name, _ in self._each]
+            refill(self.system, {name: name for name in names})
+            for one in (self._on, self.system):
+                one.setVisible(len(names) > 1)
+            if names:
                 with QSignalBlocker(self.p):
-                    self.p.setValue(round(2 * new.model.largest))
+                    self.p.setValue(round(2 * max(model.largest for _, model in self._each)))
         if new.model is not old.model or new.task is not old.task or new.problem != old.problem:
             self._show(new)
 
+    @property
+    def _each(self) -> tuple[tuple[str, PhaseModel], ...]:
+        """What is shown, by system."""
+        if self._found is None:
+            return ()
+        from desktop.data.phase_scaling_told import by_system
+
+        return by_system(self._found)
+
     def _show(self, new: PhaseModelSnapshot | None = None) -> None:
-        model = self._model
-        if model is None:
+        found = self._found
+        if found is None:
             waiting = new is not None and new.task is not None
             text = (
                 "The runs are being read…" if waiting else "No model of the phases can be made of these runs."
@@ -85,25 +118,29 @@ class PhasesView(QWidget):
             self.chart.set_content(Content(Axis(""), Axis(""), empty=text))
             self.table.show_frame(None, COLUMNS)
             return
-        from desktop.data.phase_scaling_told import sentences, table, warnings
+        from desktop.data.phase_scaling_told import all_sentences, all_tables, all_warnings, speed_lines
 
-        at = (*sorted(set(model.data.p.tolist())), float(self.p.value()))
+        each = self._each
+        at = (*sorted({p for _, model in each for p in model.data.p.tolist()}), float(self.p.value()))
         at = tuple(dict.fromkeys(at))
-        said = " ".join(sentences(model))
-        notes = " ".join((*warnings(model, at), f"{self._matched[:1].upper()}{self._matched[1:]}."))
+        said = " ".join(all_sentences(found))
+        notes = " ".join((
+            *(f"{one}." for one in speed_lines(found)), *all_warnings(found, at),
+            f"{self._matched[:1].upper()}{self._matched[1:]}.",
+        ))  # fmt: skip
         self.said.setText(f"<b>{escape(said)}</b><br>{escape(notes)}")
-        frame = table(model, at)
+        frame = all_tables(found, at)
         order = frame.sort_values("p", ascending=False, kind="stable").reset_index(drop=True)
         order.attrs.update(frame.attrs)
-        self.table.show_frame(order, COLUMNS)
+        self.table.show_frame(order, (_SYSTEM, *COLUMNS) if "system" in frame else COLUMNS)
         self._draw()
 
     def _draw(self) -> None:
-        if self._model is None:
+        each = dict(self._each)
+        if not each:
             return
         from desktop.data.phase_scaling_told import chart, sentences
 
-        largest = max(4.0 * self._model.largest, float(self.p.value()))
-        self.chart.set_content(
-            chart(self._model, self.what.currentData(), largest), " ".join(sentences(self._model))
-        )
+        model = each.get(self.system.currentData() or "") or next(iter(each.values()))
+        largest = max(4.0 * model.largest, float(self.p.value()))
+        self.chart.set_content(chart(model, self.what.currentData(), largest), " ".join(sentences(model)))

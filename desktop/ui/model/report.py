@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from desktop.core.units import count
+from desktop.core.factor_intervals import accused_note
+from desktop.core.units import capital, count
 from desktop.data.report import (
     Block,
     Paragraph,
@@ -129,5 +130,6 @@ def _notes(shown: ModelSnapshot) -> tuple[str, ...]:
     if odd.size:
         lines = ", ".join(str(line) for line in odd[:_SUSPECTS])
         more = f" and {odd.size - _SUSPECTS} more" if odd.size > _SUSPECTS else ""
-        made.append(f"Rows that stand out, by their lines in the table: {lines}{more}.")
+        note = "" if shown.fit is None else f" {capital(accused_note(shown.fit))}."
+        made.append(f"Rows that stand out, by their lines in the table: {lines}{more}.{note}")
     return tuple(made)

@@ -1,0 +1,250 @@
+"""Phases of one program on several systems: the phase is the code of the factor model, with a speed for every
+system and function of p.
+
+A phase k takes on system s and p processors::
+
+    T(k, s, p) = sum_i w_ki / r_si u_i(p)
+
+(Strohmaier, UTK-CS-97-354, section 4.2). For given speeds r that is the law of `desktop.core.phase_model`,
+with the runs of all systems: so all that it says (sets of functions weighed, parts of the phases, phases that
+add up to the run) holds as it is. Speeds are drawn around those that the joint factor model finds, with twice
+their variance, and taken as often as the runs of all phases are probable by them (importance sampling);
+speeds of functions that it does not have differ from those that it has by a factor of about `_APART`. The
+first system is the one that speeds refer to.
+
+Where it is more probable that phases have laws of their own on each system, they are modelled so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from desktop.core.characteristic import CHARACTERISTICS
+from desktop.core.factor_answers import choose
+from desktop.core.factor_fit import Measurements
+from desktop.core.factor_intervals import quantile
+from desktop.core.factor_model import ModelFit
+from desktop.core.phase_model import (
+    FEWER,
+    FEWEST,
+    Band,
+    PhaseModel,
+    ScalingRuns,
+    band,
+    block_ends,
+    model_phases,
+    spreads_of,
+    weigh,
+)
+
+Array = NDArray[np.float64]
+
+#: Speeds that are tried, and that are kept.
+_SPEEDS, _KEPT = 64, 32
+#: Logarithm of how much the speeds of a system for two functions differ.
+_APART = 0.7
+#: Logarithm of how much faster one system may be than another.
+_RATIO = 2.0
+#: Errors are not below this share of a time.
+_LEAST = 0.004
+
+
+@dataclass(frozen=True, eq=False)
+class SystemsModel:
+    """A model of the phases on each system; None where nothing can be said. `joint`: with one speed of a
+    system for all phases, `speed` (draws, systems, functions); else each by itself. `chance`: how probable it
+    is that phases share the speeds. `problem`: why it is not joint."""
+
+    systems: tuple[str, ...]
+    models: tuple[PhaseModel | None, ...]
+    joint: bool
+    chance: float
+    speed: Array
+    problem: str = ""
+
+    @property
+    def different(self) -> int:
+        """On how many different p there are runs."""
+        return len({p for _, model in self.told for p in model.data.p.tolist()})
+
+    @property
+    def told(self) -> tuple[tuple[str, PhaseModel], ...]:
+        """Systems of which something can be said."""
+        return tuple((s, m) for s, m in zip(self.systems, self.models, strict=True) if m is not None)
+
+    def ratio(self, a: int, b: int, p: Array) -> Band | None:
+        """(P,) : time of the run on system a over that on b."""
+        first, second = self.models[a], self.models[b]
+        if first is None or second is None:
+            return None
+        over = second.durations(p, noise=False)[1]
+        if not self.joint:
+            over = np.random.default_rng([19, 3]).permutation(over)
+        return band(first.durations(p, noise=False)[1] / over)
+
+    def speeds(self) -> list[dict[str, Any]]:
+        """Of each system but the first, over the speed of that one, for functions that a phase is likely to
+        have: system, function, value, low, high, chance (of the phase that is likeliest to have it)."""
+        first = self.models[0]
+        if not self.joint or first is None:
+            return []
+        chance = np.max([(law.weights > 0).mean(axis=0) for law in first.phases], axis=0)
+        found = []
+        for s, name in enumerate(self.systems[1:], 1):
+            log = np.log(self.speed[:, s])
+            middle, far = log.mean(axis=0), float(quantile(_KEPT - 1)) * log.std(axis=0)
+            value, low, high = np.exp(middle), np.exp(middle - far), np.exp(middle + far)
+            found += [
+                {
+                    "system": name, "function": one.text, "value": float(value[i]),
+                    "low": float(low[i]), "high": float(high[i]), "chance": float(chance[i]),
+                }
+                for i, one in enumerate(CHARACTERISTICS) if chance[i] >= 0.5
+            ]  # fmt: skip
+        return found
+
+
+def model_runs(data: ScalingRuns) -> PhaseModel | SystemsModel:
+    """`model_systems` of runs on several systems, else `model_phases`; raises as they do."""
+    return model_systems(data) if data.systems else model_phases(data)
+
+
+def model_systems(data: ScalingRuns) -> SystemsModel:
+    """Of runs on two or more systems (`data.systems`).
+
+    Raises
+    ------
+    ValueError : fewer than `FEWEST` different p of all runs, or a phase without time.
+    """
+    systems = tuple(dict.fromkeys(data.systems))
+    number = np.array([systems.index(name) for name in data.systems])
+    own = [data.only(np.flatnonzero(number == s).tolist()) for s in range(len(systems))]
+    if np.unique(data.p).size < FEWEST or len(systems) < 2:
+        raise ValueError(
+            f"{len(systems)} systems with runs on {np.unique(data.p).size} different numbers of processors "
+            f"have no model, two and {FEWEST} are needed"
+        )
+    problem, chance, found = "", 0.0, None
+    try:
+        found, chance = _speeds(data, own, number, *_around(_factors(data, systems, number)))
+    except ValueError as why:
+        problem = f"{why}, so each system is modelled by itself"
+    if chance < 0.5 and not problem:
+        problem = (
+            "the phases do not have the same ratio of speeds "
+            f"(that they do has a probability of {100 * chance:.2g} %), so each system is modelled by itself"
+        )
+    if found is None or problem:
+        alone = tuple(model_phases(one) if np.unique(one.p).size >= FEWEST else None for one in own)
+        if not any(alone):
+            raise ValueError(f"{problem}, and none has runs on {FEWEST} or more numbers of processors")
+        return SystemsModel(systems, alone, False, chance, np.empty((0, 0, 0)), problem)
+    model = model_phases(data, found[:, number])
+    # (draws, systems, functions)
+    each, below = (np.repeat(x, np.diff(block_ends(len(x))), axis=0) for x in (found, found[::FEWER]))
+    on = tuple(_on(model, each[:, s], below[:, s], one) for s, one in enumerate(own))
+    return SystemsModel(systems, on, True, chance, each)
+
+
+def _on(model: PhaseModel, speed: Array, below: Array, data: ScalingRuns) -> PhaseModel:
+    """What holds on one of the systems with `speed` (draws, functions), that of parts `below`; beside its own
+    runs."""
+    parts, accounts = (
+        tuple(tuple(None if law is None else law.on(below) for law in row) for row in rows)
+        for rows in (model.parts, model.accounts)
+    )
+    phases = tuple(law.on(speed) for law in model.phases)
+    return PhaseModel(data, phases, model.run.on(speed), parts, accounts)
+
+
+def _factors(data: ScalingRuns, systems: tuple[str, ...], number: NDArray[np.int64]) -> ModelFit:
+    """The joint factor model of the phases."""
+    count = len(data.phases)
+    if count < 2:
+        raise ValueError("one phase does not tell the speeds of a system from its work")
+    table = Measurements(
+        tuple(f"phase {k + 1}" for k in range(count)), systems, np.tile(np.arange(count), data.p.size),
+        np.repeat(number, count), np.repeat(data.p, count), data.duration.ravel(),
+    )  # fmt: skip
+    return choose(table, "joint", response="log", reference=systems[0], positive=True).fit
+
+
+def _around(fit: ModelFit) -> tuple[Array, Array, list[tuple[int, int]]]:
+    """Logarithms of speeds of the factor model, their covariance, and which (system, function) they are."""
+    texts = [one.text for one in CHARACTERISTICS]
+    which, at, values = [], [], []
+    for s in range(1, len(fit.data.systems)):
+        for i, name in enumerate(fit.functions):
+            value, error = fit.ratio("speed", i, s, 0)
+            place = fit.position.get(("speed", i, s))
+            if place is not None and value > 0 and np.isfinite(error):
+                which.append((s, texts.index(name)))
+                at.append(place)
+                values.append(value)
+    if len({s for s, _ in which}) < len(fit.data.systems) - 1:
+        raise ValueError("the runs do not say how fast one system is beside another")
+    known = np.array(values)
+    spread: Array = fit.covariance[np.ix_(at, at)] / np.outer(known, known)
+    tails = (float(quantile(float(max(fit.df, 1)))) / 1.96) ** 2
+    spread = 2.0 * tails * spread * max(1.0, (_LEAST / max(fit.s, 1e-12)) ** 2)
+    precise = np.linalg.inv(spread + 1e-12 * np.eye(len(at))) + np.eye(len(at)) / _APART**2
+    return np.log(known), np.asarray(np.linalg.inv(precise), np.float64), which
+
+
+# Many: what the runs are, and what the factor model made of them.
+def _speeds(
+    data: ScalingRuns,
+    own: list[ScalingRuns],
+    number: NDArray[np.int64],
+    value: Array,
+    spread: Array,
+    which: list[tuple[int, int]],
+) -> tuple[Array, float]:
+    """(kept, systems, functions): draws of speeds, all as probable; and how probable it is that all phases
+    have them rather than laws of their own on each system, which of both is true being as likely before."""
+    rng = np.random.default_rng([19, 4])
+    half = rng.standard_normal((_SPEEDS // 2, len(which)))
+    normal = np.concatenate([half, -half])
+    root = np.linalg.cholesky(spread)
+    drawn = value + normal @ root.T
+    log = np.zeros((_SPEEDS, len(own), len(CHARACTERISTICS)))
+    # what was thought of these speeds before, over how likely they were to be drawn
+    score = (normal**2 + np.log(2 * np.pi)).sum(axis=1) / 2 + np.log(np.diag(root)).sum()
+    for s in range(1, len(own)):
+        mine = [k for k, (of, _) in enumerate(which) if of == s]
+        middle = drawn[:, mine].mean(axis=1, keepdims=True)
+        log[:, s] = middle + _APART * rng.standard_normal((_SPEEDS, len(CHARACTERISTICS)))
+        log[:, s, [which[k][1] for k in mine]] = drawn[:, mine]
+        score -= ((drawn[:, mine] - middle) ** 2).sum(axis=1) / (2 * _APART**2)
+        score -= (len(mine) - 1) / 2 * np.log(2 * np.pi * _APART**2)
+        score -= middle[:, 0] ** 2 / (2 * _RATIO**2) + np.log(2 * np.pi * len(mine) * _RATIO**2) / 2
+    score += [_likely(data, one[number]) for one in np.exp(log)]
+    weight = np.exp(score - score.max())
+    apart = float(_together(sum(_said(one, np.ones((one.p.size, 1))) for one in own)))
+    joint = float(score.max() + np.log(weight.mean()))
+    taken = np.searchsorted(np.cumsum(weight / weight.sum()), (np.arange(_KEPT) + 0.5) / _KEPT)
+    kept = np.asarray(np.exp(log[np.minimum(taken, _SPEEDS - 1)]), np.float64)
+    return kept, float(1.0 / (1.0 + np.exp(np.clip(apart - joint, -700, 700))))
+
+
+def _said(data: ScalingRuns, speed: Array) -> Array:
+    """(kinds x spreads,) logarithm of how likely all phases are by it."""
+    whole = data.duration.sum(axis=1)
+    every = [
+        spreads_of(weigh(data.p, data.duration[:, k], None, k + 1, whole, speed))
+        for k in range(len(data.phases))
+    ]
+    return np.asarray(np.sum(every, axis=0), np.float64)
+
+
+def _together(said: Array | float) -> float:
+    """Logarithm of how likely it is by any of the spreads."""
+    return float(np.logaddexp.reduce(np.asarray(said)))
+
+
+def _likely(data: ScalingRuns, speed: Array) -> float:
+    return _together(_said(data, speed))
