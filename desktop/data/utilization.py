@@ -354,7 +354,9 @@ class Kept:
         """
         if self._replay is None:
             return False
-        if not wait_for((self._next,), wait).done:
+        if wait:
+            wait_for((self._next,), wait)
+        if not self._next.done():
             return True
         block = self._next.result()
         if block is None:

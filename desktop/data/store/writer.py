@@ -189,6 +189,10 @@ class StoreWriter(Description):
         rows = block[next(iter(block))].size
         if rows == 0:
             return
+        beside = bool(self._digests) and rows >= BESIDE
+        if beside:
+            # The importer may use its arrays again.
+            block = {n: column.copy() if column is columns[n] else column for n, column in block.items()}
         check_values(table, block, self._bound, ValueError)
         with _writing(self.path):
             writer = self._table("tables", table)
@@ -197,20 +201,18 @@ class StoreWriter(Description):
             writer.append(location, block)
         self._count(table, location, block)
         if self._digests:
-            self._digest(table, location, block)
+            self._digest(table, location, block, beside)
 
-    def _digest(self, table: str, location: int, block: dict[str, NDArray[Any]]) -> None:
+    def _digest(self, table: str, location: int, block: dict[str, NDArray[Any]], beside: bool) -> None:
         def take() -> None:
             for digest in self._digests:
                 digest.take(table, location, block)
 
-        if block[next(iter(block))].size < BESIDE:
+        if not beside:
             self._catch_up(0)
             take()
         else:
             self._catch_up(BEHIND)
-            # The importer may use its arrays again.
-            block = {name: column.copy() for name, column in block.items()}
             self._behind.append(self._beside.submit(take))
 
     def _catch_up(self, most: int) -> None:
@@ -247,7 +249,7 @@ class StoreWriter(Description):
     # what follows from the rows
 
     def derive(self, table: str, location: int, **columns: NDArray[Any]) -> None:
-        """Rows of a table of `DERIVED`: columns (n,) by the same rules as for `append`."""
+        """Rows of a table of `DERIVED`: contiguous columns (n,) by the same rules as for `append`."""
         with _writing(self.path):
             self._table("derived", table).append(location, as_declared(table, columns, DERIVED))
 
@@ -443,12 +445,17 @@ class _TableWriter:
         done = 0
         while done < rows:
             take = min(rows - done, CHUNK - self.filled)
+            if take == CHUNK and self._kept is None:  # as it is, without a copy
+                self.filled = take
+                self._flush({name: block[name][done : done + take] for name in self.buffers})
+                done += take
+                continue
             for name, buffer in self.buffers.items():
                 buffer[self.filled : self.filled + take] = block[name][done : done + take]
             self.filled += take
             done += take
             if self.filled == CHUNK:
-                self._flush()
+                self._flush(self.buffers)
 
     def _begin(self, location: int, key: NDArray[Any]) -> None:
         if location != self.location:
@@ -517,11 +524,11 @@ class _TableWriter:
                 for name, buffer in self.buffers.items()
             }
 
-    def _flush(self) -> None:
+    def _flush(self, chunk: Mapping[str, NDArray[Any]]) -> None:
         if self.flushed >= self._room:
             self._make_room(self.flushed + CHUNK * max(1, min(self.flushed // CHUNK, 64)))
         for name, dataset in self.datasets.items():
-            buffer = self.buffers[name]
+            buffer = chunk[name]
             dataset.id.write_direct_chunk((self.flushed,), self._packers[name](buffer))
             if self._kept is not None:
                 self._kept.put((self.table, name, self.flushed // CHUNK), buffer)
@@ -536,7 +543,7 @@ class _TableWriter:
                 buffer[self.filled :] = 0
             if self.flushed >= self._room:
                 self._make_room(rows)
-            self._flush()
+            self._flush(self.buffers)
         self._make_room(rows)
         index = np.array([self.index.get(location, (0, 0)) for location in locations], np.int64)
         index = index.reshape(-1, 2)
