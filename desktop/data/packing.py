@@ -22,7 +22,7 @@ import numpy as np
 from isal import isal_zlib
 from numpy.typing import NDArray
 
-from desktop.core.jit import kernel
+from desktop.core.jit import arithmetic
 
 _LEVEL = 1
 _RAW = -15  # deflate without header and check sum
@@ -157,7 +157,7 @@ class Chunks:
                 self._size -= self._chunks.pop(next(iter(self._chunks))).nbytes
 
 
-@kernel
+@arithmetic
 def shuffle(numbers: Any, planes: Any) -> None:
     """The planes (used, rows) of the bytes of unsigned numbers (rows,), the lowest first."""
     for k in range(planes.shape[0]):
@@ -166,7 +166,7 @@ def shuffle(numbers: Any, planes: Any) -> None:
             planes[k, i] = np.uint64(numbers[i]) >> place
 
 
-@kernel
+@arithmetic
 def unshuffle(planes: Any, out: Any) -> None:
     """Unsigned numbers (rows,) from the planes (used, rows) of their lowest bytes."""
     used, rows = planes.shape

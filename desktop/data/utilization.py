@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from desktop.core.accounts import ACTIVITY_OF_CLASS, CLASS_NUMBERS, CLASS_OF, CLASSES, Account
 from desktop.core.clock_kernels import common
 from desktop.core.curve import StepCurve
-from desktop.core.jit import arithmetic, inlined, kernel
+from desktop.core.jit import arithmetic, inlined
 from desktop.core.open_regions import BASE, CODES, Classes, OpenRegions, resolved
 from desktop.data.atomic import scratch_folder
 from desktop.data.classify import account_class, is_parallel, region_activity
@@ -424,7 +424,7 @@ def keep(writer: StoreWriter, progress: Progress, steps: Steps | None = None) ->
         kept.tell()
 
 
-@kernel
+@arithmetic
 def _sum_up(times, level, state):
     """Go on with a curve, whose `level` (n,) holds from `times` on.
 

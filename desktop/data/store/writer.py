@@ -15,7 +15,7 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from desktop.core.jit import kernel
+from desktop.core.jit import arithmetic
 from desktop.data.atomic import PartFile
 from desktop.data.events import (
     TABLES,
@@ -576,7 +576,7 @@ def _writing(path: Path) -> Iterator[None]:
 _ENTER = int(EventKind.ENTER)
 
 
-@kernel
+@arithmetic
 def count_events(kind: Any, region: Any, recorded: Any, enters: Any) -> tuple[int, int]:
     """How many enters and leaves are of regions that are recorded; adds to the enters (regions,) of each."""
     entered = left = 0
