@@ -133,22 +133,22 @@ def _noise(planes: NDArray[np.uint8]) -> int:
 
 
 class Chunks:
-    """Unpacked chunks, by column and number: those used last, in `KEPT` bytes. Not to be changed. Several
-    threads may ask."""
+    """Unpacked chunks, by column and number or what they were packed in: those used last, in `KEPT` bytes.
+    Not to be changed. Several threads may ask."""
 
     def __init__(self) -> None:
-        self._chunks: dict[tuple[str, str, int], NDArray[Any]] = {}  # the latest used last
+        self._chunks: dict[tuple[str, str, int | bytes], NDArray[Any]] = {}  # the latest used last
         self._size = 0
         self._lock = RLock()
 
-    def get(self, key: tuple[str, str, int]) -> NDArray[Any] | None:
+    def get(self, key: tuple[str, str, int | bytes]) -> NDArray[Any] | None:
         with self._lock:
             chunk = self._chunks.pop(key, None)
             if chunk is not None:
                 self._chunks[key] = chunk
             return chunk
 
-    def put(self, key: tuple[str, str, int], chunk: NDArray[Any]) -> None:
+    def put(self, key: tuple[str, str, int | bytes], chunk: NDArray[Any]) -> None:
         with self._lock:
             former = self._chunks.pop(key, None)
             self._chunks[key] = chunk

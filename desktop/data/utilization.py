@@ -506,7 +506,9 @@ class _Replay:
         source, steps = self._source, self._steps
         if not self._there:
             return
-        rows = max(ROWS_AT_LEAST, ROWS_IN_FLIGHT // max(1, len(self._there)))
+        # Steps need nothing but their place, and the fewer blocks the fewer waits for another thread's lock.
+        most = ROWS_IN_FLIGHT if steps is None else 4 * ROWS_IN_FLIGHT
+        rows = max(ROWS_AT_LEAST, most // len(self._there))
         rule = self._rule()
         codes = [
             _Stored(source, i, rule, rows) if steps is None else _Kept(steps, i, rows) for i in self._there

@@ -45,6 +45,8 @@ from desktop.data.store.reader import TraceStore
 from desktop.data.store.slot import NAME, room
 from desktop.errors import DesktopError, StoreError, TraceFormatError, reason
 
+#: Bytes of a packed chunk below which it is worth to look whether one like it was unpacked before.
+ALIKE = 1 << 12
 #: Rows of a block from which on the digests look at it in a thread of their own, and how many blocks
 #: they may be behind.
 BESIDE = 1 << 12
@@ -493,13 +495,19 @@ class _TableWriter:
         return np.concatenate(pieces)
 
     def _chunk(self, name: str, number: int) -> NDArray[Any]:
+        kept = self._kept or Chunks()
         key = (self.table, name, number)
-        chunk = self._kept.get(key) if self._kept is not None else None
+        chunk = kept.get(key)
         if chunk is None:
             _, packed = self.datasets[name].id.read_direct_chunk((number * CHUNK,))
-            chunk = unpack(packed, CHUNK, self.buffers[name].dtype)
-            if self._kept is not None:
-                self._kept.put(key, chunk)
+            # What regular programs say of their messages is the same in many chunks.
+            alike = (self.table, name, packed)
+            chunk = kept.get(alike) if len(packed) < ALIKE else None
+            if chunk is None:
+                chunk = unpack(packed, CHUNK, self.buffers[name].dtype)
+                if len(packed) < ALIKE:
+                    kept.put(alike, chunk)
+            kept.put(key, chunk)
         return chunk
 
     def _make_room(self, rows: int) -> None:
