@@ -41,14 +41,15 @@ def corrected(ticks: Any, which: Any, shift: Any, drift: Any, origin: Any) -> An
 
 @arithmetic
 def late_messages(
-    sender: Any, receiver: Any, sent: Any, received: Any, certain: Any, shift: Any, drift: Any, origin: Any,
-    number: int, wrong: Any, odd: Any,
+    sender: Any, receiver: Any, sent: Any, received: Any, certain: Any, process: Any, shift: Any, drift: Any,
+    origin: Any, number: int, wrong: Any, odd: Any,
 ) -> None:  # fmt: skip
     """Add to `wrong` (3,), and to `odd` for messages of odd number (the first is the `number`-th), how many
     of those that are certain are received before they are sent by the common clock; the most ticks by which
-    they are, and the sum of all. All others (n,): clocks of both ends, ticks as recorded."""
+    they are, and the sum of all. `process` (locations,): the clock of each; (n,): both ends, ticks as
+    recorded."""
     for i in range(sent.size):
-        a, b = sender[i], receiver[i]
+        a, b = process[sender[i]], process[receiver[i]]
         late = common(sent[i], shift[a], drift[a], origin[a]) - common(
             received[i], shift[b], drift[b], origin[b]
         )

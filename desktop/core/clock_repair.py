@@ -204,7 +204,7 @@ class Held:
         )
 
 
-@kernel
+@arithmetic
 def lower(bounds: Ints, r: Ints, s: Ints, weight: Ints) -> None:
     """Bounds (processes, processes) by messages (n,): a travel from r to s bounds shift r less shift s."""
     for i in range(r.size):
@@ -255,7 +255,7 @@ def late_sources(
         late[i] = worst
 
 
-@kernel
+@arithmetic
 def close(bounds: Ints) -> None:
     """Floyd-Warshall: the tightest bounds that follow from all together."""
     n = bounds.shape[0]

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from desktop.core.clock_kernels import common, local
-from desktop.core.jit import kernel
+from desktop.core.jit import arithmetic, kernel
 from desktop.core.open_regions import CODES
 
 #: Bits for regions in a set; one more stands for none.
@@ -68,7 +68,7 @@ def region_shares(
 # --- states to bins ---
 
 
-@kernel
+@arithmetic
 def _add(bins, keys, ticks, n, slot, b, key, more):
     """Add time to the entry of a key in the newest bin, or begin one; the number of entries."""
     s = slot[key]
@@ -80,7 +80,7 @@ def _add(bins, keys, ticks, n, slot, b, key, more):
     return n + 1
 
 
-@kernel
+@arithmetic
 def coarsen(bins, keys, ticks, n, slot):
     """Join neighbouring bins, in place; the number of entries."""
     out = 0
@@ -89,7 +89,7 @@ def coarsen(bins, keys, ticks, n, slot):
     return out
 
 
-@kernel
+@arithmetic
 def fill(time, top, code, state, slot, bins, keys, ticks, most):
     """Sort states into bins: entries (bin, key, ticks), a key once per bin, bins ascending.
 
@@ -121,7 +121,7 @@ def fill(time, top, code, state, slot, bins, keys, ticks, most):
     state[0], state[1], state[3], state[4] = w, n, now, key
 
 
-@kernel
+@arithmetic
 def cells(bins, keys, ticks, n, resolve, spent, by_activity, region, activity, regions, activities):
     """One cell per bin: the region and the activity of most time, and the bits of all that occur.
 

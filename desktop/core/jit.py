@@ -29,12 +29,14 @@ _hook: Any = _NoScipy()
 sys.meta_path.insert(0, _hook)
 try:
     from numba import float64, int64, njit, typeof, types
-    from numba.core import event
+    from numba.core import entrypoints, event
     from numba.core.caching import IndexDataCacheFile
     from numba.core.runtime import rtsys
     from numba.extending import intrinsic
 finally:
     sys.meta_path.remove(_hook)
+# To look through all that is installed for extensions of numba takes longer than to load a kernel.
+entrypoints._already_initialized = True
 
 
 #: Kernels that were compiled ahead for any processor of a kind; the frozen program brings them along. They
@@ -100,8 +102,10 @@ def _compiled(function: Callable[..., Any], **options: Any) -> Any:
 
     def load(signature: Any, target: Any) -> Any:
         # Numba loads its compiler's libraries (and scipy) first, which takes as long as numba itself; code
-        # that is compiled needs no more of them than memory management. Compiling loads them, too.
-        rtsys.initialize(target)
+        # that is compiled needs no more of them than memory management, which is compiled in each process,
+        # and only where it is used. Compiling loads them, too.
+        if options.get("_nrt", True):
+            rtsys.initialize(target)
         with cache._guard_against_spurious_io_errors():
             if (found := cache._load_overload(signature, target)) is not None or not AHEAD.is_dir():
                 return found

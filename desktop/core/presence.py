@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from desktop.core.jit import kernel, put_in_order
+from desktop.core.jit import arithmetic, put_in_order
 
 #: Stretches kept of each region.
 STRETCHES = 128
@@ -82,7 +82,7 @@ class Presence:
         return found
 
 
-@kernel
+@arithmetic
 def _feed(
     time: Any, kind: Any, what: Any, at: int, slot: Any, count: Any, names: Any, times: Any, calls: Any,
     inside: Any, state: Any, gaps: Any,
@@ -126,7 +126,7 @@ def _feed(
     return time.size
 
 
-@kernel
+@arithmetic
 def _close_gaps(times: Any, calls: Any, inside: Any, state: Any, gaps: Any) -> int:
     """The shorter half of the gaps between stretches; how many are left. gaps (STRETCHES,): scratch."""
     used = state[0]
@@ -150,7 +150,7 @@ def _close_gaps(times: Any, calls: Any, inside: Any, state: Any, gaps: Any) -> i
     return kept + 1
 
 
-@kernel
+@arithmetic
 def sends(here: int, time: Any, kind: Any, peer: Any, size: Any, of: Any, out_time: Any, what: Any) -> int:
     """Of messages (n,) of a location those whose kind is one `of` those that it sends: two touches each, of
     the direction and of the bits that its number of bytes has, in `out_time` and `what` (2 n,); how many."""

@@ -210,16 +210,19 @@ class _Check:
                 part.add_collectives(held.only(chosen))
         wrong, odd = np.zeros((2, 3), np.int64)
         for m in self._messages(first):
-            sender, receiver = process[m.sender], process[m.receiver]
-            ends = sender, receiver, m.sent, m.received
-            late_messages(*ends, m.certain, *clocks, found.messages, wrong, odd)
-            sure, even = m.certain > 0, (found.messages + np.arange(m.sent.size)) % 2 == 0
+            both = m.sender, m.receiver, m.sent, m.received, m.certain
+            late_messages(*both, process, *clocks, found.messages, wrong, odd)
+            if bounds is not None or lines:
+                ends = process[m.sender], process[m.receiver], m.sent, m.received
+                sure = m.certain > 0
+            if half or lines:
+                even = (found.messages + np.arange(m.sent.size)) % 2 == 0
             found.messages += m.sent.size
             if bounds is not None:
-                some = sure & even if half else sure
-                bounds.add_messages(*_only(some, sender, receiver, m.received - m.sent))
-            for part, chosen in zip(lines, (sure & even, sure & ~even), strict=False):
-                part.add_messages(*_only(chosen, *ends))
+                bounds.add_messages(*_only(sure & even if half else sure, *ends[:2], m.received - m.sent))
+            if lines:
+                for part, chosen in zip(lines, (sure & even, sure & ~even), strict=True):
+                    part.add_messages(*_only(chosen, *ends))
             if matched is not None:
                 matched(m)
         found.wrong = _plus(found.wrong, 0, *wrong.tolist())

@@ -123,10 +123,11 @@ class EventDigest:
                 )
             self._rows += part.stop - at
             at = part.stop
-            if self._strips is not None:
-                self._strips.add(time[part], top[part], code[part], self._classes.size)
-            if self.steps is not None:
-                self.steps.add(time[part], code[part])
+        # Of all rows at once: at every kernel's end this thread may have to wait for the importer's.
+        if self._strips is not None:
+            self._strips.add(time, top, code, self._classes.size)
+        if self.steps is not None:
+            self.steps.add(time, code)
         self._last = int(time[-1])
 
     def finish(self) -> None:

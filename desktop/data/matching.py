@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from desktop.core.jit import arithmetic, inlined, kernel
+from desktop.core.jit import arithmetic, inlined
 from desktop.data.events import TABLES, EventSource, MessageKind
 from desktop.data.spill import Sorted, Spill, by_time, joined
 from desktop.data.store import DERIVED, StoreWriter
@@ -146,7 +146,7 @@ class _Channels:
         return found
 
 
-@kernel
+@arithmetic
 def number_names(
     rows: Ints, slots: Ints, known: Ints, used: int, salt: Any, found: Ints
 ) -> tuple[int, int]:  # fmt: skip
@@ -185,14 +185,14 @@ def mixed(rows: Ints, i: int, width: int, salt: Any) -> Any:
     return h >> np.uint64(33)
 
 
-@kernel
+@arithmetic
 def choose_shares(rows: Ints, width: int, shares: int, found: Ints) -> None:
     """`found` (n,): in which of `shares` each of `rows` (n, columns) is, by its first `width` columns."""
     for i in range(rows.shape[0]):
         found[i] = np.int64(mixed(rows, i, width, np.uint64(0))) % shares
 
 
-@kernel
+@arithmetic
 def count_up(channel: Ints, following: Ints, found: Ints) -> None:
     """The next number of each channel, which moves on."""
     for i in range(channel.size):
@@ -386,7 +386,7 @@ _SEND, _ISEND = int(MessageKind.SEND), int(MessageKind.ISEND)
 _RECV, _IRECV = int(MessageKind.RECV), int(MessageKind.IRECV)
 
 
-@kernel
+@arithmetic
 def tabulate(
     name: int, time: Any, kind: Any, peer: Any, comm: Any, tag: Any, size: Any, location: Any, place: Any,
     sends: Ints, receives: Ints,

@@ -22,7 +22,7 @@ import numpy as np
 from isal import isal_zlib
 from numpy.typing import NDArray
 
-from desktop.core.jit import kernel
+from desktop.core.jit import arithmetic
 
 _LEVEL = 1
 _RAW = -15  # deflate without header and check sum
@@ -133,22 +133,22 @@ def _noise(planes: NDArray[np.uint8]) -> int:
 
 
 class Chunks:
-    """Unpacked chunks, by column and number: those used last, in `KEPT` bytes. Not to be changed. Several
-    threads may ask."""
+    """Unpacked chunks, by column and number or what they were packed in: those used last, in `KEPT` bytes.
+    Not to be changed. Several threads may ask."""
 
     def __init__(self) -> None:
-        self._chunks: dict[tuple[str, str, int], NDArray[Any]] = {}  # the latest used last
+        self._chunks: dict[tuple[str, str, int | bytes], NDArray[Any]] = {}  # the latest used last
         self._size = 0
         self._lock = RLock()
 
-    def get(self, key: tuple[str, str, int]) -> NDArray[Any] | None:
+    def get(self, key: tuple[str, str, int | bytes]) -> NDArray[Any] | None:
         with self._lock:
             chunk = self._chunks.pop(key, None)
             if chunk is not None:
                 self._chunks[key] = chunk
             return chunk
 
-    def put(self, key: tuple[str, str, int], chunk: NDArray[Any]) -> None:
+    def put(self, key: tuple[str, str, int | bytes], chunk: NDArray[Any]) -> None:
         with self._lock:
             former = self._chunks.pop(key, None)
             self._chunks[key] = chunk
@@ -157,7 +157,7 @@ class Chunks:
                 self._size -= self._chunks.pop(next(iter(self._chunks))).nbytes
 
 
-@kernel
+@arithmetic
 def shuffle(numbers: Any, planes: Any) -> None:
     """The planes (used, rows) of the bytes of unsigned numbers (rows,), the lowest first."""
     for k in range(planes.shape[0]):
@@ -166,7 +166,7 @@ def shuffle(numbers: Any, planes: Any) -> None:
             planes[k, i] = np.uint64(numbers[i]) >> place
 
 
-@kernel
+@arithmetic
 def unshuffle(planes: Any, out: Any) -> None:
     """Unsigned numbers (rows,) from the planes (used, rows) of their lowest bytes."""
     used, rows = planes.shape

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from desktop.core import callpaths
-from desktop.core.jit import kernel, put_in_order
+from desktop.core.jit import arithmetic, kernel, put_in_order
 from desktop.core.open_regions import OpenRegions, no_classes
 from desktop.data import memory
 from desktop.data.digest import ROWS, DerivedRows, DigestTarget, EventDigest
@@ -175,7 +175,7 @@ _RECV, _IRECV = int(MessageKind.RECV), int(MessageKind.IRECV)
 _AT, _MESSAGES, _NOTED, _MEETINGS, _TIME = range(5)
 
 
-@kernel
+@arithmetic
 def note_traffic(
     at_least: int, for_each: int, sums: Any, met: Any, state: Any, used: Any, notes: Any
 ) -> bool:  # fmt: skip
@@ -202,7 +202,7 @@ def note_traffic(
     return True
 
 
-@kernel
+@arithmetic
 def note_messages(
     time: Any, kind: Any, peer: Any, size: Any, every: int, for_each: int, sums: Any, met: Any, state: Any,
     used: Any, notes: Any,

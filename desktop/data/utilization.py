@@ -18,14 +18,15 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import IO, Self
+from typing import IO, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from desktop.core.accounts import ACTIVITY_OF_CLASS, CLASS_NUMBERS, CLASS_OF, CLASSES, Account
+from desktop.core.clock_kernels import common
 from desktop.core.curve import StepCurve
-from desktop.core.jit import inlined, kernel
+from desktop.core.jit import arithmetic, inlined
 from desktop.core.open_regions import BASE, CODES, Classes, OpenRegions, resolved
 from desktop.data.atomic import scratch_folder
 from desktop.data.classify import account_class, is_parallel, region_activity
@@ -353,7 +354,9 @@ class Kept:
         """
         if self._replay is None:
             return False
-        if not wait_for((self._next,), wait).done:
+        if wait:
+            wait_for((self._next,), wait)
+        if not self._next.done():
             return True
         block = self._next.result()
         if block is None:
@@ -421,7 +424,7 @@ def keep(writer: StoreWriter, progress: Progress, steps: Steps | None = None) ->
         kept.tell()
 
 
-@kernel
+@arithmetic
 def _sum_up(times, level, state):
     """Go on with a curve, whose `level` (n,) holds from `times` on.
 
@@ -501,34 +504,18 @@ class _Replay:
 
     def _side_by_side(self, progress: Progress) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int32]]]:
         source, steps = self._source, self._steps
-        rows = max(ROWS_AT_LEAST, ROWS_IN_FLIGHT // max(1, len(self._there)))
+        if not self._there:
+            return
+        # Steps need nothing but their place, and the fewer blocks the fewer waits for another thread's lock.
+        most = ROWS_IN_FLIGHT if steps is None else 4 * ROWS_IN_FLIGHT
+        rows = max(ROWS_AT_LEAST, most // len(self._there))
         rule = self._rule()
         codes = [
             _Stored(source, i, rule, rows) if steps is None else _Kept(steps, i, rows) for i in self._there
         ]
-        every = tracks = [
-            _Track(self._known(source.locations[i]), here, self._repaired, rows, self.totals[i])
-            for i, here in zip(self._there, codes, strict=True)
-        ]
-        total = sum(here.rows for here in codes)
-        counts = np.zeros(_CLASSES, np.int64)
-        emitted = np.full(_CLASSES, -1, np.int64)
-        reached = self.start
-        while tracks:
-            horizon = None
-            for track in tracks:
-                # All advance in nearly every round, or many locations would make for many rounds.
-                if not track.ended and (track.runs_short or track.known_until <= reached):
-                    track.advance()
-                if not track.ended and (horizon is None or track.known_until < horizon):
-                    horizon = track.known_until
-            reached = horizon if horizon is not None else reached
-            progress.step(sum(track.done for track in every), total, "utilization")
-            parts = [track.take(horizon) for track in tracks]
-            merged = _merge(parts, counts, emitted, self.start)
-            if merged[0].size:
-                yield merged
-            tracks = [track for track in tracks if track.waiting or not track.ended]
+        tracks = _Tracks([self._known(source.locations[i]) for i in self._there], codes, self._repaired, rows)
+        yield from tracks.merged(self.start, progress)
+        self.totals[self._there] = tracks.totals[:, :_CLASSES]
         about = [here.about() for here in codes]
         self.stray = sum(one.stray for one in about)
         self.unclosed = sum(one.unclosed for one in about)
@@ -644,23 +631,6 @@ class _Steps:
         return times[:n], np.diff(counts, axis=0)
 
 
-def _merge(
-    parts: list[_Changes],
-    counts: NDArray[np.int64],
-    emitted: NDArray[np.int64],
-    start: int,
-) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    times, before, after = (np.concatenate(column) for column in zip(*parts, strict=True))
-    ends = np.cumsum([part[0].size for part in parts])
-    out_times = np.empty(times.size, np.int64)
-    out_counts = np.empty((_CLASSES, times.size), np.int32)
-    heap, keys = np.empty((2, ends.size), np.int64)
-    n = _accumulate(
-        times, before, after, ends, heap, keys, ends.copy(), counts, emitted, start, out_times, out_counts
-    )
-    return out_times[:n], out_counts[:, :n]
-
-
 @inlined
 def _sink(heap, keys, size):
     """Put the first entry of a heap of runs where it belongs by its key."""
@@ -677,65 +647,124 @@ def _sink(heap, keys, size):
     heap[at], keys[at] = run, key
 
 
-@kernel
-def _accumulate(
-    times, before, after, ends, heap, keys, place, counts, emitted, start, out_times, out_counts
-):  # fmt: skip
-    """Sum changes to counts; equal times are one, times at which nothing changes are none.
+# What `next_change` and `sum_changes` return: there is a change, or no room for more of them; the location
+# needs its next rows; there is nothing more; rows cannot be.
+_FOUND, _MORE, _OVER, _WRONG = range(4)
 
-    The changes are runs in order of time, one behind the other; each ends at its one of `ends`.
-    heap, keys, place (runs,): scratch.
+# Fields of a location's state: next row and number of rows of its block, whether there is no other (2: its
+# last change was told); class after the last row, class shown and since when, time of the last row, end,
+# shift and origin of the clock; its next change: when, from which class and to which.
+(
+    _AT, _FILLED, _ENDED, _CURRENT, _SHOWN, _SINCE, _PENDING, _END, _SHIFT, _ORIGIN, _NEXT, _BEFORE, _AFTER,
+    _FIELDS,
+) = range(14)  # fmt: skip
+
+# What is known of a sum: locations that are not over, whether the first of them looks for its next change,
+# time of the changes that are summed now, rows of the result.
+_LEFT, _SEEKS, _NOW, _ROWS = range(4)
+
+
+@inlined
+def next_change(time: Any, code: Any, drift: float, resolve: Any, state: Any, totals: Any) -> int:
+    """Find when a location changes class next, of its codes (n,) after events, and how long it was in each.
+
+    Of several events at one time the last one counts, so what it does at the last one is not told before time
+    has moved on; at its end nothing that is pending has a duration.
     """
-    size = 0
-    for run in range(ends.size - 1, -1, -1):
-        place[run] = ends[run - 1] if run else 0
-        if place[run] < ends[run]:
-            heap[size], keys[size] = run, times[place[run]]
-            at = size
-            size += 1
-            while at > 0 and keys[(at - 1) // 2] > keys[at]:
-                up = (at - 1) // 2
-                heap[at], heap[up] = heap[up], heap[at]
-                keys[at], keys[up] = keys[up], keys[at]
-                at = up
-    n = 0
-    while size > 0:
-        t = keys[0]
-        while size > 0 and keys[0] == t:
-            run = heap[0]
-            i = place[run]
-            while i < ends[run] and times[i] == t:
-                if before[i] != 255:
-                    counts[before[i]] -= 1
-                if after[i] != 255:
-                    counts[after[i]] += 1
-                i += 1
-            place[run] = i
-            if i < ends[run]:
-                keys[0] = times[i]
-            else:
-                size -= 1
-                heap[0], keys[0] = heap[size], keys[size]
-            _sink(heap, keys, size)
-        changed = False
-        for k in range(counts.size):
-            if counts[k] != emitted[k]:
-                changed = True
+    at, shown, current, pending = state[_AT], state[_SHOWN], state[_CURRENT], state[_PENDING]
+    end, changed, found = state[_END], False, _MORE
+    while at < state[_FILLED] and not changed:
+        t = common(time[at], state[_SHIFT], drift, state[_ORIGIN])
+        if t < pending or t > end:
+            return _WRONG
+        changed = t > pending and current != shown
         if changed:
-            out_times[n] = t - start
-            for k in range(counts.size):
-                out_counts[k, n] = counts[k]
-                emitted[k] = counts[k]
-            n += 1
-    return n
+            state[_NEXT], state[_AFTER] = pending, current
+        pending = t
+        current = np.int64(resolve[code[at]])
+        at += 1
+    state[_AT], state[_CURRENT], state[_PENDING] = at, current, pending
+    if not changed and state[_ENDED] == 2:
+        found = _OVER
+    elif not changed and state[_ENDED] == 1:
+        changed = True
+        if current != shown and pending < end:
+            state[_NEXT], state[_AFTER] = pending, current
+        else:
+            state[_NEXT], state[_AFTER], state[_ENDED] = end, _ABSENT, 2
+    if changed:
+        found = _FOUND
+        totals[shown] += state[_NEXT] - state[_SINCE]
+        state[_BEFORE], state[_SHOWN], state[_SINCE] = shown, state[_AFTER], state[_NEXT]
+    return found
 
 
-# Fields of a track's state, see `_change`.
-_CURRENT, _SHOWN, _SINCE, _PENDING, _FIELDS = range(5)
+# Many: a kernel's arguments, one by one.
+@arithmetic
+def sum_changes(
+    time: Any, code: Any, drift: Any, resolve: Any, state: Any, totals: Any, heap: Any, keys: Any,
+    known: Any, counts: Any, told: Any, out_time: Any, out_counts: Any,
+) -> int:  # fmt: skip
+    """Sum the changes of locations (rows of all arrays up to `totals`) to counts (classes,); times at which
+    nothing changes are none. The counts that were `told` last, and `known`, are as before and after.
+
+    heap, keys (locations,): those that are left and the times of their next changes, the earliest first.
+    """
+    while known[_LEFT] > 0:
+        k = heap[0]
+        if known[_SEEKS] == 0:
+            if keys[0] > known[_NOW]:
+                if not tell_counts(known, counts, told, out_time, out_counts):
+                    return _FOUND
+                known[_NOW] = keys[0]
+            if state[k, _BEFORE] != _ABSENT:
+                counts[state[k, _BEFORE]] -= 1
+            if state[k, _AFTER] != _ABSENT:
+                counts[state[k, _AFTER]] += 1
+            known[_SEEKS] = 1
+        found = next_change(time[k], code[k], drift[k], resolve[k], state[k], totals[k])
+        if found in (_MORE, _WRONG):
+            return found
+        known[_SEEKS] = 0
+        if found == _OVER:
+            known[_LEFT] -= 1
+            heap[0], keys[0] = heap[known[_LEFT]], keys[known[_LEFT]]
+        else:
+            keys[0] = state[k, _NEXT]
+        _sink(heap, keys, known[_LEFT])
+    return _OVER if tell_counts(known, counts, told, out_time, out_counts) else _FOUND
 
 
-#: When (n,) a location changed from which class to which.
-_Changes = tuple[NDArray[np.int64], NDArray[np.uint8], NDArray[np.uint8]]
+@inlined
+def tell_counts(known: Any, counts: Any, told: Any, out_time: Any, out_counts: Any) -> bool:
+    """Add counts to the result if they are others than before; False if there is no room."""
+    changed = False
+    for c in range(counts.size):
+        changed |= counts[c] != told[c]
+    if not changed:
+        return True
+    n = known[_ROWS]
+    if n == out_time.size:
+        return False
+    out_time[n] = known[_NOW]
+    for c in range(counts.size):
+        out_counts[c, n] = told[c] = counts[c]
+    known[_ROWS] += 1
+    return True
+
+
+@arithmetic
+def list_changes(
+    time: Any, code: Any, drift: Any, resolve: Any, state: Any, totals: Any, out_time: Any, out_after: Any
+) -> int:  # fmt: skip
+    """The changes of a single location (the only row of all arrays but the results); how many, or -1."""
+    n = 0
+    while True:
+        found = next_change(time[0], code[0], drift[0], resolve[0], state[0], totals[0])
+        if found != _FOUND:
+            return -1 if found == _WRONG else n
+        out_time[n], out_after[n] = state[0, _NEXT], state[0, _AFTER]
+        n += 1
 
 
 class _Stored:
@@ -782,133 +811,96 @@ class _Kept:
         self.blocks = partial(steps.blocks, index, rows)
 
 
-class _Track:
-    """One location: what it does, block by block, as changes of class."""
+class _Tracks:
+    """Locations side by side: what each does, read block by block when it is needed, as changes of class."""
 
     def __init__(
         self,
-        location: Location,
-        codes: _Stored | _Kept,
+        locations: Sequence[Location],
+        codes: Sequence[_Stored | _Kept],
         repaired: bool,
         rows: int,
-        totals: NDArray[np.int64],
-        resolve: NDArray[np.uint8] | None = None,
+        resolves: NDArray[np.uint8] | None = None,
     ) -> None:
-        assert location.first is not None and location.last is not None
-        self._name = location.name or str(location.id)
-        self._clock = location.clock(repaired)
-        self.begin = self._clock.common(location.first)
-        self._end = self._clock.common(location.last)
-        self._blocks, self._rows, self._totals = codes.blocks(), rows, totals
-        self._resolve = resolve_of(location, codes.worked) if resolve is None else resolve
-        base = int(self._resolve[BASE])
-        self._state = np.zeros(_FIELDS, np.int64)
-        self._state[[_CURRENT, _SHOWN]] = base
-        self._state[[_SINCE, _PENDING]] = self.begin
-        self._changes = (
-            np.array([self.begin], np.int64),
-            np.array([_ABSENT], np.uint8),
-            np.array([base], np.uint8),
-        )
-        self._taken = 0
-        self.ended = False
-        self.done = 0
+        self._locations, self._rows = locations, sum(here.rows for here in codes)
+        self._blocks = [here.blocks() for here in codes]
+        self._done = 0
+        clocks = [location.clock(repaired) for location in locations]
+        if resolves is None:
+            resolves = np.stack(
+                [resolve_of(at, here.worked) for at, here in zip(locations, codes, strict=True)]
+            )
+        n = len(locations)
+        #: ticks of each location in each class
+        self.totals = np.zeros(resolves.shape, np.int64)
+        self._state = state = np.zeros((n, _FIELDS), np.int64)
+        state[:, _SHIFT] = [clock.shift for clock in clocks]
+        state[:, _ORIGIN] = [clock.origin for clock in clocks]
+        ends = zip(clocks, locations, strict=True)
+        limits = [(clock.common(at.first), clock.common(at.last)) for clock, at in ends]
+        state[:, _PENDING], state[:, _END] = np.array(limits).T
+        state[:, _SINCE] = state[:, _NEXT] = state[:, _PENDING]
+        state[:, _BEFORE] = _ABSENT
+        state[:, _CURRENT] = state[:, _SHOWN] = state[:, _AFTER] = resolves[:, BASE]
+        drift = np.array([clock.drift for clock in clocks], np.float64)
+        time, code = np.empty((n, rows), np.int64), np.empty((n, rows), np.uint8)
+        self._about = time, code, drift, resolves, state, self.totals
 
-    @property
-    def waiting(self) -> bool:
-        """Whether there are changes that nobody has taken yet."""
-        return self._taken < self._changes[0].size
-
-    @property
-    def runs_short(self) -> bool:
-        """Whether less than half a block is waiting."""
-        return self._changes[0].size - self._taken < (self._rows + 1) // 2
-
-    @property
-    def known_until(self) -> int:
-        """Every change before this time is among those waiting or taken."""
-        return int(self._state[_PENDING])
-
-    def advance(self) -> None:
-        """Take the next block, or find that there is none."""
-        block = next(self._blocks, None)
+    def _load(self, k: int) -> None:
+        """The next block of a location, of which the last one is used up."""
+        time, code, state = *self._about[:2], self._state[k]
+        block = next(self._blocks[k], None)
+        state[_AT] = state[_FILLED] = 0
         if block is None:
-            self._close()
+            state[_ENDED] = 1
             return
-        time, code = block
-        changes = np.empty(time.size, np.int64), np.empty(time.size, np.uint8), np.empty(time.size, np.uint8)
-        n = _change(
-            self._clock.common(time), code, self._resolve, self._end, self._state, self._totals, *changes
+        if block[0].size != block[1].size:
+            raise self._damaged(k)
+        state[_FILLED] = n = block[0].size
+        time[k, :n], code[k, :n] = block
+        self._done += n
+
+    def _damaged(self, k: int) -> StoreError:
+        name = self._locations[k].name or str(self._locations[k].id)
+        return StoreError(
+            f"the events of location {name} are out of order or outside its time",
+            hint="the file is damaged, import the source again",
         )
-        if n < 0:
-            raise StoreError(
-                f"the events of location {self._name} are out of order or outside its time",
-                hint="the file is damaged, import the source again",
-            )
-        self.done += time.size
-        self._put((changes[0][:n], changes[1][:n], changes[2][:n]))
 
-    def _put(self, changes: _Changes) -> None:
-        """Let changes wait behind those that do so already, because other locations are not so far."""
-        if self.waiting:
-            left = self.take(None)
-            changes = (
-                np.concatenate([left[0], changes[0]]),
-                np.concatenate([left[1], changes[1]]),
-                np.concatenate([left[2], changes[2]]),
-            )
-        self._changes, self._taken = changes, 0
+    def merged(self, start: int, progress: Progress) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int32]]]:
+        """As `_Replay.blocks`, times since `start`."""
+        begins = self._state[:, _NEXT]
+        heap = np.argsort(begins, kind="stable")
+        keys = begins[heap]
+        known = np.array([heap.size, 0, keys[0], 0], np.int64)
+        counts, told = np.zeros(_CLASSES, np.int64), np.full(_CLASSES, -1, np.int64)
+        result = _FOUND
+        while result != _OVER:
+            known[_ROWS] = 0
+            times = np.empty(ROWS_IN_FLIGHT, np.int64)
+            found = np.empty((_CLASSES, times.size), np.int32)
+            while (
+                result := sum_changes(*self._about, heap, keys, known, counts, told, times, found)
+            ) == _MORE:
+                progress.step(self._done, self._rows, "utilization")
+                self._load(int(heap[0]))
+            if result == _WRONG:
+                raise self._damaged(int(heap[0]))
+            n = int(known[_ROWS])
+            yield times[:n] - start, found[:, :n]
 
-    def take(self, horizon: int | None) -> _Changes:
-        """The waiting changes before `horizon`, or all."""
-        times, before, after = self._changes
-        a = self._taken
-        b = times.size if horizon is None else int(np.searchsorted(times, horizon, side="left"))
-        self._taken = max(a, b)
-        return times[a:b], before[a:b], after[a:b]
-
-    def _close(self) -> None:
-        """The last event: whatever was pending there has no duration any more."""
-        self.ended = True
-        shown = int(self._state[_SHOWN])
-        changes: list[tuple[int, int, int]] = []
-        if self._state[_CURRENT] != shown and self._state[_PENDING] < self._end:
-            changes.append((int(self._state[_PENDING]), shown, int(self._state[_CURRENT])))
-            self._totals[shown] += self._state[_PENDING] - self._state[_SINCE]
-            self._state[_SINCE] = self._state[_PENDING]
-            shown = int(self._state[_CURRENT])
-        self._totals[shown] += self._end - self._state[_SINCE]
-        changes.append((self._end, shown, _ABSENT))
-        table = np.array(changes, np.int64).T
-        self._put((table[0].copy(), table[1].astype(np.uint8), table[2].astype(np.uint8)))
-
-
-@kernel
-def _change(time, code, resolve, end, state, totals, out_time, out_before, out_after):
-    """When a location changes from which class to which, of its codes (n,) after events.
-
-    Returns the number of changes in `out_*`; -1 for rows that cannot be. Of several events at one time the
-    last one counts, so what it does at the last one is not told before time has moved on.
-    """
-    if code.size != time.size:
-        return -1
-    n = 0
-    for i in range(time.size):
-        t = time[i]
-        if t < state[3] or t > end:
-            return -1
-        if t > state[3]:
-            if state[0] != state[1]:
-                out_time[n] = state[3]
-                out_before[n] = state[1]
-                out_after[n] = state[0]
-                totals[state[1]] += state[3] - state[2]
-                state[1] = state[0]
-                state[2] = state[3]
-                n += 1
-            state[3] = t
-        state[0] = resolve[code[i]]
-    return n
+    def listed(self) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+        """Of a single location, from when on (n,) it is in which class; the last one is at its end."""
+        parts = [(self._state[:, _NEXT].copy(), self._state[:, _AFTER].astype(np.uint8))]
+        while not self._state[0, _ENDED]:
+            self._load(0)
+            room = int(self._state[0, _FILLED]) + 2
+            times, after = np.empty(room, np.int64), np.empty(room, np.uint8)
+            n = list_changes(*self._about, times, after)
+            if n < 0:
+                raise self._damaged(0)
+            parts.append((times[:n], after[:n]))
+        return np.concatenate([times for times, _ in parts]), np.concatenate([after for _, after in parts])
 
 
 def is_worker(source: EventSource, index: int, location: Location, active: NDArray[np.uint8]) -> bool:
@@ -1013,13 +1005,7 @@ def class_states(
     rule = class_rule(source, rules)
     codes = _Stored(source, location, rule, ROWS_IN_FLIGHT, beside)
     resolve = class_resolve(known, codes.worked)
-    track = _Track(known, codes, repaired, ROWS_IN_FLIGHT, np.zeros(CLASS_NUMBERS, np.int64), resolve)
-    parts = [track.take(None)]
-    while not track.ended:
-        track.advance()
-        parts.append(track.take(None))
-    times = np.concatenate([part[0] for part in parts])
-    after = np.concatenate([part[2] for part in parts])
+    times, after = _Tracks([known], [codes], repaired, ROWS_IN_FLIGHT, resolve[None]).listed()
     inside = times[1:] > times[:-1]
     if inside.all():
         return times[:-1], times[1:], after[:-1]

@@ -15,7 +15,7 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from desktop.core.jit import kernel
+from desktop.core.jit import arithmetic
 from desktop.data.atomic import PartFile
 from desktop.data.events import (
     TABLES,
@@ -45,6 +45,8 @@ from desktop.data.store.reader import TraceStore
 from desktop.data.store.slot import NAME, room
 from desktop.errors import DesktopError, StoreError, TraceFormatError, reason
 
+#: Bytes of a packed chunk below which it is worth to look whether one like it was unpacked before.
+ALIKE = 1 << 12
 #: Rows of a block from which on the digests look at it in a thread of their own, and how many blocks
 #: they may be behind.
 BESIDE = 1 << 12
@@ -189,6 +191,10 @@ class StoreWriter(Description):
         rows = block[next(iter(block))].size
         if rows == 0:
             return
+        beside = bool(self._digests) and rows >= BESIDE
+        if beside:
+            # The importer may use its arrays again.
+            block = {n: column.copy() if column is columns[n] else column for n, column in block.items()}
         check_values(table, block, self._bound, ValueError)
         with _writing(self.path):
             writer = self._table("tables", table)
@@ -197,20 +203,18 @@ class StoreWriter(Description):
             writer.append(location, block)
         self._count(table, location, block)
         if self._digests:
-            self._digest(table, location, block)
+            self._digest(table, location, block, beside)
 
-    def _digest(self, table: str, location: int, block: dict[str, NDArray[Any]]) -> None:
+    def _digest(self, table: str, location: int, block: dict[str, NDArray[Any]], beside: bool) -> None:
         def take() -> None:
             for digest in self._digests:
                 digest.take(table, location, block)
 
-        if block[next(iter(block))].size < BESIDE:
+        if not beside:
             self._catch_up(0)
             take()
         else:
             self._catch_up(BEHIND)
-            # The importer may use its arrays again.
-            block = {name: column.copy() for name, column in block.items()}
             self._behind.append(self._beside.submit(take))
 
     def _catch_up(self, most: int) -> None:
@@ -247,7 +251,7 @@ class StoreWriter(Description):
     # what follows from the rows
 
     def derive(self, table: str, location: int, **columns: NDArray[Any]) -> None:
-        """Rows of a table of `DERIVED`: columns (n,) by the same rules as for `append`."""
+        """Rows of a table of `DERIVED`: contiguous columns (n,) by the same rules as for `append`."""
         with _writing(self.path):
             self._table("derived", table).append(location, as_declared(table, columns, DERIVED))
 
@@ -443,12 +447,17 @@ class _TableWriter:
         done = 0
         while done < rows:
             take = min(rows - done, CHUNK - self.filled)
+            if take == CHUNK and self._kept is None:  # as it is, without a copy
+                self.filled = take
+                self._flush({name: block[name][done : done + take] for name in self.buffers})
+                done += take
+                continue
             for name, buffer in self.buffers.items():
                 buffer[self.filled : self.filled + take] = block[name][done : done + take]
             self.filled += take
             done += take
             if self.filled == CHUNK:
-                self._flush()
+                self._flush(self.buffers)
 
     def _begin(self, location: int, key: NDArray[Any]) -> None:
         if location != self.location:
@@ -486,13 +495,19 @@ class _TableWriter:
         return np.concatenate(pieces)
 
     def _chunk(self, name: str, number: int) -> NDArray[Any]:
+        kept = self._kept or Chunks()
         key = (self.table, name, number)
-        chunk = self._kept.get(key) if self._kept is not None else None
+        chunk = kept.get(key)
         if chunk is None:
             _, packed = self.datasets[name].id.read_direct_chunk((number * CHUNK,))
-            chunk = unpack(packed, CHUNK, self.buffers[name].dtype)
-            if self._kept is not None:
-                self._kept.put(key, chunk)
+            # What regular programs say of their messages is the same in many chunks.
+            alike = (self.table, name, packed)
+            chunk = kept.get(alike) if len(packed) < ALIKE else None
+            if chunk is None:
+                chunk = unpack(packed, CHUNK, self.buffers[name].dtype)
+                if len(packed) < ALIKE:
+                    kept.put(alike, chunk)
+            kept.put(key, chunk)
         return chunk
 
     def _make_room(self, rows: int) -> None:
@@ -517,11 +532,11 @@ class _TableWriter:
                 for name, buffer in self.buffers.items()
             }
 
-    def _flush(self) -> None:
+    def _flush(self, chunk: Mapping[str, NDArray[Any]]) -> None:
         if self.flushed >= self._room:
             self._make_room(self.flushed + CHUNK * max(1, min(self.flushed // CHUNK, 64)))
         for name, dataset in self.datasets.items():
-            buffer = self.buffers[name]
+            buffer = chunk[name]
             dataset.id.write_direct_chunk((self.flushed,), self._packers[name](buffer))
             if self._kept is not None:
                 self._kept.put((self.table, name, self.flushed // CHUNK), buffer)
@@ -536,7 +551,7 @@ class _TableWriter:
                 buffer[self.filled :] = 0
             if self.flushed >= self._room:
                 self._make_room(rows)
-            self._flush()
+            self._flush(self.buffers)
         self._make_room(rows)
         index = np.array([self.index.get(location, (0, 0)) for location in locations], np.int64)
         index = index.reshape(-1, 2)
@@ -569,7 +584,7 @@ def _writing(path: Path) -> Iterator[None]:
 _ENTER = int(EventKind.ENTER)
 
 
-@kernel
+@arithmetic
 def count_events(kind: Any, region: Any, recorded: Any, enters: Any) -> tuple[int, int]:
     """How many enters and leaves are of regions that are recorded; adds to the enters (regions,) of each."""
     entered = left = 0
