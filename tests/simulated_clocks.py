@@ -4,8 +4,9 @@ A program is made of computing, messages (blocking or not), and collective opera
 on all ranks or some. Times are nanoseconds. What MPI lets return at once returns at once here: members of
 operations without data, the root of a broadcast, those that only send to the root of a reduction.
 
-``python -m tests.simulated_clocks [PROGRAMS [FIRST]]`` records so many programs by each kind of clocks and
-prints what the clock check made of them, with the seeds of those that are worse than they are said to be.
+``python -m tests.simulated_clocks [PROGRAMS [FIRST [CLOCKS ...]]]`` records so many programs by each kind of
+clocks and prints what the clock check made of them, with the seeds of those that are worse than recorded,
+also if a rate that is common to all clocks counts as wrong, or worse than they are said to be.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import linprog
 
 from desktop.core.clock_line import Clock
 from desktop.data.clock import ClockResult, check_clocks
@@ -171,12 +173,21 @@ class Recorded:
             for i, (true, shown) in enumerate(zip(self.true, self.shown, strict=True))
         ]
 
-    def spread(self, corrected: bool) -> tuple[float, float]:
-        """R.m.s. error and largest error, whatever is common to all clocks, in ns."""
+    def spread(self, corrected: bool, rate: bool = True) -> tuple[float, float]:
+        """R.m.s. error and largest error, whatever is common to all clocks, in ns: a shift, and with `rate` a
+        rate too, which no comparison of clocks can tell."""
         every = np.concatenate(self.errors(corrected))
         if not every.size:
             return 0.0, 0.0
-        return float(every.std()), float(every.max() - every.min()) / 2
+        if not rate:
+            return float(every.std()), float(np.ptp(every)) / 2
+        true = np.concatenate(self.true).astype(np.float64)
+        common = np.stack([np.ones(true.size), (true - true.min()) / max(float(np.ptp(true)), 1.0)], axis=1)
+        best = np.linalg.lstsq(common, every, rcond=None)[0]
+        up = np.ones((true.size, 1))
+        rows, sides = np.block([[common, -up], [-common, -up]]), np.concatenate([every, -every])
+        least = linprog([0.0, 0.0, 1.0], rows, sides, bounds=[(None, None)] * 3, method="highs")
+        return float((every - common @ best).std()), float(least.fun)
 
     def beyond(self, stated: Floats | None = None) -> float:
         """By how many ns the largest error, relative to the first rank, exceeds what is stated."""
@@ -238,29 +249,33 @@ def record(program: Program, clocks: str, seed: int, size_ns: float | None = Non
     return Recorded(memory, true, shown, float(shift[0]), float(rate[0]), check_clocks(memory))
 
 
-def main(programs: int = 1000, first: int = 0) -> None:
-    print("| clocks | programs | contradict | shift | linear | worse | beyond what is stated |")
-    print("| --- |" + " ---: |" * 6)
+def main(programs: int = 1000, first: int = 0, *kinds: str) -> None:
+    print("| clocks | programs | contradict | shift | linear | worse | in common | beyond what is stated |")
+    print("| --- |" + " ---: |" * 7)
     odd: list[str] = []
-    for clocks in CLOCKS:
+    for clocks in kinds or CLOCKS:
         counts: Counter[str] = Counter()
         for seed in range(first, first + programs):
             found = record(Program(seed), clocks, seed + 777)
             result = found.result
-            before, after = found.spread(corrected=False), found.spread(corrected=True)
             counts["contradict"] += result.before.checks > 0
             counts[result.repair] += 1
-            worse = max(now - then for then, now in zip(before, after, strict=True))
-            for what, by in (("worse", worse), ("beyond", found.beyond())):
+            if not (result.shift.any() or result.drift.any()):
+                continue
+            errors = [
+                [found.spread(corrected, rate) for corrected in (False, True)] for rate in (False, True)
+            ]
+            common, worse = (
+                max(now - then for then, now in zip(before, after, strict=True)) for before, after in errors
+            )
+            for what, by in (("worse", worse), ("common", common), ("beyond", found.beyond())):
                 if by > ROUNDED:
                     counts[what] += 1
-                    odd.append(
-                        f"{clocks} {seed}: {what} by {by:.0f} ns, {result.repair}, {before} -> {after}"
-                    )
-        columns = [counts[name] for name in ("contradict", "shift", "linear", "worse", "beyond")]
+                    odd.append(f"{clocks} {seed}: {what} by {by:.0f} ns, {result.repair}, {errors}")
+        columns = [counts[name] for name in ("contradict", "shift", "linear", "worse", "common", "beyond")]
         print(f"| {clocks} | {programs} | {' | '.join(map(str, columns))} |", flush=True)
     print(*odd, sep="\n")
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    main(*map(int, sys.argv[1:3]), *sys.argv[3:])

@@ -92,6 +92,16 @@ class LineBounds:
         start, end = found[:n] + rough, found[n:] + rough
         return Lines(start, end) if np.abs(end - start).max() <= MOST_DRIFT * self.span else None
 
+    def moved(self, *others: LineBounds) -> float:
+        """By how many ticks the nearest lines that satisfy these and other bounds move the processes apart,
+        in the mean square over them and the run; less where the bounds leave next to nothing open."""
+        posed = self._problem(*others)
+        if posed is None:
+            return 0.0
+        problem, rough = posed
+        level, slope = problem.projected(rough).T
+        return float(np.sqrt((level + rough).var() + slope.var()))
+
     def off(self, lines: Lines, *others: LineBounds) -> Floats:
         """(n,) the most that each line may be off relative to the first, by these and other bounds; infinite
         where that is not known."""
@@ -199,15 +209,19 @@ class _Problem:
         found: Ints = order[first]
         return found
 
-    def nearest(self, rough: Floats, inner: Floats) -> Floats | None:
-        """The lines nearest to -rough in the mean square over processes and time, moved towards `inner` until
-        they satisfy all rows; None if that is far from the nearest ones, which were not found then."""
+    def projected(self, rough: Floats) -> Floats:
+        """Level and slope (n, 2) of the lines nearest to -rough that nearly satisfy all rows."""
         constant = np.stack([-rough, np.zeros(self.n)], axis=1)
         pull = np.zeros(self.s.size)
         order = np.argsort(self.slack(np.concatenate([-rough, -rough])), kind="stable")
         columns = (np.ascontiguousarray(x[order]) for x in (self.s, self.r, self.a, self.b, self.w))
         project_lines(constant, pull, *columns, _SWEEPS)
-        level, slope = constant.T
+        return constant
+
+    def nearest(self, rough: Floats, inner: Floats) -> Floats | None:
+        """The lines nearest to -rough in the mean square over processes and time, moved towards `inner` until
+        they satisfy all rows; None if that is far from the nearest ones, which were not found then."""
+        level, slope = self.projected(rough).T
         x = np.concatenate([level - _ROOT * slope, level + _ROOT * slope])
         missing, spare = -self.slack(x), self.slack(inner)
         wrong = missing > 0

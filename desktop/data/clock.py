@@ -4,7 +4,8 @@ Two facts hold in any run, whatever the clocks say. No message is received befor
 nobody leaves a collective operation before those have entered it for whom it has to wait
 (`desktop.data.collectives`). Each bounds the corrections of two clocks (`desktop.core.clock_repair`). A
 correction is a constant shift for each process, the smallest that satisfies all bounds; where there is none,
-a shift and a rate (`desktop.core.clock_rates`).
+or they contradict each other at one end of the run only, as clocks do that drift, a shift and a rate
+(`desktop.core.clock_rates`).
 
 What was found from half of the checks must also hold for the other half. Readings that scatter contradict
 each other at random, and a correction made of some of them mends nothing else: then times stay as recorded.
@@ -39,6 +40,9 @@ from desktop.progress import Progress
 SCATTER_S = 1e-5
 #: So many contradictions in a half of the checks can tell.
 TELLING = 4
+#: Lines that move the clocks by no more than this part of what shifts do are taken instead of them. Where
+#: bounds come from all of the run, lines have no advantage; where they come from one end of it, half does.
+LESS = 0.8
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -239,7 +243,8 @@ class _Check:
         if solution is not None:
             low, high = solution.low, solution.high
         if as_recorded.wrong.checks:
-            as_recorded = self._go(none)
+            parts = self._parts() if 1 < self._n <= MOST else ()
+            as_recorded = self._go(none, lines=parts)
             least = SCATTER_S * self._source.ticks_per_second
             few = as_recorded.odd.checks < TELLING
             if solution is not None:
@@ -248,11 +253,12 @@ class _Check:
                 off = np.maximum(high - by, by - low)
                 shifted = _Correction("shift", by, np.zeros(self._n), off)
                 if solution.forced > least or (not few and self._shift_holds(as_recorded)):
-                    chosen, after = shifted, self._shifted(shifted)
+                    most = LESS * float(solution.least.std())
+                    drifts = not few and len(parts) == 2 and parts[0].moved(parts[1]) <= most
+                    found = self._lines(as_recorded, parts) if drifts else None
+                    chosen, after = found or (shifted, self._shifted(shifted))
             if chosen is none and (as_recorded.wrong.most > least or not few):
-                found = self._lines(as_recorded)
-                if found is not None:
-                    chosen, after = found
+                chosen, after = self._lines(as_recorded, parts) or (chosen, after)
             if chosen is none and solution is None:
                 chosen.repair = "impossible"
         place = self._process
@@ -302,12 +308,11 @@ class _Check:
     def _parts(self) -> tuple[LineBounds, LineBounds]:
         return LineBounds(self._origin, self._span), LineBounds(self._origin, self._span)
 
-    def _lines(self, as_recorded: _Pass) -> tuple[_Correction, _Pass] | None:
+    def _lines(self, as_recorded: _Pass, parts: tuple[LineBounds, ...]) -> tuple[_Correction, _Pass] | None:
         """Lines that leave no contradiction, if those of half of the checks leave few in the other half."""
-        if not 1 < self._n <= MOST:
+        if not parts:
             return None
-        even, odd = self._parts()
-        self._go(self._none(), lines=(even, odd))
+        even, odd = parts
         tried = self._line(even)
         if tried is None or 2 * self._go(tried[0]).odd.total >= as_recorded.odd.total:
             return None

@@ -103,3 +103,29 @@ def test_sets_of_regions_stand_for_all_their_classes(seed: int) -> None:
                         expected |= int(bits[bit])
         assert int(hidden[0, column]) == expected
         assert expected >> int(dominant[0, column]) & 1
+
+
+def test_a_bin_of_states_without_duration_shows_one_of_them() -> None:
+    """Whichever activity it is: none stands for it that does not occur."""
+    for activity in range(5):
+        bins, ticks = np.array([4, 4, 9]), np.array([0, 0, 5])
+        keys = np.array([3 << 3 | activity, 2 << 3 | activity, 1 << 3 | (activity + 1) % 5])
+        region, does = np.zeros((2, 2), np.int64)
+        regions, activities = np.zeros(2, np.uint64), np.zeros(2, np.int64)
+        spent, by_activity = np.zeros(5, np.int64), np.zeros(8, np.int64)
+        of = np.arange(8)
+        assert (
+            gantt.cells(bins, keys, ticks, 3, of, spent, by_activity, region, does, regions, activities) == 2
+        )
+        assert does.tolist() == [activity, (activity + 1) % 5]
+        assert region[0] in (1, 2) and activities[0] == 1 << activity and not spent.any()
+
+
+def test_a_column_of_a_class_without_duration_shows_that_class() -> None:
+    for kind in range(15):
+        acc, mask = np.zeros((2, 16)), np.array([1 << kind, 0b110], np.int64)
+        acc[1, 1], acc[1, 2] = 3.0, 4.0
+        dominant, hidden = np.zeros(2, np.uint8), np.zeros(2, np.uint16)
+        gantt.settle(np.array([0, 10, 20]), acc, mask, dominant, hidden)
+        assert dominant.tolist() == [kind, 2] and hidden.tolist() == [1 << kind, 0b110]
+        assert not acc.any() and not mask.any()

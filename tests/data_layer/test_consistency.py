@@ -140,6 +140,42 @@ def test_picl_that_is_cut_or_has_a_hole(tmp_path: Path) -> None:
     assert "loss" in findings(hole, tmp_path).values()
 
 
+def test_picl_whose_first_lines_are_gone(tmp_path: Path) -> None:
+    """Up to 8 % of the computing was gone with the beginning of tracing, on all processors alike."""
+    lines = (DATA / "picl/v1-fft16-upshot.trf").read_bytes().splitlines(keepends=True)
+    path = tmp_path / "tail.trf"
+    path.write_bytes(b"".join(lines[39:]))
+    assert not any(line.startswith(b"1 ") for line in lines[39:])
+    assert findings(path, tmp_path)["tracing without begin"] == "loss"
+    # Who never says when tracing begins or ends has a habit.
+    path.write_bytes(b"".join(line for line in lines[39:] if line.split()[0] not in (b"13", b"19")))
+    assert "tracing without begin" not in findings(path, tmp_path)
+
+
+def test_picl_without_a_turn_of_a_loop(tmp_path: Path) -> None:
+    """Of each processor a block with all that is inside: its totals of messages tell. Blocks may send and
+    receive on their own only where the trace does not look into them."""
+    path, name = tmp_path / "turn.trf", "v1-fft16-upshot"
+    lines = (DATA / f"picl/{name}.trf").read_text().splitlines(keepends=True)
+    found: list[str] = []
+    inside = {}
+    for line in lines:
+        kind, *_, node = line.split()[:4]
+        inside[node] = inside.get(node, False) or line.split()[:1] + line.split()[4:5] == ["20", "1"]
+        if not inside[node]:
+            found.append(line)
+        if kind == "21":
+            inside[node] = False
+    assert len(lines) - len(found) == 16 * 8
+    path.write_text("".join(found))
+    assert findings(path, tmp_path)["messages missing"] == "loss"
+    # At a level at which blocks are closed, nobody knows.
+    path.write_text(
+        "".join(line.replace(" 4 4 0", " 2 4 0") if line[:3] == "14 " else line for line in found)
+    )
+    assert "messages missing" not in findings(path, tmp_path)
+
+
 def test_names_of_calls_with_a_changed_letter() -> None:
     assert misspelt(Region("MPI_Sfnd")) and misspelt(Region("NPI_Recv")) and misspelt(Region("MPI]Bcast"))
     real = ("MPI_Bsend", "MPI_Irecv", "PMPI_Recv", "mpi_recv_", "MPIX_Query", "compute", "mpi", "")
@@ -184,6 +220,20 @@ def test_names_of_calls_with_a_changed_letter() -> None:
             ("otf2", "ezt_openmp_4", "eztrace_log/2.evt", "flip", 3057277527, "broken nesting: open"),
             # "EZTrace finalize" with the name of another region; description and canonical name have its own
             ("otf2", "ezt_openmp_4", "eztrace_log.def", "flips", 3084060495, "region names"),
+            # "EZTrace finalize" with letters that no name has, with other ones on one process of eight, and
+            # a canonical name that is not defined
+            ("otf2", "ezt_farm_8_dilated", "eztrace_log.def", "run", 930897601, "region names"),
+            ("otf2", "ezt_psort_8_dilated", "eztrace_log.def", "run", 2411145953, "region names"),
+            ("otf2", "ezt_farm_8_dilated", "eztrace_log.def", "swap", 2232681814, "region names"),
+            # the statistics before and after a receive
+            (
+                "picl",
+                "v1-heat4-verbose",
+                "v1-heat4-verbose.trf",
+                "lines gone",
+                2858165351,
+                "statistics missing",
+            ),
         )
     ],
     ids=lambda value: str(value),

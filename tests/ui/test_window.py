@@ -202,11 +202,16 @@ def test_n_by_typing_wheel_keys_slider_and_picture(qtbot: QtBot, opened: TracePa
     assert shown_n(opened) == 9
     plot, slider = opened.panel("phases").epsilon_plot, opened.panel("phases").slider
     for n, known in ((33, 40), (150, 160), (300, 200)):
-        opened.workbench.set_n(n)
+        box.selectAll()
+        qtbot.keyClicks(box, str(n))
+        qtbot.keyClick(box, Qt.Key.Key_Return)
         settle(qtbot, opened)
         assert shown_n(opened) == n and plot._count == known == slider.maximum()
         fit = opened.workbench.snapshot.fit
         assert fit is not None and plot._epsilon_of(n) == pytest.approx(fit.epsilon)
+        mark, laid = plot._chosen(), plot.laid
+        assert mark is not None and mark.x == n and mark.y == pytest.approx(fit.epsilon)
+        assert laid.x[0] <= (math.log10(n) if laid.content.x.log else n) <= laid.x[1], "it is on the axis"
 
 
 def test_epsilon_plot_and_break_picture_take_clicks(qtbot: QtBot, opened: TracePage) -> None:

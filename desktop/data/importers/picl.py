@@ -167,11 +167,13 @@ def _tell(intake: Intake, places: list[walk.RecordPlace], sink: Sink) -> None:
         report.add(name, severity, text, count=count, where=f"line {line}")
     there = [place for place in places if place.location.records and place.location.kind == "cpu"]
     closed = sum(place.closed for place in there)
+    unbegun = [place for place in there if not place.begun]
     for late, name, text in (
         (
-            [place for place in there if not place.begun],
+            unbegun,
             "tracing without begin",
-            "The beginning of tracing is missing of processors, others have it; first records are lost.",
+            "The beginning of tracing is missing of processors that have its end, or while others have it; "
+            "first records are lost.",
         ),
         (
             [place for place in there if not place.ended],
@@ -189,7 +191,7 @@ def _tell(intake: Intake, places: list[walk.RecordPlace], sink: Sink) -> None:
             "The end of the program (close) is missing of processors, most have it; last records are lost.",
         ),
     ):
-        if 0 < len(late) < len(there):
+        if 0 < len(late) < len(there) or (late is unbegun and any(place.ended for place in late)):
             report.add(name, "loss", text, count=len(late), where=late[0].location.name)
             for location in (place.location for place in late):
                 if location.first is not None and location.last is not None:

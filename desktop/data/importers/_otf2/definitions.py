@@ -6,6 +6,7 @@ name them where it shows.
 
 from __future__ import annotations
 
+import unicodedata
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -145,6 +146,28 @@ class Definitions:
         ]
         return odd if 3 * len(odd) <= thrice else []
 
+    def _illegible(self) -> list[int]:
+        """Regions in whose names are control characters, read as UTF-8 or else as Latin-1."""
+        found = []
+        for identity, (name, *_) in self.by["Region"].items():
+            (text,) = self.by["String"].get(name, (b"",))
+            try:
+                letters = text.decode("utf-8")
+            except UnicodeDecodeError:
+                letters = text.decode("latin-1")
+            if any(unicodedata.category(letter) == "Cc" and letter not in "\t\n\r" for letter in letters):
+                found.append(identity)
+        return found
+
+    def _unequal(self) -> list[int]:
+        """Regions of EZTrace itself, if those of one name are fewer than those of another: each process
+        defines all of them."""
+        own: dict[str, list[int]] = {"Working": [], "EZTrace finalize": []}
+        for identity, (name, *_) in self.by["Region"].items():
+            own.get(self.name(name, ""), []).append(identity)
+        most, least = sorted(own.values(), key=len, reverse=True)
+        return most if 0 < len(least) < len(most) else []
+
     def comm_locations(self, paradigm: int) -> NDArray[np.uint64]:
         """Location numbers by world rank of a paradigm."""
         for (_, kind), group in self.by["Group"].items():
@@ -249,12 +272,21 @@ class Definitions:
         """Regions and calling contexts, handed to the sink, to their indices there."""
         named = self.name
         region: dict[int, int] = {}
-        lost = [k for k, one in self.by["Region"].items() if self._lost(one[0])]
+        lost = [
+            k
+            for k, (text, _, _, told, canonical) in self.by["Region"].items()
+            if any(map(self._lost, (text, told, canonical)))
+        ]
         for which, text in (
             (lost, "Names of regions are not defined; what is called by a number here may be any call."),
             (
                 self._renamed(),
                 "Names of regions are not those of their descriptions; they may be other calls.",
+            ),
+            (self._illegible(), "Names of regions hold control characters; they may be other calls."),
+            (
+                self._unequal(),
+                "Not every process has all of the tracer's own regions; some have lost their names.",
             ),
         ):
             if which:

@@ -149,11 +149,14 @@ def last_run(rows: Any, since: int, carry: Any) -> None:
 # What `survey` finds: rows, times of the first and the last statistics, their largest total, the highest
 # level of statistics (-1: none is said), how many levels are said, records that equal another one, totals of
 # messages (commstats), the largest numbers received and sent that they say, calls of the library, those that
-# are entered while the same call is open, and the first line of these.
+# are entered while the same call is open, and the first line of these. Of format A: the highest level of
+# events, whether one was higher than that of statistics, blocks that are open, blocks of the library and of
+# the user inside of which nothing is recorded, times of communication with statistics of that time and
+# without, and the first line of these.
 (
     ROWS, STATS, STATS_FIRST, STATS_LAST, STATS_MOST, LEVELS, LEVEL, TWINS, COUNTS, RECEIVED, SENT, CALLS,
-    INSIDE, INSIDE_LINE, FACTS,
-) = range(15)  # fmt: skip
+    INSIDE, INSIDE_LINE, EVENT_LEVEL, UNTIMED, BLOCKS, CLOSED, CLOSED_USER, TIMED, BARE, BARE_LINE, FACTS,
+) = range(23)  # fmt: skip
 
 #: A record is compared with so many before and after it at the same time.
 _NEAR = 16
@@ -199,7 +202,8 @@ def survey(
     found = False
     while i < n:
         t = rows[i]["time"]
-        ending = False
+        ending = timed = False
+        spoken = np.int64(0)
         j = i
         while j < n and rows[j]["time"] == t:
             r = rows[j]
@@ -211,7 +215,10 @@ def survey(
                 role = roles[r["record"]]
                 ending = ending or role == 2
                 opened[r["key"]] += role == 1
+            if spoken == 0 and (kind == 4 or kind == 6 or kind == 7 or kind == 8 or kind == 10):
+                spoken = r["line"]
             if kind == 11 and r["nd"] > 0:
+                timed = True
                 if facts[STATS] == 0:
                     facts[STATS_FIRST], facts[STATS_MOST] = t, r["d0"]
                 facts[STATS] += 1
@@ -229,7 +236,20 @@ def survey(
             elif (kind == 1 or kind == 14) and r["nd"] >= 3:
                 facts[LEVEL] = max(facts[LEVEL], r["d1"]) if facts[LEVELS] > 0 else r["d1"]
                 facts[LEVELS] += 1
+                facts[EVENT_LEVEL] = max(facts[EVENT_LEVEL], r["d0"])
+                facts[UNTIMED] |= r["d0"] > max(r["d1"], 1)
+            elif kind == 20:
+                # Each block that is open lowers the level; from 2 on messages are recorded.
+                if facts[BLOCKS] + 2 >= facts[EVENT_LEVEL]:
+                    facts[CLOSED if r["d0"] < 0 else CLOSED_USER] += 1
+                facts[BLOCKS] += 1
+            elif kind == 21:
+                facts[BLOCKS] = max(facts[BLOCKS] - 1, 0)
             j += 1
+        if spoken != 0:
+            facts[TIMED if timed else BARE] += 1
+            if not timed and facts[BARE_LINE] == 0:
+                facts[BARE_LINE] = spoken
         if j > i + 1:
             facts[TWINS] += _twins(rows, i, j)
         if ending:

@@ -444,14 +444,23 @@ class _StatesA:
             "trace flushes", "notice", times[18], lines[18],
             "The program was held up while its trace was written; the time counts as overhead.",
         )  # fmt: skip
-        # Blocks and barriers of the library send and receive on their own, at most with everybody each time.
-        hidden = (times[10] + times[20]) * processors
+        # Blocks and barriers of the library send and receive on their own, at most with everybody each time,
+        # and a user's block may do so however often.
+        hidden = np.inf if facts[st.CLOSED_USER] else (times[10] + facts[st.CLOSED]) * processors
         gaps = (facts[st.RECEIVED] - times[6] - times[8], facts[st.SENT] - times[4])
         if facts[st.COUNTS] and facts[st.LEVELS] <= 2 and not times[17]:
             place.doubtful(
                 "messages missing", sum(gap < 0 or gap > hidden for gap in gaps), line,
                 "The totals of messages in the trace are others than it has sends and receives; records are "
                 "missing, repeated or changed.",
+            )  # fmt: skip
+        # The library writes statistics before and after each of them if their level is that of events.
+        bare, timed = int(facts[st.BARE]), int(facts[st.TIMED])
+        if bare <= (timed if facts[st.LEVELS] else RARE * timed) and not (facts[st.UNTIMED] or times[17]):
+            place.doubtful(
+                "statistics missing", bare, facts[st.BARE_LINE],
+                "Statistics are missing of single messages or barriers, all others have them; records are "
+                "missing or changed.",
             )  # fmt: skip
         place.usable = self._usable
         if not times[19] and elapsed and location.kind == "cpu":
