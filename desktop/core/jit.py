@@ -29,15 +29,12 @@ _hook: Any = _NoScipy()
 sys.meta_path.insert(0, _hook)
 try:
     from numba import float64, int64, njit, typeof, types
-    from numba.core import entrypoints, event
+    from numba.core import event
     from numba.core.caching import IndexDataCacheFile
     from numba.core.runtime import rtsys
     from numba.extending import intrinsic
 finally:
     sys.meta_path.remove(_hook)
-# To look through all that is installed for extensions of numba takes longer than to load a kernel.
-entrypoints._already_initialized = True
-
 
 #: Kernels that were compiled ahead for any processor of a kind; the frozen program brings them along. They
 #: are written there by a process with these two variables of the environment, see packaging/freeze.py.
