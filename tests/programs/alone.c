@@ -32,6 +32,8 @@ BOTH(Comm_rank, (MPI_Comm c, int *r), (c, r)) { return (void)c, *r = 0; }
 BOTH(Comm_size, (MPI_Comm c, int *n), (c, n)) { return (void)c, *n = 1, 0; }
 BOTH(Comm_group, (MPI_Comm c, MPI_Group *g), (c, g)) { return (void)c, *g = 1, 0; }
 BOTH(Comm_test_inter, (MPI_Comm c, int *flag), (c, flag)) { return (void)c, *flag = 0; }
+BOTH(Group_rank, (MPI_Group g, int *r), (g, r)) { return (void)g, *r = 0; }
+BOTH(Group_size, (MPI_Group g, int *n), (g, n)) { return (void)g, *n = 1, 0; }
 BOTH(Group_free, (MPI_Group *g), (g)) { return *g = 0; }
 BOTH(Group_translate_ranks, (MPI_Group a, int n, int *from, MPI_Group b, int *to), (a, n, from, b, to))
 {
