@@ -60,7 +60,8 @@ typedef struct {
     uint64_t tick0, monotonic0, real0, tick1, monotonic1, real1;
     _Atomic uint64_t records, stored, lost; /* `stored` of them are in the body */
     uint32_t state, library; /* State, Library */
-    char host[64], boot[40], program[512];
+    char host[64], boot[40], program[504];
+    uint64_t world; /* 0, or a number for the MPI_COMM_WORLD of a program that was spawned */
     uint32_t tail;  /* bytes of the tail, before the body */
     uint32_t names; /* bytes of names after this head, one a line, in the order of their numbers */
 } Head;
@@ -96,7 +97,7 @@ static __thread Output output __attribute__((tls_model("initial-exec")));
 static _Atomic uint32_t threads;
 static int recording, off, use_ticks, several_threads;
 static int my_rank = -1, world_size, library;
-static uint64_t start_tick, short_gap;
+static uint64_t start_tick, short_gap, my_world;
 static char folder[400];
 static pthread_key_t at_thread_end;
 static pthread_mutex_t tables = PTHREAD_MUTEX_INITIALIZER;
@@ -253,6 +254,7 @@ static int open_output(Output *o)
     h->thread = thread;
     h->process = (uint32_t)getpid();
     h->library = (uint32_t)library;
+    h->world = my_world;
     h->start = thread ? tick() : start_tick; /* what a thread did before its first call, nobody knows */
     gethostname(h->host, sizeof h->host - 1);
     read_word("/proc/sys/kernel/random/boot_id", h->boot, sizeof h->boot);
@@ -326,7 +328,8 @@ static inline void put_failed_test(int call, uint64_t begin, uint64_t end)
 /* ---- What differs between libraries ---------------------------------------------------------------------------- */
 
 static Word world, byte_type, null_request, no_message, in_place, ignore_status, ignore_statuses;
-static Word fortran_ignore_status, fortran_ignore_statuses;
+static Word null_type, fortran_ignore_status, fortran_ignore_statuses, f08_ignore_status, f08_ignore_statuses;
+static Word fortran_in_place, f08_in_place;
 static int any_source, nobody, status_size, status_source, status_tag;
 static void *own_library;
 
@@ -387,24 +390,34 @@ static void learn(void)
         world = (Word)open;
         byte_type = (Word)data("ompi_mpi_byte");
         null_request = (Word)data("ompi_request_null");
+        null_type = (Word)data("ompi_mpi_datatype_null");
         no_message = (Word)data("ompi_message_no_proc");
         in_place = 1, any_source = -1, nobody = -2, status_size = 24, status_source = 0, status_tag = 1;
     } else if (library == MPI_ABI) {
-        world = 0x101, byte_type = 0x247, null_request = 0x180, no_message = 0x151, in_place = 1;
+        world = 0x101, byte_type = 0x247, null_request = 0x180, null_type = 0x200, no_message = 0x151, in_place = 1;
         any_source = -1, nobody = -3, status_size = 32, status_source = 0, status_tag = 1;
     } else {
         world = 0x44000000, byte_type = 0x4c00010d, null_request = 0x2c000000, no_message = 0x6c000000, in_place = -1;
-        ignore_status = ignore_statuses = 1;
+        null_type = 0x0c000000, ignore_status = ignore_statuses = 1;
         any_source = -2, nobody = -1, status_size = 20, status_source = 2, status_tag = 3;
     }
     fortran_ignore_status = fortran_address("MPI_F_STATUS_IGNORE");
     fortran_ignore_statuses = fortran_address("MPI_F_STATUSES_IGNORE");
+    fortran_in_place = (Word)data("mpi_fortran_in_place_");
+    f08_in_place = (Word)data("mpi_fortran_in_place");
+    f08_ignore_status = fortran_address("MPI_F08_STATUS_IGNORE");
+    f08_ignore_statuses = fortran_address("MPI_F08_STATUSES_IGNORE");
 }
 
 /* MPICH's handles are ints: the upper half of the register that holds one may be anything. */
 static inline Word handle(Word h) { return library == MPICH ? (Word)(uint32_t)h : h; }
 static inline Word handle_at(Word array, int i) { return library == MPICH ? (Word)((uint32_t *)array)[i] : ((Word *)array)[i]; }
 static inline uint32_t hash(Word key) { return (uint32_t)(((uint64_t)key * 0x9E3779B97F4A7C15u) >> 40); }
+
+static Word null_communicator(void)
+{
+    return library == OPEN_MPI ? (Word)data("ompi_mpi_comm_null") : library == MPICH ? 0x04000000 : 0x100;
+}
 
 /* ---- Types, communicators, requests -------------------------------------------------------------------------------- */
 
@@ -421,7 +434,7 @@ static int64_t type_size(Word type)
         if (!several_threads) return size;
     }
     int size = 0;
-    NEXT(MPI_Type_size)(type, (Word)&size);
+    if (type != null_type) NEXT(MPI_Type_size)(type, (Word)&size);
     if (size < 0) size = 0;
     if (!several_threads) {
         sizes[i].size = size;
@@ -463,13 +476,13 @@ static Communicator *known(Word comm)
 static int *world_ranks(Word group, int size, uint64_t *members)
 {
     int *ranks = malloc(2 * (size_t)size * sizeof *ranks);
-    *members = 1469598103934665603u;
+    *members = 1469598103934665603u ^ my_world;
     if (ranks) {
         int *own = ranks + size;
         for (int i = 0; i < size; i++) own[i] = i;
-        NEXT(MPI_Group_translate_ranks)(group, (Word)size, (Word)own, world_group, (Word)ranks);
+        if (world_group) NEXT(MPI_Group_translate_ranks)(group, (Word)size, (Word)own, world_group, (Word)ranks);
         for (int i = 0; i < size; i++) {
-            if (ranks[i] < 0) ranks[i] = UNKNOWN; /* of another program: spawned, or connected */
+            if (!world_group || ranks[i] < 0) ranks[i] = UNKNOWN; /* of another program: spawned, or connected */
             *members = (*members ^ (uint64_t)(ranks[i] + 2)) * 1099511628211u;
         }
     }
@@ -661,7 +674,7 @@ static inline uint64_t status_bytes(const int *status, uint64_t otherwise)
 static void finished(Request r, const int *status, uint64_t end)
 {
     if (r.kind == UNSTATED) r.kind = RECEIVED, status = NULL;
-    if ((r.kind != SENT && r.kind != RECEIVED) || (r.persistent && !r.active)) return;
+    if ((r.kind != SENT && r.kind != RECEIVED) || !r.active) return;
     int kind = r.kind, peer = r.peer, tag = r.tag;
     uint64_t bytes = r.bytes;
     if (UNLIKELY(r.cancelled) && status) {
@@ -721,18 +734,42 @@ static void start_recording(int rank, int size)
 
 static int alone; /* begun without MPI */
 
-static void begin(int threads_wanted)
+static int world_begun;
+static Word world_session; /* that `world_group` is of; 0: of MPI_COMM_WORLD */
+static _Atomic int sessions;
+
+/* Programs that are spawned have ranks from 0 on, too: they are told apart by their launcher's name for the job, or
+ * by the process that started them on this machine. */
+static uint64_t spawned(void)
 {
-    if (!*folder || (recording && !alone) || (my_rank >= 0 && !alone)) return;
-    learn();
-    int rank = 0, size = 0;
-    NEXT(MPI_Comm_rank)(world, (Word)&rank);
-    NEXT(MPI_Comm_size)(world, (Word)&size);
-    NEXT(MPI_Comm_group)(world, (Word)&world_group);
+    Function parent_of = (Function)symbol("PMPI_Comm_get_parent");
+    Word parent = null_communicator();
+    if (parent_of) parent_of((Word)&parent);
+    if (handle(parent) == null_communicator()) return 0;
+    uint64_t number = 14695981039346656037u ^ (uint64_t)getppid();
+    const char *job = getenv("PMIX_NAMESPACE");
+    if (job) number = 14695981039346656037u;
+    while (job && *job) number = (number ^ (uint8_t)*job++) * 1099511628211u;
+    return number;
+}
+
+/* By MPI_Init, or by the first session of a program that never calls it. */
+static void begin(int threads_wanted, Word session)
+{
+    if (!*folder || (my_rank >= 0 && !recording)) return;
+    if (!recording || alone) learn();
+    if (session && !world_group)
+        NEXT(MPI_Group_from_session_pset)(session, (Word)"mpi://WORLD", (Word)&world_group), world_session = session;
+    if (!session) NEXT(MPI_Comm_group)(world, (Word)&world_group), world_session = 0;
     several_threads |= threads_wanted;
+    if (recording && !alone) return;
+    int rank = 0, size = 0;
+    NEXT(MPI_Group_rank)(world_group, (Word)&rank);
+    NEXT(MPI_Group_size)(world_group, (Word)&size);
+    if (!session) my_world = spawned();
     if (!alone) start_recording(rank, size);
     alone = 0;
-    communicator(world);
+    if (!session) communicator(world);
 }
 
 /* A program of threads is one of one process, unless a launcher of MPI has started it: then MPI_Init is waited for. */
@@ -756,19 +793,39 @@ static void end(int state)
 }
 
 /* By exit, without MPI_Finalize: the head says when. */
-__attribute__((destructor)) static void unloaded(void) { end(EXITED); }
+__attribute__((destructor)) static void unloaded(void) { end(world_begun || !library || sessions ? EXITED : FINISHED); }
 
 /* A call within a call (a Fortran one that calls its C one, an operation of the user) is part of it. */
 #define BEFORE uint64_t begin_ = tick(); output.depth++, output.entered++
-#define AFTER uint64_t end_ = tick(); int record_ = --output.depth == 0 && recording && !off
-#define CALL(n) CALL_##n
-#define DONE(n, comm, peer, tag, bytes) put_call(CALL(n), begin_, end_, comm, peer, tag, bytes)
-#define STATUS(given) int own_[16], *s_ = handle(given) == ignore_status ? own_ : (int *)(given)
+#define AFTER uint64_t end_ = tick(); int outer_ = --output.depth == 0, record_ = outer_ && recording && !off
 
 static void finished_begin(int call, uint64_t from, int multiple)
 {
-    begin(multiple);
+    begin(multiple, 0);
+    world_begun = 1;
     if (recording) put_call(call, from, tick(), 0, UNKNOWN, 0, 0);
+}
+
+static void session_begun(int call, Word session, uint64_t from, int recorded)
+{
+    sessions++;
+    begin(1, session);
+    if (recording && !recorded && !off) put_call(call, from, tick(), 0, UNKNOWN, 0, 0);
+}
+
+/* Nothing that was made of it may be left. */
+static void session_ends(Word session)
+{
+    if (!recording || !world_session || session != world_session) return;
+    NEXT(MPI_Group_free)((Word)&world_group);
+    world_group = world_session = 0;
+}
+
+static void ends(int call, int state)
+{
+    uint64_t now = tick();
+    if (recording && !off && !output.depth) put_call(call, now, now, 0, UNKNOWN, 0, 0);
+    end(state);
 }
 
 API Word MPI_Init(Word a, Word b)
@@ -776,7 +833,7 @@ API Word MPI_Init(Word a, Word b)
     uint64_t from = tick();
     output.depth++, output.entered++;
     Word x = NEXT(MPI_Init)(a, b);
-    if (!--output.depth && !x) finished_begin(CALL(Init), from, 0);
+    if (!--output.depth && !x) finished_begin(CALL_Init, from, 0);
     return x;
 }
 
@@ -785,41 +842,38 @@ API Word MPI_Init_thread(Word a, Word b, Word wanted, Word given)
     uint64_t from = tick();
     output.depth++, output.entered++;
     Word x = NEXT(MPI_Init_thread)(a, b, wanted, given);
-    if (!--output.depth && !x) finished_begin(CALL(Init_thread), from, *(int *)given > 1);
+    if (!--output.depth && !x) finished_begin(CALL_Init_thread, from, *(int *)given > 1);
     return x;
 }
 
+/* The library may end the process's use of its clock and files in here: all is written before it. */
 API Word MPI_Finalize(void)
 {
-    /* The library may end the process's use of its clock and files in here: all is written before it. */
-    BEFORE;
-    AFTER;
-    if (record_) DONE(Finalize, 0, UNKNOWN, 0, 0);
-    end(FINISHED);
+    ends(CALL_Finalize, FINISHED);
     return NEXT(MPI_Finalize)();
 }
 
 API Word MPI_Abort(Word comm, Word code)
 {
-    BEFORE;
-    AFTER;
-    if (record_) DONE(Abort, 0, UNKNOWN, 0, 0);
-    end(ABORTED);
+    ends(CALL_Abort, ABORTED);
     return NEXT(MPI_Abort)(comm, code);
 }
 
 /* Level 0 stops the recording on this process, any other goes on with it. */
+static void recording_level(int level)
+{
+    if (!recording || off == (level == 0)) return;
+    put(CALL_Pcontrol, tick(), 0, 0, UNKNOWN, level, 0);
+    off = level == 0;
+}
+
 API Word MPI_Pcontrol(Word level, ...)
 {
-    if (recording && off != ((int)level == 0)) {
-        put(CALL(Pcontrol), tick(), 0, 0, UNKNOWN, (int)level, 0);
-        off = (int)level == 0;
-    }
+    recording_level((int)level);
     return 0;
 }
 
 #include "wrappers.h"
-#include "fortran.h"
 
 /* ---- The program's own regions ------------------------------------------------------------------------------------- */
 

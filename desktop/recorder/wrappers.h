@@ -1,6 +1,7 @@
-/* The wrappers of the calls of C. Arguments are named a, b, c, ... in the order of the standard.
+/* The wrappers of the calls of C and the entries of Fortran, both made of the table in calls.h.
  *
- * Only arguments that the standard calls significant are looked at, and only after the call has succeeded. */
+ * Arguments are named a, b, c, ... in the order of the standard. In Fortran all are addresses and handles are integers.
+ * What is done for a call is written once: FORTRAN and LARGE (counts of MPI 4, calls that end in _c) are constants. */
 
 #define P0 void
 #define P1 Word a
@@ -16,6 +17,7 @@
 #define P11 P10, Word k
 #define P12 P11, Word l
 #define P13 P12, Word m
+#define P14 P13, Word n
 #define V0
 #define V1 a
 #define V2 V1, b
@@ -30,253 +32,8 @@
 #define V11 V10, k
 #define V12 V11, l
 #define V13 V12, m
+#define V14 V13, n
 
-/* A wrapper for the call `name`, recorded as `as`: what stands in `...` is done after it has succeeded. */
-#define CALLED(name, as, n, before, args, ...) \
-    API Word MPI_##name(P##n) \
-    { \
-        enum { AS = CALL_##as }; \
-        before \
-        BEFORE; \
-        Word x = NEXT(MPI_##name) args; \
-        AFTER; \
-        if (record_) { \
-            if (LIKELY(!x)) { __VA_ARGS__ } \
-            else put_call(AS, begin_, end_, 0, UNKNOWN, 0, 0); \
-        } \
-        return x; \
-    }
-#define WRAP(name, as, n, ...) CALLED(name, as, n, , (V##n), __VA_ARGS__)
-#define NOTE(comm, peer, tag, bytes) put_call(AS, begin_, end_, comm, peer, tag, bytes)
-
-/* ---- Calls of which only the time counts ---- */
-#define MAKE_SPECIAL(name, n)
-#define MAKE_PLAIN(name, n) WRAP(name, name, n, NOTE(0, UNKNOWN, 0, 0);)
-#define MAKE_COUNTED(name, n) MAKE_PLAIN(name, n) WRAP(name##_c, name, n, NOTE(0, UNKNOWN, 0, 0);)
-#define WITH_BYTES(name, n, count, type) \
-    WRAP(name, name, n, NOTE(0, UNKNOWN, 0, (uint64_t)(int)count * type_size(type));) \
-    WRAP(name##_c, name, n, NOTE(0, UNKNOWN, 0, (uint64_t)count * type_size(type));)
-#define MAKE_ORIGIN(name, n) WITH_BYTES(name, n, b, c)
-#define MAKE_RESULT(name, n) WITH_BYTES(name, n, e, f)
-#define MAKE_ONE_2(name, n) WRAP(name, name, n, NOTE(0, UNKNOWN, 0, type_size(c));)
-#define MAKE_ONE_3(name, n) WRAP(name, name, n, NOTE(0, UNKNOWN, 0, type_size(d));)
-#define MAKE_FILE_2(name, n) WITH_BYTES(name, n, c, d)
-#define MAKE_FILE_3(name, n) WITH_BYTES(name, n, d, e)
-/* One that makes a communicator: the argument of that index, if this process is in it. */
-#define MAKE_NEW(name, n, p) WRAP(name, name, n, NOTE(0, UNKNOWN, 0, 0); made(handle_at(p, 0));)
-#define MAKE_NEW_1(name, n) MAKE_NEW(name, n, b)
-#define MAKE_NEW_2(name, n) MAKE_NEW(name, n, c)
-#define MAKE_NEW_3(name, n) MAKE_NEW(name, n, d)
-#define MAKE_NEW_4(name, n) MAKE_NEW(name, n, e)
-#define MAKE_NEW_5(name, n) MAKE_NEW(name, n, f)
-#define MAKE_NEW_6(name, n) MAKE_NEW(name, n, g)
-#define MAKE_NEW_7(name, n) MAKE_NEW(name, n, h)
-#define MAKE_NEW_8(name, n) MAKE_NEW(name, n, i)
-#define MAKE_NEW_9(name, n) MAKE_NEW(name, n, j)
-
-static void made(Word comm)
-{
-    Word null = library == OPEN_MPI ? (Word)data("ompi_mpi_comm_null") : library == MPICH ? 0x04000000 : 0x100;
-    if (handle(comm) != null) communicator(comm);
-}
-
-/* The handle is another's as soon as the call is over, so it is forgotten before. */
-#define MAKE_GONE(name, n) \
-    API Word MPI_##name(Word a) \
-    { \
-        BEFORE; \
-        if (recording) forget_communicator(handle_at(a, 0)); \
-        Word x = NEXT(MPI_##name)(a); \
-        AFTER; \
-        if (record_) DONE(name, 0, UNKNOWN, 0, 0); \
-        return x; \
-    }
-
-#define X(name, arguments, meaning) MAKE_##meaning(name, arguments)
-RECORDED_CALLS(X)
-#undef X
-
-API Word MPI_Type_free(Word a)
-{
-    forget_type(handle_at(a, 0));
-    return NEXT(MPI_Type_free)(a);
-}
-
-/* ---- Point to point ---- */
-
-/* Each with int counts, and as MPI 4 has it with large ones. */
-#define BOTH(MAKE, name, ...) MAKE(name, name, (int), ##__VA_ARGS__) MAKE(name##_c, name, , ##__VA_ARGS__)
-
-#define SEND(name, as, COUNT) WRAP(name, as, 6, \
-    Communicator *q = communicator(f); \
-    NOTE(q->id, world_rank(q, (int)d), (int)e, (uint64_t)COUNT b * type_size(c));)
-BOTH(SEND, Send) BOTH(SEND, Bsend) BOTH(SEND, Ssend) BOTH(SEND, Rsend)
-
-/* A request that is posted; `first`: posted by the call itself, not by MPI_Start. */
-#define POST(name, as, COUNT, kind, first) WRAP(name, as, 7, \
-    Communicator *q = communicator(f); \
-    int peer = world_rank(q, (int)d), tag = (int)e; \
-    uint64_t bytes = (uint64_t)COUNT b * type_size(c); \
-    uint32_t number = remember(handle_at(g, 0), kind, !(first), q, peer, tag, bytes); \
-    NOTE(q->id, (first) ? peer : UNKNOWN, tag, (first) ? amount(bytes, number) : 0);)
-BOTH(POST, Isend, SENT, 1) BOTH(POST, Ibsend, SENT, 1) BOTH(POST, Issend, SENT, 1) BOTH(POST, Irsend, SENT, 1)
-BOTH(POST, Irecv, RECEIVED, 1)
-BOTH(POST, Send_init, SENT, 0) BOTH(POST, Bsend_init, SENT, 0) BOTH(POST, Ssend_init, SENT, 0)
-BOTH(POST, Rsend_init, SENT, 0) BOTH(POST, Recv_init, RECEIVED, 0)
-
-static void started(Word request, uint64_t begin)
-{
-    Request r;
-    if (!recall(request, 1, &r)) return;
-    change_request(request, 0, 1, 0);
-    put(STARTED, begin, r.kind, r.communicator->id, r.peer, r.tag, amount(r.bytes, r.number));
-}
-
-WRAP(Start, Start, 1, NOTE(0, UNKNOWN, 0, 0); started(handle_at(a, 0), begin_);)
-WRAP(Startall, Startall, 2,
-     NOTE(0, UNKNOWN, (int)a, 0); for (int n = 0; n < (int)a; n++) started(handle_at(b, n), begin_);)
-WRAP(Cancel, Cancel, 1, NOTE(0, UNKNOWN, 0, 0); change_request(handle_at(a, 0), 1, 0, 0);)
-
-API Word MPI_Request_free(Word a)
-{
-    Word request = recording ? handle_at(a, 0) : 0;
-    BEFORE;
-    if (recording && request != null_request) change_request(request, 0, 0, 1);
-    Word x = NEXT(MPI_Request_free)(a);
-    AFTER;
-    if (record_) DONE(Request_free, 0, UNKNOWN, 0, 0);
-    return x;
-}
-
-static void received(const Communicator *q, const int *status, uint64_t end, uint64_t most)
-{
-    if (status[status_source] != nobody)
-        put(COMPLETED, end, RECEIVED, q->id, world_rank(q, status[status_source]), status[status_tag], status_bytes(status, most));
-}
-
-/* A call whose status is looked at: `s_` is the program's, or one of our own where it wants none. */
-#define WITH_STATUS(name, as, n, given, args, ...) CALLED(name, as, n, STATUS(given);, args, __VA_ARGS__)
-
-#define RECEIVE(name, as, COUNT) WITH_STATUS(name, as, 7, g, (a, b, c, d, e, f, (Word)s_), \
-    Communicator *q = communicator(f); \
-    int source = (int)d == any_source ? s_[status_source] : (int)d; \
-    NOTE(q->id, world_rank(q, source), (int)d == nobody ? 0 : s_[status_tag], \
-         (int)d == nobody ? 0 : status_bytes(s_, (uint64_t)COUNT b * type_size(c)));)
-BOTH(RECEIVE, Recv)
-
-#define SEND_RECEIVE(name, as, COUNT) WITH_STATUS(name, as, 12, l, (a, b, c, d, e, f, g, h, i, j, k, (Word)s_), \
-    Communicator *q = communicator(k); \
-    NOTE(q->id, world_rank(q, (int)d), (int)e, (uint64_t)COUNT b * type_size(c)); \
-    if ((int)i != nobody) received(q, s_, end_, (uint64_t)COUNT g * type_size(h));)
-BOTH(SEND_RECEIVE, Sendrecv)
-
-#define REPLACE(name, as, COUNT) WITH_STATUS(name, as, 9, i, (a, b, c, d, e, f, g, h, (Word)s_), \
-    Communicator *q = communicator(h); \
-    uint64_t bytes = (uint64_t)COUNT b * type_size(c); \
-    NOTE(q->id, world_rank(q, (int)d), (int)e, bytes); \
-    if ((int)f != nobody) received(q, s_, end_, bytes);)
-BOTH(REPLACE, Sendrecv_replace)
-
-/* MPICH leaves anything in the status of these: what was asked for is taken for what came. */
-#define RECEIVED_BESIDE (library == OPEN_MPI ? RECEIVED : UNSTATED)
-#define POST_BOTH(name, as, COUNT) WRAP(name, as, 13, \
-    Communicator *q = communicator(k); \
-    NOTE(q->id, world_rank(q, (int)d), (int)e, (uint64_t)COUNT b * type_size(c)); \
-    remember(handle_at(l, 0), RECEIVED_BESIDE, 0, q, world_rank(q, (int)i), (int)j, (uint64_t)COUNT g * type_size(h));)
-BOTH(POST_BOTH, Isendrecv)
-#define POST_REPLACE(name, as, COUNT) WRAP(name, as, 10, \
-    Communicator *q = communicator(h); \
-    uint64_t bytes = (uint64_t)COUNT b * type_size(c); \
-    NOTE(q->id, world_rank(q, (int)d), (int)e, bytes); \
-    remember(handle_at(i, 0), RECEIVED_BESIDE, 0, q, world_rank(q, (int)f), (int)g, bytes);)
-BOTH(POST_REPLACE, Isendrecv_replace)
-
-/* ---- Probes ---- */
-WRAP(Iprobe, Iprobe, 5, if (*(int *)d) NOTE(0, UNKNOWN, 0, 0); else put_failed_test(AS, begin_, end_);)
-WRAP(Mprobe, Mprobe, 5, NOTE(0, UNKNOWN, 0, 0);
-     if ((int)a != nobody) remember(handle_at(d, 0), MATCHED, 0, communicator(c), UNKNOWN, 0, 0);)
-WRAP(Improbe, Improbe, 6,
-     if (!*(int *)d) put_failed_test(AS, begin_, end_);
-     else {
-         NOTE(0, UNKNOWN, 0, 0);
-         if ((int)a != nobody) remember(handle_at(e, 0), MATCHED, 0, communicator(c), UNKNOWN, 0, 0);
-     })
-
-#define MATCHED_RECEIVE(name, as, COUNT) \
-    API Word MPI_##name(P5) \
-    { \
-        STATUS(e); \
-        Word message = recording ? handle_at(d, 0) : 0; \
-        Request r; \
-        BEFORE; \
-        Word x = NEXT(MPI_##name)(a, b, c, d, (Word)s_); \
-        AFTER; \
-        if (record_) { \
-            if (!x && recall(message, 0, &r)) \
-                DONE(as, r.communicator->id, world_rank(r.communicator, s_[status_source]), s_[status_tag], \
-                     status_bytes(s_, (uint64_t)COUNT b * type_size(c))); \
-            else DONE(as, 0, NOBODY, 0, 0); \
-        } \
-        return x; \
-    }
-BOTH(MATCHED_RECEIVE, Mrecv)
-
-#define POST_MATCHED(name, as, COUNT) \
-    API Word MPI_##name(P5) \
-    { \
-        Word message = recording ? handle_at(d, 0) : 0; \
-        Request r; \
-        BEFORE; \
-        Word x = NEXT(MPI_##name)(V5); \
-        AFTER; \
-        if (record_) { \
-            uint32_t number = 0; \
-            int known = !x && recall(message, 0, &r); \
-            if (known) \
-                number = remember(handle_at(e, 0), RECEIVED, 0, r.communicator, UNKNOWN, 0, (uint64_t)COUNT b * type_size(c)); \
-            DONE(as, known ? r.communicator->id : 0, known ? UNKNOWN : NOBODY, 0, amount(0, number)); \
-        } \
-        return x; \
-    }
-BOTH(POST_MATCHED, Imrecv)
-
-/* ---- Completion ---- */
-API Word MPI_Wait(Word a, Word b)
-{
-    STATUS(b);
-    Word request = recording ? handle_at(a, 0) : 0;
-    Request r;
-    int known_ = taken(request, &r);
-    BEFORE;
-    Word x = NEXT(MPI_Wait)(a, (Word)s_);
-    AFTER;
-    if (record_) {
-        DONE(Wait, 0, UNKNOWN, 0, 0);
-        if (!x && known_) finished(r, s_, end_);
-        else if (!x && !several_threads) completed(request, s_, end_);
-    }
-    return x;
-}
-
-API Word MPI_Test(Word a, Word b, Word c)
-{
-    STATUS(c);
-    Word request = recording ? handle_at(a, 0) : 0;
-    BEFORE;
-    Word x = NEXT(MPI_Test)(a, b, (Word)s_);
-    AFTER;
-    if (record_) {
-        if (!x && !*(int *)b)
-            put_failed_test(CALL(Test), begin_, end_);
-        else {
-            DONE(Test, 0, UNKNOWN, 0, 0);
-            if (!x) completed(request, s_, end_);
-        }
-    }
-    return x;
-}
-
-/* Handles of Fortran are integers, and all arguments are addresses. */
 #define INTEGER(p) (*(int32_t *)(p))
 static Word converted(const char *name, Function *f, Word p)
 {
@@ -284,129 +41,332 @@ static Word converted(const char *name, Function *f, Word p)
     return *f ? (*f)((Word)INTEGER(p)) : (Word)INTEGER(p);
 }
 #define F2C(kind, p) ({ static Function f_; converted("PMPI_" #kind "_f2c", &f_, p); })
-#define REQUEST(p) F2C(Request, p)
+#define BY_VALUE(kind, p) (FORTRAN ? F2C(kind, p) : (p))
+#define BY_ADDRESS(kind, p, i) (FORTRAN ? F2C(kind, (p) + 4 * (i)) : handle_at(p, i))
+#define COMM(p) communicator(BY_VALUE(Comm, p))
+#define TYPE(p) (uint64_t)type_size(BY_VALUE(Type, p))
+#define NUMBER(p) (FORTRAN ? INTEGER(p) : (int)(p))
+#define COUNT(p) (FORTRAN ? (uint64_t)INTEGER(p) : LARGE ? (uint64_t)(p) : (uint64_t)(int)(p))
+#define BYTES(count, type) (COUNT(count) * TYPE(type))
+#define IN_PLACE(p) (FORTRAN ? (p) && ((p) == fortran_in_place || (p) == f08_in_place) : handle(p) == handle(in_place))
+#define ROOT(p) world_rank(q, NUMBER(p))
+#define SUM(counts) sum(counts, 0, q, LARGE, FORTRAN)
+#define SUM_OF(counts, types) sum(counts, types, q, LARGE, FORTRAN)
+
+/* `before` and `after` are done in any case, what stands in `...` where the call has succeeded and is recorded. */
+#define IN_C(name, as, large, n, before, after, ...) \
+    API Word MPI_##name(P##n) \
+    { \
+        enum { AS = CALL_##as, FORTRAN = 0, LARGE = large }; \
+        before; \
+        BEFORE; \
+        Word x = NEXT(MPI_##name)(V##n); \
+        AFTER; \
+        if (record_) { \
+            if (LIKELY(!x)) { __VA_ARGS__ } \
+            else put_call(AS, begin_, end_, 0, NOBODY, 0, 0); \
+        } \
+        after; \
+        return x; \
+    }
+/* Some libraries end up in the C call of that name, whose wrapper then records it; where none was entered, it is
+ * recorded here. More arguments than a call has are passed on: the lengths of its texts, and what nobody looks at. */
+#define IN_FORTRAN(lower, as, before, after, ...) \
+    static void fortran_##lower(Function real, P14) \
+    { \
+        enum { AS = CALL_##as, FORTRAN = 1, LARGE = 0 }; \
+        const Word x = 0; \
+        before; \
+        uint32_t entered_ = output.entered; \
+        uint64_t begin_ = tick(); \
+        real(V14); \
+        uint64_t end_ = tick(); \
+        int outer_ = output.entered == entered_ && !output.depth; \
+        int record_ = outer_ && recording && !off; \
+        if (record_) { __VA_ARGS__ } \
+        after; \
+        (void)x, (void)begin_, (void)end_; \
+    } \
+    ENTRY(mpi_##lower##_, lower) ENTRY(mpi_##lower##_f08_, lower) ENTRY(mpi_##lower##_f08ts_, lower)
+/* mpi_send_ of mpif.h and `use mpi`, mpi_send_f08_ and mpi_send_f08ts_ of `use mpi_f08`. */
+#define ENTRY(symbol_, lower) API void symbol_(P14) { fortran_##lower(NEXT(symbol_), V14); }
+#define AROUND(name, lower, n, before, after, ...) \
+    IN_C(name, name, 0, n, before, after, __VA_ARGS__) IN_FORTRAN(lower, name, before, after, __VA_ARGS__)
+#define WRAP(name, lower, n, ...) AROUND(name, lower, n, , , __VA_ARGS__)
+/* With counts: one more, with large ones. */
+#define COUNTED(name, lower, n, before, after, ...) \
+    AROUND(name, lower, n, before, after, __VA_ARGS__) IN_C(name##_c, name, 1, n, before, after, __VA_ARGS__)
+#define NOTE(comm, peer, tag, bytes) put_call(AS, begin_, end_, comm, peer, tag, bytes)
+#define ONLY_TIME NOTE(0, UNKNOWN, 0, 0);
+
+/* ---- Calls of which only the time counts, or bytes ---- */
+#define MAKE_SPECIAL(name, lower, n)
+#define MAKE_PLAIN(name, lower, n) WRAP(name, lower, n, ONLY_TIME)
+#define MAKE_COUNTED(name, lower, n) COUNTED(name, lower, n, , , ONLY_TIME)
+#define MAKE_BYTES(name, lower, n, count, type) COUNTED(name, lower, n, , , NOTE(0, UNKNOWN, 0, BYTES(count, type));)
+#define MAKE_BYTES_bc(name, lower, n) MAKE_BYTES(name, lower, n, b, c)
+#define MAKE_BYTES_cd(name, lower, n) MAKE_BYTES(name, lower, n, c, d)
+#define MAKE_BYTES_de(name, lower, n) MAKE_BYTES(name, lower, n, d, e)
+#define MAKE_BYTES_ef(name, lower, n) MAKE_BYTES(name, lower, n, e, f)
+#define MAKE_ONE_c(name, lower, n) WRAP(name, lower, n, NOTE(0, UNKNOWN, 0, TYPE(c));)
+#define MAKE_ONE_d(name, lower, n) WRAP(name, lower, n, NOTE(0, UNKNOWN, 0, TYPE(d));)
+/* One that asks, and is told by that argument. */
+#define MAKE_ASKED(name, lower, n, flag) \
+    WRAP(name, lower, n, if (INTEGER(flag)) ONLY_TIME else put_failed_test(AS, begin_, end_);)
+#define MAKE_ASKED_b(name, lower, n) MAKE_ASKED(name, lower, n, b)
+#define MAKE_ASKED_c(name, lower, n) MAKE_ASKED(name, lower, n, c)
+#define MAKE_ASKED_d(name, lower, n) MAKE_ASKED(name, lower, n, d)
+
+/* ---- Communicators ---- */
+/* One that makes a communicator, if this process is in it. */
+static void made(Word comm) { if (handle(comm) != null_communicator()) communicator(comm); }
+#define MAKE_NEW(name, lower, n, p) WRAP(name, lower, n, ONLY_TIME made(BY_ADDRESS(Comm, p, 0));)
+#define MAKE_NEW_b(name, lower, n) MAKE_NEW(name, lower, n, b)
+#define MAKE_NEW_c(name, lower, n) MAKE_NEW(name, lower, n, c)
+#define MAKE_NEW_d(name, lower, n) MAKE_NEW(name, lower, n, d)
+#define MAKE_NEW_e(name, lower, n) MAKE_NEW(name, lower, n, e)
+#define MAKE_NEW_f(name, lower, n) MAKE_NEW(name, lower, n, f)
+#define MAKE_NEW_g(name, lower, n) MAKE_NEW(name, lower, n, g)
+#define MAKE_NEW_h(name, lower, n) MAKE_NEW(name, lower, n, h)
+#define MAKE_NEW_i(name, lower, n) MAKE_NEW(name, lower, n, i)
+#define MAKE_NEW_j(name, lower, n) MAKE_NEW(name, lower, n, j)
+/* The handle is another's as soon as the call is over, so it is forgotten before. */
+#define MAKE_GONE(name, lower, n) \
+    AROUND(name, lower, n, if (recording) forget_communicator(BY_ADDRESS(Comm, a, 0)), , ONLY_TIME)
+#define MAKE_TYPE_GONE(name, lower, n) AROUND(name, lower, n, if (recording) forget_type(BY_ADDRESS(Type, a, 0)), ,)
+
+/* A program may never call MPI_Init, but begin sessions, also one after another. */
+#define MAKE_SESSION(name, lower, n) \
+    AROUND(name, lower, n, , if (!x && outer_) session_begun(AS, BY_ADDRESS(Session, c, 0), begin_, record_), ONLY_TIME)
+#define MAKE_NO_SESSION(name, lower, n) \
+    AROUND(name, lower, n, session_ends(BY_ADDRESS(Session, a, 0)), if (outer_) sessions--, ONLY_TIME)
+
+/* ---- Point to point ---- */
+#define MAKE_SEND(name, lower, n) COUNTED(name, lower, n, , , \
+    Communicator *q = COMM(f); \
+    NOTE(q->id, ROOT(d), NUMBER(e), BYTES(b, c));)
+
+/* A request that is posted, by the call itself or by MPI_Start. */
+#define MAKE_POST(name, lower, n, kind) COUNTED(name, lower, n, , , \
+    Communicator *q = COMM(f); \
+    int peer = ROOT(d), tag = NUMBER(e); \
+    uint64_t bytes = BYTES(b, c); \
+    NOTE(q->id, peer, tag, amount(bytes, remember(BY_ADDRESS(Request, g, 0), kind, 0, q, peer, tag, bytes)));)
+#define MAKE_POST_SENT(name, lower, n) MAKE_POST(name, lower, n, SENT)
+#define MAKE_POST_RECEIVED(name, lower, n) MAKE_POST(name, lower, n, RECEIVED)
+#define MAKE_INIT(name, lower, n, kind) COUNTED(name, lower, n, , , \
+    Communicator *q = COMM(f); \
+    remember(BY_ADDRESS(Request, g, 0), kind, 1, q, ROOT(d), NUMBER(e), BYTES(b, c)); \
+    ONLY_TIME)
+#define MAKE_INIT_SENT(name, lower, n) MAKE_INIT(name, lower, n, SENT)
+#define MAKE_INIT_RECEIVED(name, lower, n) MAKE_INIT(name, lower, n, RECEIVED)
+/* In parts: one message for each start. Its status says nothing that was not asked for. */
+#define MAKE_PARTED(name, lower, n, kind) WRAP(name, lower, n, \
+    Communicator *q = COMM(g); \
+    uint64_t each = FORTRAN ? *(uint64_t *)c : (uint64_t)c; \
+    remember(BY_ADDRESS(Request, i, 0), kind, 1, q, ROOT(e), NUMBER(f), COUNT(b) * each * TYPE(d)); \
+    ONLY_TIME)
+#define MAKE_PARTED_SENT(name, lower, n) MAKE_PARTED(name, lower, n, SENT)
+#define MAKE_PARTED_RECEIVED(name, lower, n) MAKE_PARTED(name, lower, n, UNSTATED)
+
+static void started(Word request, uint64_t begin)
+{
+    Request r;
+    if (!recall(request, 1, &r)) return;
+    change_request(request, 0, 1, 0);
+    put(STARTED, begin, r.kind == UNSTATED ? RECEIVED : r.kind, r.communicator->id, r.peer, r.tag, amount(r.bytes, r.number));
+}
+
+#define MAKE_START(name, lower, n) WRAP(name, lower, n, ONLY_TIME started(BY_ADDRESS(Request, a, 0), begin_);)
+#define MAKE_STARTALL(name, lower, n) WRAP(name, lower, n, \
+    NOTE(0, UNKNOWN, NUMBER(a), 0); \
+    for (int n_ = 0; n_ < NUMBER(a); n_++) started(BY_ADDRESS(Request, b, n_), begin_);)
+#define MAKE_CANCEL(name, lower, n) WRAP(name, lower, n, ONLY_TIME change_request(BY_ADDRESS(Request, a, 0), 1, 0, 0);)
+#define MAKE_FREE(name, lower, n) AROUND(name, lower, n, \
+    Word request = recording ? BY_ADDRESS(Request, a, 0) : 0; \
+    if (recording && request != null_request) change_request(request, 0, 0, 1);, , ONLY_TIME)
+
+static void received(const Communicator *q, const int *status, uint64_t end, uint64_t most)
+{
+    if (status[status_source] != nobody)
+        put(COMPLETED, end, RECEIVED, q->id, world_rank(q, status[status_source]), status[status_tag], status_bytes(status, most));
+}
+
+/* A status of our own where the program wants none. */
+#define NO_STATUS(p) (FORTRAN ? (p) == fortran_ignore_status || (p) == f08_ignore_status : handle(p) == ignore_status)
+#define STATUS(p) int own_[16]; int *s_ = NO_STATUS(p) ? own_ : (int *)(p); p = (Word)s_
+
+#define MAKE_RECEIVE(name, lower, n) COUNTED(name, lower, n, STATUS(g), , \
+    Communicator *q = COMM(f); \
+    int asked = NUMBER(d), source = asked == any_source ? s_[status_source] : asked; \
+    NOTE(q->id, world_rank(q, source), asked == nobody ? 0 : s_[status_tag], \
+         asked == nobody ? 0 : status_bytes(s_, BYTES(b, c)));)
+#define MAKE_EXCHANGE(name, lower, n) COUNTED(name, lower, n, STATUS(l), , \
+    Communicator *q = COMM(k); \
+    NOTE(q->id, ROOT(d), NUMBER(e), BYTES(b, c)); \
+    if (NUMBER(i) != nobody) received(q, s_, end_, BYTES(g, h));)
+#define MAKE_REPLACE(name, lower, n) COUNTED(name, lower, n, STATUS(i), , \
+    Communicator *q = COMM(h); \
+    uint64_t bytes = BYTES(b, c); \
+    NOTE(q->id, ROOT(d), NUMBER(e), bytes); \
+    if (NUMBER(f) != nobody) received(q, s_, end_, bytes);)
+/* MPICH leaves anything in the status of these: what was asked for is taken for what came. */
+#define RECEIVED_BESIDE (library == OPEN_MPI ? RECEIVED : UNSTATED)
+#define MAKE_POST_BOTH(name, lower, n_) COUNTED(name, lower, n_, , , \
+    Communicator *q = COMM(k); \
+    NOTE(q->id, ROOT(d), NUMBER(e), BYTES(b, c)); \
+    remember(BY_ADDRESS(Request, l, 0), RECEIVED_BESIDE, 0, q, ROOT(i), NUMBER(j), BYTES(g, h));)
+#define MAKE_POST_REPLACE(name, lower, n) COUNTED(name, lower, n, , , \
+    Communicator *q = COMM(h); \
+    uint64_t bytes = BYTES(b, c); \
+    NOTE(q->id, ROOT(d), NUMBER(e), bytes); \
+    remember(BY_ADDRESS(Request, i, 0), RECEIVED_BESIDE, 0, q, ROOT(f), NUMBER(g), bytes);)
+
+/* ---- Messages that a probe has taken out ---- */
+#define TAKEN_OUT(comm, message) \
+    if (NUMBER(a) != nobody) remember(BY_ADDRESS(Message, message, 0), MATCHED, 0, COMM(comm), UNKNOWN, 0, 0);
+#define MAKE_MATCH(name, lower, n) WRAP(name, lower, n, ONLY_TIME TAKEN_OUT(c, d))
+#define MAKE_ASK_MATCH(name, lower, n) WRAP(name, lower, n, \
+    if (!INTEGER(d)) put_failed_test(AS, begin_, end_); \
+    else { ONLY_TIME TAKEN_OUT(c, e) })
+#define MESSAGE(p) Word message = recording ? BY_ADDRESS(Message, p, 0) : 0; Request r
+#define MAKE_MATCHED(name, lower, n) COUNTED(name, lower, n, STATUS(e); MESSAGE(d), , \
+    if (recall(message, 0, &r)) \
+        NOTE(r.communicator->id, world_rank(r.communicator, s_[status_source]), s_[status_tag], status_bytes(s_, BYTES(b, c))); \
+    else NOTE(0, NOBODY, 0, 0);)
+#define MAKE_POST_MATCHED(name, lower, n) COUNTED(name, lower, n, MESSAGE(d), , \
+    if (!recall(message, 0, &r)) r.communicator = NULL; \
+    uint32_t number = !r.communicator ? 0 \
+        : remember(BY_ADDRESS(Request, e, 0), RECEIVED, 0, r.communicator, UNKNOWN, 0, BYTES(b, c)); \
+    NOTE(number ? r.communicator->id : 0, number ? UNKNOWN : NOBODY, 0, amount(0, number));)
+
+/* ---- Completion ---- */
+#define MAKE_WAIT(name, lower, n) AROUND(name, lower, n, \
+    STATUS(b); \
+    Word request = recording ? BY_ADDRESS(Request, a, 0) : 0; \
+    Request r; \
+    int known_ = !FORTRAN && taken(request, &r), , \
+    ONLY_TIME \
+    if (known_) finished(r, s_, end_); \
+    else if (FORTRAN || !several_threads) completed(request, s_, end_);)
+#define MAKE_TEST(name, lower, n) AROUND(name, lower, n, \
+    STATUS(c); Word request = recording ? BY_ADDRESS(Request, a, 0) : 0, , \
+    if (!INTEGER(b)) put_failed_test(AS, begin_, end_); \
+    else { ONLY_TIME completed(request, s_, end_); })
+/* What is complete may also be freed without a wait. */
+#define MAKE_STATUS(name, lower, n) AROUND(name, lower, n, STATUS(c), , \
+    Request r; \
+    if (!INTEGER(b)) put_failed_test(AS, begin_, end_); \
+    else { \
+        ONLY_TIME \
+        if (recall(BY_VALUE(Request, a), 1, &r)) finished(r, s_, end_); \
+    })
 
 /* The handles of many requests as they were before the call, and statuses where the program wants none. */
 enum { FEW = 64 };
 typedef struct {
     Word few[FEW], *handles;
     char small[FEW * 32], *statuses;
+    Request *taken;
+    int own; /* the statuses are ours */
 } Many;
 
-static void look_at(Many *many, int n, Word requests_, Word *statuses, Word ignored, int fortran)
+static inline void look_at(Many *many, int n, Word requests_, Word *statuses, int several, int fortran, int take)
 {
     size_t count = n > 0 ? (size_t)n : 0;
     many->handles = many->few;
     many->statuses = (char *)*statuses;
+    many->taken = NULL;
+    many->own = 0;
     if (!recording) return;
     if (count > FEW && !(many->handles = malloc(count * sizeof(Word)))) return;
     for (size_t i = 0; i < count; i++)
-        many->handles[i] = fortran ? REQUEST(requests_ + 4 * (Word)i) : handle_at(requests_, (int)i);
-    if ((fortran ? *statuses : handle(*statuses)) != ignored) return;
+        many->handles[i] = fortran ? F2C(Request, requests_ + 4 * (Word)i) : handle_at(requests_, (int)i);
+    if (take && several_threads && count && (many->taken = malloc(count * sizeof *many->taken)))
+        for (size_t i = 0; i < count; i++) taken(many->handles[i], many->taken + i);
+    Word given = *statuses;
+    if (fortran ? given != (several ? fortran_ignore_statuses : fortran_ignore_status)
+                      && given != (several ? f08_ignore_statuses : f08_ignore_status)
+                : handle(given) != ignore_statuses) return;
     many->statuses = many->small;
-    if (count > FEW && !(many->statuses = malloc(count * 32))) many->statuses = (char *)*statuses;
-    *statuses = (Word)many->statuses;
+    if (count > FEW && !(many->statuses = malloc(count * 32))) many->statuses = NULL;
+    else *statuses = (Word)many->statuses, many->own = 1;
 }
 
-static void leave_many(Many *many, int given)
+static inline void leave_many(Many *many)
 {
     if (many->handles != many->few) free(many->handles);
-    if (given && many->statuses != many->small) free(many->statuses);
+    if (many->own && many->statuses != many->small) free(many->statuses);
+    free(many->taken);
 }
 
-static inline const int *status_at(const Many *many, int i)
+static inline void each_completed(const Many *many, int which, int place, uint64_t end)
 {
-    return handle((Word)many->statuses) == ignore_statuses ? NULL : (const int *)(many->statuses + (size_t)i * (size_t)status_size);
+    const int *status = many->statuses ? (const int *)(many->statuses + (size_t)place * (size_t)status_size) : NULL;
+    if (many->taken) finished(many->taken[which], status, end);
+    else completed(many->handles[which], status, end);
 }
 
-static Request *take_all(const Many *many, int n)
-{
-    Request *all = several_threads && recording && many->handles && n > 0 ? malloc((size_t)n * sizeof *all) : NULL;
-    for (int i = 0; all && i < n; i++) taken(many->handles[i], all + i);
-    return all;
-}
+/* `which`: index of the request that is complete, or of the i-th that is; counted from 1 in Fortran. */
+#define MANY(name, lower, n, count, given, several, complete, times, which, place) AROUND(name, lower, n, \
+    Many many; \
+    look_at(&many, NUMBER(count), b, &given, several, FORTRAN, !FORTRAN && (int)AS == CALL_Waitall), \
+    leave_many(&many), \
+    if (!many.handles) ONLY_TIME \
+    else if (!(complete)) put_failed_test(AS, begin_, end_); \
+    else { \
+        int times_ = times; \
+        NOTE(0, UNKNOWN, times_, 0); \
+        for (int n_ = 0; n_ < times_; n_++) each_completed(&many, which, place, end_); \
+    })
+#define ONE(p) (INTEGER(p) >= FORTRAN && INTEGER(p) < NUMBER(a) + FORTRAN)
+#define SOME(p) (INTEGER(p) > 0 ? INTEGER(p) : 0)
+#define MAKE_WAITALL(name, lower, n) MANY(name, lower, n, a, c, 1, 1, NUMBER(a), n_, n_)
+#define MAKE_TESTALL(name, lower, n) MANY(name, lower, n, a, d, 1, INTEGER(c), NUMBER(a), n_, n_)
+#define MAKE_WAITANY(name, lower, n) MANY(name, lower, n, a, d, 0, 1, ONE(c), INTEGER(c) - FORTRAN, 0)
+#define MAKE_TESTANY(name, lower, n) MANY(name, lower, n, a, e, 0, INTEGER(d), ONE(c), INTEGER(c) - FORTRAN, 0)
+#define MAKE_WAITSOME(name, lower, n) MANY(name, lower, n, a, e, 1, 1, SOME(c), ((int *)d)[n_] - FORTRAN, n_)
+#define MAKE_TESTSOME(name, lower, n) MANY(name, lower, n, a, e, 1, INTEGER(c), SOME(c), ((int *)d)[n_] - FORTRAN, n_)
 
-/* `which`: index of the request that is complete, or of the i-th that is. */
-#define MANY(name, n, count, statuses, complete, times, which, place) \
-    API Word MPI_##name(P##n) \
-    { \
-        Many many; \
-        Word given = statuses; \
-        look_at(&many, (int)count, b, &statuses, ignore_statuses, 0); \
-        Request *all_ = CALL_##name == CALL_Waitall ? take_all(&many, (int)count) : NULL; \
-        BEFORE; \
-        Word x = NEXT(MPI_##name)(V##n); \
-        AFTER; \
-        if (record_ && many.handles) { \
-            int times_ = x ? 0 : (times); \
-            if (!x && !(complete)) put_failed_test(CALL(name), begin_, end_); \
-            else { \
-                DONE(name, 0, UNKNOWN, times_, 0); \
-                for (int n_ = 0; n_ < times_; n_++) \
-                    if (!all_) completed(many.handles[which], status_at(&many, place), end_); \
-                    else finished(all_[n_], status_at(&many, place), end_); \
-            } \
-        } \
-        leave_many(&many, given != statuses); \
-        free(all_); \
-        return x; \
-    }
-#define INDEX(p) (*(int *)(p))
-#define SOME(p) (INDEX(p) > 0 ? INDEX(p) : 0)
-MANY(Waitall, 3, a, c, 1, (int)a, n_, n_)
-MANY(Testall, 4, a, d, INDEX(c), (int)a, n_, n_)
-MANY(Waitany, 4, a, d, 1, INDEX(c) >= 0 && INDEX(c) < (int)a, INDEX(c), 0)
-MANY(Testany, 5, a, e, INDEX(d), INDEX(c) >= 0 && INDEX(c) < (int)a, INDEX(c), 0)
-MANY(Waitsome, 5, a, e, 1, SOME(c), ((int *)d)[n_], n_)
-MANY(Testsome, 5, a, e, INDEX(c) != 0, SOME(c), ((int *)d)[n_], n_)
-
-/* ---- Collectives: bytes are what this process gives, or takes where it only takes ---- */
-
+/* ---- Collectives ---- */
 /* In all; where types are given, in bytes of these. */
-static uint64_t sum(Word counts, Word types, const Communicator *q, int large)
+static uint64_t sum(Word counts, Word types, const Communicator *q, int large, int fortran)
 {
     uint64_t total = 0;
     for (int n = 0; n < q->size; n++) {
         uint64_t count = large ? ((uint64_t *)counts)[n] : (uint64_t)((int *)counts)[n];
-        if (count) total += types ? count * (uint64_t)type_size(handle_at(types, n)) : count;
+        if (count && types) count *= (uint64_t)type_size(fortran ? F2C(Type, types + 4 * n) : handle_at(types, n));
+        total += count;
     }
     return total;
 }
 
 /* Roots between two groups are not ranks, and which arguments count is another matter there. */
-#define COLLECT(name, as, large_, n, comm, root, bytes) WRAP(name, as, n, \
-    enum { LARGE = large_ }; \
-    Communicator *q = communicator(comm); \
+#define COLLECT(name, lower, n, comm, root, bytes) COUNTED(name, lower, n, , , \
+    Communicator *q = COMM(comm); \
     int between = q->between; \
     NOTE(q->id, between ? UNKNOWN : (root), 0, between ? 0 : (bytes));)
-/* A blocking one, and the one with a request as its last argument. */
-#define COLLECTIVE(name, iname, n, more, comm, root, bytes) \
-    COLLECT(name, name, 0, n, comm, root, bytes) COLLECT(name##_c, name, 1, n, comm, root, bytes) \
-    COLLECT(iname, iname, 0, more, comm, root, bytes) COLLECT(iname##_c, iname, 1, more, comm, root, bytes)
-#define SIZE(count, type) ((LARGE ? (uint64_t)(count) : (uint64_t)(int)(count)) * (uint64_t)type_size(type))
-#define SUM(counts, types) sum(counts, types, q, LARGE)
-#define IN_PLACE(p) (handle(p) == handle(in_place))
-#define ROOT(r) world_rank(q, (int)(r))
-#define AT_ROOT(r) (ROOT(r) == my_rank)
-COLLECT(Barrier, Barrier, 0, 1, a, UNKNOWN, 0) COLLECT(Ibarrier, Ibarrier, 0, 2, a, UNKNOWN, 0)
-COLLECTIVE(Bcast, Ibcast, 5, 6, e, ROOT(d), SIZE(b, c))
-COLLECTIVE(Gather, Igather, 8, 9, h, ROOT(g), IN_PLACE(a) ? SIZE(e, f) : SIZE(b, c))
-COLLECTIVE(Gatherv, Igatherv, 9, 10, i, ROOT(h), IN_PLACE(a) ? 0 : SIZE(b, c))
-COLLECTIVE(Scatter, Iscatter, 8, 9, h, ROOT(g), AT_ROOT(g) ? SIZE(b, c) : SIZE(e, f))
-COLLECTIVE(Scatterv, Iscatterv, 9, 10, i, ROOT(h), AT_ROOT(h) && IN_PLACE(e) ? 0 : SIZE(f, g))
-COLLECTIVE(Allgather, Iallgather, 7, 8, g, UNKNOWN, IN_PLACE(a) ? SIZE(e, f) : SIZE(b, c))
-COLLECTIVE(Allgatherv, Iallgatherv, 8, 9, h, UNKNOWN, IN_PLACE(a) ? 0 : SIZE(b, c))
-COLLECTIVE(Alltoall, Ialltoall, 7, 8, g, UNKNOWN, IN_PLACE(a) ? SIZE(e, f) : SIZE(b, c))
-COLLECTIVE(Alltoallv, Ialltoallv, 9, 10, i, UNKNOWN, IN_PLACE(a) ? SUM(f, 0) * type_size(h) : SUM(b, 0) * type_size(d))
-COLLECTIVE(Alltoallw, Ialltoallw, 9, 10, i, UNKNOWN, IN_PLACE(a) ? SUM(f, h) : SUM(b, d))
-COLLECTIVE(Reduce, Ireduce, 7, 8, g, ROOT(f), SIZE(c, d))
-COLLECTIVE(Allreduce, Iallreduce, 6, 7, f, UNKNOWN, SIZE(c, d))
-COLLECTIVE(Reduce_scatter, Ireduce_scatter, 6, 7, f, UNKNOWN, SUM(c, 0) * type_size(d))
-COLLECTIVE(Reduce_scatter_block, Ireduce_scatter_block, 6, 7, f, UNKNOWN, SIZE(c, d))
-COLLECTIVE(Scan, Iscan, 6, 7, f, UNKNOWN, SIZE(c, d))
-COLLECTIVE(Exscan, Iexscan, 6, 7, f, UNKNOWN, SIZE(c, d))
-COLLECTIVE(Neighbor_allgather, Ineighbor_allgather, 7, 8, g, UNKNOWN, SIZE(b, c))
-COLLECTIVE(Neighbor_allgatherv, Ineighbor_allgatherv, 8, 9, h, UNKNOWN, SIZE(b, c))
-COLLECTIVE(Neighbor_alltoall, Ineighbor_alltoall, 7, 8, g, UNKNOWN, SIZE(b, c))
-COLLECTIVE(Neighbor_alltoallv, Ineighbor_alltoallv, 9, 10, i, UNKNOWN, 0)
-COLLECTIVE(Neighbor_alltoallw, Ineighbor_alltoallw, 9, 10, i, UNKNOWN, 0)
+/* The request is the last argument; its start begins what the call without blocking would. */
+#define COLLECT_LATER(name, lower, as, n, comm, root, bytes) COUNTED(name, lower, n, , , \
+    Communicator *q = COMM(comm); \
+    int between = q->between; \
+    Word request[] = {V##n}; \
+    remember(BY_ADDRESS(Request, request[n - 1], 0), COLLECTIVE, 1, q, between ? UNKNOWN : (root), (int)CALL_##as, between ? 0 : (bytes)); \
+    ONLY_TIME)
+#define MAKE_COLLECTIVE(name, lower, n, more, most, comm, root, bytes) \
+    COLLECT(name, lower, n, comm, root, bytes) COLLECT(I##lower, i##lower, more, comm, root, bytes) \
+    COLLECT_LATER(name##_init, lower##_init, I##lower, most, comm, root, bytes)
+
+#define MAKE(name, lower, n, meaning) MAKE_##meaning(name, lower, n)
+SINGLE_CALLS(MAKE)
+COLLECTIVES(MAKE_COLLECTIVE)
+
+/* ---- Begin and end, for Fortran ---- */
+#define BEGIN(lower, name, several) IN_FORTRAN(lower, name, , if (outer_) finished_begin(AS, begin_, several),)
+BEGIN(init, Init, 0)
+BEGIN(init_thread, Init_thread, INTEGER(b) > 1)
+/* All is written before the library ends, and the C call that it may come to finds nothing to record. */
+#define END(lower, name, how) IN_FORTRAN(lower, name, ends(AS, how), ,)
+END(finalize, Finalize, FINISHED)
+END(abort, Abort, ABORTED)
+IN_FORTRAN(pcontrol, Pcontrol, recording_level(INTEGER(a)), ,)

@@ -3,11 +3,16 @@
  *
  *     alone MESSAGES     sends and receives so many, in a region, forks once, and prints the sum of what it got
  *     alone MESSAGES W   works on for W ms behind the message in the middle, and leaves by exit
+ *     alone MESSAGES exec|abort|term      becomes another program in the middle, or is ended by a signal
+ *     alone MESSAGES alarm|memory         is interrupted by a signal each 200 us; gets no memory from the start
  */
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -32,6 +37,8 @@ BOTH(Comm_rank, (MPI_Comm c, int *r), (c, r)) { return (void)c, *r = 0; }
 BOTH(Comm_size, (MPI_Comm c, int *n), (c, n)) { return (void)c, *n = 1, 0; }
 BOTH(Comm_group, (MPI_Comm c, MPI_Group *g), (c, g)) { return (void)c, *g = 1, 0; }
 BOTH(Comm_test_inter, (MPI_Comm c, int *flag), (c, flag)) { return (void)c, *flag = 0; }
+BOTH(Group_rank, (MPI_Group g, int *r), (g, r)) { return (void)g, *r = 0; }
+BOTH(Group_size, (MPI_Group g, int *n), (g, n)) { return (void)g, *n = 1, 0; }
 BOTH(Group_free, (MPI_Group *g), (g)) { return *g = 0; }
 BOTH(Group_translate_ranks, (MPI_Group a, int n, int *from, MPI_Group b, int *to), (a, n, from, b, to))
 {
@@ -55,9 +62,35 @@ int MPI_Init(int *, char ***), MPI_Finalize(void), MPI_Barrier(MPI_Comm), MPI_Pc
 int MPI_Send(void *, int, MPI_Datatype, int, int, MPI_Comm);
 int MPI_Recv(void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Status *);
 
+static volatile sig_atomic_t alarms;
+static void on_alarm(int signal) { alarms += signal == SIGALRM; }
+
+static void no_memory(void)
+{
+    long pages = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    if (!file || fscanf(file, "%ld", &pages) != 1) exit(2);
+    fclose(file);
+    rlim_t size = (rlim_t)(pages * sysconf(_SC_PAGESIZE));
+    if (setrlimit(RLIMIT_AS, &(struct rlimit){size, size})) exit(2);
+}
+
+static void leave(const char *how)
+{
+    if (!strcmp(how, "exec")) execl("/bin/echo", "echo", "another program", (char *)NULL);
+    if (!strcmp(how, "abort")) abort();
+    if (!strcmp(how, "term")) raise(SIGTERM);
+}
+
 int main(int words, char **word)
 {
     long sum = 0, messages = words > 1 ? atol(word[1]) : 10;
+    const char *how = words > 2 ? word[2] : "";
+    if (!strcmp(how, "memory")) no_memory();
+    if (!strcmp(how, "alarm")) {
+        signal(SIGALRM, on_alarm);
+        setitimer(ITIMER_REAL, &(struct itimerval){{0, 200}, {0, 200}}, NULL);
+    }
     MPI_Init(&words, &word);
     for (int i = 0; i < messages; i++) {
         phasewright_region("a message to oneself");
@@ -69,9 +102,10 @@ int main(int words, char **word)
                 MPI_Barrier(WORLD);
                 _exit(0);
             }
-            waitpid(child, NULL, 0);
-            if (words > 2) {
-                usleep((useconds_t)atol(word[2]) * 1000);
+            while (waitpid(child, NULL, 0) < 0) {}
+            leave(how);
+            if (atol(how) > 0) {
+                usleep((useconds_t)atol(how) * 1000);
                 exit(0);
             }
         }
@@ -82,6 +116,7 @@ int main(int words, char **word)
     MPI_Barrier(WORLD);
     MPI_Pcontrol(1);
     MPI_Barrier(WORLD);
+    while (!strcmp(how, "alarm") && alarms < 20) MPI_Barrier(WORLD);
     printf("%ld\n", sum);
     MPI_Finalize();
     return 0;

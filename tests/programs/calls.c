@@ -351,6 +351,121 @@ static void later(void)
 #endif
 }
 
+/* Asked for before they are waited for, or freed. */
+static void asked(void)
+{
+    int a = me, b, flag;
+    MPI_Request r[2], again;
+    for (int i = 0; i < 4; i++) {
+        MPI_Irecv(&b, 1, MPI_INT, MPI_ANY_SOURCE, i, MPI_COMM_WORLD, r);
+        MPI_Isend(&a, 1, MPI_INT, next, i, MPI_COMM_WORLD, r + 1), SENT(4), GOT(4);
+        for (int k = 0; k < 2; k++) {
+            for (flag = 0; !flag;) MPI_Request_get_status(r[k], &flag, MPI_STATUS_IGNORE);
+            MPI_Request_get_status(r[k], &flag, MPI_STATUS_IGNORE);
+            if (i % 2) MPI_Request_free(r + k);
+            else MPI_Wait(r + k, MPI_STATUS_IGNORE);
+        }
+        MPI_Barrier(MPI_COMM_WORLD), collectives++;
+    }
+    MPI_Recv_init(&b, 1, MPI_INT, before, 9, MPI_COMM_WORLD, &again);
+    for (int i = 0; i < 3; i++) {
+        MPI_Start(&again);
+        MPI_Send(&a, 1, MPI_INT, next, 9, MPI_COMM_WORLD), SENT(4), GOT(4);
+        for (flag = 0; !flag;) MPI_Request_get_status(again, &flag, MPI_STATUS_IGNORE);
+        MPI_Wait(&again, MPI_STATUS_IGNORE);
+    }
+    MPI_Request_free(&again);
+}
+
+/* Two processes meet as strangers would, by a port; some libraries have none on some networks. */
+static void ports(void)
+{
+    char port[MPI_MAX_PORT_NAME] = "";
+    MPI_Comm both;
+    int a = me, b;
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN), MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    if (me == 0 && MPI_Open_port(MPI_INFO_NULL, port)) *port = 0;
+    MPI_Bcast(port, sizeof port, MPI_CHAR, 0, MPI_COMM_WORLD), collectives++, moved += me ? 0 : (long)sizeof port;
+    if (me > 1 || !*port) return;
+    if (me) MPI_Comm_connect(port, MPI_INFO_NULL, 0, MPI_COMM_SELF, &both);
+    else MPI_Comm_accept(port, MPI_INFO_NULL, 0, MPI_COMM_SELF, &both);
+    MPI_Sendrecv(&a, 1, MPI_INT, 0, 1, &b, 1, MPI_INT, 0, 1, both, MPI_STATUS_IGNORE), SENT(4), GOT(4);
+    MPI_Barrier(both), collectives++;
+    MPI_Comm_disconnect(&both);
+    if (me == 0) MPI_Close_port(port);
+}
+
+#if MPI_VERSION >= 4 || OMPI_MAJOR_VERSION >= 5
+/* Collectives that are made once and begun twice, one of them by MPI_Startall. */
+static void prepared(void)
+{
+    int n = size, *a = calloc((size_t)n * 4, sizeof *a), *b = calloc((size_t)n * 4, sizeof *b);
+    int *counts = malloc(sizeof(int) * (size_t)n), *at = malloc(sizeof(int) * (size_t)n);
+    MPI_Request r;
+    for (int i = 0; i < n; i++) counts[i] = 2, at[i] = 2 * i;
+#define PREPARED(given, name, ...) \
+    MPI_##name##_init(__VA_ARGS__, MPI_COMM_WORLD, MPI_INFO_NULL, &r), MPI_Start(&r), MPI_Wait(&r, MPI_STATUS_IGNORE), \
+    MPI_Startall(1, &r), MPI_Wait(&r, MPI_STATUS_IGNORE), MPI_Request_free(&r), collectives += 2, moved += 2 * (given)
+    PREPARED(me == n - 1 ? 12 : 0, Bcast, a, 3, MPI_INT, n - 1);
+    PREPARED(4, Gather, me ? a : MPI_IN_PLACE, 1, MPI_INT, b, 1, MPI_INT, 0);
+    PREPARED(me ? 0 : 4 * n, Scatter, a, 1, MPI_INT, me ? b : MPI_IN_PLACE, 1, MPI_INT, 0);
+    PREPARED(8, Allgather, MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, b, 2, MPI_INT);
+    PREPARED(8, Allgatherv, a, 2, MPI_INT, b, counts, at, MPI_INT);
+    PREPARED(8 * n, Alltoall, a, 2, MPI_INT, b, 2, MPI_INT);
+    PREPARED(8 * n, Alltoallv, a, counts, at, MPI_INT, b, counts, at, MPI_INT);
+    PREPARED(16, Reduce, a, b, 4, MPI_INT, MPI_SUM, n / 2);
+    PREPARED(16, Allreduce, MPI_IN_PLACE, b, 4, MPI_INT, MPI_SUM);
+    PREPARED(8 * n, Reduce_scatter_block, a, b, 2, MPI_INT, MPI_SUM);
+    PREPARED(8, Scan, a, b, 2, MPI_INT, MPI_SUM);
+    MPI_Barrier_init(MPI_COMM_WORLD, MPI_INFO_NULL, &r), MPI_Start(&r), collectives++;
+    MPI_Wait(&r, MPI_STATUS_IGNORE), MPI_Request_free(&r);
+    free(a), free(b), free(counts), free(at);
+}
+
+/* A message that is made ready in four parts; three times. */
+static void partitioned(void)
+{
+    int a[12] = {0}, b[12], flag;
+    MPI_Request r[2];
+    MPI_Psend_init(a, 4, 3, MPI_INT, next, 5, MPI_COMM_WORLD, MPI_INFO_NULL, r);
+    MPI_Precv_init(b, 4, 3, MPI_INT, before, 5, MPI_COMM_WORLD, MPI_INFO_NULL, r + 1);
+    for (int i = 0; i < 3; i++) {
+        MPI_Startall(2, r);
+        MPI_Pready(2, r[0]), MPI_Pready_range(0, 1, r[0]), MPI_Pready_list(1, &(int){3}, r[0]);
+        for (flag = 0; !flag;) MPI_Parrived(r[1], 1, &flag);
+        MPI_Waitall(2, r, MPI_STATUSES_IGNORE);
+        SENT(48), GOT(48);
+    }
+    MPI_Request_free(r), MPI_Request_free(r + 1);
+}
+#else
+static void prepared(void) {}
+static void partitioned(void) {}
+#endif
+
+/* Counts of MPI 4. */
+static void large(void)
+{
+#if MPI_VERSION >= 4
+    int *a = calloc(8 * (size_t)size, sizeof *a), *b = calloc(8 * (size_t)size, sizeof *b);
+    MPI_Count *counts = malloc(sizeof *counts * (size_t)size);
+    MPI_Aint *at = malloc(sizeof *at * (size_t)size);
+    for (int i = 0; i < size; i++) counts[i] = 2, at[i] = 2 * i;
+    MPI_Request r[2];
+    MPI_Recv_init_c(b, (MPI_Count)4, MPI_INT, before, 1, MPI_COMM_WORLD, r), MPI_Start(r);
+    MPI_Isend_c(a, (MPI_Count)4, MPI_INT, next, 1, MPI_COMM_WORLD, r + 1), SENT(16), GOT(16);
+    MPI_Waitall(2, r, MPI_STATUSES_IGNORE), MPI_Request_free(r);
+    MPI_Sendrecv_c(a, (MPI_Count)3, MPI_INT, next, 2, b, (MPI_Count)3, MPI_INT, before, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    SENT(12), GOT(12);
+    MPI_Sendrecv_replace_c(a, (MPI_Count)3, MPI_INT, next, 3, before, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE), SENT(12), GOT(12);
+    MPI_Bcast_c(a, (MPI_Count)3, MPI_INT, 0, MPI_COMM_WORLD), collectives++, moved += me ? 0 : 12;
+    MPI_Alltoallv_c(a, counts, at, MPI_INT, b, counts, at, MPI_INT, MPI_COMM_WORLD), collectives++, moved += 8 * size;
+    MPI_Ireduce_c(a, b, (MPI_Count)4, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD, r), collectives++, moved += 16;
+    MPI_Wait(r, MPI_STATUS_IGNORE);
+    free(a), free(b), free(counts), free(at);
+#endif
+}
+
 static void regions(void)
 {
     const char *name = "solve the equations of the twenty-fourth day";
@@ -369,7 +484,8 @@ static const struct { const char *name; void (*run)(void); } parts[] = {
     {"blocking", blocking}, {"completion", completion}, {"persistent", persistent}, {"exchange", exchange},
     {"probes", probes}, {"types", types}, {"collective", collective}, {"groups", groups}, {"windows", windows},
     {"files", files}, {"regions", regions}, {"neighbours", neighbours}, {"targets", targets}, {"shared", shared},
-    {"later", later},
+    {"later", later}, {"asked", asked}, {"prepared", prepared}, {"partitioned", partitioned}, {"large", large},
+    {"ports", ports},
 };
 
 int main(int count, char **words)

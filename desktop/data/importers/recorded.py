@@ -33,12 +33,12 @@ HEAD = np.dtype(
      ("process", "u4"), ("start", "u8"), ("tick0", "u8"), ("monotonic0", "u8"), ("real0", "u8"),
      ("tick1", "u8"), ("monotonic1", "u8"), ("real1", "u8"), ("records", "u8"), ("stored", "u8"),
      ("lost", "u8"), ("state", "u4"), ("library", "u4"), ("host", "S64"), ("boot", "S40"),
-     ("program", "S512"), ("tail", "u4"), ("names", "u4")]
+     ("program", "S504"), ("world", "u8"), ("tail", "u4"), ("names", "u4")]
 )  # fmt: skip
 RUNNING, FINISHED, ABORTED, EXITED = range(4)
 LIBRARIES = {1: "Open MPI", 2: "MPICH ABI", 3: "MPI-5 ABI"}
 COMMUNICATOR, MEMBERS, COMPLETED, STARTED, LONG, TEXT, ENTER, LEAVE = range(60000, 60008)
-SENT, RECEIVED, CANCELLED = 1, 2, 4
+SENT, RECEIVED, COLLECTIVE, CANCELLED = 1, 2, 3, 4
 NOBODY = -3
 SATURATED = 2**32 - 1
 BLOCK = 1 << 17  # records at a time
@@ -111,6 +111,11 @@ class _File:
         return int(self.head["rank"])
 
     @property
+    def world(self) -> int:
+        """0, or another number for each program that was spawned: these have ranks of their own."""
+        return int(self.head["world"])
+
+    @property
     def machine(self) -> bytes:
         return bytes(self.head["host"]) + bytes(self.head["boot"])
 
@@ -177,10 +182,16 @@ def read(path: Path, sink: Sink, progress: Progress) -> None:
     ------
     TraceFormatError : no file of it can be read, or it is of a later version.
     """
-    found = [_file(file, head) for file in files(path) if (head := _head(file, sink)) is not None]
+    heads = [(file, head) for file in files(path) if (head := _head(file, sink)) is not None]
+    begun: dict[int, int] = {}  # when the first process of each program that was spawned began
+    for _, head in heads:
+        start = begun.get(int(head["world"]), int(head["start"]))
+        begun[int(head["world"])] = min(start, int(head["start"]))
+    worlds = sorted(begun, key=lambda world: (world != 0, begun[world]))
+    found = [_file(file, head, worlds.index(int(head["world"]))) for file, head in heads]
+    found.sort(key=lambda file: worlds.index(file.world))
     if not found:
         raise TraceFormatError("has no records", file=path, hint="did the program call MPI_Init?")
-    worlds = {file.head["size"] for file in found}
     machines = {file.machine: [other for other in found if other.machine == file.machine] for file in found}
     clocks = {machine: RecordedClock([one.head for one in members]) for machine, members in machines.items()}
     first = min(clocks[file.machine].of(np.array([file.head["start"]], "u8"))[0] for file in found)
@@ -200,8 +211,11 @@ def read(path: Path, sink: Sink, progress: Progress) -> None:
             LEFT_OPEN: True,
         },
     )
-    ranks = {file.rank for file in found}
-    missing = int(max(worlds)) - len(ranks) if len(worlds) == 1 else 0
+    missing = 0
+    for world in worlds:
+        there = [file for file in found if file.world == world]
+        sizes = {int(file.head["size"]) for file in there}
+        missing += max(sizes) - len({file.rank for file in there}) if len(sizes) == 1 else 0
     if missing > 0:
         sink.report.add("missing ranks", "loss", "ranks of the run left no file", count=missing)
     total, done = sum(sum(file.records()) for file in found), 0
@@ -213,10 +227,12 @@ def read(path: Path, sink: Sink, progress: Progress) -> None:
             progress.step(done, total, "reading records")
 
 
-def _file(path: Path, head: Any) -> _File:
+def _file(path: Path, head: Any, world: int) -> _File:
     rank, thread = int(head["rank"]), int(head["thread"])
-    name = f"rank {rank}" + (f" thread {thread}" if thread else "")
-    place = Location(thread << 32 | rank, name, rank=rank, thread=thread, process=_text(head["host"]))
+    name = f"rank {rank}" + (f" thread {thread}" if thread else "") + (f" spawned {world}" if world else "")
+    place = Location(
+        world << 52 | thread << 32 | rank, name, rank=rank, thread=thread, process=_text(head["host"])
+    )
     return _File(path, head, place)
 
 
@@ -305,9 +321,11 @@ class _Reader:
         self._numbers: dict[tuple[int, int], int] = {}  # hash and count of a communicator -> its number
         self.reordered: list[int] = []
         self._regions: dict[str, int] = {}
-        ranks = {file.rank: file.location for file in reversed(found)}
-        self._ranks = np.array(sorted(ranks), "i8")
-        self._locations = np.array([ranks[rank] for rank in self._ranks.tolist()], "i4")
+        ranks = {(file.world, file.rank): file.location for file in reversed(found)}
+        self._worlds: dict[int, tuple[Columns, Columns]] = {}  # its ranks, and their locations
+        for world in {file.world for file in found}:
+            known = sorted((rank, place) for (where, rank), place in ranks.items() if where == world)
+            self._worlds[world] = np.array([k[0] for k in known], "i8"), np.array([k[1] for k in known], "i4")
         for file in found:
             process = self._process(file)
             if not file.head["thread"]:
@@ -465,9 +483,10 @@ class _Reader:
         least = np.minimum.accumulate(depth[::-1])[::-1]
         return np.concatenate((inside, region[marks]))[(step > 0) & (least == depth)]
 
-    def _peers(self, ranks: Columns) -> NDArray[np.int32]:
-        at = np.minimum(np.searchsorted(self._ranks, ranks), self._ranks.size - 1)
-        result: NDArray[np.int32] = np.where(self._ranks[at] == ranks, self._locations[at], -1).astype("i4")
+    def _peers(self, file: _File, ranks: Columns) -> NDArray[np.int32]:
+        known, locations = self._worlds[file.world]
+        at = np.minimum(np.searchsorted(known, ranks), known.size - 1)
+        result: NDArray[np.int32] = np.where(known[at] == ranks, locations[at], -1).astype("i4")
         return result
 
     def _messages(
@@ -495,7 +514,7 @@ class _Reader:
             "messages", file.location,
             time=np.where(kind == MessageKind.RECV, end[which], begin[which]),
             kind=kind.astype("u1"),
-            peer=self._peers(block["peer"][which].astype("i8")),
+            peer=self._peers(file, block["peer"][which].astype("i8")),
             communicator=process.number[own],
             tag=block["tag"][which].astype("i8"),
             bytes=(block["amount"][which] & np.uint64((1 << 40) - 1)).astype("i8"),
@@ -506,8 +525,10 @@ class _Reader:
         self, file: _File, process: _RecordedProcess, kinds: _Kinds, block: Columns, begin: NDArray[np.int64],
         end: NDArray[np.int64],
     ) -> None:  # fmt: skip
-        call = np.minimum(block["call"], len(kinds.operation) - 1)
-        which = np.flatnonzero((kinds.operation[call] >= 0) & (block["call"] < COMMUNICATOR))
+        # A persistent one begins by its start, which tells the call that it is equal to.
+        started = (block["call"] == STARTED) & (block["duration"] == COLLECTIVE)
+        call = np.where(started, block["tag"], block["call"]).clip(0, len(kinds.operation) - 1)
+        which = np.flatnonzero((kinds.operation[call] >= 0) & ((block["call"] < COMMUNICATOR) | started))
         block, call = block[which], call[which]
         own = block["communicator"]
         amount = (block["amount"] & np.uint64((1 << 40) - 1)).astype("i8")
@@ -520,7 +541,7 @@ class _Reader:
         self._sink.append(
             "collectives", file.location, begin=begin[which], end=end[which],
             operation=kinds.operation[call].astype("u4"), communicator=process.number[own],
-            root=self._peers(block["peer"].astype("i8")), sent=sent, received=received,
+            root=self._peers(file, block["peer"].astype("i8")), sent=sent, received=received,
         )  # fmt: skip
 
     def _moved(self, file: _File, kinds: _Kinds, block: Columns, end: NDArray[np.int64]) -> None:
@@ -594,4 +615,4 @@ def _sorted_part(
     return block[:cut], begin[:cut], end[:cut], True
 
 
-IMPORTER = Importer("recorded", "recorded by Phasewright", "4", detect, read, files, folders=True)
+IMPORTER = Importer("recorded", "recorded by Phasewright", "5", detect, read, files, folders=True)
