@@ -45,7 +45,7 @@ def test_each_look_has_the_best_fit_of_what_has_arrived(watcher: Watcher, tmp_pa
         assert shown.fit.requested == shown.suggested
         best = fit(shown.followed.curve, shown.suggested)
         assert shown.fit.epsilon == pytest.approx(best.epsilon, rel=1e-9)
-    assert anew == ([True] + [False] * (_AGED - 1)) * 2 + [True, False]
+    assert anew == [k % _AGED == 0 for k in range(10)]
     grow(tmp_path / "run", 600)  # by more
     watcher.look()
     assert watcher.snapshot.swept is not None and watcher.snapshot.swept.n.size >= _FEW
