@@ -43,6 +43,8 @@ WatchCommand: TypeAlias = commands.Command["WatchPage", WatchSnapshot]
 _INTERVAL, _UNSEEN = 480, 5
 #: Rows of the map at most; of more processors, neighbours share one.
 _ROWS = 256
+#: Calls that are told of, those that take the most time.
+_CALLS = 6
 _MODELS = ("constant", "linear", "quadratic", "mixed")
 _COLUMNS = (
     Column("Phase", whole=True),
@@ -117,8 +119,11 @@ class _Words(QWidget):
 
     @guarded(otherwise=QSize)
     def sizeHint(self) -> QSize:
-        metrics = self.fontMetrics()
-        return QSize(metrics.horizontalAdvance(self._sample), metrics.height())
+        return self.fontMetrics().size(0, self._sample)
+
+    @guarded(otherwise=QSize)
+    def minimumSizeHint(self) -> QSize:
+        return QSize(1, self.sizeHint().height())
 
 
 class WatchPage(Page):
@@ -149,7 +154,7 @@ class WatchPage(Page):
         self.curve = CurveView()
         self.rows = Chart("Processors over time", help_at="getting-traces.md#watching-a-run")
         self.phases = FrameView("Phases of the run so far")
-        self.accounts = _Words("Accounts", 60 * "0")
+        self.accounts = _Words("Accounts", 60 * "0" + (_CALLS + 1) * "\n0")
         below = divided(Qt.Orientation.Horizontal, (self.phases, 3), (self.accounts, 2), sizes=[600, 400])
         parts = (self.curve, 45), (self.rows, 30), (below, 25)
         down = divided(Qt.Orientation.Vertical, *parts, objectName="down", sizes=[450, 300, 220])
@@ -170,7 +175,7 @@ class WatchPage(Page):
         for text, widget in (("&Model", self.model), ("&Phases", self.slider)):
             bar.addWidget(labelled(text, widget, margins=(6, 0, 6, 0)))
         bar.addWidget(self.number)
-        bar.addWidget(self.stop)
+        self._may_stop = bar.addWidget(self.stop)  # a button in a bar is seen as its action is
         self.addToolBar(bar)
 
     # ---- what the frame asks
@@ -249,7 +254,7 @@ class WatchPage(Page):
             self.slider.blockSignals(False)
             self.number.setText(f"{fit.requested} ({'suggested' if new.n is None else 'chosen'})")
         self.model.setCurrentIndex(self.model.findData(new.model))
-        self.stop.setVisible(new.running)
+        self._may_stop.setVisible(new.running)
         state = "paused" if new.paused else "ended" if new.over else "running"
         self._selected.say(
             f"{quantity(seen.latest_s, 's')}, {seen.processes} of {seen.expected} processes, "
@@ -293,7 +298,7 @@ class WatchPage(Page):
         ]
         calls = [
             f"{printable(name, 60)}: {quantity(spent, 'proc·s')}, {count(number, 'call')}"
-            for name, number, spent in seen.calls[:6]
+            for name, number, spent in seen.calls[:_CALLS]
         ]
         self.accounts.say(
             "\n".join(calls),

@@ -59,6 +59,7 @@ def test_a_run_is_watched_until_it_is_a_trace(qtbot: QtBot, page: WatchPage, tmp
     assert first.curve is not None and first.curve.mean == pytest.approx(1.8, abs=0.1)
     assert page.shown.fit is not None and page.phases.frames.rowCount() == page.shown.fit.n
     assert "MPI_Recv" in page.accounts.text()
+    assert not page.stop.isVisible(), "a program that others run"
     grow(tmp_path / "run", 300)
     qtbot.waitUntil(lambda: page.shown.followed.latest_s > 2.9, timeout=30_000)
     assert page.curve.visible_range()[1] > 2.9  # who sees all goes on seeing all
