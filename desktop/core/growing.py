@@ -3,6 +3,8 @@ that memory and the work for a picture stay bounded."""
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,6 +21,17 @@ _BINS, _FEWEST_BINS, _CELLS = 1 << 14, 1 << 9, 1 << 21
 _WIDTH = 1 << 12
 
 
+#: Ends of an axis that grows in steps, times a power of ten.
+_STEPS = (1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 10.0, 15.0)
+
+
+def ahead(end: float) -> float:
+    """Until when an axis reaches that shows a run up to `end` (positive): more than that, in steps, so that
+    most of what is drawn stays where it is while the run grows."""
+    power = 10.0 ** math.floor(math.log10(end))
+    return next(step * power for step in _STEPS if step * power > end)
+
+
 class GrowingActivities:
     """Nanoseconds of each processor in each activity, by bin.
 
@@ -29,6 +42,9 @@ class GrowingActivities:
     def __init__(self) -> None:
         self.width = _WIDTH
         self._spent = np.zeros((0, _BINS, NOTED), np.int64)
+        # Of all processors, up to the bin `_summed`; of each one by columns of so many bins, up to `_joined`.
+        self._sums, self._summed = np.zeros((_BINS, NOTED), np.int64), 0
+        self._columns, self._each, self._joined = np.zeros((0, 0), np.int64), 0, 0
         self.begun = np.zeros(0, np.int64)
         self.known = np.zeros(0, np.int64)
         self.ended = np.zeros(0, np.bool_)
@@ -46,6 +62,7 @@ class GrowingActivities:
         while (self.processors + 1) * self.bins > _CELLS and self.bins > _FEWEST_BINS:
             self._widen(2)
             self._spent = np.ascontiguousarray(self._spent[:, : self.bins // 2])
+            self._sums = self._sums[: self.bins]
         if self.processors == self._spent.shape[0]:  # twice the room, so that each is moved a few times only
             more = np.zeros((max(4, self.processors), self.bins, NOTED), np.int64)
             self._spent = np.concatenate([self._spent, more])
@@ -60,6 +77,9 @@ class GrowingActivities:
         known = max(known, int(self.known[processor]))
         if known > self.width * self.bins:
             self._widen(1 << (-(-known // (self.width * self.bins)) - 1).bit_length())
+        if begin.size:
+            first = int(begin.min()) // self.width
+            self._summed, self._joined = min(self._summed, first), min(self._joined, first)
         _spread(self._spent[processor], begin, end, activity, self.width)
         self.known[processor] = known
 
@@ -70,6 +90,7 @@ class GrowingActivities:
         self._spent[:, : self.bins // joined] = parts
         self._spent[:, self.bins // joined :] = 0
         self.width *= times
+        self._summed = self._joined = 0
 
     @property
     def common(self) -> int:
@@ -82,7 +103,10 @@ class GrowingActivities:
         and (bins + 1,) its edges in ns."""
         count = self.common // self.width
         edges = np.arange(count + 1) * self.width
-        spent = self._spent[: self.processors, :count].sum(axis=0).T / self.width
+        new = slice(min(self._summed, count), count)
+        self._sums[new] = self._spent[: self.processors, new].sum(axis=0)
+        self._summed = count
+        spent = self._sums[:count].T / self.width
         return np.vstack([self._there(edges) - spent.sum(axis=0), spent]), edges
 
     def _there(self, edges: Ints) -> NDArray[np.float64]:
@@ -101,19 +125,29 @@ class GrowingActivities:
         return there
 
     def computing(self, columns: int) -> tuple[NDArray[np.float64], Ints]:
-        """(processors, columns) the part of each of at most so many equal columns until `common` that each
-        processor computes, and (columns + 1,) their edges in ns."""
+        """(processors, columns) the part of each column until `common` that each processor computes, and
+        (columns + 1,) their edges in ns. They are equal but for the last one, which may be shorter; there
+        would be so many, or fewer, until `ahead`."""
         count = self.common // self.width
-        each = max(1, -(-count // columns))
+        each = max(1, math.ceil(ahead(max(self.common, 1)) / self.width / columns))
         starts = np.arange(0, count, each)
         edges = np.append(starts, count) * self.width
         if not count:
             return np.zeros((self.processors, 0)), edges[:1]
+        if (self._each, len(self._columns)) != (each, self.processors):
+            self._joined = 0
+        first = min(self._joined // each, starts.size - 1)
         # As one row of a processor, which is summed in one go.
-        row = self._spent.reshape(-1, self.bins * NOTED)[: self.processors, : count * NOTED]
-        spent = np.add.reduceat(row, starts * NOTED, axis=1)
+        row = self._spent.reshape(-1, self.bins * NOTED)[
+            : self.processors, first * each * NOTED : count * NOTED
+        ]
+        new = np.add.reduceat(row, (starts[first:] - first * each) * NOTED, axis=1)
+        self._columns = (
+            np.concatenate([self._columns[: self.processors, :first], new], axis=1) if first else new
+        )
+        self._each, self._joined = each, count
         there = np.diff(np.clip(edges, self.begun[:, None], self.known[:, None]), axis=1)
-        return (there - spent) / np.diff(edges), edges
+        return (there - self._columns) / np.diff(edges), edges
 
     def curves(self, names: tuple[str, ...]) -> dict[str, StepCurve]:
         """Processors in each activity, by its name, until `common`; nothing while that is within a bin."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -146,7 +146,8 @@ class Cells:
 
     `colours`: see `ramp`. `log`: colours go by the logarithm, and what is not positive has none. `selected`:
     (row, column); `across`: where the first column begins and the last one ends on an axis of numbers;
-    `start`: where the arrow keys begin. `text`: how a value is written; `told`: a cell in
+    `start`: where the arrow keys begin. `limits`: the values with the first and the last colour, if they
+    are not those of the map. `text`: how a value is written; `told`: a cell in
     words. `numbers`: in the cells, else a scale stands beside the map. `measure`: what the values are.
     """
 
@@ -160,10 +161,13 @@ class Cells:
     numbers: bool = True
     measure: str = ""
     across: tuple[float, float] | None = None
+    limits: tuple[float, float] | None = None
 
     @cached_property
     def ends(self) -> tuple[float, float]:
         """The values with the first and the last colour."""
+        if self.limits is not None:
+            return self.limits
         known = self.values[np.isfinite(self.values) & ((self.values > 0) | (not self.log))]
         if not known.size:
             return (1.0, 1.0)
@@ -182,6 +186,12 @@ class Cells:
             else:
                 part = (self.values - low) / (high - low) if high > low else self.values * 0.0 + 0.5
         return np.clip(part, 0.0, 1.0)
+
+    def placed_like(self, other: Cells) -> bool:
+        """Whether nothing but the colours differs from those of another map."""
+        both = self, other
+        frames = [(c.values.shape, c.colours, c.ends, c.selected, c.start, c.measure, c.across) for c in both]
+        return frames[0] == frames[1] and not (self.numbers or other.numbers or self.log or other.log)
 
 
 @dataclass(frozen=True)
@@ -231,6 +241,13 @@ class Content:
         if self.cells is not None:
             return bool(np.isfinite(self.cells.parts).any())
         return bool(self.series)
+
+    def placed_like(self, other: Content) -> bool:
+        """Whether nothing but the colours of its map differs from another chart."""
+        mine, its = self.cells, other.cells
+        if mine is None or its is None or not mine.placed_like(its) or not (self.shown and other.shown):
+            return False
+        return all(getattr(self, f.name) == getattr(other, f.name) for f in fields(self) if f.name != "cells")
 
     def values(self, series: Series) -> tuple[Floats, Floats]:
         """(K,) each: values of all marks along the axes of the picture."""

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from desktop.core.curve import StepCurve
-from desktop.core.growing import GrowingActivities
+from desktop.core.growing import GrowingActivities, ahead
 from desktop.core.labels import ACTIVITIES
 from desktop.data.classify import activity
 from desktop.data.events import Activity
@@ -45,16 +45,17 @@ _NAMES = tuple(sorted(ACTIVITIES, key=lambda name: Activity[name.upper()]))
 class Followed:
     """A run as far as it has come. `curves`: processors by activity, computing first; none at first.
 
-    `known_s`: until when what all do is known; `latest_s`: the last instant of any record. `calls`: name,
-    number and processor-seconds of each call, most first. `seconds`: processor-seconds by activity until
-    `latest_s`. `share` (processors, columns): the part of each column, between `edges_s` (columns + 1,), that
-    each processor computes. `processes` of `expected` have begun, `ended` of them have ended. `lost`: records
-    that could not be written.
+    `known_s`: until when what all do is known; `latest_s`: the last instant of any record; `until_s`: the end
+    of an axis that shows it (`ahead`). `calls`: name, number and processor-seconds of each call, most first.
+    `seconds`: processor-seconds by activity until `latest_s`. `share` (processors, columns): the part of each
+    column, between `edges_s` (columns + 1,), that each processor computes. `processes` of `expected` have
+    begun, `ended` of them have ended. `lost`: records that could not be written.
     """
 
     curves: dict[str, StepCurve] = field(default_factory=dict)
     known_s: float = 0.0
     latest_s: float = 0.0
+    until_s: float = 1.0
     calls: tuple[tuple[str, int, float], ...] = ()
     names: tuple[str, ...] = ()
     share: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 0)))
@@ -282,6 +283,7 @@ class Follower:
         return Followed(
             curves=grown.curves(_NAMES),
             known_s=grown.common * 1e-9,
+            until_s=ahead(max(grown.common, 1) * 1e-9),
             latest_s=int(grown.known.max(initial=0)) * 1e-9,
             calls=tuple((name, self._count[name], self._spent[name] * 1e-9) for name in order),
             names=tuple(_name(head) for head in heads),

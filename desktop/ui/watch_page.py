@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from html import escape
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-from PySide6.QtCore import Qt, QTimer
-from PySide6.QtGui import QShowEvent
+from PySide6.QtCore import QSize, Qt, QTimer
+from PySide6.QtGui import QFont, QPainter, QPaintEvent, QShowEvent
 from PySide6.QtWidgets import (
     QLabel,
+    QSizePolicy,
     QSlider,
     QToolBar,
+    QWidget,
 )
 
 from desktop.core.labels import ACTIVITIES, DEGREES, MODELS
@@ -41,6 +43,8 @@ WatchCommand: TypeAlias = commands.Command["WatchPage", WatchSnapshot]
 _INTERVAL, _UNSEEN = 480, 5
 #: Rows of the map at most; of more processors, neighbours share one.
 _ROWS = 256
+#: Calls that are told of, those that take the most time.
+_CALLS = 6
 _MODELS = ("constant", "linear", "quadratic", "mixed")
 _COLUMNS = (
     Column("Phase", whole=True),
@@ -79,6 +83,49 @@ WATCH_COMMANDS: tuple[WatchCommand, ...] = with_common((
 ))  # fmt: skip
 
 
+class _Words(QWidget):
+    """Paragraphs that change at each look: labels would have the whole window laid out with every text."""
+
+    def __init__(self, name: str, sample: str, align: Qt.AlignmentFlag = Qt.AlignmentFlag.AlignTop) -> None:
+        """`sample`: words that it has room for."""
+        super().__init__()
+        self._sample, self._align = sample, align | Qt.TextFlag.TextWordWrap
+        self._said: tuple[tuple[str, bool, bool], ...] = ()
+        set_up(self, objectName=name.lower(), accessibleName=name)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
+
+    def say(self, text: str, bold: str = "", italic: str = "") -> None:
+        """Show them: the bold one above, the italic one below."""
+        said = tuple(p for p in ((bold, True, False), (text, False, False), (italic, False, True)) if p[0])
+        if said != self._said:
+            self._said = said
+            self.setAccessibleDescription(self.text())
+            self.update()
+
+    def text(self) -> str:
+        """What is shown."""
+        return "\n".join(text for text, _, _ in self._said)
+
+    @guarded
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        rest, font = self.rect(), QFont(self.font())
+        with QPainter(self) as painter:
+            for text, bold, italic in self._said:
+                font.setBold(bold)
+                font.setItalic(italic)
+                painter.setFont(font)
+                painter.drawText(rest, self._align, text)
+                rest.setTop(rest.top() + painter.boundingRect(rest, self._align, text).height())
+
+    @guarded(otherwise=QSize)
+    def sizeHint(self) -> QSize:
+        return self.fontMetrics().size(0, self._sample)
+
+    @guarded(otherwise=QSize)
+    def minimumSizeHint(self) -> QSize:
+        return QSize(1, self.sizeHint().height())
+
+
 class WatchPage(Page):
     """Follows one run; when it has ended the trace is opened, and the page closes."""
 
@@ -95,21 +142,20 @@ class WatchPage(Page):
         self._make_centre()
         self._make_controls()
         self._make_actions()
-        self._selected = set_up(QLabel(), minimumWidth=1)
+        sample = "999.99 s, 9999 of 9999 processes, 9 999 999 999 records, running"
+        self._selected = _Words("State", sample, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         self.status = (self._selected,)
         self._timer = set_up(QTimer(self), interval=_INTERVAL, timeout=self._look)
         self._passed = 0
         self._begin()
-        self._show_snapshot(WatchSnapshot(), self.watcher.snapshot)
+        self.show_anew()
 
     def _make_centre(self) -> None:
         self.curve = CurveView()
         self.rows = Chart("Processors over time", help_at="getting-traces.md#watching-a-run")
         self.phases = FrameView("Phases of the run so far")
-        self.accounts = set_up(
-            QLabel(), objectName="accounts", wordWrap=True, alignment=Qt.AlignmentFlag.AlignTop
-        )
-        below = divided(Qt.Orientation.Horizontal, (self.phases, 0), (self.accounts, 0), sizes=[600, 400])
+        self.accounts = _Words("Accounts", 60 * "0" + (_CALLS + 1) * "\n0")
+        below = divided(Qt.Orientation.Horizontal, (self.phases, 3), (self.accounts, 2), sizes=[600, 400])
         parts = (self.curve, 45), (self.rows, 30), (below, 25)
         down = divided(Qt.Orientation.Vertical, *parts, objectName="down", sizes=[450, 300, 220])
         self.setCentralWidget(down)
@@ -129,7 +175,7 @@ class WatchPage(Page):
         for text, widget in (("&Model", self.model), ("&Phases", self.slider)):
             bar.addWidget(labelled(text, widget, margins=(6, 0, 6, 0)))
         bar.addWidget(self.number)
-        bar.addWidget(self.stop)
+        self._may_stop = bar.addWidget(self.stop)  # a button in a bar is seen as its action is
         self.addToolBar(bar)
 
     # ---- what the frame asks
@@ -151,6 +197,7 @@ class WatchPage(Page):
 
     def show_anew(self) -> None:
         self._show_snapshot(WatchSnapshot(), self.shown)
+        self._refresh_actions()
 
     def _end(self) -> None:
         self._timer.stop()
@@ -207,9 +254,9 @@ class WatchPage(Page):
             self.slider.blockSignals(False)
             self.number.setText(f"{fit.requested} ({'suggested' if new.n is None else 'chosen'})")
         self.model.setCurrentIndex(self.model.findData(new.model))
-        self.stop.setVisible(new.running)
+        self._may_stop.setVisible(new.running)
         state = "paused" if new.paused else "ended" if new.over else "running"
-        self._selected.setText(
+        self._selected.say(
             f"{quantity(seen.latest_s, 's')}, {seen.processes} of {seen.expected} processes, "
             f"{count(seen.records, 'record')}, {state}"
         )
@@ -219,7 +266,9 @@ class WatchPage(Page):
             self._timer.stop()
             if not new.problem and new.folder is not None:
                 self._open(new.folder, new.code)
-        self._refresh_actions()
+        asked = [(s.over, s.running, s.paused, s.followed.curve is None) for s in (old, new)]
+        if asked[0] != asked[1]:  # all that conditions and marks ask for
+            self._refresh_actions()
 
     def _open(self, folder: Path, code: int | None) -> None:
         """The run has ended: its trace takes the place of this page."""
@@ -232,34 +281,29 @@ class WatchPage(Page):
 
     def _show_curve(self, new: WatchSnapshot) -> None:
         """The grown curve; who looks at the whole run goes on doing so, who looks back is left there."""
-        before, view = self.curve.navigation, self.curve.visible_range()
-        whole = (before.start, before.end) == view
         curve = new.followed.curve
-        if curve is None:
-            return
-        self.curve.set_curve(curve, new.followed.curves)
-        self.curve.set_fit(new.fit)
-        if not whole:
-            self.curve.zoom_to(*view)
+        if curve is not None:
+            self.curve.grow(curve, new.followed.curves, new.fit, new.followed.until_s)
 
     def _show_accounts(self, new: WatchSnapshot) -> None:
         """Where the time has gone so far; who waited for whom is known when the run has ended."""
         seen = new.followed
         whole = sum(seen.seconds.values())
         if not whole:
-            self.accounts.setText("Appears when all processes have made their first calls")
+            self.accounts.say("Appears when all processes have made their first calls")
             return
         parts = [
             f"{ACTIVITIES[name]} {percent(spent / whole)} ({quantity(spent, 'proc·s')})"
             for name, spent in seen.seconds.items()
         ]
         calls = [
-            f"{escape(printable(name, 60))}: {quantity(spent, 'proc·s')}, {count(number, 'call')}"
-            for name, number, spent in seen.calls[:6]
+            f"{printable(name, 60)}: {quantity(spent, 'proc·s')}, {count(number, 'call')}"
+            for name, number, spent in seen.calls[:_CALLS]
         ]
-        self.accounts.setText(
-            f"<b>{'; '.join(parts)}.</b><br>{'<br>'.join(calls)}<br>"
-            "<i>Waiting and moving data are told apart when the run has ended.</i>"
+        self.accounts.say(
+            "\n".join(calls),
+            bold=f"{'; '.join(parts)}.",
+            italic="Waiting and moving data are told apart when the run has ended.",
         )
 
     def _show_phases(self, new: WatchSnapshot) -> None:
@@ -281,21 +325,26 @@ def _processors(seen: Followed) -> Content:
         groups = np.array_split(np.arange(share.shape[0]), _ROWS)
         share = np.stack([share[group].mean(axis=0) for group in groups])
         names = tuple(f"{names[group[0]]} – {names[group[-1]]}" for group in groups)
-    edges = seen.edges_s
+    edges, known = seen.edges_s, share.shape[1]
+    if known:  # nothing is known of the rest of the axis
+        whole = max(math.ceil(seen.until_s / float(edges[1] - edges[0])), known)
+        share = np.pad(share, ((0, 0), (0, whole - known)), constant_values=np.nan)
 
     def told(row: int, column: int) -> str:
+        if column >= known:
+            return ""
         return (
             f"{names[row]}, {edges[column]:.4g} to {edges[column + 1]:.4g} s: "
             f"{percent(float(share[row, column]))} computing"
         )
 
-    across = float(edges[0]), float(edges[-1])
     return Content(
         Axis("Time", time=True),
         Axis("", categories=tuple(printable(name, 40) for name in names), down=True),
         heading="Part of the time that each processor computes",
-        cells=Cells(share, percent, told, numbers=False, measure="Computing", across=across)
-        if share.size
-        else None,
+        cells=Cells(
+            share, percent, told, numbers=False, measure="Computing", limits=(0.0, 1.0),
+            across=(0.0, share.shape[1] * float(edges[1] - edges[0])),
+        ) if known else None,
         empty="Appears when all processes have made their first calls",
-    )
+    )  # fmt: skip

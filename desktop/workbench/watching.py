@@ -6,24 +6,30 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import numpy as np
+
 from desktop.core.curve import StepCurve
-from desktop.core.phases import PhaseFit, Sweep, extend, sweep
+from desktop.core.phases import PhaseFit, Sweep, extend, fit, sweep
 from desktop.core.selection import SWEEP, suggest
 from desktop.data.following import Followed, Follower
 from desktop.data.recording import Recorded, record
 from desktop.workbench.jobs import Deliver, Executor, Job, Lane, at_once
 
-#: Phases up to which each look fits at first: it goes on where more are chosen or may be suggested. The last
-#: few of `SWEEP` take most of the time.
+#: Phases up to which a suggestion is made at first: it goes on where more are chosen or may be suggested.
+#: The last few of `SWEEP` take most of the time.
 _FEW = 8
+#: Looks fit the number of phases that is shown, in a tenth of the time that a suggestion takes, until the run
+#: has grown so many times or so many looks were taken since the last one.
+_GROWN, _AGED = 1.1, 8
 
 
 @dataclass(frozen=True, eq=False)
 class WatchSnapshot:
     """What is seen.
 
-    `n`: None while the suggested number is taken. `running`: the program; `paused`: the picture stands still.
-    `over`: all has been recorded; `code`: how the program ended, where we ran it.
+    `n`: None while the suggested number is taken. `swept`: fits from 1 phase on, or with the number that is
+    shown alone. `running`: the program; `paused`: the picture stands still. `over`: all has been recorded;
+    `code`: how the program ended, where we ran it.
     """
 
     folder: Path | None = None
@@ -60,6 +66,7 @@ class Watcher:
         self._program = Lane("program", latest=True, deliver=deliver, executor=executor)
         self._looks = Lane("watch", latest=True, deliver=deliver, executor=executor)
         self._follower: Follower | None = None
+        self._suggested = (0.0, 0)  # at what duration (s) of the run, how many looks ago
 
     def start(self, folder: Path, command: list[str] | None = None) -> None:
         """Follow a folder; with a command, which is run and recorded into it."""
@@ -75,10 +82,12 @@ class Watcher:
         follower, shown = self._follower, self.snapshot
         if follower is None or shown.over or self._looks.busy:
             return
+        at, looks = self._suggested
+        known, until = (shown.fit if looks + 1 < _AGED else None), _GROWN * at
         self._looks.submit(
             "looking",
-            lambda job: _seen(follower, shown.model, shown.n, job),
-            lambda found: self._see(found, shown.model, last=not shown.running),
+            lambda job: _seen(follower, shown, known, until, job),
+            lambda found: self._see(found, shown),
             self._lost,
         )
 
@@ -103,10 +112,15 @@ class Watcher:
         self._program.close()
         self._looks.close()
 
-    def _see(self, found: tuple[Followed, Sweep | None, int] | None, model: str, *, last: bool) -> None:
+    def _see(self, found: tuple[Followed, Sweep | None, int] | None, shown: WatchSnapshot) -> None:
+        """Take what a look has found, which began when this was `shown`."""
         if found is not None and not self.snapshot.paused:
             followed, swept, suggested = found
-            if model == self.snapshot.model:
+            if followed.curve is not None and swept is not None:
+                at, looks = self._suggested
+                alone = swept.n.size < _FEW
+                self._suggested = (at, looks + 1) if alone else (followed.curve.duration, 0)
+            if (shown.model, shown.n) == (self.snapshot.model, self.snapshot.n):
                 self._change(followed=followed, swept=swept, suggested=suggested)
             else:
                 self._change(followed=followed)
@@ -114,7 +128,7 @@ class Watcher:
         whole = seen.processes >= max(seen.expected, 1) and seen.ended == seen.processes
         # A program that we run is waited for; of another one, all processes have said that they end.
         if not self.snapshot.running and (
-            whole or (last and found is None and self.snapshot.code is not None)
+            whole or (not shown.running and found is None and self.snapshot.code is not None)
         ):
             self._change(over=True)
 
@@ -133,14 +147,21 @@ class Watcher:
 
 
 def _seen(
-    follower: Follower, model: str, n: int | None, job: Job
+    follower: Follower, shown: WatchSnapshot, known: PhaseFit | None, until: float, job: Job
 ) -> tuple[Followed, Sweep | None, int] | None:
+    """What has come, and its fits: with as many phases as `known` while the run is shorter than `until` (s),
+    else with all that may be suggested."""
     followed = follower.look()
     if followed is None:
         return None
-    if followed.curve is None:
+    curve = followed.curve
+    if curve is None:
         return followed, None, 1
-    return followed, *_swept(followed.curve, model, n, None, job)
+    if known is None or curve.duration >= until:
+        return followed, *_swept(curve, shown.model, shown.n, None, job)
+    n = known.requested
+    found = fit(curve, n, shown.model, stop=job.stop)
+    return followed, Sweep(shown.model, np.array([n]), (found,), np.array([found.epsilon])), shown.suggested
 
 
 def _swept(
@@ -148,8 +169,8 @@ def _swept(
 ) -> tuple[Sweep, int]:
     """The fits that are needed, and which number of phases is suggested; `known`: fits of this curve."""
     stop = None if job is None else job.stop
-    if known is None or known.model != model:
+    if known is None or known.model != model or known.n.size < _FEW:
         known = sweep(curve, model, _FEW, stop=stop)
-    if max(n or 0, 2 * suggest(known).n) > int(known.n[-1]):
-        known = extend(curve, known, SWEEP, stop=stop)
+    while (wanted := min(max(n or 0, 2 * suggest(known).n), SWEEP)) > int(known.n[-1]):
+        known = extend(curve, known, wanted, stop=stop)
     return known, suggest(known).n

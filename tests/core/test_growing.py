@@ -37,6 +37,8 @@ def test_every_bin_holds_what_it_should(
             if part.size:
                 begin = (end - lengths)[part]
                 grown.add(place, begin, end[part], kinds[part], int(end[part[-1]]))
+                grown.levels()  # which keep what they have summed
+                grown.computing(7)
         grown.ended[place] = True
         known.append((begun, end - lengths, end, kinds))
     levels, edges = grown.levels()

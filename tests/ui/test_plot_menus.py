@@ -47,6 +47,7 @@ OTHERS = {
     "CellsTable": "a table, whose menu copies",
     "SheetView": "a table, whose menu copies",
     "Elided": "a line of text",
+    "_Words": "lines of text",
     "SweepPlot": "what two plots have in common",
     "PlotView": "what all plots on pyqtgraph have in common",
     "TimePlot": "what three plots have in common",

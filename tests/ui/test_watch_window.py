@@ -7,13 +7,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QPoint, QRect, Qt
+from PySide6.QtGui import QImage
+from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from desktop import cli
 from desktop.commands.watch import picture, summary
 from desktop.data.following import Followed
 from desktop.ui.frame import Frame
+from desktop.ui.plots.chart import Chart
+from desktop.ui.plots.curve_view import CurveView
+from desktop.ui.plots.raster import Raster
 from desktop.ui.settings import Settings
 from desktop.ui.watch_page import WatchPage
 from tests.data_layer.recordings import written
@@ -54,6 +59,7 @@ def test_a_run_is_watched_until_it_is_a_trace(qtbot: QtBot, page: WatchPage, tmp
     assert first.curve is not None and first.curve.mean == pytest.approx(1.8, abs=0.1)
     assert page.shown.fit is not None and page.phases.frames.rowCount() == page.shown.fit.n
     assert "MPI_Recv" in page.accounts.text()
+    assert not page.stop.isVisible(), "a program that others run"
     grow(tmp_path / "run", 300)
     qtbot.waitUntil(lambda: page.shown.followed.latest_s > 2.9, timeout=30_000)
     assert page.curve.visible_range()[1] > 2.9  # who sees all goes on seeing all
@@ -127,3 +133,49 @@ def test_a_picture_of_characters_is_the_curve() -> None:
     assert lines[0].endswith("█" * 20 + " " * 20) and lines[7].endswith("█" * 40)
     assert lines[8].strip().startswith("|1") and lines[8][6 + 20 : 6 + 22] == "|2"
     assert "8, 2" in lines[9] and "5 of 8 processors" in summary(seen)
+
+
+def levels(image: QImage) -> np.ndarray:
+    """(height, width, 4) of an image's bytes."""
+    image = image.convertToFormat(QImage.Format.Format_RGB32)
+    return np.array(image.constBits()).reshape(image.height(), image.width(), 4).astype(int)
+
+
+def test_what_is_painted_in_parts_is_the_whole_picture(
+    qtbot: QtBot, page: WatchPage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page._timer.stop()
+    parts: list[int] = []
+    put = Raster.put
+    monkeypatch.setattr(Raster, "put", lambda *args: (parts.append(args[2]), put(*args))[1])
+    frame, whole = page.frame, []
+    for calls in (75, 80, 90, 91, 100, 130, 140, 180, 185, 186, 260):
+        qtbot.waitUntil(lambda: not page.watcher._looks.busy, timeout=30_000)
+        grow(tmp_path / "run", calls)
+        if calls == 91:
+            page.watcher.choose(n=3)
+        if calls == 185:  # the legend says no extremes, another look of the lanes
+            page.watcher.choose(n=1, model="constant")
+        end = page.curve.navigation.end
+        page.watcher.look()
+        qtbot.waitUntil(lambda calls=calls: page.shown.followed.latest_s > calls / 100 - 0.02, timeout=30_000)
+        qtbot.waitUntil(lambda: not page.watcher._looks.busy, timeout=30_000)
+        QApplication.processEvents()
+        window = frame.screen().grabWindow(frame.winId()).toImage()
+        shown, seen = page.shown, page.shown.followed
+        assert seen.curve is not None and shown.fit is not None
+        curve, rows = CurveView(), Chart("")
+        for made, like in ((curve, page.curve), (rows, page.rows)):
+            qtbot.addWidget(made)
+            made.setFont(like.font())
+            made.set_theme(frame.theme)
+            made.resize(like.size())
+        curve.grow(seen.curve, seen.curves, shown.fit, seen.until_s)
+        rows.set_content(page.rows.content)
+        for made, like in ((curve, page.curve), (rows, page.rows)):
+            at = QRect(like.viewport().mapTo(frame, QPoint(0, 0)), like.viewport().size())
+            painted = made.viewport().grab().toImage()
+            # A gradient may differ by rounding where it stands elsewhere.
+            assert np.abs(levels(window.copy(at)) - levels(painted)).max() <= 1, (type(made).__name__, calls)
+        whole.append(end != page.curve.navigation.end)
+    assert whole.count(True) >= 4 and whole.count(False) >= 6 and len(parts) >= 6

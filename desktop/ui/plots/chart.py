@@ -99,6 +99,8 @@ class Chart(PlotView):
         self._laid: Layout | None = None
         self._built: Any = None
         self._mine: list[QGraphicsItem] = []
+        self._map: pg.ImageItem | None = None  # of cells
+        self._within = False  # no more is painted than the map
         self._whole_view: list[PixelItem] = []  # grid, words, what is chosen, what is above all
         self._cloud: QImage | None = None  # where there are too many marks for items
         self._hover: tuple[int, int] | None = None
@@ -137,9 +139,15 @@ class Chart(PlotView):
 
     def set_content(self, content: Content, description: str = "") -> None:
         """Show another chart; the description says the same in words, for those who cannot see it."""
-        self._content = content
+        before, self._content = self._content, content
+        if description or content.empty != before.empty:
+            self.setAccessibleDescription(description or content.empty)
+        if self._map is not None and self._built is not None and content.placed_like(before):
+            laid = self._laid = replace(self.laid, content=self.content)
+            self._map.setImage(self._colours(laid), autoLevels=False)
+            self.dirty(QRectF(laid.left, laid.top, laid.width, laid.height))
+            return
         self._hover = None
-        self.setAccessibleDescription(description or content.empty)
         self._rebuild()
 
     @property
@@ -242,7 +250,7 @@ class Chart(PlotView):
         self._laid = laid
         for item in self._mine:
             self.scene().removeItem(item)
-        self._mine, self._cloud = [], None
+        self._mine, self._map, self._cloud = [], None, None
         if not content.shown:
             if "plot" in vars(self):
                 self.plot.hide()
@@ -442,14 +450,20 @@ class Chart(PlotView):
     def _add_cells(self, laid: Layout) -> None:
         cells = laid.content.cells
         assert cells is not None
-        parts = cells.parts
-        rgba = np.zeros((*parts.shape, 4), np.uint8)
-        rgba[..., :3] = chart.ramp(cells.colours, parts, self._theme.dark)
-        rgba[..., 3] = np.where(np.isfinite(parts), 255, 0)
-        image = _Image(rgba, axisOrder="row-major", levels=None)
-        first, last = cells.across or (-0.5, parts.shape[1] - 0.5)
-        image.setRect(QRectF(first, -0.5, last - first, parts.shape[0]))
-        self._add(image)
+        self._map = _Image(self._colours(laid), axisOrder="row-major", levels=None)
+        rows, columns = cells.values.shape
+        first, last = cells.across or (-0.5, columns - 0.5)
+        self._map.setRect(QRectF(first, -0.5, last - first, rows))
+        self._add(self._map)
+
+    def _colours(self, laid: Layout) -> np.ndarray:
+        """(rows, columns, 4) red, green, blue and opacity of cells."""
+        cells = laid.content.cells
+        assert cells is not None
+        rgba = np.zeros((*cells.values.shape, 4), np.uint8)
+        rgba[..., :3] = chart.ramp(cells.colours, cells.parts, self._theme.dark)
+        rgba[..., 3] = np.where(np.isfinite(cells.parts), 255, 0)
+        return rgba
 
     def _add_levels(self, laid: Layout) -> None:
         content = laid.content
@@ -466,6 +480,8 @@ class Chart(PlotView):
 
     def _paint_words(self, painter: QPainter, laid: Layout) -> None:
         """Names of marks and limits, the heading, the legend, and what colours of cells stand for."""
+        if self._within and not laid.cell_words:
+            return  # they stand around a map
         theme, content, line = self._theme, laid.content, laid.line
         boxed = [(s, k) for s in content.series if s.kind == "boxes" for k in range(s.x.size)]
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
@@ -576,6 +592,15 @@ class Chart(PlotView):
     @guarded
     def paintEvent(self, event: QPaintEvent) -> None:
         """What is chosen along an axis moves over a picture of all else."""
+        laid = self._laid
+        self._within = (
+            laid is not None
+            and self._map is not None
+            and self._built is not None
+            and QRectF(laid.left, laid.top, laid.width, laid.height).contains(
+                QRectF(event.region().boundingRect())
+            )
+        )
         watched = self.viewportUpdateMode() != self.ViewportUpdateMode.NoViewportUpdate  # items of scripts
         if self._content.chosen is None or not self._content.shown or self.closed or watched:
             super().paintEvent(event)

@@ -89,7 +89,7 @@ def draw_residual(
     (series,), spread, top = left.series, left.spread, left.axis.high
     c, x = series.columns, series.x
     assert spread is not None
-    mean, low, high = (np.nan_to_num(v) for v in (c.mean, c.minimum, c.maximum))
+    mean, low, high = (np.where(np.isnan(v), 0.0, v) for v in (c.mean, c.minimum, c.maximum))
     rows = [raster.scale(v, -top, top) for v in (high, low)]
     # At least a pixel high, or a column of a single step would have no area at all.
     raster.areas(

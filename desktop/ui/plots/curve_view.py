@@ -85,6 +85,14 @@ class Reading:
     fit: float = math.nan
 
 
+def _first_other(known: Columns, c: Columns) -> int:
+    """The first column in which they differ; as many as there are if none does."""
+    same = np.ones(c.steps.size, bool)
+    for a, b in zip(known, c, strict=True):
+        same &= (a == b) | ((a != a) & (b != b))  # NaN is like NaN
+    return int(np.argmin(same)) if not same.all() else same.size
+
+
 class CurveView(TimePlot):
     """Utilization of one run with its phases; all lanes share one time axis, cursor and selection.
 
@@ -120,6 +128,9 @@ class CurveView(TimePlot):
         self._known: tuple[tuple[StepCurve, float, float, float, float], Heights] | None = None
         self._hover: int | None = None
         self._overview: Raster | None = None
+        self._drawn: dict[
+            str, tuple[tuple[object, ...], Columns, float]
+        ] = {}  # on sheets: how, what, its end
         self._columns: Columns | None = None
         self._main = LaneBox(QRectF())
         self._residual = LaneBox(QRectF())
@@ -168,6 +179,47 @@ class CurveView(TimePlot):
         self._describe()
         self._redraw()
         self.dirty()
+
+    def grow(
+        self, curve: StepCurve, stack: Mapping[str, StepCurve], fit: PhaseFit | None, until: float
+    ) -> None:
+        """Go on with a run that has grown: its curve with its fit, on an axis up to `until` (s). Who sees the
+        whole run goes on seeing it. While the axis stays as it is, only what differs is painted."""
+        first, same_axis = self._curve is None, self._nav.end == until
+        self._curve, self._stack, self._fit = curve, dict(stack), fit
+        if first:
+            self._nav.reset(curve.start, until)
+        if first or (not same_axis and self._nav.reach(until)):
+            self.rangeChanged.emit(self._nav.a, self._nav.b)
+        self._describe()
+        if not self.isVisible() or not self._laid or first or not same_axis:
+            self._redraw()
+            self.dirty()
+            return
+        before, seen, steps = self._plot, self._levels_seen, self._steps_note
+        self._rest.stop()
+        self._coarse = 1  # it would be drawn twice
+        self._stale = self._base_stale = True
+        self.prepare(self.viewport().devicePixelRatioF())
+        self.dirty(*self._differing(before, seen, steps))
+        self._marks_moved()
+
+    def _differing(
+        self, before: PlotData | None, seen: tuple[float, float, bool], steps: str
+    ) -> list[QRectF]:
+        """What a run that has grown has changed, on the same axis of time; empty: anything."""
+        now, main, residual = self._plot, self._main.rect, self._residual.rect
+        if before is None or now is None or len(before.lanes) != len(now.lanes) or seen != self._levels_seen:
+            return []
+        found = [main.united(self._rail).adjusted(0, -1, 0, 0), self._run.rect, *self._lanes[1:]]
+        if len(now.lanes) > 1 and now.lanes[1].axis != before.lanes[1].axis:
+            reach = title_reach(residual.height())
+            found.append(QRectF(0, residual.top() - reach, residual.left(), residual.height() + 2 * reach))
+        if len(now.lanes) > 1 and now.lanes[1].note != before.lanes[1].note:
+            found.append(self._heading.boundingRect())
+        if (now.legend, now.doubt, self._steps_note) != (before.legend, before.doubt, steps):
+            found.append(self._head_rect)
+        return found
 
     def set_tracks(self, curves: Sequence[StepCurve]) -> None:
         """Show more curves over the same time below, each with an axis of its own."""
@@ -540,8 +592,10 @@ class CurveView(TimePlot):
         if self._shown == {"computing"} or (not self._stack and "computing" in self._shown):
             described = curve_lane(run, x, self._heights, say)
             self._columns = described.series[0].columns
-            curve_lanes.draw_curve(sheet, lane, self._columns, thickness, self._theme)
+            first = self._draw_steps("base", sheet, lane, m, self._columns, thickness, described)
         else:
+            first = 0
+            self._drawn.pop("base", None)
             self._columns = envelope(self._curve).columns(x)
             described = stack_lane(run, x, self._heights, self._shown, say)
             stacked = [one for one in described.series if one.look == "stacked"]
@@ -552,7 +606,39 @@ class CurveView(TimePlot):
                 curve_lanes.draw_predicted(sheet, lane, series, 2 * thickness, self._theme)
         self._described = described
         with QPainter(sheet.image) as painter:
+            painter.setClipRect(QRectF(first / dpr, 0, m.width, lane.rect.height()))
             self._lay_grid(painter, lane, m, time_axis(m.a, m.b, say), described.axis)
+
+    def _draw_steps(
+        self,
+        name: str,
+        sheet: Raster,
+        lane: LaneBox,
+        m: TimeMap,
+        c: Columns,
+        thickness: int,
+        told: LaneOf | None,
+    ) -> int:
+        """Draw the curve's columns on a sheet, of a curve that has grown only those that differ; the first
+        one that was drawn."""
+        assert self._curve is not None
+        end = m.x(self._curve.start + self._curve.duration) * sheet.image.devicePixelRatio()
+        how = sheet, m, lane.low, lane.high, lane.log, thickness, self._theme, self._grid, self._predicted, (
+            None if told is None else (told.axis, time_axis(m.a, m.b, words()))
+        )  # fmt: skip
+        known, self._drawn[name] = self._drawn.get(name), (how, c, end)
+        first = 0
+        if known is not None and known[0] == how and self._predicted is None:
+            # A line comes from the column before, and a steep one reaches `thickness` back.
+            first = max(min(_first_other(known[1], c), math.floor(min(known[2], end)) - 1) - thickness - 1, 0)
+        if not first:
+            curve_lanes.draw_curve(sheet, lane, c, thickness, self._theme)
+            return 0
+        part = sheet.part(first)
+        new = Columns(*(v[first:] for v in c))  # type: ignore[arg-type]  # steps are whole numbers
+        curve_lanes.draw_curve(part, lane, new, thickness, self._theme)
+        sheet.put(part, first, 1)
+        return first + 1
 
     def _draw_track_bases(self, dpr: float) -> None:
         """The curves below, without the fit's breaks."""
@@ -629,8 +715,9 @@ class CurveView(TimePlot):
         of = (self._curve, lane.low, lane.high, lane.log, self._nav.end)
         if sheet is not self._overview or self._overview_of != of:
             c = envelope(self._curve).columns(scales.column_edges(self._run_map(), sheet.image.width()))
-            curve_lanes.draw_curve(sheet, lane, c, max(1, round(dpr)), self._theme)
-            self._end_here(sheet, replace(self._run_map(), left=0.0))
+            m = replace(self._run_map(), left=0.0)
+            self._draw_steps("run base", sheet, lane, m, c, max(1, round(dpr)), None)
+            self._end_here(sheet, m)
             self._overview, self._overview_of = sheet, of
 
     _overview_of: tuple[StepCurve, float, float, bool, float] | None = None
@@ -823,12 +910,7 @@ class CurveView(TimePlot):
             return
         t, metrics = self._theme, self.fontMetrics()
         em = metrics.height()
-        steps = int(self._columns.steps.max(initial=0)) if self._columns is not None else 0
-        note = (
-            "1 pixel stands for up to {} steps".format(f"{steps:,}".replace(",", " "))
-            if steps > 2
-            else "every step is drawn"
-        )
+        note = self._steps_note
         found = entries(self._plot.legend, t)
         if self._room_for_one:
             mark = samples(t)["residual"]
@@ -841,6 +923,13 @@ class CurveView(TimePlot):
         self._legend.paint(painter, row.adjusted(0, 0, limit - row.right(), 0), found, t)
         painter.setPen(QColor(t.warning if self._plot.doubt else t.muted))
         painter.drawText(row, Qt.AlignmentFlag.AlignRight | _MIDDLE, note)
+
+    @property
+    def _steps_note(self) -> str:
+        """How closely the curve is drawn."""
+        steps = int(self._columns.steps.max(initial=0)) if self._columns is not None else 0
+        many = f"{steps:,}".replace(",", " ")
+        return f"1 pixel stands for up to {many} steps" if steps > 2 else "every step is drawn"
 
     def _tint_phase(self, image: QImage, fit: PhaseFit, m: TimeMap) -> None:
         if self._phase is not None and 0 <= self._phase < fit.breaks.size - 1:

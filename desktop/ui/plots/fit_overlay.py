@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -47,7 +48,12 @@ def draw_breaks(
     painter fifty times as long.
     """
     dpr = image.devicePixelRatio()
-    left, width = round(m.left * dpr), round(m.width * dpr)
+    _break_tint(fit, m, dpr, theme, ranges).over(image, round(m.left * dpr), lanes)
+
+
+@lru_cache(maxsize=4)  # the lanes of a plot have the same
+def _break_tint(fit: PhaseFit, m: TimeMap, dpr: float, theme: Theme, ranges: bool) -> Tint:
+    width = round(m.width * dpr)
     inner, low, high = (
         (t[1:-1] - m.a) / (m.b - m.a) * width for t in (fit.breaks, fit.break_low, fit.break_high)
     )
@@ -59,7 +65,7 @@ def draw_breaks(
         opacity = (46 if theme.dark else 38) / 255
         tint.lay(np.where(np.cumsum(depth)[:-1] > 0, opacity, 0), QColor(theme.band))
     _lines(tint, inner, width, dpr, QColor(theme.break_line))
-    tint.over(image, left, lanes)
+    return tint
 
 
 def draw_firm(image: QImage, firm: Sequence[Firm | None], m: TimeMap, lane: QRectF, theme: Theme) -> None:

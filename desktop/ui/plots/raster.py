@@ -47,6 +47,15 @@ class Raster:
         """The pixels of another picture of this size."""
         self._pixels[:] = other._pixels
 
+    def part(self, first: int) -> Raster:
+        """A new picture for the pixel columns from `first` on."""
+        height, width = self._pixels.shape
+        return Raster(width - first, height, self.image.devicePixelRatio())
+
+    def put(self, part: Raster, first: int, skipped: int) -> None:
+        """The pixels of a `part` from `first` on, but for so many columns on its left."""
+        self._pixels[:, first + skipped :] = part._pixels[:, skipped:]
+
     def scale(
         self, values: NDArray[np.float64], low: float, high: float, log: bool = False
     ) -> NDArray[np.float64]:
@@ -57,9 +66,10 @@ class Raster:
             if log
             else (high - values) * (height / (high - low))
         )
-        if np.isfinite(y).all():  # nearly always, and found out in less time than replacing takes
-            return y
-        return np.nan_to_num(y, nan=height, posinf=height, neginf=0)
+        known = np.isfinite(y)
+        if not known.all():
+            y[~known] = np.where(y[~known] < 0, 0.0, height)
+        return y
 
     def areas(self, limits: list[NDArray[np.float64]], colours: list[QColor], ground: QColor) -> None:
         """Fill every column: `ground` down to ``limits[0]``, ``colours[i]`` from ``limits[i]`` to the next.
@@ -151,9 +161,11 @@ class Tint:
     def __init__(self, columns: int) -> None:
         self._keep = np.ones((columns, 1))
         self._add = np.zeros((columns, 3))
+        self._tables: tuple[NDArray[np.uint16], NDArray[np.uint8]] | None = None
 
     def lay(self, opacity: NDArray[np.float64], colour: QColor) -> None:
         """`colour` over the columns, `opacity` (W,) from 0 to 1."""
+        self._tables = None
         rest = 1 - opacity[:, None]
         self._keep *= rest
         self._add *= rest
@@ -163,15 +175,17 @@ class Tint:
         """Tint an RGB32 image from pixel column `left` on, in the rows of `lanes` (logical pixels)."""
         pixels = np.ndarray((image.height(), 4 * image.width()), np.uint8, image.bits())
         first, last = max(left, 0), max(min(left + len(self._keep), image.width()), left, 0)
-        show, opaque = slice(first - left, last - left), np.zeros((last - first, 1))
-        # Blue, green, red in memory, and a byte that stays; 256 keeps a byte as it is.
-        keep = np.hstack([np.rint(256 * self._keep[show]).repeat(3, axis=1), opaque + 256])
-        add = np.hstack([np.rint(self._add[show, ::-1]), opaque])
-        tables = (keep.ravel().astype(np.uint16), add.ravel().astype(np.uint8))
+        if self._tables is None:
+            opaque = np.zeros((len(self._keep), 1))
+            # Blue, green, red in memory, and a byte that stays; 256 keeps a byte as it is.
+            keep = np.hstack([np.rint(256 * self._keep).repeat(3, axis=1), opaque + 256])
+            add = np.hstack([np.rint(self._add[:, ::-1]), opaque])
+            self._tables = keep.ravel().astype(np.uint16), add.ravel().astype(np.uint8)
+        keep, add = (table[4 * (first - left) : 4 * (last - left)] for table in self._tables)
         dpr = image.devicePixelRatio()
         for r in lanes:
             top, bottom = (min(max(round(v * dpr), 0), image.height()) for v in (r.top(), r.bottom()))
-            painting.tint(pixels, top, bottom, 4 * first, *tables)
+            painting.tint(pixels, top, bottom, 4 * first, keep, add)
 
 
 def stroke(
