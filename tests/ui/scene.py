@@ -20,6 +20,8 @@ from desktop.ui.about import About
 from desktop.ui.app import Windows
 from desktop.ui.bundle import BundleDialog
 from desktop.ui.commands import KINDS
+from desktop.ui.compare.systems_dialog import SystemsDialog
+from desktop.ui.compare_page import ComparePage
 from desktop.ui.crashes import Trouble
 from desktop.ui.curves import CurvesDialog
 from desktop.ui.dialogs import Dialog
@@ -215,6 +217,12 @@ def _bundle(scene: Scene) -> QDialog:
     return shown(BundleDialog, scene.main)
 
 
+def _systems(scene: Scene) -> QDialog:
+    page = scene.page(ComparePage)
+    page.choose_systems()
+    return shown(SystemsDialog, page.frame)
+
+
 def _pilot(scene: Scene) -> QDialog:
     window = scene.page(ExperimentPage, 1)
     window.actions_by_id["pilot"].trigger()
@@ -255,6 +263,7 @@ def open_handbook(scene: Scene) -> Handbook:
 OPENERS: dict[type[QDialog], Callable[[Scene], QDialog]] = {
     NoteDialog: _by("annotate", NoteDialog),
     RemoteDialog: _by("open_remote", RemoteDialog),
+    SystemsDialog: _systems,
     OpenDialog: _by("open_with", OpenDialog),
     ChoiceDialog: _of_several,
     FigureDialog: _by("export_figure", FigureDialog),
