@@ -50,9 +50,10 @@ _MODELS = ("constant", "linear", "quadratic", "mixed")
 _CURVE_COLUMNS, _TIMELINE_CELLS = 1 << 18, 1 << 18
 # A curve of no more steps than this is kept step by step.
 _STEPS = 1 << 16
-# Traces of more events have sentences for the fit that is shown only: of 5 million events and 600,000 ends of
-# messages those of some 840 ranges take 15 s of processor time, their accounts 5 s. Traces of more processors
-# have accounts for that fit only, too: each range takes 200 bytes a processor.
+# Traces of more events have sentences for the fit that is shown only: of 5 million events and 600,000
+# messages the page takes 32 s of processor time and 1.0 GB with accounts and sentences of some 840 ranges,
+# 8 s and 0.65 GB with those of that fit. Traces of more processors have accounts for that fit only, too:
+# each range takes 200 bytes a processor.
 _EVENTS, _PROCESSORS = 10_000_000, 2048
 _CAUSES_OF_SHOWN = "Of so large a trace, causes are kept for the number of phases that was shown only."
 _ONLY_SHOWN = (

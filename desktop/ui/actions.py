@@ -53,6 +53,7 @@ _exact = When[Snapshot](
     lambda shown: shown.fit is not None and shown.run is not None and not shown.run.coarse,
     "the exact curve of an open trace, with phases",
 )
+_coarse = When[Snapshot](lambda s: s.run is not None and s.run.coarse, "a coarse curve from another machine")
 _selected = When(_range_selected, "a selected range or phase")
 #: The selected phase ends at an interior break.
 _on_break = When(_break_selected, "a selected phase that is not the last one")
@@ -245,6 +246,9 @@ COMMANDS: tuple[Command, ...] = with_common((
     Command("curves", "Curves…", "Analyse/Curve",
             "Which curve of the trace is fitted, and which are drawn below it: regions, messages, metrics",
             lambda w: w.choose_curves(), ("Shift+C",), _document),
+    Command("exact_curve", "Exact curve", "Analyse/Curve",
+            "Get the exact curve of a trace on another machine, if that was stopped or failed",
+            lambda w: w.workbench.sharpen(), enabled=_coarse),
     *(_curve(kind, title, kind == "computing") for kind, title in PLAIN_CURVES.items()),
     Command("previous_phase", "Previous phase", "Analyse", "Select the phase before",
             lambda w: w.workbench.step_phase(-1), (",",), _fitted, rule=True),

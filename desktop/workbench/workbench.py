@@ -197,6 +197,7 @@ class Workbench(EditBench[Snapshot, Project]):
         self._fits = Fits()
         self._named_fits: list[tuple[PhaseFit, Any, PhaseFit]] = []  # with and without names
         self._unlimited: tuple[TraceRun, Fits] | None = None  # of the whole run
+        self._anew = False  # what is open was opened without phases that were asked for before
         self._given_up: tuple[Fits, Any] | None = None  # the sweep that the user does not want
         self._widening: tuple[Fits, Any, int] | None = None  # the sweep that is being made, and up to which n
         self._store: Any = None
@@ -264,8 +265,8 @@ class Workbench(EditBench[Snapshot, Project]):
                 fit=None, rows=(), opening=None, problem=Problem(lack) if lack else None, marked=(),
                 boundaries=(), explained=NOTHING,
             )  # fmt: skip
-            if run.coarse:
-                self._sharpen(run, first=kept is None)
+            self._anew = kept is None
+            self.sharpen()
 
         self._keep_rules()
         parked = self._take_parked(source, options, kept)
@@ -277,32 +278,47 @@ class Workbench(EditBench[Snapshot, Project]):
             f"Opening {run_name(source)}", lambda job: open_source(source, options, kept, job), done
         )
 
-    def _sharpen(self, coarse: TraceRun, first: bool) -> None:
-        """Have the exact curve in place of a coarse one, which stays in hand until then. `first`: nothing was
-        asked before, so phases that are as suggested become what is suggested then."""
-        store, key = self._store, self._key(self._phases)
+    def sharpen(self) -> None:
+        """Have the exact curve in place of a coarse one, which stays in hand until then. Phases that are as
+        suggested, and that nobody has chosen, become what is suggested then."""
+        store, key, coarse = self._store, self._key(self._phases), self.snapshot.run
+        if coarse is None or not coarse.coarse or self._sharpening.busy or not self._is_of(coarse):
+            return
 
         def done(built: tuple[TraceRun, Fits]) -> None:
             if self.snapshot.run is not coarse or not self._is_of(coarse):
                 return  # another one is on its way
             self._unlimited = run, self._fits = built
             swept = self._fits.sweeps.get(self._key(self._phases))
-            if first and swept is not None and self.snapshot.as_suggested:
+            if swept is not None and self.snapshot.as_suggested and not self._chosen:
                 phases = suggested_of(self._phases, run, swept)
                 self.branch.value = replace(self.asked, phases=phases)  # nobody's step
             project = replace(self.asked, view=self._view)
             self._resolve(project=project, run=run, fit=None, rows=(), explained=NOTHING)
 
+        def failed(error: BaseException) -> None:
+            found = problem_of(error)
+            again = f"{found.sentence}. Analyse > Curve > Exact curve asks for it again"
+            self._show(problem=replace(found, sentence=again))
+
         self._sharpening.submit(
             "The exact curve",
             lambda job: build_run(store, coarse.rules, key._replace(locked=()), job),
             done,
-            self._failed,
+            failed,
         )
         self._show()  # that it is under way
 
+    @property
+    def _chosen(self) -> bool:
+        """Whether the number of phases was kept, or is somebody's choice, also of what is suggested."""
+        for step in reversed(self.history.done):
+            if step.branch is self.branch and (step.key == "n" or step.before.phases != step.after.phases):
+                return step.key != "suggested"
+        return not self._anew
+
     def cancel_exact(self) -> None:
-        """Stay with the coarse curve, until the trace is opened again."""
+        """Stay with the coarse curve, until `sharpen`."""
         self._sharpening.cancel()
 
     def open_member(self, name: str) -> None:
@@ -483,7 +499,7 @@ class Workbench(EditBench[Snapshot, Project]):
             run = self.snapshot.run
             if swept is not None and run is not None:
                 phases = suggested_of(self._phases, run, swept)
-                self._edit_phases(f"take the suggested {phases.n}", None, phases)
+                self._edit_phases(f"take the suggested {phases.n}", "suggested", phases)
 
     def set_pure(self, pure: bool) -> None:
         """Fit and suggest by the curve alone, or with the help of structure events."""
@@ -1083,8 +1099,7 @@ class Workbench(EditBench[Snapshot, Project]):
             if self._is_of(run):
                 break
         self._resolve(project=replace(self.asked, view=self._view))
-        if run.coarse and not self._sharpening.busy:
-            self._sharpen(run, first=False)
+        self.sharpen()
 
     def _is_of(self, run: TraceRun) -> bool:
         """Whether a run is the one that the project asks for."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,6 +21,7 @@ from desktop.data.statistics import Statistics
 from desktop.data.store import TraceStore
 from desktop.data.utilization import build
 from desktop.data.whatif import Rerun
+from desktop.errors import StoreError
 from desktop.remote import RemotePath, hosts, listeners, named
 from desktop.ui.frame import Frame
 from desktop.ui.opening import RemoteDialog
@@ -211,5 +214,88 @@ def test_a_coarse_curve_is_in_hand_until_the_exact_one_has_come(
         held.set()
         qtbot.waitUntil(lambda: not bench.snapshot.run.coarse, timeout=60_000)
         assert bench.snapshot.as_suggested and not bench.history.done
+    finally:
+        held.set()
+
+
+def test_an_exact_curve_that_was_stopped_or_failed_is_asked_for_again_and_a_chosen_n_stays(
+    page: TracePage, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    far = tmp_path / "far.h5"
+    open_trace(SAMPLE, output=far).close()
+    monkeypatch.setattr(coarse, "FEW", 100)
+    monkeypatch.setattr(coarse, "STEPS", 8)  # of so few steps another n is suggested
+    few = "from desktop.data import coarse; coarse.STEPS = 8; from desktop import cli; cli.run(['serve'])"
+    monkeypatch.setenv("PHASEWRIGHT_REMOTE_COMMAND", f"exec {sys.executable} -c {shlex.quote(few)}")
+    held, wanted, broken = threading.Event(), threading.Event(), [False]
+    bring = TraceStore.bring
+
+    def slow(self, table, spans, names):
+        if table == "utilization" and self.elsewhere is not None:
+            wanted.set()
+            assert held.wait(30)
+            if broken[0]:
+                raise StoreError("is not there any more")
+        bring(self, table, spans, names)
+
+    monkeypatch.setattr(TraceStore, "bring", slow)
+    monkeypatch.setattr(TraceStore, "brought", lambda *_: False)
+    bench, again = page.workbench, page.actions_by_id["exact_curve"]
+    page.settings.remote_command, chosen = "", []
+    phases: Any = page.panel("phases")
+
+    def opened() -> None:
+        """With the coarse curve; the exact one is on its way, and held."""
+        bench.close_document()
+        for kept in (tmp_path / "CACHE").rglob("*.h5"):
+            kept.unlink()
+        held.clear()
+        wanted.clear()
+        bench.open(named(f"ssh://me@cluster{far}"))
+        qtbot.waitUntil(lambda: bench.snapshot.fit is not None and wanted.is_set(), timeout=60_000)
+        assert bench.snapshot.run.coarse and bench.snapshot.as_suggested and again.isEnabled()
+        chosen[:] = [bench.snapshot.project.phases.n]
+
+    def exact() -> None:
+        held.set()
+        qtbot.waitUntil(lambda: not bench.snapshot.run.coarse, timeout=60_000)
+        qtbot.waitUntil(lambda: bench.snapshot.suggestion is not None and bench.snapshot.fit is not None)
+        assert bench.snapshot.suggestion.n != chosen[0]
+        assert not again.isEnabled()
+
+    assert not again.isEnabled()
+    try:
+        # stopped, and asked for again; nobody has chosen n
+        opened()
+        bench.cancel_exact()
+        held.set()
+        qtbot.waitUntil(lambda: "exact" not in bench.fits_under_way)
+        assert bench.snapshot.run.coarse
+        again.trigger()
+        assert bench._sharpening.busy
+        exact()
+        assert bench.snapshot.as_suggested and not bench.history.done
+
+        # failed; n was chosen, as it was suggested
+        opened()
+        broken[0] = True
+        phases.n.setValue(chosen[0] + 1)
+        phases.n.setValue(chosen[0])
+        held.set()
+        qtbot.waitUntil(lambda: bench.snapshot.problem is not None, timeout=60_000)
+        assert "Exact curve asks for it again" in bench.snapshot.problem.sentence
+        assert bench.snapshot.run.coarse and not bench._sharpening.busy
+        broken[0] = False
+        again.trigger()
+        exact()
+        assert bench.snapshot.project.phases.n == chosen[0] and not bench.snapshot.as_suggested
+
+        # chosen, and given back to the suggestion
+        opened()
+        phases.n.setValue(chosen[0] + 1)
+        qtbot.waitUntil(lambda: bench.snapshot.suggestion is not None)
+        page.actions_by_id["suggested"].trigger()
+        exact()
+        assert bench.snapshot.as_suggested
     finally:
         held.set()
