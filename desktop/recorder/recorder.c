@@ -611,7 +611,8 @@ static uint32_t remember(Word key, int kind, int persistent, const Communicator 
         number = last_number;
         requests[k] = (Request){key, bytes, c, peer, tag, number, *chain, (uint8_t)kind, (uint8_t)persistent, 0, !persistent};
         *chain = k;
-    }
+    } else if (output.head) /* that it is completed will not be known */
+        atomic_fetch_add(&output.head->lost, 1);
     unlock();
     return number;
 }

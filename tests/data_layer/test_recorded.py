@@ -398,6 +398,7 @@ def test_a_program_with_a_library_of_its_own(tmp_path: Path, capfd: pytest.Captu
         ("term", -signal.SIGTERM, ""),
         ("alarm", 0, f"{sum(range(3000))}\n"),
         ("memory", 0, f"{sum(range(3000))}\n"),
+        ("requests", 0, f"{sum(range(3000))}\n"),
     ],
 )
 def test_what_befalls_a_program_befalls_it_alone(
@@ -422,6 +423,12 @@ def test_what_befalls_a_program_befalls_it_alone(
         assert "is not recorded further" in ended[1].stderr
         return
     with open_trace(tmp_path / "run") as store:
+        if how == "requests":  # those that no memory was found for are posted, and their ends a loss
+            ended_with = told(store, 0, MessageKind.IRECV)[0]
+            assert told(store, 0, MessageKind.SEND) == (3000, 12000)
+            assert told(store, 0, MessageKind.IRECV_POST)[0] == 3000 > ended_with
+            assert store.report.findings["not recorded"].count == 3000 - ended_with
+            return
         sent, received = 3000 if how == "alarm" else 1501, 3000 if how == "alarm" else 1500
         assert told(store, 0, MessageKind.SEND) == (sent, 4 * sent)
         assert told(store, 0, MessageKind.RECV) == (received, 4 * received)

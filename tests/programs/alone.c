@@ -5,6 +5,7 @@
  *     alone MESSAGES W   works on for W ms behind the message in the middle, and leaves by exit
  *     alone MESSAGES exec|abort|term      becomes another program in the middle, or is ended by a signal
  *     alone MESSAGES alarm|memory         is interrupted by a signal each 200 us; gets no memory from the start
+ *     alone MESSAGES requests             gets no memory behind MPI_Init, and has all receives posted at the same time
  */
 #include <signal.h>
 #include <stdint.h>
@@ -29,7 +30,7 @@ enum { WORLD = 0x44000000, INT = 0x4c000405, BYTE = 0x4c00010d };
     int MPI_##name parameters { return PMPI_##name arguments; } \
     int PMPI_##name parameters
 
-static int kept[16], count;
+static int kept[16], count, posted, *into;
 
 BOTH(Init, (int *a, char ***b), (a, b)) { return (void)a, (void)b, 0; }
 BOTH(Finalize, (void), ()) { return 0; }
@@ -57,10 +58,20 @@ BOTH(Recv, (void *a, int n, MPI_Datatype t, int from, int tag, MPI_Comm c, MPI_S
     if ((intptr_t)s > 1) *s = (MPI_Status){4, 0, 0, tag, 0};
     return (void)n, (void)t, (void)from, (void)c, *(int *)a = kept[--count], 0;
 }
+BOTH(Irecv, (void *a, int n, MPI_Datatype t, int from, int tag, MPI_Comm c, int *r), (a, n, t, from, tag, c, r))
+{
+    return (void)n, (void)t, (void)from, (void)tag, (void)c, into = a, *r = ++posted, 0;
+}
+BOTH(Wait, (int *r, MPI_Status *s), (r, s))
+{
+    if ((intptr_t)s > 1) *s = (MPI_Status){4, 0, 0, 7, 0};
+    return *r = 0x2c000000, *into = kept[--count], 0;
+}
 #else
 int MPI_Init(int *, char ***), MPI_Finalize(void), MPI_Barrier(MPI_Comm), MPI_Pcontrol(int);
 int MPI_Send(void *, int, MPI_Datatype, int, int, MPI_Comm);
 int MPI_Recv(void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Status *);
+int MPI_Irecv(void *, int, MPI_Datatype, int, int, MPI_Comm, int *), MPI_Wait(int *, MPI_Status *);
 
 static volatile sig_atomic_t alarms;
 static void on_alarm(int signal) { alarms += signal == SIGALRM; }
@@ -82,6 +93,21 @@ static void leave(const char *how)
     if (!strcmp(how, "term")) raise(SIGTERM);
 }
 
+static long requests(long messages)
+{
+    static int request[100000];
+    int got;
+    long sum = 0;
+    no_memory();
+    for (int i = 0; i < messages && i < 100000; i++) MPI_Irecv(&got, 1, INT, -2, 7, WORLD, request + i);
+    for (int i = 0; i < messages && i < 100000; i++) {
+        MPI_Send(&i, 1, INT, 0, 7, WORLD);
+        MPI_Wait(request + i, (MPI_Status *)1);
+        sum += got;
+    }
+    return sum;
+}
+
 int main(int words, char **word)
 {
     long sum = 0, messages = words > 1 ? atol(word[1]) : 10;
@@ -92,6 +118,7 @@ int main(int words, char **word)
         setitimer(ITIMER_REAL, &(struct itimerval){{0, 200}, {0, 200}}, NULL);
     }
     MPI_Init(&words, &word);
+    if (!strcmp(how, "requests")) sum = requests(messages), messages = 0;
     for (int i = 0; i < messages; i++) {
         phasewright_region("a message to oneself");
         int got;
