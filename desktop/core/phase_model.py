@@ -558,8 +558,10 @@ def _stretched(draws: Array, low: Array, middle: Array, high: Array) -> Array:
     below = np.maximum(middle - low, 0.0) / np.maximum(centre - first, 1e-9)
     above = np.maximum(high - middle, 0.0) / np.maximum(last - centre, 1e-9)
     off = np.log(np.maximum(draws, 1e-300)) - centre
-    made = np.exp(off * np.where(off < 0, below, above))
-    return np.asarray(made * (np.exp(middle) / np.median(made, axis=0)), np.float64)
+    made = off * np.where(off < 0, below, above)
+    # A median of nearly nothing below an end that is not stretches by more than numbers hold.
+    moved = middle - np.log(np.median(np.exp(np.minimum(made, 700.0)), axis=0))
+    return np.asarray(np.exp(np.minimum(made + moved, 700.0)), np.float64)
 
 
 def _turn(grid: Array, begun: NDArray[np.bool_]) -> Turn | None:
