@@ -270,8 +270,13 @@ def _solve(square: Array, mixed: Array) -> Array:
     """Symmetric systems (K, I, I); where one is singular, the shortest solution."""
     scale = np.sqrt(np.maximum(np.diagonal(square, axis1=1, axis2=2), 1e-300))
     scaled = square / (scale[:, :, None] * scale[:, None, :])
-    solution = np.linalg.pinv(scaled, rcond=1e-13, hermitian=True) @ (mixed / scale)[:, :, None]
-    return solution[:, :, 0] / scale
+    # As np.linalg.pinv of a symmetric matrix does, which takes four times as long around the same `eigh`.
+    values, vectors = np.linalg.eigh(scaled)
+    size = np.abs(values)
+    regular = size > 1e-13 * size.max(1, keepdims=True)
+    inverse = np.where(regular, 1.0 / np.where(regular, values, 1.0), 0.0)
+    along = (mixed / scale)[:, None, :] @ vectors
+    return (vectors @ (along[:, 0, :] * inverse)[:, :, None])[:, :, 0] / scale
 
 
 def _solve_positive(square: Array, mixed: Array) -> Array:

@@ -190,12 +190,8 @@ def weigh(
     sets: list[tuple[int, ...]] = []
     score, drawn, good = [], [], []
     for d in range(1, min(_MOST, np.unique(p).size) + 1):
-        every = np.array([own for own in _sets() if len(own) == d])
+        every, before = _beforehand(d)
         sets += map(tuple, every.tolist())
-        # How probable a set is beforehand, and what its shares' density is divided by.
-        likely = _LIKELY[every].prod(axis=1)
-        before = np.log(_SETS[d - 1] * likely / likely.sum())
-        before += [math.lgamma(own.sum()) - sum(map(math.lgamma, own)) for own in _SHARES[every]]
         scored, tries, sounds = [], [], []
         for kind, by in enumerate(scales):
             a = (base / by[:, None] / size)[:, every].transpose(1, 0, 2)  # (sets, N, d)
@@ -227,6 +223,17 @@ def weigh(
     if not np.isfinite(whole).any():
         raise ValueError("no sum of characteristic functions without a negative part comes near these times")
     return Weighed(whole, tuple(sets), tuple(drawn), tuple(good), size, part)
+
+
+@lru_cache(maxsize=8)
+def _beforehand(d: int) -> tuple[Array, Array]:
+    """Sets of d functions (sets, d), and of each the logarithm of how probable it is beforehand, over what
+    its shares' density is divided by."""
+    every = np.array([own for own in _sets() if len(own) == d])
+    likely = _LIKELY[every].prod(axis=1)
+    before = np.log(_SETS[d - 1] * likely / likely.sum())
+    before += [math.lgamma(own.sum()) - sum(map(math.lgamma, own)) for own in _SHARES[every]]
+    return every, before
 
 
 def _shares(weights: Array, parameter: Array) -> Array:
@@ -551,8 +558,10 @@ def _stretched(draws: Array, low: Array, middle: Array, high: Array) -> Array:
     below = np.maximum(middle - low, 0.0) / np.maximum(centre - first, 1e-9)
     above = np.maximum(high - middle, 0.0) / np.maximum(last - centre, 1e-9)
     off = np.log(np.maximum(draws, 1e-300)) - centre
-    made = np.exp(off * np.where(off < 0, below, above))
-    return np.asarray(made * (np.exp(middle) / np.median(made, axis=0)), np.float64)
+    made = off * np.where(off < 0, below, above)
+    # A median of nearly nothing below an end that is not stretches by more than numbers hold.
+    moved = middle - np.log(np.median(np.exp(np.minimum(made, 700.0)), axis=0))
+    return np.asarray(np.exp(np.minimum(made + moved, 700.0)), np.float64)
 
 
 def _turn(grid: Array, begun: NDArray[np.bool_]) -> Turn | None:

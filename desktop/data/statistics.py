@@ -286,14 +286,14 @@ def statistics_frame(names: Sequence[str], ranges: Sequence[RangeStats]) -> Data
 
     def part(stats: RangeStats, activity: Activity) -> float:
         total = float(stats.seconds.sum())
-        return stats.by_activity[activity] / total if total else np.nan
+        return float(stats.seconds[:, activity].sum()) / total if total else np.nan
 
     def replayed(stats: RangeStats, name: str) -> float:
         found = getattr(stats.replayed, name) if stats.replayed else None
         return np.nan if found is None else float(found.sum())
 
     def account(stats: RangeStats, one: Account) -> float:
-        return np.nan if stats.account_s is None else stats.account_s[one]
+        return np.nan if stats.accounts is None else float(stats.accounts[:, one].sum() * stats.unit_s)
 
     columns: dict[str, Any] = {"range": list(names)}
     for field in TABLES["statistics"][1:12]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from desktop.core.characteristic import CHARACTERISTICS
@@ -218,6 +218,7 @@ def test_efficiencies_follow_from_their_parts_and_hold_what_was_measured() -> No
 
 
 @settings(max_examples=6, deadline=None)
+@example([1.0, 1.0, 26.0, 53.0], 0)
 @given(st.lists(st.floats(0.01, 100), min_size=4, max_size=4), st.integers(0, 3))
 def test_no_prediction_is_below_zero_and_no_share_outside_of_0_to_1(times: list[float], seed: int) -> None:
     p = np.array([1.0, 3.0, 7.0, 20.0])
