@@ -125,7 +125,10 @@ def run(
         "base": labels[:count], "new": labels[count:], "stated_level": LEVEL, "fail_over": limit,
         "in_order": options.in_order, "failed": any(one["over"] for one in told),
     }  # fmt: skip
-    said = {"verdict": _verdict(result, told), "judged": _judged(result, alone)}
+    said = {
+        "verdict": _verdict(result, told) + _not_ruled_out(result, told),
+        "judged": _judged(result, alone),
+    }
     return {**result, **said, "differences": told, "unmatched": gone}
 
 
@@ -141,12 +144,21 @@ def _verdict(result: dict[str, Any], found: list[dict[str, Any]]) -> str:
         slower = [f"{_called(one)} {_change(one)}" for one in found if one["over"]]
         return f"Failed, slower by more than {_limit(result)}: {', '.join(slower)}."
     differ = [f"{_called(one)} {_change(one)}" for one in found if one["significant"]]
-    passed = (
-        "" if result["fail_over"] is None else f"Passed, nothing is slower by more than {_limit(result)}. "
-    )
+    passed = ""
+    if result["fail_over"] is not None:
+        passed = f"Passed, nothing is seen to be slower by more than {_limit(result)}. "
     if found[0]["significant"] is None:
         return f"{passed}The new runs differ by {_change(found[0])}."
     return f"{passed}{'Differences: ' + ', '.join(differ) if differ else 'No difference beyond the scatter'}."
+
+
+def _not_ruled_out(result: dict[str, Any], found: list[dict[str, Any]]) -> str:
+    """What is slower by more than the limit somewhere in its interval, though that is not seen."""
+    if result["fail_over"] is None or result["failed"]:
+        return ""
+    wide = [f"{_called(one)} {_change(one, 'high')}" for one in found if one["high"] > result["fail_over"]]
+    several = f" and {len(wide) - 3} more" if len(wide) > 3 else ""
+    return f" The scatter does not rule out: {', '.join(wide[:3])}{several}. More runs would." if wide else ""
 
 
 def _judged(result: dict[str, Any], alone: bool) -> str:
