@@ -75,7 +75,8 @@ def sentences(model: PhaseModel) -> tuple[str, ...]:
     told = {*heads} if first is None else {first, *heads}
     # What becomes most of the run is what limits it, and is said first.
     for k in sorted(told, key=lambda k: (k not in heads, k != first, heads[k].p if k in heads else 0.0)):
-        said = f"{capital(name_of(model, k))}, {_behaves(model, k)}"
+        comma = "," if model.data.phases[k] else ""
+        said = f"{capital(name_of(model, k))}{comma} {_behaves(model, k)}"
         if k in heads:
             said += (
                 "; it is more than half of the run at every p that was run and beyond"
