@@ -360,7 +360,11 @@ class RunsView(TimePlot):
         said = [entry.words for entry in self._plot.legend]
         about = [words.removeprefix(run.name) for run, words in zip(alignment.runs, said, strict=True)]
         names = [metrics.horizontalAdvance(run.name) + 1.0 for run in alignment.runs]
-        rest = sum(map(metrics.horizontalAdvance, about)) + (sample + 1.9 * em) * len(about)
+        samples = (sample + 1.9 * em) * len(about)
+        least = samples + sum(min(name, 6.0 * em) for name in names)
+        if sum(map(metrics.horizontalAdvance, about)) + least > row.width():
+            about = [one.partition(":")[0] for one in about]  # rather than no names
+        rest = sum(map(metrics.horizontalAdvance, about)) + samples
         for k, room in enumerate(_shares(names, row.width() - rest)):
             # Only the name gives way, and only one that is longer than its share.
             name = alignment.runs[k].name
