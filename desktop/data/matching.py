@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from desktop.core.jit import arithmetic, inlined
 from desktop.data.events import TABLES, EventSource, MessageKind
-from desktop.data.spill import Sorted, Spill, by_time, joined
+from desktop.data.spill import Interner, Sorted, Spill, by_time, joined, mixed
 from desktop.data.store import DERIVED, StoreWriter
 from desktop.progress import Progress
 
@@ -119,77 +119,11 @@ def address_of(source: EventSource) -> Ints:
     return np.where(address[process] < 0, own, address[process])
 
 
-class _Channels:
-    """Numbers names in the order of their first appearance; a name is a few numbers."""
-
-    def __init__(self, width: int) -> None:
-        self._slots = np.zeros(1 << 8, np.int64)
-        self._known = np.zeros((1 << 7, width), np.int64)
-        # Nobody can write a file whose names all want the same place.
-        self._salt = np.uint64(int.from_bytes(os.urandom(8), "little"))
-        self.used = 0
-
-    def __call__(self, rows: Ints) -> Ints:
-        """(n,) the numbers of rows (n, columns) that begin with a name."""
-        found = np.empty(len(rows), np.int64)
-        done = 0
-        while done < len(rows):
-            if 2 * self.used == self._slots.size:  # it is full, as far as it may be
-                known, self._slots = self._known, np.zeros(4 * self._slots.size, np.int64)
-                self._known = np.zeros((4 * self.used, known.shape[1]), np.int64)
-                numbers = np.empty(len(known), np.int64)
-                number_names(known, self._slots, self._known, 0, self._salt, numbers)
-            more, self.used = number_names(
-                rows[done:], self._slots, self._known, self.used, self._salt, found[done:]
-            )
-            done += more
-        return found
-
-
-@arithmetic
-def number_names(
-    rows: Ints, slots: Ints, known: Ints, used: int, salt: Any, found: Ints
-) -> tuple[int, int]:  # fmt: skip
-    """Numbers of names by open addressing (`slots` holds number + 1), until half of the slots are in use;
-    how many rows that were, and how many names are known. Places depend on `salt`, numbers do not."""
-    mask = slots.size - 1
-    width = known.shape[1]
-    for i in range(rows.shape[0]):
-        at = np.int64(mixed(rows, i, width, salt)) & mask
-        while slots[at] != 0:
-            j = slots[at] - 1
-            k = 0
-            while k < width and known[j, k] == rows[i, k]:
-                k += 1
-            if k == width:
-                break
-            at = (at + 1) & mask
-        if slots[at] == 0:
-            if used == known.shape[0]:
-                return i, used
-            for k in range(width):
-                known[used, k] = rows[i, k]
-            used += 1
-            slots[at] = used
-        found[i] = slots[at] - 1
-    return rows.shape[0], used
-
-
-@inlined
-def mixed(rows: Ints, i: int, width: int, salt: Any) -> Any:
-    """A number of 31 bits, as good as by chance, that follows from the first numbers of a row and `salt`."""
-    h = salt
-    for k in range(width):
-        h = (h ^ np.uint64(rows[i, k])) * np.uint64(0x9E3779B97F4A7C15)
-        h ^= h >> np.uint64(29)
-    return h >> np.uint64(33)
-
-
 @arithmetic
 def choose_shares(rows: Ints, width: int, shares: int, found: Ints) -> None:
     """`found` (n,): in which of `shares` each of `rows` (n, columns) is, by its first `width` columns."""
     for i in range(rows.shape[0]):
-        found[i] = np.int64(mixed(rows, i, width, np.uint64(0))) % shares
+        found[i] = np.int64(mixed(rows, i, width, np.uint64(0)) >> np.uint64(33)) % shares
 
 
 @arithmetic
@@ -204,7 +138,7 @@ class _Count:
     """Numbers what comes on each channel from 0 on."""
 
     def __init__(self, width: int) -> None:
-        self._channels = _Channels(width)
+        self._channels = Interner(width=width)
         self._next = np.zeros(0, np.int64)
 
     def __call__(self, rows: Ints) -> Ints:
@@ -307,7 +241,7 @@ def _in_parts(
     counted: Ints,
 ) -> Iterator[Matches]:
     for found in _in_shares(source, "messages", rows, _PART + 1, take, progress):
-        channels = _Channels(_PART + 1)
+        channels = Interner(width=_PART + 1)
         channel = channels(found)
         matches = np.empty((len(Matches._fields), len(found) // 2), np.int64)
         work, queue = np.zeros((6, channels.used + 1), np.int64), np.empty(len(found), np.int64)

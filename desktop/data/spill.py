@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from desktop.core.jit import arithmetic
+from desktop.core.jit import arithmetic, inlined
 from desktop.data.atomic import naming
 
 #: Rows that are put in order of their group at once: the more, the longer the pieces in the file.
@@ -31,56 +31,75 @@ IN_MEMORY = 1 << 21
 OVERLAP = 4
 
 
-@arithmetic
-def _intern(values: Any, slots: Any, keys: Any, used: int, salt: Any, out: Any) -> Any:
-    """Dense numbers of `values` by open addressing; `slots` holds number + 1, `keys` its value.
+@inlined
+def mixed(rows: Any, i: int, width: int, salt: Any) -> Any:
+    """A number of 64 bits, the upper ones as good as by chance, that follows from the first numbers of a row
+    and `salt`."""
+    h = salt
+    for k in range(width):
+        h = (h ^ np.uint64(rows[i, k])) * np.uint64(0x9E3779B97F4A7C15)
+        h ^= h >> np.uint64(29)
+    return h
 
-    Ends when half of the slots are in use; how many values that were, and how many numbers. salt: places
-    depend on it, numbers do not.
+
+@arithmetic
+def _intern(rows: Any, slots: Any, known: Any, used: int, salt: Any, out: Any) -> Any:
+    """Dense numbers of the names with which `rows` begin, by open addressing; `slots` holds number + 1,
+    `known` its name.
+
+    Ends when half of the slots are in use; how many rows that were, and how many numbers. salt: places depend
+    on it, numbers do not.
     """
-    mask = len(slots) - 1
-    for i in range(len(values)):
-        value = values[i]
-        h = (np.uint64(value) ^ salt) * np.uint64(0x9E3779B97F4A7C15)
-        h = (h ^ (h >> np.uint64(32))) * np.uint64(0xBF58476D1CE4E5B9)
+    mask, width = len(slots) - 1, known.shape[1]
+    for i in range(len(rows)):
+        h = mixed(rows, i, width, salt) * np.uint64(0xBF58476D1CE4E5B9)
         at = np.int64(h >> np.uint64(32)) & mask
-        while slots[at] != 0 and keys[slots[at] - 1] != value:
+        while slots[at] != 0:
+            j = slots[at] - 1
+            k = 0
+            while k < width and known[j, k] == rows[i, k]:
+                k += 1
+            if k == width:
+                break
             at = (at + 1) & mask
         if slots[at] == 0:
-            if used == len(keys):
+            if used == len(known):
                 return i, used
-            keys[used] = value
+            for k in range(width):
+                known[used, k] = rows[i, k]
             used += 1
             slots[at] = used
         out[i] = slots[at] - 1
-    return len(values), used
+    return len(rows), used
 
 
 class Interner:
-    """Numbers int64 values in the order of their first appearance."""
+    """Numbers names in the order of their first appearance; a name is an int64, or the first `width` of a
+    row of them."""
 
-    def __init__(self, known: NDArray[np.int64] | None = None) -> None:
+    def __init__(self, known: NDArray[np.int64] | None = None, width: int = 1) -> None:
         """known: values that have the first numbers."""
         self._slots: NDArray[np.int64] = np.zeros(1 << 8, np.int64)
-        self._keys: NDArray[np.int64] = np.zeros(1 << 7, np.int64)
-        # Nobody can write a file whose values all want the same place.
+        self._known: NDArray[np.int64] = np.zeros((1 << 7, width), np.int64)
+        # Nobody can write a file whose names all want the same place.
         self._salt = np.uint64(int.from_bytes(os.urandom(8), "little"))
         self.used = 0
         if known is not None:
             self(known)
 
     def __call__(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Dense number of each value."""
-        values = np.ascontiguousarray(values)
-        out = np.empty(len(values), np.int64)
+        """(n,) the numbers of values (n,), or of rows (n, columns) that begin with a name."""
+        rows = np.ascontiguousarray(values if values.ndim == 2 else values[:, None])
+        out = np.empty(len(rows), np.int64)
         done = 0
-        while done < len(values):
-            if self.used == len(self._keys):
-                slots, keys = np.zeros(8 * self.used, np.int64), np.zeros(4 * self.used, np.int64)
-                _intern(self._keys, slots, keys, 0, self._salt, np.empty(self.used, np.int64))
-                self._slots, self._keys = slots, keys  # only now, as other threads may ask for the values
+        while done < len(rows):
+            if self.used == len(self._known):
+                slots = np.zeros(8 * self.used, np.int64)
+                known = np.zeros((4 * self.used, self._known.shape[1]), np.int64)
+                _intern(self._known, slots, known, 0, self._salt, np.empty(self.used, np.int64))
+                self._slots, self._known = slots, known  # only now, as other threads may ask for the values
             more, self.used = _intern(
-                values[done:], self._slots, self._keys, self.used, self._salt, out[done:]
+                rows[done:], self._slots, self._known, self.used, self._salt, out[done:]
             )
             done += more
         return out
@@ -88,7 +107,7 @@ class Interner:
     @property
     def values(self) -> NDArray[np.int64]:
         """The value of every number; may be asked in any thread while another one adds more."""
-        return self._keys[: self.used]
+        return self._known[: self.used, 0]
 
 
 @arithmetic

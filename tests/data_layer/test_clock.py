@@ -191,9 +191,9 @@ def test_no_tags_are_slow_to_match() -> None:
     shares = np.empty(len(names), np.int64)
     matching.choose_shares(names, 5, 1 << 30, shares)
     assert len(set(shares.tolist())) == 1
-    matching._Channels(5)(names[:1])
+    spill.Interner(width=5)(names[:1])
     begin = time.thread_time()
-    assert np.array_equal(matching._Channels(5)(names), np.arange(len(names)))
+    assert np.array_equal(spill.Interner(width=5)(names), np.arange(len(names)))
     assert time.thread_time() - begin < 0.5
 
 
