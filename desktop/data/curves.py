@@ -20,7 +20,7 @@ from desktop.core.envelope import Envelope, envelope
 from desktop.core.quantity import PROCESSORS, CurveQuantity
 from desktop.core.stepping import over_locations, stretches
 from desktop.data.classify import is_communication, region_activity
-from desktop.data.events import Activity, MetricAbout
+from desktop.data.events import Activity, MetricAbout, occurring
 from desktop.data.matching import match_messages
 from desktop.data.naming import communicator_names, location_name
 from desktop.data.store import TraceStore
@@ -205,18 +205,9 @@ def _communicating(store: TraceStore) -> NDArray[np.bool_]:
     return _regions_where(store, lambda i: is_communication(store.regions[i]))
 
 
-def _entered(store: TraceStore) -> set[int]:
-    """Regions that some location enters."""
-    found: set[int] = set()
-    for i in range(len(store.locations)):
-        for (region,) in store.blocks("calls", i, "region"):
-            found.update(region.tolist())
-    return found
-
-
 def _communication_names(store: TraceStore) -> list[str]:
     found = _communicating(store)
-    return [""] if any(found[i] for i in _entered(store)) else []
+    return [""] if found[occurring(store, "calls", "region")].any() else []
 
 
 STREAMS = CurveQuantity("Streams busy", "Streams", "streams", "str")
@@ -237,8 +228,7 @@ def _streams(asked: CurveAsked, name: str, quantity: CurveQuantity) -> StepCurve
 
 
 def _region_names(store: TraceStore) -> list[str]:
-    entered = _entered(store)
-    return sorted({region.name for i, region in enumerate(store.regions) if i in entered})
+    return sorted({store.regions[i].name for i in occurring(store, "calls", "region")})
 
 
 def _where(store: TraceStore, name: str) -> tuple[NDArray[np.bool_], list[int]]:
@@ -257,12 +247,8 @@ def _where(store: TraceStore, name: str) -> tuple[NDArray[np.bool_], list[int]]:
 
 
 def _communicators(store: TraceStore) -> list[str]:
-    found: set[int] = set()
-    for i in range(len(store.locations)):
-        for (number,) in store.blocks("collectives", i, "communicator"):
-            found.update(np.unique(number).tolist())
-    called = communicator_names(store.notes)
-    return [called.get(number, str(number)) for number in sorted(found) if number != 0xFFFFFFFF]
+    called, found = communicator_names(store.notes), occurring(store, "collectives", "communicator")
+    return [called.get(number, str(number)) for number in found if number != 0xFFFFFFFF]
 
 
 def _communicator(asked: CurveAsked, name: str, quantity: CurveQuantity) -> StepCurve:
@@ -363,11 +349,7 @@ def _pairs(a: Ints, b: Ints) -> Iterator[tuple[int, int, Ints]]:
 def _metric_names(store: TraceStore) -> list[str]:
     if store.metrics or not store.has("metrics"):
         return [name for name in store.metrics if name in store.texts]
-    found: set[int] = set()
-    for i in range(len(store.locations)):
-        for (number,) in store.blocks("metrics", i, "metric"):
-            found.update(np.unique(number).tolist())
-    return [store.texts[number] for number in sorted(found)]
+    return [store.texts[number] for number in occurring(store, "metrics", "metric")]
 
 
 def about_metric(store: TraceStore, name: str) -> MetricAbout:

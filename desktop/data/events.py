@@ -335,6 +335,15 @@ class Importer:
         return replace(self, version=version, read=read, unit=unit)
 
 
+def occurring(source: EventSource, table: str, column: str) -> list[int]:
+    """The values of a column that occur at any location, rising."""
+    found: set[int] = set()
+    for i in range(len(source.locations)):
+        for (values,) in source.blocks(table, i, column):
+            found.update(np.unique(values).tolist())
+    return sorted(found)
+
+
 def columns_like(table: str, rows: int) -> dict[str, NDArray[Any]]:
     """Empty columns of a table, of `rows` rows."""
     return {name: np.empty(rows, dtype) for name, dtype in TABLES[table].items()}

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from desktop import __version__
 from desktop.core.jit import arithmetic, inlined
 from desktop.data.classify import activity, is_communication, mpi_call, region_activity
-from desktop.data.events import Activity, EventKind, Location, MessageKind, Region
+from desktop.data.events import Activity, EventKind, Location, MessageKind, Region, occurring
 from desktop.data.exporters import Exported
 from desktop.data.exporters.rows import Columns, Ints, WrittenTicks, communicator_members, stretches
 from desktop.data.importers._otf2.tables import METRIC_LAST, METRIC_MODES, OPERATIONS, PARADIGMS, ROLES
@@ -179,11 +179,7 @@ class _Definitions:
         if UNDEFINED in self.communicators:  # everybody's own
             own = self.communicators[UNDEFINED]
             self._inside[own], self.rank[own] = [], 0
-        metrics = set[int]()
-        for i in range(len(store.locations)):
-            for (metric,) in store.blocks("metrics", i, "metric"):
-                metrics.update(np.unique(metric).tolist())
-        self.metrics = {text: k for k, text in enumerate(sorted(metrics))}
+        self.metrics = {text: k for k, text in enumerate(occurring(store, "metrics", "metric"))}
 
     def records(self, events: list[int], clock: WrittenTicks) -> list[bytes]:
         """All definitions; `events`: how many records each location has."""

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from desktop.core.jit import arithmetic, inlined
 from desktop.data.classify import is_stream, mpi_call, region_activity
-from desktop.data.events import Activity, EventKind, Region
+from desktop.data.events import Activity, EventKind, Region, occurring
 from desktop.data.exporters import Exported
 from desktop.data.exporters.rows import Ints, WrittenTicks, communicator_members, stretches
 from desktop.data.importers._paraver import tables as tb
@@ -161,19 +161,8 @@ class _Labels:
             state = _STATE_OF_CALL.get(call)
             if state is not None and region.paradigm == "mpi":
                 self.state[number, tb.STATES[state][1]] = state
-        self.metrics = {
-            text: _METRICS + k
-            for k, text in enumerate(
-                sorted(
-                    {
-                        int(metric)
-                        for i in range(len(store.locations))
-                        for (column,) in store.blocks("metrics", i, "metric")
-                        for metric in np.unique(column)
-                    }
-                )
-            )
-        }
+        used = occurring(store, "metrics", "metric")
+        self.metrics = {text: kind for kind, text in enumerate(used, _METRICS)}
 
     def text(self) -> str:
         lines = [
