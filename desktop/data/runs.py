@@ -14,6 +14,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -98,6 +99,89 @@ class RunTable:
         )
 
 
+@dataclass(frozen=True)
+class _Sheet:
+    """The cells of a table as texts: what its columns are called, and its rows with their lines."""
+
+    path: Path
+    header: list[str]
+    rows: Rows
+    #: columns by whose values these rows were chosen or could be, with these values
+    choices: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+    @classmethod
+    def read(cls, path: Path) -> _Sheet:
+        cells = read_frame(path)
+        sheet = cls(path, *headed(cells))
+        if not sheet.header:
+            raise sheet.refuse("holds no table", hint="the first line names the columns")
+        if len(set(sheet.header)) < len(sheet.header):
+            twice = next(name for name in sheet.header if sheet.header.count(name) > 1)
+            raise sheet.refuse(f"has two columns {twice!r}", int(cells.index[0]))
+        return sheet
+
+    @cached_property
+    def cells(self) -> dict[str, list[str]]:
+        """The column of each name."""
+        return {name: [row[k] for _, row in self.rows] for k, name in enumerate(self.header)}
+
+    def refuse(self, what: str, line: int = 0, hint: str = "") -> TableError:
+        """The error that says what is wrong with it, and in which line."""
+        return TableError(what, file=self.path, where=f"line {line}" if line else "", hint=hint)
+
+    def column(self, name: str) -> int:
+        if name not in self.header:
+            raise self.refuse(f"has no column {name!r}", 1, f"its columns are {', '.join(self.header)}")
+        return self.header.index(name)
+
+    def size(self, column: int, line: int, row: list[str]) -> float:
+        """A size of delay or a number of processors; 0 if it is not said."""
+        value = _value(row[column]) if row[column] else 0.0
+        if not (math.isfinite(value) and value >= 0):
+            raise self.refuse(f"{self.header[column]} is {row[column]!r}, which is no size", line)
+        return value
+
+    def where(self, where: dict[str, str] | None) -> _Sheet:
+        """Rows with these values."""
+        wanted = [(self.column(name), value) for name, value in (where or {}).items()]
+        rows = [(line, row) for line, row in self.rows if all(row[at] == value for at, value in wanted)]
+        if not rows:
+            raise self.refuse("holds no trial", hint="give one row a trial, under a heading")
+        choices = []
+        for name, cells in self.cells.items():
+            values = sorted({cell for cell in cells if cell})
+            plain = name.casefold() in _KEPT - {"delay", "status", "note"}
+            if 2 <= len(values) <= 12 and not plain and 4 * len(values) <= len(cells):
+                choices.append((name, tuple(values)))
+        return replace(self, rows=rows, choices=tuple(choices))
+
+    @property
+    def is_journal(self) -> bool:
+        """Whether it is the journal of an experiment."""
+        return {"order", "attempt", "status", "other_busy_cores"} <= set(self.header)
+
+    @property
+    def counting(self) -> _Sheet:
+        """Of the journal of an experiment the trials that count: the quiet one, or the quietest, of every
+        trial's attempts, none that failed or that the user has excluded."""
+        if not self.is_journal:
+            return self
+        columns = ("order", "attempt", "status", "other_busy_cores")
+        order, attempt, status, busy = map(self.header.index, columns)
+        out = {(row[order], row[attempt]) for _, row in self.rows if row[status] == "excluded"}
+        best: dict[str, tuple[int, list[str]]] = {}
+        for line, row in self.rows:
+            if row[status] not in ("ok", "disturbed") or (row[order], row[attempt]) in out:
+                continue
+            before = best.get(row[order])
+            if before is None or (row[status] != "ok", _value(row[busy])) < (
+                before[1][status] != "ok",
+                _value(before[1][busy]),
+            ):
+                best[row[order]] = (line, row)
+        return replace(self, rows=list(best.values()))
+
+
 def kind_of(path: Path) -> Kind:
     """What a table holds, as its columns say.
 
@@ -105,12 +189,11 @@ def kind_of(path: Path) -> Kind:
     ------
     TableError : it cannot be read.
     """
-    header, rows = _rows(Path(path))
-    rows = _counting(header, rows)
-    return _kind(header, {name: [row[k] for _, row in rows] for k, name in enumerate(header)})
+    return _kind(_Sheet.read(Path(path)).counting.cells)
 
 
-def _kind(header: list[str], cells: dict[str, list[str]]) -> Kind:
+def _kind(cells: dict[str, list[str]]) -> Kind:
+    header = list(cells)
     if _effect_columns(header) is not None:
         return "effects"
     if any(_is_factor(name, found) and set(found) & {"-", "-1"} for name, found in cells.items()):
@@ -118,7 +201,7 @@ def _kind(header: list[str], cells: dict[str, list[str]]) -> Kind:
     if _delay_column(header) is not None and any(name.casefold() in _PLACES for name in header):
         return "places"
     # A single column of several levels is a setting, such as the number of threads.
-    several = [name for name in _sized(header, cells) if len(set(cells[name])) > 2]
+    several = [name for name in _sized(cells) if len(set(cells[name])) > 2]
     return "array" if len(several) > 1 else "runs"
 
 
@@ -160,49 +243,45 @@ def read_runs(
     TableError : it cannot be read, a level is none, or the response is not clear.
     ExperimentError : it is a journal, and it or the description beside it cannot be used.
     """
-    header, rows = _rows(Path(path))
-    rows = _counting(header, rows)
-    choices = _choices(header, [row for _, row in rows])
+    sheet = _Sheet.read(Path(path)).counting
     if factors is None:
-        for k, name in enumerate(header):
+        for name in sheet.header:
             if name != response:
-                _meant(name, rows, k, path)
-    rows = _where(header, rows, where, path)
-    cells = {name: [row[k] for _, row in rows] for k, name in enumerate(header)}
+                _meant(name, sheet)
+    sheet = sheet.where(where)
+    header, cells = sheet.header, sheet.cells
     chosen = list(factors) if factors is not None else [n for n in header if _is_factor(n, cells[n])]
     if factors is None:
-        chosen = [n for n in header if n in {*chosen, *_settings(header, cells, chosen)}]
+        chosen = [n for n in header if n in {*chosen, *_settings(cells, chosen)}]
     if response in chosen and factors is None:
         chosen.remove(str(response))
     if not chosen:
-        raise TableError(
-            "has no column of two levels", file=path, hint="a factor's column holds - and +, or -1 and 1"
-        )
+        raise sheet.refuse("has no column of two levels", hint="a factor's column holds - and +, or -1 and 1")
     for name in chosen:
-        _column(header, name, path)
-    x = np.array([_levels(name, cells[name], rows, path) for name in chosen]).T
+        sheet.column(name)
+    x = np.array([_levels(name, sheet) for name in chosen]).T
     numbers = [n for n in header if n not in chosen and n.casefold() not in _KEPT and _is_number(cells[n])]
-    columns, others = _responses(header, numbers, response, path)
+    columns = _responses(sheet, numbers, response)
     delay = None
     at = _delay_column(header)
     if at is not None:
-        delay = np.array([_value(row[at] or "0") for _, row in rows])
+        delay = np.array([_value(row[at] or "0") for _, row in sheet.rows])
         known = {header[at], *chosen, *(where or {})}
-        free = [name for name, _ in choices if name not in known]
+        free = [name for name, _ in sheet.choices if name not in known]
         # Text may be a remark; and it may be the delay of another factor in every row.
         if free or not (np.isfinite(delay) & (delay >= 0)).all():
             delay = None
-    table = _assembled(path, header, rows, chosen, x, columns, delay)
-    half = _halves(Path(path), header, rows)
+    table = _assembled(sheet, chosen, x, columns, delay)
+    half = _halves(sheet)
     if half is not None:
-        table = replace(table, data=replace(table.data, half=np.repeat(half, len(columns))))
+        table = replace(table, data=replace(table.data, half=np.repeat(half, len(columns[0]))))
     named = {
         name: _setting(name, cells[name])
         for name in chosen
         if (set(cells[name]) == {"1", "2"} and name.casefold() in _PROCESSORS)
         or not set(cells[name]) & {"-", "-1", "0", "1"}
     }
-    return replace(table, others=tuple(others), choices=choices, settings=named)
+    return replace(table, settings=named)
 
 
 def _setting(name: str, cells: list[str]) -> Factor:
@@ -227,31 +306,23 @@ def read_array(
     ------
     TableError : it cannot be read, a level is no number, or the response is not clear.
     """
-    header, rows = _rows(Path(path))
-    rows = _counting(header, rows)
-    choices = _choices(header, [row for _, row in rows])
-    rows = _where(header, rows, where, path)
-    cells = {name: [row[k] for _, row in rows] for k, name in enumerate(header)}
-    chosen = list(factors) if factors is not None else _sized(header, cells)
+    sheet = _Sheet.read(Path(path)).counting.where(where)
+    cells = sheet.cells
+    chosen = list(factors) if factors is not None else _sized(cells)
     chosen = [name for name in chosen if name != response]
     if not chosen:
-        raise TableError(
-            "has no column of levels",
-            file=path,
-            hint="a factor's column holds whole numbers from 0, or sizes",
-        )
+        hint = "a factor's column holds whole numbers from 0, or sizes"
+        raise sheet.refuse("has no column of levels", hint=hint)
     for name in chosen:
-        _column(header, name, path)
-        for line, row in rows:
-            cell = row[header.index(name)]
-            if not math.isfinite(_value(cell)):
-                raise TableError(f"{name} is {cell!r}, which is no level", file=path, where=f"line {line}")
-    free = [n for n in header if n not in chosen and n.casefold() not in _KEPT]
+        at = sheet.column(name)
+        for line, row in sheet.rows:
+            if not math.isfinite(_value(row[at])):
+                raise sheet.refuse(f"{name} is {row[at]!r}, which is no level", line)
+    free = [n for n in sheet.header if n not in chosen and n.casefold() not in _KEPT]
     numbers = [n for n in free if _is_number(cells[n]) and not _same(n, chosen, cells)]
-    columns, others = _responses(header, numbers, response, path)
+    columns = _responses(sheet, numbers, response)
     x = np.array([[_value(cell) for cell in cells[name]] for name in chosen]).T
-    table = _assembled(path, header, rows, chosen, x, columns)
-    return replace(table, others=tuple(others), choices=choices, array=True)
+    return replace(_assembled(sheet, chosen, x, columns), array=True)
 
 
 def read_places(path: Path, *, response: str | None = None, where: dict[str, str] | None = None) -> RunTable:
@@ -262,38 +333,35 @@ def read_places(path: Path, *, response: str | None = None, where: dict[str, str
     ------
     TableError : it cannot be read, the response is not clear, or no trial has a delay.
     """
-    header, rows = _rows(Path(path))
-    choices = _choices(header, [row for _, row in rows])
-    rows = _where(header, rows, where, path)
+    sheet = _Sheet.read(Path(path)).where(where)
+    header, rows, cells = sheet.header, sheet.rows, sheet.cells
     at = _delay_column(header)
     place = next((k for k, name in enumerate(header) if name.casefold() in _PLACES), None)
     if at is None or place is None:
-        raise TableError("says no place and delay", file=path, hint="it needs columns factor and delay")
-    cells = {name: [row[k] for _, row in rows] for k, name in enumerate(header)}
+        raise sheet.refuse("says no place and delay", hint="it needs columns factor and delay")
     free = [n for k, n in enumerate(header) if k not in (at, place) and n.casefold() not in _KEPT]
-    columns, others = _responses(header, [n for n in free if _is_number(cells[n])], response, path)
+    columns = _responses(sheet, [n for n in free if _is_number(cells[n])], response)
     none = [row[place].casefold() in _NOWHERE for _, row in rows]
-    sizes = [_size(header[at], row[at], line, path) for line, row in rows]
+    sizes = [sheet.size(at, line, row) for line, row in rows]
     delay = np.where(none, 0.0, sizes)
     names = sorted({row[place] for (_, row), size in zip(rows, delay, strict=True) if size})
     if not names:
-        raise TableError("has no trial with a delay", file=path, hint=f"{header[at]} is its size")
+        raise sheet.refuse("has no trial with a delay", hint=f"{header[at]} is its size")
     here = np.array([[row[place] == name for name in names] for _, row in rows])
-    table = _assembled(path, header, rows, names, here * delay[:, None], columns, delay)
-    return replace(table, others=tuple(others), choices=choices, array=True)
+    table = _assembled(sheet, names, here * delay[:, None], columns, delay)
+    return replace(table, array=True)
 
 
 def _assembled(
-    path: Path,
-    header: list[str],
-    rows: Rows,
+    sheet: _Sheet,
     factors: Sequence[str],
     x: NDArray[np.float64],
-    responses: list[str],
+    columns: tuple[list[str], list[str]],
     delay: NDArray[np.float64] | None = None,
 ) -> RunTable:
-    """Several columns of responses are replicates."""
-    cells = {name: [row[k] for _, row in rows] for k, name in enumerate(header)}
+    """`columns`: as `_responses` finds them; several of responses are replicates."""
+    responses, others = columns
+    header, rows, cells = sheet.header, sheet.rows, sheet.cells
     count = len(responses)
     named = header[0] not in {*factors, *responses}
     labels = [_label(header, row) or (row[0] if named else f"line {line}") for line, row in rows]
@@ -313,7 +381,7 @@ def _assembled(
     )
     if count == 1:
         free = set(header) - {*factors, *responses}
-        if _is_journal(header):
+        if sheet.is_journal:
             free &= _NOTED  # all else is plan or response
         noted = [n for n in header if n in free and _is_noted(n, cells[n])]
         data = replace(
@@ -321,15 +389,17 @@ def _assembled(
         )
     sizes = None if delay is None else np.repeat(delay, count)
     replicates = int(np.unique(block).size)
-    refused = _refused(path, header, rows, responses)
-    return RunTable(data, " ".join(responses), (), replicates, delay=sizes, refused=refused)
+    refused = _refused(sheet, responses)
+    return RunTable(
+        data, " ".join(responses), tuple(others), replicates, sheet.choices, delay=sizes, refused=refused
+    )
 
 
-def _refused(path: Path, header: list[str], rows: Rows, responses: list[str]) -> str:
-    columns = [(name, header.index(name)) for name in responses]
+def _refused(sheet: _Sheet, responses: list[str]) -> str:
+    columns = [(name, sheet.header.index(name)) for name in responses]
     words = [
         f"line {line}, column {name}: {row[k][:30]!r}"
-        for line, row in rows
+        for line, row in sheet.rows
         for name, k in columns
         if row[k] and _number(row[k]) is None
     ]
@@ -337,7 +407,7 @@ def _refused(path: Path, header: list[str], rows: Rows, responses: list[str]) ->
         return ""
     more = f" and {len(words) - 8} more" if len(words) > 8 else ""
     kind = "are no numbers and count" if len(words) > 1 else "is no number and counts"
-    return f"{Path(path).name}: {'; '.join(words[:8])}{more} {kind} as missing"
+    return f"{sheet.path.name}: {'; '.join(words[:8])}{more} {kind} as missing"
 
 
 def _is_noted(name: str, cells: Sequence[str]) -> bool:
@@ -363,36 +433,28 @@ def read_effects(path: Path) -> tuple[EffectTable, ...]:
     ------
     TableError : the columns are missing or hold no numbers, or a term stands twice.
     """
-    header, rows = _rows(Path(path))
+    sheet = _Sheet.read(Path(path))
+    header = sheet.header
     columns = _effect_columns(header)
     if columns is None:
-        raise TableError(
-            "is no table of effects", file=path, where="line 1", hint="it needs columns term, value and se"
-        )
+        raise sheet.refuse("is no table of effects", 1, "it needs columns term, value and se")
     term, value, se = columns
     plain = [name.casefold() for name in header]
     delay = _delay_column(header)
     scale = next((plain.index(name) for name in _PROCESSORS if name in plain), None)
     found: dict[tuple[float, float], dict[str, tuple[float, float]]] = {}
-    for line, cells in rows:
-        at = tuple(0.0 if k is None else _size(header[k], cells[k], line, path) for k in (delay, scale))
+    for line, cells in sheet.rows:
+        at = tuple(0.0 if k is None else sheet.size(k, line, cells) for k in (delay, scale))
         try:
             error = float(cells[se]) if se is not None and cells[se] else math.nan
             effect = float(cells[value])
         except ValueError:
-            raise TableError(
-                f"{header[value]} of {cells[term]} is {cells[value]!r}, which is no number",
-                file=path,
-                where=f"line {line}",
-            ) from None
+            wrong = f"{header[value]} of {cells[term]} is {cells[value]!r}, which is no number"
+            raise sheet.refuse(wrong, line) from None
         own = found.setdefault((at[0], at[1]), {})
         if cells[term] in own:
-            raise TableError(
-                f"has {cells[term]} twice",
-                file=path,
-                where=f"line {line}",
-                hint="give every version a table of its own, or a column delay or processors",
-            )
+            hint = "give every version a table of its own, or a column delay or processors"
+            raise sheet.refuse(f"has {cells[term]} twice", line, hint)
         own[cells[term]] = (effect, error)
     return tuple(EffectTable(found[at], *at) for at in sorted(found))
 
@@ -416,14 +478,6 @@ def _delay_column(header: list[str]) -> int | None:
     return next((k for k, n in enumerate(plain) if n == "delay" or n.startswith("delay_")), None)
 
 
-def _size(name: str, cell: str, line: int, path: Path) -> float:
-    """A size of delay or a number of processors; 0 if it is not said."""
-    value = _value(cell) if cell else 0.0
-    if not (math.isfinite(value) and value >= 0):
-        raise TableError(f"{name} is {cell!r}, which is no size", file=path, where=f"line {line}")
-    return value
-
-
 def is_runs(path: Path) -> bool:
     """Whether a file begins like a table of runs: a heading, a column of - and + (or -1 and 1), a number; or
     like an array with a response that is called so; or whether it says sizes of delays."""
@@ -440,7 +494,7 @@ def is_runs(path: Path) -> bool:
     if any(set(c) in ({"-", "+"}, {"-1", "1"}, {"-1", "+1"}) for c in columns):
         return True
     header = rows[0]
-    kind = _kind(header, dict(zip(header, columns, strict=True)))
+    kind = _kind(dict(zip(header, columns, strict=True)))
     if kind == "array":
         return any(name.casefold().startswith("response") for name in header)
     return kind == "places" or (kind == "effects" and _delay_column(header) is not None)
@@ -456,34 +510,12 @@ def holds_experiment(path: Path) -> bool:
     return path.name == DESCRIPTION or is_runs(path)
 
 
-def _rows(path: Path) -> tuple[list[str], Rows]:
-    cells = read_frame(path)
-    header, rows = headed(cells)
-    if not header:
-        raise TableError("holds no table", file=path, hint="the first line names the columns")
-    if len(set(header)) < len(header):
-        twice = next(name for name in header if header.count(name) > 1)
-        raise TableError(f"has two columns {twice!r}", file=path, where=f"line {cells.index[0]}")
-    return header, rows
-
-
-def _where(header: list[str], rows: Rows, where: dict[str, str] | None, path: Path) -> Rows:
-    """Rows with these values."""
-    for name, value in (where or {}).items():
-        at = _column(header, name, path)
-        rows = [(line, cells) for line, cells in rows if cells[at] == value]
-    if not rows:
-        raise TableError("holds no trial", file=path, hint="give one row a trial, under a heading")
-    return rows
-
-
-def _sized(header: list[str], cells: dict[str, list[str]]) -> list[str]:
+def _sized(cells: dict[str, list[str]]) -> list[str]:
     """Columns of a few whole numbers that are neither kept nor a response: levels or sizes. Of two that say
     the same of a factor (its level and its delay), the first."""
     found: list[str] = []
-    for name in header:
-        plain, levels = name.casefold(), set(cells[name])
-        count = len(cells[name])
+    for name, column in cells.items():
+        plain, levels, count = name.casefold(), set(column), len(column)
         most = min(_MOST_LEVELS, count if count <= _MOST_LEVELS else count // 2)
         if (
             plain not in _KEPT
@@ -509,20 +541,12 @@ def _same(name: str, known: list[str], cells: dict[str, list[str]]) -> bool:
     )
 
 
-def _column(header: list[str], name: str, path: Path) -> int:
-    if name not in header:
-        raise TableError(
-            f"has no column {name!r}", file=path, where="line 1", hint=f"its columns are {', '.join(header)}"
-        )
-    return header.index(name)
-
-
 def _is_factor(name: str, cells: list[str]) -> bool:
     found = set(cells)
     return name.casefold() not in _KEPT and len(found) == 2 and any(found == set(pair) for pair in _LEVELS)
 
 
-def _settings(header: list[str], cells: dict[str, list[str]], factors: Sequence[str]) -> list[str]:
+def _settings(cells: dict[str, list[str]], factors: Sequence[str]) -> list[str]:
     """Further factors: columns of two whole numbers, such as 8 and 24 threads, in which the others'
     treatments ran as well, and which say nothing that one of the others says."""
     if not factors:
@@ -530,9 +554,8 @@ def _settings(header: list[str], cells: dict[str, list[str]], factors: Sequence[
     columns = [cells[name] for name in factors]
     treatments = list(zip(*columns, strict=True))
     found = []
-    for name in header:
-        values, plain = cells[name], name.casefold()
-        levels = set(values)
+    for name, values in cells.items():
+        plain, levels = name.casefold(), set(values)
         if (
             name in factors or plain in _KEPT or plain in _RESPONSES or plain.startswith("response")
             or len(levels) != 2 or not all(v.isascii() and v.isdigit() for v in levels)
@@ -544,10 +567,10 @@ def _settings(header: list[str], cells: dict[str, list[str]], factors: Sequence[
     return found
 
 
-def _meant(name: str, rows: Rows, at: int, path: Path) -> None:
+def _meant(name: str, sheet: _Sheet) -> None:
     """Refuse a column that looks like a factor's and is none: taken for something else, its effect would be
     counted as that of others."""
-    cells = [row[at] for _, row in rows]
+    cells = sheet.cells[name]
     found = set(cells)
     known = {level for pair in _LEVELS for level in pair}
     if name.casefold() in _KEPT or _is_factor(name, cells) or not found:
@@ -556,54 +579,30 @@ def _meant(name: str, rows: Rows, at: int, path: Path) -> None:
     ones = len(found) <= 3 and "-1" in found and bool(found & {"1", "+1"})
     if found == {"-1"} or found == {"+1"} or signs or ones:
         if len(found) == 1:
-            raise TableError(
+            raise sheet.refuse(
                 f"{name} is {cells[0]!r} in every trial, so it has no effect to see",
-                file=path,
-                where=f"line {rows[0][0]}",
-                hint="take the column out, or name the factors",
+                sheet.rows[0][0],
+                "take the column out, or name the factors",
             )
-        _levels(name, cells, rows, path)
+        _levels(name, sheet)
 
 
-def _halves(path: Path, header: list[str], rows: Rows) -> NDArray[np.int64] | None:
+def _halves(sheet: _Sheet) -> NDArray[np.int64] | None:
     """Of the journal of a folded experiment the half of every row, as its description tells; else None."""
     from desktop.data.experiment import DESCRIPTION, read_experiment, read_journal
 
-    if not (_is_journal(header) and (path.parent / DESCRIPTION).is_file()):
+    folder = sheet.path.parent
+    if not (sheet.is_journal and (folder / DESCRIPTION).is_file()):
         return None
-    experiment = read_experiment(path.parent)
+    experiment = read_experiment(folder)
     if experiment.plan.fold is None:
         return None
     read_journal(experiment)  # refuses trials that are none of this plan
-    treatment = header.index("treatment")
-    return experiment.design().blocks[[int(row[treatment]) - 1 for _, row in rows]]
+    return experiment.design().blocks[[int(cell) - 1 for cell in sheet.cells["treatment"]]]
 
 
-def _is_journal(header: list[str]) -> bool:
-    return {"order", "attempt", "status", "other_busy_cores"} <= set(header)
-
-
-def _counting(header: list[str], rows: Rows) -> Rows:
-    """Of the journal of an experiment the trials that count: the quiet one, or the quietest, of every trial's
-    attempts, none that failed or that the user has excluded."""
-    if not _is_journal(header):
-        return rows
-    order, attempt, status, busy = map(header.index, ("order", "attempt", "status", "other_busy_cores"))
-    out = {(row[order], row[attempt]) for _, row in rows if row[status] == "excluded"}
-    best: dict[str, tuple[int, list[str]]] = {}
-    for line, row in rows:
-        if row[status] not in ("ok", "disturbed") or (row[order], row[attempt]) in out:
-            continue
-        before = best.get(row[order])
-        if before is None or (row[status] != "ok", _value(row[busy])) < (
-            before[1][status] != "ok",
-            _value(before[1][busy]),
-        ):
-            best[row[order]] = (line, row)
-    return list(best.values())
-
-
-def _levels(name: str, cells: list[str], rows: Rows, path: Path) -> list[float]:
+def _levels(name: str, sheet: _Sheet) -> list[float]:
+    cells = sheet.cells[name]
     found = set(cells)
     for low, high in _LEVELS:
         if found <= {low, high} and (len(found) == 2 or low == "-1" or low == "-"):
@@ -616,12 +615,7 @@ def _levels(name: str, cells: list[str], rows: Rows, path: Path) -> list[float]:
         what = f"{name} is {cells[0]!r} in every trial, so it has no effect to see"
     else:
         what = f"{name} is {cells[bad]!r}, while other rows have other signs"
-    raise TableError(
-        what,
-        file=path,
-        where=f"line {rows[bad][0]}",
-        hint="write - and +, or -1 and 1, or 0 and 1 throughout",
-    )
+    raise sheet.refuse(what, sheet.rows[bad][0], "write - and +, or -1 and 1, or 0 and 1 throughout")
 
 
 def _number(cell: str) -> float | None:
@@ -640,19 +634,17 @@ def _is_number(cells: list[str]) -> bool:
     return any(math.isfinite(_value(cell)) for cell in cells)
 
 
-def _responses(
-    header: list[str], numbers: list[str], wanted: str | None, path: Path
-) -> tuple[list[str], list[str]]:
+def _responses(sheet: _Sheet, numbers: list[str], wanted: str | None) -> tuple[list[str], list[str]]:
     """The response's columns (several: replicates), and what else could have been meant."""
     if wanted is not None:
-        if wanted in header:
+        if wanted in sheet.header:
             return [wanted], [n for n in numbers if n != wanted]
         same = [n for n in numbers if re.fullmatch(re.escape(wanted) + r"[ _.-]?\d+", n)]
         if same:
             return same, [n for n in numbers if n not in same]
-        _column(header, wanted, path)
+        sheet.column(wanted)
     if not numbers:
-        raise TableError("has no column of responses", file=path, hint="add one number to every trial")
+        raise sheet.refuse("has no column of responses", hint="add one number to every trial")
     stems: dict[str, list[str]] = {}
     for name in numbers:
         numbered = re.fullmatch(r"(.*?)[ _.-]?\d+", name)
@@ -668,22 +660,8 @@ def _responses(
     if begun or len(numbers) == 1:
         name = (begun or numbers)[0]
         return [name], [n for n in numbers if n != name]
-    raise TableError(
-        f"has several columns that could be the response: {', '.join(numbers)}",
-        file=path,
-        hint="say which one",
-    )
-
-
-def _choices(header: list[str], rows: list[list[str]]) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Columns of a few different words or sizes."""
-    found = []
-    for k, name in enumerate(header):
-        values = sorted({row[k] for row in rows if row[k]})
-        plain = name.casefold() in _KEPT - {"delay", "status", "note"}
-        if 2 <= len(values) <= 12 and not plain and 4 * len(values) <= len(rows):
-            found.append((name, tuple(values)))
-    return tuple(found)
+    several = f"has several columns that could be the response: {', '.join(numbers)}"
+    raise sheet.refuse(several, hint="say which one")
 
 
 def _label(header: list[str], row: list[str]) -> str:
