@@ -193,6 +193,27 @@ def test_programs_that_are_spawned(
             assert {p for p, _ in ring[place]} <= {around, back, -1}
 
 
+def test_programs_that_follow_each_other_are_kept_apart(
+    mpi: Mpi, build: Build, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    one = " ".join([*mpi.launcher, "-n", "2", build("calls.c"), "blocking"])
+    assert recording.record(["sh", "-c", f"{one}; {one}"], tmp_path / "run").code == 0
+    assert len(capfd.readouterr().out.splitlines()) == 4
+    with open_trace(tmp_path / "run") as store:
+        assert not store.report.lossy and store.report.findings["programs apart"].count == 2
+        names = [place.name for place in store.locations]
+        assert names == ["rank 0", "rank 1", "rank 0 program 2", "rank 1 program 2"]
+        assert len({place.id for place in store.locations}) == 4
+        communicators = []
+        for place in range(4):
+            peers = np.concatenate([block[0] for block in store.blocks("messages", place, "peer")])
+            assert set(peers.tolist()) <= {place // 2 * 2, place // 2 * 2 + 1}
+            used = np.concatenate([b[0] for b in store.blocks("collectives", place, "communicator")])
+            communicators.append(set(used.tolist()))
+        assert communicators[0] & communicators[1] and communicators[2] & communicators[3]
+        assert not (communicators[0] | communicators[1]) & (communicators[2] | communicators[3])
+
+
 def test_sessions_without_init(mpi: Mpi, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     program = str(tmp_path / "sessions")
     words = [mpi.compiler, "-w", "-o", program, str(PROGRAMS / "sessions.c")]
