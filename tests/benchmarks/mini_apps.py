@@ -110,7 +110,7 @@ def recorded(store: TraceStore, place: int) -> dict[str, int]:
     found["sends"], found["bytes"] = told(store, place, MessageKind.SEND, MessageKind.ISEND)
     found["receives"], _ = told(store, place, MessageKind.RECV, MessageKind.IRECV)
     found["collectives"] = store.rows("collectives", place)
-    one_sided = [i for i, metric in enumerate(store.metrics) if metric.startswith("one-sided")]
+    one_sided = [i for i, text in enumerate(store.texts) if text.startswith("one-sided")]
     found["moved"] = round(
         sum(
             float(value[np.isin(metric, one_sided)].sum())

@@ -436,7 +436,7 @@ class _Reader:
             count = block.size
             begin, end = self._times(block, clock)
             block, begin, end, broken = _sorted_part(block, begin, end, before)
-            timed = _is_timed(block)
+            timed = is_timed(block)
             if timed.any():
                 before = max(end[timed].max(), before)
             inside = self._events(file, block, begin, end, regions, texts, inside)
@@ -634,7 +634,7 @@ def _role(call: str) -> str:
     return "point2point" if "end" in call or "ecv" in call else "function"
 
 
-def _is_timed(block: Columns) -> NDArray[np.bool_]:
+def is_timed(block: Columns) -> NDArray[np.bool_]:
     """Which records have a time of their own, in the order of the records."""
     timed: NDArray[np.bool_] = np.isin(block["call"], (ENTER, LEAVE, COMPLETED))
     return timed | (block["call"] < COMMUNICATOR)
@@ -647,7 +647,7 @@ def _sorted_part(
 
     Calls follow each other on a thread; definitions have no time.
     """
-    timed = _is_timed(block)
+    timed = is_timed(block)
     earlier = np.maximum.accumulate(np.where(timed, end, np.int64(-(2**62))))
     earlier = np.maximum(np.concatenate((np.array([before]), earlier[:-1])), before)
     wrong = np.flatnonzero(timed & ((begin < earlier) | (end < begin)))
