@@ -296,8 +296,7 @@ static void close_output(void *p)
     Output *o = p;
     if (!o->head || o->broken) return;
     renew_clock(o);
-    settle(o);
-    if (o->head->state == RUNNING) o->head->state = FINISHED;
+    if (o->head->state == RUNNING) settle(o), o->head->state = FINISHED;
     store_tail(o);
     o->at = o->end = NULL;
     o->broken = 1;

@@ -96,8 +96,10 @@ def ran(command: list[str], more: dict[str, str]) -> tuple[list[str], float]:
         sys.exit(f"{command} ended with {done.returncode}: {done.stderr[-500:]}")
     used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     lines = [line for line in done.stdout.splitlines() if not OF_TIME.search(line)]
-    # A benchmark's table: only its first column is no time.
-    return [line.split()[0] if re.fullmatch(r"[\d.\s]*\d[\d.\s]*", line) else line for line in lines], used
+    # A benchmark's table: only the first one of several columns is no time.
+    table = [re.fullmatch(r"\s*([\d.]+)(\s+[\d.]+)*\s*", line) for line in lines]
+    pairs = zip(table, lines, strict=True)
+    return [line if row is None else row[1] if row[2] else "number" for row, line in pairs], used
 
 
 def recorded(store: TraceStore, place: int) -> dict[str, int]:

@@ -383,7 +383,9 @@ def test_without_a_compiler_it_is_said(tmp_path: Path, monkeypatch: pytest.Monke
         recording.recorder()
 
 
-def test_a_program_with_a_library_of_its_own(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_program_with_a_library_of_its_own(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     compiler = shutil.which("cc")
     if compiler is None:
         pytest.skip("there is no C compiler on this machine")
@@ -409,6 +411,13 @@ def test_a_program_with_a_library_of_its_own(tmp_path: Path, capfd: pytest.Captu
         assert np.bincount(columns)[names.index("MEASUREMENT OFF")] == 2
         assert not store.report.lossy
     assert not any(path.name.startswith("1.") for path in (tmp_path / "run").iterdir())
+    # On a network file system: sent off as it goes on, and waited for before its head says that it has ended.
+    monkeypatch.setenv("FAR", str(HEAD.fields["state"][1]))
+    capfd.readouterr()
+    assert recording.record([str(program), "30"], tmp_path / "far").code == 0
+    (row,) = (row for row in capfd.readouterr().out.splitlines() if row.startswith("sent"))
+    sent, waited = (int(word) for word in row.split()[1::2])
+    assert sent >= 2 and waited == 1
 
 
 @pytest.mark.parametrize(
