@@ -34,6 +34,7 @@ from desktop.data.importers.recorded import (
     calls_of,
     files,
     head_of,
+    is_timed,
 )
 
 #: Nanoseconds between the two readings of a clock that its rate is taken from; it is not taken anew.
@@ -87,6 +88,7 @@ class _Followed:
     def __init__(self, path: Path, head: Any, calls: list[str], processor: int) -> None:
         self.path, self.head, self.processor = path, head, processor
         self.read = 0
+        self.latest = 0  # when the last record that was read began (ticks)
         self.kind = np.array([int(activity(name, "", "mpi")) for name in calls], np.int64)
         self.calls = calls
         self.whole = False  # all of it has been read
@@ -196,7 +198,14 @@ class Follower:
             again = head_of(one.path)
             if again is None or int(again["stored"]) != stored:
                 return block[:0]  # written over meanwhile
-        if block.size and int(block["call"][-1]) < COMMUNICATOR:
+        timed = is_timed(block)
+        begin = np.where(timed, block["begin"], 0)
+        before = np.maximum.accumulate(np.append(np.uint64(max(one.latest, int(head["start"]))), begin))
+        # From another machine: its head is here, the records are not yet, but zeros or what was there before.
+        late = np.flatnonzero(timed & (begin < before[:-1]))
+        many = int(late[0]) if late.size else block.size
+        block, one.latest = block[:many], int(before[many])
+        if block.size and not late.size and int(block["call"][-1]) < COMMUNICATOR:
             last = not one.done and one.read + block.size == records
             block = block[: block.size - (last or int(block["duration"][-1]) == SATURATED)]
         one.read += block.size

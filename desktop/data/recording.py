@@ -105,22 +105,27 @@ def new_folder(command: list[str], parent: Path) -> Path:
 
 
 _OPEN_MPI_OR_HYDRA = ("mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prterun")
-#: Options of launchers whose value is a program, but not that which is recorded.
+#: Options of launchers whose value is a program, or may be called as one, but not that which is recorded.
 _OF_PROGRAMS = (
-    "launcher",
-    "launcher-exec",
-    "bootstrap",
-    "bootstrap-exec",
-    "rsh",
-    "task-prolog",
-    "task-epilog",
+    *("launcher", "launcher-exec", "bootstrap", "bootstrap-exec", "rsh", "task-prolog", "task-epilog"),
+    *("partition", "job-name", "account", "qos", "J", "A"),
 )
-_LAUNCHERS = (*_OPEN_MPI_OR_HYDRA, "srun", "flux", "aprun", "env", "time")
+#: What Slurm's programs are told to hand on by, if not by ``--export``; the first that is set counts.
+_EXPORTS = {"srun": ("SRUN_EXPORT_ENV", "SLURM_EXPORT_ENV"), "sbatch": ("SBATCH_EXPORT",)}
+_LAUNCHERS = (*_OPEN_MPI_OR_HYDRA, *_EXPORTS, "salloc", "flux", "aprun", "env", "time")
 
 
 def _name(word: str) -> str:
     """Of a launcher, whichever of several is installed (``mpirun.mpich``)."""
     return Path(word).name.partition(".")[0]
+
+
+def _is_value(command: list[str], i: int) -> bool:
+    """Whether a word is the value of an option that is one of these."""
+    before = command[i - 1] if i else ""
+    if before == "-p":
+        return _name(command[0]) != "time"
+    return before.startswith("-") and before.lstrip("-") in _OF_PROGRAMS
 
 
 def _place_of_program(command: list[str]) -> int:
@@ -129,7 +134,7 @@ def _place_of_program(command: list[str]) -> int:
         if _name(word) in _LAUNCHERS or word.startswith("-") or "=" in word or word.isdigit():
             continue
         before = command[i - 1] if i else ""
-        value = before.startswith("-") and (before.lstrip("-") in _OF_PROGRAMS or not shutil.which(word))
+        value = _is_value(command, i) or (before.startswith("-") and not shutil.which(word))
         if not value and _name(before) != "flux":  # which is told first what to do
             return i
     return 0
@@ -147,19 +152,29 @@ def with_environment(command: list[str], names: tuple[str, ...]) -> list[str]:
     """The launcher's words with those that hand variables on to other machines, where it does not by itself.
 
     Open MPI hands on what ``-x`` names. Hydra (MPICH, Intel), Slurm and Flux hand on all, unless they are
-    told which; then these are told too. What stands behind the program is the program's.
+    told which; then these are told too. What stands behind the program is the program's. One launcher may
+    start another.
 
     >>> with_environment(["srun", "--export=NONE", "./app"], ("A", "B"))
     ['srun', '--export=A,B', './app']
     >>> with_environment(["flux", "run", "--env=-*", "-n", "2", "./app"], ("A", "B"))
     ['flux', 'run', '--env=-*', '--env=A', '--env=B', '-n', '2', './app']
     """
-    launcher, at = _name(command[0]), _place_of_program(command) or len(command)
+    at = _place_of_program(command) or len(command)
     words, program = command[:at], command[at:]
-    if launcher in _OPEN_MPI_OR_HYDRA:
-        said = _version(command[0])
+    launchers = [i for i, word in enumerate(words) if _name(word) in _LAUNCHERS and not _is_value(words, i)]
+    for i in reversed(launchers):
+        words[i:] = _told(words[i], words[i + 1 :], names)
+    return [*words, *program]
+
+
+def _told(launcher: str, words: list[str], names: tuple[str, ...]) -> list[str]:
+    """A launcher and its words, with those that hand on these variables."""
+    kind = _name(launcher)
+    if kind in _OPEN_MPI_OR_HYDRA:
+        said = _version(launcher)
         if "open mpi" in said or "openrte" in said or "prte" in said:
-            return [command[0], *(word for name in names for word in ("-x", name)), *command[1:]]
+            return [launcher, *(word for name in names for word in ("-x", name)), *words]
         for none, some in (("-genvnone", "-genvlist"), ("-envnone", "-envlist")):
             if none in words:
                 i = words.index(none)
@@ -167,20 +182,20 @@ def with_environment(command: list[str], names: tuple[str, ...]) -> list[str]:
             elif some in words[:-1]:
                 i = words.index(some) + 1
                 words[i] = ",".join((words[i], *names))
-    if launcher == "srun":
-        asked = os.environ.get("SLURM_EXPORT_ENV", "")
+    if kind in _EXPORTS:
+        asked = next((os.environ[name] for name in _EXPORTS[kind] if os.environ.get(name)), "")
         if asked and not any(word.partition("=")[0] == "--export" for word in words):
-            words.insert(1, f"--export={asked}")
+            words.insert(0, f"--export={asked}")
         for i, word in enumerate(words):
             start = "--export=" if word.startswith("--export=") else ""
             if start or (i and words[i - 1] == "--export"):
                 kept = [one for one in word.removeprefix(start).split(",") if one not in ("NONE", "NIL")]
                 words[i] = start + ",".join((*kept, *names))
-    if launcher == "flux":
+    if kind == "flux":
         ruled = [i + (word == "--env") for i, word in enumerate(words) if word.partition("=")[0] == "--env"]
         if ruled:
             words[ruled[-1] + 1 : ruled[-1] + 1] = [f"--env={name}" for name in names]
-    return [*words, *program]
+    return [launcher, *words]
 
 
 def _version(launcher: str) -> str:
@@ -209,6 +224,12 @@ def record(
     Cancelled : by `progress`, after the command was asked to end.
     """
     progress = progress or Progress()
+    options = command[: _place_of_program(command) or None]
+    if _name(command[0]) == "sbatch" and not {"--wait", "-W"} & set(options):
+        raise RunError(
+            "sbatch comes back before the program has run",
+            hint="sbatch --wait waits for it; or put phasewright record -- in front of srun in the script",
+        )
     library = recorder(progress)
     if shutil.which(command[0]) is None:
         raise RunError(f"there is no program {command[0]}", hint="give its path, or load its module")

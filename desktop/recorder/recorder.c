@@ -25,6 +25,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/statfs.h>
 #include <time.h>
 #include <unistd.h>
 #if defined(__x86_64__)
@@ -88,7 +89,7 @@ typedef struct {
     Record *at, *end;
     Head *head;
     uint64_t count, renew;
-    int file, depth, broken, folding;
+    int file, depth, broken, folding, far;
     uint32_t entered;       /* calls of C, recorded or not */
     uint32_t open, skipped; /* the program's regions that are open: recorded, and not */
 } Output;
@@ -199,6 +200,16 @@ static void renew_clock(Output *o)
     h->real1 = clock_ns(CLOCK_REALTIME);
     h->tick1 = tick();
     o->renew = h->tick1 + short_gap * 100000;
+    /* Its server gets what is new, so that others see it; the writing itself is waited for by nobody. */
+    if (UNLIKELY(o->far)) sync_file_range(o->file, 0, 0, SYNC_FILE_RANGE_WRITE);
+}
+
+/* On NFS, FUSE (sshfs), SMB or 9P, whose clients keep what is written for up to half a minute. */
+static int is_far(int file)
+{
+    struct statfs of;
+    uint32_t type = fstatfs(file, &of) ? 0 : (uint32_t)of.f_type;
+    return type == 0x6969 || type == 0x65735546 || type == 0xff534d42 || type == 0xfe534d42 || type == 0x01021997;
 }
 
 static void renew(Output *o, uint64_t begin)
@@ -243,6 +254,7 @@ static int open_output(Output *o)
         return 0;
     }
     madvise(h, HEADER + TAIL, MADV_DONTFORK);
+    o->far = is_far(o->file);
     o->head = h;
     o->at = (Record *)((char *)h + HEADER);
     o->end = o->at + TAIL / sizeof(Record);
@@ -273,12 +285,18 @@ static int open_output(Output *o)
     return 1;
 }
 
+/* A head that says that all has ended reaches others after the records. */
+static void settle(Output *o)
+{
+    if (o->far && !o->broken && store_tail(o)) fdatasync(o->file);
+}
+
 static void close_output(void *p)
 {
     Output *o = p;
     if (!o->head || o->broken) return;
     renew_clock(o);
-    if (o->head->state == RUNNING) o->head->state = FINISHED;
+    if (o->head->state == RUNNING) settle(o), o->head->state = FINISHED;
     store_tail(o);
     o->at = o->end = NULL;
     o->broken = 1;
@@ -789,6 +807,7 @@ static void end(int state)
     if (!recording) return;
     recording = 0;
     if (!output.head) return;
+    settle(&output);
     output.head->state = (uint32_t)state;
     close_output(&output);
 }

@@ -3,7 +3,8 @@
 ``python -m tests.benchmarks.mini_apps LAUNCHER COMPILER RANKS PROGRAM [WORD ...]`` runs the program in turns
 without and with the recorder, and once with a counter beside it (tests/programs/counter.c, built with the
 COMPILER), which wraps the calls by itself. What it prints without its numbers of time is compared, each call
-of each rank, messages, their bytes and collectives. Prints a row of a table; ends with 1 where one differs.
+of each rank, messages, collectives, bytes of messages and of one-sided calls. Prints a row of a table; ends
+with 1 where one differs.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import resource
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -62,13 +64,16 @@ def main() -> None:
         wrong = [] if said["bare"] == said["recorded"] else ["results"]
         calls = messages = 0
         with open_trace(both) as store:
-            for place, location in enumerate(store.locations):
-                counted = dict(row.split() for row in (counts / str(location.rank)).read_text().splitlines())
-                found = recorded(store, place)
+            for rank in sorted({location.rank for location in store.locations}):
+                found: Counter[str] = Counter()
+                for place, location in enumerate(store.locations):
+                    if location.rank == rank:  # a thread of it
+                        found.update(recorded(store, place))
+                counted = dict(row.split() for row in (counts / str(rank)).read_text().splitlines())
                 wrong += [
-                    f"rank {location.rank} {name}: {found.get(name, 0)}, not {number}"
+                    f"rank {rank} {name}: {found[name]}, not {number}"
                     for name, number in counted.items()
-                    if found.get(name, 0) != int(number)
+                    if found[name] != int(number)
                 ]
                 calls += sum(int(number) for name, number in counted.items() if name.startswith("MPI_"))
                 messages += int(counted["sends"])
@@ -91,8 +96,10 @@ def ran(command: list[str], more: dict[str, str]) -> tuple[list[str], float]:
         sys.exit(f"{command} ended with {done.returncode}: {done.stderr[-500:]}")
     used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     lines = [line for line in done.stdout.splitlines() if not OF_TIME.search(line)]
-    # A benchmark's table: only its first column is no time.
-    return [line.split()[0] if re.fullmatch(r"[\d.\s]*\d[\d.\s]*", line) else line for line in lines], used
+    # A benchmark's table: only the first one of several columns is no time.
+    table = [re.fullmatch(r"\s*([\d.]+)(\s+[\d.]+)*\s*", line) for line in lines]
+    pairs = zip(table, lines, strict=True)
+    return [line if row is None else row[1] if row[2] else "number" for row, line in pairs], used
 
 
 def recorded(store: TraceStore, place: int) -> dict[str, int]:
@@ -105,6 +112,13 @@ def recorded(store: TraceStore, place: int) -> dict[str, int]:
     found["sends"], found["bytes"] = told(store, place, MessageKind.SEND, MessageKind.ISEND)
     found["receives"], _ = told(store, place, MessageKind.RECV, MessageKind.IRECV)
     found["collectives"] = store.rows("collectives", place)
+    one_sided = [i for i, text in enumerate(store.texts) if text.startswith("one-sided")]
+    found["moved"] = round(
+        sum(
+            float(value[np.isin(metric, one_sided)].sum())
+            for metric, value in store.blocks("metrics", place, "metric", "value")
+        )
+    )
     return found
 
 

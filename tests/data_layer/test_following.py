@@ -158,3 +158,20 @@ def test_a_thread_that_waits_does_not_hold_up_the_others(tmp_path: Path) -> None
     assert last.known_s == pytest.approx(0.09, rel=0.02)
     # Until 90 ms: 2 ms in the first barrier, 20 ms between the regions, and from 48 ms on.
     assert last.seconds["idle"] == pytest.approx(0.002 + 0.02 + 0.042, abs=2e-4)
+
+
+@pytest.mark.parametrize("tail", [False, True])
+def test_records_that_come_after_their_head_are_waited_for(tail: bool, tmp_path: Path) -> None:
+    """As over a network: the head says 20, of which 12 have come; the rest is zeros, or a tail of before."""
+    records = calls(0, 19)
+    there = records[:12] + ([records[3], records[4]] if tail else [(0,) * 7] * 8)
+    said = {"records": 14 if tail else 20, "stored": 12 if tail else 20}
+    written(tmp_path, there, state=RUNNING, size=1, **said, **CLOCK)
+    follower = Follower(tmp_path)
+    first = follower.look()
+    assert first is not None and (first.records, first.ended) == (12, 0)
+    assert follower.look() is None
+    written(tmp_path, records, state=FINISHED, size=1, **CLOCK)
+    last = follower.look()
+    assert last is not None and (last.records, last.ended) == (len(records), 1)
+    assert sum(number for _, number, _ in last.calls) == 20

@@ -193,6 +193,27 @@ def test_programs_that_are_spawned(
             assert {p for p, _ in ring[place]} <= {around, back, -1}
 
 
+def test_programs_that_follow_each_other_are_kept_apart(
+    mpi: Mpi, build: Build, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    one = " ".join([*mpi.launcher, "-n", "2", build("calls.c"), "blocking"])
+    assert recording.record(["sh", "-c", f"{one}; {one}"], tmp_path / "run").code == 0
+    assert len(capfd.readouterr().out.splitlines()) == 4
+    with open_trace(tmp_path / "run") as store:
+        assert not store.report.lossy and store.report.findings["programs apart"].count == 2
+        names = [place.name for place in store.locations]
+        assert names == ["rank 0", "rank 1", "rank 0 program 2", "rank 1 program 2"]
+        assert len({place.id for place in store.locations}) == 4
+        communicators = []
+        for place in range(4):
+            peers = np.concatenate([block[0] for block in store.blocks("messages", place, "peer")])
+            assert set(peers.tolist()) <= {place // 2 * 2, place // 2 * 2 + 1}
+            used = np.concatenate([b[0] for b in store.blocks("collectives", place, "communicator")])
+            communicators.append(set(used.tolist()))
+        assert communicators[0] & communicators[1] and communicators[2] & communicators[3]
+        assert not (communicators[0] | communicators[1]) & (communicators[2] | communicators[3])
+
+
 def test_sessions_without_init(mpi: Mpi, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     program = str(tmp_path / "sessions")
     words = [mpi.compiler, "-w", "-o", program, str(PROGRAMS / "sessions.c")]
@@ -362,7 +383,9 @@ def test_without_a_compiler_it_is_said(tmp_path: Path, monkeypatch: pytest.Monke
         recording.recorder()
 
 
-def test_a_program_with_a_library_of_its_own(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_program_with_a_library_of_its_own(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     compiler = shutil.which("cc")
     if compiler is None:
         pytest.skip("there is no C compiler on this machine")
@@ -388,6 +411,13 @@ def test_a_program_with_a_library_of_its_own(tmp_path: Path, capfd: pytest.Captu
         assert np.bincount(columns)[names.index("MEASUREMENT OFF")] == 2
         assert not store.report.lossy
     assert not any(path.name.startswith("1.") for path in (tmp_path / "run").iterdir())
+    # On a network file system: sent off as it goes on, and waited for before its head says that it has ended.
+    monkeypatch.setenv("FAR", str(HEAD.fields["state"][1]))
+    capfd.readouterr()
+    assert recording.record([str(program), "30"], tmp_path / "far").code == 0
+    (row,) = (row for row in capfd.readouterr().out.splitlines() if row.startswith("sent"))
+    sent, waited = (int(word) for word in row.split()[1::2])
+    assert sent >= 2 and waited == 1
 
 
 @pytest.mark.parametrize(

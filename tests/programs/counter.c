@@ -3,7 +3,7 @@
  *     COUNTED=FOLDER LD_PRELOAD="counter.so recorder.so" program      writes FOLDER/RANK: name, calls; at MPI_Finalize
  *
  * `sends` and `receives`: messages of them whose partner is a process, `bytes`: that were sent; of blocking, posted and
- * exchanging calls. A call of Fortran that ends up in the one of C is counted once. */
+ * exchanging calls; `moved`: bytes of one-sided calls. A call of Fortran that ends up in the one of C is counted once. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <mpi.h>
@@ -14,21 +14,33 @@
 typedef intptr_t W;
 typedef W (*F)();
 static _Thread_local int inside;
-static long sends, receives, bytes;
+static _Atomic long sends, receives, bytes, moved;
+
+/* Ways: messages that are sent and received; one-sided calls, by which arguments say how much. */
+enum { NO, OUT, IN, BOTH, BC, EF, C, D };
 
 #define CALLS(X) \
-    X(Send, send, 0, 1) X(Ssend, ssend, 0, 1) X(Rsend, rsend, 0, 1) X(Isend, isend, 0, 1) X(Irsend, irsend, 0, 1) \
-    X(Recv, recv, 0, 2) X(Irecv, irecv, 0, 2) X(Sendrecv, sendrecv, 0, 3) X(Wait, wait, 0, 0) X(Waitall, waitall, 0, 0) \
-    X(Waitany, waitany, 0, 0) X(Barrier, barrier, 1, 0) X(Bcast, bcast, 1, 0) X(Reduce, reduce, 1, 0) \
-    X(Allreduce, allreduce, 1, 0) X(Gather, gather, 1, 0) X(Gatherv, gatherv, 1, 0) X(Scatter, scatter, 1, 0) \
-    X(Allgather, allgather, 1, 0) X(Allgatherv, allgatherv, 1, 0) X(Alltoall, alltoall, 1, 0) X(Alltoallv, alltoallv, 1, 0) \
-    X(Reduce_scatter, reduce_scatter, 1, 0) X(Scan, scan, 1, 0) X(Exscan, exscan, 1, 0) X(Ibarrier, ibarrier, 1, 0) \
-    X(Ibcast, ibcast, 1, 0) X(Iallreduce, iallreduce, 1, 0) X(Iallgather, iallgather, 1, 0) X(Ialltoall, ialltoall, 1, 0) \
-    X(Ialltoallw, ialltoallw, 1, 0) X(Comm_dup, comm_dup, 0, 0) X(Comm_split, comm_split, 0, 0) \
-    X(Win_create, win_create, 0, 0) X(Win_allocate, win_allocate, 0, 0) X(Win_free, win_free, 0, 0) \
-    X(Win_lock, win_lock, 0, 0) X(Win_unlock, win_unlock, 0, 0) X(Win_flush, win_flush, 0, 0) \
-    X(Win_flush_local, win_flush_local, 0, 0) X(Win_fence, win_fence, 0, 0) X(Put, put, 0, 0) X(Get, get, 0, 0) \
-    X(Accumulate, accumulate, 0, 0)
+    X(Send, send, 0, OUT) X(Ssend, ssend, 0, OUT) X(Rsend, rsend, 0, OUT) X(Isend, isend, 0, OUT) \
+    X(Irsend, irsend, 0, OUT) X(Recv, recv, 0, IN) X(Irecv, irecv, 0, IN) X(Sendrecv, sendrecv, 0, BOTH) \
+    X(Barrier, barrier, 1, NO) X(Bcast, bcast, 1, NO) X(Reduce, reduce, 1, NO) \
+    X(Allreduce, allreduce, 1, NO) X(Gather, gather, 1, NO) X(Gatherv, gatherv, 1, NO) \
+    X(Scatter, scatter, 1, NO) X(Scatterv, scatterv, 1, NO) X(Allgather, allgather, 1, NO) \
+    X(Allgatherv, allgatherv, 1, NO) X(Alltoall, alltoall, 1, NO) X(Alltoallv, alltoallv, 1, NO) \
+    X(Reduce_scatter, reduce_scatter, 1, NO) X(Scan, scan, 1, NO) X(Exscan, exscan, 1, NO) \
+    X(Ibarrier, ibarrier, 1, NO) X(Ibcast, ibcast, 1, NO) X(Iallreduce, iallreduce, 1, NO) \
+    X(Igather, igather, 1, NO) X(Igatherv, igatherv, 1, NO) X(Iscatter, iscatter, 1, NO) \
+    X(Iscatterv, iscatterv, 1, NO) X(Iallgather, iallgather, 1, NO) X(Iallgatherv, iallgatherv, 1, NO) \
+    X(Ialltoall, ialltoall, 1, NO) X(Ialltoallv, ialltoallv, 1, NO) X(Ialltoallw, ialltoallw, 1, NO) \
+    X(Put, put, 0, BC) X(Get, get, 0, BC) X(Accumulate, accumulate, 0, BC) \
+    X(Get_accumulate, get_accumulate, 0, EF) X(Fetch_and_op, fetch_and_op, 0, C) \
+    X(Compare_and_swap, compare_and_swap, 0, D) X(Wait, wait, 0, NO) X(Waitall, waitall, 0, NO) \
+    X(Waitany, waitany, 0, NO) X(Comm_dup, comm_dup, 0, NO) X(Comm_split, comm_split, 0, NO) \
+    X(Win_create, win_create, 0, NO) X(Win_create_dynamic, win_create_dynamic, 0, NO) \
+    X(Win_allocate, win_allocate, 0, NO) X(Win_free, win_free, 0, NO) X(Win_lock, win_lock, 0, NO) \
+    X(Win_unlock, win_unlock, 0, NO) X(Win_lock_all, win_lock_all, 0, NO) \
+    X(Win_unlock_all, win_unlock_all, 0, NO) X(Win_flush, win_flush, 0, NO) \
+    X(Win_flush_local, win_flush_local, 0, NO) X(Win_fence, win_fence, 0, NO) X(Win_post, win_post, 0, NO) \
+    X(Win_start, win_start, 0, NO) X(Win_complete, win_complete, 0, NO) X(Win_wait, win_wait, 0, NO)
 
 enum {
 #define X(name, lower, collective, way) K_##name,
@@ -36,21 +48,32 @@ enum {
 #undef X
     KINDS
 };
-static long calls[KINDS];
+static _Atomic long calls[KINDS];
 static const struct { const char *name; int collective; } kinds[] = {
 #define X(name, lower, collective, way) {#name, collective},
     CALLS(X)
 #undef X
 };
 
-static void message(int ways, int peer, int source, int count, MPI_Datatype type)
+static long of_type(long count, MPI_Datatype type)
 {
     int size = 0;
-    if (ways & 1 && peer != MPI_PROC_NULL) {
-        PMPI_Type_size(type, &size);
-        sends++, bytes += (long)count * size;
-    }
-    receives += ways & 2 && source != MPI_PROC_NULL;
+    PMPI_Type_size(type, &size);
+    return count * size;
+}
+
+static void count(int way, const W *v, int fortran)
+{
+    const int counted[] = {[OUT] = 1, [BOTH] = 1, [BC] = 1, [EF] = 4}, typed[] = {[OUT] = 2, [BOTH] = 2, [BC] = 2, [EF] = 5, [C] = 2, [D] = 3};
+#define NUMBER(i) (fortran ? *(int *)v[i] : (int)v[i])
+    if (way == NO) return;
+    int to = NUMBER(3), from = way == BOTH ? NUMBER(8) : to;
+    sends += (way == OUT || way == BOTH) && to != MPI_PROC_NULL;
+    receives += (way == IN || way == BOTH) && from != MPI_PROC_NULL;
+    if (way == IN || (way < BC && to == MPI_PROC_NULL)) return;
+    W type = v[typed[way]];
+    long more = of_type(way >= C ? 1 : NUMBER(counted[way]), fortran ? PMPI_Type_f2c(*(int *)type) : (MPI_Datatype)type);
+    *(way < BC ? &bytes : &moved) += more;
 }
 
 static void written(void)
@@ -65,7 +88,7 @@ static void written(void)
         if (calls[k]) fprintf(file, "MPI_%s %ld\n", kinds[k].name, calls[k]);
         collectives += kinds[k].collective ? (int)calls[k] : 0;
     }
-    fprintf(file, "sends %ld\nreceives %ld\nbytes %ld\ncollectives %d\n", sends, receives, bytes, collectives);
+    fprintf(file, "sends %ld\nreceives %ld\nbytes %ld\nmoved %ld\ncollectives %d\n", sends, receives, bytes, moved, collectives);
     fclose(file);
 }
 
@@ -78,7 +101,7 @@ static void written(void)
     { \
         static F next; \
         if (!next) next = NEXT("MPI_" #name); \
-        if (!inside++) calls[K_##name]++, message(way, (int)d, (int)(way == 3 ? i : d), (int)b, (MPI_Datatype)c); \
+        if (!inside++) calls[K_##name]++, count(way, (W[]){V}, 0); \
         W x = next(V); \
         inside--; \
         return x; \
@@ -87,10 +110,7 @@ static void written(void)
     { \
         static F next; \
         if (!next) next = NEXT("mpi_" #lower "_"); \
-        if (!inside++) { \
-            calls[K_##name]++; \
-            if (way) message(way, *(int *)d, *(int *)(way == 3 ? i : d), *(int *)b, PMPI_Type_f2c(*(int *)c)); \
-        } \
+        if (!inside++) calls[K_##name]++, count(way, (W[]){V}, 1); \
         next(V); \
         inside--; \
     }

@@ -104,6 +104,9 @@ class _File:
     path: Path
     head: Any
     place: Location
+    #: Whose ranks are its own: how many programs were spawned before it, and how many started like it.
+    world: int
+    program: int
     location: int = -1
 
     @property
@@ -111,17 +114,16 @@ class _File:
         return int(self.head["rank"])
 
     @property
-    def world(self) -> int:
-        """0, or another number for each program that was spawned: these have ranks of their own."""
-        return int(self.head["world"])
+    def team(self) -> tuple[int, int]:
+        return self.world, self.program
 
     @property
     def machine(self) -> bytes:
         return bytes(self.head["host"]) + bytes(self.head["boot"])
 
     @property
-    def process(self) -> tuple[bytes, int]:
-        return self.machine, int(self.head["process"])
+    def process(self) -> tuple[bytes, bytes, int]:
+        return _process(self.head)
 
     def records(self) -> tuple[int, int]:
         """How many are in the body and in the tail."""
@@ -188,8 +190,15 @@ def read(path: Path, sink: Sink, progress: Progress) -> None:
         start = begun.get(int(head["world"]), int(head["start"]))
         begun[int(head["world"])] = min(start, int(head["start"]))
     worlds = sorted(begun, key=lambda world: (world != 0, begun[world]))
-    found = [_file(file, head, worlds.index(int(head["world"]))) for file, head in heads]
-    found.sort(key=lambda file: worlds.index(file.world))
+    programs = _programs([head for _, head in heads])
+    found = [
+        _file(file, head, worlds.index(int(head["world"])), program)
+        for (file, head), program in zip(heads, programs, strict=True)
+    ]
+    found.sort(key=lambda file: file.team)
+    teams = list(dict.fromkeys(file.team for file in found))
+    for file in found:
+        file.place.id |= teams.index(file.team) % 4096 << 52
     if not found:
         raise TraceFormatError("has no records", file=path, hint="did the program call MPI_Init?")
     machines = {file.machine: [other for other in found if other.machine == file.machine] for file in found}
@@ -211,11 +220,16 @@ def read(path: Path, sink: Sink, progress: Progress) -> None:
             LEFT_OPEN: True,
         },
     )
+    if any(programs):
+        sink.report.add(
+            "programs apart", "notice", "programs were recorded that send each other nothing; if they should "
+            "be one, the launcher does not fit their MPI library (srun: try --mpi=pmi2 or --mpi=pmix)",
+            count=max(programs) + 1,
+        )  # fmt: skip
     missing = 0
-    for world in worlds:
-        there = [file for file in found if file.world == world]
-        sizes = {int(file.head["size"]) for file in there}
-        missing += max(sizes) - len({file.rank for file in there}) if len(sizes) == 1 else 0
+    for team in teams:
+        there = [file for file in found if file.team == team]
+        missing += max(0, int(there[0].head["size"]) - len({file.rank for file in there}))
     if missing > 0:
         sink.report.add("missing ranks", "loss", "ranks of the run left no file", count=missing)
     total, done = sum(sum(file.records()) for file in found), 0
@@ -227,13 +241,39 @@ def read(path: Path, sink: Sink, progress: Progress) -> None:
             progress.step(done, total, "reading records")
 
 
-def _file(path: Path, head: Any, world: int) -> _File:
+def _programs(heads: list[Any]) -> list[int]:
+    """Of each file, how many programs with ranks like its own were started before its one.
+
+    One line may start several: a script, one after another; a launcher that does not fit the MPI library,
+    each process for itself. A process belongs to the first one of its size that has no such rank yet.
+    """
+    place: dict[tuple[bytes, bytes, int], int] = {}
+    programs: list[tuple[int, int, set[int]]] = []  # the number of its world, how many ranks, which are known
+    for head in sorted(heads, key=lambda head: int(head["real0"])):
+        world, size, rank = int(head["world"]), int(head["size"]), int(head["rank"])
+        if _process(head) in place:  # another thread
+            continue
+        known = [ranks for other, ranks_in_all, ranks in programs if (other, ranks_in_all) == (world, size)]
+        free = next((ranks for ranks in known if rank not in ranks), None)
+        if free is None:
+            free = set()
+            programs.append((world, size, free))
+        free.add(rank)
+        like_it = [ranks for other, _, ranks in programs if other == world]
+        place[_process(head)] = next(i for i, ranks in enumerate(like_it) if ranks is free)
+    return [place[_process(head)] for head in heads]
+
+
+def _process(head: Any) -> tuple[bytes, bytes, int]:
+    return bytes(head["host"]), bytes(head["boot"]), int(head["process"])
+
+
+def _file(path: Path, head: Any, world: int, program: int) -> _File:
     rank, thread = int(head["rank"]), int(head["thread"])
     name = f"rank {rank}" + (f" thread {thread}" if thread else "") + (f" spawned {world}" if world else "")
-    place = Location(
-        world << 52 | thread << 32 | rank, name, rank=rank, thread=thread, process=_text(head["host"])
-    )
-    return _File(path, head, place)
+    name += f" program {program + 1}" if program else ""
+    place = Location(thread << 32 | rank, name, rank=rank, thread=thread, process=_text(head["host"]))
+    return _File(path, head, place, world, program)
 
 
 def _text(raw: bytes) -> str:
@@ -306,8 +346,9 @@ class RecordedClock:
 class _RecordedProcess:
     """What the threads of a process know together: its communicators, and how it ended."""
 
-    def __init__(self, names: list[str]) -> None:
+    def __init__(self, names: list[str], program: int) -> None:
         self.names = names
+        self.program = program
         self.number = np.full(1 << 16, UNDEFINED, "u4")  # of a communicator of the process: that of the trace
         self.size = np.zeros(1 << 16, "i8")
         self.state = RUNNING  # of its first thread, with which it ends
@@ -317,15 +358,16 @@ class _RecordedProcess:
 class _Reader:
     def __init__(self, found: list[_File], sink: Sink) -> None:
         self._sink = sink
-        self._processes: dict[tuple[bytes, int], _RecordedProcess] = {}
-        self._numbers: dict[tuple[int, int], int] = {}  # hash and count of a communicator -> its number
+        self._processes: dict[tuple[bytes, bytes, int], _RecordedProcess] = {}
+        #: Hash and count of a communicator, and the program -> its number.
+        self._numbers: dict[tuple[int, int, int], int] = {}
         self.reordered: list[int] = []
         self._regions: dict[str, int] = {}
-        ranks = {(file.world, file.rank): file.location for file in reversed(found)}
-        self._worlds: dict[int, tuple[Columns, Columns]] = {}  # its ranks, and their locations
-        for world in {file.world for file in found}:
-            known = sorted((rank, place) for (where, rank), place in ranks.items() if where == world)
-            self._worlds[world] = np.array([k[0] for k in known], "i8"), np.array([k[1] for k in known], "i4")
+        ranks = {(file.team, file.rank): file.location for file in reversed(found)}
+        self._teams: dict[tuple[int, int], tuple[Columns, Columns]] = {}  # its ranks, and their locations
+        for team in {file.team for file in found}:
+            known = sorted((rank, place) for (where, rank), place in ranks.items() if where == team)
+            self._teams[team] = np.array([k[0] for k in known], "i8"), np.array([k[1] for k in known], "i4")
         for file in found:
             process = self._process(file)
             if not file.head["thread"]:
@@ -337,7 +379,7 @@ class _Reader:
 
     def _process(self, file: _File) -> _RecordedProcess:
         if file.process not in self._processes:
-            self._processes[file.process] = _RecordedProcess(calls_of(file.path, file.head))
+            self._processes[file.process] = _RecordedProcess(calls_of(file.path, file.head), file.program)
         return self._processes[file.process]
 
     def _region(self, name: str) -> int:
@@ -363,7 +405,7 @@ class _Reader:
         for record in block[special]:
             own = int(record["communicator"])
             if record["call"] == COMMUNICATOR:
-                key = int(record["begin"]), int(record["peer"])
+                key = int(record["begin"]), int(record["peer"]), process.program
                 number = self._numbers.setdefault(key, len(self._numbers))
                 process.number[own] = number
                 process.size[own] = int(record["duration"])
@@ -394,7 +436,7 @@ class _Reader:
             count = block.size
             begin, end = self._times(block, clock)
             block, begin, end, broken = _sorted_part(block, begin, end, before)
-            timed = _is_timed(block)
+            timed = is_timed(block)
             if timed.any():
                 before = max(end[timed].max(), before)
             inside = self._events(file, block, begin, end, regions, texts, inside)
@@ -484,7 +526,7 @@ class _Reader:
         return np.concatenate((inside, region[marks]))[(step > 0) & (least == depth)]
 
     def _peers(self, file: _File, ranks: Columns) -> NDArray[np.int32]:
-        known, locations = self._worlds[file.world]
+        known, locations = self._teams[file.team]
         at = np.minimum(np.searchsorted(known, ranks), known.size - 1)
         result: NDArray[np.int32] = np.where(known[at] == ranks, locations[at], -1).astype("i4")
         return result
@@ -592,7 +634,7 @@ def _role(call: str) -> str:
     return "point2point" if "end" in call or "ecv" in call else "function"
 
 
-def _is_timed(block: Columns) -> NDArray[np.bool_]:
+def is_timed(block: Columns) -> NDArray[np.bool_]:
     """Which records have a time of their own, in the order of the records."""
     timed: NDArray[np.bool_] = np.isin(block["call"], (ENTER, LEAVE, COMPLETED))
     return timed | (block["call"] < COMMUNICATOR)
@@ -605,7 +647,7 @@ def _sorted_part(
 
     Calls follow each other on a thread; definitions have no time.
     """
-    timed = _is_timed(block)
+    timed = is_timed(block)
     earlier = np.maximum.accumulate(np.where(timed, end, np.int64(-(2**62))))
     earlier = np.maximum(np.concatenate((np.array([before]), earlier[:-1])), before)
     wrong = np.flatnonzero(timed & ((begin < earlier) | (end < begin)))
@@ -615,4 +657,4 @@ def _sorted_part(
     return block[:cut], begin[:cut], end[:cut], True
 
 
-IMPORTER = Importer("recorded", "recorded by Phasewright", "5", detect, read, files, folders=True)
+IMPORTER = Importer("recorded", "recorded by Phasewright", "6", detect, read, files, folders=True)
