@@ -107,9 +107,15 @@ class Iterations:
 
 
 def find(
-    store: TraceStore, use: Utilization, progress: Progress | None = None, curve: StepCurve | None = None
+    store: TraceStore,
+    use: Utilization,
+    progress: Progress | None = None,
+    curve: StepCurve | None = None,
+    *,
+    explained: bool = True,
 ) -> Iterations:
-    """The iterations of a run, or of the part of it that `curve` is.
+    """The iterations of a run, or of the part of it that `curve` is. `explained`: with the ranks and regions
+    that made iterations longer, for which the statistics of these are needed.
 
     Raises
     ------
@@ -143,7 +149,7 @@ def find(
     for loop, place, by in verdict.loops:
         structural = core.interrupted(loop, levels[-1].loop) if levels else None
         strange = core.odd(loop, structural)
-        if sequences:
+        if explained and sequences:
             told = _odd(kept, store, use, loop, strange[:ODD], progress)
         else:
             told = [_plain(loop, index, excess) for index, excess in strange[:ODD]]
