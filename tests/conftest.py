@@ -13,6 +13,9 @@ import pytest
 from tests.limits import pytest_runtest_call, pytest_runtest_setup  # noqa: F401 - hooks
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+# As in the program (`desktop.__main__`): the threads of linear algebra wait for each other longer than they
+# work, the more so beside other processes. Read when numpy is first imported.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # A process that may not keep what Python compiles spends a third of a second on that whenever it starts, and
 # pytest ten seconds on rewriting 7,000 assertions.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

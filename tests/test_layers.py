@@ -9,6 +9,7 @@ import subprocess
 import sys
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -52,18 +53,55 @@ KERNELS = (
 )
 
 
+class Function(NamedTuple):
+    """What the rule for functions looks at. `given`: parameters but for the object's own; `lines`: of it;
+    `first`: where it begins, with its decorators."""
+
+    name: str
+    given: int
+    lines: int
+    first: int
+    decorators: frozenset[str]
+
+    @classmethod
+    def of(cls, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Function:
+        given = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+        return cls(
+            node.name,
+            len([one for one in given if one.arg not in ("self", "cls")]),
+            (node.end_lineno or 0) - node.lineno,
+            min([node, *node.decorator_list], key=lambda one: one.lineno).lineno,
+            frozenset(ast.unparse(one) for one in node.decorator_list),
+        )
+
+
 @cache
+def said_in(path: Path) -> tuple[set[str], list[str], list[Function]]:
+    """Every module that a file imports, at whatever level, with the names taken from it; its classes; its
+    functions."""
+    found, classes, functions = set(), [], []
+    left: list[ast.AST] = [ast.parse(path.read_text(encoding="utf-8"))]
+    while left:
+        # Statements only, as none is in an expression.
+        for node in ast.iter_child_nodes(left.pop()):
+            if isinstance(node, ast.expr):
+                continue
+            left.append(node)
+            if isinstance(node, ast.Import):
+                found.update(alias.name for alias in node.names)
+            elif isinstance(node, ast.ImportFrom):
+                assert node.level == 0 and node.module, f"{path} has a relative import"
+                found.add(node.module)
+                found.update(f"{node.module}.{alias.name}" for alias in node.names)
+            elif isinstance(node, ast.ClassDef):
+                classes.append(node.name)
+            elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                functions.append(Function.of(node))
+    return found, classes, functions
+
+
 def imports(path: Path) -> set[str]:
-    """Every module that a file imports, at whatever level, with the names taken from it."""
-    found = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            found.update(alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path} has a relative import"
-            found.add(node.module)
-            found.update(f"{node.module}.{alias.name}" for alias in node.names)
-    return found
+    return said_in(path)[0]
 
 
 def modules(layer: str) -> list[Path]:
@@ -134,16 +172,11 @@ def test_functions_are_short_and_take_few_parameters_or_say_why() -> None:
     """100 lines and 8 parameters, or a comment above with the reason. Kernels take arrays one by one."""
     for path in PACKAGE.rglob("*.py"):
         lines = path.read_text(encoding="utf-8").splitlines()
-        for node in ast.walk(ast.parse("\n".join(lines))):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                given = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
-                kernel = bool({ast.unparse(one) for one in node.decorator_list} & MAKERS)
-                many = len([one for one in given if one.arg not in ("self", "cls")]) > 8 and not kernel
-                long = (node.end_lineno or 0) - node.lineno >= 100
-                first = min([node, *node.decorator_list], key=lambda one: one.lineno).lineno
-                why = lines[first - 2].strip().partition(": ")[0].lower()
-                assert not many or why in ("# many", "# many and long"), (path.name, node.name)
-                assert not long or why in ("# long", "# many and long"), (path.name, node.name)
+        for one in said_in(path)[2]:
+            many = one.given > 8 and not one.decorators & MAKERS
+            why = lines[one.first - 2].strip().partition(": ")[0].lower()
+            assert not many or why in ("# many", "# many and long"), (path.name, one.name)
+            assert one.lines < 100 or why in ("# long", "# many and long"), (path.name, one.name)
 
 
 def test_errors_progress_and_environment_know_nobody():
@@ -258,7 +291,6 @@ def test_a_class_has_a_name_of_its_own() -> None:
     """In the whole package, so that a name says which one is meant."""
     found: dict[str, list[str]] = {}
     for path in sorted(PACKAGE.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ClassDef):
-                found.setdefault(node.name, []).append(path.name)
+        for name in said_in(path)[1]:
+            found.setdefault(name, []).append(path.name)
     assert not {name: places for name, places in found.items() if len(places) > 1}

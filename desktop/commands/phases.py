@@ -130,7 +130,8 @@ def _firm(run: AskedRun, model: PhaseFit) -> tuple[Firm | None, ...]:
 
     options, curve = run.options, run.curve
     with terminal_progress() as progress:
-        over = firm_breaks(find(run.store, run.use, progress, curve) if model.n > 1 else None, curve, model)
+        loops = find(run.store, run.use, progress, curve, explained=False) if model.n > 1 else None
+        over = firm_breaks(loops, curve, model)
         if not options.repeat:
             return over
         from desktop.core.contrast import Phased, align

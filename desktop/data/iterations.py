@@ -7,6 +7,7 @@ import's own notes are enough to say which ranks an odd iteration was longer on.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -106,9 +107,15 @@ class Iterations:
 
 
 def find(
-    store: TraceStore, use: Utilization, progress: Progress | None = None, curve: StepCurve | None = None
+    store: TraceStore,
+    use: Utilization,
+    progress: Progress | None = None,
+    curve: StepCurve | None = None,
+    *,
+    explained: bool = True,
 ) -> Iterations:
-    """The iterations of a run, or of the part of it that `curve` is.
+    """The iterations of a run, or of the part of it that `curve` is. `explained`: with the ranks and regions
+    that made iterations longer, for which the statistics of these are needed.
 
     Raises
     ------
@@ -142,12 +149,10 @@ def find(
     for loop, place, by in verdict.loops:
         structural = core.interrupted(loop, levels[-1].loop) if levels else None
         strange = core.odd(loop, structural)
-        told = [
-            _odd(kept, store, use, loop, index, excess, progress)
-            if sequences
-            else _plain(loop, index, excess)
-            for index, excess in strange[:ODD]
-        ]
+        if explained and sequences:
+            told = _odd(kept, store, use, loop, strange[:ODD], progress)
+        else:
+            told = [_plain(loop, index, excess) for index, excess in strange[:ODD]]
         region = symbols.begins_with(loop, *sequences[place]) if sequences else ""
         plain = loop if structural is None else replace(loop, usual=loop.usual & ~structural)
         levels.append(Level(loop, by, region, core.fold(curve, plain), tuple(told), len(strange)))
@@ -326,21 +331,27 @@ def _odd(
     store: TraceStore,
     use: Utilization,
     loop: core.Repeat,
-    index: int,
-    excess: float,
+    strange: Sequence[tuple[int, float]],
     progress: Progress,
-) -> Odd:
-    """Which ranks and which region made an iteration longer, beside the usual one next to it."""
-    start, end = float(loop.bounds[index]), float(loop.bounds[index + 1])
-    others = [i for i in range(max(index - 3, 0), min(index + 4, loop.count)) if i != index]
-    other = min(others, key=lambda i: (abs(loop.durations[i] - loop.period), abs(i - index)))
-    before = (float(loop.bounds[other]), float(loop.bounds[other + 1]))
-    usual, strange = kept.ranges([before, (start, end)], use, progress)
-    more = strange.useful_s - usual.useful_s
-    most = float(more.max(initial=0.0))
-    longer = np.flatnonzero(more >= 0.5 * most) if most >= 0.5 * excess else np.empty(0, np.int64)
-    ranks = sorted({store.locations[i].rank for i in longer.tolist()})
-    return Odd(index, start, end, excess, tuple(ranks), _region(store, use, usual, strange, bool(ranks)))
+) -> list[Odd]:
+    """Which ranks and which region made iterations longer, each beside the usual one next to it. `strange`:
+    their indices and what they take more."""
+    wanted = []
+    for index, _ in strange:
+        others = [i for i in range(max(index - 3, 0), min(index + 4, loop.count)) if i != index]
+        other = min(others, key=lambda i: (abs(loop.durations[i] - loop.period), abs(i - index)))
+        wanted += [(float(loop.bounds[i]), float(loop.bounds[i + 1])) for i in (other, index)]
+    stats = kept.ranges(wanted, use, progress)  # of all at once, as each location is read once then
+    found = []
+    for k, (index, excess) in enumerate(strange):
+        usual, odd = stats[2 * k : 2 * k + 2]
+        more = odd.useful_s - usual.useful_s
+        most = float(more.max(initial=0.0))
+        longer = np.flatnonzero(more >= 0.5 * most) if most >= 0.5 * excess else np.empty(0, np.int64)
+        ranks = tuple(sorted({store.locations[i].rank for i in longer.tolist()}))
+        region = _region(store, use, usual, odd, bool(ranks))
+        found.append(Odd(index, *wanted[2 * k + 1], excess, ranks, region))
+    return found
 
 
 def _plain(loop: core.Repeat, index: int, excess: float) -> Odd:

@@ -315,7 +315,7 @@ def gather(
     tracks = [build_curve(store, use, name) for name in subject.tracks]
     if subject.limit is not None:
         tracks = [track.window(*subject.limit) for track in tracks]
-    loops = find(store, use, progress, curve) if fit.n > 1 else None
+    loops = find(store, use, progress, curve, explained=False) if fit.n > 1 else None
     firm = firm_breaks(loops, curve, fit)
     if len(subject.firm) == fit.n - 1:
         firm = subject.firm

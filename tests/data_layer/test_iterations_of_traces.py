@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -99,7 +100,10 @@ def test_programs_of_others_are_counted_right(
 def test_an_odd_iteration_names_its_ranks(cache: None) -> None:
     with open_trace(OTF2 / "mpt_jacobi2d_9_dilated.tar.gz") as store:
         level = find(store, build(store)).levels[0]
+        plain = find(store, build(store), explained=False).levels[0]
     worst = level.odd[0]
+    assert [replace(one, ranks=(), region="") for one in level.odd] == list(plain.odd)
+    assert np.array_equal(level.loop.bounds, plain.loop.bounds) and level.odd_count == plain.odd_count
     # One process row has 2.5 times the rows of the others: the last one in the trace's order of ranks is 3-5.
     assert set(worst.ranks) <= set(range(9)) and worst.excess_s > 0.1
     assert worst.end_s - worst.start_s > 10 * level.loop.period

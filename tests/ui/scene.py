@@ -131,7 +131,7 @@ class Scene:
         page.frame.go_to(page)
         return page
 
-    def looks(self) -> Iterator[tuple[str, QWidget]]:
+    def looks(self, *, dialogs: bool = True) -> Iterator[tuple[str, QWidget]]:
         """Every window with each of its pages, panels and steps in front; every dialog."""
         main = self.main
         main.frame.go_to(main)
@@ -150,7 +150,7 @@ class Scene:
                     tabs.setCurrentIndex(k)
                     self.settle()
                     yield f"{type(page).__name__} {tabs.tabText(k)}", page.frame
-        for made in (*OPENERS.values(), open_handbook):
+        for made in (*OPENERS.values(), open_handbook) if dialogs else ():
             dialog = made(self)
             QApplication.processEvents()
             yield type(dialog).__name__, dialog

@@ -136,14 +136,21 @@ def said(widget: QWidget) -> str:
 Check = Callable[[QWidget, list[QWidget], set[Hashable]], Iterator[str]]
 
 
-def walk(scene: Scene, theme: themes.Theme, size: tuple[int, int], checks: Iterable[Check]) -> Found:
+def walk(
+    scene: Scene,
+    theme: themes.Theme,
+    size: tuple[int, int],
+    checks: Iterable[Check],
+    *,
+    dialogs: bool = True,
+) -> Found:
     """What each check finds, by its name, in one walk through all looks of all windows."""
     for window in scene.windows._open:
         window.use_theme(theme)
         window.resize(*size)
     found: Found = {check.__name__: set() for check in checks}
     done: set[Hashable] = set()
-    for name, root in scene.looks():
+    for name, root in scene.looks(dialogs=dialogs):
         there = seen(root)
         for check in checks:
             found[check.__name__] |= {f"{name}: {fault}" for fault in check(root, there, done)}
@@ -451,12 +458,13 @@ def listed(problems: set[str]) -> str:
 
 
 def main(place: Path) -> int:
-    """Print what is cut in any window, large or small."""
+    """Print what is cut in any window, large or small, and in dialogs, which do not follow their window."""
     app = application()
     app.setQuitOnLastWindowClosed(False)
     scene = Scene(app, Settings(QSettings(str(place / "s.ini"), QSettings.Format.IniFormat)), place)
     print("ratio", f"{scene.main.devicePixelRatioF():g}")
-    problems = set().union(*(walk(scene, themes.LIGHT, size, (cut,))["cut"] for size in (LARGE, SMALL)))
+    problems = walk(scene, themes.LIGHT, LARGE, (cut,))["cut"]
+    problems |= walk(scene, themes.LIGHT, SMALL, (cut,), dialogs=False)["cut"]
     for problem in sorted(problems):
         print(problem)
     scene.close()

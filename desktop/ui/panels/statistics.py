@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -27,8 +27,6 @@ from desktop.workbench.explaining import Explained
 from desktop.workbench.workbench import Snapshot, Workbench
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
-
     from desktop.data.curves import Measured
 
 #: Bars of a chart at most; of more locations, groups of neighbours are drawn.
@@ -98,7 +96,7 @@ METRICS: tuple[Metric, ...] = (
 )  # fmt: skip
 
 
-def _shown_metrics(ranges: DataFrame) -> Iterator[Metric]:
+def _shown_metrics(ranges: Mapping[str, Any]) -> Iterator[Metric]:
     """Those of `METRICS` that say something: no accounts in which no range spends any time."""
     for metric in METRICS:
         if not metric.name.endswith(("_account_part", "costs", "path")) or (ranges[metric.name] > 0).any():
@@ -210,12 +208,14 @@ class StatisticsPanel(Panel):
         if not found.stats:
             self.table.show_frame(None, columns)
             return
+        from pandas import DataFrame
+
         from desktop.data.statistics import statistics_frame
 
-        ranges = statistics_frame([scope.label for scope in found.scopes], found.stats)
-        units = ranges.attrs.pop(
-            "units"
-        )  # which pandas would copy deeply with every column that is asked for
+        frame = statistics_frame([scope.label for scope in found.scopes], found.stats)
+        units = frame.attrs.pop("units")  # which pandas would copy with every column that is asked for
+        # Arrays: a column of pandas takes longer to get and to set than all that is computed here.
+        ranges: dict[str, Any] = {str(name): frame[name].to_numpy() for name in frame.columns}
         for name in ACCOUNTS:
             whole = ranges["duration_s"] * ranges["processors"]
             ranges[f"{name}_account_part"] = ranges[f"{name}_account"] / whole
@@ -227,15 +227,13 @@ class StatisticsPanel(Panel):
         for metric, one in zip(of_trace, found.metrics, strict=True):
             ranges[metric.name] = [one.mean(scope.start_s, scope.end_s) for scope in found.scopes]
             units = units | {metric.name: one.quantity.unit}
-        values = ranges[[metric.name for metric in metrics]].T.set_axis(
-            [f"{i}" for i in range(len(ranges))], axis=1
-        )
+        rows = np.array([ranges[metric.name] for metric in metrics], float)
         texts = [
             metric.texts(row, units.get(metric.name, "proc·s"))
-            for metric, row in zip(metrics, values.to_numpy(), strict=True)
+            for metric, row in zip(metrics, rows, strict=True)
         ]
-        for i in range(len(ranges)):
-            values[f"{i} text"] = [row[i] for row in texts]
+        values: dict[str, Any] = {f"{i}": column for i, column in enumerate(rows.T)}
+        values |= {f"{i} text": list(column) for i, column in enumerate(zip(*texts, strict=True))}
         values["metric"] = [metric.title for metric in metrics]
         focus = frozenset({f"{found.focus}"})
         marks = RowMarks(
@@ -243,7 +241,7 @@ class StatisticsPanel(Panel):
             tip={k: metric.tip for k, metric in enumerate(metrics)},
             bold=dict.fromkeys(range(len(metrics)), focus),
         )
-        self.table.show_frame(values, columns, marks)
+        self.table.show_frame(DataFrame(values), columns, marks)
 
     def _marked_regions(self) -> list[tuple[Metric, list[int]]]:
         """A row for each marked region, and what the trace numbers those of its name."""
