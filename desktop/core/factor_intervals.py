@@ -31,7 +31,7 @@ CONFIDENCE = 0.95
 SUSPECT, REJECT = 0.05, 0.05
 #: Degrees of freedom of the heaviest tails that the errors of sound rows are thought to have. As limits are
 #: averaged over tails, what is stated holds down to 3.
-HEAVIEST = 2.5
+HEAVIEST = 2.2
 #: What is beyond the measured p has its whole width from so many factors e on, so that bands have no step.
 AT_ONCE = 0.4
 
