@@ -162,10 +162,10 @@ def parameters(fit: ModelFit) -> list[dict[str, Any]]:
 
 
 def suspects(fit: ModelFit, chosen: Selection) -> list[dict[str, Any]]:
-    """Rows whose externally studentized residual is too large for so many rows."""
+    """Rows whose residual is too large for so many rows, and whether it is beyond heavy tails, too."""
     from desktop.core import factor_intervals
 
-    data = fit.data
+    data, accused = fit.data, set(factor_intervals.accused(fit).tolist())
     return [
         {
             "line": chosen.lines[k],
@@ -173,6 +173,7 @@ def suspects(fit: ModelFit, chosen: Selection) -> list[dict[str, Any]]:
             "system": data.systems[data.system[k]],
             "p": int(data.p[k]),
             "studentized": float(fit.studentized[k]),
+            "verdict": "accused" if k in accused else "worth a look",
         }
         for k in factor_intervals.suspects(fit).tolist()
     ]
@@ -281,12 +282,12 @@ def _told_fit(result: dict[str, Any], fit: ModelFit) -> list[str]:
     for row in result["suspect_rows"]:
         lines.append(
             f"suspect: line {row['line']}, {row['code']} on {row['system']}, p = {row['p']}, "
-            f"{row['studentized']:+.1f} standard deviations away"
+            f"{row['studentized']:+.1f} standard deviations away, {row['verdict']}"
         )
     if result["suspect_rows"]:
-        from desktop.core.factor_intervals import accused_note
+        from desktop.core.factor_intervals import VERDICTS
 
-        lines.append(f"note: {accused_note(fit)}")
+        lines.append(f"note: {VERDICTS}")
     return lines + [f"note: {warning}" for warning in result["warnings"]]
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,13 +26,12 @@ from desktop.core.factor_model import ModelFit, exact, fit_individual, fit_joint
 from desktop.core.factor_response import respond
 
 CONFIDENCE = 0.95
-#: Chance that a row of a sound table is called suspect, over all its rows; that the product form is rejected
+#: Chance that a row of a sound table is accused, over all its rows; that the product form is rejected
 #: where it holds.
 SUSPECT, REJECT = 0.05, 0.05
-#: Degrees of freedom of the heaviest tails that the errors of sound rows may have.
-HEAVIEST = 5.0
-#: Rows below which the others do not say what tails errors have.
-TAILED = 40
+#: Degrees of freedom of the heaviest tails that the errors of sound rows are thought to have. As limits are
+#: averaged over tails, what is stated holds down to 3.
+HEAVIEST = 2.2
 #: What is beyond the measured p has its whole width from so many factors e on, so that bands have no step.
 AT_ONCE = 0.4
 
@@ -104,40 +104,62 @@ def criterion(fit: ModelFit) -> float:
 # --- rows that stand out ---
 
 
-def accused_note(fit: ModelFit) -> str:
-    """How often a sound table has a row accused, as measured (`factor-model.md`, *Rows that stand out*)."""
-    if fit.kind == "joint" and fit.n >= TAILED:
-        first = "hardly any sound table"
-        more = "8 % with Student's t of 5 degrees of freedom, 24 to 30 % of 3"
-    elif fit.kind == "joint":
-        first, more = "5 % of sound tables", "it says little where errors are not normal"
-    else:
-        first, more = "5 % of sound tables", "12 % with Student's t of 5 degrees of freedom, 11 to 34 % of 3"
-    return f"with normal errors a row is accused in {first}, with heavier tails in more: {more}"
+#: What the two verdicts on a row mean.
+VERDICTS = (
+    "accused are rows beyond what errors with heavy tails reach: with errors from normal to Student's t of 3 "
+    "degrees of freedom at most 5 % of sound tables have one; rows worth a look are beyond what normal "
+    "errors reach, which sound rows often are where tails are heavy"
+)
 
 
 def suspects(fit: ModelFit) -> Index:
-    """Rows whose externally studentized residual is too large for so many rows (Bonferroni).
+    """Rows worth a look: their residual is too large for so many rows of normal errors (Bonferroni)."""
+    return _beyond_normal(fit, _scores(fit))
 
-    The limit has the degrees of freedom of the spread: the table's, or the cell's of individual fits. Of
-    logarithms the smaller of residual and relative error counts, so that neither normal nor log-normal
-    errors, which differ in the tails only, are accused. Of a joint fit it is also beyond what errors with
-    tails as those of the other rows reach.
-    """
-    if exact(fit):
-        return np.empty(0, np.int64)
-    df = np.full(len(fit.data), fit.df - 1.0)
-    if fit.kind == "individual":
-        df = fit.points[fit.data.code, fit.data.system] - len(fit.functions) - 1.0
-    less = _relative(fit)
-    size = np.abs(fit.studentized) * less
+
+def accused(fit: ModelFit) -> Index:
+    """Those `suspects` that are also beyond what errors with tails like those of the other rows reach: in
+    `SUSPECT` of tables or less, whatever their tails."""
+    score = _scores(fit)
+    found = _beyond_normal(fit, score)
+    return found[score[found] > tail_limit(score[np.isfinite(score)], found.size)] if found.size else found
+
+
+def _beyond_normal(fit: ModelFit, score: Array) -> Index:
     with np.errstate(invalid="ignore"):
-        found = np.flatnonzero((df >= 1) & (size > quantile(df, 1.0 - SUSPECT / max(fit.n, 1))))
-    if fit.kind == "individual" or not found.size or fit.n < TAILED:
-        return found
-    with np.errstate(invalid="ignore", divide="ignore"):
-        size = np.abs(fit.residual) * less / np.sqrt(1.0 - fit.leverage)
-    return found[size[found] > tail_limit(size[np.isfinite(size)], found.size)]
+        return np.flatnonzero(score > quantile(1e9, 1.0 - SUSPECT / max(fit.n, 1)))
+
+
+def _scores(fit: ModelFit) -> Array:
+    """(N,) externally studentized residuals as a normal distribution has them; NaN where not known.
+
+    Of individual fits the spread is that of the cell's other rows. For its worst row it is drawn to that of
+    the other cells, as few rows hardly tell it; a row beside a wrong one would stand out by it. Of logarithms
+    the smaller of residual and relative error counts, so that neither normal nor log-normal errors, which
+    differ in the tails only, stand out.
+    """
+    from scipy.special import ndtri, stdtr
+
+    if exact(fit):
+        return np.full(len(fit.data), np.nan)
+    df, size = np.full(len(fit.data), fit.df - 1.0), np.abs(fit.studentized)
+    if fit.kind == "individual":
+        cell = fit.data.code * fit.points.shape[1] + fit.data.system
+        squares, spare = _cells(fit)
+        df = spare[cell] - 1.0
+        with np.errstate(invalid="ignore", divide="ignore"):
+            own = np.where(np.isfinite(size) & (df >= 1), fit.residual**2 / (1.0 - fit.leverage), -1.0)
+        largest = np.zeros(spare.size)
+        np.maximum.at(largest, cell, own)
+        for row in np.flatnonzero((own == largest[cell]) & (own > 0)).tolist():
+            k = cell[row]
+            common = _common(np.delete(squares, k), np.delete(spare, k))
+            rest = np.maximum(squares[k] - own[row], 0.0) / df[row]
+            s2, more = _mixed(rest, df[row], *common)
+            df[row], size[row] = min(more, spare.sum() - 1.0), np.sqrt(own[row] / s2)
+    with np.errstate(invalid="ignore"):
+        tail = np.maximum(stdtr(np.maximum(df, 1.0), -size * _relative(fit)), 1e-300)
+        return np.where(df >= 1, -ndtri(tail), np.nan)
 
 
 def _relative(fit: ModelFit) -> Array:
@@ -434,30 +456,48 @@ def conformal(score: Array, weight: Array, count: int) -> float:
 def _moderated(fit: ModelFit) -> tuple[Array, Array, tuple[float, float]]:
     """Spread and degrees of freedom (codes, systems) of cells fitted alone, each drawn to that of all as far
     as they agree: what is common (degrees of freedom, variance) counts as further measurements."""
-    from scipy.special import polygamma, psi
-
-    shape, size = fit.points.shape, fit.points.size
-    cell = (fit.data.code * shape[1] + fit.data.system)[fit.used]
-    squares = sums(cell, fit.residual[fit.used] ** 2, size)
-    spare = np.maximum(fit.points.ravel() - len(fit.functions), 0).astype(np.float64)
-    known = spare > 0
-    own = np.zeros(size)
-    own[known] = squares[known] / spare[known]
-    common, centre = 0.0, 0.0
-    if known.sum() > 2 and squares[known].sum() > 0:
-        centre, half = float(squares[known].sum() / spare[known].sum()), spare[known] / 2.0
-        e = np.log(np.maximum(own[known], 1e-9 * centre)) - psi(half) + np.log(half)
-        excess = float(e.var(ddof=1) - polygamma(1, half).mean())
-        common = 1e6
-        if excess > 0:
-            grid = np.geomspace(0.05, 5e5, 4000)
-            common = float(2.0 * np.interp(-excess, -polygamma(1, grid), grid))
-            centre = float(np.exp(e.mean() + psi(common / 2.0) - np.log(common / 2.0)))
+    shape = fit.points.shape
+    squares, spare = _cells(fit)
+    common, centre = _common(squares, spare)
+    own = squares / np.maximum(spare, 1.0)
     s2, df = _mixed(own, spare, common, centre)
     there = (fit.points.ravel() > 0) & (df > 0)
     # What is common is not better known than from the rows of all cells.
     df = np.where(there, np.minimum(df, spare.sum()), 0.0)
     return np.where(there, np.sqrt(s2), np.nan).reshape(shape), df.reshape(shape), (common, centre)
+
+
+def _cells(fit: ModelFit) -> tuple[Array, Array]:
+    """Sum of squares and degrees of freedom (codes x systems,) of cells fitted alone; 0 without any."""
+    cell = (fit.data.code * fit.points.shape[1] + fit.data.system)[fit.used]
+    spare = np.maximum(fit.points.ravel() - len(fit.functions), 0).astype(np.float64)
+    return np.where(spare > 0, sums(cell, fit.residual[fit.used] ** 2, spare.size), 0.0), spare
+
+
+@lru_cache(maxsize=1)
+def _grid() -> tuple[Array, Array]:
+    from scipy.special import polygamma
+
+    grid = np.geomspace(0.05, 5e5, 4000)
+    return grid, -polygamma(1, grid)
+
+
+def _common(squares: Array, spare: Array) -> tuple[float, float]:
+    """What the variances of cells have in common: as how many further degrees of freedom of each it counts,
+    and how large it is."""
+    from scipy.special import polygamma, psi
+
+    squares, spare = squares[spare > 0], spare[spare > 0]
+    if spare.size <= 2 or squares.sum() <= 0:
+        return 0.0, 0.0
+    centre, half = float(squares.sum() / spare.sum()), spare / 2.0
+    e = np.log(np.maximum(squares / spare, 1e-9 * centre)) - psi(half) + np.log(half)
+    excess = float(e.var(ddof=1) - polygamma(1, half).mean())
+    if excess <= 0:
+        return 1e6, centre
+    grid, falling = _grid()
+    common = float(2.0 * np.interp(-excess, falling, grid))
+    return common, float(np.exp(e.mean() + psi(common / 2.0) - np.log(common / 2.0)))
 
 
 def _mixed(own: Array, spare: Array, common: float, centre: float) -> tuple[Array, Array]:

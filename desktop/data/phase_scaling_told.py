@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +38,7 @@ _EFFICIENCY_COLUMNS = {
 _DRAWN = 65
 #: What the likeliest functions have to be worth before a sentence names what follows from them.
 _SURE = 0.5
+_HALF = "it is more than half of the run"
 
 
 def name_of(model: PhaseModel, phase: int) -> str:
@@ -59,56 +60,131 @@ def turn_words(turn: Turn) -> str:
     return f"p = {whole(turn.p)} (95 %: {whole(turn.low)} {high})"
 
 
+class _Said(NamedTuple):
+    """What is said of a phase or the run: stem, `value` (in which systems differ), `after`."""
+
+    stem: str
+    value: str = ""
+    after: str = ""
+
+    def __str__(self) -> str:
+        return " ".join(filter(None, (self.stem, self.value, self.after)))
+
+
+@dataclass(frozen=True)
+class _Facts:
+    """Of a model: the first phase to stop scaling, from where on phases are more than half of the run, up to
+    which p that is said, and where the run stops."""
+
+    model: PhaseModel
+    first: int | None
+    heads: dict[int, Turn]
+    most: str
+    stop: Turn | None
+
+    @classmethod
+    def of(cls, model: PhaseModel) -> _Facts:
+        turns = {k: model.dominates(k) for k in range(len(model.phases))}
+        heads = {k: turn for k, turn in turns.items() if turn is not None and np.isfinite(turn.p)}
+        most = f"p = {whole(model.farthest)}, {FARTHEST:.0f} times the largest that was run"
+        stop = model.run_stops
+        return cls(
+            model,
+            model.first_to_stop,
+            heads,
+            most,
+            stop if stop is not None and np.isfinite(stop.p) else None,
+        )
+
+    @property
+    def told(self) -> list[int]:
+        """Phases that are spoken of: what becomes most of the run is what limits it, and is said first."""
+        of = {*self.heads} if self.first is None else {self.first, *self.heads}
+        return sorted(
+            of,
+            key=lambda k: (
+                k not in self.heads, k != self.first, self.heads[k].p if k in self.heads else 0.0,
+            ),
+        )  # fmt: skip
+
+    def where(self, turn: Turn, everywhere: str) -> str:
+        return everywhere if turn.p <= self.model.least else f"from {turn_words(turn)} on"
+
+    def head(self, phase: int) -> str:
+        if phase not in self.heads:
+            return ""
+        return self.where(self.heads[phase], "at every p that was run and beyond")
+
+
 def sentences(model: PhaseModel) -> tuple[str, ...]:
     """Which phase stops scaling first and what it keeps, which one dominates from where on, and how far the
     run gets faster."""
+    return _told((("", model),))
+
+
+def _told(models: Sequence[tuple[str, PhaseModel]]) -> tuple[str, ...]:
+    """`sentences` of one model, or of those of several systems: what they differ in is said of each."""
+    facts = [(name, _Facts.of(model)) for name, model in models]
     made = []
-    first = model.first_to_stop
-    most = f"p = {whole(model.farthest)}, {FARTHEST:.0f} times the largest that was run"
-    heads = {
-        k: turn
-        for k in range(len(model.phases))
-        if (turn := model.dominates(k)) is not None and np.isfinite(turn.p)
-    }
-    if first is None:
-        made.append(f"Every phase goes on scaling as far as the runs say anything ({most}).")
-    told = {*heads} if first is None else {first, *heads}
-    # What becomes most of the run is what limits it, and is said first.
-    for k in sorted(told, key=lambda k: (k not in heads, k != first, heads[k].p if k in heads else 0.0)):
+    still = {name: _Said("goes on scaling as far as the runs say anything", f"({one.most})")
+             for name, one in facts if one.first is None}  # fmt: skip
+    if still:
+        made.append(f"Every phase {_each(still, facts)}.")
+    for k in dict.fromkeys(k for _, one in facts for k in one.told):
+        model = facts[0][1].model
         comma = "," if model.data.phases[k] else ""
-        said = f"{capital(name_of(model, k))}{comma} {_behaves(model, k)}"
-        if k in heads:
-            said += (
-                "; it is more than half of the run at every p that was run and beyond"
-                if heads[k].p <= model.least
-                else f"; from {turn_words(heads[k])} on it is more than half of the run"
-            )
-        made.append(f"{said}. It is the first to stop scaling." if k == first else f"{said}.")
-    if not heads:
-        made.append(f"No phase becomes more than half of the run up to {most}.")
-    stop = model.run_stops
-    if stop is not None and np.isfinite(stop.p):
-        where = "at every p that was run" if stop.p <= model.least else f"from {turn_words(stop)} on"
-        made.append(f"The run itself scales no more {where}: twice the processors save less than 29 % there.")
+        said = f"{capital(name_of(model, k))}{comma} {_each({n: _behaves(f, k) for n, f in facts}, facts)}"
+        where = {name: one.head(k) for name, one in facts if one.head(k)}
+        heads = {name: _Said(_HALF, value) for name, value in where.items()}
+        if len({*where.values()}) == 1 and not next(iter(where.values())).startswith("at"):
+            heads = {name: _Said(value, _HALF) for name, value in where.items()}
+        if heads:
+            said += f"; {_each(heads, facts)}"
+        first = {name: _Said("It is the first to stop scaling") for name, one in facts if one.first == k}
+        made.append(f"{said}. {_each(first, facts)}." if first else f"{said}.")
+    none = {name: _Said("becomes more than half of the run", f"up to {one.most}")
+            for name, one in facts if not one.heads}  # fmt: skip
+    if none:
+        made.append(f"No phase {_each(none, facts)}.")
+    stops = {name: _Said("scales no more", one.where(one.stop, "at every p that was run"))
+             for name, one in facts if one.stop is not None}  # fmt: skip
+    if stops:
+        made.append(f"The run itself {_each(stops, facts)}: twice the processors save less than 29 % there.")
     return tuple(made)
 
 
-def _behaves(model: PhaseModel, phase: int) -> str:
+def _named(names: Sequence[str]) -> str:
+    """``A, B and C``."""
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+
+
+def _each(said: dict[str, _Said], every: Sequence[tuple[str, _Facts]]) -> str:
+    """What is said of some of all systems, once where it is the same."""
+    first, *others = said.values()
+    if all(one == first for one in others):
+        on = "" if len(said) == len(every) else f" on {_named(list(said))}"
+        return f"{first}{on}"
+    if all(one.stem == first.stem and one.after == first.after for one in others):
+        told = ", ".join(f"on {name} {one.value}" for name, one in said.items())
+        return " ".join(filter(None, (first.stem, told, first.after)))
+    return ", ".join(f"on {name} {one}" for name, one in said.items())
+
+
+def _behaves(facts: _Facts, phase: int) -> _Said:
     """What more processors do to a phase."""
+    model = facts.model
     grows = model.grows(phase)
     if grows is not None and grows.chance > _SURE and np.isfinite(grows.p):
-        where = "at every p" if grows.p <= model.least else f"from {turn_words(grows)} on"
-        return f"takes longer with more processors {where}"
+        return _Said("takes longer with more processors", facts.where(grows, "at every p"))
     kept = model.kept(phase)
     value, low, high = (float(x[0]) for x in (kept.value, kept.low, kept.high))
     if low > 0.005:
         between = "" if high - low < 0.02 else f" (95 %: {100 * low:.0f} to {min(100 * high, 100):.0f} %)"
-        return f"keeps {100 * min(value, 1.0):.0f} %{between} of its time at any p"
+        return _Said("keeps", f"{100 * min(value, 1.0):.0f} %{between}", "of its time at any p")
     turn = model.stops(phase)
     if turn is None or not np.isfinite(turn.p):
-        return "goes on scaling"
-    where = "at every p" if turn.p <= model.least else f"from {turn_words(turn)} on"
-    return f"scales no more {where}"
+        return _Said("goes on scaling")
+    return _Said("scales no more", facts.where(turn, "at every p"))
 
 
 def by_system(found: PhaseModel | SystemsModel) -> tuple[tuple[str, PhaseModel], ...]:
@@ -117,12 +193,11 @@ def by_system(found: PhaseModel | SystemsModel) -> tuple[tuple[str, PhaseModel],
 
 
 def all_sentences(found: PhaseModel | SystemsModel) -> tuple[str, ...]:
-    """`sentences` of each system, and before them how much faster the others are than the first."""
+    """`sentences`; of several systems how much faster the others are than the first, and what differs."""
     if isinstance(found, PhaseModel):
         return sentences(found)
     made = [_against(found, s) for s in range(1, len(found.systems))]
-    made += [f"On {name}: {one}" for name, model in found.told for one in sentences(model)]
-    return tuple(filter(None, made))
+    return (*filter(None, made), *_told(found.told))
 
 
 def _against(found: SystemsModel, other: int) -> str:
@@ -134,10 +209,12 @@ def _against(found: SystemsModel, other: int) -> str:
     over = found.ratio(0, other, np.array(ends))
     assert over is not None
     names = found.systems[other], found.systems[0]
-    told = []
+    told: list[str] = []
+    pair: tuple[str, str] | None = None
     for p, value, low, high in zip(ends, over.value, over.low, over.high, strict=True):
         if low <= 1 <= high:
             told.append(f"{names[0]} and {names[1]} are not told apart on {whole(p)} processors")
+            pair = None
             continue
         if value < 1:
             value, low, high = 1 / value, 1 / high, 1 / low
@@ -145,6 +222,10 @@ def _against(found: SystemsModel, other: int) -> str:
         else:
             fast, slow = names
         between = f"(95 %: {digits(low, 3)} to {digits(high, 3)})"
+        if pair == (fast, slow):
+            told[-1] += f" and {digits(value, 3)} times on {whole(p)} {between}"
+            continue
+        pair = fast, slow
         told.append(
             f"{fast} is {digits(value, 3)} times as fast as {slow} on {whole(p)} processors {between}"
         )
@@ -156,12 +237,16 @@ def all_warnings(found: PhaseModel | SystemsModel, at: Sequence[float] = ()) -> 
     if isinstance(found, PhaseModel):
         return warnings(found, at)
     made = [] if found.joint else [f"{capital(found.problem)}."]
+    of: dict[str, list[str]] = {}
     for name, model in zip(found.systems, found.models, strict=True):
         if model is None:
             made.append(f"{name} has runs on too few numbers of processors for a model by itself.")
             continue
-        count = found.different if found.joint else None
-        made += [f"On {name}: {one}" for one in warnings(model, at, count)]
+        for one in warnings(model, at, found.different if found.joint else None):
+            of.setdefault(one, []).append(name)
+    made += [
+        one if len(names) == len(found.told) else f"On {_named(names)}: {one}" for one, names in of.items()
+    ]
     return tuple(made)
 
 

@@ -337,13 +337,9 @@ class ModelPage(Page):
         sheet = self.bench.snapshot.sheet
         lines = [] if sheet is None else sorted(int(sheet.keys[k]) for k in sheet.alarming)
         self.bench.pick(lines)
-        fit = self.bench.snapshot.fit
-        if not lines or fit is None:
-            self.say("No row stands out")
-            return
-        from desktop.core.factor_intervals import accused_note
-
-        self.say(f"{count(len(lines), 'row')} selected; {accused_note(fit)}")
+        shown = self.bench.snapshot
+        odd = results.standing_out(shown.fit, shown.selection)
+        self.say(f"{count(len(lines), 'row')} selected. {odd}" if odd else "No row stands out")
 
     # ---- more
 

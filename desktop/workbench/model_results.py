@@ -16,6 +16,7 @@ from desktop.core.factor_answers import CellCheck, FactorChoice, Ranking, shares
 from desktop.core.factor_intervals import (
     FARTHEST,
     FTest,
+    accused,
     interval,
     parameter_width,
     quantile,
@@ -24,7 +25,7 @@ from desktop.core.factor_intervals import (
 )
 from desktop.core.factor_model import ModelFit, parameters
 from desktop.core.factor_response import respond
-from desktop.core.units import digits
+from desktop.core.units import capital, digits
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -37,8 +38,8 @@ Quantity = Literal["time", "t'", "efficiency", "speed-up"]
 QUANTITIES: tuple[Quantity, ...] = ("time", "t'", "efficiency", "speed-up")
 #: What the parameters of a fit are together.
 PARAMETERS = {"joint": "Works and speeds", "individual": "Cells"}
-#: Points of a drawn curve; parameters of which all correlations are listed.
-_DRAWN, _CORRELATED = 161, 60
+#: Points of a drawn curve; parameters of which all correlations are listed; rows named that stand out.
+_DRAWN, _CORRELATED, _NAMED = 161, 60, 12
 
 
 # --- sheets ---
@@ -127,6 +128,23 @@ def measured_sheet(table: Table, selection: Selection | None, fit: ModelFit | No
         suspect = frozenset(at[suspects(fit)].tolist())
     made = _sheet("measured", columns, suspect, units, lines)
     return replace(made, muted=frozenset(k for k, row in enumerate(rows) if row.reason))
+
+
+def standing_out(fit: ModelFit | None, selection: Selection | None) -> str:
+    """Rows that stand out by their lines in the table, with the verdict on them; "" where none does."""
+    if fit is None or selection is None or not (odd := suspects(fit)).size:
+        return ""
+    worst = set(accused(fit).tolist())
+    told = []
+    for verdict, rows in (
+        ("accused", [k for k in odd.tolist() if k in worst]),
+        ("worth a look", [k for k in odd.tolist() if k not in worst]),
+    ):
+        lines = sorted(selection.lines[k] for k in rows)
+        if lines:
+            more = f" and {len(lines) - _NAMED} more" if len(lines) > _NAMED else ""
+            told.append(f"{verdict}: line {', '.join(map(str, lines[:_NAMED]))}{more}")
+    return capital("; ".join(told))
 
 
 def parameter_sheet(fit: ModelFit) -> ResultSheet:

@@ -7,13 +7,13 @@ given, and the asymptotic errors alone.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from desktop.core.factor_answers import choose, ratio_of_times
-from desktop.core.factor_intervals import interval, parameter_width, quantile, suspects
+from desktop.core.factor_intervals import accused, interval, parameter_width, quantile, suspects
 from desktop.core.factor_model import Kind, Measurements, ModelFit, fit_individual, fit_joint
 from desktop.core.factor_response import respond
 
@@ -194,9 +194,40 @@ def _of(rows: tuple[Index, Index, Floats], chosen: Index) -> tuple[Index, Index,
 
 def _accused(fit: ModelFit, now: bool) -> bool:
     if now:
-        return bool(suspects(fit).size)
+        return bool(accused(fit).size)
     limit = quantile(fit.df - 1, 1.0 - 0.05 / fit.n)
     return bool((np.abs(fit.studentized) > limit).any())
+
+
+#: Kinds of noise in which rows are accused, beside those of `NOISES`.
+HEAVY = "heavy tails (t, 3 df)"
+#: By how much longer than its law one row takes.
+OFF = (1.1, 1.2, 1.3, 1.5, 2.0)
+
+
+def standing_out(data: Measurements, joint: bool, kind: str, tables: int, off: float = 1.0) -> Tally:
+    """Tables with the codes, systems and p of `data`, and a law like it: in how many a row is accused or
+    worth a look, or (`off` is not 1) that row of which the time is taken `off` times."""
+    law, rng, tally = fit_joint(data, TRUE, "log"), np.random.default_rng(9), Tally()
+    y = np.array([
+        float(law.predict(c, s, np.array([p]))[0][0])
+        for c, s, p in zip(data.code.tolist(), data.system.tolist(), data.p.tolist(), strict=True)
+    ])  # fmt: skip
+    noise = NOISES.get(kind, lambda rng, y, p: y * np.exp(0.05 * rng.standard_t(3, size=y.size)))
+    response = "t'" if kind == "constant in t'" else "log"
+    for _ in range(tables):
+        made, row = noise(rng, y, data.p), int(rng.integers(y.size))
+        made[row] *= off
+        table = replace(data, time=made, transformed=True)
+        try:
+            fit = (
+                fit_joint(table, TRUE, response, starts=0) if joint else fit_individual(table, TRUE, response)
+            )
+        except ValueError:
+            continue
+        for name, found in (("accused", accused(fit)), ("worth a look", suspects(fit))):
+            tally.add(name, bool(found.size) if off == 1.0 else row in found)
+    return tally
 
 
 def of_code(data: Measurements) -> Measurements:

@@ -32,7 +32,17 @@ from desktop.core.factor_response import respond
 from desktop.core.normal_form import search_forms
 from desktop.data.tables import measurements, read_table, with_values
 from desktop.resources import example_table
-from tests.benchmarks.factor_coverage import NOISES, Truth, beyond, left_out, of_code, simulate
+from tests.benchmarks.factor_coverage import (
+    HEAVY,
+    NOISES,
+    OFF,
+    Truth,
+    beyond,
+    left_out,
+    of_code,
+    simulate,
+    standing_out,
+)
 from tests.benchmarks.phases import least, span
 
 Floats = NDArray[np.float64]
@@ -297,13 +307,27 @@ def coverage(tables: dict[str, Measurements], count: int) -> None:
             print(f"| {name} | {' | '.join(told)} |")
 
 
+def accusations(name: str, data: Measurements, count: int) -> None:
+    """Percent of sound tables in which a row is accused / worth a look; and how often one wrong row is."""
+    print(f"\n### {name}: {count} tables, a row accused / worth a look\n")
+    times = (1.0, *OFF)
+    print(f"| noise | fit | none wrong | {' | '.join(f'{by:g} times' for by in OFF)} |\n|{'---|' * 8}")
+    for kind in [*list(NOISES)[:-2], HEAVY]:
+        for joint in (True, False):
+            told = []
+            for by in times:
+                found = standing_out(data, joint, kind, count if by == 1.0 else max(count // 4, 1), by)
+                told.append(" / ".join(f"{100 * found.share(one):.1f}" for one in found.held))
+            print(f"| {kind} | {'joint' if joint else 'individual'} | {' | '.join(told)} |", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--table", type=Path, help="measurements of your own")
     parser.add_argument("--systems", type=Path, help="their peak rates")
     parser.add_argument("--extrap", metavar="PYTHON", help="an interpreter that has Extra-P")
     parser.add_argument("--tables", type=int, default=200, help="simulated for every kind of noise")
-    parser.add_argument("--only", choices=("", "speed", "coverage", "extrap"), default="")
+    parser.add_argument("--only", choices=("", "speed", "coverage", "accused", "extrap"), default="")
     options = parser.parse_args()
     tables = {"class A (constructed)": measurements(read_table(example_table())).data}
     if options.table:
@@ -325,6 +349,9 @@ def main() -> None:
             pairs(name, data)
     if options.only in ("", "coverage"):
         coverage(tables, options.tables)
+    if options.only in ("", "accused"):
+        for name, data in tables.items():
+            accusations(name, data, options.tables)
     if options.only in ("", "extrap"):
         made = {f"synthetic, {kind}": _synthetic(kind) for kind in list(NOISES)[2:5]}
         found = {name: beside_extrap(data, options.extrap) for name, data in (tables | made).items()}

@@ -16,10 +16,9 @@ from desktop.core.factor_answers import (
     shares,
 )
 from desktop.core.factor_intervals import (
-    TAILED,
     _leave_out,
     _without_all,
-    accused_note,
+    accused,
     f_test,
     interval,
     suspects,
@@ -28,7 +27,17 @@ from desktop.core.factor_intervals import (
 )
 from desktop.core.factor_model import Measurements, fit_individual, fit_joint
 from desktop.core.normal_form import search_forms
-from tests.benchmarks.factor_coverage import LACKING, LATE, NOISES, Truth, beyond, left_out, simulate
+from tests.benchmarks.factor_coverage import (
+    HEAVY,
+    LACKING,
+    LATE,
+    NOISES,
+    Truth,
+    beyond,
+    left_out,
+    simulate,
+    standing_out,
+)
 
 DATA = Path(__file__).parent.parent / "data" / "npb"
 PAIR = ("1/p", "1/sqrt(p)")
@@ -216,8 +225,17 @@ def test_one_wrong_row_is_accused_and_only_it(class_a):
     y[10] *= 1.4
     data = truth.measured(y)
     for fit in (fit_joint(data, ("1/p", "1"), "log"), fit_individual(data, ("1/p", "1"), "log")):
-        assert suspects(fit).tolist() == [10], fit.kind
-        assert ("hardly any sound table" in accused_note(fit)) == (fit.kind == "joint" and fit.n >= TAILED)
+        assert accused(fit).tolist() == suspects(fit).tolist() == [10], fit.kind
+
+
+@pytest.mark.parametrize("joint", [True, False])
+def test_the_level_of_accusations_holds_for_heavy_tails(class_a, joint):
+    """Rows that only look odd by normal errors are worth a look, and no more is said of them."""
+    for kind in (HEAVY, "delays (exponential)"):
+        found = standing_out(class_a, joint, kind, 30)
+        assert found.share("accused") <= 0.1 and found.share("worth a look") > 0.15, kind
+    wrong = standing_out(class_a, joint, "relative, 5 %", 20, 2.0)
+    assert wrong.share("accused") >= (0.9 if joint else 0.7) and wrong.share("worth a look") >= 0.9
 
 
 def test_what_is_accused_is_beyond_tails_like_those_of_the_other_rows():

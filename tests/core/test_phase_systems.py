@@ -87,7 +87,9 @@ def test_what_is_said_of_systems_and_what_cannot_be_modelled() -> None:
         said[0].startswith(("B is 2.0", "B is 1.9"))
         and "times as fast as A on 2 processors (95 %: " in said[0]
     )
-    assert any(one.startswith("On B: Phase ") for one in said)
+    assert all(said.count(one) == 1 and not one.startswith("On ") for one in said)
+    heads = [one.split(" ")[:2] for one in said if one.startswith("Phase ")]
+    assert heads and len({*map(tuple, heads)}) == len(heads)
     assert speed_lines(found)[0].startswith("Speeds of B over those of A (95 %): 1/p ")
     # phases add up to the run on each system
     for _, model in found.told:

@@ -156,6 +156,49 @@ def test_phases_without_structure_are_matched_by_order_and_shape() -> None:
     assert found.runs.duration == pytest.approx(np.array(expected), rel=0.02)
 
 
+def iterating(folder: Path, kind: str, p: int) -> tuple[Path, list[float]]:
+    """Four iterations, long enough for each of their two parts to be a phase; and how long parts take.
+    "steps": more work in each, then the root alone; "parts": two routines, the second on half of the
+    processors; "bare": nothing but the reductions tells where an iteration ends."""
+    plan = {
+        "steps": [((1 + k / 2) / p, 0.15) for k in range(4)],
+        "parts": [(0.8 / p + 0.02, 0.4 / p + 0.1)] * 4,
+        "bare": [((0.5 + 0.3 * (k % 2)) / p, 0.1 + 0.05 * k) for k in range(4)],
+    }[kind]
+    second = p // 2 if kind == "parts" else 1
+    names = ("main", "iteration", "assemble", "solve", "MPI_Allreduce")
+    places = []
+    for number in range(p):
+        rank, end = Rank(), 0.0
+        rank.at("Enter", 0)
+        for first, last in plan:
+            if kind != "bare":
+                rank.at("Enter", 1)
+            for region, seconds, of in ((2, first, p), (3, last, second)):
+                if kind != "bare":
+                    rank.at("Enter", region)
+                rank.now = end + (seconds - 1e-3 if number < of else 1e-6)
+                if kind != "bare":
+                    rank.at("Leave", region)
+                end += seconds
+                rank.together("MPI_Allreduce", 11, end)
+            if kind != "bare":
+                rank.at("Leave", 1)
+        rank.at("Leave", 0)
+        places.append(Place(number, rank.events))
+    path = write(folder / f"{kind}_{p}", places, regions=dict(enumerate(names)))
+    return path, [seconds for parts in plan for seconds in parts]
+
+
+@pytest.mark.parametrize("kind", ["steps", "parts", "bare"])
+def test_phases_that_are_iterations_are_matched_one_by_one(tmp_path: Path, kind: str) -> None:
+    made = [iterating(tmp_path, kind, p) for p in (2, 4, 8)]
+    found = gather([Traced(path) for path, _ in made])
+    assert "structure events" in found.matched
+    for row, (_, true) in zip(found.runs.duration, made, strict=True):
+        assert row == pytest.approx(true, rel=0.03)
+
+
 def test_the_command_says_it_all(traces: dict[int, Path], capsys: pytest.CaptureFixture[str]) -> None:
     paths = [str(traces[p]) for p in (2, 4, 8, 16)]
     assert cli.run(["model", "--phases", *paths, "--at", "16,32,1000", "--json"]) == 0
@@ -202,7 +245,11 @@ def test_runs_on_two_systems_have_one_model_with_their_speeds(
     said = " ".join(told["sentences"])
     times = re.match(r"B is ([\d.]+) times as fast as A on 2 processors \(95 %: ", said)
     assert times is not None and float(times[1]) == pytest.approx(1.6, rel=0.02)
-    assert "On B: Phase 1, input" in said
+    assert re.search(r"\) and 1\.\d+ times on 4 \(95 %: ", said)
+    # one sentence on a phase tells of both systems, and names them where they differ
+    assert said.count("Phase 1, input, ") == said.count("The run itself ") == 1
+    assert re.search(r"more than half of the run on A from p = .* on, on B from p = .* on\.", said)
+    assert "4 different p say little" in told["warnings"][0] and len(told["warnings"]) == 1
     assert cli.run([*both, "--at", "8"]) == 0
     text = capsys.readouterr().out
     assert "Speeds of B over those of A (95 %): " in text and "\nOn B\n" in text

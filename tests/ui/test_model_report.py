@@ -16,6 +16,7 @@ from desktop.data.report import Paragraph, Picture, Points, ReportTable
 from desktop.progress import Progress
 from desktop.resources import example_table
 from desktop.ui.model.report import compose, sections
+from desktop.workbench import model_results
 from desktop.workbench.model import KeptTable, Workspace
 from desktop.workbench.model_results import parameter_sheet
 from desktop.workbench.modelling import ModelSnapshot, model_of
@@ -52,13 +53,16 @@ def test_it_says_what_the_window_says_of_the_chosen_cell(shown: ModelSnapshot) -
     assert isinstance(second, Points) and any("product form" in line for line in second.items)
 
 
-def test_rows_that_stand_out_are_told_by_their_lines(shown: ModelSnapshot) -> None:
-    assert shown.sheet is not None
-    odd = replace(shown, sheet=replace(shown.sheet, alarming=frozenset({2, 5})))
-    notes = [b.items for b in sections(odd, "t")[0][0].blocks if isinstance(b, Points)][-1]
-    lines = shown.sheet.keys[[2, 5]]
-    assert f"in the table: {lines[0]}, {lines[1]}. With normal errors a row is accused in " in notes[-1]
-    assert "% with Student's t of 5 degrees of freedom" in notes[-1]
+def test_rows_that_stand_out_are_told_by_their_lines(
+    shown: ModelSnapshot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert shown.selection is not None
+    monkeypatch.setattr(model_results, "suspects", lambda fit: np.array([2, 5, 7]))
+    monkeypatch.setattr(model_results, "accused", lambda fit: np.array([5]))
+    notes = [b.items for b in sections(shown, "t")[0][0].blocks if isinstance(b, Points)][-1]
+    a, b, c = (shown.selection.lines[k] for k in (5, 2, 7))
+    assert f"in the table. Accused: line {a}; worth a look: line {b}, {c}. Accused are rows " in notes[-1]
+    assert "at most 5 % of sound tables have one" in notes[-1]
 
 
 def test_nothing_fitted_is_refused_in_a_sentence() -> None:

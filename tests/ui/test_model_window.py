@@ -358,6 +358,8 @@ def test_rows_that_stand_out_are_selected_on_demand(window: ModelPage) -> None:
     window.bench.open("code,system,p,time\n" + "\n".join(rows))
     trigger(window, "suspects")
     assert 9 in window.bench.snapshot.view.lines
+    said = window.frame.statusBar().currentMessage()
+    assert said.endswith(" selected. Worth a look: line 9"), said
     window.plots.show_tab("Residuals")
     labelled = {
         window.plots.residuals.content.series[0].name(k).split("\n")[0]

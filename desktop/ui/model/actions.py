@@ -70,7 +70,7 @@ MODEL_COMMANDS: tuple[ModelCommand, ...] = with_common((
     ModelCommand("include", "Take rows back", "Edit", "Let the selected rows take part again",
                  lambda w: w.take_back(), ("Shift+Del",), _selected),
     ModelCommand("suspects", "Select rows that stand out", "Edit",
-                 "Rows whose residual is too large for so many rows",
+                 "Rows that normal errors do not explain; accused are those that heavy tails do not either",
                  lambda w: w.select_suspects(), ("Ctrl+D",), _fitted),
     ModelCommand("nothing", "Clear selection", "Edit", "Let go of the selected rows",
                  lambda w: w.bench.pick(()), ("Esc",), _selected),

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
-
-from desktop.core.factor_intervals import accused_note
+from desktop.core.factor_intervals import VERDICTS
 from desktop.core.units import capital, count
 from desktop.data.report import (
     Block,
@@ -28,8 +26,8 @@ from desktop.workbench import model_results as results
 from desktop.workbench.model_answers import answers as answers_of
 from desktop.workbench.modelling import ModelSnapshot
 
-#: Cells of which a prediction is listed; rows that stand out that are.
-_CELLS, _SUSPECTS = 64, 12
+#: Cells of which a prediction is listed.
+_CELLS = 64
 
 
 def sections(
@@ -125,11 +123,7 @@ def _table(title: str, sheet: results.ResultSheet, names: Sequence[str], left: i
 def _notes(shown: ModelSnapshot) -> tuple[str, ...]:
     """What has to be known, and the rows that stand out."""
     made = [f"{text[:1].upper()}{text[1:]}." for text in results.warnings(shown.fit, shown.selection)]
-    sheet = shown.sheet
-    odd = np.empty(0) if sheet is None else sheet.keys[sorted(sheet.alarming)]
-    if odd.size:
-        lines = ", ".join(str(line) for line in odd[:_SUSPECTS])
-        more = f" and {odd.size - _SUSPECTS} more" if odd.size > _SUSPECTS else ""
-        note = "" if shown.fit is None else f" {capital(accused_note(shown.fit))}."
-        made.append(f"Rows that stand out, by their lines in the table: {lines}{more}.{note}")
+    odd = results.standing_out(shown.fit, shown.selection)
+    if odd:
+        made.append(f"Rows that stand out, by their lines in the table. {odd}. {capital(VERDICTS)}.")
     return tuple(made)
