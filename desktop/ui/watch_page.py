@@ -46,6 +46,7 @@ _ROWS = 256
 #: Calls that are told of, those that take the most time.
 _CALLS = 6
 _MODELS = ("constant", "linear", "quadratic", "mixed")
+_LATER = "Appears when all processes have made their first calls"
 _COLUMNS = (
     Column("Phase", whole=True),
     Column("Start", unit="s", tip="Since the first process began"),
@@ -151,7 +152,7 @@ class WatchPage(Page):
         self.show_anew()
 
     def _make_centre(self) -> None:
-        self.curve = CurveView()
+        self.curve = CurveView(_LATER)
         self.rows = Chart("Processors over time", help_at="getting-traces.md#watching-a-run")
         self.phases = FrameView("Phases of the run so far")
         self.accounts = _Words("Accounts", 60 * "0" + (_CALLS + 1) * "\n0")
@@ -290,7 +291,7 @@ class WatchPage(Page):
         seen = new.followed
         whole = sum(seen.seconds.values())
         if not whole:
-            self.accounts.say("Appears when all processes have made their first calls")
+            self.accounts.say(_LATER)
             return
         parts = [
             f"{ACTIVITIES[name]} {percent(spent / whole)} ({quantity(spent, 'proc·s')})"
@@ -346,5 +347,5 @@ def _processors(seen: Followed) -> Content:
             share, percent, told, numbers=False, measure="Computing", limits=(0.0, 1.0),
             across=(0.0, share.shape[1] * float(edges[1] - edges[0])),
         ) if known else None,
-        empty="Appears when all processes have made their first calls",
+        empty=_LATER,
     )  # fmt: skip

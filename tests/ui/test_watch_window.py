@@ -89,6 +89,27 @@ def test_a_run_is_watched_until_it_is_a_trace(qtbot: QtBot, page: WatchPage, tmp
     assert run is not None and run.curve.duration == pytest.approx(4.01, abs=0.02)
 
 
+def test_before_the_first_calls_there_is_an_empty_page(
+    qtbot: QtBot, settings: Settings, no_thread_left: None, tmp_path: Path
+) -> None:
+    frame = Frame(settings)
+    qtbot.addWidget(frame)
+    frame.resize(1366, 768)
+    frame.show()
+    (tmp_path / "run").mkdir()
+    frame.watch(tmp_path / "run", None)
+    made = frame.current
+    assert isinstance(made, WatchPage)
+    qtbot.waitUntil(lambda: not made.watcher._looks.busy, timeout=30_000)
+    painted = QImage(made.curve.viewport().size(), QImage.Format.Format_RGB32)
+    painted.fill(Qt.GlobalColor.red)
+    made.curve.viewport().render(painted)
+    reds = (levels(painted)[..., :3] == (0, 0, 255)).all(axis=2)
+    assert not reds.any(), "every pixel is painted"
+    assert "first calls" in made.curve._without
+    frame.close_unasked()
+
+
 def test_what_nobody_sees_is_looked_at_less_often(page: WatchPage, monkeypatch: pytest.MonkeyPatch) -> None:
     looks: list[bool] = []
     page._timer.stop()

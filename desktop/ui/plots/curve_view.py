@@ -113,8 +113,10 @@ class CurveView(TimePlot):
     curvesAsked = Signal()
     levelsChanged = Signal(object)  # how levels are shown, by a gesture: `desktop.workbench.levels.Levels`
 
-    def __init__(self) -> None:
+    def __init__(self, without: str = "No curve is open. File > Open shows one.") -> None:
+        """`without`: what is said while there is no curve."""
         super().__init__()
+        self._without = without
         self._curve: StepCurve | None = None
         self._stack: dict[str, StepCurve] = {}
         self._fit: PhaseFit | None = None
@@ -497,13 +499,13 @@ class CurveView(TimePlot):
         self._heading.place(QRectF(main.left(), residual.top() - em * 1.5, main.width(), em * 1.4))
         for item in (self._frames, self._empty, self._above):
             item.place(whole)
-        self.set_opaque(*self._lanes)
         self._show_parts()
 
     def _show_parts(self) -> None:
         """What there is to be seen."""
         open_, low = self._curve is not None, bool(self._residual.rect.height())
         self._empty.setVisible(not open_)
+        self.set_opaque(*(self._lanes if open_ else ()))
         for item in (*self.lanes.values(), *self._time_axes, self._head, self._frames):
             item.setVisible(open_)
         self._tracks_item.setVisible(open_ and bool(self._track_boxes))
@@ -833,8 +835,7 @@ class CurveView(TimePlot):
 
     def _paint_empty(self, painter: QPainter, rect: QRectF) -> None:
         painter.setPen(QColor(self._theme.muted))
-        message = "No curve is open. File > Open shows one."
-        painter.drawText(rect, Qt.AlignmentFlag.AlignCenter, message)
+        painter.drawText(rect, Qt.AlignmentFlag.AlignCenter, self._without)
 
     def _paint_frames(self, painter: QPainter, rect: QRectF) -> None:
         for lane in (self._run.rect, *self._lanes):
