@@ -517,6 +517,9 @@ def test_nesting_followed_on_import_is_that_of_the_stored_events(tmp_path: Path)
         followed = dict(follow(writer, regions, Progress(), digest))
         assert stored.keys() == digest.walks(digest._speaks).keys()  # none was read again
         for i, walk in stored.items():
+            times = np.concatenate([time for (time,) in writer.blocks("events", i, "time")])
+            assert times[0] > 0 and walk.longest == times[-1] - times[0]
+            assert (walk.last, walk.before) == (times[-1], times[times < times[-1]][-1])
             for name, value in vars(walk).items():
                 if not name.startswith("_"):
                     assert np.array_equal(getattr(followed[i], name), value), name
