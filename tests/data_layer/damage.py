@@ -1,9 +1,10 @@
 """Damage traces of every format in many ways and open them: no curve may be wrong without a word.
 
-``python -m tests.data_layer.damage FORMAT [COUNT [SEED]]`` opens so many damaged copies of the samples of
-a format and prints what came of them, with the cases that are wrong. Without a format: all of them. It all
-happens in one process (about 15 damages a second of the processor, with TMPDIR in memory); one that keeps it
-for longer than 20 s ends it, with the place where it was.
+``python -m tests.data_layer.damage FORMAT [COUNT [SEED [LOG]]]`` opens so many damaged copies of the samples
+of a format and prints what came of them, with the cases that are wrong. FORMAT may be ``all``. It all happens
+in one process (about 13 damages a second of the processor, with TMPDIR in memory). One that keeps it for
+longer than 60 s ends it, with the place where it was. Each result is a line of LOG, with its time and the
+most memory so far; a campaign with the LOG of one that was stopped goes on behind its last line.
 
 The oracle is the sound trace. A damaged one may be opened without a loss (exit code 0) only if every
 location whose own records were not touched is as it was (its times in each activity, its enters and leaves)
@@ -17,7 +18,9 @@ import faulthandler
 import lzma
 import random
 import re
+import resource
 import signal
+import string
 import sys
 import tarfile
 import tempfile
@@ -27,6 +30,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import islice, zip_longest
 from pathlib import Path
 
 import numpy as np
@@ -43,7 +47,7 @@ DATA = Path(__file__).parents[1] / "data"
 SAMPLES = Path(__file__).parents[2] / "resources" / "samples"
 FORMATS = ("otf2", "otf1", "paraver", "picl")
 TOLERANCE = 0.01  # of the mean utilization
-SECONDS = 20.0  # of the processor; nothing may take longer
+SECONDS = 60.0  # of the processor; nothing may take longer
 
 #: Files of a trace by their path within it.
 Files = dict[str, bytes]
@@ -172,8 +176,14 @@ def sample(kind: str, name: str) -> Files:
 
 # --- ways to damage ---
 
-BINARY_WAYS = ("flip", "flips", "run", "zeros", "cut", "hole", "twice", "swap", "missing", "empty")
-TEXT_WAYS = (*BINARY_WAYS, "cut at a line", "field", "digit", "lines gone", "lines twice", "lines swapped")
+BINARY_WAYS = (
+    "flip", "flips", "run", "zeros", "cut", "hole", "twice", "swap", "missing", "empty", "page", "bytes",
+    "put in", "exchanged", "copied", "of another file", "two",
+)  # fmt: skip
+TEXT_WAYS = (
+    *BINARY_WAYS, "cut at a line", "field", "digit", "lines gone", "lines twice", "lines swapped", "letter",
+    "number", "sign", "fields swapped", "line copied", "lines shuffled",
+)  # fmt: skip
 LONGEST = 4096  # bytes of a piece that is taken away or put elsewhere
 
 
@@ -192,19 +202,30 @@ class Case:
     def apply(self, files: Files) -> Files:
         chance = random.Random(self.seed)
         changed = dict(files)
+        data = files[self.file]
         if self.way == "missing":
             del changed[self.file]
+        elif self.way == "of another file" and data:
+            at, length = _piece(data, chance)
+            other = files[chance.choice(list(files))]
+            start = chance.randrange(len(other)) if other else 0
+            piece = other[start : start + length]
+            changed[self.file] = data[:at] + piece + data[at + len(piece) :]
         else:
-            changed[self.file] = damage(files[self.file], self.way, chance)
+            changed[self.file] = damage(data, self.way, chance)
         return changed
+
+
+def _piece(data: bytes, chance: random.Random) -> tuple[int, int]:
+    """Begin and length of a piece of a file; short ones are as frequent as long ones."""
+    at = chance.randrange(len(data))
+    return at, min(int(2 ** chance.uniform(0, 12)), LONGEST, len(data) - at)
 
 
 def damage(data: bytes, way: str, chance: random.Random) -> bytes:
     if not data:
         return data
-    at = chance.randrange(len(data))
-    # Short pieces as often as long ones.
-    length = min(int(2 ** chance.uniform(0, 12)), LONGEST, len(data) - at)
+    at, length = _piece(data, chance)
     changed = bytearray(data)
     match way:
         case "flip":
@@ -226,6 +247,28 @@ def damage(data: bytes, way: str, chance: random.Random) -> bytes:
             other = chance.randrange(len(data) - length + 1)
             changed[at : at + length] = data[other : other + length]
             changed[other : other + length] = data[at : at + length]
+        case "page":  # of a disk
+            size = 1 << chance.randrange(6, 13)
+            begin = at // size * size
+            end = min(begin + size, len(data))
+            changed[begin:end] = chance.choice((b"\0", b"\xff")) * (end - begin)
+        case "bytes":
+            for _ in range(chance.randrange(1, 6)):
+                changed[chance.randrange(len(data))] = chance.randrange(256)
+        case "put in":
+            changed[at:at] = chance.randbytes(chance.randrange(1, 64))
+        case "exchanged":  # a piece and that behind it
+            end = at + length + min(int(2 ** chance.uniform(0, 11)), len(data) - at - length)
+            changed[at:end] = data[at + length : end] + data[at : at + length]
+        case "copied":
+            other = chance.randrange(len(data) - length + 1)
+            changed[at : at + length] = data[other : other + length]
+        case "two":
+            ways = [way for way in BINARY_WAYS if way not in ("missing", "of another file", "two")]
+            return damage(damage(data, chance.choice(ways), chance), chance.choice(ways), chance)
+        case "letter":
+            if found := list(re.finditer(rb"[A-Za-z_]", data)):
+                changed[chance.choice(found).start()] = ord(chance.choice(string.ascii_letters + "_"))
         case "empty":
             return b""
         case "definition gone":
@@ -260,6 +303,29 @@ def damaged_lines(data: bytes, way: str, chance: random.Random) -> bytes:
             if found:
                 a = chance.choice(found).start()
                 lines[at] = lines[at][:a] + str(chance.randrange(10)).encode() + lines[at][a + 1 :]
+        case "number":  # has a digit more or less
+            if found := list(re.finditer(rb"\d", lines[at])):
+                a = chance.choice(found).start()
+                more = chance.random() < 0.5
+                lines[at] = (
+                    lines[at][:a] + str(chance.randrange(10)).encode() * more + lines[at][a + (not more) :]
+                )
+        case "sign":
+            if found := list(re.finditer(rb"\d+", lines[at])):
+                a = chance.choice(found).start()
+                lines[at] = lines[at][:a] + b"-" + lines[at][a:]
+        case "fields swapped":
+            between = b":" if b":" in lines[at] else b" "
+            fields = lines[at].rstrip(b"\r\n").split(between)
+            a, b = chance.randrange(len(fields)), chance.randrange(len(fields))
+            fields[a], fields[b] = fields[b], fields[a]
+            lines[at] = between.join(fields) + b"\n"
+        case "line copied":  # over another one
+            lines[at] = chance.choice(lines)
+        case "lines shuffled":
+            few = lines[at : at + 8]
+            chance.shuffle(few)
+            lines[at : at + 8] = few
         case _:
             raise ValueError(way)
     return b"".join(lines)
@@ -298,7 +364,7 @@ def cases(kind: str, count: int, seed: int) -> Iterator[Case]:
         weights = [3 if group in (".evt", ".events", ".prv", ".trf") else 1 for group in groups]
         file = chance.choice(chance.choices(list(groups.values()), weights)[0])
         binary = kind == "otf2" or file.endswith(".z")
-        ways = BINARY_WAYS if binary else TEXT_WAYS
+        ways: tuple[str, ...] = BINARY_WAYS if binary else TEXT_WAYS
         if kind == "otf2" and file.endswith(".def"):
             ways = (*BINARY_WAYS, "definition gone", "definition gone", "definition gone")
         yield Case(name, file, chance.choice(ways), chance.randrange(1 << 32))
@@ -420,11 +486,11 @@ def master(kind: str, folder: Path, files: Files) -> Path:
 @dataclass
 class Outcome:
     case: Case
-    result: str  # "exact", "near", "loss", "refused" or "wrong"
+    result: str  # one of `RESULTS`
     why: str = ""
 
 
-RESULTS = ("exact", "near", "loss", "refused", "wrong")
+RESULTS = ("exact", "near", "loss", "refused", "wrong", "failed")
 
 
 class Trial:
@@ -498,26 +564,46 @@ def campaign(kind: str, count: int, seed: int, trial: Trial) -> Iterator[Outcome
         yield trial.run(case)
 
 
-def main(kinds: tuple[str, ...], count: int, seed: int) -> None:
+def main(kinds: tuple[str, ...], count: int, seed: int, log: Path | None = None) -> None:
     faulthandler.register(signal.SIGPROF, chain=True)  # says where it was; the signal then ends the process
-    print(f"| format | damages | {' | '.join(RESULTS)} |\n| --- | ---: |" + " ---: |" * len(RESULTS))
-    wrong: list[Outcome] = []
+    counts: dict[str, Counter[str]] = {kind: Counter() for kind in kinds}
+    wrong: list[str] = []
+    if log is not None and log.exists():
+        for line in log.read_text().splitlines():
+            kind, result, *_, about = line.split("\t")
+            counts[kind][result] += 1
+            if result in ("wrong", "failed"):
+                wrong.append(f"{kind}: {about}")
     with tempfile.TemporaryDirectory() as folder:
-        for kind in kinds:
-            counts: Counter[str] = Counter()
-            for outcome in campaign(kind, count, seed, Trial(kind, Path(folder) / kind)):
+        trials = {kind: Trial(kind, Path(folder) / kind) for kind in kinds}
+        left = {kind: islice(cases(kind, count, seed), counts[kind].total(), None) for kind in kinds}
+        for turn in zip_longest(*left.values()):  # one format after the other, so that all are as far
+            for (kind, trial), case in zip(trials.items(), turn, strict=True):
+                if case is None:
+                    continue
                 signal.setitimer(signal.ITIMER_PROF, SECONDS)
-                counts[outcome.result] += 1
-                if outcome.result == "wrong":
-                    wrong.append(outcome)
-            print(
-                f"| {kind} | {counts.total()} | {' | '.join(str(counts[r]) for r in RESULTS)} |", flush=True
-            )
-    for outcome in wrong:
-        print(f"{outcome.case}: {outcome.why}")
+                began = time.process_time()
+                try:
+                    outcome = trial.run(case)
+                except AssertionError as error:
+                    outcome = Outcome(case, "failed", str(error))
+                counts[kind][outcome.result] += 1
+                told = f"{outcome.case}: {outcome.why}"
+                if outcome.result in ("wrong", "failed"):
+                    wrong.append(f"{kind}: {told}")
+                if log is not None:
+                    took = time.process_time() - began
+                    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+                    with log.open("a") as lines:
+                        lines.write(f"{kind}\t{outcome.result}\t{took:.2f} s\t{most} MB\t{told!r}\n")
+    print(f"| format | damages | {' | '.join(RESULTS)} |\n| --- | ---: |" + " ---: |" * len(RESULTS))
+    for kind, of in counts.items():
+        print(f"| {kind} | {of.total()} | {' | '.join(str(of[result]) for result in RESULTS)} |")
+    print(*wrong, sep="\n")
 
 
 if __name__ == "__main__":
     arguments = sys.argv[1:]
     chosen = FORMATS if not arguments or arguments[0] == "all" else (arguments[0],)
-    main(chosen, *map(int, [*arguments[1:], *("300", "1")[max(len(arguments) - 1, 0) :]]))
+    number, first = map(int, [*arguments[1:3], *("300", "1")[max(len(arguments[:3]) - 1, 0) :]])
+    main(chosen, number, first, *map(Path, arguments[3:]))

@@ -386,6 +386,23 @@ def test_collectives_that_others_have(tmp_path: Path) -> None:
     assert made(tmp_path, sound[:2], ranks=2, barriers=(2, 3)) == {}, "it died"
 
 
+def test_a_last_time_far_behind_all_others(tmp_path: Path) -> None:
+    """So far that no run can be that long: ten times what all others say, and what comes before it."""
+    sound = [(0, IN, MAIN), (10, IN, HELPER), (20, OUT, HELPER)]
+    told = {"far time": "loss"}
+    assert made(tmp_path, [*sound, (550, OUT, MAIN)], ranks=2) == {}
+    assert made(tmp_path, [*sound, (551, OUT, MAIN)], ranks=2) == told
+    # It may be that of several events; a location that was there in between went on.
+    assert made(tmp_path, [*sound[:2], (551, OUT, HELPER), (551, OUT, MAIN)], ranks=2) == told
+    assert made(tmp_path, [*sound, (100, IN, HELPER), (110, OUT, HELPER), (551, OUT, MAIN)], ranks=2) == {}
+    assert made(tmp_path, [*sound, (551, OUT, MAIN)]) == {}, "nobody else says how long the run was"
+    lines = (DATA / "picl/v2-ncptl-butterfly8.trf").read_text().splitlines(keepends=True)
+    for time, wrong in (("0.0041", False), ("0.0043", True)):  # of a run of 0.00038 s
+        picl = tmp_path / f"{time}.trf"
+        picl.write_text("".join([*lines[:-1], lines[-1].replace("0.000380", time)]))
+        assert ("far time" in findings(picl, tmp_path)) == wrong
+
+
 def test_after_a_cut_nothing_is_known(tmp_path: Path) -> None:
     """Of a location whose events end early, all up to the end of the run is in doubt."""
     with open_trace(unpack("damaged_a_evt_truncated_half", tmp_path), output=tmp_path / "cut.h5") as store:
@@ -500,6 +517,9 @@ def test_nesting_followed_on_import_is_that_of_the_stored_events(tmp_path: Path)
         followed = dict(follow(writer, regions, Progress(), digest))
         assert stored.keys() == digest.walks(digest._speaks).keys()  # none was read again
         for i, walk in stored.items():
+            times = np.concatenate([time for (time,) in writer.blocks("events", i, "time")])
+            assert times[0] > 0 and walk.longest == times[-1] - times[0]
+            assert (walk.last, walk.before) == (times[-1], times[times < times[-1]][-1])
             for name, value in vars(walk).items():
                 if not name.startswith("_"):
                     assert np.array_equal(getattr(followed[i], name), value), name

@@ -490,8 +490,11 @@ def test_names_share_their_room_so_that_only_long_ones_give_way(wanted: list[flo
     assert all(share >= max(shares) - 1e-6 for share in short)
 
 
-def test_a_problem_is_shown_until_it_is_dismissed(qtbot: QtBot, window: ComparePage) -> None:
-    window.bench.complain("the file of the second run cannot be read")
+@pytest.mark.parametrize("part", ["bench", "modeller"])
+def test_a_problem_is_shown_until_it_is_dismissed(qtbot: QtBot, window: ComparePage, part: str) -> None:
+    """Of the runs, and of their phases over p."""
+    of = getattr(window, part)
+    of.complain("the file of the second run cannot be read")
     QApplication.processEvents()  # the bar finds its place
     assert window.frame.problem_bar.isVisible()
     said = [label.text() for label in window.frame.problem_bar.findChildren(QLabel)]
@@ -500,7 +503,7 @@ def test_a_problem_is_shown_until_it_is_dismissed(qtbot: QtBot, window: CompareP
         next(b for b in window.frame.problem_bar.findChildren(QPushButton) if b.text() == "Dismiss"),
         Qt.MouseButton.LeftButton,
     )
-    assert not window.frame.problem_bar.isVisible() and window.shown.problem == ""
+    assert not window.frame.problem_bar.isVisible() and of.snapshot.problem == ""
 
 
 def test_phases_over_p_are_one_click_away(qtbot: QtBot, main: TracePage, tmp_path: Path) -> None:
