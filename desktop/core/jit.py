@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from threading import Lock, get_ident
 from typing import Any
@@ -13,28 +14,75 @@ from typing import Any
 from desktop import __version__
 
 
-class _NoScipy:
-    """An import hook by which this thread finds no scipy: numba takes it for optional, and loads all of its
-    root only to look at its version, a tenth of its own start."""
+class _Without:
+    """An import hook by which numba, imported in this thread, does without what it can do without: scipy and
+    yaml, which it takes for optional, and extensions of numba by others, for which it would search the
+    descriptions of all packages that are installed."""
 
     def __init__(self) -> None:
         self._thread = get_ident()
 
-    def find_spec(self, name: str, *_: object) -> None:
-        if name == "scipy" and get_ident() == self._thread:
+    def find_spec(self, name: str, *_: object) -> ModuleSpec | None:
+        if get_ident() != self._thread:
+            return None
+        if name in ("scipy", "yaml"):
             raise ModuleNotFoundError(name)
+        loader: Any = self
+        return ModuleSpec(name, loader) if name == "numba.core.entrypoints" else None
+
+    def create_module(self, _: ModuleSpec) -> None:
+        """An ordinary one will do."""
+
+    def exec_module(self, module: Any) -> None:
+        module.init_all = lambda: None
 
 
-_hook: Any = _NoScipy()
+_hook: Any = _Without()
 sys.meta_path.insert(0, _hook)
 try:
+    from llvmlite import binding
     from numba import float64, int64, njit, typeof, types
     from numba.core import event
     from numba.core.caching import IndexDataCacheFile
+    from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
     from numba.core.runtime import rtsys
     from numba.extending import intrinsic
 finally:
     sys.meta_path.remove(_hook)
+
+
+class _Library(JITCodeLibrary):
+    """The machine code of a kernel. Numba parses the intermediate code that is kept with it whenever it is
+    loaded, half of the time that this takes; here only a kernel that is compiled and calls this one does."""
+
+    _bitcode: bytes | None = None
+
+    def serialize_using_object_code(self) -> Any:
+        name, kind, code = super().serialize_using_object_code()
+        module = self._get_module_for_linking()
+        every = (*module.functions, *module.global_variables)
+        return name, kind, (*code, [one.name for one in every if not one.is_declaration])
+
+    @classmethod
+    def _unserialize(cls, codegen: Any, state: Any) -> Any:
+        name, _, (code, bitcode, *defined) = state
+        if not defined:  # numba itself, or a former version of this program, has kept it
+            return super()._unserialize(codegen, state)
+        self = codegen.create_library(name)
+        self.enable_object_caching()
+        self._set_compiled_object(code)
+        self._finalize_final_module()
+        self._bitcode = bitcode
+        codegen._engine._defined_symbols.update(*defined)
+        return self
+
+    def _get_module_for_linking(self) -> Any:
+        if self._shared_module is None and self._bitcode is not None:
+            self._shared_module = binding.parse_bitcode(self._bitcode)
+        return super()._get_module_for_linking()
+
+
+JITCPUCodegen._library_class = _Library
 
 #: Kernels that were compiled ahead for any processor of a kind; the frozen program brings them along. They
 #: are written there by a process with these two variables of the environment, see packaging/freeze.py.

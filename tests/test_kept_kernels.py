@@ -1,0 +1,64 @@
+"""Kernels that were compiled before: loaded by a process, and compiled into others that call them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+SOURCE = """
+from desktop.core.jit import inlined, kernel
+
+@inlined
+def twice(x):
+    return 2 * x
+
+@kernel
+def total(values):
+    found = 0
+    for value in values:
+        found += twice(value)
+    return found
+"""
+
+CALL = """
+import numpy as np
+import pairs
+from desktop.core import jit
+
+begun = []
+jit.watch(lambda n, more: begun.append(n))
+print({call}, max(begun, default=0))
+print(sum(pairs.{name}.stats.cache_hits.values()))
+"""
+
+
+def say(folder: Path, name: str, call: str) -> list[int]:
+    """What a process of its own finds, how many kernels it compiles, and how many of `name` it loads."""
+    code = CALL.format(name=name, call=call)
+    run = subprocess.run(
+        [sys.executable, "-c", code], cwd=folder, env=_environment(folder), capture_output=True, text=True
+    )
+    assert run.returncode == 0, run.stderr
+    return [int(word) for word in run.stdout.split()]
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": f"{folder}{os.pathsep}{Path(__file__).parents[1]}"}
+
+
+def test_a_kept_kernel_becomes_part_of_one_that_is_compiled_later(tmp_path: Path) -> None:
+    (tmp_path / "pairs.py").write_text(SOURCE)
+    assert say(tmp_path, "twice", "pairs.twice(4)") == [8, 1, 0]
+    assert say(tmp_path, "twice", "pairs.twice(4)") == [8, 0, 1]
+    # It is loaded, and compiled into the other one; then nothing is compiled any more.
+    assert say(tmp_path, "twice", "pairs.total(np.arange(5))") == [20, 1, 1]
+    assert say(tmp_path, "total", "pairs.total(np.arange(5))") == [20, 0, 1]
+
+
+def test_what_numba_has_kept_itself_is_loaded(tmp_path: Path) -> None:
+    (tmp_path / "pairs.py").write_text(SOURCE)
+    keep = "[setattr(jit.JITCPUCodegen, '_library_class', jit.JITCodeLibrary), pairs.twice(4)][1]"
+    assert say(tmp_path, "twice", keep) == [8, 1, 0]
+    assert say(tmp_path, "twice", "pairs.twice(4)") == [8, 0, 1]
