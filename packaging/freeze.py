@@ -1,7 +1,7 @@
 """Freeze Phasewright into a folder that needs no Python, and try what came out.
 
     python3 dev.py freeze               make dist/phasewright and try it
-    python3 dev.py freeze --archive     also pack it: .tar.xz, on Windows .zip, on macOS .dmg
+    python3 dev.py freeze --archive     also pack it: .run and .tar.xz, on Windows .zip, on macOS .dmg
     python3 dev.py freeze --only-try    try what was made before
     python3 dev.py freeze --only-pack   pack what was made before
 
@@ -12,6 +12,7 @@ code 1.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import platform
@@ -38,6 +39,25 @@ ENDING = ".exe" if os.name == "nt" else ""
 KEPT = ("SYSTEMROOT", "COMSPEC", "PATHEXT", "NUMBER_OF_PROCESSORS", "PROCESSOR_ARCHITECTURE")
 #: Seconds that the window must stay open.
 OPEN_S = 20
+#: What a .run begins with; behind it is the .tar.xz.
+RUN = r"""#!/bin/sh
+# Phasewright @version@: unpacks itself once, then starts. Needs tail, tar and xz.
+set -e
+home=${XDG_DATA_HOME:-$HOME/.local/share}/phasewright/program-@version@-@digest@
+if [ ! -x "$home/phasewright/phasewright" ]; then
+    mkdir -p "${home%/*}"
+    part=$(mktemp -d "$home.XXXXXX")
+    trap 'rm -rf "$part"' EXIT
+    trap 'exit 130' INT TERM HUP
+    echo "phasewright: unpacks into $home, once" >&2
+    tail -n +@lines@ "$0" | tar -xJf - -C "$part"
+    # Another start may have been faster.
+    mv -T "$part" "$home" 2>/dev/null || [ -x "$home/phasewright/phasewright" ]
+    rm -rf "$part"
+    trap - EXIT INT TERM HUP
+fi
+exec "$home/phasewright/phasewright" "$@"
+"""
 
 
 def freeze() -> None:
@@ -46,15 +66,27 @@ def freeze() -> None:
 
     run(["--noconfirm", "--log-level", "WARN", "--distpath", str(DIST), "--workpath", str(ROOT / "build"),
          str(ROOT / "packaging" / "phasewright.spec")])  # fmt: skip
-    if sys.platform == "linux":  # one file under two names, which start it differently
-        window = FOLDER / "phasewright-window"
-        window.unlink()
-        window.hardlink_to(FOLDER / "phasewright")
+    if sys.platform == "linux":
+        one_of_equals()
     if platform.machine().lower() in ("x86_64", "amd64"):
         with tempfile.TemporaryDirectory(prefix="phasewright-") as folder:
             trial = Trial(Path(folder))
             trial.environment |= COMPILE_AHEAD
             every_kernel(trial)
+
+
+def one_of_equals() -> None:
+    """Equal files become one under several names: both commands, which start differently by theirs, and
+    libraries that more than one package brings."""
+    known: dict[bytes, Path] = {}
+    for file in sorted(FOLDER.rglob("*")):
+        if file.is_symlink() or not file.is_file():
+            continue
+        with file.open("rb") as opened:
+            first = known.setdefault(hashlib.file_digest(opened, "sha256").digest(), file)
+        if first is not file:
+            file.unlink()
+            file.hardlink_to(first)
 
 
 def every_kernel(trial: Trial) -> None:
@@ -172,10 +204,19 @@ def pack() -> Path:
 
 
 def _tar(target: Path) -> Path:
+    """The folder packed, and the same as a program that unpacks itself; the latter is given."""
     file = target.with_name(f"{target.name}.tar.xz")
     with tarfile.open(file, "w:xz", preset=2) as packed:  # higher ones take minutes for a few per cent
         packed.add(FOLDER, FOLDER.name)
-    return file
+    program = target.with_name(f"{target.name}.run")
+    with file.open("rb") as content, program.open("wb") as made:
+        digest = hashlib.file_digest(content, "sha256").hexdigest()[:12]
+        head = RUN.replace("@version@", __version__).replace("@digest@", digest)
+        made.write(head.replace("@lines@", str(head.count("\n") + 1)).encode())
+        content.seek(0)
+        shutil.copyfileobj(content, made)
+    program.chmod(0o755)
+    return program
 
 
 def _zip(target: Path) -> Path:

@@ -3,6 +3,7 @@
 import os
 import sys
 from multiprocessing import freeze_support
+from types import ModuleType
 
 # Where this program's own libraries are must not reach the programs that it starts, such as those of
 # experiments. The loader has read it already.
@@ -14,6 +15,11 @@ if sys.platform.startswith("linux"):
         os.environ["LD_LIBRARY_PATH"] = before
 
 freeze_support()  # a process of a farm ends in here
+
+# pyqtgraph imports Qt's modules for OpenGL, also where nothing is painted by it; they are not shipped.
+for name in ("QtOpenGL", "QtOpenGLWidgets"):
+    stand_in = sys.modules[f"PySide6.{name}"] = ModuleType(f"PySide6.{name}")
+    stand_in.QOpenGLWidget = type("QOpenGLWidget", (), {})  # type: ignore[attr-defined]
 
 from desktop import __main__ as program  # noqa: E402 - a process of a farm needs nothing of it
 

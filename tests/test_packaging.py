@@ -158,3 +158,48 @@ def test_the_installed_program_starts_elsewhere_and_finds_its_resources(installe
     where, *there = told.stdout.split()
     assert Path(where) == installed / "desktop" / "resources"
     assert there and set(there) == {"True"}
+
+
+@pytest.fixture
+def one_file(tmp_path, monkeypatch):
+    """A frozen program of one file that says its words and ends with 3, and a start of it in a new home."""
+    if sys.platform != "linux" or not shutil.which("xz"):
+        pytest.skip("a .run is for Linux, and unpacks itself with xz")
+    monkeypatch.syspath_prepend(ROOT / "packaging")
+    freeze = importlib.import_module("freeze")
+    folder = tmp_path / "dist" / "phasewright"
+    folder.mkdir(parents=True)
+    (folder / "phasewright").write_text('#!/bin/sh\nprintf "%s\\n" "$0" "$@"\nexit 3\n')
+    (folder / "phasewright").chmod(0o755)
+    monkeypatch.setattr(freeze, "DIST", folder.parent)
+    monkeypatch.setattr(freeze, "FOLDER", folder)
+    file = freeze.pack()
+    shutil.rmtree(folder)
+    home = tmp_path / "a home"
+
+    def start(*words: str) -> subprocess.CompletedProcess[str]:
+        environment = {"HOME": str(home), "PATH": os.environ["PATH"]}
+        return subprocess.run([file, *words], env=environment, capture_output=True, text=True, timeout=60)
+
+    return file, home, start
+
+
+def test_one_file_unpacks_itself_once_and_passes_words_and_exit_code(one_file):
+    file, home, start = one_file
+    assert file.suffix == ".run"
+    for told in ("phasewright: unpacks into ", ""):
+        done = start("phases", "a b", "*", "")
+        assert done.returncode == 3 and done.stderr.startswith(told) and bool(done.stderr) == bool(told)
+        program, *words = done.stdout[:-1].split("\n")
+        assert words == ["phases", "a b", "*", ""] and Path(program).is_relative_to(home)
+    (place,) = (home / ".local/share/phasewright").iterdir()
+    assert f"-{__version__}-" in place.name
+    assert sorted(path.name for path in place.rglob("*")) == ["phasewright", "phasewright"]
+
+
+def test_one_file_that_is_cut_off_leaves_nothing(one_file):
+    file, home, start = one_file
+    file.write_bytes(file.read_bytes()[:-40])
+    done = start("--version")
+    assert done.returncode not in (0, 3) and done.stdout == ""
+    assert not [*(home / ".local/share/phasewright").iterdir()]

@@ -107,6 +107,9 @@ def structure(store: TraceStore, use: Utilization, progress: Progress | None = N
     if all(map(store.has, wanted)):
         names = tuple(DERIVED["presence"])
         for table in wanted:
+            begin, count = store.places(table).T
+            spans = [(int(begin[i]), int(begin[i] + count[i])) for i in places if count[i]]
+            store.bring(table, spans, names)
             for location in places:
                 columns = store.part(table, location, 0, store.rows(table, location), *names)
                 kept[table, location] = dict(zip(names, columns, strict=True))

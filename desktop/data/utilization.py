@@ -1027,8 +1027,10 @@ def _of_curve(source: EventSource, rules: Rules) -> Utilization:
 
 def _of_kept(store: TraceStore, rules: Rules) -> Utilization:
     """What the import has kept, without a pass over the events."""
+    names = [a.name.lower() for a in Activity]
+    store.bring("utilization", [(0, store.rows("utilization", 0))], ("time", *names))
     times = store.column("utilization", "time")
-    counts = np.stack([store.column("utilization", a.name.lower()) for a in Activity])
+    counts = np.stack([store.column("utilization", name) for name in names])
     begins = _begins(store)
     good = times.size > 1 and times[0] == 0 and (times[1:] > times[:-1]).all()
     if not good or counts.min() < 0 or counts.sum(0).max() > len(begins):

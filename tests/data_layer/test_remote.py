@@ -25,14 +25,18 @@ from desktop import cli
 from desktop.data import remote
 from desktop.data.events import TABLES
 from desktop.data.opening import open_trace
+from desktop.data.parts import DIGESTS
+from desktop.data.presence import structure
 from desktop.data.project_file import Decoder
 from desktop.data.remote_frames import MAGIC, MOST_BODY, NoFrame, frame, hello, receive
 from desktop.data.store import DERIVED, Blocks, open_store
+from desktop.data.store.blocks import AT_ONCE, REQUESTS
 from desktop.data.structure import Misfit, encode
 from desktop.data.utilization import build
 from desktop.errors import DesktopError, StoreError
 from desktop.progress import Cancelled, Progress
 from desktop.remote import RemotePath, named, place
+from tests.benchmarks.statistics import write
 
 SAMPLE = Path(__file__).parents[2] / "resources" / "samples" / "cholesky_16" / "traces.otf2"
 SERVE = f"exec {sys.executable} -m desktop serve"
@@ -180,6 +184,81 @@ def test_a_store_elsewhere_reads_as_one_here_and_only_what_is_read_comes(fake_ss
         open_store(copy)
     with open_trace(far(made)) as later:
         assert later.elsewhere.here == came  # nothing of it comes twice
+
+
+@pytest.fixture
+def blocks(tmp_path):
+    """Makes the parts here of a store elsewhere, whose bytes come once `fetch` returns; its bytes."""
+    content = np.random.default_rng(1).integers(0, 256, 5 * AT_ONCE + 77, np.uint8).tobytes()
+
+    def make(fetch) -> Blocks:
+        def brought(ranges, take):
+            fetch(ranges)
+            for at, size in ranges:
+                take(at, content[at : at + size])
+
+        return Blocks(tmp_path / "parts.h5", len(content), brought, lambda: None, lambda request, most: b"")
+
+    return make, content
+
+
+def test_several_requests_are_on_their_way_at_a_time_and_each_byte_comes_once(blocks):
+    make, content = blocks
+    asked: list[tuple[int, int]] = []
+    together = threading.Barrier(REQUESTS)
+
+    def fetch(ranges):
+        assert sum(size for _, size in ranges) <= AT_ONCE
+        asked.extend(ranges)
+        if len(asked) <= REQUESTS:
+            together.wait(30)  # breaks, and with it the test, where the second waits for the first
+
+    parts = make(fetch)
+    assert parts.read(0, len(content)) == content
+    spans = sorted(asked)
+    assert spans[0][0] == 0 and all(a + n == b for (a, n), (b, _) in pairwise(spans))
+    assert sum(spans[-1]) == len(content)
+    parts.bring([(0, len(content))])
+    assert sorted(asked) == spans
+    parts.close()
+    assert not [thread for thread in threading.enumerate() if thread.name == "bytes"]
+
+
+@pytest.mark.parametrize("error", [StoreError("no", file="far"), Cancelled()])
+def test_a_request_that_fails_leaves_none_on_its_way_and_can_be_made_again(blocks, error):
+    make, content = blocks
+    failing = [True]
+
+    def fetch(ranges):
+        if failing[0] and ranges[0][0] >= AT_ONCE:
+            raise error
+
+    parts = make(fetch)
+    with pytest.raises(type(error)):
+        parts.bring([(0, len(content))])
+    assert not [thread for thread in threading.enumerate() if thread.name == "bytes"]
+    failing[0] = False
+    assert parts.read(0, len(content)) == content
+    parts.close()
+
+
+def test_an_exact_curve_and_its_events_come_with_few_requests(fake_ssh, tmp_path, monkeypatch):
+    path = tmp_path / "made.h5"
+    write(path, 16, 80_000, DIGESTS, True)
+    ranges: list[int] = []
+    fetch = remote._There.fetch
+    monkeypatch.setattr(
+        remote._There, "fetch", lambda self, *a: (ranges.append(sum(n for _, n in a[0])), fetch(self, *a))
+    )
+    with open_store(path) as here, open_trace(far(path)) as there:
+        assert there.elsewhere is not None
+        ranges.clear()
+        for store in (here, there):
+            found = structure(store, build(store))
+            assert found.stretches.begin.size
+        assert sum(ranges) > 3 * AT_ONCE
+        # Of each of three tables one request may have less than it could.
+        assert len(ranges) <= sum(ranges) // AT_ONCE + 3
 
 
 def test_every_command_takes_a_place_elsewhere(fake_ssh, made, tmp_path, capsys):

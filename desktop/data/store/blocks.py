@@ -11,22 +11,23 @@ import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from threading import Condition, Lock, RLock
+from threading import Condition, Event, Lock, RLock, Thread
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from desktop.data.atomic import write_bytes
-from desktop.errors import StoreError, reason
-from desktop.progress import Progress
+from desktop.errors import DesktopError, StoreError, reason
+from desktop.progress import Cancelled, Progress, at_work, working
 
 #: Bytes of all that is kept here, and of a block, unless there would be more than so many of them.
 BYTES, BLOCK, BLOCKS = 1 << 32, 1 << 10, 1 << 24
 #: Largest store elsewhere, in bytes.
 LARGEST = 1 << 44
-#: Bytes that are asked for at once: as long as others have to wait for their turn.
-AT_ONCE = 1 << 19
+#: Bytes of one request, and requests on their way at a time: the line is not idle while the next is asked
+#: for, and others wait for their turn no longer than all of these take.
+AT_ONCE, REQUESTS = 1 << 18, 2
 
 Ranges = Sequence[tuple[int, int]]
 _MISSING, _COMING, _HERE = 0, 1, 2
@@ -145,8 +146,29 @@ class Blocks:
         StoreError : they cannot be had.
         """
         wanted = self._blocks_of(ranges)
+        helpers = min(REQUESTS, -(-wanted.size * self.block // AT_ONCE)) - 1
+        job, over = progress or at_work() or Progress(), Event()
+
+        def help_out() -> None:
+            with working(job), suppress(DesktopError, Cancelled):
+                self._bring(wanted, over)
+
+        threads = [Thread(target=help_out, name="bytes", daemon=True) for _ in range(helpers)]
+        for thread in threads:
+            thread.start()
+        try:
+            self._bring(wanted, over, progress, text)
+        finally:
+            over.set()
+            for thread in threads:
+                thread.join()
+
+    def _bring(
+        self, wanted: NDArray[np.int64], over: Event, progress: Progress | None = None, text: str = ""
+    ) -> None:
+        """Have these blocks here, of which others may bring some, until `over`."""
         whole = wanted.size
-        while wanted.size:
+        while wanted.size and not over.is_set():
             if progress is not None:
                 progress.step(whole - wanted.size, whole, text)
             with self._changed:
