@@ -62,3 +62,24 @@ def test_what_numba_has_kept_itself_is_loaded(tmp_path: Path) -> None:
     keep = "[setattr(jit.JITCPUCodegen, '_library_class', jit.JITCodeLibrary), pairs.twice(4)][1]"
     assert say(tmp_path, "twice", keep) == [8, 1, 0]
     assert say(tmp_path, "twice", "pairs.twice(4)") == [8, 0, 1]
+
+
+def test_kernels_of_others_are_kept_as_numba_does_it(tmp_path: Path) -> None:
+    """A notebook that imports this program: what it keeps is loaded without it, and extensions are found."""
+    (tmp_path / "pairs.py").write_text(
+        "from numba import njit\n\n@njit(cache=True)\ndef twice(x):\n    return 2 * x\n"
+    )
+    assert say(tmp_path, "twice", "pairs.twice(4)") == [8, 1, 0]
+    code = (
+        "import pairs, sys; print(pairs.twice(4), sum(pairs.twice.stats.cache_hits.values()), "
+        "any(name.split('.')[0] == 'desktop' for name in sys.modules))"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env=_environment(tmp_path), capture_output=True, text=True
+    )
+    assert run.stdout.split() == ["8", "1", "False"], run.stderr
+    found = "import desktop.core.jit; from numba.core import entrypoints; print(entrypoints.__file__ != '')"
+    run = subprocess.run(
+        [sys.executable, "-c", found], cwd=tmp_path, env=_environment(tmp_path), capture_output=True
+    )
+    assert run.returncode == 0, run.stderr

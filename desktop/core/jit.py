@@ -12,12 +12,13 @@ from threading import Lock, get_ident
 from typing import Any
 
 from desktop import __version__
+from desktop.environment import alone
 
 
 class _Without:
     """An import hook by which numba, imported in this thread, does without what it can do without: scipy and
-    yaml, which it takes for optional, and extensions of numba by others, for which it would search the
-    descriptions of all packages that are installed."""
+    yaml, which it takes for optional, and in a process of our own extensions of numba by others, for which it
+    would search the descriptions of all packages that are installed."""
 
     def __init__(self) -> None:
         self._thread = get_ident()
@@ -28,7 +29,7 @@ class _Without:
         if name in ("scipy", "yaml"):
             raise ModuleNotFoundError(name)
         loader: Any = self
-        return ModuleSpec(name, loader) if name == "numba.core.entrypoints" else None
+        return ModuleSpec(name, loader) if name == "numba.core.entrypoints" and alone() else None
 
     def create_module(self, _: ModuleSpec) -> None:
         """An ordinary one will do."""
@@ -55,10 +56,14 @@ class _Library(JITCodeLibrary):
     """The machine code of a kernel. Numba parses the intermediate code that is kept with it whenever it is
     loaded, half of the time that this takes; here only a kernel that is compiled and calls this one does."""
 
+    #: Kernels of others that are compiled in this process are kept as numba does it.
+    ours = False
     _bitcode: bytes | None = None
 
     def serialize_using_object_code(self) -> Any:
         name, kind, code = super().serialize_using_object_code()
+        if not self.ours:
+            return name, kind, code
         module = self._get_module_for_linking()
         every = (*module.functions, *module.global_variables)
         return name, kind, (*code, [one.name for one in every if not one.is_declaration])
@@ -69,6 +74,7 @@ class _Library(JITCodeLibrary):
         if not defined:  # numba itself, or a former version of this program, has kept it
             return super()._unserialize(codegen, state)
         self = codegen.create_library(name)
+        self.ours = True
         self.enable_object_caching()
         self._set_compiled_object(code)
         self._finalize_final_module()
@@ -139,6 +145,7 @@ def _compiled(function: Callable[..., Any], **options: Any) -> Any:
         return IndexDataCacheFile(str(AHEAD), name, __version__)
 
     def keep_if_possible(signature: Any, compiled: Any) -> None:
+        compiled.library.ours = True
         with suppress(OSError):  # a full disk: the kernel is there, though not for the next process
             keep(signature, compiled)
             if "PHASEWRIGHT_COMPILE_AHEAD" in os.environ:
