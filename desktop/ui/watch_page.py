@@ -36,6 +36,7 @@ from desktop.workbench.watching import Watcher, WatchSnapshot
 if TYPE_CHECKING:
     from desktop.data.following import Followed
     from desktop.ui.frame import Frame
+    from desktop.workbench.workbench import Snapshot
 
 WatchCommand: TypeAlias = commands.Command["WatchPage", WatchSnapshot]
 
@@ -143,7 +144,7 @@ class WatchPage(Page):
         self._make_centre()
         self._make_controls()
         self._make_actions()
-        sample = "999.99 s, 9999 of 9999 processes, 9 999 999 999 records, running"
+        sample = "999.99 s, 9999 of 9999 processes, 9 999 999 999 records, ended, its trace is being opened"
         self._selected = _Words("State", sample, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         self.status = (self._selected,)
         self._timer = set_up(QTimer(self), interval=_INTERVAL, timeout=self._look)
@@ -256,11 +257,13 @@ class WatchPage(Page):
             self.number.setText(f"{fit.requested} ({'suggested' if new.n is None else 'chosen'})")
         self.model.setCurrentIndex(self.model.findData(new.model))
         self._may_stop.setVisible(new.running)
-        state = "paused" if new.paused else "ended" if new.over else "running"
+        ended = "ended" if new.problem else "ended, its trace is being opened"
+        state = "paused" if new.paused else ended if new.over else "running"
         self._selected.say(
+            f"{new.doing}, once" if new.doing else
             f"{quantity(seen.latest_s, 's')}, {seen.processes} of {seen.expected} processes, "
             f"{count(seen.records, 'record')}, {state}"
-        )
+        )  # fmt: skip
         if new.problem != old.problem:
             self.tell_problem(new.problem, lambda: None)
         if new.over and not old.over:
@@ -272,13 +275,24 @@ class WatchPage(Page):
             self._refresh_actions()
 
     def _open(self, folder: Path, code: int | None) -> None:
-        """The run has ended: its trace takes the place of this page."""
+        """The run has ended: its trace takes the place of this page as soon as it is there."""
         frame = self.frame.main
-        QTimer.singleShot(0, self, lambda: frame.close_page(self))
+        bench = frame.trace.workbench
+
+        def opened(_: Snapshot, new: Snapshot) -> None:
+            if new.opening is not None:
+                return
+            bench.unsubscribe(opened)
+            if frame.current is self:
+                frame.go_to(frame.trace)
+            if self in frame.all_pages:
+                QTimer.singleShot(0, self, lambda: frame.close_page(self))
+            if code:
+                frame.trace.tell("ended", "notice", f"The program ended with exit code {code}.")
+
         frame.trace.open_paths([folder])
-        frame.go_to(frame.trace)
-        if code:
-            frame.trace.tell("ended", "notice", f"The program ended with exit code {code}.")
+        bench.subscribe(opened)
+        opened(bench.snapshot, bench.snapshot)  # not begun where something is asked first
 
     def _show_curve(self, new: WatchSnapshot) -> None:
         """The grown curve; who looks at the whole run goes on doing so, who looks back is left there."""

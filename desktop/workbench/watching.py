@@ -13,7 +13,7 @@ from desktop.core.phases import PhaseFit, Sweep, extend, fit, sweep
 from desktop.core.selection import SWEEP, suggest
 from desktop.data.following import Followed, Follower
 from desktop.data.recording import Recorded, record
-from desktop.workbench.jobs import Deliver, Executor, Job, Lane, at_once
+from desktop.workbench.jobs import Deliver, Executor, Job, Lane, Task, at_once
 
 #: Phases up to which a suggestion is made at first: it goes on where more are chosen or may be suggested.
 #: The last few of `SWEEP` take most of the time.
@@ -28,8 +28,8 @@ class WatchSnapshot:
     """What is seen.
 
     `n`: None while the suggested number is taken. `swept`: fits from 1 phase on, or with the number that is
-    shown alone. `running`: the program; `paused`: the picture stands still. `over`: all has been recorded;
-    `code`: how the program ended, where we ran it.
+    shown alone. `running`: the program; `doing`: what is done before it runs; `paused`: the picture stands
+    still. `over`: all has been recorded; `code`: how the program ended, where we ran it.
     """
 
     folder: Path | None = None
@@ -39,6 +39,7 @@ class WatchSnapshot:
     model: str = "mixed"
     n: int | None = None
     running: bool = False
+    doing: str = ""
     paused: bool = False
     over: bool = False
     code: int | None = None
@@ -74,8 +75,9 @@ class Watcher:
         self._change(folder=folder, running=command is not None)
         if command is not None:
             self._program.submit(
-                "running the program", lambda job: record(command, folder, job), self._ended, self._failed
-            )
+                "running the program", lambda job: record(command, folder, job), self._ended, self._failed,
+                self._told,
+            )  # fmt: skip
 
     def look(self) -> None:
         """See what has come, unless a look is under way."""
@@ -131,6 +133,10 @@ class Watcher:
             whole or (not shown.running and found is None and self.snapshot.code is not None)
         ):
             self._change(over=True)
+
+    def _told(self, task: Task) -> None:
+        if task.text != self.snapshot.doing:
+            self._change(doing=task.text)
 
     def _ended(self, recorded: Recorded) -> None:
         self._change(running=False, code=recorded.code)

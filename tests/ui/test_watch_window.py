@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Event
 
 import numpy as np
 import pytest
@@ -15,12 +16,16 @@ from pytestqt.qtbot import QtBot
 from desktop import cli
 from desktop.commands.watch import picture, summary
 from desktop.data.following import Followed
+from desktop.data.recording import Recorded
+from desktop.progress import Progress
 from desktop.ui.frame import Frame
 from desktop.ui.plots.chart import Chart
 from desktop.ui.plots.curve_view import CurveView
 from desktop.ui.plots.raster import Raster
 from desktop.ui.settings import Settings
 from desktop.ui.watch_page import WatchPage
+from desktop.workbench import watching
+from desktop.workbench.jobs import INTERVAL
 from tests.data_layer.recordings import written
 
 pytestmark = pytest.mark.usefixtures("own_places")
@@ -83,8 +88,12 @@ def test_a_run_is_watched_until_it_is_a_trace(qtbot: QtBot, page: WatchPage, tmp
     qtbot.waitUntil(lambda: page.shown.followed.latest_s > 3.9, timeout=30_000)
     assert page.curve.visible_range() == (0.5, 1.5)
     grow(tmp_path / "run", 401, done=True)
-    qtbot.waitUntil(lambda: frame.current is frame.trace and not frame.trace.busy, timeout=60_000)
-    assert page not in frame.all_pages
+    # The picture stays until that of the trace is there.
+    qtbot.waitUntil(lambda: page.shown.over, timeout=30_000)
+    assert frame.current is page and "its trace is being opened" in page._selected.text()
+    qtbot.waitUntil(lambda: frame.current is frame.trace, timeout=60_000)
+    assert frame.trace.workbench.snapshot.run is not None
+    qtbot.waitUntil(lambda: page not in frame.all_pages and not frame.trace.busy, timeout=60_000)
     run = frame.trace.workbench.snapshot.run
     assert run is not None and run.curve.duration == pytest.approx(4.01, abs=0.02)
 
@@ -107,6 +116,34 @@ def test_before_the_first_calls_there_is_an_empty_page(
     reds = (levels(painted)[..., :3] == (0, 0, 255)).all(axis=2)
     assert not reds.any(), "every pixel is painted"
     assert "first calls" in made.curve._without
+    frame.close_unasked()
+
+
+def test_what_is_done_before_the_program_runs_is_said(
+    qtbot: QtBot, settings: Settings, no_thread_left: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go = Event()
+
+    def recorded(_command: list[str], folder: Path, job: Progress) -> Recorded:
+        job.step(0, 1, "compiling the recorder")
+        assert go.wait(60)
+        grow(folder, 60, done=True)
+        for _ in range(4):
+            job.step(0, 0, "")
+            Event().wait(INTERVAL)
+        return Recorded(folder, 0)
+
+    monkeypatch.setattr(watching, "record", recorded)
+    frame = Frame(settings)
+    qtbot.addWidget(frame)
+    frame.show()
+    frame.watch(tmp_path / "run", ["a.out"])
+    made = frame.current
+    assert isinstance(made, WatchPage)
+    qtbot.waitUntil(lambda: made._selected.text() == "compiling the recorder, once", timeout=30_000)
+    go.set()
+    qtbot.waitUntil(lambda: "compiling" not in made._selected.text(), timeout=30_000)
+    qtbot.waitUntil(lambda: frame.current is frame.trace and not frame.trace.busy, timeout=60_000)
     frame.close_unasked()
 
 
