@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
-from PySide6.QtCore import QEvent
-from PySide6.QtTest import QTest
+from PySide6.QtCore import QEvent, QEventLoop, QTimer
 from PySide6.QtWidgets import QApplication, QDialog, QTabWidget, QWidget
 
 import desktop.ui
@@ -65,6 +64,14 @@ def beside(kind: type[P], page: Page, *more: Any) -> P:
     return made
 
 
+def wait(milliseconds: int) -> None:
+    """Let the window work for so long. `QTest.qWait` sleeps with the interpreter's lock: threads beside it
+    stand still, and a test of a second took five."""
+    loop = QEventLoop()
+    QTimer.singleShot(milliseconds, loop.quit)
+    loop.exec()
+
+
 class Scene:
     """All pages of the program with something in them in one window, and with nothing in another."""
 
@@ -100,7 +107,7 @@ class Scene:
         assert isinstance(page, WatchPage)
         end = time.monotonic() + 60
         while page.shown.fit is None and time.monotonic() < end:
-            QTest.qWait(10)
+            wait(10)
         return page
 
     @property
@@ -115,10 +122,9 @@ class Scene:
         while busy := [page for page in self.pages if self._busy(page)]:
             if time.monotonic() > end:
                 raise TimeoutError(f"{busy} are still busy")
-            QTest.qWait(10)
-            QApplication.processEvents()
+            wait(10)
         for _ in range(5):  # a panel makes what shows results in one turn and fills it in the next
-            QTest.qWait(1)
+            wait(1)
 
     @staticmethod
     def _busy(window: QWidget) -> bool:

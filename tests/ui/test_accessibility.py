@@ -66,7 +66,7 @@ from desktop.ui.tables import (
     markdown,
     tab_separated,
 )
-from tests.ui.scene import Scene
+from tests.ui.scene import Scene, wait
 from tests.ui.test_mnemonics import doubled, marked
 from tests.ui.test_theme import contrast
 
@@ -231,7 +231,7 @@ def copies(view: FrameView | FrameTree, columns: int) -> Iterator[str]:
         view.copy(form, everything=True)
         limit = time.monotonic() + 20
         while not board.text() and time.monotonic() < limit:
-            QTest.qWait(5)  # of many cells in the background
+            wait(5)  # of many cells in the background
         text = board.text()
         if form is comma_separated:
             found = [len(line) for line in csv.reader(text.splitlines(keepends=True))]
@@ -252,7 +252,7 @@ def files(view: FrameView | FrameTree, heads: list[str]) -> Iterator[str]:
             view.export_to(path)
             limit = time.monotonic() + 20
             while not path.exists() and time.monotonic() < limit:
-                QTest.qWait(5)
+                wait(5)
             read = pd.read_csv(path) if suffix == "csv" else pd.read_excel(path)
             if len(read) != view.frames.order.size or list(read.columns) != heads:
                 yield f"{suffix}: {read.shape} of {view.frames.order.size} rows, {list(read.columns)}"

@@ -26,6 +26,7 @@ from desktop.ui.settings import Settings
 from desktop.ui.trace_page import TracePage
 from desktop.workbench.jobs import Task
 from desktop.workbench.workbench import Problem
+from tests.ui.scene import wait
 
 #: Of the offscreen platform, which has one screen and no window manager.
 pytestmark = pytest.mark.qt_log_ignore("propagateSizeHints", "This plugin does not support")
@@ -482,7 +483,7 @@ def test_the_residual_is_one_click_away_where_there_is_no_room_for_it(qtbot: QtB
     """A word in the legend, and a command; the curve keeps its place and the overview comes back."""
     frame.resize(QSize(1366, 768))
     trace = opened(qtbot, frame, samples()[0].path)
-    QTest.qWait(50)
+    wait(50)
     view = trace.curve_view
 
     def seen() -> tuple[bool, bool]:
@@ -504,7 +505,7 @@ def test_the_residual_is_one_click_away_where_there_is_no_room_for_it(qtbot: QtB
 def test_plots_and_table_have_room_at_first(qtbot: QtBot, frame: Frame, size: QSize) -> None:
     frame.resize(size)
     trace = opened(qtbot, frame, samples()[0].path)
-    QTest.qWait(50)
+    wait(50)
     assert frame.size() == size
     high = frame.height()
     assert trace.curve_view.height() >= high / 3
@@ -519,7 +520,7 @@ def test_no_panel_takes_the_room_of_the_plots(qtbot: QtBot, frame: Frame) -> Non
     trace = opened(qtbot, frame, samples()[0].path)
     for panel in ("statistics", "profile", "messages", "project"):
         trace.show_panel(panel)
-        QTest.qWait(50)
+        wait(50)
         assert trace.curve_view.height() >= frame.height() / 3, panel
         assert trace.timeline.height() >= frame.height() / 4, panel
 

@@ -14,13 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PySide6.QtCore import QRect, QSettings
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QWidget
 
 from desktop.ui.app import Windows, application
 from desktop.ui.frame import Frame
 from desktop.ui.settings import Settings
 from desktop.ui.sizes import inside
+from tests.ui.scene import OPENERS, Scene, free, open_handbook, wait
 
 ROOT = Path(__file__).parent.parent.parent
 SIDE = st.integers(1, 4000)
@@ -64,7 +64,7 @@ def test_everything_opens_on_a_screen(tmp_path: Path) -> None:
 
 def off(widget: QWidget) -> str:
     """Where a window is, if that is not wholly on one screen."""
-    QTest.qWait(1)
+    wait(1)
     QApplication.processEvents()
     frame = widget.frameGeometry()
     if any(screen.availableGeometry().contains(frame) for screen in QGuiApplication.screens()):
@@ -73,8 +73,6 @@ def off(widget: QWidget) -> str:
 
 
 def problems(place: Path) -> Iterator[str]:
-    from tests.ui.scene import OPENERS, Scene, free, open_handbook
-
     app: Any = application()
     app.setQuitOnLastWindowClosed(False)
     settings = Settings(QSettings(str(place / "s.ini"), QSettings.Format.IniFormat))
@@ -86,14 +84,14 @@ def problems(place: Path) -> Iterator[str]:
         kept.close()
         settings.save_geometry(geometry)
         again = Windows(app, settings).open()
-        QTest.qWait(20)
+        wait(20)
         yield off(again)
         again.close()
     yield from side_by_side(app, place)
     scene = Scene(app, settings, place)
     for _ in range(6):
         scene.windows.open([])
-    QTest.qWait(20)
+    wait(20)
     for window in scene.windows._open:
         yield off(window)
     scene.main.frame.move(
@@ -101,7 +99,7 @@ def problems(place: Path) -> Iterator[str]:
     )  # by the user, out of sight
     for made in (*OPENERS.values(), open_handbook):
         dialog = made(scene)
-        QTest.qWait(20)
+        wait(20)
         yield off(dialog)
         dialog.close()
         free()
@@ -119,8 +117,8 @@ def side_by_side(app: Any, place: Path) -> Iterator[str]:
 
     def settled(windows: Windows) -> None:
         while any(page.busy for frame in windows._open for page in [frame.trace]):
-            QTest.qWait(5)
-        QTest.qWait(50)
+            wait(5)
+        wait(50)
 
     windows = Windows(app, settings)
     first = windows.open([samples()[0].path])
@@ -142,7 +140,7 @@ def side_by_side(app: Any, place: Path) -> Iterator[str]:
     dock = first.trace._docks["statistics"]
     dock.setFloating(True)
     dock.move(1000, 300)
-    QTest.qWait(50)
+    wait(50)
     (torn,) = first.torn
     torn.move(torn.pos().x() + 60, torn.pos().y() + 40)
     before = on(torn), torn.pos(), torn.size(), on(dock), dock.pos()
