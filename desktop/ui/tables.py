@@ -1,22 +1,20 @@
 """The table of the program: a pandas DataFrame shown, sorted, filtered, copied, exported, and edited.
 
-A panel gives `FrameView.show_frame` a frame, the columns that it shows (`Column`), and what belongs to rows
-beside their values (`RowMarks`). `FrameTree` shows rows below their parents.
+A panel gives `FrameView.show_frame` a frame, the columns that it shows (`desktop.data.columns`), and what
+belongs to rows beside their values (`RowMarks`). `FrameTree` shows rows below their parents.
 """
 
 from __future__ import annotations
 
 import atexit
 import functools
-import math
 import re
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from html import escape
-from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,7 +62,19 @@ from PySide6.QtWidgets import (
 )
 
 from desktop.core.frames import ArrayTable
-from desktop.core.units import Scale, common, digits, grouped, time_scale
+from desktop.data.columns import (
+    NO_MARKS,
+    SAMPLED,
+    Column,
+    ColumnCells,
+    RowMarks,
+    Shown,
+    TableRow,
+    Texts,
+    index_of,
+    names_of,
+    table,
+)
 from desktop.errors import reason
 from desktop.printing import as_csv
 from desktop.printing import guarded as harmless
@@ -81,9 +91,6 @@ else:
     _Base = object
 
 Index = QModelIndex | QPersistentModelIndex
-#: What a table shows.
-Shown = Union["DataFrame", ArrayTable]
-Texts = list[list[str]]
 ROLE = Qt.ItemDataRole
 COPY, PASTE = QKeySequence.StandardKey.Copy, QKeySequence.StandardKey.Paste
 FILTER = "Ctrl+Shift+F"
@@ -91,268 +98,11 @@ RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
 ASCENDING, DESCENDING = Qt.SortOrder.AscendingOrder, Qt.SortOrder.DescendingOrder
 _SELECT = QItemSelectionModel.SelectionFlag
-#: Rows that are looked at to see how wide a column is.
-_SAMPLED = 200
-#: Cells that are copied or written at once, within a frame or two; more of them in the background.
+#: ColumnCells that are copied or written at once, within a frame or two; more of them in the background.
 _AT_ONCE = 10_000
 #: Side of a square of colour before a text.
 _SWATCH = 10
-#: Time in a unit: alone, of processors, or below a fraction bar.
-_TIME = re.compile(r"(^|·|/)s(²?)$")
 _COMPARED = re.compile(r"\s*(.+?)\s*(<=|>=|<|>|=)\s*([-+−]?[\d.]+(?:[eE][-+]?\d+)?)\s*$")
-
-
-@dataclass(frozen=True)
-class Column:
-    """How a column of a frame is shown.
-
-    name : of the frame's column ("": `title`).
-    unit : of its values, as it is; "%" of a column of parts of 1. "": what the frame's ``attrs["units"]``
-    says; times, processor-seconds and bytes then get one prefix for the whole column, that of the column
-    `like` if one is named. The unit stands in the header.
-    significant : digits of floats. whole : floats that are whole numbers are shown as such.
-    missing : text of what is not known (NaN; None is empty).
-    label : a column of texts that are shown instead of the values.
-    shown : False: only copied, unless the user shows it. stretch : takes the room that is left.
-    editable, check : text that can be written, a box (of a bool column).
-    swatch : a column of colours (``#rrggbb``), drawn as squares before the text.
-    choices : of a row of the frame, what can be chosen there: texts and values, () if nothing.
-    """
-
-    title: str
-    tip: str = ""
-    unit: str = ""
-    significant: int = 4
-    editable: bool = False
-    check: bool = False
-    name: str = ""
-    like: str = ""
-    label: str = ""
-    whole: bool = False
-    missing: str = "–"
-    shown: bool = True
-    stretch: bool = False
-    swatch: str = ""
-    choices: Callable[[int], Sequence[tuple[str, Any]]] | None = None
-
-    @property
-    def source(self) -> str:
-        return self.name or self.title
-
-
-@dataclass(frozen=True, eq=False)
-class RowMarks:
-    """What belongs to rows of a frame (from 0) beside their values.
-
-    tone : ``faint``, ``strong``, ``warning`` or ``error``. tip : shown at the pointer. fixed : columns that
-    cannot be edited there. bold : columns in bold there.
-    """
-
-    tone: Mapping[int, str] = field(default_factory=dict)
-    tip: Mapping[int, str] = field(default_factory=dict)
-    fixed: Mapping[int, frozenset[str]] = field(default_factory=dict)
-    bold: Mapping[int, frozenset[str]] = field(default_factory=dict)
-
-
-NO_MARKS = RowMarks()
-
-
-Value = str | float | int | None
-
-
-@dataclass(frozen=True)
-class TableRow:
-    """One row of `FrameView.show_rows`: its cells in the order of the columns, and its marks. `key`: the
-    row's index; "" of what is never chosen."""
-
-    cells: tuple[Value, ...]
-    key: Any = ""
-    tone: str = ""
-    tip: str = ""
-    fixed: frozenset[str] = frozenset()
-
-
-def table(columns: Sequence[Column], rows: Sequence[TableRow]) -> tuple[ArrayTable, RowMarks]:
-    """The table of rows that are put together cell by cell, for `FrameView.show_frame`."""
-
-    made = {column.source: [row.cells[k] for row in rows] for k, column in enumerate(columns)}
-    return columnar(made, [row.key for row in rows]), RowMarks(
-        {k: row.tone for k, row in enumerate(rows) if row.tone},
-        {k: row.tip for k, row in enumerate(rows) if row.tip},
-        {k: row.fixed for k, row in enumerate(rows) if row.fixed},
-    )
-
-
-def records(
-    columns: Sequence[Column], found: Iterable[Any], key: str, tone: Callable[[Any], str] = lambda _: ""
-) -> list[TableRow]:
-    """Rows of things by their attributes: `Column.name` says which, also of what is in them
-    (``"fit.slope"``), `key` that of the row's index. Values of a column in % are parts of 1."""
-
-    def cell(one: Any, column: Column) -> Value:
-        value: Value = attrgetter(column.source)(one)
-        return 100 * value if column.unit == "%" and isinstance(value, int | float) else value
-
-    return [
-        TableRow(tuple(cell(one, column) for column in columns), attrgetter(key)(one), tone(one))
-        for one in found
-    ]
-
-
-def columnar(columns: Mapping[str, Sequence[Any]], keys: Sequence[Any] | None = None) -> ArrayTable:
-    """A table of columns (K,) of any kind, rows called by `keys`, without pandas."""
-
-    def values(cells: Sequence[Any]) -> NDArray[Any]:
-        kinds = {type(cell) for cell in cells}
-        return np.array(cells) if len(kinds) == 1 and kinds <= {int, float, bool} else _objects(cells)
-
-    made = {name: values(cells) for name, cells in columns.items()}
-    return ArrayTable(made, index=None if keys is None else _objects(keys))
-
-
-def _objects(values: Sequence[Any]) -> NDArray[Any]:
-    """(K,) as they are: a tuple is one of them."""
-    made = np.empty(len(values), object)
-    made[:] = values
-    return made
-
-
-def _array(shown: Shown, name: str) -> NDArray[Any]:
-    """A column: of numbers and truth values, else of objects."""
-    if isinstance(shown, ArrayTable):
-        return shown.values[name]
-    values = shown[name]
-    return values.to_numpy() if values.dtype.kind in "iufb" else values.to_numpy(object)
-
-
-def _names(shown: Shown) -> list[Any]:
-    return list(shown.values if isinstance(shown, ArrayTable) else shown.columns)
-
-
-def _units(shown: Shown) -> Mapping[str, str]:
-    return shown.units if isinstance(shown, ArrayTable) else shown.attrs.get("units", {})
-
-
-def _index(shown: Shown | None) -> NDArray[Any] | None:
-    """(K,) what rows are called; None: by their place, from 0."""
-    if isinstance(shown, ArrayTable) or shown is None:
-        return None if shown is None else shown.index
-    return shown.index.to_numpy()
-
-
-def unit_scale(unit: str, values: Iterable[float]) -> Scale:
-    """The prefix of a column of such values in a base unit; "1": a part of a whole, without unit."""
-    if unit == "1":
-        return Scale(1.0, "")
-    if unit == "B":
-        return common(values, unit)
-    time = _TIME.search(unit)
-    if time is None:
-        return Scale(1.0, unit)
-    most = max((abs(value) for value in values if math.isfinite(value)), default=0.0)
-    seconds = time_scale(most or 1.0)
-    power = (2 if time[2] else 1) * (-1 if time[1] == "/" else 1)
-    return Scale(seconds.factor**power, f"{unit[: time.start()]}{time[1]}{seconds.symbol}{time[2]}")
-
-
-class _Cells:
-    """One column of a frame under its declaration: texts, order, what a filter looks through."""
-
-    def __init__(self, column: Column, shown: Shown) -> None:
-        self.column = column
-        values = self.values = _array(shown, column.source)
-        self.numeric = values.dtype.kind in "iufb"
-        unit = _units(shown).get(column.source, "")
-        self.scale = Scale(1.0, column.unit)
-        if column.unit == "%" and unit == "1":
-            self.scale = Scale(0.01, "%")
-        elif "/" in unit and not (column.unit or column.like):
-            self.scale = Scale(1.0, unit)  # per second, unless it goes with a column of times
-        elif unit and not column.unit:
-            of = np.zeros(0)
-            if self.numeric:
-                of = _array(shown, column.like or column.source).astype(float, copy=False)
-            finite = of[np.isfinite(of)]
-            self.scale = unit_scale(unit, [float(np.abs(finite).max())] if finite.size else ())
-        self.labels = _array(shown, column.label) if column.label else None
-        self.swatches = _array(shown, column.swatch) if column.swatch else None
-        texts = not self.numeric and (column.label or any(isinstance(v, str) for v in self.values[:_SAMPLED]))
-        self.right = not texts and not column.check
-        self.whole = column.whole or (self.numeric and values.dtype.kind in "iu" and self.scale.factor == 1)
-
-    def value(self, k: int) -> Any:
-        """In the unit of the header; None if it is not known."""
-        value = self.values[k]
-        if isinstance(value, str) or value is None:
-            return value
-        if isinstance(value, float | np.floating):
-            return None if math.isnan(value) else float(value) / self.scale.factor
-        if isinstance(value, bool | np.bool_):
-            return bool(value)
-        return int(value) if self.scale.factor == 1 else int(value) / self.scale.factor
-
-    def text(self, k: int, fewer: int = 0) -> str:
-        """As a cell shows it, by so many `fewer` digits where it has little room."""
-        if self.labels is not None:
-            return str(self.labels[k])
-        value = self.value(k)
-        if isinstance(value, str):
-            return value
-        if value is None:
-            return "" if self.values[k] is None else self.column.missing
-        if isinstance(value, int) or (self.whole and value == round(value)):
-            return grouped(value)
-        return digits(value, max(1, self.column.significant - fewer))
-
-    def full(self, rows: NDArray[np.int64]) -> list[str]:
-        """Rows of the frame as they are copied: every digit."""
-        if self.labels is not None and not self.numeric:
-            return [str(label) for label in self.labels[rows]]
-        values = self.values[rows]
-        if self.numeric and values.dtype.kind == "b":
-            return [str(int(value)) for value in values.tolist()]
-        if self.numeric and self.scale.factor != 1:
-            values = values / self.scale.factor
-
-        def text(value: Any) -> str:
-            if isinstance(value, float):
-                if not math.isfinite(value):
-                    return ""
-                return str(int(value)) if self.whole and value == round(value) else repr(value)
-            return "" if value is None else str(value)
-
-        return list(map(text, values.tolist()))
-
-    @property
-    def head(self) -> str:
-        return f"{self.column.title} [{self.scale.symbol}]" if self.scale.symbol else self.column.title
-
-    @functools.cached_property
-    def rank(self) -> NDArray[np.float64]:
-        """By which rows are sorted: numbers, then texts; NaN of what is not known."""
-        if self.numeric:
-            return self.values.astype(float)
-        values = (self.values if self.labels is None else self.labels).tolist()
-        rank = np.full(len(values), np.nan)
-        texts = [k for k, kind in enumerate(map(type, values)) if kind is str]
-        numbers = [] if len(texts) == len(values) else [
-            k for k, v in enumerate(values) if isinstance(v, int | float | np.number) and v == v
-        ]  # fmt: skip
-        for several in (numbers, texts):
-            keys = [values[k] if several is numbers else values[k].casefold() for k in several]
-            place = {key: k for k, key in enumerate(sorted(set(keys)))}
-            base = np.nanmax(rank, initial=-1.0) + 1.0
-            rank[several] = base + np.fromiter(map(place.__getitem__, keys), float, len(keys))
-        return rank
-
-    @functools.cached_property
-    def folded(self) -> list[str]:
-        """Texts that a filter looks through, in small letters; of numbers none."""
-        if self.labels is not None:
-            return [str(text).casefold() for text in self.labels]
-        if self.numeric:
-            return []
-        return [value.casefold() if isinstance(value, str) else "" for value in self.values]
 
 
 @functools.cache
@@ -362,7 +112,7 @@ def _empty_at_end() -> None:
         atexit.register(QGuiApplication.clipboard().clear)
 
 
-def _shown_frame(cells: Sequence[_Cells], rows: NDArray[np.int64]) -> DataFrame:
+def _shown_frame(cells: Sequence[ColumnCells], rows: NDArray[np.int64]) -> DataFrame:
     """Rows of the frame under their headings, in the units of these."""
     import pandas as pd
 
@@ -374,18 +124,9 @@ def _shown_frame(cells: Sequence[_Cells], rows: NDArray[np.int64]) -> DataFrame:
     return pd.concat(made, axis=1).set_axis([one.head for one in cells], axis=1)
 
 
-def _texts(cells: Sequence[_Cells], rows: NDArray[np.int64]) -> Texts:
+def _texts(cells: Sequence[ColumnCells], rows: NDArray[np.int64]) -> Texts:
     """Headings, and rows of the frame."""
     return [[one.head for one in cells], *map(list, zip(*(one.full(rows) for one in cells), strict=True))]
-
-
-def shown_texts(shown: Shown, columns: Sequence[Column]) -> Texts:
-    """Headings with units, and all rows of a frame as the cells of a table show them."""
-    cells = [_Cells(column, shown) for column in columns]
-    return [
-        [one.head for one in cells],
-        *([one.text(k) for one in cells] for k in range(len(cells[0].values))),
-    ]
 
 
 class FrameModel(QAbstractItemModel):
@@ -404,7 +145,7 @@ class FrameModel(QAbstractItemModel):
         self._index: NDArray[Any] | None = None
         self.columns: tuple[Column, ...] = ()
         self.marks = NO_MARKS
-        self.cells: list[_Cells] = []
+        self.cells: list[ColumnCells] = []
         self.order = np.empty(0, np.int64)  # the frame's row of each row of the table
         self._sort: tuple[str, bool] | None = None
         self._filter = ""
@@ -432,16 +173,16 @@ class FrameModel(QAbstractItemModel):
         end, so that a table keeps its place.
         """
         if columns is None:
-            columns = self.columns or (() if frame is None else [Column(str(c)) for c in _names(frame)])
+            columns = self.columns or (() if frame is None else [Column(str(c)) for c in names_of(frame)])
         before, same = len(self.order), self.columns and parents is None and self._parents is None
         same = bool(same) and [c.title for c in columns] == [c.title for c in self.columns]
         heads = [cells.head for cells in self.cells]
         if not same:
             self.beginResetModel()
         self._shown, self.columns, self.marks = frame, tuple(columns), marks
-        self._index = _index(frame)
+        self._index = index_of(frame)
         self._parents = parents
-        self.cells = [] if frame is None else [_Cells(column, frame) for column in columns]
+        self.cells = [] if frame is None else [ColumnCells(column, frame) for column in columns]
         self._arrange(before if same else None)
         if not same:
             self.endResetModel()
@@ -875,12 +616,12 @@ class _Framed(_Base):
             if fresh or wide > header.sectionSize(k):
                 header.resizeSection(k, wide)
 
-    def _width_of(self, cells: _Cells) -> int:
+    def _width_of(self, cells: ColumnCells) -> int:
         """What heading and first rows of a column need."""
         metrics, column = self.fontMetrics(), cells.column
         em = metrics.averageCharWidth()
         mark = 2 * em
-        texts = [] if column.check else [cells.text(r) for r in range(min(len(cells.values), _SAMPLED))]
+        texts = [] if column.check else [cells.text(r) for r in range(min(len(cells.values), SAMPLED))]
         # Bold is wider by about a tenth.
         widest = int(1.1 * max(map(metrics.horizontalAdvance, texts), default=0))
         widest += _SWATCH + em if cells.swatches is not None else 0
@@ -1320,7 +1061,7 @@ class FrameView(_Framed, QTableView):
                 self.style().drawPrimitive(QStyle.PrimitiveElement.PE_FrameFocusRect, frame, painter, self)
 
     def _draw(
-        self, painter: QPainter, metrics: QFontMetrics, cells: _Cells, k: int, box: QRect, base: int
+        self, painter: QPainter, metrics: QFontMetrics, cells: ColumnCells, k: int, box: QRect, base: int
     ) -> None:
         """The text of a cell; a number that has too little room is rounded, as one that is cut is another."""
         room, left = box.width(), box.left()

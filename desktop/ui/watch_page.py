@@ -22,6 +22,7 @@ from desktop.core.phase_stats import phase_table
 from desktop.core.selection import SWEEP
 from desktop.core.units import count, digits, percent, quantity
 from desktop.data.chart import Axis, Cells, Content
+from desktop.data.columns import Column, TableRow
 from desktop.printing import printable
 from desktop.ui import commands
 from desktop.ui.commands import When, with_common
@@ -30,7 +31,7 @@ from desktop.ui.page import Page
 from desktop.ui.pages import button, choices, divided, labelled, set_up
 from desktop.ui.plots.chart import Chart
 from desktop.ui.plots.curve_view import CurveView
-from desktop.ui.tables import Column, FrameView, TableRow
+from desktop.ui.tables import FrameView
 from desktop.workbench.watching import Watcher, WatchSnapshot
 
 if TYPE_CHECKING:

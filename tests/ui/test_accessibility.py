@@ -57,15 +57,7 @@ from desktop.ui.plots.chart import Chart
 from desktop.ui.plots.notes import COLOURS
 from desktop.ui.plots.time_plot import TimePlot
 from desktop.ui.settings import COLOUR_SETS, Settings
-from desktop.ui.tables import (
-    FrameTree,
-    FrameView,
-    comma_separated,
-    html,
-    latex,
-    markdown,
-    tab_separated,
-)
+from desktop.ui.tables import FrameTree, FrameView, comma_separated, html, latex, markdown, tab_separated
 from tests.ui.scene import Scene, wait
 from tests.ui.test_mnemonics import doubled, marked
 from tests.ui.test_theme import contrast

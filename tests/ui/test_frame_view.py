@@ -18,19 +18,16 @@ from PySide6.QtWidgets import QComboBox, QMessageBox
 from pytestqt.qtbot import QtBot
 
 from desktop.core.frames import TABLES, frame
+from desktop.data.columns import Column, RowMarks, TableRow, table
 from desktop.ui.tables import (
-    Column,
     FrameModel,
     FrameTree,
     FrameView,
-    RowMarks,
-    TableRow,
     comma_separated,
     html,
     latex,
     markdown,
     tab_separated,
-    table,
 )
 
 UP, DOWN = Qt.SortOrder.AscendingOrder, Qt.SortOrder.DescendingOrder

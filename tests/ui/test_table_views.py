@@ -10,7 +10,8 @@ import sys
 from PySide6.QtGui import QGuiApplication
 from pytestqt.qtbot import QtBot
 
-from desktop.ui.tables import Column, FrameView, TableRow, comma_separated, markdown, tab_separated
+from desktop.data.columns import Column, TableRow
+from desktop.ui.tables import FrameView, comma_separated, markdown, tab_separated
 
 ODD = ["a\tb", "a|b", "a\nb", 'a,"b"', ""]
 

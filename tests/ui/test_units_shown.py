@@ -17,6 +17,7 @@ from desktop.commands.terminal import column
 from desktop.core.frames import TABLES, Field, frame
 from desktop.core.ticks import time_unit
 from desktop.core.units import instant
+from desktop.data.columns import Column
 from desktop.resources import samples
 from desktop.ui.compare.cells import COLUMNS
 from desktop.ui.exporting import FigureDialog
@@ -25,7 +26,7 @@ from desktop.ui.panels import why_empty
 from desktop.ui.panels.profile import FLAT, TREE
 from desktop.ui.plots.navigation import Navigation
 from desktop.ui.settings import Settings
-from desktop.ui.tables import Column, FrameModel
+from desktop.ui.tables import FrameModel
 from desktop.workbench.workbench import Snapshot
 from tests.ui.scene import Scene
 

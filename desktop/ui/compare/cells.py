@@ -10,7 +10,8 @@ from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QAbstractItemView
 
 from desktop.core.matching import NONE
-from desktop.ui.tables import Column, FrameView
+from desktop.data.columns import Column
+from desktop.ui.tables import FrameView
 
 if TYPE_CHECKING:
     from desktop.core.contrast import Alignment, Cell

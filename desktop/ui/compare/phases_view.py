@@ -9,9 +9,10 @@ from PySide6.QtCore import QSignalBlocker, Qt
 from PySide6.QtWidgets import QComboBox, QHBoxLayout, QPushButton, QSpinBox, QVBoxLayout, QWidget
 
 from desktop.data.chart import Axis, Content
+from desktop.data.columns import Column
 from desktop.ui.pages import choices, divided, fill_layout, quiet, refill, set_up, titled
 from desktop.ui.plots.chart import Chart
-from desktop.ui.tables import Column, FrameView
+from desktop.ui.tables import FrameView
 from desktop.workbench.phase_modelling import PhaseModelSnapshot
 
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ from desktop.core.array_search import LevelMean
 from desktop.core.effect_tables import Dose
 from desktop.core.units import digits
 from desktop.data.chart import Axis, Content, Series
+from desktop.data.columns import Column, TableRow, Value, records
 from desktop.data.structure import LARGEST
 from desktop.ui.experiment import charts
 from desktop.ui.experiment.parts import Step
@@ -32,7 +33,7 @@ from desktop.ui.pages import (
     turn_to,
 )
 from desktop.ui.plots.chart import Chart
-from desktop.ui.tables import Column, FrameView, TableRow, Value, records
+from desktop.ui.tables import FrameView
 from desktop.workbench import comparing
 from desktop.workbench.comparing import Compared, Scaled
 from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot

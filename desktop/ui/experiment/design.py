@@ -22,6 +22,7 @@ from desktop.core.design import ARRAYS, MOST_RUNS, Design, Offer, roman, smalles
 from desktop.core.power import chance_in_words, detectable, replicates_to_find, sigma_bound
 from desktop.core.recommend import EFFECT, NOISE, Recommended, meaning, recommend
 from desktop.core.units import count, digits, quantity
+from desktop.data.columns import Column, TableRow
 from desktop.data.experiment import Experiment, Factor, Plan
 from desktop.ui.experiment import charts
 from desktop.ui.experiment.parts import Step, described
@@ -42,7 +43,7 @@ from desktop.ui.pages import (
     tabbed,
 )
 from desktop.ui.plots.chart import Chart
-from desktop.ui.tables import Column, FrameView, TableRow
+from desktop.ui.tables import FrameView
 from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot
 
 _KINDS = {

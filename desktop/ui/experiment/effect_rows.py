@@ -10,9 +10,10 @@ from PySide6.QtGui import QAction, QKeySequence
 
 from desktop.core.effects import Effects, ranked
 from desktop.core.units import capital
+from desktop.data.columns import Column, TableRow, Value, records
 from desktop.data.experiment import Factor
 from desktop.ui.experiment.charts import effect_word
-from desktop.ui.tables import Column, FrameView, TableRow, Value, records
+from desktop.ui.tables import FrameView
 from desktop.workbench.experimenting import ExperimentSnapshot
 
 Rows = tuple[tuple[Column, ...], list[TableRow]]

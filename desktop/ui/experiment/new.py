@@ -16,6 +16,7 @@ from PySide6.QtWidgets import (
 )
 
 from desktop.core.units import percent
+from desktop.data.columns import Column, TableRow
 from desktop.data.places import Spot, first_choice
 from desktop.data.syntax import read_source
 from desktop.data.templates import MOST, TEMPLATES, Asked, home_of, variables_in
@@ -33,7 +34,7 @@ from desktop.ui.pages import (
     set_up,
     titled,
 )
-from desktop.ui.tables import Column, FrameView, TableRow
+from desktop.ui.tables import FrameView
 from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot
 
 _PLACES = (

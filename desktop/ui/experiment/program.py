@@ -16,12 +16,13 @@ from PySide6.QtWidgets import (
 )
 
 from desktop.core.units import quantity
+from desktop.data.columns import Column, TableRow
 from desktop.data.experiment import UNITS, Experiment, Factor, Program, Response, Switch
 from desktop.data.pilot import taken
 from desktop.ui.experiment.parts import Step, command_list, described, shown_words, typed_words
 from desktop.ui.experiment.pilot import PilotDialog
 from desktop.ui.pages import asked_paths, beside, button, form, group, line, quiet, row, set_up, stacked
-from desktop.ui.tables import Column, FrameView, TableRow
+from desktop.ui.tables import FrameView
 from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot
 
 _DELAY = re.compile(r"-DSPT_DELAY=(\d+)")

@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QCheckBox, QComboBox, QGridLayout, QLabel, QVBoxLa
 from desktop.core.effects import Effect, Effects
 from desktop.core.units import capital, count, digits
 from desktop.data.chart import Axis, Content
+from desktop.data.columns import Column, TableRow
 from desktop.data.confirm import told as told_confirmed
 from desktop.data.experiment import JOURNAL
 from desktop.ui.experiment import charts, effect_rows
@@ -35,7 +36,7 @@ from desktop.ui.pages import (
     tabbed,
 )
 from desktop.ui.plots.chart import Chart
-from desktop.ui.tables import Column, FrameView, TableRow
+from desktop.ui.tables import FrameView
 from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot
 
 _ERRORS = {

@@ -8,10 +8,10 @@ from desktop.core.effects import Effects
 from desktop.core.units import count, digits
 from desktop.data.answer import SptAnswer
 from desktop.data.chart import Content
+from desktop.data.columns import shown_texts, table
 from desktop.data.experiment import Experiment, Factor
 from desktop.data.report import Paragraph, Picture, Points, Report, ReportTable, Section, Slide, today
 from desktop.ui.experiment import charts, effect_rows
-from desktop.ui.tables import shown_texts, table
 
 #: Charts of a report and of ``spt figures``, by name.
 CHARTS = ("half-normal", "pareto", "main-effects", "residuals", "interactions")

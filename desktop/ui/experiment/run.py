@@ -10,11 +10,12 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QCheckBox, QGroupBox, QLabel, QLineEdit, QProgressBar, QVBoxLayout
 
 from desktop.core.units import count, digits, left, quantity
+from desktop.data.columns import Column, TableRow, Value
 from desktop.data.experiment import Experiment, Trial
 from desktop.ui.experiment.parts import Step, command_list
 from desktop.ui.mnemonics import rename
 from desktop.ui.pages import asked_path, beside, button, group, quiet, row, scrolled, set_up, stacked
-from desktop.ui.tables import Column, FrameView, TableRow, Value
+from desktop.ui.tables import FrameView
 from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot, Imported
 
 _TONES = {"failed": "warning", "disturbed": "warning", "excluded": "faint", "planned": "faint"}

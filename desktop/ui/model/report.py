@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from desktop.core.factor_intervals import VERDICTS
 from desktop.core.units import capital, count
+from desktop.data.columns import shown_texts
 from desktop.data.report import (
     Block,
     Paragraph,
@@ -21,7 +22,6 @@ from desktop.data.report import (
 )
 from desktop.ui.model import contents
 from desktop.ui.model.sheets import COLUMNS
-from desktop.ui.tables import shown_texts
 from desktop.workbench import model_results as results
 from desktop.workbench.model_answers import answers as answers_of
 from desktop.workbench.modelling import ModelSnapshot

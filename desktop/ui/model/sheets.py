@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from desktop.ui.tables import Column, FrameView, RowMarks
+from desktop.data.columns import Column, RowMarks
+from desktop.ui.tables import FrameView
 from desktop.workbench.model_results import ResultSheet
 
 _NEW = "Of one new measurement"

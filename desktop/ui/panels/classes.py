@@ -9,10 +9,11 @@ from PySide6.QtCore import QSignalBlocker
 from PySide6.QtWidgets import QAbstractItemView, QCheckBox, QHBoxLayout, QLabel, QPushButton, QVBoxLayout
 
 from desktop.core.labels import ACTIVITIES
+from desktop.data.columns import Column, RowMarks, columnar
 from desktop.data.events import Activity, Region
 from desktop.ui.pages import fill_layout, search_field, set_up
 from desktop.ui.panels import Panel, PanelSpec, why_empty
-from desktop.ui.tables import ASCENDING, Column, FrameView, RowMarks, columnar
+from desktop.ui.tables import ASCENDING, FrameView
 from desktop.workbench.workbench import Snapshot, Workbench
 
 NAMES = {activity: ACTIVITIES[activity.name.lower()] for activity in Activity}

@@ -143,8 +143,8 @@ class IterationsPanel(Panel):
         self._draw_boundaries()
 
     def _list_odd(self, level: Level) -> None:
+        from desktop.data.columns import Column, TableRow
         from desktop.data.naming import listed
-        from desktop.ui.tables import Column, TableRow
 
         start = time_scale(max((one.start_s for one in level.odd), default=0.0))
         longer = time_scale(max((one.excess_s for one in level.odd), default=0.0))

@@ -11,10 +11,11 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from desktop.core.units import grouped, quantity
 from desktop.data.chart import Axis, Cells, Content
+from desktop.data.columns import Column
 from desktop.ui.pages import choices, divided, fill_layout, set_up
 from desktop.ui.panels import Panel, PanelSpec, why_empty
 from desktop.ui.plots.chart import Chart
-from desktop.ui.tables import DESCENDING, Column, FrameView
+from desktop.ui.tables import DESCENDING, FrameView
 from desktop.workbench.explaining import Explained
 from desktop.workbench.workbench import Snapshot, Workbench
 

@@ -9,9 +9,10 @@ from PySide6.QtCore import QModelIndex
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QVBoxLayout
 
 from desktop.core.units import quantity
+from desktop.data.columns import Column
 from desktop.ui.pages import choices, fill_layout, set_up
 from desktop.ui.panels import Panel, PanelSpec, why_empty
-from desktop.ui.tables import DESCENDING, Column, FrameTree
+from desktop.ui.tables import DESCENDING, FrameTree
 from desktop.workbench.explaining import Explained
 from desktop.workbench.workbench import Snapshot, Workbench
 

@@ -9,9 +9,10 @@ from pathlib import Path
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QAbstractItemView, QToolButton, QVBoxLayout
 
+from desktop.data.columns import Column, TableRow
 from desktop.ui.pages import fill_layout, row, set_up
 from desktop.ui.panels import Panel, PanelSpec
-from desktop.ui.tables import Column, FrameView, TableRow
+from desktop.ui.tables import FrameView
 from desktop.workbench.keeping import Kind
 from desktop.workbench.model import Workspace
 from desktop.workbench.workbench import Snapshot, Workbench

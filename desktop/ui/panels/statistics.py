@@ -17,12 +17,13 @@ from PySide6.QtWidgets import (
 from desktop.core.labels import ACCOUNTS
 from desktop.core.units import common, digits, grouped, quantity, scaled
 from desktop.data.chart import Axis, Content, Series
+from desktop.data.columns import Column, RowMarks
 from desktop.printing import printable
 from desktop.ui.guard import guarded
 from desktop.ui.pages import choices, divided, set_up
 from desktop.ui.panels import Panel, PanelSpec, why_empty
 from desktop.ui.plots.chart import Chart
-from desktop.ui.tables import Column, FrameView, RowMarks
+from desktop.ui.tables import FrameView
 from desktop.workbench.explaining import Explained
 from desktop.workbench.workbench import Snapshot, Workbench
 

@@ -11,9 +11,10 @@ from PySide6.QtWidgets import QVBoxLayout
 
 from desktop.core.labels import DEGREES
 from desktop.core.quantity import PROCESSORS, CurveQuantity
+from desktop.data.columns import Column, Texts, shown_texts
 from desktop.ui.pages import fill_layout, set_up
 from desktop.ui.panels import Panel, PanelSpec
-from desktop.ui.tables import Column, FrameView, Texts, shown_texts, tab_separated
+from desktop.ui.tables import FrameView, tab_separated
 from desktop.workbench.workbench import Snapshot, Workbench
 
 if TYPE_CHECKING:

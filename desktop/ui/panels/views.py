@@ -17,12 +17,13 @@ from PySide6.QtWidgets import (
 )
 
 from desktop.core.units import Scale, scaled, time_scale
+from desktop.data.columns import Column, columnar
 from desktop.ui.dialogs import Dialog
 from desktop.ui.flow import Flow
 from desktop.ui.pages import choices, fill_layout, form, quiet, set_up
 from desktop.ui.panels import Panel, PanelSpec
 from desktop.ui.plots.notes import COLOUR_NAMES, COLOURS
-from desktop.ui.tables import Column, FrameView, columnar
+from desktop.ui.tables import FrameView
 from desktop.workbench.model import VIEWS, Annotation, NamedView
 from desktop.workbench.workbench import Snapshot, Workbench
 

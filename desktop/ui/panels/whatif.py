@@ -21,10 +21,11 @@ from PySide6.QtWidgets import (
 )
 
 from desktop.core.units import percent, quantity, signed, time_scale
+from desktop.data.columns import Column, TableRow
 from desktop.ui.guard import guarded
 from desktop.ui.pages import beside, fill_layout, row, set_up
 from desktop.ui.panels import Panel, PanelSpec, why_empty
-from desktop.ui.tables import Column, FrameView, TableRow
+from desktop.ui.tables import FrameView
 from desktop.workbench.workbench import Snapshot, Workbench
 
 if TYPE_CHECKING:
