@@ -85,6 +85,8 @@ _AREAS = {"right": Qt.DockWidgetArea.RightDockWidgetArea, "bottom": Qt.DockWidge
 _CURVE, _TIMELINE = 1 / 3, 1 / 4
 #: Rows of the phase table that are in view at first.
 _ROWS = 8
+#: Characters of width at which the side shows figures beside their names, in a window that has room for it.
+_SIDE = 56
 #: At the curve, until the exact one has come from another machine.
 _COARSE = "coarse: means of short parts, the exact curve is not here yet"
 #: Milliseconds between panels that are made before anybody asks for them.
@@ -1090,7 +1092,9 @@ class TracePage(Page):
         # As many rows as leave the plots what they need; with them come the toolbar and two separators.
         spare = window.height() - self._plots_need() - self._toolbar.sizeHint().height() - 6
         high = max(int(0.2 * window.height()), min(head + (_ROWS + 1) * row + around, spare))
-        return min(62 * font.averageCharWidth(), int(0.25 * window.width())), high
+        char = font.averageCharWidth()
+        wide = max(int(0.25 * window.width()), min(_SIDE * char, int(0.3 * window.width())))
+        return min(62 * char, wide), high
 
     def _size_docks(self) -> None:
         self._roomy.clear()

@@ -48,8 +48,6 @@ _EDITING = {
 }  # fmt: skip
 
 
-#: Characters of width below which figures stand below their names.
-_NARROW = 38
 #: Lines of those figures that are sentences: two, or all that they need where the panel has so many lines.
 _ROOM, _TALL = {"suggestion": (2, 7), "second": (2, 4)}, 54
 #: A fit that takes longer (ms) is announced; others would make the figures flicker.
@@ -292,7 +290,7 @@ class PhasesPanel(QScrollArea):
             tickPosition=QSlider.TickPosition.TicksBelow, accessibleName="Number of phases",
             valueChanged=self._workbench.set_n, sliderReleased=self._workbench.seal,
         )  # fmt: skip
-        self._n_label, model_label = titled("&Phases", self.n), titled("&Model", self.model)
+        self._n_label, self._model_label = titled("&Phases", self.n), titled("&Model", self.model)
         self._suggested = button("", self._workbench.use_suggestion, name="suggested")
         self._refit = button("Find breaks again", self._workbench.refit)
         self.events = QCheckBox("With structure &events")
@@ -315,7 +313,7 @@ class PhasesPanel(QScrollArea):
         grid.addWidget(self._n_label, 0, 0)
         grid.addWidget(self.n, 0, 1)
         grid.addWidget(self.slider, 2, 0, 1, 3)
-        grid.addWidget(model_label, 3, 0)
+        grid.addWidget(self._model_label, 3, 0)
         grid.addWidget(self.model, 3, 1)
         grid.addWidget(self._also_label, 5, 0)
         grid.addWidget(self.also, 5, 1, 1, 2)
@@ -405,9 +403,20 @@ class PhasesPanel(QScrollArea):
         for i, value in enumerate(self._values.values()):
             self._facts.addWidget(value, *((2 * i + 1, 0, 1, 2) if narrow else (2 * i, 1)))
 
+    def _needed(self) -> int:
+        """Pixels of width in which buttons stand beside fields, whether they are shown now or not."""
+        margins, spacing = self._content.layout().contentsMargins(), self._controls.horizontalSpacing()
+        columns = (
+            (self._n_label, self._model_label, self._also_label),
+            (self.n, self.model),
+            (self._suggested, self._refit),
+        )
+        widths = (max(one.minimumSizeHint().width() for one in column) for column in columns)
+        return sum(widths) + 2 * spacing + margins.left() + margins.right()
+
     @guarded
     def resizeEvent(self, event: QResizeEvent) -> None:
-        narrow = event.size().width() < _NARROW * self.fontMetrics().averageCharWidth()
+        narrow = self.viewport().width() < self._needed()
         if narrow != self._narrow:
             self._arrange(narrow)
         tall = event.size().height() >= _TALL * self.fontMetrics().lineSpacing()
