@@ -48,6 +48,8 @@ _EDITING = {
 }  # fmt: skip
 
 
+#: Pixels of margin left and right.
+_SIDES = 10
 #: Lines of those figures that are sentences: two, or all that they need where the panel has so many lines.
 _ROOM, _TALL = {"suggestion": (2, 7), "second": (2, 4)}, 54
 #: A fit that takes longer (ms) is announced; others would make the figures flicker.
@@ -263,7 +265,7 @@ class PhasesPanel(QScrollArea):
         fit = stacked(self._controls, self._facts, self.pictures, stretch=2, spacing=8)
         self._parts = divided(Qt.Orientation.Vertical, (self.why, 1), (fit, 1))
         self._parts.splitterMoved.connect(lambda *_: setattr(self, "_divided", True))
-        fill_layout(QVBoxLayout(self._content), self._parts, margins=(10, 8, 10, 8))
+        fill_layout(QVBoxLayout(self._content), self._parts, margins=(_SIDES, 8, _SIDES, 8))
         set_up(self, widget=self._content, widgetResizable=True, frameShape=QFrame.Shape.NoFrame)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self._show_project(Snapshot())
@@ -405,14 +407,14 @@ class PhasesPanel(QScrollArea):
 
     def _needed(self) -> int:
         """Pixels of width in which buttons stand beside fields, whether they are shown now or not."""
-        margins, spacing = self._content.layout().contentsMargins(), self._controls.horizontalSpacing()
+        spacing = self._controls.horizontalSpacing()
         columns = (
             (self._n_label, self._model_label, self._also_label),
             (self.n, self.model),
             (self._suggested, self._refit),
         )
         widths = (max(one.minimumSizeHint().width() for one in column) for column in columns)
-        return sum(widths) + 2 * spacing + margins.left() + margins.right()
+        return sum(widths) + 2 * spacing + 2 * _SIDES
 
     @guarded
     def resizeEvent(self, event: QResizeEvent) -> None:
