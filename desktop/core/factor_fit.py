@@ -395,10 +395,10 @@ def normalised(
             same = table[members & ((np.arange(len(part)) >= split) == (at >= split)), i]
             if not np.isfinite(size) or abs(size) <= 1e-12 * np.abs(same).max():
                 return theta, False
-            factor = size if at >= split else 1.0 / size
             codes[split:], systems[:split] = False, False
-            table[codes, i] *= factor
-            table[systems, i] /= factor
+            beside, across = (systems, codes) if at >= split else (codes, systems)
+            table[beside, i] /= size
+            table[across, i] *= size
         table[wanted[:, i] == 0.0, i] = 0.0
     return table.ravel(), bool(np.isfinite(table).all())
 

@@ -121,7 +121,8 @@ def _judged(y: Array, terms: Array, shifts: Array) -> _Judged | None:
 
 
 def _beside_active(y: Array, terms: Array, shifts: Array, weight: Array) -> _Judged | None:
-    """None where fewer than three degrees of freedom are left."""
+    """None where fewer than three degrees of freedom are left, or nothing but what rounding leaves."""
+    rounding = 1e-24 * float(np.mean((y * weight) ** 2))
     every = np.concatenate([terms, shifts], axis=1)
     chosen = _active(y * weight, every * weight[:, None], terms.shape[1])
     if chosen is None:
@@ -134,13 +135,13 @@ def _beside_active(y: Array, terms: Array, shifts: Array, weight: Array) -> _Jud
             continue
         fit, here = _Fit(y * weight, columns * weight[:, None]), (chosen == one).all(axis=1)
         without = fit.without() / df
-        here &= (without > 1e-12 * max(fit.squares, 1e-300)) & np.isfinite(fit.left)
+        here &= (without > max(1e-12 * fit.squares, rounding)) & np.isfinite(fit.left)
         t[here] = fit.rest[here] / np.sqrt(without * fit.left)[here]
         expected[here] = (y - fit.rest / fit.left / weight)[here]
         limit[here], variance[here] = t_limit(df, LEVEL / len(y)), without[here]
-    if not np.isfinite(limit).any():
+    if not (variance > 0).any():
         return None
-    worst = int(np.argmax(np.abs(t) / limit))
+    worst = int(np.argmax(np.where(variance > 0, np.abs(t) / limit, -1)))
     one, least = chosen[worst], float(variance[worst])
     columns = np.concatenate([terms[:, one], shifts], axis=1)
     fit, count = _Fit(y * weight, columns * weight[:, None]), int(one.sum())

@@ -256,7 +256,8 @@ def _stopping(fit: ModelFit, s: int) -> tuple[str, list[tuple[float, str, str]],
         found = [place for place in half_share_places(fit, c, s, slow) if place.rising]
         told = _place_words(found[0]) if found else ""
         if told:
-            stopping.append((found[0].p, code, f"from {told}"))
+            # As it is said: what rounding adds puts none before another.
+            stopping.append((round(found[0].p, 0 if found[0].p >= 10 else 1), code, f"from {told}"))
         else:
             (unknown if found else never).append(code)
     return name, sorted(stopping), never, unknown
@@ -271,7 +272,9 @@ def _stopping_answer(fit: ModelFit, s: int) -> str:
     parts = []
     if stopping:
         listed = ", ".join(f"{code} {when}" for _, code, when in stopping)
-        parts.append(f"{name} takes more than half of the time: {listed}. {stopping[0][1]} stops first.")
+        parts.append(f"{name} takes more than half of the time: {listed}.")
+        if len(stopping) == 1 or stopping[0][0] < stopping[1][0]:
+            parts.append(f"{stopping[0][1]} stops first.")
     if unknown:
         parts.append(f"The measurements do not say from which p it does for {', '.join(unknown)}.")
     if never and len(never) == len(data.codes):

@@ -656,7 +656,7 @@ def test_no_answer_beyond_ten_times_the_measurements(bench: ModelBench) -> None:
     bench.set_functions(["1/p", "1"])
     told = model_answers.answers(fit_of(bench), 0, 1, 50.0)
     assert "(p from 1 to 1 280, 10 times the largest that was measured)" in told[1].text
-    assert "large from p = 1 000, small from p = 1 000" in told[3].text
+    assert told[3].text.endswith("large from p = 1 000, small from p = 1 000."), "none of them stops first"
     few = "\n".join(line for line in times().splitlines() if line.split(",")[2] in ("p", "1", "2", "4", "8"))
     bench.open(few)
     bench.set_functions(["1/p", "1"])
