@@ -251,7 +251,7 @@ def test_an_exact_curve_that_was_stopped_or_failed_is_asked_for_again_and_a_chos
             kept.unlink()
         held.clear()
         wanted.clear()
-        bench.open(named(f"ssh://me@cluster{far}"))
+        bench.open(named(f"ssh://me@fewer{far}"))  # a line of its own, with another program there
         qtbot.waitUntil(lambda: bench.snapshot.fit is not None and wanted.is_set(), timeout=60_000)
         assert bench.snapshot.run.coarse and bench.snapshot.as_suggested and again.isEnabled()
         chosen[:] = [bench.snapshot.project.phases.n]
