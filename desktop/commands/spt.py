@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from desktop import stopping
 from desktop.commands import spt_compare, spt_confirm, spt_effects, spt_new, spt_report
 from desktop.commands.asked import adder, agree
-from desktop.commands.terminal import DONE, LOSSY, picked, show, terminal_progress
+from desktop.commands.terminal import DONE, LOSSY, picked, row_lines, show, terminal_progress
+from desktop.data.columns import Column
 from desktop.errors import DesktopError
 from desktop.progress import Cancelled
 
@@ -154,13 +155,10 @@ def _piloted(experiment: Experiment, options: argparse.Namespace) -> tuple[dict[
               "size": found.size or None, "reason": found.reason}  # fmt: skip
     lines = [
         f"runs without a delay give {found.base:.4g} {found.unit}, kept in {file}",
-        f"{'place':<16}{'take':>8}{'shows at':>10}{'effect':>12}{'std. error':>12}{'percent':>9}",
-    ]
-    for place, row in zip(found.places, rows, strict=True):
-        at = place.delay or "at none"
-        numbers = f"{place.effect:>12.4g}{place.se:>12.2g}{row['percent_of_unperturbed']:>8.1f}%"
-        take = row["take"] or "-"
-        lines.append(f"{place.factor:<15} {take:>8}{at:>10}{numbers if place.delay else ''}")
+        *row_lines(rows, Column("place", name="factor"), Column("take"), Column("shows at", name="delay"),
+                   Column("effect"), Column("SE", name="se", significant=3),
+                   Column("share", "", "% of base", 3, name="percent_of_unperturbed")),
+    ]  # fmt: skip
     lines.append(found.reason)
     result["taken"] = bool(found.sizes and options.take)
     if result["taken"]:
@@ -391,17 +389,13 @@ def _offers(
         }
         for offer in found
     ]
-    time = f"{'time':>10}" if options.run_s else ""
-    lines = [
-        f"{'runs':>5}  {'kind':<16}{'resolution':<12}{'clear mains':>12}{'clear pairs':>12}{time}  A3, A4"
-    ]
-    for row in rows:
-        pattern = ", ".join(map(str, row["word_length_pattern"][:4])) or "-"
-        took = f"{row['seconds'] / 60:>6.1f} min" if options.run_s else ""
-        lines.append(
-            f"{row['runs']:>5}  {row['kind']:<16}{row['resolution']:<12}{row['clear_main_effects']:>12}"
-            f"{row['clear_two_factor_interactions']:>12}{took}  {pattern}"
-        )
+    lines = row_lines(
+        [row | {"A3, A4": ", ".join(map(str, row["word_length_pattern"][:4])) or "-"} for row in rows],
+        Column("runs"), Column("kind"), Column("resolution"),
+        Column("clear mains", name="clear_main_effects"),
+        Column("clear pairs", name="clear_two_factor_interactions"),
+        Column("time", "", "s", name="seconds"), Column("A3, A4"),
+    )  # fmt: skip
     words = {row["resolution"]: row["meaning"] for row in rows if row["meaning"]}
     lines += [f"{word:<5}{text}" for word, text in words.items()]
     return {"factors": list(names), "designs": rows}, lines
@@ -448,11 +442,10 @@ def _told_design(made: Design, result: dict[str, Any], options: argparse.Namespa
     if options.output:
         lines.append(f"{len(result['order'])} trials in random order are in {options.output}")
         return lines
-    width = max(4, *(len(name) for name in made.factors))
-    lines.append("run  " + " ".join(f"{name:>{width}}" for name in made.factors))
-    for number, row in enumerate(made.levels, 1):
-        signs = (str(v) if made.levels.min() >= 0 else "+" if v > 0 else "-" for v in row)
-        lines.append(f"{number:>3}  " + " ".join(f"{sign:>{width}}" for sign in signs))
+    levels = [str(v) if made.levels.min() >= 0 else "+" if v > 0 else "-" for v in made.levels.ravel()]
+    each = zip(*[iter(levels)] * len(made.factors), strict=True)
+    runs = [{"run": k, **dict(zip(made.factors, row, strict=True))} for k, row in enumerate(each, 1)]
+    lines += row_lines(runs, Column("run"), *map(Column, made.factors))
     if len(result["order"]) <= 256:
         lines.append("order " + " ".join(map(str, result["order"])))
     return lines

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from desktop.commands.asked import pairs
-from desktop.commands.terminal import picked, terminal_progress
+from desktop.commands.terminal import picked, row_lines, table_lines, terminal_progress
+from desktop.data.columns import Column
 from desktop.remote import named
 
 if TYPE_CHECKING:
@@ -59,8 +60,7 @@ def add_parts(part: Any) -> None:
 
 def barriers(options: argparse.Namespace) -> Said:
     """NISTIR 5139, table 11."""
-    from desktop.core.units import tenth
-    from desktop.workbench import comparing
+    from desktop.workbench import comparing, effect_rows
 
     if options.cost_se < 0:
         raise ValueError("--cost-se is a standard error, so it is not below zero")
@@ -75,17 +75,7 @@ def barriers(options: argparse.Namespace) -> Said:
         | {"share_interval": [p.barrier.share_low, p.barrier.share_high]}
         for p in found
     ]
-    lines = [
-        f"{'before':<14}{'after':<14}{'FB1':>11}{'FB2':>11}{'difference':>11}{'se':>10}{'t':>8}{'of FB2':>9}"
-        "   95 % interval of the difference; of its share of FB2"
-    ]
-    lines += [
-        f"{p.before:<13} {p.after:<13} {b.before:>11.4g}{b.after:>11.4g}{b.difference:>11.4g}"
-        f"{b.se:>10.3g}{b.t:>8.2f}{tenth(b.share).replace(' ', ''):>9}   {b.low:.4g} to {b.high:.4g}"
-        + (f"; {tenth(b.share_low)} to {tenth(b.share_high)}" if math.isfinite(b.share_low) else "")
-        for p in found
-        for b in [p.barrier]
-    ]
+    lines = table_lines(*effect_rows.barriers(found))
     vague = [p.after for p in found if math.isinf(p.barrier.share_low)]
     if vague:
         lines.append(f"{', '.join(vague)}: cannot be told from zero, so nothing limits the share of it")
@@ -94,6 +84,7 @@ def barriers(options: argparse.Namespace) -> Said:
 
 def versions(options: argparse.Namespace) -> Said:
     """NISTIR 5131, table 2-C."""
+    from desktop.workbench import effect_rows
     from desktop.workbench.comparing import normalised
 
     first, other = _one(options.table, options.response), _one(options.other, options.response)
@@ -106,12 +97,7 @@ def versions(options: argparse.Namespace) -> Said:
         f"first: {first.name}, unperturbed run {first.unperturbed:.5g}",
         f"second: {other.name}, unperturbed run {other.unperturbed:.5g}",
         "effects in percent of the unperturbed run of each",
-        f"{'factor':<20}{'first':>13}{'second':>13}{'change':>10}   95 % interval of the change",
-    ]
-    lines += [
-        f"{n.term:<19} {n.first:>12.1f}%{n.second:>12.1f}%{n.change:>+10.1f}"
-        + (f"   {n.low:+.1f} to {n.high:+.1f}" if n.low == n.low else "")
-        for n in found
+        *table_lines(*effect_rows.versions("first", "second", found)),
     ]
     return {"first": first.name, "second": other.name, "effects": rows}, lines
 
@@ -144,17 +130,14 @@ def processors(options: argparse.Namespace) -> Said:
         | picked(one.fit, "shared shared_se shared_margin serial serial_se serial_margin slope slope_margin")
         for one in found
     ]
-    lines = ["a/p + b: what is shared, and what does not shrink, each ± its 95 % margin; slope of ln effect "
-             "on ln p (-1 and 0)",
-             f"{'term':<18}" + "".join(f"{f'p = {p:g}':>11}" for p in found[0].p)
-             + f"{'a':>11}{'':11}{'b':>11}{'':11}{'slope':>8}"]  # fmt: skip
-    lines += [
-        f"{one.term:<17} " + "".join(f"{value:>11.4g}" for value in one.effect)
-        + f"{one.fit.shared:>11.4g} ± {one.fit.shared_margin:<8.2g}{one.fit.serial:>11.4g} ± "
-        f"{one.fit.serial_margin:<8.2g}"
-        f"{one.fit.slope:>8.3f}" + (f" ± {m:.2g}" if (m := one.fit.slope_margin) == m else "")
-        for one in found
-    ]  # fmt: skip
+    lines = ["a/p + b: what is shared, and what does not shrink; slope of ln effect on ln p (-1 and 0)"]
+    lines += row_lines(
+        [row | {f"{p:g}": effect for p, effect in zip(row["p"], row["effect"], strict=True)} for row in rows],
+        Column("term"), *(Column(f"p = {p:g}", name=f"{p:g}") for p in found[0].p),
+        Column("a", name="shared"), Column("± 95 %", "", "", 2, name="shared_margin"),
+        Column("b", name="serial"), Column("± 95 %", "", "", 2, name="serial_margin"),
+        Column("slope", significant=3), Column("± 95 %", "", "", 2, name="slope_margin"),
+    )  # fmt: skip
     return {"effects": rows}, lines
 
 
@@ -168,26 +151,29 @@ def covariates(options: argparse.Namespace) -> Said:
     path = path.with_name(JOURNAL) if path.suffix == ".toml" else path
     table = read_runs(path, response=options.response)
     names = [name.strip() for name in options.columns.split(",") if name.strip()]
-    rows, lines = [], [f"{'column':<20}{'slope':>12}{'std. error':>12}{'p':>10}{'explains':>10}"]
+    rows: list[dict[str, Any]] = []
+    lines: list[str] = []
     for name in names or COVARIATES:
         try:
             one = covariate(name, table.data, blocks=not options.no_blocks)
         except ValueError as error:
             if names:
                 raise
-            lines.append(f"{name:<19} {error}")
+            lines.append(f"{name}: {error}")
             continue
         rows.append(
             picked(one, "name slope se df t p low high share")
             | {"effects": [picked(e, "term value se adjusted adjusted_se") for e in one.effects]}
         )
-        numbers = f"{one.slope:>12.4g}{one.se:>12.3g}{one.p:>10.2g}{100 * one.share:>9.1f}%"
-        lines.append(f"{name:<19} {numbers}")
         if one.p < 0.05:
             lines += [
-                f"  without it: {e.term:<16}{e.adjusted:>12.4g} ± {e.adjusted_se:<9.3g} (was {e.value:.4g})"
+                f"without {name}: {e.term:<16}{e.adjusted:>12.4g} ± {e.adjusted_se:<9.3g} (was {e.value:.4g})"
                 for e in sorted(one.effects, key=lambda e: -abs(e.adjusted))
             ]
+    lines[:0] = row_lines(
+        rows, Column("column", name="name"), Column("slope"), Column("SE", significant=3, name="se"),
+        Column("p", significant=3), Column("explains", "", "%", 3, name="share"),
+    )  # fmt: skip
     return {"response": table.response, "covariates": rows}, lines
 
 
@@ -211,10 +197,7 @@ def pin(options: argparse.Namespace) -> Said:
     missing = next((region for region in chosen.values() if region not in pinned.names), None)
     if missing is not None:
         raise ValueError(f"{options.trace.name} has no region {missing!r}")
-    rows, lines = (
-        [],
-        [f"{'factor':<18}{'region':<26}{'phase':>6}{'start':>10}{'end':>10}{'seconds':>11}{'own':>11}"],
-    )
+    rows, lines, every = [], list[str](), list[dict[str, Any]]()
     for name, routine in routines.items():
         region = chosen.get(name) or pinned.likely(routine or name)
         phases = pinned.of(region) if region else ()
@@ -224,13 +207,14 @@ def pin(options: argparse.Namespace) -> Said:
             for one in phases
         ]
         rows.append({"factor": name, "region": region or None, "phases": told})
+        every += [{"factor": name, "region": region} | one for one in told]
         if not phases:
-            lines.append(f"{name:<17} no region is called like it; say --region {name}=REGION")
-        for one in phases:
-            lines.append(
-                f"{name:<17} {region:<25} {one.phase + 1:>6}{pinned.start_s[one.phase]:>10.4g}"
-                f"{pinned.end_s[one.phase]:>10.4g}{one.inclusive_s:>11.4g}{one.exclusive_s:>11.4g}"
-            )
+            lines.append(f"{name}: no region is called like it; say --region {name}=REGION")
+    lines[:0] = row_lines(
+        every, Column("factor"), Column("region"), Column("phase"), Column("start", "", "s", name="start_s"),
+        Column("end", "", "s", name="end_s"), Column("inclusive", "", "s", name="inclusive_s"),
+        Column("exclusive", "", "s", name="exclusive_s"),
+    )  # fmt: skip
     return {"trace": str(options.trace), "factors": rows}, lines
 
 
@@ -261,6 +245,7 @@ def scaling(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
 
 def _two_tables(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
     from desktop.core.effect_tables import scaling as combined
+    from desktop.workbench import effect_rows
 
     if not (options.small and options.large and options.small_p and options.large_p):
         raise ValueError("two tables need --small, --small-p, --large and --large-p")
@@ -281,14 +266,8 @@ def _two_tables(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]
     lines = [
         f"ratio (B-A)/(A+B): {shared:.3f} for work that is shared perfectly, 0 for serial work; "
         "exponent: -1 and 0",
-        f"{'term':<16}{'A':>10}{'B':>10}{'middle':>10}{'(B-A)/2':>10}{'se':>9}{'ratio':>9}{'exponent':>10}"
-        "   95 % interval",
+        *table_lines(*effect_rows.scales(rows)),
     ]
-    for r in rows:
-        lines.append(
-            f"{r.term:<15} {r.small:>10.4g}{r.large:>10.4g}{r.middle:>10.4g}{r.interaction:>10.4g}"
-            f"{r.se:>9.3g}{r.ratio:>9.3f}{r.exponent:>10.3f}   {r.exponent_low:.3f} to {r.exponent_high:.3f}"
-        )
     return result, lines
 
 

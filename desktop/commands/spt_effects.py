@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from desktop.commands import spt_confirm
 from desktop.commands.asked import pairs
-from desktop.commands.terminal import picked
+from desktop.commands.terminal import picked, row_lines, table_lines
+from desktop.core.units import capital
+from desktop.data.columns import Column
 
 if TYPE_CHECKING:
     from desktop.core.array_search import ArraySearch
@@ -158,17 +160,13 @@ def _gaps(found: ArraySearch) -> list[str]:
 
 
 def told_ranking(found: ArraySearch, response: str, refused: str = "") -> list[str]:
-    width = max(6, *(len(name) for name in found.factors))
-    heads = " ".join(f"{name:>{width}}" for name in found.factors)
+    from desktop.workbench import effect_rows
+
     lines = [
         f"{len(found.order)} settings by {response}, the smallest first",
-        f"rank  {'run':<8}{heads}{'mean':>12}{'of base':>10}",
+        *table_lines(*effect_rows.ranking(found)),
+        "mean response at every level:",
     ]
-    for place, name in enumerate(found.names):
-        levels = " ".join(f"{level:>{width}g}" for level in found.settings[place])
-        share = f"{found.percent(place):.1f}%" if found.base >= 0 else ""
-        lines.append(f"{place + 1:>4}  {name:<8}{levels}{found.mean[place]:>12.6g}{share:>10}")
-    lines.append("mean response at every level:")
     for name in found.factors:
         means = ", ".join(f"{m.level:g}: {m.mean:.5g}" for m in found.levels if m.factor == name)
         lines.append(f"      {name:<12}{means}")
@@ -208,15 +206,11 @@ def _doses(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
             for name, one in found
         ],
     }
-    lines = ["effect against the size of the delay; per unit, it is level where the linear model holds",
-             f"{'term':<16}{'delay':>10}{'effect':>12}{'std. error':>12}{'per unit':>12}"]  # fmt: skip
-    for name, one in found:
-        for k, delay in enumerate(one.delay):
-            lines.append(
-                f"{name:<15} {delay:>10g}{one.effect[k]:>12.5g}{one.se[k]:>12.3g}{one.per_unit[k]:>12.4g}"
-            )
-        if one.warning:
-            lines.append(f"note: {name}: {one.warning}")
+    lines = ["effect against the size of the delay; per unit, it is level where the linear model holds"]
+    lines += row_lines(rows(result), Column("Term", name="term"), Column("Delay", name="delay", whole=True),
+                       Column("Effect", name="values"), Column("SE", name="se", significant=3),
+                       Column("Per unit", name="per_unit"))  # fmt: skip
+    lines += [f"note: {name}: {one.warning}" for name, one in found if one.warning]
     if tables[0].refused:
         result["notes"] = [tables[0].refused]
         lines.append(f"note: {tables[0].refused}")
@@ -307,9 +301,8 @@ def ranks(found: Effects, half: bool, factors: Sequence[Factor] = ()) -> list[di
     from desktop.core.effects import ranked
 
     places = {factor.name: factor for factor in factors}
-    se = next((e.se for e in found.effects if e.se == e.se), 0.0)
     rows = []
-    for line in ranked(found, tie=se):
+    for line in ranked(found):
         e, place = line.effect, places.get(line.effect.term)
         scale = 0.5 if half else 1.0
         row: dict[str, Any] = {
@@ -327,48 +320,26 @@ def ranks(found: Effects, half: bool, factors: Sequence[Factor] = ()) -> list[di
     return rows
 
 
-#: Why a main effect has no rank.
-_RANKLESS = {
-    "helps": "the delay makes the program faster",
-    "not distinguishable from zero": "not distinguishable from zero, so without a rank",
-    "no error estimate": "no error estimate, so without a rank",
-}
-
-
 def told_effects(found: Effects, half: bool, response: str, factors: Sequence[Factor] = ()) -> list[str]:
-    scale, word = (0.5, "half effect") if half else (1.0, "effect")
+    from desktop.workbench import effect_rows
+
+    word = effect_rows.effect_word(half)
+    columns, mains = effect_rows.rank(found, "", {one.name: one for one in factors}, half=half)
     lines = [
         f"{len(found.trials.y)} trials, response {response}, mean {found.mean:.6g}, error by {found.error}; "
-        f"* marks more than {found.threshold}"
-    ]
-    lines.append(f"{'term':<24}{word:>14}{'std. error':>12}{'t':>9}{'percent':>9}   aliases")
-    # The largest first; what cannot be told comes last.
-    for e in sorted(found.effects, key=lambda e: -abs(e.value) if e.estimable else 1.0):
-        mark = "*" if e.significant else " "
-        lines.append(
-            f"{e.term:<23} {scale * e.value:>13.5g}{mark}{scale * e.se:>12.4g}{e.t:>9.2f}"
-            f" {scale * found.percent(e):>7.1f}%   {', '.join(e.aliases)}".rstrip()
-        )
-    lines.append(f"SPT rank, by {word}; those within one standard error share a rank:")
-    mains = ranks(found, half, factors)
-    for row in mains:
-        rank = f"{row['rank']:>4}" if row["rank"] else "   -"
-        place = "{file}:{line}  {routine}  {construct}".format(**row) if row.get("file") else ""
-        meaning = "- {minus}, + {plus}".format(**row) if row.get("plus") else ""
-        where = "; ".join(filter(None, (place, meaning)))
-        number = f"{row['value']:>13.5g} ± {row['se']:<9.3g}{row['percent_of_unperturbed']:>7.1f}%"
-        lines.append(f"{rank}  {row['term']:<20}{number}   {where}".rstrip())
-    settings = {one.name for one in factors if not one.is_delay}
-    for row in mains:
-        if row["verdict"] == "helps" and row["term"] in settings:
-            lines.append(f"      {row['term']}: {row['plus']} is faster than {row['minus']}")
-    for verdict, text in _RANKLESS.items():
-        without = [
-            row["term"] for row in mains
-            if row["verdict"] == verdict and not (verdict == "helps" and row["term"] in settings)
-        ]  # fmt: skip
-        if without:
-            lines.append(f"      {', '.join(without)}: {text}")
+        f"* marks more than {found.threshold}",
+        *table_lines(
+            *effect_rows.effects(found, "", half=half), "Term", capital(word), "SE", "t", "Share", "Marked",
+            "Not told apart from",
+        ),
+        f"SPT rank, by {word}; those within one standard error share a rank:",
+        *table_lines(
+            columns, mains, "Rank", "Factor", capital(word), "±", "Share", "Low means", "High means", "File",
+            "Line", "Routine", "Construct",
+        ),
+    ]  # fmt: skip
+    for tip in dict.fromkeys(row.tip for row in mains if row.tip):
+        lines.append(f"      {', '.join(row.key for row in mains if row.tip == tip)}: {tip}")
     for s in found.suspects:
         lines.append(f"suspect: run {s.label} gave {s.value:.5g}, expected {s.expected:.5g} (t = {s.t:.1f})")
     power = _powers(found)

@@ -6,7 +6,9 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from desktop.commands.terminal import picked, terminal_progress
+from desktop.commands.terminal import picked, row_lines, terminal_progress
+from desktop.core.units import percent
+from desktop.data.columns import Column
 from desktop.remote import named
 
 if TYPE_CHECKING:
@@ -79,15 +81,9 @@ def new(options: argparse.Namespace) -> Said:
     delays = any(f.is_delay for f in made.factors)
     kept = "; your program is as it was, its copy has the delays" if delays else ""
     lines = [f"{made.folder} holds the experiment{kept}"]
-    heads = {"name": "factor", "minus": "-", "plus": "+", "at": "place"}
-    table = [heads] + [
-        row | {"at": row["file"] and "{file}:{line}  {construct}".format(**row)} for row in rows
-    ]
-    widths = {
-        key: max(least, *(len(row[key]) + 1 for row in table))
-        for key, least in (("name", 20), ("minus", 24), ("plus", 34), ("at", 0))
-    }
-    lines += ["".join(f"{row[key]:<{width}}" for key, width in widths.items()).rstrip() for row in table]
+    table = [row | {"at": row["file"] and "{file}:{line}  {construct}".format(**row)} for row in rows]
+    lines += row_lines(table, Column("factor", name="name"), Column("-", name="minus"),
+                       Column("+", name="plus"), Column("place", name="at"))  # fmt: skip
     lines += [f"{made.plan.runs} treatments, {made.plan.replicates} times each; the commands are in "
               f"{result['description']}",
               f"next: phasewright spt run {options.folder} --check" + (
@@ -107,20 +103,16 @@ def places(options: argparse.Namespace) -> Said:
         return _told(hottest(found_offers, seconds) if seconds else found_offers)
     found = find_places(Path(), names, options.call)
     rows = [picked(p, "name=macro file line routine construct") for p in found]
-    lines = [f"{'name':<16}{'place':<34}{'routine':<20}construct"]
-    lines += [f"{p.macro:<16}{f'{p.file}:{p.line}':<34}{p.routine:<20}{p.construct}" for p in found]
+    lines = row_lines(rows, *map(Column, ("name", "file", "line", "routine", "construct")))
     return {"factors": rows}, lines if rows else [f"no conditional block calls {options.call}"]
 
 
 def _told(offers: tuple[Spot, ...]) -> Said:
     """Places that are not prepared yet."""
     rows = [picked(one.place, "file line routine construct") | {"share": one.share} for one in offers]
-    lines = [f"{'place':<34}{'routine':<28}{'construct':<14}time of the trace"]
-    lines += [
-        f"{one.key:<34}{one.place.routine:<27} {one.place.construct:<14}"
-        f"{'' if one.share is None else f'{100 * one.share:.1f}%'}".rstrip()
-        for one in offers
-    ]
+    times = [{"place": one.key, "time": percent(one.share, 1)} for one in offers]
+    table = [row | time for row, time in zip(rows, times, strict=True)]
+    lines = row_lines(table, *map(Column, ("place", "routine", "construct", "time")))
     return {"places": rows}, lines if rows else ["the sources hold no routine that we can read"]
 
 

@@ -17,6 +17,7 @@ from desktop.printing import TerminalProgress, as_csv
 from desktop.progress import Cancelled
 
 if TYPE_CHECKING:
+    from desktop.data.columns import Column, TableRow
     from desktop.data.store import TraceStore
 
 DONE, FAILED, USAGE, LOSSY, GATE = 0, 1, 2, 3, 4
@@ -103,6 +104,21 @@ def show(
     else:
         for line in lines():
             print(line)
+
+
+def table_lines(columns: Sequence[Column], rows: Sequence[TableRow], *titles: str) -> list[str]:
+    """A table of the window as lines of text: all of its columns, or those with these `titles`."""
+    from desktop.data.columns import aligned, table
+
+    return aligned(table(columns, rows)[0], [one for one in columns if not titles or one.title in titles])
+
+
+def row_lines(rows: Sequence[Mapping[str, Any]], *columns: Column) -> list[str]:
+    """Rows as ``--json`` has them as lines of text: `Column.name` is the key."""
+    from desktop.data.columns import aligned, columnar
+
+    cells = {one.source: [row.get(one.source) for row in rows] for one in columns}
+    return aligned(columnar(cells), columns)
 
 
 def picked(one: Any, names: str) -> dict[str, Any]:

@@ -1079,9 +1079,11 @@ class Rank:
 Standing = Literal["slows", "helps", "not distinguishable from zero", "no error estimate"]
 
 
-def ranked(found: Effects, tie: float = 0.0) -> tuple[Rank, ...]:
-    """Main effects, largest first (NISTIR 5139, table 3); within `tie` of the one before they are equal. Only
-    those beyond `Effects.limit` have a rank or help."""
+def ranked(found: Effects, tie: float | None = None) -> tuple[Rank, ...]:
+    """Main effects, largest first (NISTIR 5139, table 3); within `tie` of the one before (None: a standard
+    error) they are equal. Only those beyond `Effects.limit` have a rank or help."""
+    if tie is None:
+        tie = next((e.se for e in found.effects if np.isfinite(e.se)), 0.0)
     mains = sorted((e for e in found.effects if len(e.members) == 1), key=lambda e: -e.value)
     lines: list[Rank] = []
     last, place = np.inf, 0

@@ -30,6 +30,7 @@ Texts = list[list[str]]
 SAMPLED = 200
 #: Time in a unit: alone, of processors, or below a fraction bar.
 _TIME = re.compile(r"(^|·|/)s(²?)$")
+_KEYBOARD = str.maketrans("−★", "-*")
 
 
 @dataclass(frozen=True)
@@ -292,3 +293,16 @@ def shown_texts(shown: Shown, columns: Sequence[Column]) -> Texts:
         [one.head for one in cells],
         *([one.text(k) for one in cells] for k in range(len(cells[0].values))),
     ]
+
+
+def aligned(shown: Shown, columns: Sequence[Column]) -> list[str]:
+    """A table as lines of text, headings first: numbers stand to the right, words to the left, and columns
+    that say nothing in any row are left out. Numbers have the signs of a keyboard, so that they can be
+    copied."""
+    made = []
+    for cells in (ColumnCells(column, shown) for column in columns):
+        texts = [cells.head, *(cells.text(k) for k in range(len(cells.values)))]
+        width = max(map(len, texts))
+        if any(texts[1:]) or len(texts) == 1:
+            made.append([text.rjust(width) if cells.right else text.ljust(width) for text in texts])
+    return ["  ".join(row).rstrip().translate(_KEYBOARD) for row in zip(*made, strict=True)]

@@ -20,17 +20,13 @@ from desktop.core.response_power import Powers
 from desktop.core.units import digits
 from desktop.data.chart import MARKS, Axis, Content, Series
 from desktop.workbench.comparing import Scaled
+from desktop.workbench.effect_rows import effect_word
 
 Floats = NDArray[np.float64]
 Corner = tuple[int, int, int]
 CORNERS: tuple[Corner, ...] = tuple((a, b, c) for c in (-1, 1) for b in (-1, 1) for a in (-1, 1))
 #: Most names on a half-normal plot.
 LABELLED = 6
-
-
-def effect_word(half: bool) -> str:
-    """How the numbers of a table or chart are called."""
-    return "half effect" if half else "effect"
 
 
 def told(effect: Effect, kept: bool, half: bool, unit: str) -> str:

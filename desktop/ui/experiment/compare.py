@@ -13,7 +13,7 @@ from desktop.core.array_search import LevelMean
 from desktop.core.effect_tables import Dose
 from desktop.core.units import digits
 from desktop.data.chart import Axis, Content, Series
-from desktop.data.columns import Column, TableRow, Value, records
+from desktop.data.columns import Column, TableRow, Value
 from desktop.data.structure import LARGEST
 from desktop.ui.experiment import charts
 from desktop.ui.experiment.parts import Step
@@ -34,7 +34,7 @@ from desktop.ui.pages import (
 )
 from desktop.ui.plots.chart import Chart
 from desktop.ui.tables import FrameView
-from desktop.workbench import comparing
+from desktop.workbench import comparing, effect_rows
 from desktop.workbench.comparing import Compared, Scaled
 from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot
 
@@ -45,38 +45,6 @@ _TABLES = (
     Column("Effects"),
     Column("Base", "Response of the unperturbed run"),
 )
-#: Of `desktop.workbench.comparing`'s pairs, versions, two scales, and effects over processors.
-_BARRIERS = (
-    Column("Before", name="before"), Column("After", name="after"), Column("FB1", name="barrier.before"),
-    Column("FB2", name="barrier.after"), Column("FB2 − FB1", name="barrier.difference"),
-    Column("SE", "Of the difference", significant=3, name="barrier.se"),
-    Column("t", significant=3, name="barrier.t"),
-    Column("95 % from", "The difference", significant=3, name="barrier.low"),
-    Column("to", "The difference", significant=3, name="barrier.high"),
-    Column("Share", "Difference of FB2", "%", 3, name="barrier.share"),
-    Column("Share from", "With 95 %", "%", 3, name="barrier.share_low"),
-    Column("Share to", "With 95 %", "%", 3, name="barrier.share_high"),
-)  # fmt: skip
-_SCALES = (
-    Column("Effect", name="term"), Column("A", "At fewer processors", name="small"),
-    Column("B", "At more processors", name="large"), Column("(A+B)/2", name="middle"),
-    Column("(B−A)/2", "Interaction with the scale", name="interaction"),
-    Column("SE", significant=3, name="se"),
-    Column("(B−A)/(A+B)", "Scaling ratio", significant=3, name="ratio"),
-    Column("Exponent", "ln(B/A)/ln(p'/p): −1 shared, 0 serial, above 0 worse", significant=3,
-           name="exponent"),
-    Column("95 % from", "The exponent", significant=3, name="exponent_low"),
-    Column("to", "The exponent", significant=3, name="exponent_high"),
-)  # fmt: skip
-_OVER_P = (
-    Column("Effect", name="term"), Column("a", "Shared part, at one processor", name="fit.shared"),
-    Column("SE a", significant=2, name="fit.shared_se"),
-    Column("± 95 % a", "a lies within this of it", significant=2, name="fit.shared_margin"),
-    Column("b", "Serial part", name="fit.serial"), Column("SE b", significant=2, name="fit.serial_se"),
-    Column("± 95 % b", "b lies within this of it", significant=2, name="fit.serial_margin"),
-    Column("Slope", significant=3, name="fit.slope"),
-    Column("± 95 % slope", "The slope lies within this of it", significant=2, name="fit.slope_margin"),
-)  # fmt: skip
 #: What is open in this window, beside the tables that were added.
 _HERE = "here"
 
@@ -261,8 +229,7 @@ class CompareStep(Step):
             else "Barrier pairs are factors called alike but for 1 and 2, such as FB1_x and FB2_x; there are "
             "none."
         )
-        differs = lambda pair: "strong" if pair.barrier.low > 0 or pair.barrier.high < 0 else ""  # noqa: E731 - handed on
-        self.barriers.show_rows(_BARRIERS, records(_BARRIERS, found, "after", differs))
+        self.barriers.show_rows(*effect_rows.barriers(found))
 
     def _draw_versions(self, here: Compared | None, others: Sequence[Compared]) -> None:
         refill(self.other, {k: t.name for k, t in enumerate(others)})
@@ -271,14 +238,6 @@ class CompareStep(Step):
             self.version_said.setText("Add the table of another version of the program.")
             return
         other = others[self.other.currentData()]
-        columns = (
-            Column("Factor", name="term"),
-            Column(here.name, "Percent of its unperturbed run", "% of base", name="first"),
-            Column(other.name, "Percent of its unperturbed run", "% of base", name="second"),
-            Column("Change", "Points of percent", "points", name="change"),
-            Column("95 % from", "The change", "points", 3, name="low"),
-            Column("to", "The change", "points", 3, name="high"),
-        )
         try:
             shares = (here.shares, other.shares)
             found = comparing.normalised(
@@ -292,15 +251,14 @@ class CompareStep(Step):
                 "Full effects as percent of each version's own unperturbed run (NISTIR 5131, table 2-C), so "
                 "that versions of different speed can be compared."
             )
-        differs = lambda one: "strong" if one.low > 0 or one.high < 0 else ""  # noqa: E731 - handed on
-        self.versions.show_rows(columns, records(columns, found, "term", differs))
+        self.versions.show_rows(*effect_rows.versions(here.name, other.name, found))
 
     def _draw_scaling(self) -> None:
         try:
             found = comparing.two_scales(self._all())
         except ValueError as error:
             self.scaling_said.setText(f"Two tables are combined here: {error}.")
-            self.scaling.show_rows(_SCALES, [])
+            self.scaling.show_rows(*effect_rows.scales(()))
             return
         said = sorted((t for t in self._all() if t.processors > 0), key=lambda t: t.processors)
         p, q = said[0].processors, said[-1].processors
@@ -308,7 +266,7 @@ class CompareStep(Step):
             f"A is {said[0].name} on {p:g}, B is {said[-1].name} on {q:g} processors. Work that is shared "
             f"perfectly has ratio {digits((p - q) / (p + q), 3)} and exponent −1 (NISTIR 5417, table 3)."
         )
-        self.scaling.show_rows(_SCALES, records(_SCALES, found, "term"))
+        self.scaling.show_rows(*effect_rows.scales(found))
 
     def _draw_single(self, new: ExperimentSnapshot) -> None:
         names = new.effects.trials.factors if new.effects else ()
@@ -364,7 +322,7 @@ class CompareStep(Step):
         except ValueError as error:
             self._over_p_why = f"This {error}. Add tables and say their processors."
             self.over_p_said.setText(self._over_p_why)
-        self.over_p.show_rows(_OVER_P, records(_OVER_P, self._scaled, "term"))
+        self.over_p.show_rows(*effect_rows.over_processors(self._scaled))
         try:
             self._dosed = comparing.doses(tables)
             bent = [name for name, dose in self._dosed if not dose.linear]
@@ -378,22 +336,7 @@ class CompareStep(Step):
         except ValueError as error:
             self._dose_why = f"This {error}. Add tables and say their delays."
             self.dose_said.setText(self._dose_why)
-        self.doses.show_rows(
-            (Column("Effect"), Column("Linear", "Not, where p is below 5 %"),
-             Column("p", "Chance of effects as far from proportion, if they are in it", significant=2),
-             Column("Per unit, smallest"), Column("Per unit, largest"),
-             Column("Warning")),
-            [
-                TableRow(
-                    (
-                        name, "yes" if d.linear else "no", d.p, float(d.per_unit[0]), float(d.per_unit[-1]),
-                        d.warning,
-                    ),
-                    name, "" if d.linear else "warning",
-                )
-                for name, d in self._dosed
-            ],
-        )  # fmt: skip
+        self.doses.show_rows(*effect_rows.doses(self._dosed))
         self._draw_charts(self.bench.snapshot.selected)
 
     def _draw_charts(self, selected: str) -> None:
@@ -433,22 +376,7 @@ class CompareStep(Step):
             f"Best so far: run {found.names[0]} with {digits(found.mean[0])}{share} ({best}). Runs are "
             f"ranked, level means compared; no linear effect is assumed.{gaps}"
         )
-        columns = (
-            Column("Rank"), Column("Run"), Column("Mean response"),
-            Column("Share", "Of the run with every factor at its lowest level", "% of base", 3),
-            *map(Column, found.factors), Column("Trials"),
-        )  # fmt: skip
-        rows = []
-        for place, (name, setting) in enumerate(zip(found.names, found.settings, strict=True)):
-            base = place == found.base
-            run: Value = int(name) if name.isdigit() else name
-            share_of: Value = found.percent(place) if found.base >= 0 else None
-            cells: tuple[Value, ...] = (
-                place + 1, run, found.mean[place], share_of, *map(_exact, setting), found.count[place]
-            )  # fmt: skip
-            tip = "The unperturbed program" if base else ""
-            rows.append(TableRow(cells, name, "strong" if base else "", tip))
-        self.ranking.show_rows(columns, rows)
+        self.ranking.show_rows(*effect_rows.ranking(found))
         self.level_chart.set_content(_level_means(found.levels, found.factors), self.search_said.text())
 
     def _show_responses(self, new: ExperimentSnapshot) -> None:
@@ -493,11 +421,7 @@ class CompareStep(Step):
 
 def _plain(value: float) -> Value:
     """A number that is usually whole; nothing for 0."""
-    return _exact(value) if value else None
-
-
-def _exact(value: float) -> Value:
-    return int(value) if value.is_integer() else value
+    return effect_rows.exact(value) if value else None
 
 
 def _few(names: Sequence[str], selected: str) -> list[str]:

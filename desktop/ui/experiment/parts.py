@@ -9,10 +9,12 @@ from collections.abc import Callable, Sequence
 from typing import Concatenate, ParamSpec, TypeVar
 
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import QPlainTextEdit, QStackedLayout, QWidget
 
 from desktop.data.experiment import Experiment
 from desktop.ui.pages import quiet, scrolled, set_up
+from desktop.ui.tables import FrameView
 from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot
 
 S = TypeVar("S", bound="Step")
@@ -71,6 +73,16 @@ class Step(QWidget):
     @abstractmethod
     def show_snapshot(self, old: ExperimentSnapshot, new: ExperimentSnapshot) -> None:
         """Draw what differs."""
+
+
+def let_toggle(table: FrameView, toggle: Callable[[str], None]) -> None:
+    """Take terms out of the model, or put them back, by the boxes of a table of effects, Space or Del."""
+    table.frames.toggled.connect(lambda term, _: toggle(term))
+    action = QAction("In the model", table)
+    action.setShortcuts([QKeySequence("Del"), QKeySequence("Space")])
+    action.setShortcutContext(Qt.ShortcutContext.WidgetShortcut)
+    action.triggered.connect(lambda: toggle(table.key))
+    table.addAction(action)
 
 
 def command_list(name: str, commands: Sequence[str] = ()) -> QPlainTextEdit:

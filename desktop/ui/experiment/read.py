@@ -15,8 +15,8 @@ from desktop.data.chart import Axis, Content
 from desktop.data.columns import Column, TableRow
 from desktop.data.confirm import told as told_confirmed
 from desktop.data.experiment import JOURNAL
-from desktop.ui.experiment import charts, effect_rows
-from desktop.ui.experiment.parts import Step
+from desktop.ui.experiment import charts
+from desktop.ui.experiment.parts import Step, let_toggle
 from desktop.ui.experiment.pilot import ConfirmDialog
 from desktop.ui.guard import guarded
 from desktop.ui.pages import (
@@ -37,6 +37,7 @@ from desktop.ui.pages import (
 )
 from desktop.ui.plots.chart import Chart
 from desktop.ui.tables import FrameView
+from desktop.workbench import effect_rows
 from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot
 
 _ERRORS = {
@@ -123,7 +124,7 @@ class ReadStep(Step):
             "Run the largest effect alone and the program as it is, in turn",
         )
         self.effects = set_up(FrameView("Effects"), chosen=bench.select)
-        effect_rows.let_toggle(self.effects, self._toggle)
+        let_toggle(self.effects, self._toggle)
         self.rank = set_up(FrameView("SPT rank"), chosen=bench.select)
         self.anova = set_up(FrameView("Analysis of variance"), chosen=bench.select)
         self.notes = quiet()
@@ -300,7 +301,7 @@ class ReadStep(Step):
         self.effects.show_rows(*effect_rows.of_snapshot(new))
         self.rank.show_rows(*effect_rows.of_snapshot(new, ranks=True))
         self.anova.show_rows(*effect_rows.anova(new.effects))
-        self._say(new, new.effects, charts.effect_word(self.half))
+        self._say(new, new.effects, effect_rows.effect_word(self.half))
 
     def _say(self, new: ExperimentSnapshot, found: Effects, word: str) -> None:
         plain = f" {new.unit}" if new.unit else ""

@@ -11,7 +11,8 @@ from desktop.data.chart import Content
 from desktop.data.columns import shown_texts, table
 from desktop.data.experiment import Experiment, Factor
 from desktop.data.report import Paragraph, Picture, Points, Report, ReportTable, Section, Slide, today
-from desktop.ui.experiment import charts, effect_rows
+from desktop.ui.experiment import charts
+from desktop.workbench import effect_rows
 
 #: Charts of a report and of ``spt figures``, by name.
 CHARTS = ("half-normal", "pareto", "main-effects", "residuals", "interactions")

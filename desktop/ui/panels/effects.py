@@ -48,7 +48,7 @@ class EffectsPanel(SidePanel):
     # ---- showing
 
     def make_content(self) -> QWidget:
-        from desktop.ui.experiment.effect_rows import let_toggle
+        from desktop.ui.experiment.parts import let_toggle
 
         self.effects, self.rank = FrameView("Effects"), FrameView("SPT rank")
         for table in (self.effects, self.rank):
@@ -113,7 +113,7 @@ class EffectsPanel(SidePanel):
 
     def _fill_table(self, shown: ExperimentSnapshot) -> None:
         """The table in view, if what it shows is another."""
-        from desktop.ui.experiment import effect_rows
+        from desktop.workbench import effect_rows
 
         table = self.rank if self.numbers.currentIndex() else self.effects
         if table in self._stale:

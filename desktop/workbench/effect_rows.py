@@ -1,20 +1,24 @@
-"""Tables of effects and of the SPT rank, as pages and panels show them: columns and rows."""
+"""Tables of an experiment as the window, reports and terminals show them: columns and rows.
+
+Effects, the SPT rank, the analysis of variance, and what tables of effects beside each other say
+(`desktop.workbench.comparing`).
+"""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import Qt
-from PySide6.QtGui import QAction, QKeySequence
-
+from desktop.core.array_search import ArraySearch
+from desktop.core.effect_tables import Dose, Scaling
 from desktop.core.effects import Effects, ranked
 from desktop.core.units import capital
 from desktop.data.columns import Column, TableRow, Value, records
 from desktop.data.experiment import Factor
-from desktop.ui.experiment.charts import effect_word
-from desktop.ui.tables import FrameView
-from desktop.workbench.experimenting import ExperimentSnapshot
+from desktop.workbench.comparing import Normalised, Pair, Scaled
+
+if TYPE_CHECKING:
+    from desktop.workbench.experimenting import ExperimentSnapshot
 
 Rows = tuple[tuple[Column, ...], list[TableRow]]
 
@@ -44,20 +48,15 @@ RANKLESS = {
 }  # fmt: skip
 
 
+def effect_word(half: bool) -> str:
+    """How the numbers of a table or chart are called."""
+    return "half effect" if half else "effect"
+
+
 def meaning(half: bool) -> str:
     if half:
         return "half the difference of the means with and without the delay, the model's coefficient"
     return "mean with the delay minus mean without"
-
-
-def let_toggle(table: FrameView, toggle: Callable[[str], None]) -> None:
-    """Take terms out of the model, or put them back, by the boxes of a table of effects, Space or Del."""
-    table.frames.toggled.connect(lambda term, _: toggle(term))
-    action = QAction("In the model", table)
-    action.setShortcuts([QKeySequence("Del"), QKeySequence("Space")])
-    action.setShortcutContext(Qt.ShortcutContext.WidgetShortcut)
-    action.triggered.connect(lambda: toggle(table.key))
-    table.addAction(action)
 
 
 def of_snapshot(shown: ExperimentSnapshot, *, ranks: bool = False) -> Rows:
@@ -127,9 +126,8 @@ def rank(found: Effects, unit: str, factors: Mapping[str, Factor], *, half: bool
         Column("Construct"),
         Column("Not told apart from"),
     )
-    se = next((e.se for e in found.effects if math.isfinite(e.se)), 0.0)
     rows = []
-    for line in ranked(found, tie=se):
+    for line in ranked(found):
         e = line.effect
         place = factors.get(e.term)
         where: tuple[Value, ...] = (
@@ -161,3 +159,118 @@ _ANOVA = (
 def anova(found: Effects) -> Rows:
     """The analysis of variance. Keys are sources."""
     return _ANOVA, records(_ANOVA, found.anova, "source")
+
+
+# --- tables beside each other ---
+
+#: Of pairs, versions, two scales, and effects over processors of `desktop.workbench.comparing`.
+_BARRIERS = (
+    Column("Before", name="before"), Column("After", name="after"), Column("FB1", name="barrier.before"),
+    Column("FB2", name="barrier.after"), Column("FB2 − FB1", name="barrier.difference"),
+    Column("SE", "Of the difference", significant=3, name="barrier.se"),
+    Column("t", significant=3, name="barrier.t"),
+    Column("95 % from", "The difference", significant=3, name="barrier.low"),
+    Column("to", "The difference", significant=3, name="barrier.high"),
+    Column("Share", "Difference of FB2", "%", 3, name="barrier.share"),
+    Column("Share from", "With 95 %", "%", 3, name="barrier.share_low"),
+    Column("Share to", "With 95 %", "%", 3, name="barrier.share_high"),
+)  # fmt: skip
+_SCALES = (
+    Column("Effect", name="term"), Column("A", "At fewer processors", name="small"),
+    Column("B", "At more processors", name="large"), Column("(A+B)/2", name="middle"),
+    Column("(B−A)/2", "Interaction with the scale", name="interaction"),
+    Column("SE", significant=3, name="se"),
+    Column("(B−A)/(A+B)", "Scaling ratio", significant=3, name="ratio"),
+    Column("Exponent", "ln(B/A)/ln(p'/p): −1 shared, 0 serial, above 0 worse", significant=3,
+           name="exponent"),
+    Column("95 % from", "The exponent", significant=3, name="exponent_low"),
+    Column("to", "The exponent", significant=3, name="exponent_high"),
+)  # fmt: skip
+_OVER_P = (
+    Column("Effect", name="term"), Column("a", "Shared part, at one processor", name="fit.shared"),
+    Column("SE a", significant=2, name="fit.shared_se"),
+    Column("± 95 % a", "a lies within this of it", significant=2, name="fit.shared_margin"),
+    Column("b", "Serial part", name="fit.serial"), Column("SE b", significant=2, name="fit.serial_se"),
+    Column("± 95 % b", "b lies within this of it", significant=2, name="fit.serial_margin"),
+    Column("Slope", significant=3, name="fit.slope"),
+    Column("± 95 % slope", "The slope lies within this of it", significant=2, name="fit.slope_margin"),
+)  # fmt: skip
+_DOSES = (
+    Column("Effect"), Column("Linear", "Not, where p is below 5 %"),
+    Column("p", "Chance of effects as far from proportion, if they are in it", significant=2),
+    Column("Per unit, smallest"), Column("Per unit, largest"), Column("Warning"),
+)  # fmt: skip
+
+
+def barriers(found: Iterable[Pair]) -> Rows:
+    """What is waited at barriers. Keys are the factors after them."""
+
+    def differs(pair: Any) -> str:
+        return "strong" if pair.barrier.low > 0 or pair.barrier.high < 0 else ""
+
+    return _BARRIERS, records(_BARRIERS, found, "after", differs)
+
+
+def versions(first: str, second: str, found: Iterable[Normalised]) -> Rows:
+    """Effects of two versions by their names. Keys are factors."""
+    columns = (
+        Column("Factor", name="term"),
+        Column(first, "Percent of its unperturbed run", "% of base", name="first"),
+        Column(second, "Percent of its unperturbed run", "% of base", name="second"),
+        Column("Change", "Points of percent", "points", name="change"),
+        Column("95 % from", "The change", "points", 3, name="low"),
+        Column("to", "The change", "points", 3, name="high"),
+    )
+
+    def differs(one: Any) -> str:
+        return "strong" if one.low > 0 or one.high < 0 else ""
+
+    return columns, records(columns, found, "term", differs)
+
+
+def scales(found: Iterable[Scaling]) -> Rows:
+    """Effects at two numbers of processors. Keys are terms."""
+    return _SCALES, records(_SCALES, found, "term")
+
+
+def over_processors(found: Iterable[Scaled]) -> Rows:
+    """Effects over processors with a/p + b. Keys are terms."""
+    return _OVER_P, records(_OVER_P, found, "term")
+
+
+def doses(found: Iterable[tuple[str, Dose]]) -> Rows:
+    """Effects over the size of the delay. Keys are terms."""
+    return _DOSES, [
+        TableRow(
+            (
+                name, "yes" if d.linear else "no", d.p, float(d.per_unit[0]), float(d.per_unit[-1]),
+                d.warning,
+            ),
+            name, "" if d.linear else "warning",
+        )
+        for name, d in found
+    ]  # fmt: skip
+
+
+def ranking(found: ArraySearch) -> Rows:
+    """Runs of an array, the smallest response first. Keys are runs."""
+    columns = (
+        Column("Rank"), Column("Run"), Column("Mean response"),
+        Column("Share", "Of the run with every factor at its lowest level", "% of base", 3),
+        *map(Column, found.factors), Column("Trials"),
+    )  # fmt: skip
+    rows = []
+    for place, (name, setting) in enumerate(zip(found.names, found.settings, strict=True)):
+        base = place == found.base
+        run: Value = int(name) if name.isdigit() else name
+        share: Value = found.percent(place) if found.base >= 0 else None
+        cells: tuple[Value, ...] = (
+            place + 1, run, found.mean[place], share, *map(exact, setting), found.count[place]
+        )  # fmt: skip
+        rows.append(TableRow(cells, name, "strong" if base else "", "The unperturbed program" * base))
+    return columns, rows
+
+
+def exact(value: float) -> Value:
+    """A number that is usually whole."""
+    return int(value) if value.is_integer() else value
