@@ -42,6 +42,7 @@ KERNELS = (
         f"data/{name}.py"
         for name in [
             "consistency",
+            "following",
             "lines",
             "matching",
             "packing",

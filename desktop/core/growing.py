@@ -69,19 +69,24 @@ class GrowingActivities:
         self.begun = np.append(self.begun, begun)
         self.known = np.append(self.known, begun)
         self.ended = np.append(self.ended, False)
+        self._reach(begun)
         return self.processors - 1
 
     def add(self, processor: int, begin: Ints, end: Ints, activity: Ints, known: int) -> None:
         """It was in these stretches (n,), ns, in these activities (numbers, none of them computing), and
         computed otherwise until `known`."""
         known = max(known, int(self.known[processor]))
-        if known > self.width * self.bins:
-            self._widen(1 << (-(-known // (self.width * self.bins)) - 1).bit_length())
+        self._reach(known)
         if begin.size:
             first = int(begin.min()) // self.width
             self._summed, self._joined = min(self._summed, first), min(self._joined, first)
         _spread(self._spent[processor], begin, end, activity, self.width)
         self.known[processor] = known
+
+    def _reach(self, until: int) -> None:
+        """Have bins until an instant (ns)."""
+        if until > self.width * self.bins:
+            self._widen(1 << (-(-until // (self.width * self.bins)) - 1).bit_length())
 
     def _widen(self, times: int) -> None:
         """Bins so many times as wide (a power of two)."""

@@ -7,8 +7,10 @@ the run has ended and is a trace like any other.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from functools import cached_property
+from io import RawIOBase
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +19,14 @@ from numpy.typing import NDArray
 
 from desktop.core.curve import StepCurve
 from desktop.core.growing import GrowingActivities, ahead
+from desktop.core.jit import arithmetic, inlined
 from desktop.core.labels import ACTIVITIES
 from desktop.data.classify import activity
 from desktop.data.events import Activity
 from desktop.data.importers.recorded import (
     BLOCK,
     COMMUNICATOR,
+    COMPLETED,
     ENTER,
     LEAVE,
     LONG,
@@ -33,12 +37,13 @@ from desktop.data.importers.recorded import (
     RecordedClock,
     calls_of,
     files,
+    head_in,
     head_of,
-    is_timed,
 )
 
 #: Nanoseconds between the two readings of a clock that its rate is taken from; it is not taken anew.
 _CLOCK = 50_000_000
+IDLE, UNMEASURED = int(Activity.IDLE), int(Activity.UNMEASURED)
 _NAMES = tuple(sorted(ACTIVITIES, key=lambda name: Activity[name.upper()]))
 
 
@@ -82,19 +87,27 @@ class Followed:
         }
 
 
+class _Names:
+    """Calls of files that number them alike: their activities, how many were made, and how long they took."""
+
+    def __init__(self, names: list[str]) -> None:
+        self.names = names
+        self.kind = np.array([int(activity(name, "", "mpi")) for name in names], np.int64)
+        self.count, self.spent = np.zeros((2, len(names)), np.int64)
+        #: Which of them begin and end what is noted of a file, -1 where there are none.
+        self.switch, self.parallel = (
+            names.index(name) if name in names else -1 for name in ("MPI_Pcontrol", "OpenMP parallel")
+        )
+
+
 class _Followed:
     """One file: how much of it has been read, and what its calls are."""
 
-    def __init__(self, path: Path, head: Any, calls: list[str], processor: int) -> None:
-        self.path, self.head, self.processor = path, head, processor
+    def __init__(self, path: Path, head: Any, calls: _Names, clock: RecordedClock, processor: int) -> None:
+        self.path, self.head, self.calls, self.clock, self.processor = path, head, calls, clock, processor
         self.read = 0
-        self.latest = 0  # when the last record that was read began (ticks)
-        self.kind = np.array([int(activity(name, "", "mpi")) for name in calls], np.int64)
-        self.calls = calls
         self.whole = False  # all of it has been read
-        self.off = -1  # since when nothing is recorded (ns), by MPI_Pcontrol(0)
-        # Of OpenMP: parallel regions and waits that it is in, and since when it waits (ns).
-        self.parallel, self.waits, self.idle = 0, 0, -1
+        self.state = np.array([int(head["start"]), -1, 0, 0, -1, 0], np.int64)
 
     @property
     def done(self) -> bool:
@@ -107,12 +120,12 @@ class Follower:
     def __init__(self, folder: Path, columns: int = 400) -> None:
         self.folder = folder
         self._columns = columns
-        self._files: dict[Path, _Followed] = {}
+        self._files: dict[str, _Followed] = {}
+        self._listed: list[str] = []
         self._clocks: dict[bytes, RecordedClock] = {}
         self._zero: int | None = None
         self._grown = GrowingActivities()
-        self._count: dict[str, int] = {}
-        self._spent: dict[str, int] = {}
+        self._calls: dict[tuple[str, ...], _Names] = {}
 
     def look(self) -> Followed | None:
         """What there is by now; None if nothing has come since the last look.
@@ -130,25 +143,30 @@ class Follower:
 
     def _waits_on(self, one: _Followed, until: int) -> bool:
         """A thread of OpenMP that waits says nothing; it had not stopped when the others were looked at."""
-        if one.idle < 0 or until <= one.idle or self._grown.ended[one.processor]:
+        idle = int(one.state[_IDLE])
+        if idle < 0 or until <= idle or self._grown.ended[one.processor]:
             return False
-        begin, end, idle = (np.array([value], np.int64) for value in (one.idle, until, int(Activity.IDLE)))
-        self._grown.add(one.processor, begin, end, idle, until)
-        one.idle = until
+        begin, end, kind = (np.array([value], np.int64) for value in (idle, until, int(Activity.IDLE)))
+        self._grown.add(one.processor, begin, end, kind, until)
+        one.state[_IDLE] = until
         return True
 
     def _find(self) -> bool:
         """Files that have come. All wait for the first reading of their machine's clock."""
-        known = len(self._files)
-        heads = {}
-        for path in files(self.folder):
-            if path not in self._files and (head := head_of(path)) is not None:
-                heads[path] = head
+        listed = os.listdir(self.folder) if self.folder.is_dir() else []
+        if listed == self._listed:
+            return False
+        known, waiting = len(self._files), False
+        heads = {path: head_of(path) for path in files(self.folder) if path.name not in self._files}
         for path, head in heads.items():
+            if head is None:
+                waiting = True
+                continue
             machine = bytes(head["host"]) + bytes(head["boot"])
             if machine not in self._clocks:
                 done = int(head["state"]) != RUNNING
                 if not done and int(head["monotonic1"]) - int(head["monotonic0"]) < _CLOCK:
+                    waiting = True
                     continue
                 self._clocks[machine] = RecordedClock([head])
             clock = self._clocks[machine]
@@ -157,144 +175,78 @@ class Follower:
                 self._zero = begun
             # One that began before the first that was seen is shown from there.
             processor = self._grown.add_processor(max(begun - self._zero, 0))
-            self._files[path] = _Followed(path, head, calls_of(path, head), processor)
+            names = calls_of(path, head)
+            calls = self._calls.setdefault(tuple(names), _Names(names))
+            self._files[path.name] = _Followed(path, head, calls, clock, processor)
+        self._listed = [] if waiting else listed
         return len(self._files) > known
 
     def _take(self, one: _Followed) -> bool:
         """The records that are new; whether there were any."""
-        head = None if one.whole else head_of(one.path)
-        if head is None:
+        if one.whole:
             return False
-        one.head = head
-        new, tail = False, False
-        while not tail:
-            tail = one.read >= int(head["stored"])  # which is read in one piece
-            block = self._next(one)
-            if not block.size:
-                break
-            self._add(one, block)
-            new = True
-        if one.done and (one.read >= int(head["records"]) or not _stores(one)):
-            self._grown.ended[one.processor] = one.whole = new = True
+        with one.path.open("rb", buffering=0) as stream:
+            head = head_in(stream, one.path)
+            if head is None:
+                return False
+            one.head = head
+            new, tail = False, False
+            while not tail:
+                tail = one.read >= int(head["stored"])  # which is read in one piece
+                if not self._add(one, self._next(one, stream)):
+                    break
+                new = True
+            if one.done and (one.read >= int(head["records"]) or not _stores(one, stream)):
+                self._grown.ended[one.processor] = one.whole = new = True
         return new
 
-    def _next(self, one: _Followed) -> NDArray[Any]:
-        """The next records. A call that is the last record of a file that goes on may still be changed, and a
-        long one is whole with the record behind it only."""
+    def _next(self, one: _Followed, stream: RawIOBase) -> NDArray[np.int64]:
+        """(n, 4) the next records as they lie in the file."""
         head = one.head
-        stored, records = int(head["stored"]), int(head["records"])
-        start = int(head["header"])
+        stored, records, tail = int(head["stored"]), int(head["records"]), int(head["tail"])
+        at, many = int(head["header"]), records - one.read
         if one.read < stored:
-            at, many = start + int(head["tail"]) + one.read * RECORD.itemsize, min(stored, records) - one.read
+            at, many = at + tail + one.read * RECORD.itemsize, min(stored, records) - one.read
         else:
-            at, many = start + (one.read - stored) * RECORD.itemsize, records - one.read
-            many = min(many, int(head["tail"]) // RECORD.itemsize - (one.read - stored))
-        if many <= 0:
-            return np.empty(0, RECORD)
-        with one.path.open("rb") as stream:
-            stream.seek(at)
-            block = np.fromfile(stream, RECORD, min(many, BLOCK))
-        if one.read >= stored:
-            again = head_of(one.path)
-            if again is None or int(again["stored"]) != stored:
-                return block[:0]  # written over meanwhile
-        timed = is_timed(block)
-        begin = np.where(timed, block["begin"], 0)
-        before = np.maximum.accumulate(np.append(np.uint64(max(one.latest, int(head["start"]))), begin))
-        # From another machine: its head is here, the records are not yet, but zeros or what was there before.
-        late = np.flatnonzero(timed & (begin < before[:-1]))
-        many = int(late[0]) if late.size else block.size
-        block, one.latest = block[:many], int(before[many])
-        if block.size and not late.size and int(block["call"][-1]) < COMMUNICATOR:
-            last = not one.done and one.read + block.size == records
-            block = block[: block.size - (last or int(block["duration"][-1]) == SATURATED)]
-        one.read += block.size
-        return block
+            at += (one.read - stored) * RECORD.itemsize
+            many = min(many, tail // RECORD.itemsize - (one.read - stored))
+        stream.seek(at)
+        raw = stream.read(max(min(many, BLOCK), 0) * RECORD.itemsize) or b""
+        if one.read >= stored and raw and _stores(one, stream):
+            raw = b""  # written over meanwhile
+        return np.frombuffer(raw, np.int64, len(raw) // RECORD.itemsize * 4).reshape(-1, 4)
 
-    def _add(self, one: _Followed, block: NDArray[Any]) -> None:
-        machine = bytes(one.head["host"]) + bytes(one.head["boot"])
-        clock, call = self._clocks[machine], block["call"]
+    def _add(self, one: _Followed, records: NDArray[np.int64]) -> int:
+        """Add up records; how many of them were whole."""
+        head, calls, many = one.head, one.calls, len(records)
+        rooms = np.empty((3, 2 * many + 2), np.int64)
         assert self._zero is not None
-        plain = call < COMMUNICATOR
-        last = block["begin"] + block["duration"] * plain
-        long = np.flatnonzero(plain[:-1] & (call[1:] == LONG))
-        last[long] = block["begin"][long + 1]
-        begin, end = clock.of(block["begin"]) - self._zero, clock.of(last) - self._zero
-        marked = (call == ENTER) | (call == LEAVE)
-        timed = marked | plain
-        if not timed.any():
-            return
-        known = int(end[timed].max())
-        which = np.flatnonzero(call < one.kind.size)
-        kind = one.kind[call[which]]
-        begin, end = np.maximum(begin[which], 0), np.maximum(end[which], 0)
-        times, count = end - begin, np.bincount(call[which], minlength=one.kind.size)
-        spent = np.bincount(call[which], times, minlength=one.kind.size)
-        for number in np.flatnonzero(count).tolist():
-            name = one.calls[number]
-            self._count[name] = self._count.get(name, 0) + int(count[number])
-            self._spent[name] = self._spent.get(name, 0) + int(spent[number])
-        begin, end, kind = self._switched(one, block[which], begin, end, kind, known)
-        marks = np.flatnonzero(marked & (block["duration"] >= NAMED))
-        if marks.size:
-            when = np.maximum(clock.of(block["begin"][marks]) - self._zero, 0)
-            begin, end, kind = self._threaded(one, block[marks], when, begin, end, kind, known)
-        busy = np.flatnonzero(kind)
-        self._grown.add(one.processor, begin[busy], end[busy], kind[busy], known)
-
-    def _switched(
-        self, one: _Followed, block: NDArray[Any], begin: Any, end: Any, kind: Any, known: int
-    ) -> tuple[Any, Any, Any]:
-        """With the time between MPI_Pcontrol(0) and the next one not measured."""
-        number = one.calls.index("MPI_Pcontrol") if "MPI_Pcontrol" in one.calls else -1
-        off = []
-        for i in np.flatnonzero(block["call"] == number).tolist():
-            if one.off >= 0:
-                off.append((one.off, int(begin[i])))
-                one.off = -1
-            if int(block["tag"][i]) == 0:
-                one.off = int(end[i])
-        if one.off >= 0:
-            off.append((one.off, known))
-            one.off = known
-        if not off:
-            return begin, end, kind
-        a, b = np.array(off, np.int64).T
-        return (
-            np.concatenate([begin, a]),
-            np.concatenate([end, b]),
-            np.concatenate([kind, np.full(a.size, int(Activity.UNMEASURED))]),
-        )
-
-    def _threaded(
-        self, one: _Followed, marks: NDArray[Any], when: Any, begin: Any, end: Any, kind: Any, known: int
-    ) -> tuple[Any, Any, Any]:
-        """With the time between regions of OpenMP, and in barriers, idle: of a worker, and of any."""
-        number = np.minimum(marks["duration"].astype(np.int64) - NAMED, one.kind.size - 1)
-        step = np.where(marks["call"] == ENTER, 1, -1)
-        inside = one.parallel + np.cumsum(step * (number == one.calls.index("OpenMP parallel")))
-        waits = one.waits + np.cumsum(step * (one.kind[number] == int(Activity.IDLE)))
-        idle = (waits > 0) | ((inside <= 0) & (int(one.head["thread"]) > 0))
-        starts = np.concatenate(([max(one.idle, 0)], when))
-        stops = np.append(when, known)
-        which = np.concatenate(([one.idle >= 0], idle))
-        one.parallel, one.waits, one.idle = int(inside[-1]), int(waits[-1]), known if idle[-1] else -1
-        return (
-            np.concatenate((begin, starts[which])),
-            np.concatenate((end, stops[which])),
-            np.concatenate((kind, np.full(int(which.sum()), int(Activity.IDLE)))),
-        )
+        tick, ns, rate = one.clock.line
+        taken, made, known = _replay(
+            records, not one.done and one.read + many == int(head["records"]), tick, ns - self._zero, rate,
+            int(head["thread"]) > 0, calls.switch, calls.parallel, calls.kind, calls.count, calls.spent,
+            one.state, rooms,
+        )  # fmt: skip
+        one.read += taken
+        begin, end, kind = rooms[:, :made]
+        self._grown.add(one.processor, begin, end, kind, known)
+        return int(taken)
 
     def _told(self) -> Followed:
         grown, heads = self._grown, [one.head for one in self._files.values()]
         share, edges = grown.computing(self._columns)
-        order = sorted(self._spent, key=lambda name: -self._spent[name])
+        made: dict[str, tuple[int, int]] = {}
+        for one in self._calls.values():
+            for k in np.flatnonzero(one.count).tolist():
+                count, spent = made.get(one.names[k], (0, 0))
+                made[one.names[k]] = count + int(one.count[k]), spent + int(one.spent[k])
+        order = sorted(made, key=lambda name: -made[name][1])
         return Followed(
             curves=grown.curves(_NAMES),
             known_s=grown.common * 1e-9,
             until_s=ahead(max(grown.common, 1) * 1e-9),
             latest_s=int(grown.known.max(initial=0)) * 1e-9,
-            calls=tuple((name, self._count[name], self._spent[name] * 1e-9) for name in order),
+            calls=tuple((name, made[name][0], made[name][1] * 1e-9) for name in order),
             names=tuple(_name(head) for head in heads),
             share=share,
             edges_s=edges * np.float64(1e-9),
@@ -306,12 +258,94 @@ class Follower:
         )
 
 
-def _stores(one: _Followed) -> bool:
+def _stores(one: _Followed, stream: RawIOBase) -> bool:
     """Whether the tail has been moved to the body since the head was read, as it is at the very end."""
-    again = head_of(one.path)
-    return again is not None and int(again["stored"]) != int(one.head["stored"])
+    again = head_in(stream, one.path)
+    return again is None or int(again["stored"]) != int(one.head["stored"])
 
 
 def _name(head: Any) -> str:
     thread = int(head["thread"])
     return f"rank {int(head['rank'])}" + (f" thread {thread}" if thread else "")
+
+
+#: What is noted of a file: when its last record began (ticks), since when nothing is recorded (ns, by
+#: MPI_Pcontrol(0)), the parallel regions of OpenMP and the waits that it is in, since when it waits (ns).
+_LATEST, _OFF, _PARALLEL, _WAITS, _IDLE = range(5)
+
+
+@inlined
+def _number(records, i):
+    """The call of a record."""
+    return (records[i, 1] >> 32) & 0xFFFF
+
+
+@inlined
+def _time(tick, ns, rate, at):
+    """As of `RecordedClock.of`."""
+    return int(min(max((at - tick) * rate, -(2.0**62)), 2.0**62)) + ns
+
+
+@inlined
+def _put(rooms, made, begin, end, kind):
+    rooms[0, made], rooms[1, made], rooms[2, made] = begin, end, kind
+    return made + 1
+
+
+@arithmetic
+def _replay(records, open_end, tick, ns, rate, worker, switch, parallel, kind, count, spent, state, rooms):
+    """Count the calls of records (n, 4), and write into `rooms` (3, 2n + 2) when the thread does not compute:
+    from when to when (ns), in which activity.
+
+    Returns how many records were taken, how many stretches there are, and until when it is known what the
+    thread does (ns). Left for later are a call that may still be changed (`open_end`: the last one) or of
+    which the end, in a record of its own, is not there yet, and what is earlier than the record before it: of
+    another machine the head may be here and not the records, but zeros or what was there before.
+    """
+    taken = 0
+    while taken < records.shape[0]:
+        call = _number(records, taken)
+        if call < COMMUNICATOR or call in (ENTER, LEAVE, COMPLETED):
+            if records[taken, 0] < state[_LATEST]:
+                break
+            state[_LATEST] = records[taken, 0]
+        taken += 1
+    if taken > 0 and _number(records, taken - 1) < COMMUNICATOR:
+        long = records[taken - 1, 1] & 0xFFFFFFFF == SATURATED
+        taken -= long or (open_end and taken == records.shape[0])
+    made, known = 0, -1
+    for i in range(taken):
+        call, length = _number(records, i), records[i, 1] & 0xFFFFFFFF
+        mark = call in (ENTER, LEAVE)
+        if call >= COMMUNICATOR and not mark:
+            continue
+        last = records[i, 0] + (0 if mark else length)
+        if not mark and i + 1 < taken and _number(records, i + 1) == LONG:
+            last = records[i + 1, 0]
+        begin, end = _time(tick, ns, rate, records[i, 0]), _time(tick, ns, rate, last)
+        known = max(known, end)
+        begin, end = max(begin, 0), max(end, 0)
+        if mark and length >= NAMED:
+            # Idle are a worker between regions of OpenMP, and any thread in a barrier.
+            number = min(length - NAMED, kind.size - 1)
+            step = 1 if call == ENTER else -1
+            state[_PARALLEL] += step * (number == parallel)
+            state[_WAITS] += step * (kind[number] == IDLE)
+            if state[_IDLE] >= 0:
+                made = _put(rooms, made, state[_IDLE], begin, IDLE)
+            idle = state[_WAITS] > 0 or (worker and state[_PARALLEL] <= 0)
+            state[_IDLE] = begin if idle else -1
+        elif call < kind.size:
+            count[call] += 1
+            spent[call] += end - begin
+            if kind[call]:
+                made = _put(rooms, made, begin, end, kind[call])
+            if call == switch:
+                if state[_OFF] >= 0:
+                    made = _put(rooms, made, state[_OFF], begin, UNMEASURED)
+                state[_OFF] = end if records[i, 2] >> 32 == 0 else -1
+    if known >= 0 and state[_OFF] >= 0:
+        made, state[_OFF] = _put(rooms, made, state[_OFF], known, UNMEASURED), known
+    if known >= 0 and state[_IDLE] >= 0:
+        made, state[_IDLE] = _put(rooms, made, state[_IDLE], known, IDLE), known
+    return taken, made, known

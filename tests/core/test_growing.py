@@ -93,6 +93,8 @@ def test_bins_are_no_wider_and_no_more_than_they_have_to_be() -> None:
     assert grown.width == 4096
     grown.add(0, nothing, nothing, nothing, grown.width * grown.bins + 1)
     assert grown.width == 8192
+    grown.add_processor(grown.width * grown.bins + 1)  # also of who begins later
+    assert grown.width == 16384
     for _ in range(4200):
         grown.add_processor(0)
         assert grown.bins >= 512 and (grown.bins == 512 or grown.processors * grown.bins <= 1 << 21)

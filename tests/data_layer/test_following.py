@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import math
+from io import RawIOBase
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from desktop.data import following
 from desktop.data.following import Follower
-from desktop.data.importers.recorded import ENTER, FINISHED, LEAVE, LONG, NAMED, RUNNING
+from desktop.data.importers.recorded import (
+    COMMUNICATOR,
+    ENTER,
+    FINISHED,
+    LEAVE,
+    LONG,
+    NAMED,
+    RUNNING,
+    SATURATED,
+)
 from desktop.data.opening import open_trace
 from desktop.data.utilization import build
 from desktop.errors import DesktopError
@@ -119,16 +133,16 @@ def test_a_tail_that_is_stored_while_it_is_read_is_read_again(
     """Also where the process has already said that it ends."""
     records = calls(0, 6)
     written(tmp_path, records[:4], records=4, stored=2, state=state, size=1, **CLOCK)
-    follower, real, count = Follower(tmp_path), following.head_of, 0
+    follower, real, count = Follower(tmp_path), following.head_in, 0
 
-    def head(path: Path) -> object:
+    def head(stream: RawIOBase, path: Path) -> object:
         nonlocal count
         count += 1
-        if count == 3:  # the tail has been read, and the head is asked for once more
+        if count == 2:  # the tail has been read, and the head is asked for once more
             written(tmp_path, records, records=len(records), stored=len(records), state=1, size=1, **CLOCK)
-        return real(path)
+        return real(stream, path)
 
-    monkeypatch.setattr(following, "head_of", head)
+    monkeypatch.setattr(following, "head_in", head)
     first = follower.look()
     assert first is not None and (first.records, first.ended) == (2, 0)
     last = follower.look()
@@ -175,3 +189,59 @@ def test_records_that_come_after_their_head_are_waited_for(tail: bool, tmp_path:
     last = follower.look()
     assert last is not None and (last.records, last.ended) == (len(records), 1)
     assert sum(number for _, number, _ in last.calls) == 20
+
+
+#: Of a record: the gap before it and its length (ns), and what it is: a call by number, a long call, a mark
+#: of OpenMP, or a definition.
+steps = st.lists(
+    st.tuples(
+        st.integers(0, 3_000_000), st.integers(0, 2_000_000),
+        st.sampled_from([*range(5), "long", "enter", "leave", "definition"]),
+    ),
+    min_size=1, max_size=30,
+)  # fmt: skip
+
+
+@settings(deadline=None)  # the kernel may have to be compiled
+@given(made=steps, ends=st.lists(st.integers(0, 60_000_000) | st.integers(2**33, 2**35), max_size=4))
+def test_any_records_in_any_parts_are_the_whole(
+    made: list[tuple[int, int, int | str]], ends: list[int]
+) -> None:
+    names = b"MPI_Init\nMPI_Send\nMPI_Pcontrol\nOpenMP parallel\nOpenMP implicit barrier\n"
+    time, every = 1000, []  # when each record was made, and what it says
+    for gap, length, what in made:
+        time += gap
+        begin, mark = time, NAMED + 3 + length % 2
+        if what == "long":
+            time += 2**33
+            rows = [(begin, SATURATED, 1, 0, 0, 0, 0), (time, 0, LONG, 0, 0, 0, 0)]
+        elif what == "definition":
+            rows = [(length, 2, COMMUNICATOR, 0, 0, 0, 0)]
+        elif isinstance(what, str):
+            rows = [(begin, mark, ENTER if what == "enter" else LEAVE, 0, -1, 0, 0)]
+        else:
+            time += length
+            rows = [(begin, length, what, 0, 0, length % 2, 8)]
+        every += [(time, row) for row in rows]
+
+    def write(folder: Path, end: float, state: int) -> None:
+        rows = [row for time, row in every if time <= end]
+        stored = max(len(rows) - 2, 0) if state == RUNNING else len(rows)
+        head = {"state": state, "stored": stored, "thread": 1, "start": 500, "size": 1, **CLOCK}
+        written(folder, rows, names_=names, **head)
+
+    with TemporaryDirectory() as name:
+        growing, whole = Follower(Path(name) / "growing"), Follower(Path(name) / "whole")
+        for end in sorted(ends):
+            write(growing.folder, end, RUNNING)
+            growing.look()
+        write(growing.folder, math.inf, FINISHED)
+        write(whole.folder, math.inf, FINISHED)
+        seen, expected = growing.look(), whole.look()
+    assert seen is not None and expected is not None
+    assert (seen.calls, seen.records, seen.latest_s) == (expected.calls, expected.records, expected.latest_s)
+    assert seen.curves.keys() == expected.curves.keys()
+    for name, curve in expected.curves.items():
+        assert np.array_equal(seen.curves[name].edges, curve.edges)
+        np.testing.assert_allclose(seen.curves[name].level, curve.level, atol=1e-9)
+    np.testing.assert_allclose(seen.share, expected.share, atol=1e-9)

@@ -8,8 +8,10 @@ then, as in any trace without offsets of its own, by their messages.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from io import RawIOBase
 from pathlib import Path
 from typing import Any
 
@@ -294,17 +296,25 @@ def head_of(file: Path) -> Any:
     ------
     TraceFormatError : it is of a later version, or damaged.
     """
-    head = np.fromfile(file, HEAD, 1)
-    if not head.size or head["magic"][0] != MAGIC:
+    with file.open("rb", buffering=0) as stream:
+        return head_in(stream, file)
+
+
+def head_in(stream: RawIOBase, file: Path) -> Any:
+    """As `head_of`, of a file that is open."""
+    stream.seek(0)
+    raw = stream.read(HEAD.itemsize) or b""
+    if len(raw) < HEAD.itemsize or not raw.startswith(MAGIC):
         return None
-    if head["version"][0] != VERSION:
+    head = np.frombuffer(raw, HEAD)[0]
+    if head["version"] != VERSION:
         raise TraceFormatError(
-            f"is of version {head['version'][0]}, known is {VERSION}", file=file, hint="use the later program"
+            f"is of version {head['version']}, known is {VERSION}", file=file, hint="use the later program"
         )
-    size = file.stat().st_size
-    if not HEAD.itemsize + int(head["names"][0]) <= int(head["header"][0]) <= size - int(head["tail"][0]):
+    size = os.fstat(stream.fileno()).st_size
+    if not HEAD.itemsize + int(head["names"]) <= int(head["header"]) <= size - int(head["tail"]):
         raise TraceFormatError("has a damaged head", file=file, where="bytes 12 to 16")
-    return head[0]
+    return head
 
 
 def calls_of(file: Path, head: Any) -> list[str]:
@@ -334,6 +344,11 @@ class RecordedClock:
         ticks = int(end["tick1"]) - self._tick
         self._rate = (int(end["monotonic1"]) - int(begin["monotonic0"])) / ticks if ticks > 0 else 1.0
         self.zero = 0
+
+    @property
+    def line(self) -> tuple[int, int, float]:
+        """A tick, its ns, and ns in a tick."""
+        return self._tick, self._ns - self.zero, self._rate
 
     def of(self, ticks: Columns) -> NDArray[np.int64]:
         since = (ticks - np.uint64(self._tick)).view("i8")
