@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from desktop.core.factor_answers import FactorChoice, Ranking
     from desktop.core.factor_intervals import FTest
     from desktop.core.factor_model import Kind, ModelFit
-    from desktop.core.normal_form import NormalForms
     from desktop.data.tables import Selection, Table
+    from desktop.workbench.model_results import ResultSheet
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -56,15 +56,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_formats(parser, csv=True)
 
 
-def run(
-    options: argparse.Namespace, progress: Progress
-) -> tuple[dict[str, Any], ModelFit | Ranking, Selection]:
-    """Fit as the words say: the result as one plain object, and what it came from."""
+def run(options: argparse.Namespace, progress: Progress) -> tuple[dict[str, Any], list[str], Selection]:
+    """Fit as the words say: the result as one plain object and as a person reads it, and the rows."""
     from desktop.core.factor_answers import choose, known_functions, rank_pairs
     from desktop.core.factor_intervals import f_test
     from desktop.core.factor_model import fit_individual
     from desktop.data.tables import measurements, read_table, with_values
     from desktop.workbench.model_answers import headline
+    from desktop.workbench.model_results import forms_sheet
 
     table = read_table(options.table, columns=pairs(options.column), units=pairs(options.unit))
     if options.systems:
@@ -84,7 +83,8 @@ def run(
             chosen.data, kind, response or "t'", functions or known_functions(chosen.data),
             reference=reference, positive=options.positive, progress=progress,
         )  # fmt: skip
-        return _ranked(ranking, table, chosen), ranking, chosen
+        result = _ranked(ranking, table, chosen)
+        return result, _told_ranking(ranking, result), chosen
     choice = choose(
         chosen.data, kind, functions, response,
         reference=reference, positive=options.positive, progress=progress,
@@ -99,18 +99,12 @@ def run(
         with suppress(ValueError):
             test = f_test(fit, fit_individual(chosen.data, fit.functions, fit.response.kind))
     result = {"sentences": list(headline(fit))} | described(fit, table, chosen, test, choice)
-    if forms is not None:
-        result["normal_forms"] = _forms(fit, forms)
-    return result, fit, chosen
-
-
-def _forms(fit: ModelFit, forms: NormalForms) -> list[dict[str, Any]]:
-    """Of every cell, with the prediction at twice the largest p."""
-    from desktop.workbench.model_results import forms_sheet
-
-    frame = forms_sheet(fit, forms, 2.0 * float(fit.data.p.max())).frame
-    assert frame is not None
-    return [{str(key): value for key, value in row.items()} for row in frame.to_dict("records")]
+    sheet = None
+    if forms is not None:  # with the prediction at twice the largest p
+        sheet = forms_sheet(fit, forms, 2.0 * float(fit.data.p.max()))
+        assert sheet.frame is not None
+        result["normal_forms"] = [dict(row) for row in sheet.frame.to_dict("records")]
+    return result, _told_fit(result, fit, test, chosen, choice, sheet), chosen
 
 
 def described(
@@ -180,15 +174,18 @@ def suspects(fit: ModelFit, chosen: Selection) -> list[dict[str, Any]]:
 
 
 def _ranked(ranking: Ranking, table: Table, chosen: Selection) -> dict[str, Any]:
+    from desktop.core import factor_model
+
     return {
         "kind": ranking.fits[0].kind,
         "response": ranking.fits[0].response.kind,
         "pairs": [
             picked(fit, "functions")
             | _figures(fit)
-            | {"undetermined": undetermined(fit), "negative": negative(fit)}
+            | {"undetermined": sum(one.undetermined for one in own)}
+            | {"negative": sum(one.value < 0 for one in own)}
             | picked(fit, "status starts_agreeing")
-            for fit in ranking.fits
+            for fit, own in zip(ranking.fits, map(factor_model.parameters, ranking.fits), strict=True)
         ],
         "best_of_cells": None
         if math.isnan(ranking.best_sse)
@@ -201,98 +198,35 @@ def _ranked(ranking: Ranking, table: Table, chosen: Selection) -> dict[str, Any]
     }
 
 
-def undetermined(fit: ModelFit) -> int:
-    """Parameters not different from zero: |value| < 2 standard errors."""
-    return sum(abs(p["value"]) < 2 * p["se"] for p in parameters(fit) if math.isfinite(p["se"]))
+def _told_ranking(ranking: Ranking, result: dict[str, Any]) -> list[str]:
+    from desktop.workbench import model_results as results
 
-
-def negative(fit: ModelFit) -> int:
-    """Parameters below zero."""
-    return sum(p["value"] < 0 for p in parameters(fit))
-
-
-def told(result: dict[str, Any], found: ModelFit | Ranking, chosen: Selection) -> list[str]:
-    """The result as a person reads it."""
-    from desktop.core.factor_model import ModelFit
-
-    if isinstance(found, ModelFit):
-        return _told_fit(result, found)
-    lines = [
-        f"{'functions':<24}{'SSE':>12}{'R2':>9}{'s':>10}{'npar':>6}{'AICc':>10}{'mean':>8}{'max error':>11}"
-    ]
-    for pair in result["pairs"]:
-        name = " + ".join(pair["functions"])
-        lines.append(
-            f"{name:<24}{pair['sse']:>12.5g}{pair['r2']:>9.5f}{pair['s']:>10.4g}{pair['npar']:>6}"
-            f"{pair['aicc']:>10.5g}{pair['mean_relative_error']:>8.1%}{pair['max_relative_error']:>11.1%}"
-        )
-    best = result["best_of_cells"]
-    if best:
-        lines.append(f"{'best of every cell':<24}{best['sse']:>12.5g}{'':>25}{best['npar']:>6}")
-    lines += [f"not listed: {' + '.join(drop['functions'])}, {drop['reason']}" for drop in result["dropped"]]
+    dropped = results.dropped_pairs(ranking)
+    lines = results.ranking_sheet(ranking).lines()
+    lines += [f"not listed: {dropped}"] if dropped else []
     return lines + [f"note: {warning}" for warning in result["warnings"]]
 
 
-def _told_fit(result: dict[str, Any], fit: ModelFit) -> list[str]:
-    test = result["f_test"]
-    lines = [
-        *result["sentences"],
-        f"{fit.kind} model, response {fit.response.kind}, {' + '.join(fit.functions)}: {fit.n} measurements, "
-        f"{fit.npar} parameters, {fit.status}",
-        f"SSE {fit.sse:.6g} of SST {fit.sst:.6g} (not centred), R2 {fit.r2:.5f}, centred "
-        f"{fit.r2_centred:.5f}, s {fit.s:.4g}, AICc {fit.aicc:.5g}",
-        f"relative error: mean {fit.mean_relative_error:.1%}, largest {fit.max_relative_error:.1%}",
-    ]
-    if result["choice"]["tried"] > 1:
-        rivals = "; ".join(
-            f"{' + '.join(one['functions'])}, {one['response']}: {one['aicc_more']:+.3g}"
-            for one in result["choice"]["rivals"][:3]
-        )
-        lines.append(f"best of {result['choice']['tried']} by AICc" + (f"; next: {rivals}" if rivals else ""))
-    if fit.response.note:
-        lines.append(fit.response.note)
-    if fit.kind == "joint":
-        lines.append(
-            f"{fit.starts_agreeing} of {fit.starts} starts agree, condition {fit.condition:.3g}, "
-            f"reference {fit.reference}"
-        )
-    if test is not None:
-        verdict = "does not hold in the strict sense" if test["p"] < 0.05 else "is not contradicted"
-        lines.append(
-            f"product form: F({test['df1']}, {test['df2']}) = {test['f']:.3g}, p = {test['p']:.2g}, "
-            f"it {verdict}"
-        )
-    head = "parameter" if fit.kind == "joint" else "delta"
-    lines.append(f"{head:<10}{'of':<34}{'function':<14}{'value':>12}{'std. error':>12}")
-    for row in result["parameters"]:
-        name = " on ".join(part for part in (row["code"], row["system"]) if part)
-        se = (
-            f"{row['se']:>12.4g}"
-            if math.isfinite(row["se"])
-            else f"{'fixed' if fit.kind == 'joint' else '-':>12}"
-        )
-        weak = "  not different from 0" if abs(row["value"]) < 2 * row["se"] else ""
-        lines.append(f"{row['kind']:<10}{name[:33]:<34}{row['function']:<14}{row['value']:>12.5g}{se}{weak}")
-    for row in result.get("normal_forms", ()):
-        lines.append(
-            f"{row['code']} on {row['system']}: {row['form']}; error {_percent(row['form_error'])} "
-            f"(fit above: {_percent(row['fit_error'])}); at p = {row['p']:.0f} {row['predicted']:.4g} "
-            f"({row['low']:.4g} to {row['high']:.4g})"
-        )
-    for row in result["suspect_rows"]:
-        lines.append(
-            f"suspect: line {row['line']}, {row['code']} on {row['system']}, p = {row['p']}, "
-            f"{row['studentized']:+.1f} standard deviations away, {row['verdict']}"
-        )
-    if result["suspect_rows"]:
+def _told_fit(
+    result: dict[str, Any],
+    fit: ModelFit,
+    test: FTest | None,
+    chosen: Selection,
+    choice: FactorChoice,
+    forms: ResultSheet | None,
+) -> list[str]:
+    from desktop.workbench import model_results as results
+
+    among = choice if choice.tried > 1 else None
+    lines = [*result["sentences"], *results.summary(fit, test, len(chosen.excluded), among)]
+    lines += [fit.response.note] if fit.response.note else []
+    lines += results.parameter_sheet(fit).lines()
+    lines += forms.lines() if forms is not None else []
+    if odd := results.standing_out(fit, chosen):
         from desktop.core.factor_intervals import VERDICTS
 
-        lines.append(f"note: {VERDICTS}")
+        lines += [f"rows that stand out: {odd}", f"note: {VERDICTS}"]
     return lines + [f"note: {warning}" for warning in result["warnings"]]
-
-
-def _percent(value: float) -> str:
-    return f"{value:.1f} %" if math.isfinite(value) else "not known"
 
 
 def main(options: argparse.Namespace) -> int:
@@ -305,13 +239,13 @@ def main(options: argparse.Namespace) -> int:
             return USAGE
         return _phases(options)
     with terminal_progress() as progress:
-        result, found, chosen = run(options, progress)
+        result, lines, chosen = run(options, progress)
     found_rows = result["pairs" if options.all_pairs else "parameters"]
     show(
         options,
         result,
         lambda: [{k: " ".join(v) if k == "functions" else v for k, v in row.items()} for row in found_rows],
-        lambda: told(result, found, chosen),
+        lambda: lines,
     )
     for row in chosen.excluded:
         print(f"phasewright: {options.table}: line {row.line} is left out: {row.reason}", file=sys.stderr)

@@ -146,8 +146,7 @@ def _beside_active(y: Array, terms: Array, shifts: Array, weight: Array) -> _Jud
     columns = np.concatenate([terms[:, one], shifts], axis=1)
     fit, count = _Fit(y * weight, columns * weight[:, None]), int(one.sum())
     values = fit.values - fit.moved(worst)
-    # Without any noise there is none that is more likely.
-    likelihood = float(-len(y) / 2 * np.log(max(least, 1e-300)) + np.log(weight).sum())
+    likelihood = float(-len(y) / 2 * np.log(least) + np.log(weight).sum())
     return _Judged(
         t, limit, expected, likelihood, columns @ values, columns[:, :count] @ values[:count],
         float(np.sqrt(least)), 1 / weight,

@@ -202,7 +202,7 @@ class ModelPage(Page):
         lines: list[str] = []
         if new.fit is not None:
             out = 0 if new.selection is None else len(new.selection.excluded)
-            told = results.summary(new.fit, new.individual, new.test, out, new.choice)
+            told = results.summary(new.fit, new.test, out, new.choice)
             first, *others = map(escape, new.headline)
             lines = [" ".join([f"<b>{first}</b>", *others]), *map(escape, told)]
         lines += [

@@ -5,7 +5,7 @@ No window is needed for any of it. Sources of the terms: Strohmaier, UTK-CS-97-3
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -26,6 +26,7 @@ from desktop.core.factor_intervals import (
 from desktop.core.factor_model import ModelFit, parameters
 from desktop.core.factor_response import respond
 from desktop.core.units import capital, digits
+from desktop.data.columns import Column, aligned
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -47,12 +48,12 @@ _DRAWN, _CORRELATED, _NAMED = 161, 60, 12
 
 @dataclass(frozen=True, eq=False)
 class ResultSheet:
-    """A table to be shown: a frame whose index says what a row stands for (a line, a position), with units in
-    ``attrs["units"]``. `kind` names its columns for the window; `alarming`, `muted`, `strong`: rows (from 0)
-    to be marked as odd, as taking no part, as what is looked at."""
+    """A table to be shown: a frame whose index says what a row stands for (a line, a position), and its
+    columns. `alarming`, `muted`, `strong`: rows (from 0) to be marked as odd, as taking no part, as what is
+    looked at."""
 
-    kind: str
-    frame: DataFrame | None
+    columns: tuple[Column, ...] = ()
+    frame: DataFrame | None = None
     alarming: frozenset[int] = frozenset()
     muted: frozenset[int] = frozenset()
     strong: frozenset[int] = frozenset()
@@ -65,24 +66,30 @@ class ResultSheet:
     def __len__(self) -> int:
         return 0 if self.frame is None else len(self.frame)
 
+    def lines(self, *names: str) -> list[str]:
+        """As text, all of its columns or those of these names."""
+        chosen = [one for one in self.columns if not names or one.source in names]
+        return [] if self.frame is None else aligned(self.frame, chosen)
 
-EMPTY = ResultSheet("", None)
+
+EMPTY = ResultSheet()
+#: Of intervals of predictions.
+_NEW = "Of one new measurement"
 
 
 def _sheet(
-    kind: str,
-    columns: Mapping[str, Any],
+    columns: Sequence[tuple[Column, Any]],
     alarming: Iterable[int] = (),
-    units: Mapping[str, str] | None = None,
     keys: NDArray[np.int64] | None = None,
 ) -> ResultSheet:
+    """Columns with their values; rows are called by `keys`, by their places without."""
     import pandas as pd
 
-    made = pd.DataFrame(columns)
+    made = pd.DataFrame({column.source: values for column, values in columns})
     if keys is not None:
         made.index = pd.Index(keys)
-    made.attrs["units"] = dict(units or {})
-    return ResultSheet(kind, made, frozenset(alarming))
+    made.attrs["units"] = {column.source: column.unit for column, _ in columns if column.unit}
+    return ResultSheet(tuple(column for column, _ in columns), made, frozenset(alarming))
 
 
 def unit_of(fit: ModelFit) -> str:
@@ -105,28 +112,29 @@ def measured_sheet(table: Table, selection: Selection | None, fit: ModelFit | No
             relative[at] = 100.0 * (fit.response.y - fit.fitted) / fit.response.y
         student[at] = fit.studentized
     unit = "t'" if fit is None or fit.response.kind != "t" else "s"
-    columns: dict[str, Any] = {
-        "line": lines,
-        "code": [row.code for row in rows],
-        "system": [row.system for row in rows],
-        "p": np.array([row.p for row in rows]),
-        "t_prime" if table.transformed else "time": time,
-    }
-    if unit == "t'" and not table.transformed:
-        columns["response"] = response
-    columns |= {
-        "fitted": fitted,
-        "residual": residual,
-        "error": relative,
-        "studentized": student,
-        "reason": [row.reason for row in rows],
-        "note": [row.note for row in rows],
-    }
-    units = {"time": "s", "fitted": unit, "residual": unit_of(fit) if fit else unit, "error": "%"}
+    columns: list[tuple[Column, Any]] = [
+        (Column("Line", "Line of the source", name="line"), lines),
+        (Column("Code", name="code"), [row.code for row in rows]),
+        (Column("System", name="system"), [row.system for row in rows]),
+        (Column("p", "Active processors", name="p", whole=True), np.array([row.p for row in rows])),
+        (Column("t'", "As measured", name="t_prime") if table.transformed
+         else Column("Time", "As measured", "s", name="time"), time),
+        (Column("t'", "Time × p × peak rate / operations: an inverse efficiency", name="response"), response),
+        (Column("Fitted", "", unit, name="fitted"), fitted),
+        (Column("Residual", "Measured less fitted; the logarithm of measured over fitted where logarithms "
+                "are fitted", unit_of(fit) if fit else unit, 3, name="residual"), residual),
+        (Column("Error", "(measured − fitted) / measured", "%", 3, name="error"), relative),
+        (Column("Studentized", "Residual over the spread that the other points have; beyond ±3 is rare",
+                significant=3, name="studentized"), student),
+        (Column("Left out because", name="reason"), [row.reason for row in rows]),
+        (Column("Note", name="note"), [row.note for row in rows]),
+    ]  # fmt: skip
+    if unit != "t'" or table.transformed:
+        columns = [one for one in columns if one[0].name != "response"]
     suspect: frozenset[int] = frozenset()
     if selection is not None and fit is not None:
         suspect = frozenset(at[suspects(fit)].tolist())
-    made = _sheet("measured", columns, suspect, units, lines)
+    made = _sheet(columns, suspect, lines)
     return replace(made, muted=frozenset(k for k, row in enumerate(rows) if row.reason))
 
 
@@ -175,17 +183,19 @@ def parameter_sheet(fit: ModelFit) -> ResultSheet:
         words.append("not different from zero" if zero else "different from zero")
         return ", ".join(words)
 
-    columns = {
-        "kind": [p.kind for p in found],
-        "of": [" on ".join(name for name in (p.code, p.system) if name) for p in found],
-        "function": [p.function for p in found],
-        "value": value,
-        "se": se,
-        "low": value - half,
-        "high": value + half,
-        "verdict": [verdict(k) for k in range(len(found))],
-    }
-    return _sheet("parameters", columns, np.flatnonzero(value < 0).tolist())
+    columns = (
+        (Column("Kind", "speed of a system, work of a code, or delta of a cell", name="kind"),
+         [p.kind for p in found]),
+        (Column("Of", name="of"),
+         [" on ".join(name for name in (p.code, p.system) if name) for p in found]),
+        (Column("Function", name="function"), [p.function for p in found]),
+        (Column("Value", name="value"), value),
+        (Column("Std. error", "Asymptotic: s² (J'J)⁻¹", significant=3, name="se"), se),
+        (Column("95 % from", name="low"), value - half),
+        (Column("to", name="high"), value + half),
+        (Column("Different from zero?", name="verdict"), [verdict(k) for k in range(len(found))]),
+    )  # fmt: skip
+    return _sheet(columns, np.flatnonzero(value < 0).tolist())
 
 
 def ranking_sheet(ranking: Ranking) -> ResultSheet:
@@ -200,24 +210,33 @@ def ranking_sheet(ranking: Ranking) -> ResultSheet:
     def numbers(values: Sequence[float], of_best: float = nothing) -> Array:
         return np.array([*values, *([of_best] if best else [])], float)
 
-    columns = {
-        "functions": names,
-        "sse": numbers([f.sse for f in fits], ranking.best_sse),
-        "r2": numbers([f.r2 for f in fits]),
-        "r2_centred": numbers([f.r2_centred for f in fits]),
-        "s": numbers([f.s for f in fits]),
-        "parameters": numbers([f.npar for f in fits], ranking.best_npar),
-        "aicc": numbers([f.aicc for f in fits]),
-        "mean_error": numbers([100 * f.mean_relative_error for f in fits]),
-        "max_error": numbers([100 * f.max_relative_error for f in fits]),
-        "undetermined": numbers([sum(p.undetermined for p in own) for own in listed]),
-        "negative": numbers([sum(p.value < 0 for p in own) for own in listed]),
-        "points": numbers([f.n for f in fits]),
-        "status": [f.status for f in fits] + [""] * best,
-    }
+    columns = (
+        (Column("Functions", name="functions"), names),
+        (Column("SSE", "Sum of squared residuals", significant=6, name="sse"),
+         numbers([f.sse for f in fits], ranking.best_sse)),
+        (Column("R²", "Against zero (uncentred), as the paper has it", significant=5, name="r2"),
+         numbers([f.r2 for f in fits])),
+        (Column("R² centred", "Against the mean", significant=5, name="r2_centred"),
+         numbers([f.r2_centred for f in fits])),
+        (Column("s", "Residual standard deviation", name="s"), numbers([f.s for f in fits])),
+        (Column("Parameters", name="parameters", whole=True),
+         numbers([f.npar for f in fits], ranking.best_npar)),
+        (Column("AICc", "Smaller is better; parameters cost", significant=5, name="aicc"),
+         numbers([f.aicc for f in fits])),
+        (Column("Mean error", "", "%", 3, name="mean_error"),
+         numbers([100 * f.mean_relative_error for f in fits])),
+        (Column("Largest error", "", "%", 3, name="max_error"),
+         numbers([100 * f.max_relative_error for f in fits])),
+        (Column("Undetermined", "Parameters not different from zero", name="undetermined", whole=True),
+         numbers([sum(p.undetermined for p in own) for own in listed])),
+        (Column("Negative", name="negative", whole=True),
+         numbers([sum(p.value < 0 for p in own) for own in listed])),
+        (Column("Points", name="points", whole=True), numbers([f.n for f in fits])),
+        (Column("Status", name="status"), [f.status for f in fits] + [""] * best),
+    )  # fmt: skip
     keys = np.array([*range(len(fits)), *([-1] if best else [])], np.int64)
     alarming = [k for k, own in enumerate(listed) if any(p.value < 0 for p in own)]
-    return _sheet("ranking", columns, alarming, {"mean_error": "%", "max_error": "%"}, keys)
+    return _sheet(columns, alarming, keys)
 
 
 def dropped_pairs(ranking: Ranking) -> str:
@@ -243,8 +262,9 @@ def correlation_sheet(fit: ModelFit, code: int, system: int) -> ResultSheet:
     with np.errstate(invalid="ignore", divide="ignore"):
         matrix = sub / np.outer(sd, sd)
     strong = np.abs(matrix - np.eye(len(chosen))) > 0.95
-    columns = {"parameter": names} | {name: matrix[:, k] for k, name in enumerate(names)}
-    return _sheet("correlations", columns, np.flatnonzero(strong.any(1)).tolist())
+    columns = [(Column("Parameter", name="parameter"), names)]
+    columns += [(Column(name, significant=3), matrix[:, k]) for k, name in enumerate(names)]
+    return _sheet(columns, np.flatnonzero(strong.any(1)).tolist())
 
 
 def _parameter_name(fit: ModelFit, k: int) -> str:
@@ -277,18 +297,17 @@ def prediction_sheet(fit: ModelFit, p: float) -> ResultSheet:
             notes.append(range_note(fit, c, s, p))
     pairs = [(c, s) for c in range(shape[0]) for s in range(shape[1])]
     unit = time_unit(fit)
-    columns = {
-        "code": [data.codes[c] for c, _ in pairs],
-        "system": [data.systems[s] for _, s in pairs],
-        "p": np.full(len(pairs), float(p)),
-        "predicted": value.ravel(),
-        "low": low.ravel(),
-        "high": high.ravel(),
-        "measured": seen.ravel(),
-        "note": notes,
-    }
-    units = dict.fromkeys(("predicted", "low", "high", "measured"), unit)
-    return _sheet("predictions", columns, np.flatnonzero(value.ravel() < 0).tolist(), units)
+    columns = (
+        (Column("Code", name="code"), [data.codes[c] for c, _ in pairs]),
+        (Column("System", name="system"), [data.systems[s] for _, s in pairs]),
+        (Column("p", name="p", whole=True), np.full(len(pairs), float(p))),
+        (Column("Predicted", "", unit, name="predicted"), value.ravel()),
+        (Column("95 % from", _NEW, unit, name="low"), low.ravel()),
+        (Column("to", _NEW, unit, name="high"), high.ravel()),
+        (Column("Measured", "Median of the measurements at this p", unit, name="measured"), seen.ravel()),
+        (Column("Note", name="note"), notes),
+    )
+    return _sheet(columns, np.flatnonzero(value.ravel() < 0).tolist())
 
 
 def forms_sheet(fit: ModelFit, forms: NormalForms, p: float) -> ResultSheet:
@@ -307,20 +326,22 @@ def forms_sheet(fit: ModelFit, forms: NormalForms, p: float) -> ResultSheet:
         return 100.0 * float(np.sqrt(np.mean(mine**2))) if mine.size else np.nan
 
     keys = np.array([form.code * systems + form.system for form in forms.forms], np.int64)
-    columns = {
-        "code": [data.codes[form.code] for form in forms.forms],
-        "system": [data.systems[form.system] for form in forms.forms],
-        "form": [form.text for form in forms.forms],
-        "form_error": np.array([100.0 * form.error for form in forms.forms]),
-        "fit_error": np.array([error(key) for key in keys.tolist()]),
-        "p": np.full(len(keys), float(p)),
-        "predicted": np.array([float(value[0]) for value, _, _ in found]),
-        "low": np.array([float(low[0]) for _, low, _ in found]),
-        "high": np.array([float(high[0]) for _, _, high in found]),
-    }
     unit = "t'/p" if data.transformed else "s"
-    units = dict.fromkeys(("predicted", "low", "high"), unit) | {"form_error": "%", "fit_error": "%"}
-    return _sheet("forms", columns, (), units, keys)
+    columns = (
+        (Column("Code", name="code"), [data.codes[form.code] for form in forms.forms]),
+        (Column("System", name="system"), [data.systems[form.system] for form in forms.forms]),
+        (Column("Time over p", "The form that predicts what is left out best", name="form"),
+         [form.text for form in forms.forms]),
+        (Column("Error", "Of inner points, each predicted by a search without it", "%", 3,
+                name="form_error"), np.array([100.0 * form.error for form in forms.forms])),
+        (Column("Error of the fit", "Of the fit that is shown, without each point", "%", 3,
+                name="fit_error"), np.array([error(key) for key in keys.tolist()])),
+        (Column("p", name="p", whole=True), np.full(len(keys), float(p))),
+        (Column("Predicted", "", unit, name="predicted"), np.array([float(v[0]) for v, _, _ in found])),
+        (Column("95 % from", _NEW, unit, name="low"), np.array([float(low[0]) for _, low, _ in found])),
+        (Column("to", _NEW, unit, name="high"), np.array([float(high[0]) for _, _, high in found])),
+    )  # fmt: skip
+    return _sheet(columns, (), keys)
 
 
 def time_unit(fit: ModelFit) -> str:
@@ -507,14 +528,9 @@ def share_curves(fit: ModelFit, code: int, system: int, p: float) -> tuple[Array
 
 
 def summary(
-    fit: ModelFit,
-    individual: ModelFit | None,
-    test: FTest | None,
-    left_out: int,
-    choice: FactorChoice | None = None,
+    fit: ModelFit, test: FTest | None, left_out: int, choice: FactorChoice | None = None
 ) -> tuple[str, ...]:
-    """What has to be known of a fit, in a few lines. `individual`: the fits that `test` needs; `choice`:
-    among what the fit was chosen."""
+    """What has to be known of a fit, in a few lines. `choice`: among what it was chosen."""
     how = "one work per code and one speed per system" if fit.kind == "joint" else "every cell by itself"
     out = f", {left_out} left out" if left_out else ""
     log = fit.response.kind == "log"

@@ -363,12 +363,12 @@ def test_command_ranks_pairs(capsys):
 
 def test_command_as_text_and_csv(capsys):
     code, out, _ = run(capsys, SURROGATE, "--individual", "--functions", "1/p, p^0.7")
-    assert code == 0 and "individual model" in out and "p^0.7" in out
+    assert code == 0 and "every cell by itself" in out and "p^0.7" in out
     code, out, _ = run(capsys, SURROGATE, "--csv")
     assert out.splitlines()[0] == "kind,function,system,code,value,se"
     code, out, _ = run(capsys, SURROGATE, "--normal-forms")
-    assert code == 0 and "by AICc; next: 1/p + 1, log: +" in out
-    assert "BT on IBM SP2: " in out and "p^(-" in out
+    assert code == 0 and "by AICc: " in out and ". Next: 1/p + 1, log t': " in out
+    assert "\nBT    IBM SP2 " in out and "p^(-" in out
     code, out, _ = run(capsys, SURROGATE, "--all-pairs", "--csv")
     assert out.splitlines()[1].startswith("1/p 1/sqrt(p),116,14,130.27")
 

@@ -611,13 +611,13 @@ def test_the_least_time_of_a_table_of_t_prime(bench: ModelBench) -> None:
 def test_the_summary_tells_both_r2_apart_and_the_test_in_words(class_a: ModelBench) -> None:
     shown = class_a.snapshot
     fit = fit_of(class_a)
-    lines = results.summary(fit, shown.individual, shown.test, 2)
+    lines = results.summary(fit, shown.test, 2)
     text = " ".join(lines)
     for part in ("N = 116, 2 left out, 14 parameters, converged, 8 of 8 starts", "SSE 130.276 of SST 13937.2",
                  "R² 0.99065 against zero", "0.93283 against the mean", "F(18, 84) = 6.94",
                  "does not hold in the strict sense"):  # fmt: skip
         assert part in text, part
-    untested = results.summary(fit, None, None, 0)
+    untested = results.summary(fit, None, 0)
     assert any("cannot be tested" in line for line in untested)
 
 
@@ -625,7 +625,7 @@ def test_what_is_best_is_chosen_and_what_comes_next_is_said(bench: ModelBench) -
     bench.open(example_table())
     shown = bench.snapshot
     assert shown.choice is not None and shown.choice.fit is shown.fit and fit_of(bench).response.kind == "log"
-    told = " ".join(results.summary(fit_of(bench), shown.individual, shown.test, 0, shown.choice))
+    told = " ".join(results.summary(fit_of(bench), shown.test, 0, shown.choice))
     assert "by AICc: 1/p + 1/sqrt(p), fitted to log t'. Next: 1/p + 1, log t': 6.4" in told
     assert "works and speeds are" in told and "cells never measured" in told
     bench.set_response("t'")

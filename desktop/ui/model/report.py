@@ -21,7 +21,6 @@ from desktop.data.report import (
     today,
 )
 from desktop.ui.model import contents
-from desktop.ui.model.sheets import COLUMNS
 from desktop.workbench import model_results as results
 from desktop.workbench.model_answers import answers as answers_of
 from desktop.workbench.modelling import ModelSnapshot
@@ -41,7 +40,7 @@ def sections(
         return (), ()
     of_cell = f"{fit.data.codes[cell[0]]} on {fit.data.systems[cell[1]]}"
     left_out = len(shown.selection.excluded)
-    told = results.summary(fit, shown.individual, shown.test, left_out, shown.choice)
+    told = results.summary(fit, shown.test, left_out, shown.choice)
     answers = answers_of(fit, *cell, shown.view.p)
     scaling, in_words = contents.scaling(shown, "time", "cell", True)
     pictures = [Picture("scaling", number, f"{in_words}.", scaling)]
@@ -115,7 +114,7 @@ def _predictions(shown: ModelSnapshot) -> ReportTable:
 def _table(title: str, sheet: results.ResultSheet, names: Sequence[str], left: int, note: str) -> ReportTable:
     """Columns of a sheet as the window shows them; so many at the `left` are words."""
     assert sheet.frame is not None
-    known = {column.name: column for column in COLUMNS[sheet.kind]}
+    known = {column.name: column for column in sheet.columns}
     head, *body = shown_texts(sheet.frame, [known[name] for name in names])
     return ReportTable(title, tuple(head), tuple(map(tuple, body)), left=left, note=note)
 
