@@ -1,15 +1,14 @@
 """A chart as data: what it states, and where each thing stands in a picture of any size.
 
 `Content` is the one description of a chart. `lay_out` places it in a rectangle, in any unit of length; the
-window's items (`desktop.ui.plots.chart`) and the sheets of figures (`desktop.ui.chart_sheet`) are both drawn
-from it, so that they state the same.
+window's charts and the sheets of figures are both drawn from it (`desktop.ui.chart_sheet`).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -187,12 +186,6 @@ class Cells:
                 part = (self.values - low) / (high - low) if high > low else self.values * 0.0 + 0.5
         return np.clip(part, 0.0, 1.0)
 
-    def placed_like(self, other: Cells) -> bool:
-        """Whether nothing but the colours differs from those of another map."""
-        both = self, other
-        frames = [(c.values.shape, c.colours, c.ends, c.selected, c.start, c.measure, c.across) for c in both]
-        return frames[0] == frames[1] and not (self.numbers or other.numbers or self.log or other.log)
-
 
 @dataclass(frozen=True)
 class Chosen:
@@ -241,13 +234,6 @@ class Content:
         if self.cells is not None:
             return bool(np.isfinite(self.cells.parts).any())
         return bool(self.series)
-
-    def placed_like(self, other: Content) -> bool:
-        """Whether nothing but the colours of its map differs from another chart."""
-        mine, its = self.cells, other.cells
-        if mine is None or its is None or not mine.placed_like(its) or not (self.shown and other.shown):
-            return False
-        return all(getattr(self, f.name) == getattr(other, f.name) for f in fields(self) if f.name != "cells")
 
     def values(self, series: Series) -> tuple[Floats, Floats]:
         """(K,) each: values of all marks along the axes of the picture."""
@@ -456,7 +442,7 @@ class Layout:
     cell_words: tuple[tuple[int, int, Word], ...] = ()
     scale: tuple[float, float, float, float] | None = None
     scale_words: tuple[Word, ...] = ()
-    heading: str = ""
+    heading: Word | None = None
 
     @property
     def right(self) -> float:
@@ -627,8 +613,11 @@ def lay_out(
     ]
     laid = Layout(
         content, line, left, top, wide, tall, x, y, x_ticks, y_ticks, titles[0], titles[1],
-        tuple(entries), tuple(columns), heading=heading,
+        tuple(entries), tuple(columns),
     )  # fmt: skip
+    if heading:
+        across = measure(heading)
+        laid = replace(laid, heading=Word(heading, left + across / 2, start + 0.9 * line, across))
     limits = tuple(_limits(laid, measure))
     names = tuple(_names(laid, measure))
     laid = replace(laid, limits=limits, names=names, cell_words=tuple(_cell_words(laid, measure)))

@@ -1,12 +1,13 @@
-"""Charts on a sheet of paper: the same `desktop.data.chart.Content` and layout as the window's, in mm."""
+"""Charts drawn on a sheet, of paper or the window's: what a `desktop.data.chart.Layout` says."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import pairwise
+from contextlib import AbstractContextManager
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from desktop.data import chart
 from desktop.data.chart import MANY, Content, Floats, Layout, Series, Word
@@ -14,31 +15,47 @@ from desktop.ui.drawing import MM_PER_POINT, Fill, Hatch, Ink, Sheet, Stroke, ar
 from desktop.ui.plots.raster import mix
 
 #: Height of a line, and of the middle of its letters over their foot, in sizes of text.
-_LINE, _MIDDLE = 1.164, 0.36
-#: Points to a logical pixel of the window, in which lines and marks are measured.
-_PIXEL = 0.75 * MM_PER_POINT
+LINE, MIDDLE = 1.164, 0.36
+#: mm to a logical pixel of the window, in which lines and marks are measured.
+PIXEL = 0.75 * MM_PER_POINT
 _HATCHES: Sequence[Hatch] = ("", "/", "x", ".", "\\", "-")
-#: Dots of a cloud, mm.
-_DOT = 0.3
+#: Dots of a cloud, mm; how far marks reach over the edge of the values, logical pixels.
+_DOT, OVER = 0.3, 6
+#: Opacity of what is left out.
+_FAINT = 0.27
 
 
 def lay_out(sheet: Sheet, content: Content, em: float, top: float) -> Layout:
     """Where everything of a chart stands on a sheet, below `top` (mm), in text of `em` mm."""
     return chart.lay_out(
-        content, sheet.width, sheet.height, _LINE * em, lambda text: text_width(text, em), start=top
+        content, sheet.width, sheet.height, LINE * em, lambda text: text_width(text, em), start=top
     )
 
 
 def paint(sheet: Sheet, content: Content, ink: Ink, em: float, top: float = 0.0, lines: float = 1.0) -> None:
     """Draw a chart below `top` mm; `lines` multiplies the widths of lines."""
-    _Painter(sheet, lay_out(sheet, content, em, top), ink, em, lines).paint()
+    painter = Painter(sheet, lay_out(sheet, content, em, top), ink, em, lines)
+    painter.paint()
+    painter.paint_chosen()
 
 
-class _Painter:
-    def __init__(self, sheet: Sheet, laid: Layout, ink: Ink, em: float, lines: float) -> None:
+class Painter:
+    """Draws a chart on a sheet in text of `em`, with lines `lines` times as wide. `pixel`: a logical pixel of
+    the window in the sheet's unit."""
+
+    #: Dots where marks are many: how far they are apart at least, and their side.
+    dot = (_DOT, _DOT)
+    #: Whether segments become dots too where they are many.
+    dotted_segments = False
+
+    def __init__(
+        self, sheet: Sheet, laid: Layout, ink: Ink, em: float, lines: float = 1.0, pixel: float = PIXEL
+    ) -> None:
         self.sheet, self.laid, self.ink, self.em, self.lines = sheet, laid, ink, em, lines
+        self.pixel, self.hair = pixel, 0.5 * MM_PER_POINT * pixel / PIXEL
 
-    def paint(self) -> None:
+    def paint(self, *, grid: bool = True) -> None:
+        """All but what is chosen along an axis."""
         laid, content = self.laid, self.laid.content
         if not content.shown:
             self._word(
@@ -46,32 +63,42 @@ class _Painter:
             )
             return
         if content.axes:
-            self._axes()
-        over = 6 * _PIXEL
-        with self.sheet.clipped(
-            laid.left - over, laid.top - over, laid.width + 2 * over, laid.height + 2 * over
-        ):
+            self._axes(grid)
+        with self._clipped():
             if content.cells is not None:
                 self._cells(content.cells)
-            self._chosen_row()
             for kind in chart.KINDS:
                 for number, series in enumerate(content.series):
                     if series.kind == kind:
                         getattr(self, f"_{kind}")(series, number)
             self._limits()
-            self._chosen()
         if content.axes:
             self._frame((laid.left, laid.top, laid.width, laid.height))
         self._words()
         self._legend()
 
+    def paint_chosen(self) -> None:
+        """What is chosen along an axis, which may be drawn anew over all else."""
+        chosen, laid = self.laid.content.chosen, self.laid
+        if chosen is None or not laid.content.shown:
+            return
+        with self._clipped():
+            self._chosen_row()
+            self._chosen()
+        if chosen.label:
+            self._entry(laid.legend[0])
+
+    def _clipped(self) -> AbstractContextManager[None]:
+        """To where marks may be: those on the edge are whole."""
+        laid, over = self.laid, OVER * self.pixel
+        return self.sheet.clipped(
+            laid.left - over, laid.top - over, laid.width + 2 * over, laid.height + 2 * over
+        )
+
     # ---- how things look
 
     def colour(self, series: Series) -> str:
-        return self._token(series.colour)
-
-    def _token(self, colour: int | str) -> str:
-        ink = self.ink
+        ink, colour = self.ink, series.colour
         if isinstance(colour, int):
             return ink.runs[colour % len(ink.runs)]
         return {
@@ -81,7 +108,7 @@ class _Painter:
         }.get(colour, ink.text)  # fmt: skip
 
     def stroke(self, colour: str, pixels: float, dashed: bool = False) -> Stroke:
-        return Stroke(colour, max(pixels, 0.6) * _PIXEL * self.lines, (4.0, 2.0) if dashed else ())
+        return Stroke(colour, max(pixels, 0.6) * self.pixel * self.lines, (4.0, 2.0) if dashed else ())
 
     def fill(self, series: Series, number: int, opacity: float = 1.0) -> Fill:
         """An area; told apart by a hatch as well where colours may not do."""
@@ -89,31 +116,31 @@ class _Painter:
         return Fill(self.colour(series), opacity, hatch, self.ink.text)
 
     def _frame(self, box: Sequence[float], stroke: Stroke | None = None) -> None:
-        self.sheet.line(around(*box), stroke or Stroke(self.ink.border, 0.5 * MM_PER_POINT))
+        self.sheet.line(around(*box), stroke or Stroke(self.ink.border, self.hair))
 
     def _word(self, word: Word, colour: str) -> None:
         if word.text:
-            self.sheet.text(word.x, word.y + _MIDDLE * self.em, word.text, self.em, colour, "middle")
+            self.sheet.text(word.x, word.y + MIDDLE * self.em, word.text, self.em, colour, "middle")
 
     # ---- axes and words
 
-    def _axes(self) -> None:
+    def _axes(self, grid: bool) -> None:
         laid, sheet, ink, em = self.laid, self.sheet, self.ink, self.em
         xs = laid.along_x(laid.x_ticks.positions).tolist()
         ys = laid.along_y(laid.y_ticks.positions).tolist()
         content = laid.content
-        if content.cells is None:
-            hair = Stroke(ink.grid, 0.4 * MM_PER_POINT)
+        if content.cells is None and grid:
+            hair = Stroke(ink.grid, 0.8 * self.hair)
             if not content.x.categories:
                 sheet.lines([[x, laid.top, x, laid.bottom] for x in xs], hair)
             sheet.lines([[laid.left, y, laid.right, y] for y in ys], hair)
-        thin, tick = Stroke(ink.border, 0.5 * MM_PER_POINT), 0.3 * em
+        thin, tick = Stroke(ink.border, self.hair), 0.3 * em
         sheet.lines([[x, laid.bottom, x, laid.bottom + tick] for x in xs], thin)
         sheet.lines([[laid.left - tick, y, laid.left, y] for y in ys], thin)
         for x, label in zip(xs, laid.x_ticks.labels, strict=True):
             sheet.text(x, laid.bottom + 1.35 * em, label, em, ink.muted, "middle")
         for y, label in zip(ys, laid.y_ticks.labels, strict=True):
-            sheet.text(laid.left - 0.5 * em, y + _MIDDLE * em, label, em, ink.muted, "end")
+            sheet.text(laid.left - 0.5 * em, y + MIDDLE * em, label, em, ink.muted, "end")
         half = text_width(laid.x_title, em) / 2
         middle = min(max(laid.left + laid.width / 2, half), sheet.width - half)
         sheet.text(middle, laid.bottom + 2.7 * em, laid.x_title, em, ink.text, "middle")
@@ -138,37 +165,38 @@ class _Painter:
                 self.sheet.rects([box], Fill(fill))
                 self._frame(box, self.stroke(ink.text if part == 1.0 else ink.border, 1.2))
             self._word(word, ink.text)
-        for word in (*laid.limits, *laid.scale_words):
+        for word in laid.limits:
+            self._word(word, ink.limit if laid.content.axes else ink.text)
+        for word in (*laid.scale_words, *([] if laid.heading is None else [laid.heading])):
             self._word(word, ink.text)
-        if laid.heading:
-            wide = text_width(laid.heading, self.em)
-            at_x = laid.left + wide / 2 if laid.content.axes else self.sheet.width / 2
-            self._word(Word(laid.heading, at_x, laid.top - 1.0 * self.em, wide), ink.text)
         if laid.scale is not None and laid.content.cells is not None:
             self._scale(laid.content.cells, laid.scale)
 
     def _legend(self) -> None:
+        for entry in self.laid.legend:
+            if entry.series >= 0:
+                self._entry(entry)
+
+    def _entry(self, entry: chart.Entry) -> None:
+        """A name of the legend with its sample."""
         laid, sheet = self.laid, self.sheet
-        for entry in laid.legend:
-            x, y, line = entry.x, entry.y, laid.line
-            middle = x + 0.8 * line
-            if entry.series < 0:
-                sheet.circle(middle, y, 0.25 * line, Fill(self.ink.fit), None)
+        x, y, line = entry.x, entry.y, laid.line
+        middle = x + 0.8 * line
+        if entry.series < 0:
+            sheet.circle(middle, y, 0.25 * line, Fill(self.ink.fit), None)
+        else:
+            series = laid.content.series[entry.series]
+            if series.kind in ("line", "segments"):
+                stroke = self.stroke(self.colour(series), 1.8, series.dashed)
+                sheet.lines([[x + 0.1 * line, y, x + 1.5 * line, y]], stroke)
+            elif series.kind == "points":
+                self._marks(series, [(middle, y)], 0.28 * line)
             else:
-                series = laid.content.series[entry.series]
-                if series.kind in ("line", "segments"):
-                    stroke = self.stroke(self.colour(series), 1.8, series.dashed)
-                    sheet.lines([[x + 0.1 * line, y, x + 1.5 * line, y]], stroke)
-                elif series.kind == "points":
-                    self._mark(series, middle, y, 0.28 * line)
-                else:
-                    side = 0.56 * line
-                    opacity = max(
-                        chart.band_opacity(series) if series.kind == "band" else series.opacity, 0.27
-                    )
-                    fill = self.fill(series, entry.series if series.kind == "bars" else 0, opacity)
-                    sheet.rects([[middle - side / 2, y - side / 2, side, side]], fill)
-            sheet.text(x + 1.9 * line, y + _MIDDLE * self.em, entry.text, self.em, self.ink.text)
+                side = 0.56 * line
+                opacity = max(chart.band_opacity(series) if series.kind == "band" else series.opacity, 0.27)
+                fill = self.fill(series, entry.series if series.kind == "bars" else 0, opacity)
+                sheet.rects([[middle - side / 2, y - side / 2, side, side]], fill)
+        sheet.text(x + 1.9 * line, y + MIDDLE * self.em, entry.text, self.em, self.ink.text)
 
     def _limits(self) -> None:
         laid, content = self.laid, self.laid.content
@@ -177,14 +205,16 @@ class _Painter:
         ys = [] if content.horizontal_bars else [float(laid.py(v)) for v, _ in content.levels]
         lines = [[x, laid.top, x, laid.bottom] for x in xs] + [[laid.left, y, laid.right, y] for y in ys]
         self.sheet.lines(
-            [line for line in lines if np.isfinite(line).all()], self.stroke(self.ink.text, 1.0, True)
+            [line for line in lines if np.isfinite(line).all()], self.stroke(self.ink.limit, 1.0, True)
         )
 
     def _chosen_row(self) -> None:
         laid, chosen = self.laid, self.laid.content.chosen
-        if chosen is not None and chosen.row is not None:
-            low, high = sorted(laid.along_y([chosen.row - 0.5, chosen.row + 0.5]).tolist())
-            self.sheet.rects([[laid.left, low, laid.width, high - low]], Fill(self.ink.mark, 0.18))
+        assert chosen is not None
+        for row, opacity in ((chosen.row, 0.18), (chosen.pointed, 0.06)):
+            if row is not None:
+                low, high = sorted(laid.along_y([row - 0.5, row + 0.5]).tolist())
+                self.sheet.rects([[laid.left, low, laid.width, high - low]], Fill(self.ink.mark, opacity))
 
     def _chosen(self) -> None:
         laid, chosen, ink = self.laid, self.laid.content.chosen, self.ink
@@ -194,7 +224,7 @@ class _Painter:
         self.sheet.lines([[x, laid.top, x, laid.bottom]], self.stroke(ink.fit, 1.0, ink.dashed))
         if chosen.y is not None:
             y = min(max(float(laid.py(chosen.y)), laid.top), laid.bottom)
-            self.sheet.circle(x, y, 4 * _PIXEL, Fill(ink.fit), None)
+            self.sheet.circle(x, y, 4 * self.pixel, Fill(ink.fit), None)
 
     # ---- series
 
@@ -219,6 +249,9 @@ class _Painter:
 
     def _segments(self, series: Series, _number: int) -> None:
         ends = self._places(series).reshape(-1, 4)
+        if self.dotted_segments and len(ends) > MANY:
+            self._cloud(series, 1)
+            return
         self.sheet.lines(ends, self.stroke(self.colour(series), series.width, series.dashed))
 
     def _bars(self, series: Series, number: int) -> None:
@@ -250,35 +283,32 @@ class _Painter:
             self._whiskers(series, number, 1.0, 0.0)
         places = self._places(series)
         seen = np.flatnonzero(np.isfinite(places).all(axis=1))
-        if seen.size > MANY:  # one dot where many would lie
-            dots = self.laid.dots(series, _DOT) * _DOT
-            self.sheet.rects(
-                np.column_stack([dots, np.full((len(dots), 2), _DOT)]), Fill(self.colour(series))
-            )
+        if seen.size > MANY:
+            self._cloud(series, self.dot[1])
             seen = seen[:0]
         reach = 0.24 * self.laid.line * series.size
-        for k in seen.tolist():
-            x, y = places[k].tolist()
-            self._mark(series, x, y, reach, 0.27 if k in series.faint else 1.0)
+        dim = np.isin(seen, list(series.faint))
+        self._marks(series, places[seen[~dim]], reach)
+        self._marks(series, places[seen[dim]], reach, _FAINT)
         for k in series.picked(self.laid.content.selected).tolist():
             if np.isfinite(places[k]).all():
                 x, y = places[k].tolist()
-                self.sheet.circle(x, y, reach + 4 * _PIXEL, None, self.stroke(self.ink.text, 2.0))
+                self.sheet.circle(x, y, reach + 4 * self.pixel, None, self.stroke(self.ink.text, 2.0))
 
-    def _mark(self, series: Series, x: float, y: float, reach: float, opacity: float = 1.0) -> None:
+    def _cloud(self, series: Series, side: float) -> None:
+        """Dots instead of marks: one where many would lie."""
+        for faint in (True, False) if series.faint else (False,):
+            dots = self.laid.dots(series, self.dot[0], faint=faint) * self.dot[0]
+            self.sheet.dots(dots, side, Fill(self.colour(series), _FAINT if faint else 1.0))
+
+    def _marks(self, series: Series, places: ArrayLike, reach: float, opacity: float = 1.0) -> None:
         colour = self.colour(series)
         if opacity < 1:
             colour = mix(colour, self.ink.ground, opacity).name()
-        if series.mark == "circle":
-            fill = None if series.hollow else Fill(colour)
-            self.sheet.circle(x, y, reach, fill, self.stroke(colour, 2.0) if series.hollow else None)
-            return
-        stroke = self.stroke(colour, 1.4)
-        for outline in chart.OUTLINES[series.mark]:
-            corners = np.array(outline) * reach + (x, y)
-            if series.mark not in ("cross", "plus") and not series.hollow:
-                self.sheet.area(corners, Fill(colour))
-            self.sheet.line(corners, stroke)
+        open_ = series.hollow or series.mark in ("cross", "plus")
+        stroke = self.stroke(colour, 2.0 if series.hollow else 1.4)
+        outlines = chart.OUTLINES.get(series.mark, ())
+        self.sheet.marks(places, outlines, reach, None if open_ else Fill(colour), stroke)
 
     def _boxes(self, _series: Series, _number: int) -> None:
         """Words in frames, which `_words` draws."""
@@ -290,21 +320,12 @@ class _Painter:
         shown = np.isfinite(parts)
         rows, columns = parts.shape
         w, h = laid.width / columns, laid.height / rows
-        found: dict[tuple[int, ...], list[tuple[float, float, float, float]]] = {}
-        for i in range(rows):
-            changes = np.flatnonzero(np.any(np.diff(rgb[i].astype(int), axis=0), axis=1) | np.diff(shown[i]))
-            starts = [0, *(changes + 1).tolist(), columns]
-            for a, b in pairwise(starts):  # neighbours that are alike as one
-                if shown[i, a]:
-                    rect = (laid.left + a * w, laid.top + i * h, (b - a) * w, h)
-                    found.setdefault(tuple(rgb[i, a].tolist()), []).append(rect)
-        for colour, rects in found.items():
-            sheet.rects(rects, Fill("#{:02x}{:02x}{:02x}".format(*colour)))
+        sheet.cells(rgb, shown, (laid.left, laid.top, laid.width, laid.height))
         if cells.numbers:
             missing = [laid.cell(i, j) for i, j in np.argwhere(~shown).tolist()]
             if missing:
                 sheet.rects(missing, Fill(self.ink.ground, 1.0, "\\", self.ink.muted))
-            ground = Stroke(self.ink.ground, 2 * _PIXEL)
+            ground = Stroke(self.ink.ground, 2 * self.pixel)
             ys = [laid.top + k * h for k in range(1, rows)]
             xs = [laid.left + k * w for k in range(1, columns)]
             sheet.lines([[laid.left, y, laid.right, y] for y in ys], ground)
@@ -313,7 +334,10 @@ class _Painter:
         for i, j, word in laid.cell_words:
             self._word(word, "#101010" if light[i, j] else "#ffffff")
         if cells.selected is not None:
-            self._frame(laid.cell(*cells.selected), self.stroke(self.ink.mark, 3.0))
+            # A frame that is seen on every colour: the ground's inside the selection's.
+            for colour, width, inset in ((self.ink.mark, 3.0, 0.5), (self.ink.ground, 1.5, 2.5)):
+                (x, y, w, h), by = laid.cell(*cells.selected), inset * self.pixel
+                self._frame((x + by, y + by, w - 2 * by, h - 2 * by), self.stroke(colour, width))
 
     @property
     def _dark(self) -> bool:

@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from html import escape
+from itertools import pairwise
 from typing import Literal, Protocol
 
 import numpy as np
@@ -32,12 +33,15 @@ from PySide6.QtGui import (
 )
 
 from desktop.printing import printable
+from desktop.ui.guard import saved
 
 MM_PER_POINT = 25.4 / 72
 FAMILY = "DejaVu Sans"
 
 Anchor = Literal["start", "middle", "end"]
 Hatch = Literal["", "/", "\\", "x", "-", "."]
+#: Corners of the lines of a mark.
+Outlines = Sequence[Sequence[tuple[float, float]]]
 # mm between the lines of a hatch, and their width
 _APART, _THIN = 1.3, 0.18
 
@@ -63,8 +67,8 @@ class Fill:
 
 @dataclass(frozen=True)
 class Ink:
-    """The colours of a look. `regions`: by the numbers of `desktop.core.gantt`. `dashed`: lines differ by
-    dashes too."""
+    """The colours of a look. `limit`: of lines at a level of a chart. `regions`: by the numbers of
+    `desktop.core.gantt`. `dashed`: lines differ by dashes too."""
 
     ground: str
     text: str
@@ -75,6 +79,7 @@ class Ink:
     fit: str
     residual: str
     mark: str
+    limit: str
     areas: Mapping[str, Fill]
     regions: Mapping[int, Fill]
     dashed: bool
@@ -123,6 +128,43 @@ class Sheet(Protocol):
         """`words` with their baseline at y; `upright`: turned to be read from the right."""
 
     def clipped(self, x: float, y: float, w: float, h: float) -> AbstractContextManager[None]: ...
+
+    def marks(
+        self, places: ArrayLike, outlines: Outlines, reach: float, fill: Fill | None, stroke: Stroke
+    ) -> None:
+        """The same mark at many places: lines and what they surround, in parts of its `reach`; without any
+        outline a circle."""
+        for x, y in _array(places, 2).tolist():
+            if not outlines:
+                self.circle(x, y, reach, fill, stroke)
+            for outline in outlines:
+                corners = np.array(outline) * reach + (x, y)
+                if fill is not None:
+                    self.area(corners, fill)
+                self.line(corners, stroke)
+
+    def dots(self, places: ArrayLike, side: float, fill: Fill) -> None:
+        """Squares with these upper left corners: what is left of marks that are too many."""
+        corners = _array(places, 2)
+        self.rects(np.column_stack([corners, np.full(corners.shape, side)]), fill)
+
+    def cells(
+        self, colours: NDArray[np.uint8], shown: NDArray[np.bool_], box: tuple[float, float, float, float]
+    ) -> None:
+        """Fill a box (x, y, w, h) with even cells of these colours (rows, columns, 3), where they are
+        `shown` (rows, columns)."""
+        (x, y, width, height), (rows, columns) = box, shown.shape
+        w, h = width / columns, height / rows
+        found: dict[tuple[int, ...], list[tuple[float, float, float, float]]] = {}
+        for i in range(rows):
+            other = np.any(np.diff(colours[i].astype(int), axis=0), axis=1)
+            changes = np.flatnonzero(other | np.diff(shown[i]))
+            for a, b in pairwise([0, *(changes + 1).tolist(), columns]):  # neighbours that are alike as one
+                if shown[i, a]:
+                    rect = (x + a * w, y + i * h, (b - a) * w, h)
+                    found.setdefault(tuple(colours[i, a].tolist()), []).append(rect)
+        for colour, rects in found.items():
+            self.rects(rects, Fill("#{:02x}{:02x}{:02x}".format(*colour)))
 
 
 @lru_cache(maxsize=2)
@@ -339,7 +381,12 @@ def _pattern(fill: Fill, name: str) -> str:
 
 
 class QtSheet(Sheet):
-    """A sheet drawn by `painter`, `scale` device units to the mm, its corner at the painter's origin."""
+    """A sheet drawn by `painter`, `scale` device units to the mm, its corner at the painter's origin.
+
+    `unit`: mm to its unit of length, where that is another one.
+    """
+
+    unit = 1.0
 
     def __init__(self, painter: QPainter, width: float, height: float, scale: float) -> None:
         self.width, self.height = width, height
@@ -442,10 +489,9 @@ class QtSheet(Sheet):
     @contextmanager
     def clipped(self, x: float, y: float, w: float, h: float) -> Iterator[None]:
         k = self._scale
-        self._painter.save()
-        self._painter.setClipRect(QRectF(x * k, y * k, w * k, h * k), Qt.ClipOperation.IntersectClip)
-        yield
-        self._painter.restore()
+        with saved(self._painter):
+            self._painter.setClipRect(QRectF(x * k, y * k, w * k, h * k), Qt.ClipOperation.IntersectClip)
+            yield
 
     def _shape(self, path: QPainterPath, fill: Fill) -> None:
         self._painter.fillPath(path, _brush(fill))
@@ -457,7 +503,8 @@ class QtSheet(Sheet):
 
     def _hatch(self, box: QRectF, fill: Fill) -> None:
         """Lines over `box`, at places that do not depend on it: neighbours of one hatch join."""
-        k, apart = self._scale, _APART * self._scale
+        k = self._scale / self.unit
+        apart = _APART * k
         self._painter.setPen(QPen(QColor(fill.ink), _THIN * k))
         if fill.hatch == ".":
             self._painter.setBrush(QColor(fill.ink))

@@ -112,12 +112,12 @@ def ink(look: Look) -> Ink:
     if look.style == "grey":
         areas = {name: Fill(_GREY[name]) for name in ACTIVITIES}
         return Ink("#ffffff", "#000000", "#404040", "#606060", "#d8d8d8", "#5a5a5a", "#000000", "#404040",
-                   "#000000", areas, regions, True, _GREY_RUNS)  # fmt: skip
+                   "#000000", "#000000", areas, regions, True, _GREY_RUNS)  # fmt: skip
     if look.style == "patterns":
         areas = {name: Fill(getattr(theme, name), 1.0, _HATCH[name], "#30363d") for name in ACTIVITIES}
     strong = "#ffffff" if theme.dark else "#000000"
     return Ink(theme.background, strong, theme.muted, theme.border, theme.grid, theme.curve, theme.fit,
-               theme.residual, theme.selection, areas, regions, look.style == "patterns",
+               theme.residual, theme.selection, strong, areas, regions, look.style == "patterns",
                theme.series)  # fmt: skip
 
 

@@ -1172,4 +1172,3 @@ class TracePage(Page):
         # The panels that come with it, one in each turn of the event loop.
         for turn, panel_id in enumerate(("phases", "table"), 1):
             QTimer.singleShot(_PAUSE * turn, self, partial(self._bring_up, panel_id))
-        QTimer.singleShot(_PAUSE * 3, self, lambda: self.panel("phases").epsilon_plot.plot)

@@ -18,7 +18,7 @@ import numpy as np
 import pyqtgraph as pg
 import pytest
 from PySide6.QtCore import QBuffer, QIODevice, QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QPainter, QPen
+from PySide6.QtGui import QColor, QImage, QPainter
 from PySide6.QtSvg import QSvgGenerator
 from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
@@ -50,7 +50,8 @@ from desktop.ui.panels import statistics
 from desktop.ui.panels.messages import MessagesPanel
 from desktop.ui.plots import plot_menu
 from desktop.ui.plots.axis_dialog import AxisDialog
-from desktop.ui.plots.chart import Chart
+from desktop.ui.plots.chart import Chart, _WindowPainter
+from desktop.ui.plots.raster import mix
 from desktop.ui.plots.sweep_plots import BreakPicture, EpsilonPlot
 from desktop.ui.theme import DARK, LIGHT
 from desktop.ui.watch_page import _processors
@@ -242,10 +243,12 @@ def spoken(plot: Chart) -> str:
     writer = QSvgGenerator()
     writer.setOutputDevice(buffer)
     writer.setSize(plot.size())
-    painter = QPainter(writer)
-    painter.setFont(plot.font())
-    plot.render(painter, QRectF(plot.rect()), plot.rect())
-    painter.end()
+    with QPainter(writer) as painter:
+        painter.setFont(plot.font())
+        plot.render(painter, QRectF(plot.rect()), plot.rect())
+        if plot.content.shown:
+            drawn = _WindowPainter(painter, plot.size(), plot.laid, LIGHT, LIGHT.selection)
+            drawn.paint()
     root = ElementTree.fromstring(bytes(buffer.data().data()))
     return bare(*("".join(node.itertext()) for node in root.iter(f"{SVG}text")))
 
@@ -256,6 +259,7 @@ def bare(*texts: str) -> str:
 
 def same_words(plot: Chart, texts: list[str]) -> None:
     """The window writes each of these texts, and nothing else."""
+    assert Counter(filter(None, in_window(plot).texts)) == Counter(filter(None, texts))
     said = spoken(plot)
     assert Counter(said) == Counter(bare(*texts))
     assert not [text for text in texts if bare(text) not in said]
@@ -267,70 +271,6 @@ def points(values: Any) -> list[tuple[float, ...]]:
         return []
     found = np.round(np.asarray(values, float).reshape(len(values), -1), 5) + 0.0
     return sorted(map(tuple, found.tolist()))
-
-
-def window_facts(plot: Chart) -> dict[str, list[tuple[float, ...]]]:
-    """What the items show, in values of the box."""
-    facts: dict[str, list[Any]] = {
-        name: [] for name in ("points", "lines", "segments", "bars", "band", "spread", "levels", "chosen")
-    }
-    across = plot.content.horizontal_bars
-    for item in plot.plot.vb.childGroup.childItems():
-        if not item.isVisible():
-            continue
-        if isinstance(item, pg.ScatterPlotItem):
-            facts["points"] += list(zip(*item.getData(), strict=True))
-        elif isinstance(item, pg.PlotCurveItem):
-            x, y = item.getData()
-            ends = np.stack([x, y], axis=1)
-            if item.opts["connect"] == "pairs":
-                facts["segments"] += ends.reshape(-1, 4).tolist()
-            else:
-                facts["lines"] += ends[np.isfinite(ends).all(axis=1)].tolist()
-        elif isinstance(item, pg.BarGraphItem):
-            o = item.opts
-            low, high = np.asarray(o["x0" if across else "y0"]), np.asarray(o["x1" if across else "y1"])
-            at = np.asarray(o["y" if across else "x"])
-            facts["bars"] += list(zip(at, low, high, strict=True))
-        elif isinstance(item, pg.FillBetweenItem):
-            for curve in item.curves:
-                facts["band"] += list(zip(*curve.getData(), strict=True))
-        elif isinstance(item, pg.ErrorBarItem):
-            o = item.opts
-            if across:
-                facts["spread"] += list(zip(o["y"], o["x"] - o["left"], o["x"] + o["right"], strict=True))
-            else:
-                facts["spread"] += list(zip(o["x"], o["y"] - o["bottom"], o["y"] + o["top"], strict=True))
-        elif isinstance(item, pg.InfiniteLine):
-            facts["levels"].append((float(item.angle == 90), item.value()))
-    painter: Any = Painter()
-    plot._paint_chosen(painter, plot.laid)
-    laid = plot.laid
-    facts["chosen"] = [
-        (1.0, values_at(laid, (one.x1(), one.y1()))[0][0]) for (one,) in painter.of("drawLine")
-    ]
-    marks = [(at.x(), at.y()) for at, *_ in painter.of("drawEllipse") if at.y() >= laid.top]
-    facts["chosen"] += values_at(laid, marks).tolist()
-    for r, _ in painter.of("fillRect"):
-        ends = [(r.left(), r.top()), (r.right(), r.bottom())]
-        facts["chosen"].append(tuple(sorted(values_at(laid, ends)[:, 1].tolist())))
-    return facts
-
-
-class Painter:
-    """Notes what is drawn with it."""
-
-    def __init__(self) -> None:
-        self.calls: list[tuple[str, Any]] = []
-
-    def __getattr__(self, verb: str) -> Any:
-        return lambda *given: self.calls.append((verb, given))
-
-    def of(self, verb: str) -> list[Any]:
-        return [given for v, given in self.calls if v == verb]
-
-
-# ------------------------------------------------------------------ what the sheet states
 
 
 class Recorder:
@@ -354,30 +294,50 @@ class Recorder:
     def of(self, part: str, verb: str) -> list[Any]:
         return [given for p, v, given in self.calls if (p, v) == (part, verb)]
 
+    @property
+    def texts(self) -> list[str]:
+        return [given for _, verb, given in self.calls if verb == "text"]
 
-def on_sheet(monkeypatch: pytest.MonkeyPatch, plot: Chart) -> tuple[Recorder, Layout]:
+
+@contextmanager
+def noting(sheet: Any) -> Iterator[None]:
+    """Tell a recorder which part of the chart draws."""
+    parts = (*(f"_{kind}" for kind in chart.KINDS), "_limits", "_chosen", "_chosen_row", "_cells", "_entry")
+    with pytest.MonkeyPatch.context() as patch:
+        for part in parts:
+            method = getattr(chart_sheet.Painter, part)
+
+            def noted(self: Any, *given: Any, method: Any = method, part: str = part) -> None:
+                before, sheet.part = sheet.part, part if sheet.part in ("", part) else sheet.part
+                method(self, *given)
+                sheet.part = before
+
+            patch.setattr(chart_sheet.Painter, part, noted)
+        yield
+
+
+def in_window(plot: Chart) -> Recorder:
+    """What the window draws of the chart."""
+    sheet: Any = Recorder(plot.width(), plot.height())
+    with noting(sheet), pytest.MonkeyPatch.context() as patch:
+        patch.setattr("desktop.ui.plots.chart._WindowSheet", lambda *_: sheet)
+        plot._rebuild()
+        plot.prepare(1.0)
+        image = QImage(8, 8, QImage.Format.Format_RGB32)
+        with QPainter(image) as painter:
+            plot._paint_over(painter, QRectF(plot.rect()))
+    plot._rebuild()
+    return sheet
+
+
+def on_sheet(plot: Chart) -> tuple[Recorder, Layout]:
     """The chart on a sheet in which text is as large, compared with all else, as in the window."""
     look = Look()
     em = look.points * drawing.MM_PER_POINT
-    scale = chart_sheet._LINE * em / plot.laid.line
+    scale = chart_sheet.LINE * em / plot.laid.line
     sheet: Any = Recorder(plot.width() * scale, plot.height() * scale)
-    for part in (
-        *(f"_{kind}" for kind in chart.KINDS),
-        "_limits",
-        "_chosen",
-        "_chosen_row",
-        "_cells",
-        "_legend",
-    ):
-        method = getattr(chart_sheet._Painter, part)
-
-        def noted(self: Any, *given: Any, method: Any = method, part: str = part) -> None:
-            before, sheet.part = sheet.part, part if sheet.part in ("", part) else sheet.part
-            method(self, *given)
-            sheet.part = before
-
-        monkeypatch.setattr(chart_sheet._Painter, part, noted)
-    chart_sheet.paint(sheet, plot.content, figures.ink(look), em)
+    with noting(sheet):
+        chart_sheet.paint(sheet, plot.content, figures.ink(look), em)
     return sheet, chart_sheet.lay_out(sheet, plot.content, em, 0.0)
 
 
@@ -390,16 +350,13 @@ def values_at(laid: Layout, places: Any) -> np.ndarray:
     return np.stack([x, laid.y[0] + part * (laid.y[1] - laid.y[0])], axis=1)
 
 
-def sheet_facts(sheet: Recorder, laid: Layout) -> dict[str, list[tuple[float, ...]]]:
+def facts_of(sheet: Recorder, laid: Layout) -> dict[str, list[Any]]:
     """What was drawn, in values of the box."""
     across = laid.content.horizontal_bars
     facts: dict[str, list[Any]] = {}
-    # Circles have a middle; the outlines of other marks end where they begin, about theirs.
-    reached = [(x, y) for x, y, _, fill, stroke in sheet.of("_points", "circle") if fill or stroke]
-    marks = [np.asarray(path) for path, _ in sheet.of("_points", "line")]
-    middles = [(o.min(axis=0) + o.max(axis=0)) / 2 for o in marks if len(o) > 2]
-    middles += [(a.mean(axis=0)) for a in marks if len(a) == 2]
-    facts["points"] = [*values_at(laid, reached).tolist(), *values_at(laid, middles).tolist()]
+    marked = [np.asarray(places).reshape(-1, 2) for places, *_ in sheet.of("_points", "marks")]
+    marked += [np.array([[x, y]]) for x, y, *_ in sheet.of("_points", "circle")]
+    facts["points"] = values_at(laid, np.concatenate(marked)).tolist() if marked else []
     facts["lines"] = [p for path, _ in sheet.of("_line", "line") for p in values_at(laid, path).tolist()]
     facts["segments"] = [
         p for ends, _ in sheet.of("_segments", "lines") for p in values_at(laid, ends).reshape(-1, 4).tolist()
@@ -433,76 +390,100 @@ def sheet_facts(sheet: Recorder, laid: Layout) -> dict[str, list[tuple[float, ..
     return facts
 
 
-def picture_of_marks(found: list[Any], laid: Layout) -> list[tuple[float, ...]]:
-    """Marks to a thousandth of the picture; triangles and diamonds are not about their exact middle."""
-    spans = laid.x[1] - laid.x[0], laid.y[1] - laid.y[0]
-    return points([(x / spans[0], y / spans[1]) for x, y in found])
+def facts_stated(content: Content, laid: Layout) -> dict[str, list[Any]]:
+    """What the description itself says of marks, lines and bars, in values of the box."""
+    facts: dict[str, list[Any]] = {what: [] for what in ("points", "lines", "segments", "bars")}
+    across = content.horizontal_bars
+    low = [ends[0] if axis.floor else np.nan for axis, ends in ((content.x, laid.x), (content.y, laid.y))]
+    for series in content.series:
+        values = (series.y, series.x) if across else (series.x, series.y)
+        axes = zip((content.x, content.y), values, low, strict=True)
+        places = np.stack([axis.place(v, floor) for axis, v, floor in axes], axis=1)
+        seen = np.isfinite(places).all(axis=1)
+        if series.kind == "points":
+            chosen = np.isin(series.keys, list(content.selected)) if len(series.keys) else np.zeros(0, bool)
+            facts["points"] += [*places[seen].tolist(), *places[np.flatnonzero(chosen)].tolist()]
+        elif series.kind == "line":
+            facts["lines"] += places[seen].tolist()
+        elif series.kind == "segments":
+            facts["segments"] += places.reshape(-1, 4).tolist()
+        elif series.kind == "bars":
+            base = np.zeros(series.x.size) if series.low is None else series.low
+            ends = np.sort([base, series.y], axis=0).T.tolist()
+            facts["bars"] += [(at, *both) for at, both in zip(series.x.tolist(), ends, strict=True)]
+    return facts
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_window_and_sheet_state_the_same(
-    qtbot: QtBot, drawn: Callable[[str], Chart], monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+def test_window_and_sheet_state_the_same(drawn: Callable[[str], Chart], name: str) -> None:
     plot = drawn(name)
-    sheet, laid = on_sheet(monkeypatch, plot)
+    sheet, laid = on_sheet(plot)
     # words: titles with units, ticks, legend, names beside marks, limits, numbers in cells
-    texts = [text for _, verb, text in sheet.calls if verb == "text"]
-    same_words(plot, texts)
-    assert {plot.laid.x_title, plot.laid.y_title, *plot.laid.x_ticks.labels} <= {*texts, ""}
+    same_words(plot, sheet.texts)
+    assert {plot.laid.x_title, plot.laid.y_title, *plot.laid.x_ticks.labels} <= {*sheet.texts, ""}
     assert (laid.x_ticks, laid.y_ticks) == (plot.laid.x_ticks, plot.laid.y_ticks)
     assert (laid.x, laid.y) == (plot.laid.x, plot.laid.y)
     assert [e.text for e in plot.laid.legend] == [e.text for e in laid.legend]
     # values and marks
-    seen, there = window_facts(plot), sheet_facts(sheet, laid)
-    spans = laid.x[1] - laid.x[0], laid.y[1] - laid.y[0]
-    near = 2e-3 * max(spans)
-    for what in ("lines", "segments", "bars", "spread", "levels", "chosen"):
-        if what == "chosen":
-            rows = {len(one) for one in seen[what]} | {len(one) for one in there[what]}
-            assert rows <= {2}
+    window = in_window(plot)
+    seen, there = facts_of(window, plot.laid), facts_of(sheet, laid)
+    near = 1e-4 * max(laid.x[1] - laid.x[0], laid.y[1] - laid.y[0])
+    assert set(seen) == set(there)
+    for what in seen:
         assert len(seen[what]) == len(there[what]), what
-        assert np.allclose(points(seen[what]), points(there[what]), atol=1e-4 * max(spans)), what
-    assert len(seen["band"]) == len(there["band"])
-    assert np.allclose(points(seen["band"]), points(there["band"]), atol=1e-4 * max(spans))
-    crosses = sum(s.x.size for s in plot.content.series if s.kind == "points" and s.mark in ("cross", "plus"))
-    assert len(seen["points"]) == len(there["points"]) - crosses, "each mark once, open ones of two lines"
-    for x, y in seen["points"]:
-        assert min(np.hypot(x - a, y - b) for a, b in there["points"]) < max(near, 0.02 * max(spans))
+        assert np.allclose(points(seen[what]), points(there[what]), atol=near), what
+    for what, stated in facts_stated(plot.content, laid).items():
+        assert len(seen[what]) == len(stated), what
+        assert np.allclose(points(seen[what]), points(stated), atol=near), what
     # cells
-    if plot.content.cells is not None:
-        (image,) = [i for i in plot.plot.vb.childGroup.childItems() if isinstance(i, pg.ImageItem)]
-        rows, columns = plot.content.cells.values.shape
-        shown = [["" for _ in range(columns)] for _ in range(rows)]
-        for rects, fill in sheet.of("_cells", "rects"):
-            for x, y, w, h in np.asarray(rects).tolist():
-                row = int((y + h / 2 - laid.top) / laid.height * rows)
-                for column in range(columns):
-                    if x <= laid.left + (column + 0.5) * laid.width / columns <= x + w and not fill.hatch:
-                        shown[row][column] = fill.colour
-        colours = [[QColor(*c[:3].tolist()).name() if c[3] else "" for c in row] for row in image.image]
-        assert shown == colours
+    cells = plot.content.cells
+    for drawn_on in (window, sheet):
+        found = drawn_on.of("_cells", "cells")
+        assert len(found) == (cells is not None)
+        for colours, shown, _box in found:
+            assert cells is not None
+            assert (shown == np.isfinite(cells.parts)).all()
+            assert (colours == chart.ramp(cells.colours, cells.parts, False)).all()
+
+
+def test_cells_that_are_alike_are_drawn_as_one_and_each_in_its_colour() -> None:
+    colours = RNG.integers(0, 2, (6, 9, 3)).astype(np.uint8) * 200
+    shown = RNG.random((6, 9)) < 0.7
+    sheet: Any = Recorder(90, 60)
+    drawing.Sheet.cells(sheet, colours, shown, (5.0, 7.0, 90.0, 60.0))
+    found = [["" for _ in range(9)] for _ in range(6)]
+    for rects, fill in sheet.of("", "rects"):
+        for x, y, w, _h in np.asarray(rects).tolist():
+            for column in range(9):
+                if x <= 5 + 10 * (column + 0.5) <= x + w:
+                    row = int((y + 5 - 7) // 10)
+                    assert not found[row][column]
+                    found[row][column] = fill.colour
+    wanted = [
+        [QColor(*c.tolist()).name() if there else "" for c, there in zip(row, seen, strict=True)]
+        for row, seen in zip(colours, shown, strict=True)
+    ]
+    assert found == wanted
 
 
 @pytest.mark.parametrize("theme", [LIGHT, DARK], ids=lambda theme: theme.name)
-def test_all_items_follow_the_theme(drawn: Callable[[str], Chart], theme: Any) -> None:
+def test_all_parts_follow_the_theme(drawn: Callable[[str], Chart], theme: Any) -> None:
     plot = drawn("scaling")
     plot.set_theme(theme)
     image = plot.grab().toImage()
     assert image.pixelColor(2, image.height() - 3).name() == theme.background
-    painter: Any = Painter()
-    plot._paint_words(painter, plot.laid)
-    ink, inks = "", set()
-    for verb, given in painter.calls:
-        if verb == "setPen":
-            ink = QColor(given[0].color() if isinstance(given[0], QPen) else given[0]).name()
-        elif verb == "drawText":
-            inks.add(ink)
-    assert theme.text in inks <= {theme.text, theme.break_line}
-    for item in plot.scene().items():
-        if isinstance(item, pg.InfiniteLine) and item.isVisible():
-            assert item.pen.color().name() == theme.break_line
-        if isinstance(item, pg.ScatterPlotItem) and item.parentItem() is plot.plot.vb.childGroup:
-            assert QColor(item.opts["brush"].color()).name() in (*theme.series, theme.fit)
+    noted: Any = Recorder(plot.width(), plot.height())
+    noted.text = lambda *given, **_: noted.calls.append((noted.part, "text", given))
+    painter: Any = SimpleNamespace(device=lambda: plot.viewport())
+    with pytest.MonkeyPatch.context() as patch, noting(noted):
+        patch.setattr("desktop.ui.plots.chart._WindowSheet", lambda *_: noted)
+        _WindowPainter(painter, plot.viewport().size(), plot.laid, theme, theme.selection).paint()
+    texts = {given[4] for _, verb, given in noted.calls if verb == "text"}
+    assert theme.text in texts <= {theme.text, theme.muted, theme.break_line}
+    assert all(stroke.colour == theme.break_line for _, stroke in noted.of("_limits", "lines"))
+    marks = [fill for *_, fill, _ in noted.of("_points", "marks") if fill is not None]
+    faint = {mix(colour, theme.background, 0.27).name() for colour in theme.series}
+    assert marks and {fill.colour for fill in marks} <= {*theme.series, *faint}
 
 
 # ------------------------------------------------------------------ files
@@ -577,9 +558,7 @@ def test_a_chart_is_exported_from_its_menu(
 # ------------------------------------------------------------------ axes as they are asked for
 
 
-def test_axis_options_and_grid_change_window_and_sheet(
-    qtbot: QtBot, drawn: Callable[[str], Chart], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_axis_options_and_grid_change_window_and_sheet(qtbot: QtBot, drawn: Callable[[str], Chart]) -> None:
     plot = drawn("over processors")
     x, y = plot.axis_options()
     assert ((x.title, x.log, x.free) == ("processors", True, True) and y.log is True) or y.log is False
@@ -598,9 +577,9 @@ def test_axis_options_and_grid_change_window_and_sheet(
     assert not plot.content.x.log and plot.laid.y == (5.0, 12.5)
     plot.grab()
     assert plot.plot.vb.viewRange()[1] == [5.0, 12.5]
-    sheet, laid = on_sheet(monkeypatch, plot)
+    sheet, laid = on_sheet(plot)
     assert laid.y == (5.0, 12.5) and not laid.content.x.log
-    same_words(plot, [text for _, verb, text in sheet.calls if verb == "text"])
+    same_words(plot, sheet.texts)
     with_grid = plot.grab().toImage()
     plot.set_grid(False)
     assert plot.grab().toImage() != with_grid
@@ -647,22 +626,21 @@ def test_an_error_in_painting_is_told_and_the_window_lives(
     plot = drawn("pareto")
     told: list[type] = []
     monkeypatch.setattr(sys, "excepthook", lambda kind, *_: told.append(kind))
-    line = next(i for i in plot._mine if isinstance(i, pg.InfiniteLine))
 
     def divide(*_: Any) -> float:
         return 1 // 0
 
-    monkeypatch.setattr(line, "currentPen", SimpleNamespace(setJoinStyle=divide))
+    monkeypatch.setattr(chart_sheet.Painter, "_bars", divide)
+    plot.set_content(plot.content)
     plot.viewport().repaint()
     plot.grab()
-    assert told and set(told) == {ZeroDivisionError}, "within the paint of a stock item"
+    assert told and set(told) == {ZeroDivisionError}, "within what is drawn once"
     told.clear()
     monkeypatch.undo()
     monkeypatch.setattr(sys, "excepthook", lambda kind, *_: told.append(kind))
     plot.set_content(plot.content)
-    for part in ("_paint_over", "_paint_cells", "mark_at"):
-        monkeypatch.setattr(plot, part, divide)
-    monkeypatch.setattr(plot._whole_view[-1], "_draw", divide)
+    monkeypatch.setattr(plot, "mark_at", divide)
+    monkeypatch.setattr(plot._layers[-1], "_draw", divide)
     plot.viewport().repaint()
     middle = plot.viewport().rect().center()
     qtbot.mouseClick(plot.viewport(), Qt.MouseButton.LeftButton, pos=middle)

@@ -17,11 +17,10 @@ from desktop.core.curve import StepCurve
 from desktop.core.envelope import envelope
 from desktop.core.matching import NONE
 from desktop.core.units import digits, format_number, quantity
-from desktop.data.chart import MARKS, AxisChoice
+from desktop.data.chart import MARKS, OUTLINES, AxisChoice
 from desktop.ui.guard import in_ems, in_pixels
 from desktop.ui.pages import passing_menu
 from desktop.ui.plots import plot_menu, scales
-from desktop.ui.plots.chart import draw_mark
 from desktop.ui.plots.raster import Raster, mix
 from desktop.ui.plots.scales import LaneBox, TimeMap
 from desktop.ui.plots.scene import blit, place_lane, saved
@@ -350,7 +349,11 @@ class RunsView(TimePlot):
             painter.setRenderHint(QPainter.RenderHint.Antialiasing)
             painter.setPen(QPen(self.colour(run), 1.6))
             painter.setBrush(QColor(self._theme.background))
-            draw_mark(painter, MARKS[run % len(MARKS)], place, 0.24 * self.fontMetrics().height())
+            mark, reach = MARKS[run % len(MARKS)], 0.24 * self.fontMetrics().height()
+            if mark == "circle":
+                painter.drawEllipse(place, reach, reach)
+            for outline in OUTLINES.get(mark, ()):
+                painter.drawPolygon(QPolygonF([place + reach * QPointF(x, y) for x, y in outline]))
 
     def _paint_legend(self, painter: QPainter, alignment: Alignment) -> None:
         metrics = self.fontMetrics()

@@ -1,88 +1,179 @@
-"""The window's charts: the items of pyqtgraph that show a `desktop.data.chart.Content`, with names on hover
-and a click that selects.
+"""The window's charts: a `desktop.data.chart.Content` with names on hover and a click that selects.
 
-For results (effects, residuals, run times), up to some hundred thousand points. Scripts may add items to
-`Chart.plot`, in the values of its axes (log10 of them on a logarithmic axis); they stay.
+For results (effects, residuals, run times), up to some hundred thousand points. They are drawn as on paper
+(`desktop.ui.chart_sheet`), once, into a picture over which what is chosen and pointed at moves. Scripts may
+add items of pyqtgraph to `Chart.plot`, in the values of its axes (log10 of logarithmic ones); they stay.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pyqtgraph as pg
-from PySide6.QtCore import QEvent, QLineF, QPoint, QPointF, QRectF, Qt, Signal
+from numpy.typing import ArrayLike, NDArray
+from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, QSize, QSizeF, Qt, Signal
 from PySide6.QtGui import (
-    QBrush,
     QColor,
     QContextMenuEvent,
     QFontMetricsF,
     QHelpEvent,
     QImage,
     QKeyEvent,
-    QLinearGradient,
     QMouseEvent,
     QPainter,
-    QPainterPath,
-    QPaintEvent,
     QPen,
-    QPolygonF,
-    QTransform,
+    QPixmap,
 )
-from PySide6.QtWidgets import QGraphicsItem, QToolTip
+from PySide6.QtWidgets import QToolTip
 
 from desktop.core.units import asked_unit
 from desktop.data import chart
-from desktop.data.chart import MANY, AxisChoice, Content, Layout, Mark, Series, Way, Word
+from desktop.data.chart import AxisChoice, Content, Layout, Series, Way
 from desktop.printing import printable
-from desktop.ui.guard import guarded, in_ems
-from desktop.ui.plots import plot_menu, scales
+from desktop.ui.chart_sheet import LINE, MIDDLE, OVER, PIXEL, Painter
+from desktop.ui.drawing import Anchor, Fill, Ink, Outlines, QtSheet, Stroke
+from desktop.ui.guard import guarded, in_ems, saved
+from desktop.ui.plots import plot_menu
 from desktop.ui.plots.raster import mix
-from desktop.ui.plots.scales import LaneBox
-from desktop.ui.plots.scene import (
-    Draw,
-    DrawnAxis,
-    PixelItem,
-    PlotView,
-    QuietBox,
-    lane_plot,
-    place_lane,
-    saved,
-)
-from desktop.ui.theme import SERIES, Theme, faded, paint_focus, paint_note
+from desktop.ui.plots.scene import DrawnAxis, PixelItem, PlotView, lane_plot, place_lane
+from desktop.ui.theme import Theme, paint_note
 
-Floats = chart.Floats
+#: Side of a dot where marks are many, logical pixels.
+_DOT = 2
 
 
-def _safe(kind: Any) -> Any:
-    """An item of pyqtgraph from which no error leaves."""
-    ways = {"paint": guarded(kind.paint), "boundingRect": guarded(otherwise=QRectF)(kind.boundingRect)}
-    return type(kind.__name__, (kind,), ways)
+class _WindowSheet(QtSheet):
+    """A sheet in logical pixels of a view and in its font; edges and letters stand on whole pixels."""
+
+    unit = PIXEL
+
+    def __init__(self, painter: QPainter, width: float, height: float) -> None:
+        super().__init__(painter, width, height, 1.0)
+        self._dpr = painter.device().devicePixelRatioF()
+
+    def text(
+        self,
+        x: float,
+        y: float,
+        words: str,
+        size: float,
+        colour: str,
+        anchor: Anchor = "start",
+        *,
+        bold: bool = False,
+        upright: bool = False,
+    ) -> None:
+        painter, metrics, words = self._painter, self._painter.fontMetrics(), printable(words)
+        shift = {"start": 0.0, "middle": 0.5, "end": 1.0}[anchor] * metrics.horizontalAdvance(words)
+        painter.setPen(QColor(colour))
+        if upright:
+            with saved(painter):
+                painter.translate(round(x), round(y))
+                painter.rotate(-90)
+                painter.drawText(QPointF(round(-shift), 0), words)
+        else:
+            top = round(y - MIDDLE * size - metrics.height() / 2)
+            painter.drawText(QPointF(round(x - shift), top + metrics.ascent()), words)
+
+    def rects(self, rects: ArrayLike, fill: Fill) -> None:
+        self._sharp(True)
+        super().rects(rects, fill)
+        self._sharp(False)
+
+    def line(self, points: ArrayLike, stroke: Stroke) -> None:
+        self._sharp(_level(np.diff(np.asarray(points, float), axis=0)))
+        super().line(points, stroke)
+        self._sharp(False)
+
+    def lines(self, lines: ArrayLike, stroke: Stroke) -> None:
+        ends = np.asarray(lines, float).reshape(-1, 4)
+        self._sharp(_level(ends[:, 2:] - ends[:, :2]))
+        super().lines(ends, stroke)
+        self._sharp(False)
+
+    def _sharp(self, sharp: bool) -> None:
+        self._painter.setRenderHint(QPainter.RenderHint.Antialiasing, not sharp)
+
+    def _pen(self, stroke: Stroke) -> QPen:
+        whole = not self._painter.testRenderHint(QPainter.RenderHint.Antialiasing)
+        width = max(round(stroke.width) if whole else stroke.width, 1.0)
+        return super()._pen(replace(stroke, width=width))
+
+    def marks(
+        self, places: ArrayLike, outlines: Outlines, reach: float, fill: Fill | None, stroke: Stroke
+    ) -> None:
+        """Drawn once and stamped: thousands one by one take ten times as long."""
+        dpr = self._dpr
+        half = math.ceil((1.5 * reach + stroke.width) * dpr)
+        stamp = QPixmap(2 * half, 2 * half)
+        stamp.fill(Qt.GlobalColor.transparent)
+        with QPainter(stamp) as painter:
+            middle = half / dpr
+            QtSheet(painter, 2 * half, 2 * half, dpr).marks([[middle, middle]], outlines, reach, fill, stroke)
+        stamp.setDevicePixelRatio(dpr)
+        corners = (np.rint(np.asarray(places, float).reshape(-1, 2) * dpr) - half) / dpr
+        for x, y in corners.tolist():
+            self._painter.drawPixmap(QPointF(x, y), stamp)
+
+    def dots(self, places: ArrayLike, side: float, fill: Fill) -> None:
+        """Into one picture: as many squares would take half a second."""
+        dpr, colour = self._dpr, QColor(fill.colour)
+        picture = QImage(
+            round(self.width * dpr), round(self.height * dpr), QImage.Format.Format_ARGB32_Premultiplied
+        )
+        picture.setDevicePixelRatio(dpr)
+        picture.fill(Qt.GlobalColor.transparent)
+        pixels = np.ndarray((picture.height(), picture.width()), np.uint32, picture.bits())
+        wide = max(1, round(side * dpr))
+        columns, rows = np.rint(np.asarray(places).T * dpr).astype(int) - wide // 2
+        inside = (columns >= 0) & (rows >= 0)
+        inside &= (columns < pixels.shape[1] - wide) & (rows < pixels.shape[0] - wide)
+        columns, rows = columns[inside], rows[inside]
+        alpha = round(255 * fill.opacity)
+        r, g, b = (v * alpha // 255 for v in (colour.red(), colour.green(), colour.blue()))
+        for k in range(wide * wide):
+            pixels[rows + k // wide, columns + k % wide] = alpha << 24 | r << 16 | g << 8 | b  # premultiplied
+        self._painter.drawImage(0, 0, picture)
+
+    def cells(
+        self, colours: NDArray[np.uint8], shown: NDArray[np.bool_], box: tuple[float, float, float, float]
+    ) -> None:
+        rows, columns = shown.shape
+        rgba = np.dstack([colours, np.where(shown, 255, 0).astype(np.uint8)])
+        picture = QImage(rgba.data, columns, rows, 4 * columns, QImage.Format.Format_RGBA8888)
+        self._painter.drawImage(QRectF(*box), picture)
 
 
-_Curve, _Scatter, _Bars = _safe(pg.PlotCurveItem), _safe(pg.ScatterPlotItem), _safe(pg.BarGraphItem)
-_Errors, _Between, _Line = _safe(pg.ErrorBarItem), _safe(pg.FillBetweenItem), _safe(pg.InfiniteLine)
-_Image = _safe(pg.ImageItem)
-#: How far marks reach over the edge of the values, logical pixels.
-_OVER = 6
-#: Side of a dot where marks are many, logical pixels; opacity of what is left out.
-_DOT, _FAINT = 2, 0.27
-_CENTRE = Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextDontClip
-_LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextDontClip
+def _level(steps: NDArray[np.float64]) -> bool:
+    """Whether none of these steps (K, 2) leads aslant."""
+    return bool((np.abs(steps) < 1e-9).any(axis=1).all())
 
 
-class _Box(QuietBox):
-    """Whose marks on the edge are whole."""
+class _WindowPainter(Painter):
+    """Draws a chart in the window; `mark`: the colour of what is selected."""
 
-    @guarded(otherwise=QPainterPath)
-    def shape(self) -> QPainterPath:
-        path = QPainterPath()
-        path.addRect(QRectF(self.rect()).adjusted(-_OVER, -_OVER, _OVER, _OVER))
-        return path
+    dotted_segments = True
+
+    def __init__(
+        self, painter: QPainter, size: QSize | QSizeF, laid: Layout, theme: Theme, mark: str
+    ) -> None:
+        sheet, ground = _WindowSheet(painter, size.width(), size.height()), theme.background
+        ink = Ink(
+            ground, theme.text, theme.muted, theme.border, mix(theme.text, ground, 24 / 255).name(),
+            theme.curve, theme.fit, theme.residual, mark, theme.break_line, {}, {}, False, theme.series,
+        )  # fmt: skip
+        super().__init__(sheet, laid, ink, laid.line / LINE, 1.0, 1.0)
+        self.dot = (1 / painter.device().devicePixelRatioF(), _DOT)
+        self._theme = theme
+
+    def colour(self, series: Series) -> str:
+        named = isinstance(series.colour, str)
+        return str(getattr(self._theme, str(series.colour))) if named else super().colour(series)
 
 
 class Chart(PlotView):
@@ -98,15 +189,15 @@ class Chart(PlotView):
         self._grid = True
         self._laid: Layout | None = None
         self._built: Any = None
-        self._mine: list[QGraphicsItem] = []
-        self._map: pg.ImageItem | None = None  # of cells
-        self._within = False  # no more is painted than the map
-        self._whole_view: list[PixelItem] = []  # grid, words, what is chosen, what is above all
-        self._cloud: QImage | None = None  # where there are too many marks for items
+        self._still: QImage | None = None  # all but what moves over it
         self._hover: tuple[int, int] | None = None
         self._dpr = 1.0
-        self._still: QImage | None = None  # all but what is chosen along an axis
         super().__init__()
+        self._layers = [
+            PixelItem(draw, z=z) for draw, z in ((self._paint_still, -50), (self._paint_over, 50))
+        ]
+        for item in self._layers:
+            self.scene().addItem(item)
         if help_at:
             self.HELP = help_at
         self.setAccessibleName(name)
@@ -114,39 +205,25 @@ class Chart(PlotView):
 
     @cached_property
     def plot(self) -> pg.PlotItem:
-        """Axes and the box of the marks; made with the first content, as that takes some milliseconds."""
-        # Titles and labels may be longer than their axes.
-        left = DrawnAxis("left", self._where_laid(self._paint_left), 1000)
-        bottom = DrawnAxis("bottom", self._where_laid(self._paint_bottom), 1000)
-        plot = lane_plot(left, bottom=bottom, box=_Box())
+        """What scripts put items into: a box over the chart in the values of its axes. Made when it is asked
+        for, as that takes some milliseconds."""
+        plot = lane_plot(DrawnAxis("left", lambda *_: None))
         self.scene().addItem(plot)
-        PixelItem(self._paint_cloud, plot.vb, 5.0)
-        # In the scene, as the box has a clip, in which all takes ten times as long.
-        draws = {-50: self._paint_grid, 20: self._paint_words, 30: self._paint_chosen, 50: self._paint_over}
-        self._whole_view = [PixelItem(self._where_laid(draw), z=z) for z, draw in draws.items()]
-        for item in self._whole_view:
-            self.scene().addItem(item)
+        if self._laid is not None:
+            self._place_plot(plot, self._laid)
         return plot
 
-    def _where_laid(self, draw: Callable[[QPainter, Layout], None]) -> Draw:
-        """Draws while there is anything to be seen."""
-
-        def painted(painter: QPainter, _rect: QRectF) -> None:
-            if self._laid is not None and self._laid.content.shown:
-                draw(painter, self._laid)
-
-        return painted
+    def _place_plot(self, plot: pg.PlotItem, laid: Layout) -> None:
+        plot.vb.invertY(laid.content.y.down)
+        place_lane(plot, QRectF(laid.left, laid.top, laid.width, laid.height))
+        plot.vb.show_range(*laid.x, *laid.y)
+        plot.setVisible(laid.content.shown)
 
     def set_content(self, content: Content, description: str = "") -> None:
         """Show another chart; the description says the same in words, for those who cannot see it."""
         before, self._content = self._content, content
         if description or content.empty != before.empty:
             self.setAccessibleDescription(description or content.empty)
-        if self._map is not None and self._built is not None and content.placed_like(before):
-            laid = self._laid = replace(self.laid, content=self.content)
-            self._map.setImage(self._colours(laid), autoLevels=False)
-            self.dirty(QRectF(laid.left, laid.top, laid.width, laid.height))
-            return
         self._hover = None
         self._rebuild()
 
@@ -213,13 +290,13 @@ class Chart(PlotView):
 
     def set_grid(self, shown: bool) -> None:
         self._grid = shown
-        self.dirty()
+        self._rebuild()
 
     @guarded
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
         plot_menu.popup(self, event)
 
-    # ---- items
+    # ---- what is drawn once
 
     @property
     def laid(self) -> Layout:
@@ -228,13 +305,6 @@ class Chart(PlotView):
         assert self._laid is not None
         return self._laid
 
-    def items_changed(self) -> None:
-        """What is not of this chart is painted when Qt finds that it has changed."""
-        others = set(self.plot.vb.childGroup.childItems()) - set(self._mine)
-        modes = self.ViewportUpdateMode
-        self.setViewportUpdateMode(modes.MinimalViewportUpdate if others else modes.NoViewportUpdate)
-        self.dirty()
-
     def prepare(self, dpr: float) -> None:
         size, font = self.viewport().size(), self.font()
         wanted = (size.width(), size.height(), font.key(), self._theme, dpr, asked_unit())
@@ -242,335 +312,30 @@ class Chart(PlotView):
             return
         self._built, self._dpr, self._still = wanted, dpr, None
         metrics = QFontMetricsF(font)
-        measure = lambda text: metrics.horizontalAdvance(printable(text))  # noqa: E731 - handed on
-        content = self.content
-        laid = chart.lay_out(
-            content, size.width(), size.height(), metrics.height(), measure, asked_unit(), whole=True
-        )
-        self._laid = laid
-        for item in self._mine:
-            self.scene().removeItem(item)
-        self._mine, self._map, self._cloud = [], None, None
-        if not content.shown:
-            if "plot" in vars(self):
-                self.plot.hide()
-            return
-        box = self.plot.vb
-        self.plot.show()
-        for item in self._whole_view:
+        laid = self._laid = chart.lay_out(
+            self.content, size.width(), size.height(), metrics.height(),
+            lambda text: metrics.horizontalAdvance(printable(text)), asked_unit(), whole=True,
+        )  # fmt: skip
+        for item in self._layers:
             item.place(QRectF(self.viewport().rect()))
-        for name in ("left", "bottom"):
-            self.plot.showAxis(name, content.axes)
-        box.invertY(content.y.down)
-        if content.axes:
-            below = max(size.height() - laid.bottom, 0.0)
-            place_lane(self.plot, QRectF(laid.left, laid.top, laid.width, laid.height), below=below)
-        else:
-            self.plot.setGeometry(QRectF(laid.left, laid.top, laid.width, laid.height))
-        box.show_range(*laid.x, *laid.y)
-        if content.cells is not None:
-            self._add_cells(laid)
-        for kind in chart.KINDS:
-            for series in content.series:
-                if series.kind == kind:
-                    getattr(self, f"_add_{kind}")(laid, series)
-        self._add_levels(laid)
+        if "plot" in vars(self):
+            self._place_plot(self.plot, laid)
+        if laid.content.shown:
+            still = QImage(size * dpr, QImage.Format.Format_RGB32)
+            still.setDevicePixelRatio(dpr)
+            still.fill(QColor(self._theme.background))
+            with QPainter(still) as painter:
+                painter.setFont(font)
+                marked = self._theme.selection
+                drawn = _WindowPainter(painter, size, laid, self._theme, marked)
+                drawn.paint(grid=self._grid)
+            self._still = still
 
-    def _add(self, item: Any, z: float = 0.0) -> None:
-        """Put an item of this chart into the box; Qt need not watch it."""
-        item.setZValue(z)
-        self._mine.append(item)
-        pg.ViewBox.addItem(self.plot.vb, item, True)
-
-    def _colour(self, series: Series, opacity: float = 1.0) -> QColor:
-        if isinstance(series.colour, str):
-            colour = QColor(getattr(self._theme, series.colour))
-        else:
-            colour = QColor(self._theme.series[series.colour % SERIES])
-        colour.setAlphaF(opacity)
-        return colour
-
-    def _pen(self, colour: QColor | str, width: float, style: Any = Qt.PenStyle.SolidLine) -> QPen:
-        """So many logical pixels wide, whatever the values' scale."""
-        pen = QPen(QColor(colour), width * self._dpr, style)
-        pen.setCosmetic(True)
-        pen.setCapStyle(Qt.PenCapStyle.FlatCap)
-        return pen
-
-    def _line_pen(self, series: Series, width: float) -> QPen:
-        style = Qt.PenStyle.DashLine if series.dashed else Qt.PenStyle.SolidLine
-        return self._pen(self._colour(series), width, style)
-
-    def _in_box(self, laid: Layout, series: Series) -> tuple[Floats, Floats]:
-        """(K,) each: the places of marks in the box."""
-        x, y = laid.content.values(series)
-        across, up = laid.content.x, laid.content.y
-        return (
-            across.place(x, laid.x[0] if across.floor else math.nan),
-            up.place(y, laid.y[0] if up.floor else math.nan),
-        )
-
-    def _spread(self, laid: Layout, series: Series) -> tuple[Floats, Floats]:
-        """(K,) each: `low` and `high` in the box."""
-        low, high = laid.ends(series)
-        across = laid.content.horizontal_bars
-        start, length, (a, b) = (laid.left, laid.width, laid.x) if across else (laid.top, laid.height, laid.y)
-        parts = [(v - start) / length for v in (low, high)]
-        if not across and not laid.content.y.down:
-            parts = [1 - v for v in parts]
-        return a + parts[0] * (b - a), a + parts[1] * (b - a)
-
-    def _add_band(self, laid: Layout, series: Series) -> None:
-        x, _ = self._in_box(laid, series)
-        low, high = self._spread(laid, series)
-        self._add(
-            _Between(
-                _Curve(x, high),
-                _Curve(x, low),
-                brush=QBrush(self._colour(series, chart.band_opacity(series))),
-            )
-        )
-
-    def _add_line(self, laid: Layout, series: Series) -> None:
-        x, y = self._in_box(laid, series)
-        pen = self._line_pen(series, series.width)
-        self._add(_Curve(x, y, pen=pen, antialias=True, connect="finite"), 3)
-
-    def _add_segments(self, laid: Layout, series: Series) -> None:
-        x, y = self._in_box(laid, series)
-        if x.size > 2 * MANY:
-            self._add_cloud(laid, series)
-        elif x.size:
-            pen = self._line_pen(series, series.width)
-            self._add(_Curve(x, y, pen=pen, antialias=True, connect="pairs"), 2)
-
-    def _add_bars(self, laid: Layout, series: Series) -> None:
-        if not series.x.size:
-            return
-        theme, picked = self._theme, set(series.picked(laid.content.selected).tolist())
-        x, y = self._in_box(laid, series)
-        base = np.zeros(x.size) if series.low is None else series.low
-        ends = (x, base) if laid.content.horizontal_bars else (y, base)
-        low, high = np.minimum(*ends), np.maximum(*ends)
-        whole, faint = self._colour(series, series.opacity), self._colour(series, 0.31)
-        plain = self._pen(theme.border, 0.0) if series.opacity == 1 else QPen(Qt.PenStyle.NoPen)
-        chosen = self._pen(theme.text, 2.0)
-        how: dict[str, Any] = {"brush": QBrush(whole), "pen": plain}
-        if picked or series.faint:  # one look for all is drawn in a tenth of the time
-            how = {
-                "brushes": [QBrush(faint if k in series.faint else whole) for k in range(x.size)],
-                "pens": [chosen if k in picked else plain for k in range(x.size)],
-            }
-        if laid.content.horizontal_bars:
-            self._add(_Bars(x0=low, x1=high, y=y, height=series.thickness, **how), 1)
-        else:
-            self._add(_Bars(x=x, y0=low, y1=high, width=series.thickness, **how), 1)
-
-    def _add_whiskers(self, laid: Layout, series: Series, width: float = 1.4, cap: float = 0.22) -> None:
-        low, high = self._spread(laid, series)
-        seen = np.isfinite(low) & np.isfinite(high)
-        if not seen.any():
-            return
-        x, y = (v[seen] for v in self._in_box(laid, series))
-        low, high = low[seen], high[seen]
-        pen = self._pen(self._colour(series), width)
-        # A beam is as long as a part of a line of text, in the values of its axis.
-        beam = max(3.0, cap * laid.line) * 2 if cap else 0.0
-        if laid.content.horizontal_bars:
-            beam *= (laid.y[1] - laid.y[0]) / laid.height
-            self._add(_Errors(x=x, y=y, left=x - low, right=high - x, beam=beam or None, pen=pen), 4)
-        else:
-            beam *= (laid.x[1] - laid.x[0]) / laid.width
-            self._add(_Errors(x=x, y=y, bottom=y - low, top=high - y, beam=beam or None, pen=pen), 4)
-
-    def _add_points(self, laid: Layout, series: Series) -> None:
-        if series.low is not None and series.high is not None:
-            self._add_whiskers(laid, series, 1.0, 0.0)
-        x, y = self._in_box(laid, series)
-        seen = np.flatnonzero(np.isfinite(x) & np.isfinite(y))
-        size = 2 * self._reach(series)
-        if seen.size > MANY:
-            self._add_cloud(laid, series)
-            seen = seen[:0]
-        dim = np.isin(seen, list(series.faint)) if series.faint else np.zeros(seen.size, bool)
-        for part, opacity in ((seen[~dim], 1.0), (seen[dim], _FAINT)):
-            if part.size:
-                self._add(_Scatter(x[part], y[part], **self._look(series, size, opacity)), 5)
-        picked = series.picked(laid.content.selected)
-        picked = picked[np.isfinite(x[picked]) & np.isfinite(y[picked])]
-        if picked.size:
-            ring = {"size": size + 8, "pen": self._pen(self._theme.text, 2.0), "brush": None}
-            self._add(_Scatter(x[picked], y[picked], antialias=True, **ring), 6)
-
-    def _add_cloud(self, laid: Layout, series: Series) -> None:
-        """Dots instead of marks, into one picture: as many items would take half a second."""
-        side = max(1, round(_DOT * self._dpr))
-        if self._cloud is None:
-            wide, high = (math.ceil(v * self._dpr) for v in (laid.width + 2 * _OVER, laid.height + 2 * _OVER))
-            self._cloud = QImage(wide, high, QImage.Format.Format_ARGB32_Premultiplied)
-            self._cloud.setDevicePixelRatio(self._dpr)
-            self._cloud.fill(Qt.GlobalColor.transparent)
-        pixels = np.ndarray((self._cloud.height(), self._cloud.width()), np.uint32, self._cloud.bits())
-        corner = np.round(np.array([laid.left - _OVER, laid.top - _OVER]) * self._dpr).astype(int) + side // 2
-        for faint, opacity in ((True, _FAINT), (False, 1.0)):
-            columns, rows = (laid.dots(series, 1 / self._dpr, faint=faint) - corner).T
-            inside = (columns >= 0) & (rows >= 0)
-            inside &= (columns < pixels.shape[1] - side) & (rows < pixels.shape[0] - side)
-            columns, rows = columns[inside], rows[inside]
-            colour = self._colour(series, opacity)
-            a, *rgb = colour.alpha(), colour.red(), colour.green(), colour.blue()
-            r, g, b = (v * a // 255 for v in rgb)
-            ink = a << 24 | r << 16 | g << 8 | b  # premultiplied
-            for k in range(
-                side if series.kind == "segments" else side * side
-            ):  # those are pixels along lines
-                pixels[rows + k // side, columns + k % side] = ink
-
-    def _paint_cloud(self, painter: QPainter, _rect: QRectF) -> None:
-        if self._cloud is not None and self._laid is not None:
-            painter.drawImage(QPointF(self._laid.left - _OVER, self._laid.top - _OVER), self._cloud)
-
-    def _reach(self, series: Series) -> float:
-        """From the middle of a mark to its edge, logical pixels."""
-        return max(3.2, self.fontMetrics().height() * 0.24) * series.size
-
-    def _look(self, series: Series, size: float, opacity: float = 1.0) -> dict[str, Any]:
-        """How a mark is drawn that is so large."""
-        colour = self._colour(series, opacity)
-        hollow = series.hollow or series.mark in ("cross", "plus")
-        return {
-            "symbol": SYMBOLS[series.mark], "size": size, "antialias": True,
-            "pen": self._pen(colour, 2.0 if series.hollow else 1.4),
-            "brush": QBrush() if hollow else QBrush(colour),
-        }  # fmt: skip
-
-    def _add_boxes(self, laid: Layout, series: Series) -> None:
-        """Words in frames, which `_add_words` places."""
-
-    def _add_cells(self, laid: Layout) -> None:
-        cells = laid.content.cells
-        assert cells is not None
-        self._map = _Image(self._colours(laid), axisOrder="row-major", levels=None)
-        rows, columns = cells.values.shape
-        first, last = cells.across or (-0.5, columns - 0.5)
-        self._map.setRect(QRectF(first, -0.5, last - first, rows))
-        self._add(self._map)
-
-    def _colours(self, laid: Layout) -> np.ndarray:
-        """(rows, columns, 4) red, green, blue and opacity of cells."""
-        cells = laid.content.cells
-        assert cells is not None
-        rgba = np.zeros((*cells.values.shape, 4), np.uint8)
-        rgba[..., :3] = chart.ramp(cells.colours, cells.parts, self._theme.dark)
-        rgba[..., 3] = np.where(np.isfinite(cells.parts), 255, 0)
-        return rgba
-
-    def _add_levels(self, laid: Layout) -> None:
-        content = laid.content
-        upright = [v for v, _ in content.levels] if content.horizontal_bars else []
-        lines = [(float(content.x.place(v)), 90) for v in (*upright, *(v for v, _ in content.verticals))]
-        if not content.horizontal_bars:
-            lines += [(float(content.y.place(v)), 0) for v, _ in content.levels]
-        for at, angle in lines:
-            if math.isfinite(at):
-                pen = self._pen(self._theme.break_line, 1.0, Qt.PenStyle.DashLine)
-                self._add(_Line(at, angle=angle, pen=pen, movable=False), 7)
-
-    # ---- words
-
-    def _paint_words(self, painter: QPainter, laid: Layout) -> None:
-        """Names of marks and limits, the heading, the legend, and what colours of cells stand for."""
-        if self._within and not laid.cell_words:
-            return  # they stand around a map
-        theme, content, line = self._theme, laid.content, laid.line
-        boxed = [(s, k) for s in content.series if s.kind == "boxes" for k in range(s.x.size)]
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        for word, (series, k) in zip(laid.names, boxed, strict=bool(boxed)):
-            part = float(series.high[k]) if series.high is not None else 0.0
-            painter.setBrush(mix(self._colour(series).name(), theme.background, 0.15 + 0.85 * part))
-            painter.setPen(QPen(QColor(theme.text if part == 1.0 else theme.border), 1.2))
-            wide, high = word.width + 0.7 * line, 1.7 * line
-            painter.drawRect(QRectF(word.x - wide / 2, word.y - high / 2, wide, high))
-        for several, colour in (
-            ((*laid.names, *laid.scale_words), theme.text),
-            (laid.limits, theme.break_line if content.axes else theme.text),
-        ):
-            painter.setPen(QColor(colour))
-            for word in several:
-                self._paint_word(painter, word, line)
-        painter.setPen(QColor(theme.text))
-        if laid.heading:
-            wide = QFontMetricsF(self.font()).horizontalAdvance(laid.heading)
-            middle = laid.left + wide / 2 if content.axes else self.width() / 2
-            self._paint_word(painter, Word(laid.heading, middle, 0.9 * line, wide), line)
-        for entry in laid.legend:
-            if entry.series >= 0:
-                self._paint_sample(painter, content.series[entry.series], entry, line)
-                self._paint_entry(painter, entry, entry.text, line)
-        if laid.scale is not None:
-            self._paint_scale(painter, laid)
-
-    def _paint_word(self, painter: QPainter, word: Word, line: float) -> None:
-        box = QRectF(
-            round(word.x - word.width / 2) - line, round(word.y - line / 2), word.width + 2 * line, line
-        )
-        painter.drawText(box, _CENTRE, printable(word.text))
-
-    def _paint_entry(self, painter: QPainter, entry: chart.Entry, text: str, line: float) -> None:
-        """A name of the legend."""
-        painter.setPen(QColor(self._theme.text))
-        box = QRectF(round(entry.x + 1.9 * line), round(entry.y - line / 2), self.width(), line)
-        painter.drawText(box, _LEFT, printable(text))
-
-    def _paint_sample(self, painter: QPainter, series: Series, entry: chart.Entry, line: float) -> None:
-        """What stands before a name of the legend."""
-        at = QPointF(round(entry.x + 0.8 * line), round(entry.y))
-        painter.setBrush(Qt.BrushStyle.NoBrush)
-        if series.kind in ("line", "segments"):
-            painter.setPen(self._line_pen(series, 1.8))
-            painter.drawLine(QPointF(at.x() - 0.7 * line, at.y()), QPointF(at.x() + 0.7 * line, at.y()))
-        elif series.kind == "points":
-            look = self._look(series, 0.56 * line)
-            painter.setPen(look["pen"])
-            painter.setBrush(look["brush"])
-            draw_mark(painter, series.mark, at, 0.28 * line)
-        else:
-            opacity = max(chart.band_opacity(series) if series.kind == "band" else series.opacity, 0.27)
-            side = 0.56 * line
-            box = QRectF(at.x() - side / 2, at.y() - side / 2, side, side)
-            painter.fillRect(box, self._colour(series, opacity))
+    def _paint_still(self, painter: QPainter, _rect: QRectF) -> None:
+        if self._still is not None:
+            painter.drawImage(0, 0, self._still)
 
     # ---- what is chosen along an axis: it follows fast changes
-
-    def _paint_chosen(self, painter: QPainter, laid: Layout) -> None:
-        theme, chosen, line = self._theme, laid.content.chosen, laid.line
-        if chosen is None:
-            return
-        entry = laid.legend[0] if chosen.label else None
-        if entry is not None:
-            text = chart.elided(
-                chosen.label, self.width() - 4.5 * line, QFontMetricsF(self.font()).horizontalAdvance
-            )
-            self._paint_entry(painter, entry, text, line)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(QColor(theme.fit))
-        if entry is not None:
-            painter.drawEllipse(
-                QPointF(round(entry.x + 0.8 * line), round(entry.y)), 0.25 * line, 0.25 * line
-            )
-        for row, opacity in ((chosen.row, 46), (chosen.pointed, 16)):
-            if row is not None:
-                low, high = sorted(laid.along_y([row - 0.5, row + 0.5]).tolist())
-                painter.fillRect(QRectF(laid.left, low, laid.width, high - low), faded(theme.accent, opacity))
-        x = math.nan if chosen.x is None else float(laid.px(chosen.x))
-        if laid.left - 1 <= x <= laid.right + 1:
-            if chosen.y is not None:
-                y = min(max(float(laid.py(chosen.y)), laid.top), laid.bottom)
-                painter.drawEllipse(QPointF(x, y), 4, 4)
-            painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
-            painter.setPen(QPen(QColor(theme.fit), 1))
-            painter.drawLine(QLineF(x, laid.top, x, laid.bottom))
 
     def set_chosen(self, chosen: chart.Chosen | None) -> None:
         """Move what is chosen, which leaves all else as it is."""
@@ -583,55 +348,19 @@ class Chart(PlotView):
             return
         assert self._laid is not None
         laid = self._laid = replace(self._laid, content=self.content)
-        super().dirty(*(rect for one in (old, chosen) for rect in self._reached(laid, one)))
-
-    def dirty(self, *rects: QRectF) -> None:
-        self._still = None
-        super().dirty(*rects)
-
-    @guarded
-    def paintEvent(self, event: QPaintEvent) -> None:
-        """What is chosen along an axis moves over a picture of all else."""
-        laid = self._laid
-        self._within = (
-            laid is not None
-            and self._map is not None
-            and self._built is not None
-            and QRectF(laid.left, laid.top, laid.width, laid.height).contains(
-                QRectF(event.region().boundingRect())
-            )
-        )
-        watched = self.viewportUpdateMode() != self.ViewportUpdateMode.NoViewportUpdate  # items of scripts
-        if self._content.chosen is None or not self._content.shown or self.closed or watched:
-            super().paintEvent(event)
-            return
-        dpr = self.viewport().devicePixelRatioF()
-        self.prepare(dpr)
-        self._whole = False
-        if self._still is None or self._still.devicePixelRatio() != dpr:
-            still = QImage(self.viewport().size() * dpr, QImage.Format.Format_RGB32)
-            still.setDevicePixelRatio(dpr)
-            self._whole_view[2].setVisible(False)
-            try:
-                self.paint_on(still)
-            finally:
-                self._whole_view[2].setVisible(True)
-            self._still = still
-        with QPainter(self.viewport()) as painter:
-            painter.setFont(self.font())
-            painter.setClipRegion(event.region())
-            painter.drawImage(0, 0, self._still)
-            with saved(painter):
-                self._where_laid(self._paint_chosen)(painter, QRectF())
-            paint_focus(painter, self, self._theme)
+        if chosen.label:
+            line, measure = laid.line, QFontMetricsF(self.font()).horizontalAdvance
+            text = chart.elided(chosen.label, self.width() - 4.5 * line, measure)
+            laid = self._laid = replace(laid, legend=(replace(laid.legend[0], text=text), *laid.legend[1:]))
+        self.dirty(*(rect for one in (old, chosen) for rect in self._reached(laid, one)))
 
     def _reached(self, laid: Layout, chosen: chart.Chosen) -> Iterable[QRectF]:
         """Where what is chosen is drawn."""
         if chosen.label:
-            yield QRectF(0, 0, self.width(), laid.top - _OVER)
+            yield QRectF(0, 0, self.width(), laid.top - OVER)
         if chosen.x is not None:
             x = float(laid.px(chosen.x))
-            yield QRectF(x - 2 * _OVER, laid.top - _OVER, 4 * _OVER, laid.height + 2 * _OVER)
+            yield QRectF(x - 2 * OVER, laid.top - OVER, 4 * OVER, laid.height + 2 * OVER)
         for row in (chosen.row, chosen.pointed):
             if row is not None:
                 low, high = sorted(laid.along_y([row - 0.5, row + 0.5]).tolist())
@@ -783,111 +512,33 @@ class Chart(PlotView):
         elif len(keys := self._content.series[at[0]].keys):
             self.clicked.emit(int(keys[at[1]]), more)
 
-    # ---- painting: axes, grid, and what follows the pointer
+    # ---- painting: what follows the pointer
 
-    def _paint_left(self, painter: QPainter, laid: Layout) -> None:
-        ends = laid.y[::-1] if laid.content.y.down else laid.y
-        lane = LaneBox(QRectF(laid.left, laid.top, laid.width, laid.height), *ends)
-        scales.level_axis(painter, lane, laid.y_ticks, self._theme, laid.y_title, self.height())
-
-    def _paint_bottom(self, painter: QPainter, laid: Layout) -> None:
-        theme, em, bottom = self._theme, laid.line, laid.bottom
-        xs = laid.along_x(laid.x_ticks.positions).tolist()
-        painter.setPen(QColor(theme.border))
-        painter.drawLines([QLineF(x, bottom, x, bottom + 4) for x in xs])
-        painter.setPen(QColor(theme.muted))
-        for x, label in zip(xs, laid.x_ticks.labels, strict=True):
-            painter.drawText(
-                QRectF(x - 200, bottom + 5, 400, em), Qt.AlignmentFlag.AlignCenter, printable(label)
-            )
-        painter.setPen(QColor(theme.text))
-        row = QRectF(0, bottom + 5 + em, self.width(), em + 4)
-        row.setLeft(max(0.0, 2 * (laid.left + laid.width / 2) - self.width()))
-        painter.drawText(row, Qt.AlignmentFlag.AlignCenter, printable(laid.x_title))
-        if laid.x_ticks.offset:
-            painter.drawText(row.translated(laid.left - row.left(), 0), 0, laid.x_ticks.offset)
-
-    def _paint_grid(self, painter: QPainter, laid: Layout) -> None:
-        content = laid.content
-        if not content.axes:
+    def _paint_over(self, painter: QPainter, rect: QRectF) -> None:
+        """What is chosen along an axis, and what the pointer is at."""
+        laid, theme = self._laid, self._theme
+        if laid is None or not laid.content.shown:
             return
-        if content.cells is not None:
-            self._paint_missing(painter, laid, content.cells)
-        painter.setPen(QPen(QColor(self._theme.border), 0))
-        painter.drawRect(QRectF(laid.left, laid.top, laid.width, laid.height))
-        if self._grid and content.cells is None:
-            xs = [] if content.x.categories else laid.along_x(laid.x_ticks.positions).tolist()
-            ys = laid.along_y(laid.y_ticks.positions).tolist()
-            lane = LaneBox(QRectF(laid.left, laid.top, laid.width, laid.height))
-            painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
-            scales.grid(painter, lane, self._theme, xs, ys)
-
-    def _paint_missing(self, painter: QPainter, laid: Layout, cells: chart.Cells) -> None:
-        """Cells of a map with numbers in which there is nothing."""
-        if not cells.numbers:
+        _WindowPainter(painter, rect.size(), laid, theme, theme.accent).paint_chosen()
+        cells, at = laid.content.cells, self._hover
+        if cells is not None and at is None and self.hasFocus() and not cells.numbers:
+            at = cells.start
+        if at is None:
             return
-        for row, column in np.argwhere(~np.isfinite(cells.parts)).tolist():
-            box = QRectF(*laid.cell(row, column))
-            painter.fillRect(box, QColor(self._theme.surface))
-            painter.fillRect(box, QBrush(QColor(self._theme.muted), Qt.BrushStyle.BDiagPattern))
-
-    def _paint_over(self, painter: QPainter, laid: Layout) -> None:
-        theme, content = self._theme, laid.content
-        if content.cells is not None:
-            self._paint_cells(painter, laid, content.cells)
-        elif self._hover is not None:
-            i, k = self._hover
-            series = content.series[i]
-            painter.setRenderHint(QPainter.RenderHint.Antialiasing, series.kind == "points")
-            painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.setPen(QPen(QColor(theme.text), 1))
-            if series.kind == "bars":
-                painter.drawRect(QRectF(*laid.bars(series)[k]))
-            else:
-                reach = self._reach(series) + 4
-                painter.drawEllipse(self.place_of((i, k)), reach, reach)
-
-    def _paint_cells(self, painter: QPainter, laid: Layout, cells: chart.Cells) -> None:
-        theme = self._theme
-        dark = np.zeros(0)
-        if laid.cell_words:
-            rgb = chart.ramp(cells.colours, cells.parts, theme.dark)
-            dark = (rgb.max(axis=-1).astype(int) + rgb.min(axis=-1)) / 510 < 0.5
-        for row, column, word in laid.cell_words:
-            painter.setPen(QColor("#ffffff" if dark[row, column] else "#101010"))
-            box = QRectF(*laid.cell(row, column))
-            painter.drawText(box, Qt.AlignmentFlag.AlignCenter, word.text)
-        if cells.numbers:
-            painter.setPen(QPen(QColor(theme.background), 2))
-            rows, columns = cells.values.shape
-            ys = laid.top + laid.height * np.arange(1, rows) / rows
-            xs = laid.left + laid.width * np.arange(1, columns) / columns
-            painter.drawLines([QLineF(laid.left, y, laid.right, y) for y in ys])
-            painter.drawLines([QLineF(x, laid.top, x, laid.bottom) for x in xs])
         painter.setBrush(Qt.BrushStyle.NoBrush)
-        # A frame that is seen on every colour: the ground's inside the selection's.
-        at = self._hover if self._hover or not self.hasFocus() or cells.numbers else cells.start
-        for cell, colour, width, inset in (
-            (cells.selected, theme.selection, 3.0, 0.5), (cells.selected, theme.background, 1.5, 2.5),
-            (at, theme.text if cells.numbers else theme.fit, 1.5, 1.0),
-        ):  # fmt: skip
-            if cell is not None:
-                painter.setPen(QPen(QColor(colour), width))
-                painter.drawRect(QRectF(*laid.cell(*cell)).adjusted(inset, inset, -inset, -inset))
-
-    def _paint_scale(self, painter: QPainter, laid: Layout) -> None:
-        """What the colours of cells stand for."""
-        cells = laid.content.cells
-        assert cells is not None and laid.scale is not None
-        r = QRectF(*laid.scale)
-        gradient = QLinearGradient(r.bottomLeft(), r.topLeft())
-        low, high = cells.ends
-        for part in np.linspace(0, 1, 9):
-            colour = chart.ramp(cells.colours, part if high > low else 1.0, self._theme.dark)
-            gradient.setColorAt(float(part), QColor(*colour.tolist()))
-        painter.fillRect(r, gradient)
-        painter.setPen(QPen(QColor(self._theme.border), 0))
-        painter.drawRect(r)
+        painter.setPen(QPen(QColor(theme.text), 1))
+        if cells is not None:
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
+            painter.setPen(QPen(QColor(theme.text if cells.numbers else theme.fit), 1.5))
+            painter.drawRect(QRectF(*laid.cell(*at)).adjusted(1, 1, -1, -1))
+            return
+        series = laid.content.series[at[0]]
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing, series.kind == "points")
+        if series.kind == "bars":
+            painter.drawRect(QRectF(*laid.bars(series)[at[1]]))
+        else:
+            reach = 0.24 * laid.line * series.size + 4
+            painter.drawEllipse(self.place_of(at), reach, reach)
 
     @guarded
     def drawForeground(self, painter: QPainter, rect: QRectF) -> None:
@@ -926,23 +577,3 @@ def _neighbour(marks: list[tuple[int, int]], hover: tuple[int, int] | None, step
     at = (at + step) % int(starts[-1])
     which = int(np.searchsorted(starts, at, side="right")) - 1
     return order[which], at - int(starts[which])
-
-
-def _path(mark: Mark) -> QPainterPath:
-    """A mark in a square of side 1, as the sheets draw it."""
-    path = QPainterPath()
-    for line in chart.OUTLINES[mark]:
-        path.addPolygon(QPolygonF([QPointF(x / 2, y / 2) for x, y in line]))
-    return path
-
-
-def draw_mark(painter: QPainter, mark: Mark, p: QPointF, s: float) -> None:
-    """A mark about `p` that reaches `s` far, with the painter's pen and brush."""
-    if mark == "circle":
-        painter.drawEllipse(p, s, s)
-    else:
-        painter.drawPath(QTransform(2 * s, 0, 0, 2 * s, p.x(), p.y()).map(_path(mark)))
-
-
-#: Symbols of marks; a diamond and a triangle reach farther than the square.
-SYMBOLS: dict[Mark, Any] = {mark: _path(mark) for mark in chart.OUTLINES} | {"circle": "o"}
