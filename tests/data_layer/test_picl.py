@@ -22,6 +22,7 @@ from desktop.data.clock import check_clocks
 from desktop.data.events import Activity
 from desktop.data.importers import detect, picl
 from desktop.data.importers._picl import lines as ln
+from desktop.data.importers._picl import tables as tb
 from desktop.data.utilization import build
 from desktop.errors import TraceFormatError
 from desktop.progress import Cancelled, Progress
@@ -155,7 +156,7 @@ def oracle(text: str) -> dict[int, tuple[int, np.ndarray]]:
                 by_processor[int(tokens[3])].append((int(tokens[0]), int(tokens[1]), time))
             continue
         if tokens[0].isalpha() or "_" in tokens[0]:
-            key = next(k for k, name in enumerate(picl.ln.NAMES) if name == tokens[0])
+            key = next(k for k, name in enumerate(tb.NAMES) if name == tokens[0])
             tokens = [str(key), *tokens[2:4], tokens[5], *[t for t in tokens[6:] if t.lstrip("-").isdigit()]]
         fields = [] if tokens[0] == "16" else [int(t) for t in tokens[4:]]
         by_processor[int(tokens[3])].append((int(tokens[0]), int(tokens[1]) * 10**6 + int(tokens[2]), fields))
@@ -249,7 +250,7 @@ def test_small_blocks_and_sorting_outside_memory_change_nothing(monkeypatch):
         with monkeypatch.context() as patch:
             patch.setattr("desktop.data.lines.BLOCK", 1000)
             patch.setattr(picl.walk, "CHUNK", 7)
-            patch.setattr(picl.walk.ms, "AT_ONCE", 3)
+            patch.setattr(picl.walk, "AT_ONCE", 3)
             pieces = read(path)
         assert whole.report == pieces.report
         assert whole.locations == pieces.locations
@@ -403,7 +404,7 @@ def test_mixed_compact_and_verbose_lines(tmp_path):
     for i, line in enumerate(verbose):
         tokens = line.split()
         fields = [t for t in tokens[6:] if t.lstrip("-").isdigit()]
-        key = picl.ln.NAMES.index(tokens[0])
+        key = tb.NAMES.index(tokens[0])
         compact.append(line if i % 2 else " ".join([str(key), *tokens[2:4], tokens[5], *fields]))
     assert curve(import_lines(tmp_path, compact)) == curve(read(DATA / "v1-heat4-verbose.trf"))
 
@@ -441,6 +442,28 @@ def test_messages_of_communicators_do_not_mix(tmp_path):
     clocks = check_clocks(sink)
     assert (clocks.messages, clocks.unequal) == (2, 0)
     assert sink.table("messages", 1)["communicator"].tolist() == [9, 7]
+
+
+def test_numbers_of_a_user_event_are_no_message(tmp_path):
+    """Event 0 has the number that stands for none in format A, whose record 4 is a send."""
+    lines = ["-3 -901 0.1 0 0 0", "-3 0 0.2 0 0 3 2 8 5 1", "-4 0 0.3 0 0 3 2 8 5 1", "-4 -901 0.5 0 0 0"]
+    sink = import_lines(tmp_path, lines)
+    assert not sink.rows("messages", 0)
+    assert len(sink.locations) == 1
+
+
+def test_what_a_line_is_said_of_is_the_first_in_the_file(tmp_path):
+    """Not the first in time: totals that decrease on two processors, and twice on one of them."""
+    lines = [
+        "1 0 0 0 4 4 0",
+        "11 0 30 0 0 20",
+        "11 0 50 0 0 5",
+        "11 0 5 0 0 9",
+        "11 0 8 0 0 2",
+        "19 0 90 0 0",
+    ]
+    found = finding(import_lines(tmp_path, lines), "statistics restarted")
+    assert (found.count, found.where) == (2, "line 2")
 
 
 def test_collectives_have_root_subset_and_bytes(tmp_path):
@@ -592,7 +615,7 @@ NUMBERS = some.one_of(
 
 
 @given(
-    some.sampled_from([ln.FORMAT_A, ln.FORMAT_B]),
+    some.sampled_from([tb.FORMAT_A, tb.FORMAT_B]),
     some.one_of(
         some.lists(NUMBERS, min_size=1, max_size=22),
         some.lists(some.integers(0, 99).map(str), min_size=10, max_size=22),
@@ -606,8 +629,8 @@ def test_a_line_of_many_means_what_it_means_alone(form, fields, kind, blank, end
     """Alone and without line feed it is read byte by byte, among others many bytes at once."""
     line = (blank.join([str(kind), *fields]) + end).encode()
     before, after = {
-        ln.FORMAT_A: (b"1 0 0 0 4 4 0\n", b"19 0 0 0 0\n" * 9),
-        ln.FORMAT_B: (b"-3 -901 0.0 0 0 0\n", b"-4 -901 0.0 0 0 0\n" * 9),
+        tb.FORMAT_A: (b"1 0 0 0 4 4 0\n", b"19 0 0 0 0\n" * 9),
+        tb.FORMAT_B: (b"-3 -901 0.0 0 0 0\n", b"-4 -901 0.0 0 0 0\n" * 9),
     }[form]
     alone = ln.read_lines(line, form, False, 1, 1)
     among = ln.read_lines(before + line + b"\n" + after, form, False, 11, 0)
@@ -618,7 +641,8 @@ def test_a_line_of_many_means_what_it_means_alone(form, fields, kind, blank, end
     of_line = [k for k, row in zip(among.keys.tolist(), among.keyed.tolist(), strict=True) if row == 1]
     assert of_line[: len(alone.keys)] == alone.keys.tolist()
     assert [text for _, text in among.texts] == [text for _, text in alone.texts]
-    assert among.odd[:, 0].tolist() == alone.odd[:, 0].tolist()
+    counts = [np.delete(parsed.found[:, 0], tb.BACK).tolist() for parsed in (among, alone)]
+    assert counts[0] == counts[1]
 
 
 @pytest.mark.parametrize("chunk", [5, 1 << 18])
@@ -746,7 +770,7 @@ def test_memory_does_not_grow_with_the_trace(first, step, last, tmp_path, monkey
 
     monkeypatch.setattr("desktop.data.lines.BLOCK", 1 << 15)
     monkeypatch.setattr(picl.walk, "CHUNK", 1 << 11)
-    monkeypatch.setattr(picl.walk.ms, "AT_ONCE", 1 << 11)
+    monkeypatch.setattr(picl.walk, "AT_ONCE", 1 << 11)
     monkeypatch.setattr(spill, "BATCH", 1 << 11)
     path = tmp_path / "long.trf"
     peaks = []

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 
 from desktop.core.jit import arithmetic
 from desktop.data.consistency import RARE
-from desktop.data.events import ImportReport, Severity
+from desktop.data.events import ImportReport
 from desktop.data.importers._picl import lines as ln
 from desktop.data.importers._picl import source
 from desktop.data.importers._picl import tables as tb
@@ -25,136 +24,17 @@ from desktop.progress import Progress
 
 MOST_PROCESSORS = 10_000_000
 MOST_TEXTS = 100_000
-#: With so many keys at most a block begins: to learn them must not outweigh its lines.
-MOST_KNOWN = 1 << 12
-
-_A, _B = ln.FORMAT_A, ln.FORMAT_B
-_POWERS = 10.0 ** -np.arange(64)
-
-# What `_note` counts: records of unknown type, steps back in time, line of the first one, most decimals,
-# partners named, fourth fields of sends and receives, sends and receives without one, clocks set (A).
-_ODD, _BACK, _BACK_LINE, _SCALE, _PARTNERS, _FOURTH, _BARE, _SET, _NOTED = 0, 1, 2, 3, 4, 5, 7, 9, 10
-# Its times: of the first and the last record, the largest step back, the largest absolute time.
-_FIRST, _LAST, _STEP, _FURTHEST, _TIMES = range(5)
+#: Lines that are none of a trace.
+_WRONG = [tb.GARBAGE, tb.COMMENT, tb.FOREIGN, tb.COMMA]
 
 
 @arithmetic
-def _give_keys(rows: Any, at: Any, numbers: Any, roles: Any, paired: Any) -> None:
-    """Give rows[at] the numbers of their keys; paired (numbers,): set for those of entries and exits."""
+def _give_keys(rows: Any, at: Any, numbers: Any, paired: Any) -> None:
+    """Give rows[at] the numbers of their keys; paired (keys,): set for those of entries and exits."""
     for i in range(len(at)):
         r = rows[at[i]]
         r["key"] = numbers[i]
-        if roles[r["record"]] > 0:
-            paired[numbers[i]] = True
-
-
-@arithmetic
-def _note(
-    rows: Any, keys: Any, form: int, sides: Any, records: Any, events: Any, partners: Any, fourth: Any,
-    counts: Any, seconds: Any, powers: Any,
-) -> None:  # fmt: skip
-    """Note what the records of a block say.
-
-    partners (N,), fourth (2, N): who and which communicator sends and receives name. counts (_NOTED,), 0
-    before. seconds (_TIMES,).
-    """
-    before, largest, furthest = rows[0]["time"] * powers[rows[0]["scale"]], 0.0, 0.0
-    odd_ones, back, scale, named, clocks = 0, 0, 0, 0, 0
-    seconds[_FIRST] = before
-    for i in range(len(rows)):
-        r = rows[i]
-        record, event = r["record"], keys[i] if form == _B else 0
-        t = r["time"] * powers[r["scale"]]
-        if t < before:
-            largest = max(largest, before - t)
-            if back == 0:
-                counts[_BACK_LINE] = r["line"]
-            back += 1
-        before = t
-        furthest = max(furthest, abs(t))
-        clocks += form == _A and record == ln.CLOCK_SYNC
-        scale = max(scale, r["scale"])
-        odd = record >= len(records) or not records[record]
-        if form == _B and event < 0:
-            odd = odd or event <= -len(events) or not events[-event]
-        odd_ones += odd
-        side = 0
-        if r["nd"] >= 3 and record < 9 and -65 < event <= 0:
-            side = sides[record, -event]
-        if side > 0:
-            if r["d2"] >= 0 or r["d2"] == ln.HOST:
-                partners[named] = r["d2"]
-                named += 1
-            if r["nd"] >= 4:
-                fourth[side - 1, counts[_FOURTH + side - 1]] = r["d3"]
-                counts[_FOURTH + side - 1] += 1
-            else:
-                counts[_BARE + side - 1] += 1
-    counts[_ODD], counts[_BACK], counts[_SCALE], counts[_PARTNERS] = odd_ones, back, scale, named
-    counts[_SET] = clocks
-    seconds[_LAST], seconds[_STEP], seconds[_FURTHEST] = before, largest, furthest
-
-
-@arithmetic
-def _renumber(rows: Any, dense: Any) -> None:
-    """Give records the number dense[k] for their key's number k."""
-    for i in range(len(rows)):
-        if rows[i]["key"] >= 0:
-            rows[i]["key"] = dense[rows[i]["key"]]
-
-
-@dataclass
-class _Block:
-    """What a block of lines holds, with all that can be found without knowing the ones before."""
-
-    parsed: ln.Parsed
-    counts: NDArray[np.int64]
-    seconds: NDArray[np.float64]
-    partners: NDArray[np.int64]
-    fourth: tuple[NDArray[np.int64], NDArray[np.int64]]
-    #: Units of the block, and which of them each record has.
-    units: Interner
-    unit: NDArray[np.int64]
-    #: Keys: those that the trace had already (`known`), and new ones; which of them each record with a key
-    #: has; whether entries and exits have them.
-    keys: Interner
-    known: int
-    key: NDArray[np.int64]
-    paired: NDArray[np.bool_]
-
-
-def _read_block(
-    block: bytes,
-    form: int,
-    final: bool,
-    lines: int,
-    before: int,
-    known: NDArray[np.int64],
-    corrupt: bool = False,
-) -> _Block:
-    """A block of that many whole lines, with so many lines before it; known: keys that have a number.
-
-    May run in any thread.
-    """
-    parsed = ln.read_lines(block, form, final, lines, before, corrupt)
-    rows = parsed.rows
-    counts, seconds = np.zeros(_NOTED, np.int64), np.zeros(_TIMES)
-    partners, fourth = np.empty(len(rows), np.int64), np.empty((2, len(rows)), np.int64)
-    units, keys = Interner(), Interner(known)
-    unit = units(parsed.units)
-    key = keys(parsed.keys)
-    paired = np.zeros(keys.used, np.bool_)
-    _give_keys(rows, parsed.keyed, key, tb.ROLES[form], paired)
-    if len(rows):
-        _note(
-            rows, parsed.keys, form, tb.SIDES, tb.RECORDS[form], tb.EVENT_TABLE,
-            partners, fourth, counts, seconds, _POWERS,
-        )  # fmt: skip
-    sent, received = (fourth[side, : counts[_FOURTH + side]] for side in range(2))
-    return _Block(
-        parsed, counts, seconds, partners[: counts[_PARTNERS]], (sent, received), units, unit, keys,
-        len(known), key, paired,
-    )  # fmt: skip
+        paired[numbers[i]] |= tb.ROLES[r["kind"]] > 0
 
 
 class Intake:
@@ -162,53 +42,46 @@ class Intake:
 
     def __init__(self, path: Path, report: ImportReport, folder: Path) -> None:
         self.path, self.report = path, report
-        self.form = _A
+        self.form = tb.FORMAT_A
         self.units, self.keys, self.partners = Interner(), Interner(), Interner()
         self.spill = Spill(folder, ln.RECORD)
         self.key_events: list[int] = []  # event of B, block type of A
-        self.known = self.keys.values
         self.paired = np.zeros(16, np.bool_)  # whether a key is one of entries and exits
-        self.statistics: dict[tuple[int, int, int], float] = {}  # by processor, record type, event
+        self.statistics: dict[tuple[int, int, int], float] = {}  # by processor, quantity, event
         self.texts: dict[str, int] = {}
         self.decimals = 6
-        self.records = 0
-        self._lines = 0
-        self._first = 0
-        self._odd = np.zeros((ln.ODDITIES, 2), np.int64)
+        self.notes = np.zeros(ln.NOTED, np.int64)
+        self.found = np.zeros((tb.FOUND, 2), np.int64)
+        self._seconds = np.array([-np.inf, -np.inf, 0.0, 0.0])
+        self._lines = self._turns = 0
         self._unknown: Counter[str] = Counter()
         self._unknown_line: dict[str, int] = {}
-        self.synchronized = False  # whether there are records that a clock was set
-        self._back = self._back_line = self._turns = 0
-        self._bare = np.zeros(2, np.int64)
-        self._last, self._step, self._furthest = -np.inf, 0.0, 0.0  # seconds, as in _TIMES
         self._fourth: tuple[Counter[int], Counter[int]] = (Counter(), Counter())
 
     def close(self) -> None:
         self.spill.close()
 
+    @property
+    def records(self) -> int:
+        return int(self.notes[ln.USED])
+
     def read(self, progress: Progress) -> None:
         """All lines; `progress` is half done then."""
         size = max(self.path.stat().st_size, 1)
         block = b""
-        corrupt = False
-        for block, final, lines, before, done, found in in_order(self._parse, self._blocks()):
-            if corrupt:
-                found = _read_block(block, self.form, final, lines, before, self.known, corrupt)
-            parsed = found.parsed
-            corrupt = parsed.corrupt
-            self.records += len(parsed.rows)
+        for (block, final, lines, before, done), parsed in in_order(self._parse, self._blocks()):
+            if self.notes[ln.TAINTED]:
+                parsed = ln.read_lines(block, self.form, final, lines, before, True)
             self._lines = before + lines
-            self._first = self._first or parsed.first
-            fresh = (self._odd[:, 1] == 0) & (parsed.odd[:, 1] > 0)
-            self._odd[:, 0] += parsed.odd[:, 0]
-            self._odd[fresh, 1] = parsed.odd[fresh, 1]
+            self._note(parsed)
             if not self.records and self._lines > 1000:
                 self._refuse(block)
             if len(parsed.rows):
-                self._take(found)
+                self._take(parsed)
             progress.step(done, 2 * size, "reading lines")
         self._check(block)
-        while self.decimals > 6 and self._furthest * 10.0**self.decimals > 2**61:
+        self.decimals = max(6, min(int(self.notes[ln.SCALE]), 15))
+        while self.decimals > 6 and self._seconds[ln.FURTHEST] * 10.0**self.decimals > 2**61:
             self.decimals -= 1
 
     def _blocks(self) -> Iterator[tuple[bytes, bool, int, int, int]]:
@@ -221,59 +94,65 @@ class Intake:
             yield block, final, lines, before, done
             before += lines
 
-    def _parse(self, item: tuple[bytes, bool, int, int, int]) -> tuple[bytes, bool, int, int, int, _Block]:
-        block, final, lines, before, _ = item
-        return *item, _read_block(block, self.form, final, lines, before, self.known)
+    def _parse(self, item: tuple[bytes, bool, int, int, int]) -> Any:
+        return item, ln.read_lines(item[0], self.form, *item[1:4])
 
     def _choose(self, block: bytes) -> None:
         form = source.form_of(block[: 1 << 18], len(block) < 1 << 18)
         if form is None:
-            for line in re.split("\r\n|\n|\r", block[: 1 << 18].decode("latin-1"))[:1000]:
-                form = source.line_form(line, strict=False)
-                if form is not None:
-                    break
-            else:
-                self._refuse(block)
-        assert form is not None
-        self.form = form
+            lines = re.split("\r\n|\n|\r", block[: 1 << 18].decode("latin-1"))[:1000]
+            forms = (source.line_form(line, strict=False) for line in lines)
+            form = next((form for form in forms if form is not None), None)
+        if form is None:
+            self._refuse(block)
+        else:
+            self.form = form
 
-    def _take(self, block: _Block) -> None:
-        parsed, counts = block.parsed, block.counts
+    def _note(self, parsed: ln.Parsed) -> None:
+        """What is noted of a block, with that of the ones before."""
+        mine, notes, found = self.notes, parsed.notes, parsed.found
+        first, most = mine[ln.FIRST] or notes[ln.FIRST], max(mine[ln.SCALE], notes[ln.SCALE])
+        mine += notes
+        mine[[ln.FIRST, ln.SCALE, ln.TAINTED]] = first, most, notes[ln.TAINTED]
+        if len(parsed.rows):
+            begin, end, step, furthest = parsed.seconds.tolist()
+            last = self._seconds[ln.END]
+            if begin < last:
+                found[tb.BACK] += 1, 0
+                found[tb.BACK, 1] = parsed.rows["line"][0]
+            most = self._seconds[[ln.STEP, ln.FURTHEST]]
+            self._seconds[:] = begin, end, *np.maximum(most, (max(step, last - begin), furthest))
+        self.found[:, 1] = np.where(self.found[:, 0] > 0, self.found[:, 1], found[:, 1])
+        self.found[:, 0] += found[:, 0]
+
+    def _take(self, parsed: ln.Parsed) -> None:
         rows = parsed.rows
         for row, text in parsed.texts:
-            if self.form == _B and 101 <= rows["record"][row] <= 105:
-                self._add_statistics(int(parsed.units[row] >> 32), int(rows["record"][row]), text)
+            if rows["kind"][row] >= tb.STATISTICS:
+                self._add_statistics(int(parsed.units[row] >> 32), int(rows["kind"][row]), text)
             else:
                 if len(self.texts) >= MOST_TEXTS:
                     text = "(further texts are not kept)"
                 rows["d0"][row] = self.texts.setdefault(text, len(self.texts))
                 rows["nd"][row] = -1
         before = self.keys.used
-        dense = self.keys(block.keys.values)
+        numbers = self.keys(parsed.keys)
         if self.keys.used > before:
             # The first record of each new key says what it is.
-            present, first = np.unique(block.key, return_index=True)
-            named = parsed.keys if self.form == _B else rows["d0"][parsed.keyed]
-            self.key_events.extend(named[first[dense[present] >= before]].tolist())
-            # Other threads may read these while more are added.
-            self.known = self.keys.values[:MOST_KNOWN]
+            named = parsed.keys if self.form == tb.FORMAT_B else rows["d0"][parsed.keyed]
+            _, first = np.unique(numbers, return_index=True)
+            self.key_events.extend(named[first[-(self.keys.used - before) :]].tolist())
             self.paired = np.pad(self.paired, (0, max(2 * self.keys.used - len(self.paired), 0)))
-        self.paired[dense] |= block.paired
-        if len(dense) > block.known:
-            _renumber(rows, dense)
-        self._note_times(block)
+        _give_keys(rows, parsed.keyed, numbers, self.paired)
         self._turns += int(np.count_nonzero(np.diff(parsed.units)))
-        self.decimals = max(self.decimals, min(int(counts[_SCALE]), 15))
-        self.partners(block.partners)
-        self._bare += counts[_BARE : _BARE + 2]
-        self.synchronized |= bool(counts[_SET])
-        for side, values in enumerate(block.fourth):
+        self.partners(parsed.partners)
+        for side, values in enumerate(parsed.fourth):
             if len(values) and len(self._fourth[side]) < 10_000:
                 found, times = np.unique(values, return_counts=True)
                 self._fourth[side].update(dict(zip(found.tolist(), times.tolist(), strict=True)))
-        if counts[_ODD]:
+        if parsed.notes[ln.ODD]:
             self._note_unknown(rows, parsed.keys)
-        self.spill.add(rows, self.units(block.units.values)[block.unit], self.units.used)
+        self.spill.add(rows, self.units(parsed.units), self.units.used)
         if self.units.used > MOST_PROCESSORS:
             raise TraceFormatError(
                 f"names more than {MOST_PROCESSORS} processors",
@@ -281,38 +160,28 @@ class Intake:
                 hint="it is damaged or no PICL trace",
             )
 
-    def _note_times(self, block: _Block) -> None:
-        """Steps back in time, within the block and from the one before."""
-        first, last, step, furthest = block.seconds.tolist()
-        back, line = int(block.counts[_BACK]), int(block.counts[_BACK_LINE])
-        if first < self._last:
-            back, line = back + 1, int(block.parsed.rows["line"][0])
-        self._back, self._back_line = self._back + back, self._back_line or line
-        self._step = max(self._step, step, self._last - first)
-        self._last, self._furthest = last, max(self._furthest, furthest)
-
-    def _add_statistics(self, processor: int, record: int, text: str) -> None:
+    def _add_statistics(self, processor: int, kind: int, text: str) -> None:
         """The rest of a statistics line after NDATA: a quoted pattern and pairs of event and value."""
         tokens = text.split('"', 2)[-1].split() if text.startswith('"') else text.split()[1:]
         for event, value in zip(tokens[::2], tokens[1::2], strict=False):
             try:
-                self.statistics[processor, record, int(event)] = float(value.lower().replace("d", "e"))
+                number = float(value.lower().replace("d", "e"))
+                self.statistics[processor, kind - tb.STATISTICS, int(event)] = number
             except ValueError:
                 return
 
     def _note_unknown(self, rows: NDArray[Any], keys: NDArray[np.int64]) -> None:
-        record = rows["record"].astype(np.int64)
-        event = np.zeros(len(rows), np.int64) if self.form == _A else keys.copy()
-        odd_record = ~tb.RECORDS[self.form][np.minimum(record, 255)]
-        odd = odd_record | ((event < 0) & ~tb.EVENT_TABLE[np.clip(-event, 0, 2047)])
-        event[odd_record] = 0
-        record[~odd_record] = 0
+        record = np.where(rows["kind"] == tb.UNKNOWN, rows["d3"], 0)
+        event = np.zeros(len(rows), np.int64) if self.form == tb.FORMAT_A else keys.copy()
+        known = (event >= 0) | tb.EVENT_TABLE[np.clip(-event, 0, len(tb.EVENT_TABLE) - 1)]
+        event[known | (record != 0)] = 0
+        odd = (record != 0) | (event != 0)
         types, first, counts = np.unique(
             np.stack((record, event))[:, odd], axis=1, return_index=True, return_counts=True
         )
         places = rows["line"][odd][first].tolist()
         for kind, code, line, count in zip(*types.tolist(), places, counts.tolist(), strict=True):
-            name = f"record type {kind if self.form == _A else -kind}" if kind else f"event {code}"
+            name = f"record type {kind}" if kind else f"event {code}"
             name = name if name in self._unknown or len(self._unknown) < 100 else "further types"
             self._unknown[name] += count
             self._unknown_line.setdefault(name, line)
@@ -321,7 +190,7 @@ class Intake:
     def communicators(self) -> bool:
         """Whether a fourth field of sends and receives is a communicator: both sides have it, and agree."""
         sent, received = self._fourth
-        return bool(sent) and sent == received and not self._bare.any()
+        return bool(sent) and sent == received and not self.notes[ln.BARE : ln.NOTED].any()
 
     # -- what is wrong with the lines
 
@@ -334,85 +203,50 @@ class Intake:
 
     def _check(self, block: bytes) -> None:
         """Refuse a file of which too little is a trace."""
-        counts, firsts = self._odd.T.tolist()
+        counts, firsts = self.found.T.tolist()
         limit = source.REFUSED_SHARE * self._lines
-        if counts[ln.COMMA] and (not self._first or counts[ln.COMMA] > limit):
+        if counts[tb.COMMA] and (not self.notes[ln.FIRST] or counts[tb.COMMA] > limit):
             raise TraceFormatError(
                 "writes decimal numbers with commas",
                 file=self.path,
-                where=f"line {firsts[ln.COMMA]}",
+                where=f"line {firsts[tb.COMMA]}",
                 hint="replace the commas by points",
             )
-        if not self._first or 0 < self.records <= sum(self._unknown.values()):
+        if not self.notes[ln.FIRST] or 0 < self.records <= self._unknown.total():
             self._refuse(block)
-        kinds = (ln.GARBAGE, ln.COMMENT, ln.FOREIGN, ln.COMMA)
-        wrong = sum(counts[kind] for kind in kinds)
+        wrong = sum(counts[kind] for kind in _WRONG)
         if wrong > limit and wrong > 1:
             raise TraceFormatError(
                 f"is not a PICL trace: {wrong} of {self._lines} lines cannot be read",
                 file=self.path,
-                where=f"first in line {min(firsts[kind] for kind in kinds if firsts[kind])}",
+                where=f"first in line {min(firsts[kind] for kind in _WRONG if firsts[kind])}",
                 hint="choose another file",
             )
 
     def tell(self) -> None:
         """Report what was wrong with lines."""
-        other = "B" if self.form == _A else "A"
-        told: tuple[tuple[int, str, Severity, str], ...] = (
-            (ln.GARBAGE, "unreadable lines", "loss", "Lines that are no record were left out."),
-            (ln.COMMENT, "comments", "info", "Lines beginning with # were skipped."),
-            (ln.SHORT, "lines with missing fields", "loss", "Only time, processor and type were kept."),
-            (ln.CUT, "last line cut off", "loss", "The last line is incomplete and was left out."),
-            (ln.UNENDED, "last line without end", "info", "The last line has no line end; it was kept."),
-            (ln.FOREIGN, "lines of the other format", "loss", f"Lines of PICL format {other} were left out."),
-            (ln.COMMA, "decimal commas", "loss", "Lines with a decimal comma were left out."),
-            (
-                ln.CORRUPT,
-                "raw trace data",
-                "loss",
-                "The tracer met a corrupt record and wrote raw numbers; these lines were left out.",
-            ),
-            (ln.DIGITS, "times rounded", "notice", "Digits of times beyond the 18th were dropped."),
-            (
-                ln.DEFINITION,
-                "records of all processors",
-                "info",
-                "Definitions and records that name no single processor were counted only.",
-            ),
-        )
-        for index, name, severity, text in told:
-            count, line = self._odd[index].tolist()
+        facts = {
+            "other": "B" if self.form == tb.FORMAT_A else "A",
+            "decimals": self.decimals,
+            "step": float(self._seconds[ln.STEP]),
+        }
+        # In a file sorted by time the processors take turns at every few lines.
+        alone = self.found[tb.BACK, 0] <= max(1, RARE * self.records) and self._turns > 3 * self.units.used
+        for name, (count, line) in zip(tb.NAMED, self.found[: tb.BACK + 1].tolist(), strict=False):
+            single = alone and name == tb.NAMED[tb.BACK]
+            severity, text = tb.FINDINGS[f"single {name}" if single else name]
             if count:
-                self.report.add(name, severity, text, count=count, where=f"line {line}")
+                self.report.add(name, severity, text.format(**facts), count=count, where=f"line {line}")
         for name, count in self._unknown.items():
             kept = (
                 "it counts as communication overhead" if name.startswith("event") else "it changes no state"
             )
             # The library of A has no other types; whoever writes more of them does so often.
-            odd = self.form == _A and count <= max(1, RARE * self.records)
+            odd = self.form == tb.FORMAT_A and count <= max(1, RARE * self.records)
             self.report.add(
                 f"unknown {name}",
                 "loss" if odd else "notice",
                 f"A type that is not known was kept; {kept}.",
                 count=count,
                 where=f"line {self._unknown_line[name]}",
-            )
-        # In a file sorted by time the processors take turns at every few lines.
-        alone = self._back <= max(1, RARE * self.records) and self._turns > 3 * self.units.used
-        if self._back and alone:
-            self.report.add(
-                "lines out of time order",
-                "loss",
-                "Lines are sorted by time but for single ones, whose times, or those before, are damaged; "
-                f"the largest step back is {self._step:g} s.",
-                count=self._back,
-                where=f"line {self._back_line}",
-            )
-        elif self._back:
-            self.report.add(
-                "lines out of time order",
-                "info",
-                f"Lines were sorted by time; the largest step back is {self._step:g} s.",
-                count=self._back,
-                where=f"line {self._back_line}",
             )

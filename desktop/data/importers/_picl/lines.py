@@ -1,8 +1,8 @@
 """From bytes to records: the line grammars of PICL 1 (format A) and PICL 2 (format B).
 
 A block of whole lines goes in, one structured array of `RECORD` comes out; nothing is built per line in
-Python. Both formats share the record: `record` is the key of A or the negated record type of B, and a
-send or receive has bytes, tag, partner (and in B a fourth field) in `d0` .. `d3`.
+Python. A record has its kind (`_picl.tables`), and up to four numbers, of sends and receives in both formats
+bytes, tag, partner (and in B a fourth field).
 
 Sources: the node library of PICL 1.x (A), ORNL/TM-12125 as MPICL and others write it (B).
 """
@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from desktop.core.jit import arithmetic, inlined
+from desktop.data.events import MessageKind
+from desktop.data.importers._picl import tables as tb
+from desktop.data.importers._picl.tables import FORMAT_A, FORMAT_B
 from desktop.data.lines import byte
 
-FORMAT_A, FORMAT_B = 0, 1
-HOST = -32768
-CLOCK_SYNC = 23  # a record type of A
 #: Keys of records of A that are no block: none, and waiting for a message.
 NONE, WAIT = -1, -2
 
@@ -33,37 +33,28 @@ RECORD = np.dtype(
         ("d0", "i8"),
         ("d1", "i8"),
         ("d2", "i4"),
-        ("d3", "i4"),
+        ("d3", "i4"),  # of an `UNKNOWN` record its type
         ("key", "i4"),
-        ("record", "i2"),
+        ("kind", "i2"),
         ("nd", "i1"),
         ("scale", "i1"),
     ],
     align=True,
 )
 
-#: Names of format A by key; 22 has two.
-NAMES = (
-    "", "trace_start", "open", "load", "send", "probe", "recv", "recv_blocking", "recv_waking", "message",
-    "sync", "compstats", "commstats", "close", "trace_level", "trace_mark", "trace_message", "trace_stop",
-    "trace_flush", "trace_exit", "block_begin", "block_end", "trace_marks", "clock_sync", "trace_files",
-    "trace_mark_array",
-)  # fmt: skip
-_NAME_BYTES = np.frombuffer("".join(NAMES).encode(), np.uint8).copy()
-_NAME_ENDS = np.cumsum([len(name) for name in NAMES]).astype(np.int64)
+_NAME_BYTES = np.frombuffer("".join(tb.NAMES).encode(), np.uint8).copy()
+_NAME_ENDS = np.cumsum([len(name) for name in tb.NAMES]).astype(np.int64)
 _PHRASE = np.frombuffer(b"is not a legal record type", np.uint8).copy()
-
-#: Fields after the node that a key of A must have; -1: any (text, or not known).
-FIELDS = np.array(
-    [-1, 3, -1, -1, 3, 1, 3, 1, 3, 0, 0, 2, 5, 0, 3, 1, -1, -1, 2, 1, 3, 3, -1, 0, 2], dtype=np.int64
-)
-
-#: Record types of B.
-RECORDS_B = frozenset((2, 3, 4, 5, 6, 7, 101, 102, 103, 104, 105, 201, 202, 203))
-
-# What can be wrong with a line: index into the counts and first lines.
-GARBAGE, COMMENT, SHORT, CUT, FOREIGN, COMMA, CORRUPT, DIGITS, DEFINITION, UNENDED, ODDITIES = range(11)
+_POWERS = 10.0 ** -np.arange(64)
+_RECEIVES = int(MessageKind.RECV)
 _FINE = -1
+
+# What `parse` notes of a block: how many records, keys and texts there are, the first line with a record (0:
+# none), whether the last line is part of what a corrupt record left, most decimals, clocks that were set (A),
+# records of unknown types, partners named; fourth fields of sends and of receives, and those without one.
+USED, KEYED, SPOKEN, FIRST, TAINTED, SCALE, CLOCKS, ODD, NAMED, FOURTH, BARE, NOTED = *range(10), 11, 13
+# Its times: of the first and the last record, the largest step back, the largest absolute time.
+BEGIN, END, STEP, FURTHEST, TIMES = range(5)
 
 # A line as numbers. A: key, seconds, microseconds, node, fields; B: record, event, time, processor, process,
 # number of data, descriptor, data.
@@ -176,7 +167,7 @@ def _name_key(buf: Any, p: int, q: int) -> int:
     for key in range(1, len(_NAME_ENDS)):
         begin = _NAME_ENDS[key - 1]
         if _NAME_ENDS[key] - begin == q - p and _same(buf, p, _NAME_BYTES[begin : _NAME_ENDS[key]]):
-            return 22 if key == 25 else key
+            return tb.TRACE_MARKS if key > tb.TRACE_FILES else key
     return 0
 
 
@@ -210,8 +201,8 @@ def mix(a: int, b: int, c: int) -> Any:
 def _line_a(buf: Any, s: int, e: int, numbers: Any) -> Any:
     """A line of format A, compact or verbose, as numbers.
 
-    Returns an oddity, how many fields there are, where the free text begins, and whether there are only
-    fields.
+    Returns an oddity, how many fields there are, decimals of the time, where the free text begins, whether
+    there are only fields, and whether digits of the time were dropped.
     """
     verbose = (65 <= buf[s] <= 90) or (97 <= buf[s] <= 122) or buf[s] == 95
     if verbose:
@@ -220,21 +211,21 @@ def _line_a(buf: Any, s: int, e: int, numbers: Any) -> Any:
         p = _word(buf, p, e, 99, 5)
     else:
         numbers[0], p = _integer(buf, s, e)
-        if p >= 0 and numbers[0] < 1:
-            _other, q = _integer(buf, p, e)
-            if q >= 0:
-                _value, _scale, q, _remark = _decimal(buf, _skip(buf, q, e), e)
-            return (FOREIGN if q >= 0 and numbers[0] < 0 else GARBAGE), 0, e, False
+        if numbers[0] < 1:
+            p = -1
     numbers[1], p = _integer(buf, p, e)
     numbers[2], p = _integer(buf, p, e)
     if verbose and p >= 0:
         p = _word(buf, p, e, 110, 4)
     numbers[3], p = _integer(buf, p, e)
-    if p < 0 or not _head_a(numbers):
-        return GARBAGE, 0, e, False
+    node = numbers[3]
+    if not (p >= 0 and abs(numbers[1]) < 9 * 10**11 and abs(numbers[2]) < 10**6) or not (
+        -1 <= node < 2**31 or node == tb.HOST
+    ):
+        return tb.GARBAGE, 0, np.int64(6), e, False, False
     p = _skip(buf, p, e)
-    if numbers[0] == 16 or numbers[0] == 22:
-        return _FINE, 0, p, False
+    if numbers[0] == tb.TRACE_MESSAGE or numbers[0] == tb.TRACE_MARKS:
+        return _FINE, 0, np.int64(6), p, False, False
     count = 0
     while p < e and count < _NUMBERS - _FIELDS:
         value, q = _integer(buf, p, e)
@@ -246,35 +237,29 @@ def _line_a(buf: Any, s: int, e: int, numbers: Any) -> Any:
         else:
             break
         p = _skip(buf, q, e)
-    return _FINE, count, e, verbose or p >= e
-
-
-@inlined
-def _head_a(numbers: Any) -> bool:
-    node = numbers[3]
-    return abs(numbers[1]) < 9 * 10**11 and abs(numbers[2]) < 10**6 and (-1 <= node < 2**31 or node == HOST)
+    return _FINE, count, np.int64(6), e, verbose or p >= e, False
 
 
 @inlined
 def _line_b(buf: Any, s: int, e: int, numbers: Any) -> Any:
-    """A line of format B as numbers: an oddity, how many data, decimals of the time, where text begins, and
-    whether digits of the time were dropped."""
+    """The same of a line of format B."""
     numbers[0], p = _integer(buf, s, e)
-    if p < 0 or numbers[0] >= 0:
-        return (FOREIGN if _like_a(buf, s, e) else GARBAGE), 0, 0, e, False
-    numbers[1], p = _integer(buf, p, e)
+    numbers[1], p = _integer(buf, p if numbers[0] < 0 else -1, e)
     if p < 0:
-        return GARBAGE, 0, 0, e, False
+        return tb.GARBAGE, 0, np.int64(0), e, False, False
     numbers[2], scale, p, remark = _decimal(buf, _skip(buf, p, e), e)
     for field in range(3, 6):
         numbers[field], p = _integer(buf, p, e)
-    if p < 0 or not _head_b(numbers):
-        return (COMMA if remark == 2 else GARBAGE), 0, 0, e, remark == 1
+    event, processor, process = numbers[1], numbers[3], numbers[4]
+    if not (p >= 0 and -(2**31) <= event < 2**31 and -1 <= processor < 2**31) or not (
+        abs(process) < 2**31 and numbers[5] >= 0
+    ):
+        return (tb.COMMA if remark == 2 else tb.GARBAGE), 0, np.int64(0), e, False, remark == 1
     p = _skip(buf, p, e)
     text = p
     count = np.int64(0)
-    if _spoken_b(numbers) or numbers[5] == 0:
-        return _FINE, count, scale, text, remark == 1
+    if _spoken(numbers) or numbers[5] == 0:
+        return _FINE, count, scale, text, False, remark == 1
     quoted = p < e and buf[p] == 34
     if quoted:
         p += 1
@@ -284,7 +269,7 @@ def _line_b(buf: Any, s: int, e: int, numbers: Any) -> Any:
     elif p < e:
         code, p = _integer(buf, p, e)
         if p < 0 or code == 0:
-            return _FINE, count, scale, text, remark == 1
+            return _FINE, count, scale, text, False, remark == 1
     while p < e and (quoted or count < numbers[5]):
         value, decimals, p, _remark = _decimal(buf, _skip(buf, p, e), e)
         if p < 0:
@@ -296,39 +281,13 @@ def _line_b(buf: Any, s: int, e: int, numbers: Any) -> Any:
             numbers[_DATA + count] = value
         count += 1
     short = not quoted and count < numbers[5]
-    return (SHORT if short else _FINE), min(count, 4), scale, text, remark == 1
+    return (tb.SHORT if short else _FINE), min(count, 4), scale, text, False, remark == 1
 
 
 @inlined
-def _head_b(numbers: Any) -> bool:
-    return (
-        -(2**31) <= numbers[1] < 2**31
-        and -1 <= numbers[3] < 2**31
-        and abs(numbers[4]) < 2**31
-        and numbers[5] >= 0
-    )
-
-
-@inlined
-def _spoken_b(numbers: Any) -> bool:
+def _spoken(numbers: Any) -> bool:
     """Whether a line of B carries a text: statistics, a message."""
     return -105 <= numbers[0] <= -101 or numbers[0] == -7
-
-
-@inlined
-def _like_a(buf: Any, s: int, e: int) -> bool:
-    """Whether a line that is none of B looks like one of A."""
-    kind, p = _integer(buf, s, e)
-    if p >= 0:
-        for _ in range(3):
-            _value, p = _integer(buf, p, e)
-        return kind > 0 and p >= 0
-    p = _token_end(buf, s, e)
-    if p - s <= 3:
-        return False
-    p = _word(buf, p, e, 99, 5)
-    _second, p = _integer(buf, p, e)
-    return p >= 0
 
 
 @inlined
@@ -341,81 +300,114 @@ def _narrow(value: int) -> Any:
 def _fill_a(r: Any, numbers: Any, count: int) -> Any:
     """A record of format A and what it must share with its counterpart."""
     key = numbers[0]
-    r["time"] = numbers[1] * 1000000 + numbers[2]
-    r["scale"] = 6
+    kind = key if key <= tb.TRACE_FILES else tb.UNKNOWN
     a, b, c = numbers[4], numbers[5], numbers[6]
-    if key == 11 and count >= 4:
+    if kind == tb.COMPSTATS and count >= 4:
         # Verbose lines, and one published description, give busy and idle: idle is the last pair.
         a, b = numbers[6], numbers[7]
     shared = np.int64(NONE)
-    if (key == 4 or key == 6 or key == 8) and count >= 3:
+    if tb.MESSAGES[kind] >= 0 and count >= 3:
         a, c = c, a
-    elif (key == 11 or key == 18 or key == 24) and count >= 2:
+    elif (kind == tb.COMPSTATS or kind == tb.TRACE_FLUSH or kind == tb.TRACE_FILES) and count >= 2:
         a = a * 1000000 + b
-    elif (key == 20 or key == 21) and count >= 3:
+    elif (kind == tb.BLOCK_BEGIN or kind == tb.BLOCK_END) and count >= 3:
         if -(2**31) <= a < 2**31:
             shared = mix(a, b, c)
             b, c = c, b
         else:
             count = 0
-    if key == 7 or key == 8:
+    if kind == tb.RECV_BLOCKING or kind == tb.RECV_WAKING:
         shared = np.int64(WAIT)
-    r["record"] = min(key, 32000) if key > 0 else 32000
-    r["nd"] = min(count, 8)
+    r["kind"], r["time"], r["nd"] = kind, numbers[1] * 1000000 + numbers[2], min(count, 8)
     r["d0"] = a if count > 0 else 0
     r["d1"] = b if count > 1 else 0
     r["d2"] = _narrow(c) if count > 2 else 0
-    r["d3"] = 0
+    r["d3"] = (min(key, 32000) if key > 0 else 32000) if kind == tb.UNKNOWN else 0
     return shared
 
 
 @inlined
-def _fill_b(r: Any, numbers: Any, count: int, scale: int) -> None:
-    r["time"] = numbers[2]
-    r["scale"] = scale
-    r["record"] = min(-numbers[0], 32000)
-    r["nd"] = count
+def _fill_b(r: Any, numbers: Any, count: int) -> Any:
+    """A record of format B and what it must share with its counterpart, its event."""
+    record, event = -numbers[0], numbers[1]
+    kind = tb.UNKNOWN
+    if 2 <= record <= 4:
+        kind = tb.KINDS_B[record - 2, min(max(-event, 0), tb.KINDS_B.shape[1] - 1)]
+    elif 5 <= record <= 7:
+        kind = tb.LABEL + record - 5
+    elif 101 <= record <= 105:
+        kind = tb.STATISTICS + record - 101
+    r["kind"], r["time"], r["nd"] = kind, numbers[2], count
     r["d0"] = numbers[7] if count > 0 else 0
     r["d1"] = numbers[8] if count > 1 else 0
     r["d2"] = _narrow(numbers[9]) if count > 2 else 0
     r["d3"] = np.int32(numbers[10]) if count > 3 else 0
+    if kind == tb.UNKNOWN:
+        r["d3"] = -min(record, 32000)
+    return event
 
 
 @inlined
-def _count(oddity: int, line: int, odd: Any) -> None:
-    odd[oddity, 0] += 1
-    if odd[oddity, 1] == 0:
-        odd[oddity, 1] = line
+def count(found: Any, what: int, line: int) -> None:
+    """Count what is odd (`tables.FINDINGS`); found (FOUND, 2): how often, and its least line."""
+    found[what, 0] += 1
+    if found[what, 1] == 0 or line < found[what, 1]:
+        found[what, 1] = line
 
 
+@inlined
+def _note(r: Any, event: int, partners: Any, fourth: Any, found: Any, notes: Any, seconds: Any) -> None:
+    """Note what a record says: about times, partners, what it is."""
+    t = r["time"] * _POWERS[r["scale"]]
+    if notes[USED] == 0:
+        seconds[BEGIN] = t
+    elif t < seconds[END]:
+        seconds[STEP] = max(seconds[STEP], seconds[END] - t)
+        count(found, tb.BACK, r["line"])
+    seconds[END], seconds[FURTHEST] = t, max(seconds[FURTHEST], abs(t))
+    notes[SCALE] = max(notes[SCALE], r["scale"])
+    kind = r["kind"]
+    notes[CLOCKS] += kind == tb.CLOCK_SYNC
+    notes[ODD] += kind == tb.UNKNOWN or (event < 0 and not known_event(event))
+    if tb.MESSAGES[kind] >= 0 and r["nd"] >= 3:
+        side = is_receive(kind)
+        if r["d2"] >= 0 or r["d2"] == tb.HOST:
+            partners[notes[NAMED]] = r["d2"]
+            notes[NAMED] += 1
+        if r["nd"] >= 4:
+            fourth[side, notes[FOURTH + side]] = r["d3"]
+            notes[FOURTH + side] += 1
+        else:
+            notes[BARE + side] += 1
+
+
+@inlined
+def is_receive(kind: int) -> int:
+    """0 or 1, of a kind that is a message."""
+    return 1 if tb.MESSAGES[kind] >= _RECEIVES else 0
+
+
+@inlined
+def known_event(event: int) -> bool:
+    return -len(tb.EVENT_TABLE) < event and tb.EVENT_TABLE[-event]
+
+
+# Long: all that may be odd with a line.
 @arithmetic
 def parse(
-    buf: Any,
-    form: int,
-    final: bool,
-    corrupt: bool,
-    line: int,
-    numbers: Any,
-    rows: Any,
-    units: Any,
-    keyed: Any,
-    keys: Any,
-    texts: Any,
-    odd: Any,
-) -> Any:
-    """Lines to records; returns how many, how many with a key, how many texts, the first line with a record
-    (0: none), and whether the last line is part of what a corrupt record left.
+    buf: Any, form: int, final: bool, line: int, numbers: Any, rows: Any, units: Any, keyed: Any, keys: Any,
+    texts: Any, partners: Any, fourth: Any, found: Any, notes: Any, seconds: Any,
+) -> None:  # fmt: skip
+    """Lines to records.
 
     units (N,): processor << 32 | process + 1 (0: none). keyed, keys (N,): records of entries and exits (in B
-    all), and what they must share.
-    texts (N, 3): record, begin and end of free text: of keys 16 and 22 of A; in B of messages, and of
-    statistics (record types 101 .. 105) all that follows NDATA. odd (ODDITIES, 2): count and first line of
-    what is wrong. final: the file ends with this block, so a line without an end may be cut. corrupt: the
-    block before ended so. line: the number of lines before.
+    all), and what they must share. texts (N, 3): record, begin and end of free text: of keys 16 and 22 of A;
+    in B of messages, and of statistics all that follows NDATA. partners (N,), fourth (2, N): who and which
+    communicator sends and receives name. found (FOUND, 2), notes (NOTED,), seconds (TIMES,): all 0, but
+    for TAINTED if the block before ended so. final: the file ends with this block, so a line without an end
+    may be cut. line: the number of lines before.
     """
     n = len(buf)
-    used = locked = spoken = 0
-    first: Any = np.int64(0)
     i = 0
     while i < n:
         line += 1
@@ -430,90 +422,103 @@ def parse(
         if s == e:
             continue
         dropped = exact = False
-        oddity, count, text = COMMENT, 0, 0
+        oddity, data, text = tb.COMMENT, 0, 0
         scale: Any = np.int64(0)
         if buf[s] != 35:
-            if form == FORMAT_A:
-                oddity, count, text, exact = _line_a(buf, s, e, numbers)
-            else:
-                oddity, count, scale, text, dropped = _line_b(buf, s, e, numbers)
+            # A line that is none of this format may be one of the other.
+            for attempt in range(2):
+                if (form == FORMAT_A) == (attempt == 0):
+                    oddity, data, scale, text, exact, dropped = _line_a(buf, s, e, numbers)
+                else:
+                    oddity, data, scale, text, exact, dropped = _line_b(buf, s, e, numbers)
+                if attempt == 1:
+                    foreign = oddity == _FINE or oddity == tb.SHORT
+                    oddity, dropped = tb.FOREIGN if foreign else tb.GARBAGE, False
+                if oddity != tb.GARBAGE:
+                    break
         if dropped:
-            _count(DIGITS, line, odd)
-        good = oddity in (_FINE, SHORT)
-        if corrupt:
-            want = FIELDS[numbers[0]] if good and 1 <= numbers[0] <= 24 else -1
-            corrupt = not (exact and want >= 0 and (count == want or (numbers[0] == 11 and count == 4)))
-            if corrupt:
-                good, oddity = False, CORRUPT
-        elif oddity == GARBAGE and not cut and form == FORMAT_A:
+            count(found, tb.DIGITS, line)
+        good = oddity == _FINE or oddity == tb.SHORT
+        if notes[TAINTED]:
+            want = tb.FIELDS[numbers[0]] if good and 1 <= numbers[0] <= tb.TRACE_FILES else -1
+            other = numbers[0] == tb.COMPSTATS and data == 4
+            notes[TAINTED] = not (exact and want >= 0 and (data == want or other))
+            if notes[TAINTED]:
+                good, oddity = False, tb.CORRUPT
+        elif oddity == tb.GARBAGE and not cut and form == FORMAT_A:
             for k in range(s, e - len(_PHRASE) + 1):
-                corrupt = corrupt or _same(buf, k, _PHRASE)
-            if corrupt:
-                oddity = CORRUPT
-        if good and form == FORMAT_A and numbers[0] <= 24 and count < FIELDS[numbers[0]]:
-            oddity, count = SHORT, 0
-        if cut and oddity != COMMENT:
+                if _same(buf, k, _PHRASE):
+                    notes[TAINTED], oddity = 1, tb.CORRUPT
+        if good and form == FORMAT_A and numbers[0] <= tb.TRACE_FILES and data < tb.FIELDS[numbers[0]]:
+            oddity, data = tb.SHORT, 0
+        if cut and oddity != tb.COMMENT:
             statistic = form == FORMAT_B and -105 <= numbers[0] <= -101
             good = good and oddity == _FINE and not statistic
-            oddity = UNENDED if good else (CORRUPT if corrupt else CUT)
+            oddity = tb.UNENDED if good else (tb.CORRUPT if notes[TAINTED] else tb.CUT)
         if oddity >= 0:
-            _count(oddity, line, odd)
+            count(found, oddity, line)
         if not good:
             continue
-        first = line if first == 0 else first
-        processor: Any = numbers[3]
+        notes[FIRST] = line if notes[FIRST] == 0 else notes[FIRST]
+        processor = numbers[3]
         if processor == -1 or (form == FORMAT_B and -203 <= numbers[0] <= -201):
-            _count(DEFINITION, line, odd)
+            count(found, tb.DEFINITION, line)
             continue
+        used = notes[USED]
         r = rows[used]
-        r["line"] = line
-        r["key"] = -1
+        r["line"], r["key"], r["scale"] = line, -1, scale
         if form == FORMAT_A:
-            shared = _fill_a(r, numbers, count)
+            shared = _fill_a(r, numbers, data)
             units[used] = processor << 32
         else:
-            if oddity == SHORT:
-                count = 0
-            _fill_b(r, numbers, count, scale)
-            shared = numbers[1]
+            shared = _fill_b(r, numbers, 0 if oddity == tb.SHORT else data)
             units[used] = (processor << 32) | (max(numbers[4], -1) + 1)
         if form == FORMAT_B or shared != NONE:
-            keyed[locked], keys[locked] = used, shared
-            locked += 1
-        carries = form == FORMAT_A or _spoken_b(numbers) or numbers[1] == -911
+            keyed[notes[KEYED]], keys[notes[KEYED]] = used, shared
+            notes[KEYED] += 1
+        carries = form == FORMAT_A or _spoken(numbers) or shared == tb.TRACE_MESSAGE_B
         if carries and 0 < text < e:
+            spoken = notes[SPOKEN]
             texts[spoken, 0], texts[spoken, 1], texts[spoken, 2] = used, text, e
-            spoken += 1
-        used += 1
-    return used, locked, spoken, first, corrupt
+            notes[SPOKEN] += 1
+        _note(r, shared if form == FORMAT_B else 0, partners, fourth, found, notes, seconds)
+        notes[USED] += 1
 
 
 @dataclass
 class Parsed:
-    """What a block holds: records (their keys are not dense yet), the unit of each, which have a key and what
-    it is, texts by record."""
+    """What a block holds, see `parse`: records (their keys are not dense yet), the unit of each, which have a
+    key and what it is, texts by record, partners, fourth fields of sends and of receives."""
 
     rows: NDArray[Any]
     units: NDArray[np.int64]
     keyed: NDArray[np.int64]
     keys: NDArray[np.int64]
     texts: list[tuple[int, str]]
-    odd: NDArray[np.int64]
-    first: int
-    corrupt: bool
+    partners: NDArray[np.int64]
+    fourth: tuple[NDArray[np.int64], NDArray[np.int64]]
+    found: NDArray[np.int64]
+    notes: NDArray[np.int64]
+    seconds: NDArray[np.float64]
 
 
 def read_lines(
-    block: bytes, form: int, final: bool, lines: int, before: int, corrupt: bool = False
+    block: bytes, form: int, final: bool, lines: int, before: int, tainted: bool = False
 ) -> Parsed:
     """Records of a block of that many whole lines, with so many lines before it. May run in any thread."""
     rows = np.empty(lines, RECORD)
-    units, keyed, keys = (np.empty(lines, np.int64) for _ in range(3))
-    texts = np.empty((lines, 3), np.int64)
-    odd = np.zeros((ODDITIES, 2), np.int64)
-    buf = np.frombuffer(block, np.uint8)
-    used, locked, spoken, first, corrupt = parse(
-        buf, form, final, corrupt, before, np.zeros(_NUMBERS, np.int64), rows, units, keyed, keys, texts, odd
-    )
-    found = [(row, block[begin:end].decode("latin-1")) for row, begin, end in texts[:spoken].tolist()]
-    return Parsed(rows[:used], units[:used], keyed[:locked], keys[:locked], found, odd, first, corrupt)
+    units, keyed, keys, partners = np.empty((4, lines), np.int64)
+    texts, fourth = np.empty((lines, 3), np.int64), np.empty((2, lines), np.int64)
+    found, notes, seconds = np.zeros((tb.FOUND, 2), np.int64), np.zeros(NOTED, np.int64), np.zeros(TIMES)
+    notes[TAINTED] = tainted
+    buf, numbers = np.frombuffer(block, np.uint8), np.zeros(_NUMBERS, np.int64)
+    parse(
+        buf, form, final, before, numbers, rows, units, keyed, keys, texts, partners, fourth, found, notes,
+        seconds,
+    )  # fmt: skip
+    used, locked, spoken = notes[: SPOKEN + 1].tolist()
+    words = [(row, block[begin:end].decode("latin-1")) for row, begin, end in texts[:spoken].tolist()]
+    return Parsed(
+        rows[:used], units[:used], keyed[:locked], keys[:locked], words, partners[: notes[NAMED]],
+        (fourth[0, : notes[FOURTH]], fourth[1, : notes[FOURTH + 1]]), found, notes, seconds,
+    )  # fmt: skip

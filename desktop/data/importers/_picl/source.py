@@ -9,14 +9,13 @@ import re
 from itertools import islice
 from pathlib import Path
 
-from desktop.data.importers._picl import lines as ln
+from desktop.data.importers._picl import tables as tb
 from desktop.data.lines import REFUSED, opener, unpacked_head
 
 #: Share of unreadable lines above which a file is refused.
 REFUSED_SHARE = 0.2
 
-_A, _B = ln.FORMAT_A, ln.FORMAT_B
-
+_A, _B = tb.FORMAT_A, tb.FORMAT_B
 
 _VERBOSE = re.compile(r"\s*([A-Za-z_]+)\s+clock\s+-?\d+\s+-?\d+\s+node\s+-?\d+(\s|$)")
 _NUMBER = re.compile(r"[+-]?(\d+[.,]?\d*|[.,]\d+)([eEdD][+-]?\d+)?$")
@@ -29,7 +28,7 @@ def line_form(line: str, strict: bool) -> int | None:
     tokens = line.split()
     verbose = _VERBOSE.match(line)
     if verbose:
-        return _A if not strict or verbose[1] in ln.NAMES else None
+        return _A if not strict or verbose[1] in tb.NAMES else None
     if len(tokens) < 4 or not _INTEGER.match(tokens[0]):
         return None
     first = int(tokens[0])
@@ -38,14 +37,14 @@ def line_form(line: str, strict: bool) -> int | None:
             return None
         if not strict:
             return _A
-        if first > 24 or not (int(tokens[3]) >= -1 or int(tokens[3]) == ln.HOST):
+        if first > 24 or not (int(tokens[3]) >= -1 or int(tokens[3]) == tb.HOST):
             return None
-        want = ln.FIELDS[first]
+        want = tb.FIELDS[first]
         exact = want < 0 or len(tokens) - 4 == want or (first == 11 and len(tokens) == 8)
         return _A if exact else None
     if len(tokens) < 6 or not _NUMBER.match(tokens[2]):
         return None
-    if -first not in ln.RECORDS_B or not all(_INTEGER.match(tokens[i]) for i in (1, 3, 4, 5)):
+    if -first not in tb.RECORDS_B or not all(_INTEGER.match(tokens[i]) for i in (1, 3, 4, 5)):
         return None
     return _B if int(tokens[5]) >= 0 else None
 

@@ -1,4 +1,4 @@
-"""Names and classes of what PICL traces record.
+"""What PICL traces record: one table of the record types of both formats, events, states, what can be wrong.
 
 Sources: the event types of MPICL's headers (format B), the node library of PICL 1.x (format A); the classes
 busy, overhead and idle are those of ParaGraph, as the split of B's codes into blocked and not blocked
@@ -8,11 +8,45 @@ suggests them.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from desktop.data.events import Activity, MessageKind, Region
-from desktop.data.importers._picl import lines as ln
-from desktop.data.importers._picl import states as st
+from desktop.data.events import Activity, Findings, MessageKind, Region
+
+FORMAT_A, FORMAT_B = 0, 1
+HOST = -32768
+
+#: What a record is to a call, a block or a wait.
+ENTERS, LEAVES = 1, 2
+
+# Kinds of records: the keys of format A, then what is told apart in B, by record type and event.
+(
+    UNKNOWN, TRACE_START, OPEN, LOAD, SEND, PROBE, RECV, RECV_BLOCKING, RECV_WAKING, MESSAGE, SYNC,
+    COMPSTATS, COMMSTATS, CLOSE, TRACE_LEVEL, TRACE_MARK, TRACE_MESSAGE, TRACE_STOP, TRACE_FLUSH, TRACE_EXIT,
+    BLOCK_BEGIN, BLOCK_END, TRACE_MARKS, CLOCK_SYNC, TRACE_FILES,
+    MARK, USER_MARK, FLUSH_MARK, LOST_MARK, ENTRY, TRACING, FLUSH, LOST, SENDING, STARTING, EXIT, TRACED,
+    RECEIVED, COMPLETED, LABEL,
+) = range(40)  # fmt: skip
+#: The kinds of B's other records follow: from `LABEL` on record types 5 to 7, from here on 101 to 105.
+STATISTICS = LABEL + 3
+KINDS = STATISTICS + 5
+
+
+#: Names of format A by key; the one behind the last is another one of `TRACE_MARKS`.
+NAMES = (
+    "", "trace_start", "open", "load", "send", "probe", "recv", "recv_blocking", "recv_waking", "message",
+    "sync", "compstats", "commstats", "close", "trace_level", "trace_mark", "trace_message", "trace_stop",
+    "trace_flush", "trace_exit", "block_begin", "block_end", "trace_marks", "clock_sync", "trace_files",
+    "trace_mark_array",
+)  # fmt: skip
+#: Fields after the node that a key of A must have; -1: any (text, or not known).
+FIELDS = np.array([-1, 3, -1, -1, 3, 1, 3, 1, 3, 0, 0, 2, 5, 0, 3, 1, -1, -1, 2, 1, 3, 3, -1, 0, 2])
+
+#: By kind: what it does to a call, a block or a wait, which `MessageKind` it is, whether it is a mark.
+ROLES, MESSAGES, SHOWN = np.zeros(KINDS, np.int8), np.full(KINDS, -1, np.int8), np.zeros(KINDS, np.bool_)
+ROLES[[RECV_BLOCKING, BLOCK_BEGIN, ENTRY, TRACING, FLUSH, LOST, SENDING, STARTING]] = ENTERS
+ROLES[[RECV_WAKING, BLOCK_END, EXIT, TRACED, RECEIVED, COMPLETED]] = LEAVES
+MESSAGES[[SEND, SENDING]], MESSAGES[STARTING] = MessageKind.SEND, MessageKind.ISEND
+MESSAGES[[RECV, RECV_WAKING, RECEIVED]], MESSAGES[COMPLETED] = MessageKind.RECV, MessageKind.IRECV
+SHOWN[[MESSAGE, TRACE_MARK, TRACE_STOP, TRACE_FLUSH, TRACE_MARKS, USER_MARK, FLUSH_MARK, LOST_MARK]] = True
 
 #: Event types of format B.
 EVENTS_B = {
@@ -42,95 +76,213 @@ EVENTS_B = {
     -914: "trace buffer overwritten",
 }  # fmt: skip
 #: Aliases of subsets of events, in statistics and definitions.
-ALIASES_B = frozenset(
-    {-1, -1001, -1002, -1011, -1012, -1013, -1014, -1201, -1401, -1501, -1601, -1901, -1902}
-)
-
-#: Barriers and collectives mix transfer and waiting, which a trace cannot split: idle is a choice.
-IDLE_B = frozenset({-31, -37, -43, -49, -52, -56, -61, -401, -402, -601}) | {
-    e for e in EVENTS_B if -793 <= e <= -780
-}
-SENDS_B = {
-    **dict.fromkeys((-21, -22, -23, -24), MessageKind.SEND),
-    **dict.fromkeys((-27, -33, -39, -45), MessageKind.ISEND),
-}
-RECEIVES_B = {-51: MessageKind.RECV, -52: MessageKind.RECV, -60: MessageKind.IRECV, -61: MessageKind.IRECV}
-#: Collectives of which the fields are bytes, root, subset; of the others bytes, subset.
-ROOTED_B = frozenset({-785, -786, -790, -793})
-#: Sends 1, receives 2, others 0: by record type and negated event, which is 0 in A; in B entries send and
-#: exits receive.
-SIDES = np.zeros((9, 65), np.int8)
-SIDES[[4, 6, 8], 0] = 1, 2, 2
-SIDES[3, [-e for e in SENDS_B]] = 1
-SIDES[4, [-e for e in RECEIVES_B]] = 2
-#: `MessageKind` by negated event of B.
-KINDS_B = np.zeros(65, np.uint8)
-KINDS_B[[-e for e in (*SENDS_B, *RECEIVES_B)]] = [*SENDS_B.values(), *RECEIVES_B.values()]
-#: Record types of A that are shown as marks.
-MARKS_A = np.isin(np.arange(26), (9, 15, 17, 18, 22))
-#: Events of B of the trace itself: tracing, flushes, lost buffers.
-WATCHED_B = (-901, -912, -913, -914)
+ALIASES_B = (-1, -1001, -1002, -1011, -1012, -1013, -1014, -1201, -1401, -1501, -1601, -1901, -1902)
 EVENT_TABLE = np.isin(np.arange(2048), [-e for e in (*EVENTS_B, *ALIASES_B)])
-#: Known record types.
-RECORDS = {
-    ln.FORMAT_A: np.isin(np.arange(256), range(25)),
-    ln.FORMAT_B: np.isin(np.arange(256), list(ln.RECORDS_B)),
-}
-STATISTICS = {101: "seconds", 102: "count", 103: "bytes sent", 104: "bytes received", 105: "size"}
+BARRIER_B, ALLREDUCE_B, TRACE_B, TRACE_MESSAGE_B = -402, -782, -901, -911
+#: Barriers and collectives mix transfer and waiting, which a trace cannot split: idle is a choice.
+COLLECTIVES_B = {BARRIER_B, *(e for e in EVENTS_B if -793 <= e <= -780)}
+IDLE_B = {-31, -37, -43, -49, -52, -56, -61, -401, -601} | COLLECTIVES_B
+#: Collectives of which the fields are bytes, root, subset; of the others bytes, subset.
+ROOTED_B = (-785, -786, -790, -793)
+#: Events of B of the trace itself: tracing, flushes, lost buffers.
+WATCHED_B = (TRACE_B, -912, -913, -914)
+#: Record types of B.
+RECORDS_B = frozenset((2, 3, 4, 5, 6, 7, 101, 102, 103, 104, 105, 201, 202, 203))
+STATISTICS_B = ("seconds", "count", "bytes sent", "bytes received", "size")
+
+#: Kinds of B's record types 2 to 4 by negated event; 0: of the user, the last one: beyond all others.
+KINDS_B = np.repeat(np.array([[MARK], [ENTRY], [EXIT]], np.int8), 1024, axis=1)
+KINDS_B[0, [0, 912, 913, 914]] = USER_MARK, FLUSH_MARK, LOST_MARK, LOST_MARK
+KINDS_B[1, [901, 912, 913, 914]] = TRACING, FLUSH, LOST, LOST
+KINDS_B[1, [21, 22, 23, 24]], KINDS_B[1, [27, 33, 39, 45]] = SENDING, STARTING
+KINDS_B[2, [51, 52]], KINDS_B[2, [60, 61]], KINDS_B[2, 901] = RECEIVED, COMPLETED, TRACED
 
 #: Block types of the library in format A; types from 0 on are the user's.
 BLOCKS_A = {-1: "barrier0", -2: "bcast0", -3: "bcast1", -4: "gcomb", -5: "gather0"}
 
-#: States of a processor of format A as regions.
-STATES: tuple[tuple[int, Region], ...] = (
-    (st.COMMUNICATION, Region("communication", "message", "picl", Activity.OVERHEAD)),
-    (st.WAITING, Region("waiting for a message", "point2point", "picl", Activity.IDLE)),
-    (st.BARRIER, Region("sync", "barrier", "picl", Activity.IDLE)),
-    (st.FLUSH, Region("writing the trace", "flush", "picl", Activity.OVERHEAD)),
-    (st.NO_DATA, Region("no data", "artificial", "picl", Activity.UNMEASURED)),
-    (st.NOT_TRACED, Region("not traced", "artificial", "picl", Activity.UNMEASURED)),
-    (st.UNCLEAR, Region("statistics restarted", "artificial", "picl", Activity.UNMEASURED)),
-)
+# What a processor does; as regions: in format A all of them, in B what is not known.
+BUSY, COMMUNICATION, WAITING, BARRIER, FLUSHING, NO_DATA, NOT_TRACED, UNCLEAR, STATES = range(9)
+STATE_REGIONS = {
+    COMMUNICATION: Region("communication", "message", "picl", Activity.OVERHEAD),
+    WAITING: Region("waiting for a message", "point2point", "picl", Activity.IDLE),
+    BARRIER: Region("sync", "barrier", "picl", Activity.IDLE),
+    FLUSHING: Region("writing the trace", "flush", "picl", Activity.OVERHEAD),
+    NO_DATA: Region("no data", "artificial", "picl", Activity.UNMEASURED),
+    NOT_TRACED: Region("not traced", "artificial", "picl", Activity.UNMEASURED),
+    UNCLEAR: Region("statistics restarted", "artificial", "picl", Activity.UNMEASURED),
+}
 
-
-def _roles(entries: tuple[int, ...], exits: tuple[int, ...]) -> NDArray[np.int8]:
-    roles = np.zeros(1 << 15, np.int8)
-    roles[list(entries)] = 1
-    roles[list(exits)] = 2
-    return roles
-
-
-ROLES = {ln.FORMAT_A: _roles((7, 20), (8, 21)), ln.FORMAT_B: _roles((3,), (4,))}
+_ROLES = {
+    "coll_one2all": ("bcast", "bcast0", "bcast1", "scatter"),
+    "coll_all2one": ("reduce", "gather", "gather0"),
+    "coll_all2all": ("allreduce", "allgather", "alltoall", "gcomb", "reduce_scatter"),
+    "coll_other": ("scan",),
+}
 
 
 def role(name: str) -> str:
     """Roles by the names that all formats use."""
     if "barrier" in name:
         return "barrier"
-    if name in ("bcast", "bcast0", "bcast1", "scatter"):
-        return "coll_one2all"
-    if name in ("reduce", "gather", "gather0"):
-        return "coll_all2one"
-    if name in ("allreduce", "allgather", "alltoall", "gcomb", "reduce_scatter"):
-        return "coll_all2all"
-    if name in ("scan",):
-        return "coll_other"
+    if found := [role for role, names in _ROLES.items() if name in names]:
+        return found[0]
     if "send" in name or "receive" in name or "probe" in name:
         return "point2point"
-    if name.startswith("file "):
-        return "file_io"
-    return "function"
+    return "file_io" if name.startswith("file ") else "function"
 
 
 def describe(form: int, event: int) -> tuple[str, Activity, bool, bool]:
     """Name and activity of an event of B or a block type of A, whether it is not the user's, and whether it
     is a collective operation. User events, blocks and the trace itself are computing."""
-    if form == ln.FORMAT_A:
+    if form == FORMAT_A:
         own = event in BLOCKS_A
         return BLOCKS_A.get(event, f"block {event}"), Activity.COMPUTING, own, own
     if event >= 0:
         return f"event {event}", Activity.COMPUTING, False, False
     activity = Activity.IDLE if event in IDLE_B else Activity.OVERHEAD
-    activity = Activity.COMPUTING if event == -901 else activity
-    together = event == -402 or -793 <= event <= -780
+    activity = Activity.COMPUTING if event == TRACE_B else activity
+    together = event == BARRIER_B or -793 <= event <= -780
     return EVENTS_B.get(event, f"unknown event {event}"), activity, True, together
+
+
+#: What kernels find: count and first line of each, the names in `FINDINGS` in this order.
+(
+    GARBAGE, COMMENT, SHORT, CUT, UNENDED, FOREIGN, COMMA, CORRUPT, DIGITS, DEFINITION, BACK,
+    DESCENTS, ORPHANS, OPENED, PARTIAL, GROWN, RESTARTS, BACKWARD, BARE, INSIDE, FOUND,
+) = range(21)  # fmt: skip
+
+#: What can be odd, how bad that is, and what was done.
+FINDINGS: Findings = {
+    "unreadable lines": ("loss", "Lines that are no record were left out."),
+    "comments": ("info", "Lines beginning with # were skipped."),
+    "lines with missing fields": ("loss", "Only time, processor and type were kept."),
+    "last line cut off": ("loss", "The last line is incomplete and was left out."),
+    "last line without end": ("info", "The last line has no line end; it was kept."),
+    "lines of the other format": ("loss", "Lines of PICL format {other} were left out."),
+    "decimal commas": ("loss", "Lines with a decimal comma were left out."),
+    "raw trace data": (
+        "loss",
+        "The tracer met a corrupt record and wrote raw numbers; these lines were left out.",
+    ),
+    "times rounded": (
+        "notice",
+        "Times have more digits than can be kept; those beyond the 18th or {decimals} decimals were dropped.",
+    ),
+    "records of all processors": (
+        "info",
+        "Definitions and records that name no single processor were counted only.",
+    ),
+    "lines out of time order": ("info", "Lines were sorted by time; the largest step back is {step:g} s."),
+    "odd times": (
+        "loss",
+        "Single lines of a processor lie before the one ahead of them, which its other lines do not; "
+        "their times, or those before, are damaged. Lines were sorted by time.",
+    ),
+    "exits without entry": ("loss", "Ends of events or waits without a begin were ignored."),
+    "entries without exit": (
+        "loss",
+        "Events or waits that never end were closed at their processor's last record "
+        "(user events where tracing ends).",
+    ),
+    "intervals partly computing": (
+        "notice",
+        "Statistics at both ends of an interval say that only a part of it was communication; it counts "
+        "as computing when that is less than half.",
+    ),
+    "impossible statistics": (
+        "loss",
+        "A running total of the time in communication grows by more than the time that passes; records "
+        "are missing or changed there.",
+    ),
+    "statistics restarted": (
+        "loss",
+        "A running total of the time in communication decreases; the interval is not known unless the "
+        "total wrapped at 32 bits.",
+    ),
+    "negative durations": ("notice", "A trace flush ends before it begins; it was taken as 0."),
+    "statistics missing": (
+        "loss",
+        "Statistics are missing of single messages or barriers, all others have them; records are "
+        "missing or changed.",
+    ),
+    "call within itself": (
+        "loss",
+        "Calls of the library are entered while the same call is open, which others never are; records "
+        "are missing or changed there.",
+    ),
+    "single lines out of time order": (
+        "loss",
+        "Lines are sorted by time but for single ones, whose times, or those before, are damaged; "
+        "the largest step back is {step:g} s.",
+    ),
+    "clock jump": (
+        "loss",
+        "Records from before the clocks were synchronized are on another clock and were left out.",
+    ),
+    "several runs": (
+        "loss",
+        "The file holds several runs, one appended to the other; the last one was read. To see "
+        "another one, split the file at the line named here.",
+    ),
+    "statistics only": (
+        "error",
+        "There are statistics but no events, so there is no curve. Totals of {place}: "
+        "computing {computing:g} s, communicating {communicating:g} s.",
+    ),
+    "no events": (
+        "error",
+        "There are statistics or marks but no events of some processors, so their curve is unknown.",
+    ),
+    "sends without duration": (
+        "notice",
+        "Sends and non-blocking receives have no duration in this trace: only waiting is known.",
+    ),
+    "statistics disagree": (
+        "notice",
+        "Totals in the trace differ from the sums of its events (first: {first}); the events are believed.",
+    ),
+    "trace buffer full": (
+        "loss",
+        "The trace buffer was full; from there on nothing is known of the processor until tracing ends.",
+    ),
+    "trace flushes": (
+        "notice",
+        "The program was held up while its trace was written; the time counts as overhead.",
+    ),
+    "messages missing": (
+        "loss",
+        "The totals of messages in the trace are others than it has sends and receives; records are "
+        "missing, repeated or changed.",
+    ),
+    "tracing without end": (
+        "notice",
+        "The end of tracing ({end}) is missing; a processor ends with its last record.",
+    ),
+    "tracing without begin": (
+        "loss",
+        "The beginning of tracing is missing of processors that have its end, or while others have it; "
+        "first records are lost.",
+    ),
+    "tracing ends apart": (
+        "loss",
+        "The end of tracing is missing of processors, others have it; their last records are lost.",
+    ),
+    "statistics of some": (
+        "loss",
+        "Processors have no statistics of their communication, others have them; records are lost.",
+    ),
+    "no close of some": (
+        "loss",
+        "The end of the program (close) is missing of processors, most have it; last records are lost.",
+    ),
+    "processors without records": (
+        "loss",
+        "Processors are named by the messages of others and have no records of their own.",
+    ),
+    "repeated lines": (
+        "notice",
+        "More than half of the lines occur twice, as when a file was appended to itself. The curve "
+        "is the same without the repeated lines, counts of messages are not: remove them.",
+    ),
+}
+NAMED = tuple(FINDINGS)

@@ -1,0 +1,573 @@
+"""What is compiled of the second pass: from one processor's records to regions, states and messages.
+
+Entries and exits that share a key are paired first in, first out: the k-th entry with the k-th exit, an
+exit earlier than the entry it would get being an orphan. So the order of lines at equal times, which
+carries no information in sorted files, has no influence.
+
+Sources: format A by the PICL 1.x node library (statistics as running totals), format B by ORNL/TM-12125;
+states as in ORNL/TM-11637, section 1 (a processor that does not compute is idle or communicates).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from desktop.core.jit import arithmetic, inlined, place_in
+from desktop.data.events import EventKind
+from desktop.data.importers._picl import tables as tb
+from desktop.data.importers._picl.lines import count
+
+_ENTER, _LEAVE = int(EventKind.ENTER), int(EventKind.LEAVE)
+
+# -- records in the order of lines
+
+#: How many cuts `jumps` can have in mind: each must lie 100 times lower than the one before.
+_CUTS = 12
+#: What `jumps` remembers: rows so far, least time so far, number of cuts in mind, line after the last clock
+#: synchronization, whether the last row was one, rows before it; then for each cut its line, rows before,
+#: least time before, least and largest time after.
+JUMPS = 6 + 5 * _CUTS
+
+
+@arithmetic
+def jumps(rows: Any, carry: Any) -> None:
+    """Find where, in line order, a clock was set: after clock_sync, or where all times afterwards
+    lie below all before by more than 100 times their span."""
+    cuts = carry[6:].reshape(_CUTS, 5)
+    for i in range(len(rows)):
+        t = rows[i]["time"]
+        if carry[4] != 0:
+            carry[3], carry[4], carry[5] = rows[i]["line"], 0, carry[0]
+        kept = 0
+        for k in range(carry[2]):
+            least, most = min(cuts[k, 3], t), max(cuts[k, 4], t)
+            if cuts[k, 2] - most > 100 * max(most - least, 1):
+                for c in range(3):
+                    cuts[kept, c] = cuts[k, c]
+                cuts[kept, 3], cuts[kept, 4] = least, most
+                kept += 1
+        if carry[0] > 0 and carry[1] - t > 100 and kept < _CUTS:
+            cuts[kept, 0], cuts[kept, 1], cuts[kept, 2] = rows[i]["line"], carry[0], carry[1]
+            cuts[kept, 3], cuts[kept, 4] = t, t
+            kept += 1
+        carry[2] = kept
+        carry[1] = min(carry[1], t) if carry[0] > 0 else t
+        carry[0] += 1
+        if rows[i]["kind"] == tb.CLOCK_SYNC:
+            carry[4] = 1
+
+
+def clock_cut(carry: Any) -> tuple[int, int]:
+    """First line on the clock that counts, and how many rows are before it, from what `jumps` found."""
+    if carry[3]:
+        return int(carry[3]), int(carry[5])
+    if carry[0] >= 8 and not carry[4]:
+        for line, before in carry[6:].reshape(_CUTS, 5)[: carry[2], :2][::-1].tolist():
+            if before <= carry[0] // 2:
+                return line, before
+    return 0, 0
+
+
+# What `last_run` remembers: whether tracing has begun and ended, line where the run begins, rows before,
+# rows so far, latest time of the run.
+STARTED, EXITED, RUN_LINE, RUN_BEFORE, RUN_ROWS, RUN_LATEST, RUN = range(7)
+
+
+@arithmetic
+def last_run(rows: Any, since: int, carry: Any) -> None:
+    """Find where, in line order from line `since` on, the last run begins: at a trace_start after a
+    trace_start and a trace_exit whose times it does not continue."""
+    for i in range(len(rows)):
+        if rows[i]["line"] < since:
+            continue
+        t = rows[i]["time"]
+        if rows[i]["kind"] == tb.TRACE_EXIT:
+            carry[EXITED] = 1
+        elif rows[i]["kind"] == tb.TRACE_START:
+            if carry[STARTED] != 0 and carry[EXITED] != 0:
+                if t < carry[RUN_LATEST]:
+                    carry[RUN_LINE], carry[RUN_BEFORE] = rows[i]["line"], carry[RUN_ROWS]
+                    carry[RUN_LATEST] = t
+                carry[EXITED] = 0
+            carry[STARTED] = 1
+        carry[RUN_LATEST] = max(carry[RUN_LATEST], t) if carry[RUN_ROWS] > 0 else t
+        carry[RUN_ROWS] += 1
+
+
+@arithmetic
+def descents(rows: Any, carry: Any, found: Any) -> None:
+    """Count the steps back in time from one line to the next; carry (2,): rows so far, time of the last."""
+    for i in range(len(rows)):
+        kind, t = rows[i]["kind"], rows[i]["time"]
+        if kind == tb.COMPSTATS or kind == tb.COMMSTATS:
+            continue  # statistics of a call that is over are written late
+        fresh = carry[0] == 0 or kind == tb.TRACE_START or kind == tb.CLOCK_SYNC
+        if not fresh and t < carry[1]:
+            count(found, tb.DESCENTS, rows[i]["line"])
+        carry[0] += 1
+        carry[1] = t
+
+
+@arithmetic
+def to_ticks(rows: Any, decimals: int) -> int:
+    """Bring times to units of 10**-decimals seconds; returns how many had to be rounded."""
+    rounded = 0
+    for i in range(len(rows)):
+        scale, value = int(rows[i]["scale"]), rows[i]["time"]
+        while scale < decimals:
+            value *= 10
+            scale += 1
+        rounded += scale > decimals
+        exact, half = value, value - value
+        while scale > decimals:
+            half = abs(value) % 10
+            value = value // 10 if value >= 0 else -(-value // 10)
+            scale -= 1
+        if half >= 5:
+            value += 1 if exact >= 0 else -1
+        rows[i]["time"] = value
+    return rounded
+
+
+# -- records in the order of time, first walk
+
+# What `survey` finds: statistics, times of the first and the last, their largest total, the highest level of
+# statistics and how many levels are said, records that equal another one, totals of messages (commstats), the
+# largest numbers received and sent that they say, calls of the library, records of entries and exits, whether
+# tracing (B) ends before it begins. Of format A: the highest level of events, whether one was above that of
+# statistics, blocks that are open, blocks of the library and of the user inside of which nothing is recorded,
+# times of communication with statistics of that time.
+(
+    STATS, STATS_FIRST, STATS_LAST, STATS_MOST, LEVEL, LEVELS, TWINS, COUNTS, NUMBER_RECEIVED, NUMBER_SENT,
+    CALLS, TOLD, EARLY, EVENT_LEVEL, UNTIMED, BLOCKS, CLOSED, CLOSED_USER, TIMED, FACTS,
+) = range(20)  # fmt: skip
+
+#: A record is compared with so many before and after it at the same time.
+_NEAR = 16
+
+
+@inlined
+def _twins(rows: Any, begin: int, end: int) -> int:
+    """How many of rows[begin:end], which are of one time, equal another one of the nearest."""
+    found = 0
+    for i in range(begin, end):
+        a = rows[i]
+        for j in range(max(i - _NEAR, begin), min(i + _NEAR + 1, end)):
+            b = rows[j]
+            same = i != j and a["kind"] == b["kind"] and a["key"] == b["key"] and a["nd"] == b["nd"]
+            if same and (
+                a["d0"] == b["d0"] and a["d1"] == b["d1"] and a["d2"] == b["d2"] and a["d3"] == b["d3"]
+            ):
+                found += 1
+                break
+    return found
+
+
+# Long: what is to be known of each kind of record.
+@arithmetic
+def survey(
+    rows: Any, own: Any, depth: Any, opened: Any, matched: Any, seen: Any, facts: Any, found: Any, ahead: Any
+) -> None:  # fmt: skip
+    """What must be known of a processor before its states are; rows cut between different times.
+
+    own (keys,): whether a key is a call of the library, which is not entered within itself. depth (2, keys):
+    entries open at the time before, and how many were entered in a row: a call that is entered again is
+    within itself; those after it, when one more is always open, are not counted.
+    opened, matched (keys,): entries open and entries that have an exit. seen (KINDS, 2): count and first line
+    by kind. facts (FACTS,), found: what is found. ahead (3,): whether there are statistics in these rows, the
+    time of the first, and the least total then.
+    """
+    n = len(rows)
+    i = 0
+    while i < n:
+        t = rows[i]["time"]
+        ending = timed = False
+        spoken = rows[i]["line"] - rows[i]["line"]
+        j = i
+        while j < n and rows[j]["time"] == t:
+            r = rows[j]
+            kind = r["kind"]
+            count(seen, kind, r["line"])
+            if r["key"] >= 0:
+                role = tb.ROLES[kind]
+                ending = ending or role == tb.LEAVES
+                opened[r["key"]] += role == tb.ENTERS
+                facts[TOLD] += role != 0
+            if kind == tb.RECV_BLOCKING or kind == tb.SYNC or (kind < tb.SYNC and tb.MESSAGES[kind] >= 0):
+                spoken = r["line"] if spoken == 0 else spoken
+            elif kind == tb.COMPSTATS and r["nd"] > 0:
+                timed = True
+                if facts[STATS] == 0:
+                    facts[STATS_FIRST], facts[STATS_MOST] = t, r["d0"]
+                facts[STATS] += 1
+                facts[STATS_LAST] = t
+                facts[STATS_MOST] = max(facts[STATS_MOST], r["d0"])
+                if ahead[0] == 0:
+                    ahead[0], ahead[1], ahead[2] = 1, t, r["d0"]
+                elif ahead[1] == t:
+                    ahead[2] = min(ahead[2], r["d0"])
+            elif kind == tb.COMMSTATS and r["nd"] >= 3:
+                facts[COUNTS] += 1
+                facts[NUMBER_RECEIVED] = max(facts[NUMBER_RECEIVED], r["d0"])
+                facts[NUMBER_SENT] = max(facts[NUMBER_SENT], r["d2"])
+            elif (kind == tb.TRACE_START or kind == tb.TRACE_LEVEL) and r["nd"] >= 3:
+                facts[LEVEL] = max(facts[LEVEL], r["d1"]) if facts[LEVELS] > 0 else r["d1"]
+                facts[LEVELS] += 1
+                facts[EVENT_LEVEL] = max(facts[EVENT_LEVEL], r["d0"])
+                facts[UNTIMED] |= r["d0"] > max(r["d1"], 1)
+            elif kind == tb.BLOCK_BEGIN:
+                # Each block that is open lowers the level; from 2 on messages are recorded.
+                if facts[BLOCKS] + 2 >= facts[EVENT_LEVEL]:
+                    facts[CLOSED if r["d0"] < 0 else CLOSED_USER] += 1
+                facts[BLOCKS] += 1
+            elif kind == tb.BLOCK_END:
+                facts[BLOCKS] = max(facts[BLOCKS] - 1, 0)
+            j += 1
+        if seen[tb.TRACED, 0] > 0 and seen[tb.TRACING, 0] == 0:
+            facts[EARLY] = 1
+        if spoken != 0 and timed:
+            facts[TIMED] += 1
+        elif spoken != 0:
+            count(found, tb.BARE, spoken)
+        if j > i + 1:
+            facts[TWINS] += _twins(rows, i, j)
+        if ending:
+            for m in range(i, j):
+                k = rows[m]["key"]
+                if k >= 0 and tb.ROLES[rows[m]["kind"]] == tb.LEAVES and opened[k] > 0:
+                    opened[k] -= 1
+                    matched[k] += 1
+        for m in range(i, j):
+            k = rows[m]["key"]
+            if k < 0 or not own[k]:
+                continue
+            facts[CALLS] += tb.ROLES[rows[m]["kind"]] == tb.ENTERS
+            more = opened[k] - depth[0, k]
+            if more == 0:
+                continue
+            row = depth[1, k] + more if more > 0 else 0
+            if row > 1 and depth[1, k] < 2:
+                count(found, tb.INSIDE, rows[m]["line"])
+            depth[0, k], depth[1, k] = opened[k], row
+        i = j
+
+
+# -- second walk
+
+
+@arithmetic
+def pair(
+    rows: Any, begin: int, matched: Any, entered: Any, heads: Any, tails: Any, mate: Any, lasting: Any,
+    durations: Any, found: Any,
+) -> int:  # fmt: skip
+    """Pair entries with exits first in, first out; how many entries stay open here, and are closed later.
+
+    rows: their keys are dense, -1 none; rows[:begin] are what stayed open before. matched (keys,): how many
+    entries have an exit at all; as pairs are made first in, first out, these are the first ones. entered
+    (keys,): entries so far. heads, tails (keys,): scratch, -1 before and after. mate (N,), result: index of
+    the partner, -1 none, -2 an entry that is never closed. lasting (N,), result: indices of those that stay
+    open. durations (keys,), found: what is found.
+    """
+    n = len(rows)
+    i = 0
+    while i < n:
+        t = rows[i]["time"]
+        j = i
+        while j < n and rows[j]["time"] == t:
+            k = rows[j]["key"]
+            mate[j] = -1
+            if k >= 0 and tb.ROLES[rows[j]["kind"]] == tb.ENTERS:
+                if j >= begin:
+                    entered[k] += 1
+                if j >= begin and entered[k] > matched[k]:
+                    mate[j] = -2
+                    count(found, tb.OPENED, rows[j]["line"])
+                else:
+                    # Until it is paired, an entry's mate is the next entry of its key.
+                    if heads[k] < 0:
+                        heads[k] = j
+                    else:
+                        mate[tails[k]] = j
+                    tails[k] = j
+            j += 1
+        for m in range(i, j):
+            k = rows[m]["key"]
+            if k < 0 or tb.ROLES[rows[m]["kind"]] != tb.LEAVES:
+                continue
+            e = heads[k]
+            if e >= 0:
+                heads[k] = mate[e]
+                mate[e] = m
+                mate[m] = e
+                durations[k] += t - rows[e]["time"]
+            else:
+                count(found, tb.ORPHANS, rows[m]["line"])
+        i = j
+    left = 0
+    for i in range(n):
+        k = rows[i]["key"]
+        if k >= 0 and heads[k] == i:
+            heads[k] = mate[i]
+            mate[i] = -1
+            lasting[left] = i
+            left += 1
+    return left
+
+
+# What `walk` carries from chunk to chunk: the state; whether between two statistics it computes (0),
+# communicates (1) or that is not known (2); open recv_blocking; whether a barrier began since the last
+# statistics; whether the trace is being written, until when; whether the buffer was full; sessions of tracing
+# that are on (where they matter), whether the first end of one has no begin; the first time at which no state
+# is entered any more.
+NOW, INTERVAL, WAITS, SYNCED, WRITING, WRITTEN, STOPPED, SESSIONS, UNBEGUN, UNTIL, CARRY = range(11)
+
+#: Totals may grow by so many microseconds more than the time that passed.
+_ROUNDING = 2
+#: An interval longer than this (microseconds) whose share of communication lies between these bounds is
+#: reported as partly computing; measured ones are otherwise nearly 0 or 1.
+_PARTIAL_SPAN, _PARTIAL_LOW, _PARTIAL_HIGH = 20, 0.05, 0.95
+_WRAP = 1 << 32
+
+
+@inlined
+def _state(carry: Any, usable: bool) -> int:
+    if carry[STOPPED] != 0:
+        return tb.NO_DATA
+    if carry[SESSIONS] == 0:
+        return tb.NOT_TRACED
+    if carry[WRITING] != 0:
+        return tb.FLUSHING
+    if not usable:
+        return tb.WAITING if carry[WAITS] > 0 else tb.BUSY
+    if carry[INTERVAL] == 0:
+        return tb.BUSY
+    if carry[INTERVAL] == 2:
+        return tb.UNCLEAR
+    if carry[WAITS] > 0:
+        return tb.WAITING
+    return tb.BARRIER if carry[SYNCED] != 0 else tb.COMMUNICATION
+
+
+@inlined
+def _put(out: Any, used: int, t: int, kind: int, region: int) -> int:
+    """One more row of events, if it has a region; out: times, kinds and regions."""
+    if region < 0:
+        return used
+    out[0][used], out[1][used], out[2][used] = t, kind, region
+    return used + 1
+
+
+@inlined
+def _switch(carry: Any, t: int, now: int, states: Any, out: Any, used: int) -> int:
+    """Leave the region of a state and enter that of the next one."""
+    if now != carry[NOW]:
+        used = _put(out, used, t, _LEAVE, states[carry[NOW]])
+        used = _put(out, used, t, _ENTER, states[now])
+        carry[NOW] = now
+    return used
+
+
+@inlined
+def _measure(
+    rows: Any, later: int, t: int, total: int, line: int, ahead: Any, carry: Any, found: Any
+) -> None:
+    """What a processor does from statistics at t to the next ones, in rows[later:] or `ahead`."""
+    carry[INTERVAL] = 0
+    n = len(rows)
+    while later < n and (rows[later]["kind"] != tb.COMPSTATS or rows[later]["nd"] == 0):
+        later += 1
+    if later == n and ahead[0] == 0:
+        return
+    then, least = ahead[1], ahead[2]
+    if later < n:
+        then, least = rows[later]["time"], rows[later]["d0"]
+    while later < n and rows[later]["time"] == then:
+        if rows[later]["kind"] == tb.COMPSTATS and rows[later]["nd"] > 0:
+            least = min(least, rows[later]["d0"])
+        later += 1
+    span, grown = then - t, least - total
+    if grown < 0:
+        count(found, tb.RESTARTS, line)
+        if 0 <= grown + _WRAP <= span + 1:
+            grown += _WRAP
+    if grown < 0:
+        carry[INTERVAL] = 2
+        return
+    if grown > span + _ROUNDING:
+        count(found, tb.GROWN, line)
+    share = grown / span
+    carry[INTERVAL] = 1 if share >= 0.5 else 0
+    if span > _PARTIAL_SPAN and _PARTIAL_LOW <= share < _PARTIAL_HIGH:
+        count(found, tb.PARTIAL, line)
+
+
+@inlined
+def _regions(
+    rows: Any, i: int, j: int, mate: Any, region_of: Any, user: Any, trace_key: int, dangling: Any, out: Any,
+    used: int,
+) -> int:  # fmt: skip
+    """Enter and leave of the regions in rows[i:j], which are of one time; returns how many there are then.
+
+    What was open is left first, then regions are entered, then those without length left.
+    """
+    t = rows[i]["time"]
+    ended = False
+    first, last = 0, 3
+    if j == i + 1:  # alone it has one step, as its mate is of another time
+        first = 1 if tb.ROLES[rows[i]["kind"]] == tb.ENTERS else 0
+        last = first + 1
+    for step in range(first, last):
+        for m in range(i, j):
+            k = rows[m]["key"]
+            if k < 0 or region_of[k] < 0:
+                continue
+            role = tb.ROLES[rows[m]["kind"]]
+            if role == tb.ENTERS and step == 1:
+                used = _put(out, used, t, _ENTER, region_of[k])
+                dangling[k] += mate[m] == -2
+            elif role == tb.LEAVES and mate[m] >= 0 and step == (2 if rows[mate[m]]["time"] == t else 0):
+                used = _put(out, used, t, _LEAVE, region_of[k])
+                ended = ended or k == trace_key
+        if step == 0 and ended:
+            for k in range(len(dangling)):
+                while user[k] and dangling[k] > 0:
+                    used = _put(out, used, t, _LEAVE, region_of[k])
+                    dangling[k] -= 1
+    return used
+
+
+# Long: a branch for each kind of record.
+@arithmetic
+def walk(
+    rows: Any, begin: int, mate: Any, region_of: Any, user: Any, trace_key: int, states: Any, usable: bool,
+    restarted: bool, ahead: Any, carry: Any, found: Any, dangling: Any, time: Any, kind: Any, region: Any,
+) -> int:  # fmt: skip
+    """Enter and leave of regions and states in rows[begin:] (cut between different times); returns how many.
+
+    Statistics (compstats) are running totals of the time in communication calls: between two of them a
+    processor communicates when the total grew by at least half of the time that passed. Inside such an
+    interval it waits from recv_blocking to recv_waking, and all the time in a barrier. usable: the
+    statistics surround the calls; without, only waiting is known. restarted: tracing of format A began more
+    than once, so between trace_exit and trace_start nothing is known; in B nothing is outside of tracing.
+    At equal times regions come first, then states.
+
+    region_of (keys,), states (STATES,): regions, -1 none. dangling (keys,): entries without an exit (mate -2)
+    that are still open; those of `user` keys end with the `trace_key` region, the others are left to the
+    caller. ahead (3,): as `survey` has it, of the rows after these. The results need room for
+    6 (len(rows) - begin) + dangling.sum() rows.
+    """
+    out = time, kind, region
+    used = 0
+    i = begin
+    while i < len(rows):
+        t = rows[i]["time"]
+        if carry[WRITING] != 0 and carry[WRITTEN] <= t:
+            carry[WRITING] = 0
+            if carry[WRITTEN] < t:
+                used = _switch(carry, carry[WRITTEN], _state(carry, usable), states, out, used)
+        total = line = t - t
+        counted = synced = started = exited = stopped = named = False
+        j = i
+        while j < len(rows) and rows[j]["time"] == t:
+            r = rows[j]
+            what = r["kind"]
+            named = named or (r["key"] >= 0 and region_of[r["key"]] >= 0)
+            if what == tb.COMPSTATS:
+                if r["nd"] > 0:
+                    total = max(total, r["d0"]) if counted else r["d0"]
+                    counted, line = True, r["line"]
+            elif what == tb.RECV_BLOCKING:
+                carry[WAITS] += 1
+            elif what == tb.RECV_WAKING:
+                carry[WAITS] -= mate[j] >= 0
+            elif what == tb.SYNC:
+                synced = True
+            elif what == tb.TRACE_START:
+                started = True
+            elif what == tb.TRACE_EXIT:
+                exited = True
+            elif what == tb.TRACE_STOP or what == tb.LOST or what == tb.LOST_MARK:
+                stopped = True
+            elif (what == tb.TRACE_FLUSH or what == tb.TRACE_FILES) and r["nd"] > 0:
+                if r["d0"] > t:
+                    carry[WRITTEN] = max(carry[WRITTEN], r["d0"]) if carry[WRITING] != 0 else r["d0"]
+                    carry[WRITING] = 1
+                elif r["d0"] < t:
+                    count(found, tb.BACKWARD, r["line"])
+            elif what == tb.TRACING:
+                carry[SESSIONS] += 1
+            elif what == tb.TRACED:
+                carry[STOPPED] = 0
+                carry[SESSIONS] -= mate[j] >= 0 or carry[UNBEGUN] != 0
+                carry[UNBEGUN] &= mate[j] >= 0
+            j += 1
+        # An end of format A is behind a full buffer at the same time, one of B before.
+        carry[STOPPED] = 0 if exited else (1 if stopped else carry[STOPPED])
+        if exited and restarted:
+            carry[SESSIONS] = 0
+        if started:
+            carry[SESSIONS] = 1
+        carry[SYNCED] = 1 if synced else (0 if counted else carry[SYNCED])
+        if counted:
+            _measure(rows, j, t, total, line, ahead, carry, found)
+        if named:
+            used = _regions(rows, i, j, mate, region_of, user, trace_key, dangling, out, used)
+        now = _state(carry, usable) if t < carry[UNTIL] else tb.BUSY
+        used = _switch(carry, t, now, states, out, used)
+        i = j
+    return used
+
+
+# -- messages and marks
+
+
+@inlined
+def _located(processor: int, known: Any, index: Any) -> int:
+    """Index of a location, -1 for wildcards and the like."""
+    if 0 <= processor < len(known) and known[processor] == processor:
+        return index[processor]
+    at = place_in(known, processor)
+    return index[at] if at < len(known) and known[at] == processor else -1
+
+
+@arithmetic
+def messages(
+    rows: Any, at: int, copy: int, own: int, known: Any, index: Any, others: Any, communicators: bool,
+    time: Any, kind: Any, peer: Any, communicator: Any, tag: Any, size: Any, request: Any,
+) -> Any:  # fmt: skip
+    """Rows of messages from rows[at:], as many as have room.
+
+    A send of format A to -1 is one to each of `others` but oneself (`own`); `copy`: where among them to go
+    on. Returns how many there are, and at and copy to go on with.
+    """
+    used = 0
+    while at < len(rows):
+        r = rows[at]
+        what = tb.MESSAGES[r["kind"]] if r["nd"] >= 3 else -1
+        everybody = r["kind"] == tb.SEND and r["d2"] == -1
+        last = len(others) if everybody else 1
+        while what >= 0 and copy < last:
+            if used == len(time):
+                return used, at, copy
+            partner = others[copy] if everybody else int(r["d2"])
+            copy += 1
+            if everybody and partner == own:
+                continue
+            time[used], tag[used], size[used], kind[used] = r["time"], r["d1"], r["d0"], what
+            peer[used] = _located(partner, known, index)
+            communicator[used], request[used] = (r["d3"] if communicators else 0) & 0xFFFFFFFF, 0
+            used += 1
+        copy = 0
+        at += 1
+    return used, at, copy
+
+
+@arithmetic
+def marks(rows: Any, at: Any) -> int:
+    """Where marks and texts are; returns how many."""
+    used = 0
+    for i in range(len(rows)):
+        if tb.SHOWN[rows[i]["kind"]] or rows[i]["nd"] == -1:
+            at[used] = i
+            used += 1
+    return used
