@@ -10,12 +10,14 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
+import re
 import shutil
 import signal
 import subprocess
 import sys
 from contextlib import nullcontext
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from platformdirs import user_cache_path
@@ -105,6 +107,7 @@ def new_folder(command: list[str], parent: Path) -> Path:
 
 
 _OPEN_MPI_OR_HYDRA = ("mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prterun")
+_HYDRA_SETS = ("-genv", "-env")  # a name and a value
 #: Options of launchers whose value is a program, or may be called as one, but not that which is recorded.
 _OF_PROGRAMS = (
     *("launcher", "launcher-exec", "bootstrap", "bootstrap-exec", "rsh", "task-prolog", "task-epilog"),
@@ -113,6 +116,23 @@ _OF_PROGRAMS = (
 #: What Slurm's programs are told to hand on by, if not by ``--export``; the first that is set counts.
 _EXPORTS = {"srun": ("SRUN_EXPORT_ENV", "SLURM_EXPORT_ENV"), "sbatch": ("SBATCH_EXPORT",)}
 _LAUNCHERS = (*_OPEN_MPI_OR_HYDRA, *_EXPORTS, "salloc", "flux", "aprun", "env", "time")
+#: Flux's rules on the environment; they act in their order.
+_RULES = ("--env", "--env-remove", "--env-file")
+_WAITING = {"--wait", "--watch", "--wait-event=clean", "--wait-event=finish"}
+#: What comes back before the program has run: the words of which one makes it wait, and what to do instead.
+_AT_ONCE: dict[str, tuple[set[str], str]] = {
+    "sbatch": (
+        {"--wait", "-W"},
+        "sbatch --wait waits for it; or put phasewright record -- in front of srun in the script",
+    ),
+    "flux submit": (_WAITING, "flux run waits for it, and flux submit --watch"),
+    "flux bulksubmit": (_WAITING, "flux bulksubmit --watch waits for it"),
+    "flux batch": (
+        set(),
+        "flux alloc waits for it; or put phasewright record -- in front of flux run in the script",
+    ),
+    "flux alloc --bg": (set(), "without --bg it waits"),
+}
 
 
 def _name(word: str) -> str:
@@ -125,6 +145,10 @@ def _is_value(command: list[str], i: int) -> bool:
     before = command[i - 1] if i else ""
     if before == "-p":
         return _name(command[0]) != "time"
+    if command[max(i - 2, 0)] in _HYDRA_SETS:
+        return True
+    if before in ("-q", "-B", "proxy"):
+        return "flux" in map(_name, command[:i])
     return before.startswith("-") and before.lstrip("-") in _OF_PROGRAMS
 
 
@@ -160,21 +184,27 @@ def with_environment(command: list[str], names: tuple[str, ...]) -> list[str]:
     >>> with_environment(["flux", "run", "--env=-*", "-n", "2", "./app"], ("A", "B"))
     ['flux', 'run', '--env=-*', '--env=A', '--env=B', '-n', '2', './app']
     """
-    at = _place_of_program(command) or len(command)
-    words, program = command[:at], command[at:]
-    launchers = [i for i, word in enumerate(words) if _name(word) in _LAUNCHERS and not _is_value(words, i)]
-    for i in reversed(launchers):
-        words[i:] = _told(words[i], words[i + 1 :], names)
-    return [*words, *program]
+    words = list(command)
+    for start, end in reversed(_launchers(command)):
+        words[start:end] = _told(command[start], command[start + 1 : end], names)
+    return words
+
+
+def _launchers(command: list[str]) -> list[tuple[int, int]]:
+    """Where each launcher of a line stands, and where its own words end."""
+    words = command[: _place_of_program(command) or None]
+    places = [i for i, word in enumerate(words) if _name(word) in _LAUNCHERS and not _is_value(words, i)]
+    return list(pairwise([*places, len(words)]))
 
 
 def _told(launcher: str, words: list[str], names: tuple[str, ...]) -> list[str]:
     """A launcher and its words, with those that hand on these variables."""
     kind = _name(launcher)
+    unset = [name for name in names if not any(f"{name}=" in word for word in words)]
     if kind in _OPEN_MPI_OR_HYDRA:
         said = _version(launcher)
         if "open mpi" in said or "openrte" in said or "prte" in said:
-            return [launcher, *(word for name in names for word in ("-x", name)), *words]
+            return [launcher, *(word for name in unset for word in ("-x", name)), *words]
         for none, some in (("-genvnone", "-genvlist"), ("-envnone", "-envlist")):
             if none in words:
                 i = words.index(none)
@@ -190,12 +220,29 @@ def _told(launcher: str, words: list[str], names: tuple[str, ...]) -> list[str]:
             start = "--export=" if word.startswith("--export=") else ""
             if start or (i and words[i - 1] == "--export"):
                 kept = [one for one in word.removeprefix(start).split(",") if one not in ("NONE", "NIL")]
-                words[i] = start + ",".join((*kept, *names))
+                words[i] = start + ",".join((*kept, *unset))
     if kind == "flux":
-        ruled = [i + (word == "--env") for i, word in enumerate(words) if word.partition("=")[0] == "--env"]
+        ruled = [i + ("=" not in word) for i, word in enumerate(words) if word.partition("=")[0] in _RULES]
         if ruled:
             words[ruled[-1] + 1 : ruled[-1] + 1] = [f"--env={name}" for name in names]
     return [launcher, *words]
+
+
+def _beside(library: Path, command: list[str]) -> list[str]:
+    """With the library in front of what a launcher is told to preload.
+
+    >>> _beside(Path("/r.so"), ["mpirun", "-x", "LD_PRELOAD=a.so", "./app"])
+    ['mpirun', '-x', 'LD_PRELOAD=/r.so a.so', './app']
+    >>> _beside(Path("/r.so"), ["mpiexec", "-genv", "LD_PRELOAD", "a.so", "./app"])
+    ['mpiexec', '-genv', 'LD_PRELOAD', '/r.so a.so', './app']
+    """
+    words = list(command)
+    for start, end in _launchers(command):
+        for i in range(start + 1, end):
+            words[i] = re.sub("(^|[=,])LD_PRELOAD=", lambda found: f"{found[0]}{library} ", words[i])
+            if words[i - 2] in _HYDRA_SETS and words[i - 1] == "LD_PRELOAD":
+                words[i] = f"{library} {words[i]}"
+    return words
 
 
 def _version(launcher: str) -> str:
@@ -224,12 +271,7 @@ def record(
     Cancelled : by `progress`, after the command was asked to end.
     """
     progress = progress or Progress()
-    options = command[: _place_of_program(command) or None]
-    if _name(command[0]) == "sbatch" and not {"--wait", "-W"} & set(options):
-        raise RunError(
-            "sbatch comes back before the program has run",
-            hint="sbatch --wait waits for it; or put phasewright record -- in front of srun in the script",
-        )
+    _refuse_what_is_not_waited_for(command)
     library = recorder(progress)
     if shutil.which(command[0]) is None:
         raise RunError(f"there is no program {command[0]}", hint="give its path, or load its module")
@@ -245,7 +287,8 @@ def record(
     # First, as Hydra, told which to hand on, forgets the last one of all.
     environment = ours | {name: value for name, value in os.environ.items() if name not in ours}
     try:
-        code = _run(with_environment(command, ("LD_PRELOAD", FOLDER)), environment, progress, output)
+        line = with_environment(_beside(library, command), ("LD_PRELOAD", FOLDER))
+        code = _run(line, environment, progress, output)
     finally:
         nothing = not any(folder.glob(f"*{SUFFIX}"))
         if nothing:
@@ -255,6 +298,18 @@ def record(
         ended = f" (it ended with exit code {code})" if code else ""
         raise RunError(f"nothing was recorded{ended}: {_why_nothing(command)}")
     return Recorded(folder, code)
+
+
+def _refuse_what_is_not_waited_for(command: list[str]) -> None:
+    for start, end in _launchers(command):
+        words = " ".join(command[start + 1 : end]).replace("--wait-event ", "--wait-event=").split()
+        name = _name(command[start])
+        if name == "flux":
+            name += " " + next((word for word in words if not word.startswith("-")), "")
+            name += " --bg" * ("--bg" in words)
+        waiting, hint = _AT_ONCE.get(name, ({name}, ""))
+        if not waiting & {name, *words}:
+            raise RunError(f"{name} comes back before the program has run", hint=hint)
 
 
 def _run(command: list[str], environment: dict[str, str], progress: Progress, output: Path | None) -> int:
@@ -271,7 +326,9 @@ def _run(command: list[str], environment: dict[str, str], progress: Progress, ou
                 progress.step(0, 0, "")
     finally:
         if child.poll() is None:
-            child.send_signal(stopping.asked() or signal.SIGTERM)
+            # Flux takes one Ctrl-C for a question, and if it is killed the program goes on.
+            asking = "flux" in (_name(command[start]) for start, _ in _launchers(command))
+            child.send_signal((not asking and stopping.asked()) or signal.SIGTERM)
             try:
                 child.wait(2)
             except subprocess.TimeoutExpired:

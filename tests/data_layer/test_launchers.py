@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +16,7 @@ import pytest
 from desktop.data import recording
 from desktop.data.opening import open_trace
 from desktop.errors import RunError
+from desktop.progress import Cancelled, Progress
 from tests.data_layer.test_recorded import PROGRAMS
 
 pytestmark = pytest.mark.skipif(
@@ -34,13 +37,15 @@ def only(value):
     names = value.split(",")
     if value in ("NONE", "NIL"):
         return {{}}
-    return {{k: v for k, v in given.items() if k in names or "ALL" in names}}
+    handed = {{k: v for k, v in given.items() if k in names or "ALL" in names}}
+    return handed | dict(name.split("=") for name in names if "=" in name)
 
 if name == "mpiexec" and words == ["--version"]:
     print("HYDRA build details:")
     sys.exit()
 if name == "flux":
-    assert words.pop(0) == "run"
+    if words.pop(0) == "proxy":
+        words.pop(0)
 if name == "sbatch":
     handed = only(given.get("SBATCH_EXPORT", "ALL"))
 if name == "srun" and "SLURM_EXPORT_ENV" in given:
@@ -49,14 +54,22 @@ if name == "srun" and "SRUN_EXPORT_ENV" in given:
     handed = only(given["SRUN_EXPORT_ENV"])
 while words[0].startswith("-"):
     option, _, value = words.pop(0).partition("=")
-    if not value and not option.endswith("none") and option not in ("--wait", "--exclusive"):
+    if not value and not option.endswith("none") and option not in ("--wait", "--watch", "--exclusive"):
         value = words.pop(0)
     if name in ("srun", "sbatch") and option == "--export":
         handed = only(value)
-    if (name, option) == ("flux", "--env") and value.startswith("-"):
-        handed = {{k: v for k, v in handed.items() if not fnmatch(k, value[1:])}}
-    elif (name, option) == ("flux", "--env"):
-        handed |= {{value: given[value]}}
+    if name == "flux" and option.startswith("--env"):
+        rules = ["-" + value if option == "--env-remove" else value]
+        for rule in Path(value).read_text().split() if option == "--env-file" else rules:
+            variable, is_set, text = rule.partition("=")
+            if rule.startswith("-"):
+                handed = {{k: v for k, v in handed.items() if not fnmatch(k, rule[1:])}}
+            elif is_set:
+                handed[variable] = text
+            else:  # where it is there, and not in what is handed on
+                handed = {{k: v for k, v in given.items() if k == rule}} | handed
+    if (name, option) == ("mpiexec", "-genv"):
+        handed[value] = words.pop(0)
     if (name, option) == ("mpiexec", "-genvlist"):
         handed = only(value)
     if (name, option) == ("mpiexec", "-genvnone"):
@@ -87,6 +100,17 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "flux run -n 1",
         "flux run --env=-* -n 1",
         "flux run --env -PHASE* --env -LD_* --env=HOME -n 1",
+        "flux run --env-remove=* -n 1",
+        "flux run --env=HOME --env-remove * -n 1",
+        "flux run --env-file=rules -n 1",
+        "flux run -q sh -n 1 --env=-* --env=LD_PRELOAD=libm.so.6",
+        "flux submit --watch -n 1",
+        "flux submit -n 1 --wait-event clean",
+        "flux alloc -n 1 --env=-* --env=PATH flux run --env=HOME",
+        "flux alloc -n 1 flux run --env=-*",
+        "flux proxy local:///here flux run --env=-*",
+        "srun --export=ALL,LD_PRELOAD=libm.so.6",
+        "mpiexec -genv LD_PRELOAD libm.so.6 -n 1",
         "aprun -n 1 -N 1",
         "mpiexec -n 1",
         "mpiexec -launcher ssh -f hosts -genvnone -n 1",
@@ -107,6 +131,7 @@ def test_the_recorder_reaches_the_program(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "hosts").touch()
+    (tmp_path / "rules").write_text("-*\nHOME\n")
     said = tmp_path / "said"
     for name in ("srun", "salloc", "sbatch", "flux", "aprun", "mpiexec"):
         launcher = tmp_path / name
@@ -133,11 +158,45 @@ def test_the_recorder_reaches_the_program(
         assert recording.record(command, tmp_path / "job").code == 0
 
 
-def test_a_batch_job_that_nobody_waits_for_is_refused(tmp_path: Path) -> None:
-    for words in (["-n", "4", "job.sh", "--wait"], ["--wrap", "srun ./app"]):
-        with pytest.raises(RunError, match="sbatch comes back"):
-            recording.record(["sbatch", *words], tmp_path / "run")
+@pytest.mark.parametrize(
+    "line",
+    [
+        "sbatch -n 4 job.sh --wait",
+        "sbatch --wrap 'srun ./app'",
+        "flux submit -n 4 ./app --watch",
+        "flux submit --wait-event=start ./app",
+        "flux bulksubmit -n 4 ./app {} ::: 1 2",
+        "flux batch -n 4 job.sh",
+        "flux start -s 2 flux submit ./app",
+        "flux alloc --bg -n 4 ./app",
+    ],
+)
+def test_what_nobody_waits_for_is_refused(line: str, tmp_path: Path) -> None:
+    name = line.split()[0] if line.startswith("sbatch") else "flux (submit|bulksubmit|batch|alloc --bg)"
+    with pytest.raises(RunError, match=f"^{name} comes back"):
+        recording.record(shlex.split(line), tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+def test_a_program_that_flux_runs_ends_when_it_is_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``flux run`` asks at the first Ctrl-C whether it is meant, and hands on every SIGTERM (0.88)."""
+    launcher, ended = tmp_path / "flux", tmp_path / "ended"
+    answers = f"trap '' INT\ntrap 'touch {ended}; exit 1' TERM\ntouch begun\n"
+    launcher.write_text(f"#!/bin/sh\n{answers}while :; do sleep 0.01; done\n")
+    launcher.chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(recording.stopping, "asked", lambda: signal.SIGINT)
+
+    class Asked(Progress):
+        def step(self, done: int, total: int, what: str) -> None:
+            if (tmp_path / "begun").exists():
+                raise Cancelled
+
+    with pytest.raises(Cancelled):
+        recording.record([str(launcher), "run", "./app"], tmp_path / "run", Asked())
+    assert ended.exists()
 
 
 def test_processes_that_do_not_know_of_each_other_are_told(
