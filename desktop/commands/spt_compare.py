@@ -65,7 +65,7 @@ def barriers(options: argparse.Namespace) -> Said:
     if options.cost_se < 0:
         raise ValueError("--cost-se is a standard error, so it is not below zero")
     table = _one(options.table, options.response)
-    found = comparing.barriers(table.effects, options.cost, options.cost_se, table.df)
+    found = comparing.barriers(table, options.cost, options.cost_se)
     if not found:
         raise ValueError(f"{options.table.name} has no pair of factors such as FB1_x and FB2_x")
     rows = [
@@ -88,10 +88,9 @@ def versions(options: argparse.Namespace) -> Said:
     from desktop.workbench.comparing import normalised
 
     first, other = _one(options.table, options.response), _one(options.other, options.response)
-    found = normalised(
-        first.effects, first.unperturbed, other.effects, other.unperturbed, (first.shares, other.shares)
+    found = tuple(
+        sorted(normalised(first, other), key=lambda n: -max(abs(n.first), abs(n.second), key=_known))
     )
-    found = tuple(sorted(found, key=lambda n: -max(abs(n.first), abs(n.second), key=_known)))
     rows = [picked(n, "term first second change") | {"change_interval": [n.low, n.high]} for n in found]
     lines = [
         f"first: {first.name}, unperturbed run {first.unperturbed:.5g}",
@@ -244,14 +243,19 @@ def scaling(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
 
 
 def _two_tables(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
-    from desktop.core.effect_tables import scaling as combined
     from desktop.workbench import effect_rows
+    from desktop.workbench.comparing import two_scales
 
     if not (options.small and options.large and options.small_p and options.large_p):
         raise ValueError("two tables need --small, --small-p, --large and --large-p")
-    small, small_df = _effects_of(options.small, options.small_p, options)
-    large, large_df = _effects_of(options.large, options.large_p, options)
-    rows = combined(small, options.small_p, large, options.large_p, (small_df, large_df))
+    if not options.large_p > options.small_p:
+        raise ValueError(f"--large-p has to be above --small-p, got {options.large_p:g}")
+    rows = two_scales(
+        [
+            _mains_at(options.small, options.small_p, options),
+            _mains_at(options.large, options.large_p, options),
+        ]
+    )
     shared = (options.small_p - options.large_p) / (options.small_p + options.large_p)
     result = {
         "small_p": options.small_p,
@@ -271,18 +275,18 @@ def _two_tables(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]
     return result, lines
 
 
-def _effects_of(
-    path: Path, p: float, options: argparse.Namespace
-) -> tuple[dict[str, tuple[float, float]], float]:
-    """Those at `p` processors, where the table tells them apart, and the df of their errors."""
+def _mains_at(path: Path, p: float, options: argparse.Namespace) -> Compared:
+    """Main effects at `p` processors, where the table tells them apart."""
+    from dataclasses import replace
+
     from desktop.workbench.comparing import tables_in
 
     tables = tables_in(path, options.response)
     at = [t for t in tables if t.processors == p] or [t for t in tables if not t.processors]
     if len(at) != 1:
         raise ValueError(f"{path.name} holds {len(at)} tables of effects at {p:g} processors, one is needed")
-    own = {term: effect for term, effect in at[0].effects.items() if ":" not in term}
-    return own, min(at[0].df.values(), default=float("inf"))
+    mains = {term: effect for term, effect in at[0].effects.items() if ":" not in term}
+    return replace(at[0], effects=mains, processors=p)
 
 
 def _one_factor(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:

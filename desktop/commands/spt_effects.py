@@ -286,12 +286,10 @@ def analysed(found: Effects, half: bool) -> dict[str, Any]:
 
 def _powers(found: Effects) -> dict[str, Any] | None:
     """Which power of the response fits; None where nothing tells."""
-    from desktop.core.response_power import powers
+    from desktop.core.response_power import powers_of
 
-    try:
-        return picked(powers(found.trials, found.error == "replicates"), "power low high suggested text")
-    except ValueError:
-        return None
+    fitting = powers_of(found)
+    return None if fitting is None else picked(fitting, "power low high suggested text")
 
 
 def ranks(found: Effects, half: bool, factors: Sequence[Factor] = ()) -> list[dict[str, Any]]:

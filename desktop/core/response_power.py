@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from desktop.core.effect_limits import LEVEL
-from desktop.core.effects import Trials, transformed
+from desktop.core.effects import Effects, Trials, transformed
 
 Array = NDArray[np.float64]
 #: Powers that are tried.
@@ -87,3 +87,11 @@ def powers(data: Trials, replicated: bool) -> Powers:
         plain = [v for v in (0.0, 0.5, -0.5, -1.0, 2.0) if low <= v <= high]
         suggested = plain[0] if plain else None
     return Powers(_POWERS, likelihood, float(_POWERS[int(np.argmax(likelihood))]), low, high, suggested)
+
+
+def powers_of(found: Effects) -> Powers | None:
+    """Of the trials of an analysis; None where nothing tells."""
+    try:
+        return powers(found.trials, found.error == "replicates")
+    except ValueError:
+        return None

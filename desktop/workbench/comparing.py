@@ -62,11 +62,6 @@ class Compared:
         return self.df.get(name, math.inf)
 
 
-def table_of(found: Effects) -> dict[str, tuple[float, float]]:
-    """Main effects and interactions with their standard errors."""
-    return {e.term: (e.value, e.se) for e in found.effects if e.estimable}
-
-
 def read_compared(
     path: Path, response: str | None = None, delay: float = 0.0, processors: float = 0.0
 ) -> Compared:
@@ -189,15 +184,10 @@ def _analysed(name: str, path: Path, data: Trials, delay: float = 0.0) -> Compar
 
 def compared_of(name: str, path: Path, found: Effects, processors: float, delay: float) -> Compared:
     """The effects of an analysis, to compare with."""
-    return Compared(
-        name, path, table_of(found), found.unperturbed, processors, delay,
-        {e.term: e.df for e in found.effects}, shares_of(found),
-    )  # fmt: skip
-
-
-def shares_of(found: Effects) -> dict[str, tuple[float, float, float]]:
-    """Percent of the unperturbed run with its 95 % interval, by term."""
-    return {e.term: (found.percent(e), e.share_low, e.share_high) for e in found.effects}
+    effects = {e.term: (e.value, e.se) for e in found.effects if e.estimable}
+    shares = {e.term: (found.percent(e), e.share_low, e.share_high) for e in found.effects}
+    df = {e.term: e.df for e in found.effects}
+    return Compared(name, path, effects, found.unperturbed, processors, delay, df, shares)
 
 
 # --- barriers ---
@@ -220,16 +210,14 @@ def pairs_in(names: Iterable[str]) -> tuple[tuple[str, str], ...]:
     return tuple(pair for pair in pairs if pair[1] in known)
 
 
-def barriers(
-    table: EffectTable, cost: float = 0.0, cost_se: float = 0.0, df: Mapping[str, float] | None = None
-) -> tuple[Pair, ...]:
+def barriers(table: Compared, cost: float = 0.0, cost_se: float = 0.0) -> tuple[Pair, ...]:
     """What is waited at every barrier (NISTIR 5139, table 11). `cost`: of the artificial barrier itself, with
-    its standard error; ``df``: degrees of freedom of the effects' errors, by name."""
+    its standard error."""
     found = []
-    for before, after in pairs_in(table):
-        (a, se_a), (b, se_b) = table[before], table[after]
-        free = min((df or {}).get(name, math.inf) for name in (before, after))
-        found.append(Pair(before, after, barrier(a, b, math.hypot(se_a, se_b), cost, cost_se, free)))
+    for before, after in pairs_in(table.effects):
+        (a, se_a), (b, se_b) = table.effects[before], table.effects[after]
+        df = min(table.df_of(before), table.df_of(after))
+        found.append(Pair(before, after, barrier(a, b, math.hypot(se_a, se_b), cost, cost_se, df)))
     return tuple(found)
 
 
@@ -252,35 +240,27 @@ class Normalised:
         return self.second - self.first
 
 
-def normalised(
-    first: EffectTable,
-    first_base: float,
-    second: EffectTable,
-    second_base: float,
-    shares: tuple[Mapping[str, tuple[float, float, float]], Mapping[str, tuple[float, float, float]]] = (
-        {},
-        {},
-    ),
-) -> tuple[Normalised, ...]:
-    """Main effects of either table, NaN where one has none. `shares`: those of either with their intervals.
+def normalised(first: Compared, second: Compared) -> tuple[Normalised, ...]:
+    """Main effects of either table, NaN where one has none.
 
     Raises
     ------
     ValueError : an unperturbed run is not known.
     """
-    for base in (first_base, second_base):
-        if not base > 0:
+    for table in (first, second):
+        if not table.unperturbed > 0:
             raise ValueError("the time of the unperturbed run is not known; choose a table of runs")
-    names = [name for name in dict.fromkeys([*first, *second]) if ":" not in name and "*" not in name]
+    terms = dict.fromkeys([*first.effects, *second.effects])
     nan = (math.nan, math.nan)
     return tuple(
         Normalised(
-            name,
-            100 * first.get(name, nan)[0] / first_base,
-            100 * second.get(name, nan)[0] / second_base,
-            *_change(shares[0].get(name), shares[1].get(name)),
+            term,
+            100 * first.effects.get(term, nan)[0] / first.unperturbed,
+            100 * second.effects.get(term, nan)[0] / second.unperturbed,
+            *_change(first.shares.get(term), second.shares.get(term)),
         )
-        for name in names
+        for term in terms
+        if ":" not in term and "*" not in term
     )
 
 

@@ -972,6 +972,7 @@ def _analysed(project: ExperimentProject) -> dict[str, Any]:
     """Fields of the snapshot: effects as the settings say (of an array: its ranking); {} without trials."""
     from desktop.core.array_search import array_search_of
     from desktop.core.effects import analyse, condensed
+    from desktop.core.response_power import powers_of
     from desktop.data.experiment import search, to_trials
     from desktop.workbench.comparing import by_delay, tables_in
 
@@ -1009,14 +1010,14 @@ def _analysed(project: ExperimentProject) -> dict[str, Any]:
 
     if settings.terms is None:
         every = read(None, settings.error)
-        more: dict[str, Any] = {"answer": _answered(project, every), "powers": _powers(every)}
+        more: dict[str, Any] = {"answer": _answered(project, every), "powers": powers_of(every)}
         return {"effects": every, "every": every, "parts": parts, **more}
     found = read(settings.terms, settings.error)
     try:
         every = read(None, settings.error)
     except ValueError:  # the chosen error needs terms to be left out
         every = read(None, None)
-    more = {"hierarchy": _hierarchy(found), "powers": _powers(found), "answer": _answered(project, found)}
+    more = {"hierarchy": _hierarchy(found), "powers": powers_of(found), "answer": _answered(project, found)}
     return {"effects": found, "every": every, "parts": parts, **more}
 
 
@@ -1033,16 +1034,6 @@ def _answered(project: ExperimentProject, found: Effects) -> SptAnswer:
         return answer_of(experiment, found, response, waiting)
     table = imported.table if imported is not None else None
     return answer(found) if table is None else answer_of_table(found, table)
-
-
-def _powers(found: Effects) -> Powers | None:
-    """Which power of the response fits; None where nothing tells."""
-    from desktop.core.response_power import powers
-
-    try:
-        return powers(found.trials, found.error == "replicates")
-    except ValueError:
-        return None
 
 
 def _hierarchy(found: Effects) -> str:

@@ -329,16 +329,13 @@ def share(g: Generator) -> float:
 
 def change(g: Generator) -> float:
     """The change of a share between two versions, 40 % of a run of 8 and 75 % of one of 6."""
-    shares = []
+    versions = []
     for size in (3.2, 4.5):
         base = size / 0.4 if size < 4 else 6.0
         data = experiment(g, 8, 3, effects={(0,): size})
         data.y[:] += base + size / 2 - 10
-        if not hasattr(comparing, "shares_of"):
-            return np.nan
-        shares.append(comparing.shares_of(core.analyse(data)))
-    table = {"A": (0.0, 0.0)}
-    one = comparing.normalised(table, 1.0, table, 1.0, (shares[0], shares[1]))[0]
+        versions.append(comparing.compared_of("", Path(), core.analyse(data), 0.0, 0.0))
+    one = comparing.normalised(*versions)[0]
     return float(one.low < 35.0 < one.high)
 
 

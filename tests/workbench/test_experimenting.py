@@ -507,14 +507,14 @@ def test_two_scales_as_5417(tmp_path):
 def test_versions_are_normalised_as_5131_table_2c():
     first = read_compared(DATA / "nistir5131_table2_runs.csv")
     second = read_compared(DATA / "nistir5131_table2b_runs_implied.csv")
-    found = comparing.normalised(first.effects, first.unperturbed, second.effects, second.unperturbed)
+    found = comparing.normalised(first, second)
     percent = {n.term: n.first for n in found}
     # f1 to f6 are s_lock, push, pop, swap, bubble_sort and code1.
     expected = {"f1": 10.36, "f2": 5.86, "f3": 6.80, "f4": 262.17, "f5": -0.52, "f6": 5.76}
     assert {k: percent[k] for k in expected} == pytest.approx(expected, abs=0.07)
     effects_only = Compared("x", Path(), {"f1": (1.0, 0.1)})
     with pytest.raises(ValueError, match="unperturbed"):
-        comparing.normalised(first.effects, first.unperturbed, effects_only.effects, effects_only.unperturbed)
+        comparing.normalised(first, effects_only)
 
 
 def test_barrier_pairs_as_5139_table_11():
@@ -525,12 +525,13 @@ def test_barrier_pairs_as_5139_table_11():
     for row in rows:
         table[f"FB1_{row['barrier']}"] = (float(row["FB1_effect_s"]), se)
         table[f"FB2_{row['barrier']}"] = (float(row["FB2_effect_s"]), se)
-    found = comparing.barriers(table)
+    waits = Compared("5139", Path(), table)
+    found = comparing.barriers(waits)
     assert [p.before for p in found] == ["FB1_1", "FB1_2", "FB1_3"]
     for pair, row in zip(found, rows, strict=True):
         assert pair.barrier.t == pytest.approx(float(row["t_ratio"]), abs=0.01)
     assert [round(100 * p.barrier.share) for p in found] == [27, 7, 56]
-    assert comparing.barriers(table, cost=1.0)[1].barrier.difference == pytest.approx(0.0)
+    assert comparing.barriers(waits, cost=1.0)[1].barrier.difference == pytest.approx(0.0)
 
 
 def test_effects_that_do_not_grow_with_the_delay_are_told():

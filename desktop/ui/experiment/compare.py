@@ -220,7 +220,7 @@ class CompareStep(Step):
 
     def _draw_barriers(self, here: Compared | None) -> None:
         cost, cost_se = self.cost.value(), self.cost_se.value()
-        found = comparing.barriers(here.effects, cost, cost_se, here.df) if here else ()
+        found = comparing.barriers(here, cost, cost_se) if here else ()
         self.barrier_said.setText(
             "FB1 delays before a barrier, FB2 after it, behind a barrier of its own; the difference is what "
             "is waited there (NISTIR 5139, table 11). Look at its share as well as at its t. The artificial "
@@ -239,10 +239,7 @@ class CompareStep(Step):
             return
         other = others[self.other.currentData()]
         try:
-            shares = (here.shares, other.shares)
-            found = comparing.normalised(
-                here.effects, here.unperturbed, other.effects, other.unperturbed, shares
-            )
+            found = comparing.normalised(here, other)
         except ValueError as error:
             self.version_said.setText(f"Versions cannot be compared: {error}.")
             found = ()
