@@ -139,8 +139,7 @@ class ExperimentPage(Page):
         self._refresh_actions()
 
     def _show_title(self, new: ExperimentSnapshot) -> None:
-        experiment, imported = new.project.experiment, new.project.imported
-        path = experiment.folder if experiment else imported.path if imported else None
+        path = self.source
         if path is not None:
             self.setWindowFilePath(str(path))
             if path.exists():

@@ -7,7 +7,7 @@ window. Nothing is run before `consent` was called for exactly these commands si
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from desktop.data.confirm import Confirmed
     from desktop.data.experiment import Experiment, Factor, State, Trial
     from desktop.data.pilot import Pilot
-    from desktop.data.places import Place, Spot
+    from desktop.data.places import Spot
     from desktop.data.runner import Estimate, Runner
     from desktop.data.runs import RunTable
     from desktop.data.templates import Asked
@@ -39,6 +39,7 @@ T = TypeVar("T")
 #: Up to so many factors the designs that fit are listed; more take too long to search.
 LISTED = 32
 
+UNREAD = "nothing is run before you have read the commands and agreed to them"
 #: Commands that the user has seen and agreed to since the program was started, with the folder they run in.
 _agreed: set[tuple[str, tuple[str, ...]]] = set()
 
@@ -201,6 +202,18 @@ class ExperimentSnapshot:
             return self.estimate.run_s
         took = [t.duration_s for t in self.trials if t.duration_s > 0]
         return sum(took) / len(took) if took else float("nan")
+
+
+@dataclass(frozen=True, eq=False)
+class Errand:
+    """Runs beside the trials, for which the user is asked: all `commands` that they may execute, as `asks`
+    finds them."""
+
+    title: str
+    commands: tuple[str, ...]
+    asks: Callable[[Experiment], Iterable[str]]
+    work: Callable[[Runner, Progress], Any]
+    done: Callable[[Any], None]
 
 
 class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
@@ -395,12 +408,7 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
         experiment = project.experiment
         design = None if experiment is None else experiment.design()
         name = name if experiment is None else experiment.title or experiment.folder.name
-        self._show(
-            project=project, name=name, saved=saved, design=design, offers=(), trials=(), state=None,
-            effects=None, every=None, search=None, parts=(), hierarchy="", powers=None, unread="",
-            estimate=None, pilot=None, confirmed=None, running="idle",
-            consented=False, commands=(), selected="", pinned=None, task=None, problem="", note="",
-        )  # fmt: skip
+        self._tell(ExperimentSnapshot(project=project, name=name, saved=saved, design=design))
         self._refresh()
 
     # ---- the description
@@ -436,15 +444,6 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
             return
         label = "drop a term" if members in now else "put a term back"
         self.set_analysis(label, terms=None if len(changed) == len(every) else changed)
-
-    def find_places(self, sources: Sequence[str]) -> tuple[Place, ...]:
-        """Prepared places in the sources; none, with a problem, if they cannot be read."""
-        from desktop.data.places import find_places
-
-        experiment = self._experiment
-        if experiment is None:
-            return ()
-        return self.tried(lambda: tuple(find_places(experiment.folder, sources))) or ()
 
     def add_headers(self) -> tuple[str, ...]:
         """Copy the delay for C, C++, Fortran and Python beside the sources; what is there already stays."""
@@ -526,30 +525,50 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
 
         self._run("Checking", work, lambda estimate: self._show(estimate=estimate, note="the check passed"))
 
-    def pilot_commands(self) -> tuple[str, ...]:
-        """What a pilot may run; none, with a problem, where there is no delay to choose."""
-        from desktop.data.pilot import pilot_commands
+    def pilot(self) -> Errand | None:
+        """A pilot, which finds the size of the delay at which every place shows; None, with a problem, where
+        there is no delay to choose."""
+        from desktop.data.pilot import pilot_commands, run_pilot
 
+        return self._errand("Running the pilot", pilot_commands, run_pilot, self._piloted)
+
+    def confirmation(self, names: Sequence[str]) -> Errand | None:
+        """Runs of these factors at +, and of the unperturbed program, in turn; None, with a problem, if they
+        cannot be."""
+        from desktop.data.confirm import confirm_commands, run_confirmation, setting_of
+
+        effects, response = self.snapshot.effects, self.snapshot.response
+        if effects is None or not names:
+            return None
+        return self._errand(
+            "Confirming",
+            lambda experiment: confirm_commands(experiment, setting_of(experiment, names)),
+            lambda runner, progress: run_confirmation(
+                runner, effects, names, response=response, progress=progress
+            ),
+            lambda found: self._show(confirmed=found),
+        )
+
+    def _errand(
+        self,
+        title: str,
+        asks: Callable[[Experiment], Iterable[str]],
+        work: Callable[[Runner, Progress], Any],
+        done: Callable[[Any], None],
+    ) -> Errand | None:
         experiment = self._experiment
-        return () if experiment is None else self.tried(lambda: tuple(pilot_commands(experiment))) or ()
+        commands = None if experiment is None else self.tried(lambda: tuple(asks(experiment)))
+        return Errand(title, commands, asks, work, done) if commands else None
 
-    def pilot(self, agreed: tuple[str, ...]) -> None:
-        """Find the size of the delay at which every place shows. `agreed`: commands that the user has seen;
-        nothing is run if they are others now."""
-        if self._experiment is None or self.snapshot.running != "idle":
+    def run_errand(self, errand: Errand) -> None:
+        """The user has read its commands; nothing is run if they are others now."""
+        experiment = self._experiment
+        if experiment is None or self.snapshot.running != "idle":
             return
-        commands = self.pilot_commands()
-        if not commands or commands != agreed:
-            problem = "nothing is run before you have read the commands of the pilot and agreed to them"
-            self._show(problem=self.snapshot.problem or problem)
-            return
-
-        def work(runner: Runner, progress: Progress) -> Pilot:
-            from desktop.data.pilot import run_pilot
-
-            return run_pilot(runner, progress)
-
-        self._start("Running the pilot", work, self._piloted)
+        if self.tried(lambda: tuple(errand.asks(experiment))) == errand.commands:
+            self._start(errand.title, errand.work, errand.done)
+        else:
+            self._show(problem=self.snapshot.problem or UNREAD)
 
     def _piloted(self, found: Pilot) -> None:
         """Show it, and its effects beside what else is compared."""
@@ -565,42 +584,6 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
         others = tuple(table for table in project.tables if table.path != path)
         if tables or len(others) < len(project.tables):
             self._edit("add the pilot", replace(project, tables=(*others, *tables)))
-
-    def confirm_commands(self, names: Sequence[str]) -> tuple[str, ...]:
-        """What runs that confirm the effects of these factors execute; none, with a problem, if they cannot
-        be."""
-        from desktop.data.confirm import confirm_commands, setting_of
-
-        experiment = self._experiment
-        if experiment is None or not names:
-            return ()
-        return self.tried(lambda: tuple(confirm_commands(experiment, setting_of(experiment, names)))) or ()
-
-    def confirm(self, names: Sequence[str], agreed: tuple[str, ...]) -> None:
-        """Run these factors at +, and the unperturbed program, in turn. `agreed`: commands that the user has
-        seen; nothing is run if they are others now."""
-        effects, response = self.snapshot.effects, self.snapshot.response
-        if self._experiment is None or effects is None or self.snapshot.running != "idle":
-            return
-        commands = self.confirm_commands(names)
-        if not commands or commands != agreed:
-            problem = "nothing is run before you have read the commands and agreed to them"
-            self._show(problem=self.snapshot.problem or problem)
-            return
-
-        def work(runner: Runner, progress: Progress) -> Confirmed:
-            from desktop.data.confirm import run_confirmation
-
-            return run_confirmation(runner, effects, names, response=response, progress=progress)
-
-        self._start("Confirming", work, lambda found: self._show(confirmed=found))
-
-    def take_pilot(self) -> None:
-        """The sizes of the delay that the pilot found."""
-        from desktop.data.pilot import taken
-
-        if self._experiment is not None and self.snapshot.pilot is not None and self.snapshot.pilot.sizes:
-            self.edit("take the delays of the pilot", taken(self._experiment, self.snapshot.pilot))
 
     def run(self) -> None:
         """All trials that are not done yet."""
@@ -715,8 +698,7 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
             return
         self._ask(experiment)  # sources may have changed since the commands were shown
         if not self.snapshot.consented:
-            problem = "nothing is run before you have read the commands and agreed to them"
-            self._show(problem=self.snapshot.problem or problem)
+            self._show(problem=self.snapshot.problem or UNREAD)
             return
         self._start(title, work, done)
 

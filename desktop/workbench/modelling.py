@@ -208,11 +208,7 @@ class ModelBench(EditBench[ModelSnapshot, ModelProject]):
         table = changed or read
         largest = max((row.p for row in table.rows if not row.reason), default=1.0)
         self._restart(ModelProject(table, settings or self._settings_for(table)))
-        self._show(
-            project=self.asked, view=ModelView(p=largest), source=source, unassigned=None,
-            problem="", task=None, previous=None, ranking=None, checks=(), forms=None, fit=None, headline=(),
-            choice=None, individual=None, selection=None, test=None, sheet=None,
-        )  # fmt: skip
+        self._tell(ModelSnapshot(project=self.asked, view=ModelView(p=largest), source=source))
         self._fit()
 
     def assign(self) -> None:

@@ -25,7 +25,7 @@ from desktop.ui.crashes import Trouble
 from desktop.ui.curves import CurvesDialog
 from desktop.ui.dialogs import Dialog
 from desktop.ui.experiment.new import NewExperimentDialog
-from desktop.ui.experiment.pilot import CommandsDialog, ConfirmDialog, PilotDialog
+from desktop.ui.experiment.parts import ErrandDialog
 from desktop.ui.experiment_page import ExperimentPage
 from desktop.ui.exporting import ChartDialog, ExportDialog, FigureDialog, ReportDialog, SheetDialog
 from desktop.ui.frame import Frame
@@ -232,14 +232,7 @@ def _systems(scene: Scene) -> QDialog:
 def _pilot(scene: Scene) -> QDialog:
     window = scene.page(ExperimentPage, 1)
     window.actions_by_id["pilot"].trigger()
-    return shown(PilotDialog, window)
-
-
-def _confirmation(scene: Scene) -> QDialog:
-    window = scene.page(ExperimentPage, 1)
-    made = ConfirmDialog(window, window.shown, ("./program",), ("A",))
-    made.open()
-    return made
+    return shown(ErrandDialog, window)
 
 
 def _of_chart(ask: Callable[[Any], None], kind: type[QDialog]) -> Callable[[Scene], QDialog]:
@@ -285,13 +278,12 @@ OPENERS: dict[type[QDialog], Callable[[Scene], QDialog]] = {
     Palette: _by("palette", Palette),
     AssignColumns: _columns,
     AddRuns: _by("add_runs", AddRuns, ModelPage),
-    PilotDialog: _pilot,
-    ConfirmDialog: _confirmation,
+    ErrandDialog: _pilot,
     NewExperimentDialog: _by("new", NewExperimentDialog, ExperimentPage),
     Trouble: _trouble,
 }
 #: What others derive from.
-BASES = {CommandsDialog, Dialog, ExportDialog, Page, SheetDialog}
+BASES = {Dialog, ExportDialog, Page, SheetDialog}
 
 
 def classes(of: type[QWidget]) -> set[type[QWidget]]:

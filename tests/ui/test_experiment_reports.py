@@ -14,7 +14,7 @@ from desktop import cli, resources
 from desktop.data.experiment import Plan, read_experiment, read_journal
 from desktop.data.runner import Runner
 from desktop.ui.experiment.new import NewExperimentDialog
-from desktop.ui.experiment.pilot import ConfirmDialog
+from desktop.ui.experiment.parts import ErrandDialog
 from desktop.ui.experiment_page import ExperimentPage
 from tests.experiments import SCRIPT, needs_shell, small
 from tests.ui.scene import alone
@@ -151,10 +151,10 @@ def test_the_answer_stands_above_and_is_confirmed(qtbot, page, tmp_path):
     read = page.read_page
     assert read.answer.text().startswith("B is what value depends on most: --slow in place of --fast takes ")
     page.actions_by_id["confirm"].trigger()
-    dialog = read.findChild(ConfirmDialog)
+    dialog = read.findChild(ErrandDialog)
     assert "./program.sh --slow" in dialog.findChild(QPlainTextEdit).toPlainText()
     before = len(read_journal(experiment))
-    page.bench.confirm(("B",), ("something else",))
+    page.bench.run_errand(replace(page.bench.confirmation(("B",)), commands=("something else",)))
     assert "agreed to them" in page.shown.problem
     dialog.accept()
     settled(qtbot, page)

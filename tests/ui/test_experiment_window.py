@@ -37,7 +37,7 @@ from desktop.data.experiment import (
 )
 from desktop.ui.app import Windows
 from desktop.ui.experiment.actions import EXPERIMENT_COMMANDS
-from desktop.ui.experiment.pilot import PilotDialog
+from desktop.ui.experiment.parts import ErrandDialog
 from desktop.ui.experiment.sheet import write_pdf
 from desktop.ui.experiment_page import ExperimentPage
 from desktop.ui.frame import Frame
@@ -278,16 +278,16 @@ def test_a_pilot_is_read_run_and_taken(qtbot: QtBot, window: ExperimentPage, tmp
     page, bench = window.program_page, window.bench
     assert page.take.isHidden() and page.pilot_said.isHidden()
     page.pilot.click()
-    dialog = window.findChild(PilotDialog)
+    dialog = window.findChild(ErrandDialog)
     assert "B=2187 ./program.sh" in dialog.findChild(QPlainTextEdit).toPlainText()
     dialog.reject()
     settle(qtbot, window)
     assert not (folder / "ran.txt").exists()
-    bench.pilot(("something else",))
+    bench.run_errand(replace(bench.pilot(), commands=("something else",)))
     assert "agreed to them" in window.frame.problem_bar.sentence and not (folder / "ran.txt").exists()
     QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
     window.actions_by_id["pilot"].trigger()
-    window.findChild(PilotDialog).accept()
+    window.findChild(ErrandDialog).accept()
     settle(qtbot, window)
     found = bench.snapshot.pilot
     assert found.size == max(place.delay for place in found.places) > found.places[1].delay > 0

@@ -377,12 +377,7 @@ class CompareStep(Step):
         self.level_chart.set_content(_level_means(found.levels, found.factors), self.search_said.text())
 
     def _show_responses(self, new: ExperimentSnapshot) -> None:
-        experiment, imported = new.project.experiment, new.project.imported
-        table = imported.table if imported is not None else None
-        names = [table.response, *table.others] if table is not None else []
-        if experiment is not None:
-            names = [r.name for r in experiment.responses]
-        refill(self.response, same(names), new.project.analysis.response or (names or [""])[0])
+        refill(self.response, same(new.responses), new.project.analysis.response or new.read_response)
         self.response.setEnabled(new.search is not None)
 
     # ---- acting

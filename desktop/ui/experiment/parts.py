@@ -10,12 +10,14 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction, QKeySequence
-from PySide6.QtWidgets import QPlainTextEdit, QStackedLayout, QWidget
+from PySide6.QtWidgets import QDialogButtonBox, QPlainTextEdit, QStackedLayout, QVBoxLayout, QWidget
 
+from desktop.core.units import count
 from desktop.data.experiment import Experiment
-from desktop.ui.pages import quiet, scrolled, set_up
+from desktop.ui.dialogs import Dialog
+from desktop.ui.pages import fill_layout, quiet, scrolled, set_up
 from desktop.ui.tables import FrameView
-from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot
+from desktop.workbench.experimenting import Errand, ExperimentBench, ExperimentSnapshot
 
 S = TypeVar("S", bound="Step")
 A = ParamSpec("A")
@@ -90,6 +92,25 @@ def command_list(name: str, commands: Sequence[str] = ()) -> QPlainTextEdit:
     unwrapped = QPlainTextEdit.LineWrapMode.NoWrap
     text = "\n".join(commands)
     return set_up(QPlainTextEdit(text), readOnly=True, accessibleName=name, lineWrapMode=unwrapped)
+
+
+class ErrandDialog(Dialog):
+    """Accepted: the user has read what it is for (`text`) and its commands, and they are run."""
+
+    def __init__(
+        self, parent: QWidget, bench: ExperimentBench, errand: Errand, title: str, text: str
+    ) -> None:
+        super().__init__(parent, title=title)
+        experiment = bench.snapshot.project.experiment
+        folder = "" if experiment is None else str(experiment.folder)
+        listed = command_list("Commands that are run", errand.commands)
+        buttons = self.ending("I have read them, &run")
+        buttons.buttons()[0].setObjectName("run_errand")
+        buttons.button(QDialogButtonBox.StandardButton.Cancel).setDefault(True)
+        where = quiet(f"Up to {count(len(errand.commands), 'command')} in {folder}:")
+        fill_layout(QVBoxLayout(self), quiet(text), where, (listed, 1), buttons)
+        self.resize(720, 440)
+        self.accepted.connect(lambda: bench.run_errand(errand))
 
 
 def shown_words(words: Sequence[str], shell: bool) -> str:

@@ -18,9 +18,9 @@ from PySide6.QtWidgets import (
 from desktop.core.units import quantity
 from desktop.data.columns import Column, TableRow
 from desktop.data.experiment import UNITS, Experiment, Factor, Program, Response, Switch
-from desktop.data.pilot import taken
-from desktop.ui.experiment.parts import Step, command_list, described, shown_words, typed_words
-from desktop.ui.experiment.pilot import PilotDialog
+from desktop.data.pilot import PILOT, SIZES, STEP, taken
+from desktop.data.places import find_places
+from desktop.ui.experiment.parts import ErrandDialog, Step, command_list, described, shown_words, typed_words
 from desktop.ui.pages import asked_paths, beside, button, form, group, line, quiet, row, set_up, stacked
 from desktop.ui.tables import FrameView
 from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot
@@ -112,7 +112,7 @@ class ProgramStep(Step):
             "Pilot…", self.ask_pilot, "Find the size at which every place shows, one place at a time"
         )
         self.pilot_said = quiet()
-        self.take = button("", bench.take_pilot, "Of every place, in the description")
+        self.take = button("", self._take_pilot, "Of every place, in the description")
         self._lay_out()
 
     def _lay_out(self) -> None:
@@ -254,11 +254,21 @@ class ProgramStep(Step):
 
     def ask_pilot(self) -> None:
         """Show what a pilot runs, and run it if the user says so."""
-        commands = self.bench.pilot_commands()
-        if commands:
-            dialog = PilotDialog(self, self.bench.snapshot, commands)
-            dialog.accepted.connect(lambda: self.bench.pilot(commands))
-            dialog.open()
+        errand = self.bench.pilot()
+        if errand is not None:
+            text = (
+                f"The pilot delays one place at a time, {STEP} times as long in every round, {SIZES} rounds "
+                "at most; a place that shows is left out of the next. It ends when all show. Its runs go to "
+                f"{PILOT} and not to the trials; stopped, it goes on from there when it is run again."
+            )
+            ErrandDialog(self, self.bench, errand, "Pilot", text).open()
+
+    @described
+    def _take_pilot(self, experiment: Experiment) -> None:
+        """The sizes of the delay that the pilot found."""
+        found = self.bench.snapshot.pilot
+        if found is not None and found.sizes:
+            self.bench.edit("take the delays of the pilot", taken(experiment, found))
 
     def _show_seconds(self) -> None:
         """The delay in seconds of this machine; the units of the Python module are other ones."""
@@ -323,7 +333,8 @@ class ProgramStep(Step):
     @described
     def find_places(self, experiment: Experiment) -> None:
         """Fill the table with what the sources are prepared for."""
-        found = self.bench.find_places(experiment.program.sources)
+        sources = experiment.program.sources
+        found = self.bench.tried(lambda: find_places(experiment.folder, sources)) or ()
         known = {f.name: f for f in experiment.factors}
         moved = {}
         for place in found:

@@ -13,11 +13,11 @@ from desktop.core.effects import Effect, Effects
 from desktop.core.units import capital, count, digits
 from desktop.data.chart import Axis, Content
 from desktop.data.columns import Column, TableRow
+from desktop.data.confirm import CONFIRMATION, RUNS
 from desktop.data.confirm import told as told_confirmed
 from desktop.data.experiment import JOURNAL
 from desktop.ui.experiment import charts
-from desktop.ui.experiment.parts import Step, let_toggle
-from desktop.ui.experiment.pilot import ConfirmDialog
+from desktop.ui.experiment.parts import ErrandDialog, Step, let_toggle
 from desktop.ui.guard import guarded
 from desktop.ui.pages import (
     asked_path,
@@ -229,11 +229,14 @@ class ReadStep(Step):
         """Show what is run to confirm the largest effect, and run it if the user says so."""
         shown = self.bench.snapshot
         names = shown.answer.named[:1] if shown.answer is not None else ()
-        commands = self.bench.confirm_commands(names)
-        if commands:
-            dialog = ConfirmDialog(self, shown, commands, names)
-            dialog.accepted.connect(lambda: self.bench.confirm(names, commands))
-            dialog.open()
+        errand = self.bench.confirmation(names)
+        if errand is not None:
+            text = (
+                f"{' and '.join(names)} alone and the program as it is are run {RUNS} times each, in turn "
+                f"and in random order; the runs go to {CONFIRMATION} and not to the trials. The verdict says "
+                "whether they agree with the effects."
+            )
+            ErrandDialog(self, self.bench, errand, "Confirm", text).open()
 
     def _show_settings(self, new: ExperimentSnapshot) -> None:
         imported, analysis = new.project.imported, new.project.analysis
