@@ -178,6 +178,7 @@ def _stands(experiment: Experiment) -> tuple[dict[str, Any], list[str]]:
     """Where an experiment stands, and its effects as far as they can be seen."""
     from desktop.core.effects import analyse
     from desktop.data import experiment as experiments
+    from desktop.data.answer import answer_of
 
     done = experiments.read_journal(experiment)
     state = experiments.state_of(experiment, done)
@@ -213,7 +214,7 @@ def _stands(experiment: Experiment) -> tuple[dict[str, Any], list[str]]:
     except (ValueError, DesktopError) as error:
         return result, [*lines, f"no effects yet: {error}"]
     ranking = spt_effects.ranks(found, False, experiment.factors)
-    said = spt_confirm.answered(found, experiment, waiting=state.planned - len(state.good) - len(lost))
+    said = answer_of(experiment, found, waiting=state.waiting)
     result["effects"] = spt_effects.analysed(found, False) | {"response": response, "ranks": ranking}
     result["answer"] = spt_confirm.plain_answer(said)
     return result, [said.text, *lines, *spt_effects.told_effects(found, False, response, experiment.factors)]

@@ -11,9 +11,7 @@ from desktop.commands.asked import agree
 from desktop.commands.terminal import picked, terminal_progress
 
 if TYPE_CHECKING:
-    from desktop.core.effects import Effects
     from desktop.data.answer import SptAnswer
-    from desktop.data.experiment import Experiment
 
 Said = tuple[dict[str, Any], list[str]]
 
@@ -35,6 +33,7 @@ def add_parts(part: Any) -> None:
 def confirm(options: argparse.Namespace) -> Said:
     """Make the runs and judge them."""
     from desktop.core.effects import analyse
+    from desktop.data.answer import answer_of
     from desktop.data.confirm import CONFIRMATION, confirm_commands, run_confirmation, setting_of, told
     from desktop.data.experiment import read_experiment, to_trials
     from desktop.data.runner import Runner
@@ -45,7 +44,7 @@ def confirm(options: argparse.Namespace) -> Said:
     found = analyse(to_trials(experiment, options.response))
     names = [name.strip() for name in options.factors.split(",") if name.strip()]
     if not names:
-        names = list(answered(found, experiment, options.response).named[:1])
+        names = list(answer_of(experiment, found, options.response).named[:1])
         if not names:
             raise ValueError("the effects name nothing to confirm; say --factors")
     agree(options, experiment.folder, confirm_commands(experiment, setting_of(experiment, names)))
@@ -58,15 +57,6 @@ def confirm(options: argparse.Namespace) -> Said:
     )
     print(f"the runs are in {experiment.folder / CONFIRMATION}", file=sys.stderr)
     return result | {"response": response.name}, [told(one, response.unit or "")]
-
-
-def answered(
-    found: Effects, experiment: Experiment, response: str | None = None, waiting: int = 0
-) -> SptAnswer:
-    """Of an experiment, with what its delays take here."""
-    from desktop.data.answer import answer_of
-
-    return answer_of(experiment, found, response or experiment.responses[0].name, waiting)
 
 
 def plain_answer(one: SptAnswer) -> dict[str, Any]:

@@ -50,7 +50,7 @@ def effects(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
     for each unit of delay."""
     from desktop.core.design import members_of
     from desktop.core.effects import analyse, condensed, missing
-    from desktop.data.answer import answer_of_table
+    from desktop.data.answer import answer_of, answer_of_table
     from desktop.data.runs import kind_of, read_runs
 
     if options.runs.is_dir():
@@ -85,7 +85,7 @@ def effects(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
     factors = described_as.factors if described_as is not None else tuple(table.settings.values())
     result["ranks"] = ranks(found, options.half, factors)
     if described_as is not None and table.response in [r.name for r in described_as.responses]:
-        said = spt_confirm.answered(found, described_as, table.response)
+        said = answer_of(described_as, found, table.response)
     else:
         said = answer_of_table(found, table)
     result["answer"] = spt_confirm.plain_answer(said)

@@ -80,9 +80,8 @@ def figures(options: argparse.Namespace) -> Said:
 
 def _read(options: argparse.Namespace) -> tuple[Experiment | None, Effects, SptAnswer, str, str]:
     """The experiment, if it is one, its effects, the answer, and what was measured."""
-    from desktop.commands.spt_confirm import answered
     from desktop.core.effects import analyse
-    from desktop.data.answer import answer_of_table, unit_of
+    from desktop.data.answer import answer_of, answer_of_table, unit_of
     from desktop.data.experiment import DESCRIPTION, read_experiment, read_journal, state_of, to_trials
     from desktop.data.runs import read_runs
 
@@ -91,7 +90,7 @@ def _read(options: argparse.Namespace) -> tuple[Experiment | None, Effects, SptA
         found = analyse(to_trials(experiment, options.response))
         state = state_of(experiment, read_journal(experiment))
         kept = next(r for r in experiment.responses if options.response in (None, r.name))
-        said = answered(found, experiment, kept.name, state.planned - len(state.good))
+        said = answer_of(experiment, found, kept.name, state.waiting)
         return experiment, found, said, kept.name, kept.unit or ""
     table = read_runs(options.table, response=options.response)
     found, name = analyse(table.data), table.response.split(" ")[0]

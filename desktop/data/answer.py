@@ -103,12 +103,14 @@ def answer(
     )
 
 
-def answer_of(experiment: Experiment, found: Effects, response: str, waiting: int = 0) -> SptAnswer:
-    """Of an experiment that is described."""
+def answer_of(
+    experiment: Experiment, found: Effects, response: str | None = None, waiting: int = 0
+) -> SptAnswer:
+    """Of an experiment that is described, with what its delays take here. `response` None: its first."""
     unit_s = delay_unit_of(experiment) if experiment.program.build else math.nan
     factors = {one.name: one for one in experiment.factors}
     kept = next((r for r in experiment.responses if r.name == response), experiment.responses[0])
-    return answer(found, kept.unit or "", factors, delays(experiment, unit_s), response, waiting)
+    return answer(found, kept.unit or "", factors, delays(experiment, unit_s), kept.name, waiting)
 
 
 def answer_of_table(found: Effects, table: RunTable) -> SptAnswer:

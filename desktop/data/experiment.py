@@ -845,8 +845,13 @@ class State:
     planned: int
 
     @property
+    def waiting(self) -> int:
+        """Trials that are still to be run."""
+        return self.planned - len(self.good) - len(self.given_up - set(self.good))
+
+    @property
     def finished(self) -> bool:
-        return len(self.good) + len(self.given_up - set(self.good)) >= self.planned
+        return self.waiting <= 0
 
 
 def state_of(experiment: Experiment, done: Sequence[Trial]) -> State:

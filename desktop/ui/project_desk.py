@@ -25,8 +25,7 @@ from desktop.ui.workers import program_thread
 from desktop.workbench.bundling import Outside
 from desktop.workbench.experimenting import ExperimentBench
 from desktop.workbench.jobs import Deliver
-from desktop.workbench.keeping import AUTOSAVE, Keeper, Kind
-from desktop.workbench.lending import WorkedOn, bench_for
+from desktop.workbench.keeping import AUTOSAVE, Keeper, Kind, WorkedOn, bench_for
 from desktop.workbench.model import Annotation, KeptExperiment, KeptTable, TraceId, View
 from desktop.workbench.modelling import ModelBench
 from desktop.workbench.side import EffectsSide, ModelSide

@@ -430,10 +430,11 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
         if analysis != self.asked.analysis:
             self._edit(label, replace(self.asked, analysis=analysis))
 
-    def toggle_term(self, members: Members) -> None:
+    def toggle_term(self, term: str) -> None:
         """Take a term out of the model, or put it back."""
         found = self.snapshot.every
-        if found is None:
+        members = next((e.members for e in found.effects if e.term == term), None) if found else None
+        if found is None or members is None:
             return
         every = [e.members for e in found.effects]
         terms = self.asked.analysis.terms
@@ -1010,10 +1011,8 @@ def _answered(project: ExperimentProject, found: Effects) -> SptAnswer:
 
     experiment, imported = project.experiment, project.imported
     if experiment is not None and imported is None:
-        state = state_of(experiment, read_journal(experiment))
-        waiting = state.planned - len(state.good) - len(state.given_up - set(state.good))
-        response = project.analysis.response or experiment.responses[0].name
-        return answer_of(experiment, found, response, waiting)
+        waiting = state_of(experiment, read_journal(experiment)).waiting
+        return answer_of(experiment, found, project.analysis.response, waiting)
     table = imported.table if imported is not None else None
     return answer(found) if table is None else answer_of_table(found, table)
 

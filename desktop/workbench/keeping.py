@@ -26,9 +26,9 @@ from desktop.data.atomic import WorkFolder
 from desktop.errors import ProjectError, TraceFormatError
 from desktop.workbench import model
 from desktop.workbench.bundling import Outside, outside, pack
-from desktop.workbench.history import Branch
+from desktop.workbench.experimenting import ExperimentBench
+from desktop.workbench.history import Branch, History
 from desktop.workbench.jobs import Deliver, Executor, Job, Lane, at_once
-from desktop.workbench.lending import Kept, Loan, WorkedOn, bench_for
 from desktop.workbench.model import (
     Comparison,
     KeptExperiment,
@@ -41,6 +41,7 @@ from desktop.workbench.model import (
     View,
     Workspace,
 )
+from desktop.workbench.modelling import ModelBench
 from desktop.workbench.tracing import stamp_of
 from desktop.workbench.workbench import Document, Snapshot, Workbench
 
@@ -50,6 +51,58 @@ AUTOSAVE = 120.0
 DEPTH, LOOKED_AT = 3, 20_000
 
 Kind = Literal["runs", "experiments", "tables"]
+#: What a project keeps of either kind, and where it is worked on.
+Kept = KeptExperiment | KeptTable
+WorkedOn = ExperimentBench | ModelBench
+
+
+def bench_for(record: Kept, deliver: Deliver, history: History) -> WorkedOn:
+    """An empty bench of the kind that a record needs."""
+    kind = ExperimentBench if isinstance(record, KeptExperiment) else ModelBench
+    return kind(deliver, history=history)
+
+
+class Loan:
+    """Tells a project of all changes on a bench, as long as that is about the file of the record.
+
+    What a file says of itself when it is opened is no change.
+
+    Parameters
+    ----------
+    keep : is called with every later state of the record.
+    over : is called once, when the bench has turned to another file.
+    """
+
+    def __init__(
+        self, bench: WorkedOn, record: Kept, keep: Callable[[Any], None], over: Callable[[], None]
+    ) -> None:
+        self.bench = bench
+        self._keep, self._over = keep, over
+        self._about = _file(record)
+        self._known = bench.kept()
+        bench.subscribe(self._follow)
+
+    def end(self) -> None:
+        """Nothing is kept any more; the bench is closed unless somebody else uses it."""
+        self.bench.release(self._follow)
+
+    def _follow(self, old: Any, new: Any) -> None:
+        if all(
+            getattr(old, name, None) is getattr(new, name, None) for name in ("project", "pinned", "saved")
+        ):
+            return
+        now = self.bench.kept()
+        if now is None or _file(now) != self._about:
+            if self._known is not None:
+                self._over()
+            return
+        if self._known is not None and now != self._known:
+            self._keep(now)
+        self._known = now
+
+
+def _file(record: Kept) -> tuple[Path | None, str]:
+    return record.path, getattr(record, "text", "")
 
 
 @dataclass(frozen=True)

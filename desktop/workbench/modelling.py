@@ -121,7 +121,8 @@ class ModelBench(EditBench[ModelSnapshot, ModelProject]):
     ) -> None:
         super().__init__(ModelSnapshot(), ModelProject(), deliver, executors, history)
         self._fitting, self._more = self._lane("fit", "model"), self._lane("more", "model-more")
-        self._opening = False  # what the first lane does is not only a fit
+        #: while a table is being read: rows to be added to it, and whether they are then looked at
+        self._later: list[tuple[tuple[Row, ...], bool]] | None = None
         self._of_fit = False  # what the second lane does is worth nothing without the fit it began with
         #: the table as it was read, and what it takes to read it again
         self._read: Table | None = None
@@ -148,13 +149,14 @@ class ModelBench(EditBench[ModelSnapshot, ModelProject]):
             return table, _origin(source, columns, units)
 
         def done(found: tuple[Table, KeptTable] | Unassigned) -> None:
-            self._opening = False
+            later, self._later = self._later, None
             if isinstance(found, Unassigned):
                 self._show(unassigned=found, task=None)
-            else:
-                self._begin(*found, source)
+                return
+            self._begin(*found, source)
+            self._add_later(later)
 
-        self._opening = True
+        self._later = []
         self._show(task=Task(f"Opening {name}"), problem="", unassigned=None)
         self._fitting.submit(f"Opening {name}", work, done, self._failed)
 
@@ -170,19 +172,20 @@ class ModelBench(EditBench[ModelSnapshot, ModelProject]):
             return *_read_again(kept), origin
 
         def done(found: tuple[Table, Table, KeptTable]) -> None:
-            self._opening = False
+            later, self._later = self._later, None
             read, table, origin = found
             if not table.rows:
                 self._show(task=None, problem=f"the project holds no rows of {kept.name}")
                 return
             self._begin(read, origin, source, table, kept.settings)
+            self._add_later(later)
             if kept.sha256 not in ("", origin.sha256):
                 self._show(
                     problem=f"{kept.name} is not as it was when the project was saved: rows that were left "
                     "out, and names, may not fit any more"
                 )
 
-        self._opening = True
+        self._later = []
         self._show(task=Task(f"Opening {kept.name}"), problem="", unassigned=None)
         self._fitting.submit(f"Opening {kept.name}", work, done, self._failed)
 
@@ -239,14 +242,24 @@ class ModelBench(EditBench[ModelSnapshot, ModelProject]):
 
         self._beside("Reading traces", work, done)
 
-    def add_rows(self, rows: tuple[Row, ...]) -> None:
-        """Measurements below those of the table that is open, or as a table of their own."""
-        if not self._takes_times():
+    def add_rows(self, rows: tuple[Row, ...], *, look: bool = False) -> None:
+        """Measurements below those of the table that is open, or as a table of their own; below those of one
+        that is being read when it is there. `look` at the first of them."""
+        if self._later is not None:
+            self._later.append((rows, look))
+            return
+        if not rows or not self._takes_times():
             return
         if self.asked.table is None:
             self._begin(_no_table(), KeptTable(), None, _no_table().with_rows(rows))
         else:
             self._edit_table(f"add {_rows(rows)}", lambda old: old.with_rows(rows))
+        if look:
+            self.pick([self.added[-len(rows)].line])
+
+    def _add_later(self, later: list[tuple[tuple[Row, ...], bool]] | None) -> None:
+        for rows, look in later or ():
+            self.add_rows(rows, look=look)
 
     def _takes_times(self) -> bool:
         """Whether times can be added; False with a problem if the table holds none."""
@@ -399,9 +412,9 @@ class ModelBench(EditBench[ModelSnapshot, ModelProject]):
     def cancel(self) -> None:
         """Give up what runs beside the window; a fit is short and goes on."""
         self._more.cancel()
-        if self._opening:
+        if self._later is not None:
             self._fitting.cancel()
-            self._opening = False
+            self._later = None
         self._show(task=None)
 
     # ---- inside
@@ -463,7 +476,7 @@ class ModelBench(EditBench[ModelSnapshot, ModelProject]):
         self._begin_work(self._more, title, work, done)
 
     def _failed(self, error: BaseException) -> None:
-        self._opening = False
+        self._later = None
         super()._failed(error)
 
 

@@ -253,11 +253,6 @@ class ModelSide(Side[ModelSideSnapshot, ModelBench]):
 
     def __init__(self, workbench: Workbench, keeper: Keeper) -> None:
         super().__init__(ModelSideSnapshot(), workbench, keeper)
-        self._waiting: tuple[ModelBench, tuple[Row, ...]] | None = None  # rows for a table that is being read
-
-    def close(self) -> None:
-        super().close()
-        self._stop_waiting()
 
     def names_of_run(self) -> tuple[str, str]:
         """Code and system by which the shown run is best added: called as its trace without its p, and as
@@ -301,35 +296,7 @@ class ModelSide(Side[ModelSideSnapshot, ModelBench]):
             return
         bench = self._chosen_bench()
         assert bench is not None
-        self._stop_waiting()
-        if bench.snapshot.project.table is None and bench.busy:
-            self._waiting = bench, self._new_rows(None, code, system, phases)
-            bench.subscribe(self._opened)
-            return
-        rows = self._new_rows(bench, code, system, phases)
-        self._add_to(bench, rows)
-
-    def _opened(self, _: ModelSnapshot, new: ModelSnapshot) -> None:
-        """The table that rows are waiting for has come, or cannot be had."""
-        if self._waiting is None or (new.project.table is None and new.task is not None):
-            return
-        bench, rows = self._waiting
-        self._stop_waiting()
-        self._add_to(bench, rows)
-
-    @staticmethod
-    def _add_to(bench: ModelBench, rows: tuple[Row, ...]) -> None:
-        """Add rows to a table that is open, and look at the first of them."""
-        table = bench.snapshot.project.table
-        if table is not None and rows:
-            bench.add_rows(rows)
-            if len(bench.added) >= len(rows) and bench.snapshot.project.table is not table:
-                bench.pick([bench.added[-len(rows)].line])
-
-    def _stop_waiting(self) -> None:
-        if self._waiting is not None:
-            self._waiting[0].unsubscribe(self._opened)
-            self._waiting = None
+        bench.add_rows(self._new_rows(bench, code, system, phases), look=True)
 
     def _here(self, bench: ModelBench | None) -> tuple[Row, ...]:
         """The rows of a table that come from the shown trace."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +13,8 @@ from desktop.core.phases import PhaseFit, Sweep, extend, fit, sweep
 from desktop.core.selection import SWEEP, suggest
 from desktop.data.following import Followed, Follower
 from desktop.data.recording import Recorded, record
-from desktop.workbench.jobs import Deliver, Executor, Job, Lane, Task, at_once
+from desktop.workbench.bench import Bench
+from desktop.workbench.jobs import Deliver, Executor, Job, Task, at_once
 
 #: Phases up to which a suggestion is made at first: it goes on where more are chosen or may be suggested.
 #: The last few of `SWEEP` take most of the time.
@@ -53,7 +54,7 @@ class WatchSnapshot:
         return self.swept.fit(min(self.suggested if self.n is None else self.n, last))
 
 
-class Watcher:
+class Watcher(Bench[WatchSnapshot]):
     """Runs a program, or only follows a folder, and tells its listener of each new snapshot."""
 
     def __init__(
@@ -62,17 +63,17 @@ class Watcher:
         deliver: Deliver = at_once,
         executor: Executor | None = None,
     ) -> None:
-        self.snapshot = WatchSnapshot()
-        self._listener = listener
-        self._program = Lane("program", latest=True, deliver=deliver, executor=executor)
-        self._looks = Lane("watch", latest=True, deliver=deliver, executor=executor)
+        lanes = {"program": executor, "watch": executor} if executor else None
+        super().__init__(WatchSnapshot(), deliver, lanes)
+        self.subscribe(listener)
+        self._program, self._looks = self._lane("program"), self._lane("watch")
         self._follower: Follower | None = None
         self._suggested = (0.0, 0)  # at what duration (s) of the run, how many looks ago
 
     def start(self, folder: Path, command: list[str] | None = None) -> None:
         """Follow a folder; with a command, which is run and recorded into it."""
         self._follower = Follower(folder)
-        self._change(folder=folder, running=command is not None)
+        self._show(folder=folder, running=command is not None)
         if command is not None:
             self._program.submit(
                 "running the program", lambda job: record(command, folder, job), self._ended, self._failed,
@@ -97,22 +98,17 @@ class Watcher:
         """Another number of phases (None: the suggested one), or another model."""
         curve, model = self.snapshot.followed.curve, model or self.snapshot.model
         swept, suggested = (None, 1) if curve is None else _swept(curve, model, n, self.snapshot.swept)
-        self._change(n=n, model=model, swept=swept, suggested=suggested)
+        self._show(n=n, model=model, swept=swept, suggested=suggested)
 
     def pause(self, on: bool) -> None:
         """Let the picture stand still; what arrives meanwhile is seen afterwards."""
-        self._change(paused=on)
+        self._show(paused=on)
 
     def stop(self) -> None:
         """Ask the program to end."""
         self._program.cancel()
         if self.snapshot.running:
-            self._change(running=False)
-
-    def close(self) -> None:
-        """End the program, and look no more."""
-        self._program.close()
-        self._looks.close()
+            self._show(running=False)
 
     def _see(self, found: tuple[Followed, Sweep | None, int] | None, shown: WatchSnapshot) -> None:
         """Take what a look has found, which began when this was `shown`."""
@@ -123,33 +119,29 @@ class Watcher:
                 alone = swept.n.size < _FEW
                 self._suggested = (at, looks + 1) if alone else (followed.curve.duration, 0)
             if (shown.model, shown.n) == (self.snapshot.model, self.snapshot.n):
-                self._change(followed=followed, swept=swept, suggested=suggested)
+                self._show(followed=followed, swept=swept, suggested=suggested)
             else:
-                self._change(followed=followed)
+                self._show(followed=followed)
         seen = self.snapshot.followed
         whole = seen.processes >= max(seen.expected, 1) and seen.ended == seen.processes
         # A program that we run is waited for; of another one, all processes have said that they end.
         if not self.snapshot.running and (
             whole or (not shown.running and found is None and self.snapshot.code is not None)
         ):
-            self._change(over=True)
+            self._show(over=True)
 
     def _told(self, task: Task) -> None:
         if task.text != self.snapshot.doing:
-            self._change(doing=task.text)
+            self._show(doing=task.text)
 
     def _ended(self, recorded: Recorded) -> None:
-        self._change(running=False, code=recorded.code)
+        self._show(running=False, code=recorded.code)
 
     def _failed(self, error: BaseException) -> None:
-        self._change(running=False, over=True, problem=str(error))
+        self._show(running=False, over=True, problem=str(error))
 
     def _lost(self, error: BaseException) -> None:
-        self._change(problem=str(error))
-
-    def _change(self, **fields: object) -> None:
-        old, self.snapshot = self.snapshot, replace(self.snapshot, **fields)  # type: ignore[arg-type]  # by name
-        self._listener(old, self.snapshot)
+        self._show(problem=str(error))
 
 
 def _seen(

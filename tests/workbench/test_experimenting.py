@@ -183,20 +183,20 @@ def test_terms_are_dropped_and_put_back(bench):
     assert every is bench.snapshot.effects and len(every.effects) == 15
     before = bench.snapshot.effects.effect("F4").value
     pair = every.effect("F1:F4")
-    bench.toggle_term(every.effect("F1").members)
+    bench.toggle_term(every.effect("F1").term)
     assert bench.history.undo_label == "drop a term" and len(bench.snapshot.effects.effects) == 14
     assert len(bench.snapshot.every.effects) == 15, "a dropped term can be seen and put back"
     assert "without F1" in bench.snapshot.hierarchy
     assert bench.snapshot.effects.effect("F4").value == pytest.approx(before), "columns are orthogonal"
-    bench.toggle_term(pair.members)
-    bench.toggle_term(every.effect("F1").members)
+    bench.toggle_term(pair.term)
+    bench.toggle_term(every.effect("F1").term)
     assert bench.history.undo_label == "put a term back"
     bench.undo()
     bench.undo()
     bench.undo()
     assert bench.snapshot.project.analysis.terms is None and bench.history.undo_label is None
     bench.set_analysis("one term", terms=(every.effect("F4").members,))
-    bench.toggle_term(every.effect("F4").members)
+    bench.toggle_term(every.effect("F4").term)
     assert "one term at least" in bench.snapshot.problem
 
 

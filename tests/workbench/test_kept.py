@@ -164,7 +164,7 @@ def test_a_table_of_runs_comes_back_as_it_was_read(
     bench.open(SPT / "measured_2026-11-21_scaling_2p2.csv")
     bench.choose_rows("cpu_s", (("factor", "F2"),))
     bench.set_analysis("halve", half=True, threshold="2")
-    bench.toggle_term(bench.snapshot.every.effects[-1].members)  # type: ignore[union-attr]  # it was read
+    bench.toggle_term(bench.snapshot.every.effects[-1].term)  # type: ignore[union-attr]  # it was read
     imported = bench.snapshot.project.imported
     assert imported is not None and imported.table is not None
     bench.leave_out(imported.table.data.label[0], "a typo")

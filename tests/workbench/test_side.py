@@ -12,8 +12,7 @@ import pytest
 from desktop import resources
 from desktop.workbench.bench import Bench
 from desktop.workbench.experimenting import ExperimentBench
-from desktop.workbench.keeping import Keeper, read_workspace
-from desktop.workbench.lending import Kept, WorkedOn
+from desktop.workbench.keeping import Keeper, Kept, WorkedOn, read_workspace
 from desktop.workbench.model import KeptExperiment
 from desktop.workbench.modelling import ModelBench, ModelSnapshot
 from desktop.workbench.side import EffectsSide, ModelSide

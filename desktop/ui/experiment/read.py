@@ -124,7 +124,7 @@ class ReadStep(Step):
             "Run the largest effect alone and the program as it is, in turn",
         )
         self.effects = set_up(FrameView("Effects"), chosen=bench.select)
-        let_toggle(self.effects, self._toggle)
+        let_toggle(self.effects, bench.toggle_term)
         self.rank = set_up(FrameView("SPT rank"), chosen=bench.select)
         self.anova = set_up(FrameView("Analysis of variance"), chosen=bench.select)
         self.notes = quiet()
@@ -454,13 +454,7 @@ class ReadStep(Step):
             effect = every.effects[key]
             self.bench.select(effect.term)
             if more:
-                self.bench.toggle_term(effect.members)
-
-    def _toggle(self, term: str) -> None:
-        every = self.bench.snapshot.every
-        found = next((e for e in every.effects if e.term == term), None) if every else None
-        if found is not None:
-            self.bench.toggle_term(found.members)
+                self.bench.toggle_term(effect.term)
 
 
 class PinPanel(QWidget):

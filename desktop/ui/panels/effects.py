@@ -221,11 +221,8 @@ class EffectsPanel(SidePanel):
 
     def _toggle(self, term: str) -> None:
         """Take a term out of the model, or put it back."""
-        bench = self._side.bench
-        every = None if bench is None else bench.snapshot.every
-        effect = next((e for e in every.effects if e.term == term), None) if every is not None else None
-        if bench is not None and effect is not None:
-            bench.toggle_term(effect.members)
+        if self._side.bench is not None:
+            self._side.bench.toggle_term(term)
 
     def _choose_response(self, place: int) -> None:
         side = self._side
