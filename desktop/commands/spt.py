@@ -404,28 +404,12 @@ def _offers(
 
 def _told_design(made: Design, result: dict[str, Any], options: argparse.Namespace) -> list[str]:
     from desktop.core.power import chance_in_words
-    from desktop.core.recommend import meaning
+    from desktop.core.recommend import described as in_words
 
     lines = [f"{made.kind} design of {len(made.factors)} factors in {made.runs} runs, "
              f"resolution {result['resolution']}, seed {result['seed']}"]  # fmt: skip
-    if made.regular:
-        lines.append(meaning(made.resolution))
-    if made.regular and made.generators:
-        lines.append("generators        " + " ".join(made.generators))
-        words = result["defining_relation"]
-        shown = " = ".join(words[:12]) + (f" = ... ({len(words)} words)" if len(words) > 12 else "")
-        lines.append(f"defining relation I = {shown}")
-        lengths = [f"A{i} = {n}" for i, n in enumerate(result["word_length_pattern"], 3) if n]
-        pattern = ", ".join(lengths[:8]) + (", ..." if len(lengths) > 8 else "")
-        least = ", the least there is" if made.minimum_aberration else ""
-        lines.append(f"word lengths      {pattern}{least}")
-        lines.append("clear             " + (", ".join(result["clear_main_effects"]) or "no main effect"))
-        pairs = result["clear_two_factor_interactions"]
-        lines.append("clear pairs       " + (", ".join(pairs[:20]) or "none"))
-        for same in result["aliases"][:60]:
-            lines.append("aliases           " + " = ".join(same))
-    if made.note:
-        lines.append(f"note: {made.note}")
+    said, equal = in_words(made)
+    lines += [*said, *(f"not told apart: {one}" for one in equal)]
     if result["detectable_effect"] is not None:
         lines.append(
             f"an effect of {result['detectable_effect']:.4g} is seen with a chance of "

@@ -1,18 +1,21 @@
-"""Which design to run: the fewest trials that show an effect of the size one cares for."""
+"""Designs in words, and which to run: the fewest trials that show an effect of the size one cares for."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from desktop.core.design import names_for, regular, roman
+from desktop.core.design import Design, names_for, regular, roman
 from desktop.core.power import POWER, detectable
+from desktop.core.units import capital, count
 
 #: Effect to be seen and noise of a trial, as shares of the run, where nothing else is said.
 EFFECT, NOISE = 0.02, 0.02
 #: Fewest and most replicates, and most trials, that are recommended.
 _REPLICATES = (2, 32)
 _MOST_TRIALS = 4096
+#: Words of a defining relation, and sets of aliases, that are listed.
+_WORDS, _ALIASES = 64, 400
 
 #: What a resolution means, for those who do not know the word.
 MEANINGS = {
@@ -26,6 +29,46 @@ MEANINGS = {
 def meaning(resolution: int) -> str:
     """What can be told apart at a resolution."""
     return MEANINGS.get(resolution, "main effects and pairs are clear, and more")
+
+
+def described(design: Design) -> tuple[list[str], list[str]]:
+    """What can be told apart in a design, in sentences, and what cannot (up to pairs), as equations."""
+
+    def signed(sign: int, members: tuple[int, ...]) -> str:
+        return ("−" if sign < 0 else "") + design.term(members)
+
+    said = count(design.runs, "treatment")
+    if design.resolution:
+        said += f", resolution {roman(design.resolution)}: {meaning(design.resolution)}"
+    elif design.kind == "full":
+        said += ", full factorial: every effect can be told apart"
+    found = [f"{said}."]
+    if design.note:
+        found.append(f"{capital(design.note)}.")
+    if design.generators:
+        found.append(f"Generators: {', '.join(design.generators)}")
+    words = design.defining_relation()
+    if words:
+        shown = " = ".join(signed(sign, members) for sign, members in words[:_WORDS])
+        more = f" … and {len(words) - _WORDS} more" if len(words) > _WORDS else ""
+        found.append(f"Defining relation: I = {shown}{more}")
+        lengths = [f"{n} of {k}" for k, n in enumerate(design.word_lengths(), 1) if n]
+        least = ", the fewest short ones there can be" if design.minimum_aberration else ""
+        found.append(f"Words by their letters: {', '.join(lengths)}{least}.")
+    sets = design.aliases()
+    if design.regular:
+        mains, pairs = design.clear()
+        found.append(f"Clear main effects: {', '.join(design.factors[j] for j in mains) or 'none'}.")
+        if design.generators:
+            clear = ", ".join(design.term(pair) for pair in pairs[:60]) or "none"
+            found.append(f"Clear two-factor interactions: {clear}.")
+            if not sets:
+                found.append("No two main effects or two-factor interactions share a column.")
+    equal = [
+        " = ".join(signed(design.key(m)[1] * design.key(members[0])[1], m) for m in members)
+        for members in sets[:_ALIASES]
+    ]
+    return found, equal + [f"… and {len(sets) - _ALIASES} more sets"] * (len(sets) > _ALIASES)
 
 
 @dataclass(frozen=True)

@@ -358,7 +358,7 @@ def test_design_by_resolution_and_kind(capsys):
 
 def test_design_as_text_and_file(capsys, tmp_path):
     code, out, _ = run(capsys, "design", "--factors", 5, "--runs", 8, "--sigma", "0.5", "--replicates", 2)
-    assert code == 0 and "defining relation I = " in out and "is seen with a chance of 90 %" in out
+    assert code == 0 and "Defining relation: I = " in out and "is seen with a chance of 90 %" in out
     path = tmp_path / "runs.csv"
     code, out, _ = run(capsys, "design", "--factors", 5, "--runs", 8, "-o", path)
     assert code == 0 and len(path.read_text().splitlines()) == 9

@@ -20,7 +20,8 @@ from PySide6.QtWidgets import (
 
 from desktop.core.design import ARRAYS, MOST_RUNS, Design, Offer, roman, smallest_runs
 from desktop.core.power import chance_in_words, detectable, replicates_to_find, sigma_bound
-from desktop.core.recommend import EFFECT, NOISE, Recommended, meaning, recommend
+from desktop.core.recommend import EFFECT, NOISE, Recommended, recommend
+from desktop.core.recommend import described as described_in_words
 from desktop.core.units import count, digits, quantity
 from desktop.data.columns import Column, TableRow
 from desktop.data.experiment import Experiment, Factor, Plan
@@ -62,7 +63,6 @@ _OFFERS = (
     Column("Time", "Trials times the measured time of one run"),
 )
 _LEAST = {"3": "any", "4": "IV or more", "5": "V or more"}
-_ALIASES = 400
 
 
 class DesignStep(Step):
@@ -468,50 +468,16 @@ def _sigma_of(new: ExperimentSnapshot) -> float:
 
 def relation_html(design: Design, factors: Sequence[Factor] = ()) -> str:
     """Generators, defining relation, aliases and what is clear, in words."""
-
-    def signed(sign: int, members: tuple[int, ...]) -> str:
-        return ("−" if sign < 0 else "") + escape(design.term(members))
-
-    parts = [f"<p><b>{count(design.runs, 'treatment')}</b>"]
-    if design.resolution:
-        parts.append(f", resolution <b>{roman(design.resolution)}</b>: {meaning(design.resolution)}")
-    elif design.kind == "full":
-        parts.append(", full factorial: every effect can be told apart")
-    parts.append(".</p>")
-    named = [f for f in factors if f.routine]
-    if named:
-        parted = (
-            (f.name, f.routine if f.routine != f.name else "", f.construct and f"({f.construct})")
-            for f in named
-        )
-        told = ", ".join(" ".join(filter(None, words)) for words in parted)
-        parts.append(f"<p>Factors: {escape(told)}.</p>")
-    if design.note:
-        parts.append(f"<p>{escape(design.note[:1].upper() + design.note[1:])}.</p>")
-    if design.generators:
-        parts.append(f"<p>Generators: {escape(', '.join(design.generators))}</p>")
-    words = design.defining_relation()
-    if words:
-        shown = " = ".join(signed(sign, members) for sign, members in words[:64])
-        more = f" … and {len(words) - 64} more" if len(words) > 64 else ""
-        parts.append(f"<p>Defining relation: I = {shown}{more}</p>")
-    aliases = design.aliases()
-    if design.regular:
-        mains, pairs = design.clear()
-        names = ", ".join(design.factors[j] for j in mains) or "none"
-        parts.append(f"<p>Clear main effects: {escape(names)}.</p>")
-        if design.generators:
-            clear = ", ".join(design.term(p) for p in pairs[:60]) or "none"
-            parts.append(f"<p>Clear two-factor interactions: {escape(clear)}.</p>")
-    if aliases:
-        parts.append("<p>These cannot be told apart (up to two-factor interactions):</p><ul>")
-        for members in aliases[:_ALIASES]:
-            first = design.key(members[0])[1]
-            equal = " = ".join(signed(design.key(m)[1] * first, m) for m in members)
-            parts.append(f"<li>{equal}</li>")
-        if len(aliases) > _ALIASES:
-            parts.append(f"<li>… and {len(aliases) - _ALIASES} more sets</li>")
-        parts.append("</ul>")
-    elif design.regular and design.generators:
-        parts.append("<p>No two main effects or two-factor interactions share a column.</p>")
-    return "".join(parts)
+    (first, *others), equal = described_in_words(design)
+    parted = (
+        (f.name, f.routine if f.routine != f.name else "", f.construct and f"({f.construct})")
+        for f in factors
+        if f.routine
+    )
+    named = ", ".join(" ".join(filter(None, words)) for words in parted)
+    told = [f"<b>{escape(first)}</b>", *([f"Factors: {escape(named)}."] if named else [])]
+    told += map(escape, others)
+    if equal:
+        told.append("These cannot be told apart (up to two-factor interactions):")
+    listed = "".join(f"<li>{escape(one)}</li>" for one in equal)
+    return "".join(f"<p>{one}</p>" for one in told) + (f"<ul>{listed}</ul>" if listed else "")
