@@ -95,11 +95,11 @@ def way(node: int, tree: Any) -> Any:
     while at > 0:
         depth += 1
         at = tree[0, at]
-    found = np.empty(depth, np.int64)
+    path = np.empty(depth, np.int64)
     for i in range(depth - 1, -1, -1):
-        found[i] = node
+        path[i] = node
         node = tree[0, node]
-    return found
+    return path
 
 
 @arithmetic
@@ -116,27 +116,27 @@ def accumulate(node: Any, ticks: Any, calls: Any, sum_ticks: Any, sum_calls: Any
 @kernel
 def inclusive(tree: Any, exclusive: Any) -> Any:
     """(nodes, n) sums of `exclusive` over each node and all below it; folded nodes stand for themselves."""
-    found = exclusive.copy()
+    total = exclusive.copy()
     for node in range(tree.shape[1] - 1, 0, -1):
         parent = tree[0, node]
         if parent >= 0:
-            for k in range(found.shape[1]):
-                found[parent, k] += found[node, k]
-    return found
+            for k in range(total.shape[1]):
+                total[parent, k] += total[node, k]
+    return total
 
 
 @kernel
 def outermost(tree: Any) -> Any:
     """(nodes,) whether no ancestor of a node is of the same region."""
-    found = np.ones(tree.shape[1], np.bool_)
+    outer = np.ones(tree.shape[1], np.bool_)
     for node in range(1, tree.shape[1]):
         above = tree[0, node]
         while above > 0:
             if tree[1, above] == tree[1, node]:
-                found[node] = False
+                outer[node] = False
                 break
             above = tree[0, above]
-    return found
+    return outer
 
 
 @kernel
@@ -155,8 +155,8 @@ def add_by_region(
 
 
 @kernel
-def add_by_class(found: Any, own: Any, sums: Any) -> None:
+def add_by_class(classes: Any, own: Any, sums: Any) -> None:
     """Add ticks (nodes, n) to those of their activities (n, activities)."""
-    for node in range(found.size):
+    for node in range(classes.size):
         for k in range(own.shape[1]):
-            sums[k, found[node]] += own[node, k]
+            sums[k, classes[node]] += own[node, k]

@@ -83,7 +83,7 @@ def machine_words(network: Machine) -> str:
     if network == IDEAL:
         return "ideal network"
     wide = quantity(network.bandwidth, "B/s") if math.isfinite(network.bandwidth) else "infinite"
-    found = f"latency {quantity(network.latency_s, 's')}, bandwidth {wide}"
+    words = f"latency {quantity(network.latency_s, 's')}, bandwidth {wide}"
     if math.isfinite(network.eager):
-        found += f", rendezvous above {quantity(network.eager, 'B')}"
-    return found + (f", {network.buses} buses" if network.buses else "")
+        words += f", rendezvous above {quantity(network.eager, 'B')}"
+    return words + (f", {network.buses} buses" if network.buses else "")

@@ -114,8 +114,8 @@ def choose(curve: StepCurve, swept: Sweep, known: Landmarks, locked: Sequence[fl
         _DEGREES.get(swept.model, 2),
         1 / max(curve.capacity, 1),
     )
-    found = costs.choose(candidates, len(fits))
-    return found if set(locked) <= {one.time_s for one in found.breaks} else None
+    choice = costs.choose(candidates, len(fits))
+    return choice if set(locked) <= {one.time_s for one in choice.breaks} else None
 
 
 def _candidates(
@@ -125,31 +125,31 @@ def _candidates(
     inner = [fit.breaks[1:-1] for fit in fits]
     of = np.repeat(np.arange(len(fits)), [len(x) for x in inner])
     every = np.concatenate([np.zeros(0), *inner])
-    found: list[tuple[float, float, Landmark | None, int]] = []
+    candidates: list[tuple[float, float, Landmark | None, int]] = []
 
     def lasting(t: float) -> int:
         return int(np.unique(of[np.abs(every - t) <= 2 * NEAR * span]).size)
 
     for t in locked:
         held = next((e for e in known.events if abs(e.time_s - t) <= NEAR * span), None)
-        found.append((t, -_LOCKED, held, lasting(t)))
+        candidates.append((t, -_LOCKED, held, lasting(t)))
 
     def weight(e: Landmark) -> tuple[bool, float, float]:
         return (e.what is None, -_price(e), -(e.high_s - e.low_s))
 
     for event in sorted(known.events, key=weight, reverse=True):
-        if all(abs(event.time_s - t) > NEAR * span for t, *_ in found):
+        if all(abs(event.time_s - t) > NEAR * span for t, *_ in candidates):
             price = _price(event)
-            found.append((event.time_s, price, event, lasting(event.time_s)))
-        if len(found) >= CANDIDATES // 2:
+            candidates.append((event.time_s, price, event, lasting(event.time_s)))
+        if len(candidates) >= CANDIDATES // 2:
             break
     count = np.array([lasting(t) for t in every.tolist()])
     for i in np.argsort(-count, kind="stable").tolist():
         t = float(every[i])
-        if all(abs(t - other) > NEAR * span for other, *_ in found):
+        if all(abs(t - other) > NEAR * span for other, *_ in candidates):
             beats = any(begin <= t <= end for begin, end, _ in known.beating)
             often = min(1.0, count[i] / (0.5 * len(fits)))
-            found.append(
+            candidates.append(
                 (
                     t,
                     _PRICE_FIT + often * (_PRICE_LASTING - _PRICE_FIT) + beats * _PRICE_BEAT,
@@ -157,17 +157,17 @@ def _candidates(
                     int(count[i]),
                 )
             )
-        if len(found) >= CANDIDATES:
+        if len(candidates) >= CANDIDATES:
             break
-    found.sort(key=lambda one: one[0])
-    at = np.array([round((t - start) / span * BINS) for t, *_ in found], np.int64)
+    candidates.sort(key=lambda one: one[0])
+    at = np.array([round((t - start) / span * BINS) for t, *_ in candidates], np.int64)
     keep = np.flatnonzero((at > 0) & (at < BINS) & np.concatenate([[True], np.diff(at) > 0])[: at.size])
     return _Candidates(
         at[keep],
-        np.array([found[i][0] for i in keep]),
-        np.array([found[i][1] for i in keep]),
-        tuple(found[i][2] for i in keep),
-        np.array([found[i][3] for i in keep], np.int64),
+        np.array([candidates[i][0] for i in keep]),
+        np.array([candidates[i][1] for i in keep]),
+        tuple(candidates[i][2] for i in keep),
+        np.array([candidates[i][3] for i in keep], np.int64),
     )
 
 
@@ -313,15 +313,15 @@ class _Costs:
 
     def _breaks(self, places: list[int], total: Floats, candidates: _Candidates) -> tuple[Break, ...]:
         ends = [0, *places, self._at.size - 1]
-        found = []
+        breaks = []
         for a, place, b in zip(ends[:-2], ends[1:-1], ends[2:], strict=True):
             # Without it there may be no phase that is long enough.
             worth = float(total[a, b] - total[a, place] - total[place, b]) if total[a, b] < np.inf else np.inf
             i = place - 1
-            found.append(
+            breaks.append(
                 Break(float(candidates.time[i]), candidates.events[i], int(candidates.fits[i]), worth)
             )
-        return tuple(found)
+        return tuple(breaks)
 
 
 def _reason(breaks: tuple[Break, ...], looked_at: int) -> str:
@@ -360,7 +360,7 @@ def _place(one: Break) -> str:
 
 def _against(other: tuple[Break, ...], best: tuple[Break, ...], worse: float) -> str:
     """Another set beside the best one."""
-    ours, theirs = ({one.time_s: one for one in found} for found in (best, other))
+    ours, theirs = ({one.time_s: one for one in breaks} for breaks in (best, other))
     without = [one for t, one in ours.items() if t not in theirs]
     besides = [one for t, one in theirs.items() if t not in ours]
     words = [

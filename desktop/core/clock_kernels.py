@@ -21,22 +21,22 @@ def local(tick: Any, shift: Any, drift: Any, origin: Any) -> Any:
     if drift == 0.0:
         return tick - shift
     far = tick - shift - origin
-    found = origin + far - np.int64(np.floor(np.float64(far) * (drift / (1.0 + drift)) + 0.5))
-    while common(found, shift, drift, origin) >= tick:
-        found -= 1
-    while common(found, shift, drift, origin) < tick:
-        found += 1
-    return found
+    tick_there = origin + far - np.int64(np.floor(np.float64(far) * (drift / (1.0 + drift)) + 0.5))
+    while common(tick_there, shift, drift, origin) >= tick:
+        tick_there -= 1
+    while common(tick_there, shift, drift, origin) < tick:
+        tick_there += 1
+    return tick_there
 
 
 @kernel
 def corrected(ticks: Any, which: Any, shift: Any, drift: Any, origin: Any) -> Any:
     """Ticks (n,) as recorded on the common clock; each is of the clock `which` (n,) of several."""
-    found = np.empty(ticks.size, np.int64)
+    common_ticks = np.empty(ticks.size, np.int64)
     for i in range(ticks.size):
         c = which[i]
-        found[i] = common(ticks[i], shift[c], drift[c], origin[c])
-    return found
+        common_ticks[i] = common(ticks[i], shift[c], drift[c], origin[c])
+    return common_ticks
 
 
 @arithmetic
@@ -66,15 +66,15 @@ def late_messages(
 
 @kernel
 def to_common(ticks: Any, shift: int, drift: float, origin: int) -> Any:
-    found = np.empty(ticks.size, np.int64)
+    common_ticks = np.empty(ticks.size, np.int64)
     for i in range(ticks.size):
-        found[i] = common(ticks[i], shift, drift, origin)
-    return found
+        common_ticks[i] = common(ticks[i], shift, drift, origin)
+    return common_ticks
 
 
 @kernel
 def to_local(ticks: Any, shift: int, drift: float, origin: int) -> Any:
-    found = np.empty(ticks.size, np.int64)
+    local_ticks = np.empty(ticks.size, np.int64)
     for i in range(ticks.size):
-        found[i] = local(ticks[i], shift, drift, origin)
-    return found
+        local_ticks[i] = local(ticks[i], shift, drift, origin)
+    return local_ticks

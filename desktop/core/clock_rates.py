@@ -86,10 +86,10 @@ class LineBounds:
         if inner is None:
             return None
         n = rough.size
-        found = problem.nearest(rough, inner)
-        if found is None:
+        shifts = problem.nearest(rough, inner)
+        if shifts is None:
             return None
-        start, end = found[:n] + rough, found[n:] + rough
+        start, end = shifts[:n] + rough, shifts[n:] + rough
         return Lines(start, end) if np.abs(end - start).max() <= MOST_DRIFT * self.span else None
 
     def moved(self, *others: LineBounds) -> float:
@@ -146,8 +146,8 @@ def _rough(n: int, s: Ints, r: Ints, w: Floats) -> Floats:
                 )
                 shift[b], known[b] = shift[a] - between, True
                 queue.append(b)
-    found: Floats = np.rint(shift)
-    return found
+    rounded: Floats = np.rint(shift)
+    return rounded
 
 
 class _Problem:
@@ -160,8 +160,8 @@ class _Problem:
     def slack(self, x: Floats) -> Floats:
         p, q = x[: self.n], x[self.n :]
         a, b, s, r = self.a, self.b, self.s, self.r
-        found: Floats = self.w - (p[s] * (1 - a) + q[s] * a - p[r] * (1 - b) - q[r] * b)
-        return found
+        slack: Floats = self.w - (p[s] * (1 - a) + q[s] * a - p[r] * (1 - b) - q[r] * b)
+        return slack
 
     def _matrix(self, rows: Ints, margin: bool) -> Any:
         from scipy.sparse import coo_array
@@ -187,10 +187,12 @@ class _Problem:
         limits = [(0.0, 0.0) if i in (0, n) else (-4 * most, 4 * most) for i in range(2 * n)]
         limits.append((-most, most))
         for _ in range(_ROUNDS):
-            found = linprog(goal, self._matrix(chosen, True), self.w[chosen], bounds=limits, method="highs")
-            if found.x is None:
+            solution = linprog(
+                goal, self._matrix(chosen, True), self.w[chosen], bounds=limits, method="highs"
+            )
+            if solution.x is None:
                 return None
-            x, margin = found.x[:-1], float(found.x[-1])
+            x, margin = solution.x[:-1], float(solution.x[-1])
             if margin < 0:
                 return None  # more rows leave no more
             slack = self.slack(x)
@@ -206,8 +208,8 @@ class _Problem:
         group = (self.s * self.n + self.r) * parts + part
         order = np.lexsort((slack, group))
         first = np.r_[True, np.diff(group[order]) != 0]
-        found: Ints = order[first]
-        return found
+        tightest: Ints = order[first]
+        return tightest
 
     def projected(self, rough: Floats) -> Floats:
         """Level and slope (n, 2) of the lines nearest to -rough that nearly satisfy all rows."""
@@ -247,8 +249,8 @@ class _Problem:
                 goal = np.zeros(2 * n)
                 for sign in (1.0, -1.0):
                     goal[at], goal[zero] = sign, -sign
-                    found = linprog(goal, matrix, w, bounds=limits, method="highs")
-                    far = sign * found.fun if found.status == 0 else np.inf
+                    solution = linprog(goal, matrix, w, bounds=limits, method="highs")
+                    far = sign * solution.fun if solution.status == 0 else np.inf
                     off[i] = max(off[i], abs(far - (x[at] - x[zero])))
         return off
 

@@ -121,10 +121,10 @@ class Bounds:
             r, s, weight = (np.ascontiguousarray(column) for column in edges)
 
             def relax(labels: Ints, reverse: bool) -> Ints | None:
-                found = labels.copy()
+                relaxed = labels.copy()
                 ends = (s, r) if reverse else (r, s)
                 rooted = bool(labels[1:].min(initial=INFINITE) == INFINITE)
-                return found if bellman_ford(*ends, weight, found, rooted) else None
+                return relaxed if bellman_ford(*ends, weight, relaxed, rooted) else None
 
         first = np.where(np.arange(self.nodes) == 0, 0, INFINITE)
         above, below = relax(first, False), relax(first, True)  # d_r <= above, d_r >= -below
@@ -270,18 +270,18 @@ def close(bounds: Ints) -> None:
 
 def nearest(closed: Ints, labels: Ints) -> Ints:
     """min over s of closed[r, s] + labels[s]."""
-    found = np.full(labels.size, INFINITE, np.int64)
-    lower_to(closed, labels, found)
-    return found
+    lowered = np.full(labels.size, INFINITE, np.int64)
+    lower_to(closed, labels, lowered)
+    return lowered
 
 
 @arithmetic
-def lower_to(closed: Ints, labels: Ints, found: Ints) -> None:
-    """`found` (n,) not above closed[r, s] + labels[s]."""
+def lower_to(closed: Ints, labels: Ints, lowered: Ints) -> None:
+    """`lowered` (n,) not above closed[r, s] + labels[s]."""
     for r in range(labels.size):
         for s in range(labels.size):
             if closed[r, s] < INFINITE and labels[s] < INFINITE:
-                found[r] = min(found[r], closed[r, s] + labels[s])
+                lowered[r] = min(lowered[r], closed[r, s] + labels[s])
 
 
 @kernel
@@ -289,22 +289,22 @@ def project(closed: Ints, sweeps: int) -> Any:
     """The shifts of least squares that satisfy closed bounds, near enough: C. Hildreth, Naval Res. Logist. Q.
     4, 1957."""
     n = closed.shape[0]
-    found = np.zeros(n)
+    shift = np.zeros(n)
     pull = np.zeros((n, n))
     for _ in range(sweeps):
         most = 0.0
         for r in range(n):
             for s in range(n):
                 if closed[r, s] < INFINITE and r != s:
-                    change = max((found[r] - found[s] - closed[r, s]) / 2, -pull[r, s])
+                    change = max((shift[r] - shift[s] - closed[r, s]) / 2, -pull[r, s])
                     if change != 0.0:
                         pull[r, s] += change
-                        found[r] -= change
-                        found[s] += change
+                        shift[r] -= change
+                        shift[s] += change
                         most = max(most, abs(change))
         if most < 0.25:
             break
-    return found
+    return shift
 
 
 @kernel

@@ -46,8 +46,8 @@ def concurrency(curve: StepCurve, start: float, end: float) -> tuple[Floats, Flo
     summary = summarise(curve)
     time = _until(curve, summary, b) - _until(curve, summary, a)
     # Sums of whole ticks are exact; of others a rest may be left where there was nothing.
-    found = np.flatnonzero(time > 1e-12 * (b - a))
-    return summary.levels[found], time[found] / (b - a)
+    present = np.flatnonzero(time > 1e-12 * (b - a))
+    return summary.levels[present], time[present] / (b - a)
 
 
 def summarise(curve: StepCurve) -> _Summary:
@@ -89,9 +89,9 @@ def _until(curve: StepCurve, summary: _Summary, time: float) -> Floats:
     edges[-1] = time
     part = slice(begin, step + 1)
     at = curve.level[part] if summary.which is None else summary.which[part]
-    found: Floats = summary.before[k].copy()
-    add_time(edges, at, found)
-    return found
+    spent: Floats = summary.before[k].copy()
+    add_time(edges, at, spent)
+    return spent
 
 
 @kernel

@@ -337,8 +337,8 @@ def _with_edges(curve: StepCurve, edges: Floats, unit: float) -> StepCurve:
     wide = edges[1:] > edges[:-1]
     if wide.all():
         return StepCurve(_still(edges), curve.level, curve.capacity, unit)
-    kept = np.append(edges[:-1][wide], edges[-1])
-    return StepCurve(_still(kept), _still(curve.level[wide]), curve.capacity, unit)
+    inner = np.append(edges[:-1][wide], edges[-1])
+    return StepCurve(_still(inner), _still(curve.level[wide]), curve.capacity, unit)
 
 
 def _still(values: Floats) -> Floats:

@@ -55,16 +55,16 @@ def covariate(name: str, data: Trials, *, blocks: bool = True) -> Covariate:
     without = analyse(data, blocks=blocks, covariate=name)
     if without.error != "replicates" or without.slope is None:
         raise ValueError("without replicates nothing is left that a covariate could explain")
-    found = analyse(data.only(np.isfinite(data.beside[name])), blocks=blocks)
+    adjusted = analyse(data.only(np.isfinite(data.beside[name])), blocks=blocks)
     effects = tuple(
         Adjusted(one.term, one.value, one.se, other.value, other.se)
-        for one in found.effects
+        for one in adjusted.effects
         for other in [without.effect(one.term)]
     )
     (slope, se), df = without.slope, without.df
     t = slope / se if se > 0 else float("inf")
     margin = t_limit(df) * se
-    left, total = without.variance * df, found.variance * found.df
+    left, total = without.variance * df, adjusted.variance * adjusted.df
     share = 1 - left / total if total > 0 else float("nan")
     p = float(2 * stdtr(df, -abs(t)))
     return Covariate(name, slope, se, df, t, p, slope - margin, slope + margin, share, effects)

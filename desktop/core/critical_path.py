@@ -71,8 +71,8 @@ class PathLine(NamedTuple):
         if last - first <= 2 * columns:
             along = np.stack([np.maximum(begin, a), rows, np.minimum(end, b), rows], axis=1)
             over = np.stack([begin[1:], rows[:-1], begin[1:], rows[1:]], axis=1)
-            found = np.concatenate([along, over])
-            return found[np.isfinite(found).all(axis=1)], False
+            segments = np.concatenate([along, over])
+            return segments[np.isfinite(segments).all(axis=1)], False
         edges = np.linspace(a, b, columns + 1)
         low = np.searchsorted(end, edges[:-1], side="right")
         high = np.searchsorted(begin, edges[1:])
@@ -83,8 +83,8 @@ class PathLine(NamedTuple):
             for least, none in ((np.minimum.reduceat, np.inf), (np.maximum.reduceat, -np.inf))
         )
         middle = 0.5 * (edges[:-1] + edges[1:])[there]
-        found = np.stack([middle, top, middle, bottom], axis=1)
-        return found[top <= bottom], True
+        segments = np.stack([middle, top, middle, bottom], axis=1)
+        return segments[top <= bottom], True
 
 
 @kernel
@@ -218,8 +218,8 @@ def least_float(
 @kernel
 def running_latest(key: Any, time: Any) -> Any:
     """The latest time (n,) up to each of those with the same key, which follow each other."""
-    found = time.copy()
+    latest = time.copy()
     for i in range(1, time.size):
         if key[i] == key[i - 1]:
-            found[i] = max(found[i], found[i - 1])
-    return found
+            latest[i] = max(latest[i], latest[i - 1])
+    return latest

@@ -316,7 +316,7 @@ def tally(
         costs; how many these are.
     """
     here = np.zeros((regions.shape[0], 2))
-    kept = 0
+    filled = 0
     for p in range(first.size - 1):
         low, high = first[p], first[p + 1]
         i = low + np.searchsorted(end[low:high], a, side="right")
@@ -341,12 +341,12 @@ def tally(
             for k in range(2):
                 places[p, 2 + k] += here[r, k]
                 regions[r, 2 + k] += here[r, k]
-            if kept == most.shape[0] and costs <= most[kept - 1, 2] + most[kept - 1, 3]:
+            if filled == most.shape[0] and costs <= most[filled - 1, 2] + most[filled - 1, 3]:
                 continue
-            at = kept if kept < most.shape[0] else kept - 1
+            at = filled if filled < most.shape[0] else filled - 1
             while at > 0 and most[at - 1, 2] + most[at - 1, 3] < costs:
                 most[at] = most[at - 1]
                 at -= 1
             most[at, 0], most[at, 1], most[at, 2], most[at, 3] = p, r, here[r, 0], here[r, 1]
-            kept = min(kept + 1, most.shape[0])
-    return kept
+            filled = min(filled + 1, most.shape[0])
+    return filled

@@ -148,15 +148,15 @@ class Design:
         weights = np.zeros(count + 1, dtype=object)
         for run in range(1 << self.base):
             weights[sum((mask & run).bit_count() & 1 for mask in self.masks)] += 1
-        found = []
+        lengths = []
         for length in range(1, count + 1):
             total = sum(
                 int(weights[w]) * _krawtchouk(length, w, count) for w in range(count + 1) if weights[w]
             )
-            found.append(total // (1 << self.base))
-        while found and found[-1] == 0:
-            found.pop()
-        return tuple(found)
+            lengths.append(total // (1 << self.base))
+        while lengths and lengths[-1] == 0:
+            lengths.pop()
+        return tuple(lengths)
 
     @property
     def resolution(self) -> int:
@@ -187,29 +187,29 @@ class Design:
             sums = [0]
             for relation in relations:
                 sums += [word ^ relation for word in sums]
-            found = [tuple(j for j in range(len(self.masks)) if word >> j & 1) for word in sums[1:]]
-            words = [(self.key(members)[1], members) for members in found]
+            every = [tuple(j for j in range(len(self.masks)) if word >> j & 1) for word in sums[1:]]
+            words = [(self.key(members)[1], members) for members in every]
         else:
             words = self._short_words()
         return tuple(sorted(words, key=lambda word: (len(word[1]), word[1])))
 
     def _short_words(self) -> list[tuple[int, tuple[int, ...]]]:
         place = {mask: j for j, mask in enumerate(self.masks)}
-        found: list[tuple[int, tuple[int, ...]]] = []
+        short: list[tuple[int, tuple[int, ...]]] = []
         pairs: dict[int, list[tuple[int, int]]] = {}
         for a, b in combinations(range(len(self.masks)), 2):
             mask = self.masks[a] ^ self.masks[b]
             if mask in place and place[mask] > b:
-                found.append((self.key((a, b, place[mask]))[1], (a, b, place[mask])))
+                short.append((self.key((a, b, place[mask]))[1], (a, b, place[mask])))
             pairs.setdefault(mask, []).append((a, b))
         for same in pairs.values():
             for (a, b), (c, d) in combinations(same, 2):
-                if a < c and b not in (c, d) and len(found) < _WORDS:
+                if a < c and b not in (c, d) and len(short) < _WORDS:
                     members = tuple(sorted((a, b, c, d)))
                     word = (self.key(members)[1], members)
-                    if word not in found:
-                        found.append(word)
-        return found
+                    if word not in short:
+                        short.append(word)
+        return short
 
     @property
     def unperturbed(self) -> int:
@@ -352,21 +352,21 @@ def members_of(word: str, names: Sequence[str]) -> tuple[int, ...]:
     parts = [word] if word in names else [part for part in re.split(signs, word) if part]
     if parts == [word] and word not in names:
         parts = list(word)
-    found = []
+    members = []
     for part in parts:
         if part in names:
-            found.append(list(names).index(part))
+            members.append(list(names).index(part))
         elif part in LETTERS and LETTERS.index(part) < len(names):
-            found.append(LETTERS.index(part))
+            members.append(LETTERS.index(part))
         else:
             raise ValueError(f"{part!r} in {word!r} is no factor")
-    if len(set(found)) < len(found):
+    if len(set(members)) < len(members):
         raise ValueError(f"{word!r} names a factor twice")
-    return tuple(found)
+    return tuple(members)
 
 
 def _generated(names: tuple[str, ...], generators: list[str], runs: int | None) -> Design:
-    made: dict[int, tuple[tuple[int, ...], int, str]] = {}
+    generated: dict[int, tuple[tuple[int, ...], int, str]] = {}
     for text in generators:
         left, equals, right = text.partition("=")
         sign = -1 if right.startswith("-") else 1
@@ -376,20 +376,22 @@ def _generated(names: tuple[str, ...], generators: list[str], runs: int | None) 
         target = members_of(left, names)
         if len(target) != 1:
             raise ValueError(f"{left!r} in {text!r} is not one factor")
-        if target[0] in made:
-            raise ValueError(f"{text!r} contradicts {made[target[0]][2]!r}")
-        made[target[0]] = (members_of(right, names), sign, text)
-    basis = [j for j in range(len(names)) if j not in made]
+        if target[0] in generated:
+            raise ValueError(f"{text!r} contradicts {generated[target[0]][2]!r}")
+        generated[target[0]] = (members_of(right, names), sign, text)
+    basis = [j for j in range(len(names)) if j not in generated]
     base = len(basis)
     if not 1 <= base <= MOST_RUNS.bit_length() - 1:
-        raise ValueError(f"{len(made)} generators leave {base} base factors")
+        raise ValueError(f"{len(generated)} generators leave {base} base factors")
     if runs is not None and runs != 1 << base:
-        raise ValueError(f"{len(made)} generators for {len(names)} factors give {1 << base} runs, not {runs}")
+        raise ValueError(
+            f"{len(generated)} generators for {len(names)} factors give {1 << base} runs, not {runs}"
+        )
     masks, signs = [0] * len(names), [1] * len(names)
     for b, j in enumerate(basis):
         masks[j] = 1 << b
-    for j, (members, sign, text) in made.items():
-        wrong = [names[m] for m in members if m in made]
+    for j, (members, sign, text) in generated.items():
+        wrong = [names[m] for m in members if m in generated]
         if wrong:
             raise ValueError(f"{text!r} is made of {wrong[0]}, which is itself generated; use base factors")
         masks[j], signs[j] = sum(masks[m] for m in members), sign
@@ -401,14 +403,14 @@ def _generated(names: tuple[str, ...], generators: list[str], runs: int | None) 
                 f"{names[a]} and {names[b]} would be equal (word {names[a]}:{names[b]}), "
                 "so neither could be seen"
             )
-    found = _from_masks("regular" if made else "full", names, base, masks, signs)
-    if found.unperturbed < 0:
-        found = replace(
-            found,
+    design = _from_masks("regular" if generated else "full", names, base, masks, signs)
+    if design.unperturbed < 0:
+        design = replace(
+            design,
             note="the run without any delay is not among these; turn the sign of a generator, or add it as "
             "an extra run, to have something to compare with",
         )
-    return found
+    return design
 
 
 def _search(count: int, base: int) -> tuple[list[int], bool]:
@@ -430,8 +432,8 @@ def _search(count: int, base: int) -> tuple[list[int], bool]:
         return min(choices, key=lambda masks: _short_pattern(masks, size)), True
     generator = np.random.default_rng(count * 8192 + base)
     tries = 40 if size <= 64 else 3
-    found = [_exchange(fixed, pool, wanted, size, generator) for pool in pools for _ in range(tries)]
-    return min(found, key=lambda masks: _short_pattern(masks, size)), False
+    tried = [_exchange(fixed, pool, wanted, size, generator) for pool in pools for _ in range(tries)]
+    return min(tried, key=lambda masks: _short_pattern(masks, size)), False
 
 
 def _exchange(
@@ -660,7 +662,7 @@ def offers(factors: Sequence[str], budget: int | None = None, resolution: int = 
     """Two-level designs of at least that resolution within the budget of runs, fewest runs first."""
     names = _named(factors)
     count = len(names)
-    found = []
+    offered = []
     for base in range(max(1, count.bit_length()), count + 1):
         runs = 1 << base
         if runs > min(budget or MOST_RUNS, MOST_RUNS):
@@ -670,12 +672,12 @@ def offers(factors: Sequence[str], budget: int | None = None, resolution: int = 
             continue
         mains, pairs = map(len, design.clear())
         about = design.resolution, design.word_lengths(), mains, pairs, design.generators
-        found.append(Offer(design.kind, runs, *about, design.minimum_aberration))
+        offered.append(Offer(design.kind, runs, *about, design.minimum_aberration))
     if resolution <= 3:
         for runs in _CYCLES:
             if count < runs <= min(budget or runs, 1 << count):
-                found.append(Offer("plackett-burman", runs, 3, (), 0, 0, (), False))
-    return tuple(sorted(found, key=lambda offer: (offer.runs, -offer.resolution)))
+                offered.append(Offer("plackett-burman", runs, 3, (), 0, 0, (), False))
+    return tuple(sorted(offered, key=lambda offer: (offer.runs, -offer.resolution)))
 
 
 def smallest_runs(count: int, resolution: int) -> int:
@@ -688,8 +690,8 @@ def smallest_runs(count: int, resolution: int) -> int:
     for base in range(max(1, count.bit_length()), count + 1):
         if 1 << base > MOST_RUNS:
             break
-        found = regular(names_for(count), 1 << base).resolution
-        if found == 0 or found >= resolution:
+        reached = regular(names_for(count), 1 << base).resolution
+        if reached == 0 or reached >= resolution:
             return 1 << base
     raise ValueError(f"{count} factors need more than {MOST_RUNS} runs for resolution {roman(resolution)}")
 

@@ -94,8 +94,8 @@ class Simulated:
 
     def p(self, size: Array) -> Array:
         """Chance of as large a value; never below what so many draws can tell."""
-        found = np.interp(size, self.size, self.above, left=1.0)
-        return np.where(np.isnan(size), np.nan, found)
+        chance = np.interp(size, self.size, self.above, left=1.0)
+        return np.where(np.isnan(size), np.nan, chance)
 
     def quantile(self, level: float) -> float:
         """Value that is passed with that chance."""
@@ -172,16 +172,16 @@ def lenth_of(values: Array) -> Lenth | None:
 
 
 @lru_cache(maxsize=64)
-def selected_ratios(count: int, kept: int, pure_df: int = 0) -> Simulated:
-    """The largest of `count` effects that are noise over a standard error from all but the `kept` largest,
+def selected_ratios(count: int, in_model: int, pure_df: int = 0) -> Simulated:
+    """The largest of `count` effects that are noise over a standard error from all but the `in_model` largest,
     and from `pure_df` degrees of freedom of replicates: what a look at the effects can make of nothing.
 
     Drawn are the error and the largest of the effects that are in it; above that, the kept ones are noise
     cut off there, so that the chance of the largest follows without chance."""
     from scipy.special import ndtr
 
-    draws, inner = max(20_000, _draws(count) // 4), count - kept
-    generator = np.random.default_rng((1995, count, kept, pure_df))
+    draws, inner = max(20_000, _draws(count) // 4), count - in_model
+    generator = np.random.default_rng((1995, count, in_model, pure_df))
     size = np.abs(generator.standard_normal((draws, count)))
     largest = size.max(axis=1)
     size = np.partition(size, inner - 1, axis=1)[:, :inner]
@@ -192,7 +192,7 @@ def selected_ratios(count: int, kept: int, pure_df: int = 0) -> Simulated:
     values = np.unique(np.quantile(largest / se, 1 - np.geomspace(1, 1 / draws, 200)))
     beyond = ndtr(-cut)
     above = [
-        float(-np.expm1(kept * np.log1p(-np.minimum(ndtr(-value * se) / beyond, 1 - 1e-15))).mean())
+        float(-np.expm1(in_model * np.log1p(-np.minimum(ndtr(-value * se) / beyond, 1 - 1e-15))).mean())
         for value in values
     ]
     return Simulated(values, np.minimum.accumulate(above))
@@ -238,11 +238,11 @@ def false_discovery(p: Array) -> Array:
     """p adjusted so that marking those below q expects a share q of them to be none (Benjamini and
     Hochberg)."""
     known = np.flatnonzero(np.isfinite(p))
-    found = np.full(p.size, np.nan)
+    adjusted = np.full(p.size, np.nan)
     order = known[np.argsort(p[known])]
     ratio = p[order] * order.size / np.arange(1, order.size + 1)
-    found[order] = np.minimum(np.minimum.accumulate(ratio[::-1])[::-1], 1.0)
-    return found
+    adjusted[order] = np.minimum(np.minimum.accumulate(ratio[::-1])[::-1], 1.0)
+    return adjusted
 
 
 # --- ratios ---

@@ -54,7 +54,7 @@ def scaling(
     names = [name for name in small if name in large]
     if not names:
         raise ValueError("the two tables have no effect of the same name")
-    found = []
+    scalings = []
     for name in names:
         (a, se_a), (b, se_b) = small[name], large[name]
         exponent = np.log(b / a) / np.log(large_p / small_p) if a > 0 and b > 0 else float("nan")
@@ -66,7 +66,7 @@ def scaling(
             ends = ratio_interval(b, a, se_b**2, se_a**2, 0.0, t_limit(free))
             with np.errstate(divide="ignore", invalid="ignore"):
                 low, high = np.log(np.maximum(ends, 0.0)) / np.log(large_p / small_p)
-        found.append(
+        scalings.append(
             Scaling(
                 name,
                 a,
@@ -80,7 +80,7 @@ def scaling(
                 float(high),
             )
         )
-    return tuple(found)
+    return tuple(scalings)
 
 
 Verdict = Literal[

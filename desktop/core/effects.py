@@ -65,7 +65,7 @@ class Trials:
 
     def only(self, keep: NDArray[np.bool_]) -> Trials:
         """Some of them: keep (N,)."""
-        labels = tuple(name for name, kept in zip(self.label, keep, strict=True) if kept)
+        labels = tuple(name for name, wanted in zip(self.label, keep, strict=True) if wanted)
         half = None if self.half is None else self.half[keep]
         beside = {name: values[keep] for name, values in self.beside.items()}
         return Trials(self.factors, self.x[keep], self.y[keep], self.block[keep], labels, half, beside)
@@ -235,9 +235,9 @@ class Effects:
 
     def effect(self, term: str) -> Effect:
         """By its name, or that of an alias; KeyError if there is none."""
-        for found in self.effects:
-            if found.term == term or term in found.aliases:
-                return found
+        for effect in self.effects:
+            if effect.term == term or term in effect.aliases:
+                return effect
         raise KeyError(term)
 
     def percent(self, effect: Effect) -> float:
@@ -325,8 +325,8 @@ def condensed(data: Trials, inner: Inner) -> Trials:
     number = number.ravel()
     y = np.array([take(data.y[number == k]) for k in range(first.size)])
     order = np.argsort(first)
-    kept = data.only(np.isin(np.arange(len(data.y)), first))
-    return replace(kept, y=y[order])
+    firsts = data.only(np.isin(np.arange(len(data.y)), first))
+    return replace(firsts, y=y[order])
 
 
 def standard_order(count: int) -> list[Members]:
@@ -473,8 +473,10 @@ def analyse(
         looked = selected_ratios(every.values.size, len(chosen), max(pure_df, 0))
     zero = (data.x == -1).all(axis=1)
     base = _Base(model, chosen, zero, asked.y, transform, gm) if not added else None
-    found = _effects(data, chosen, sets, values, se, df, method, threshold, lenth, tested, looked, notes)
-    effects, limit = found
+    effects_and_limit = _effects(
+        data, chosen, sets, values, se, df, method, threshold, lenth, tested, looked, notes
+    )
+    effects, limit = effects_and_limit
     measured = bool(zero.any()) or bool(added)
     if added:
         unperturbed = float(whole.y[(whole.x == -1).all(axis=1)].mean())
@@ -645,10 +647,10 @@ def _terms(
         groups.setdefault(_signature(_column(treatments, members)), []).append(members)
     taken: set[bytes] = set()
     chosen, sets, lost = [], [], []
-    kept = _Independent(len(treatments))
-    kept.take(np.ones(len(treatments)))
+    independent = _Independent(len(treatments))
+    independent.take(np.ones(len(treatments)))
     for column in taken_up.T:
-        kept.take(column)
+        independent.take(column)
         if np.isin(column, (-1.0, 1.0)).all():
             taken.add(_signature(column))
     # Small words claim their columns first: with runs missing, main effects stay estimable.
@@ -657,7 +659,7 @@ def _terms(
         mark = _signature(column)
         same = groups.get(mark, [members])
         # Different columns of a whole fraction are orthogonal.
-        if mark in taken or not (np.any(column != column[0]) if whole else kept.take(column)):
+        if mark in taken or not (np.any(column != column[0]) if whole else independent.take(column)):
             lost.append(members)
             continue
         taken.add(mark)
@@ -788,11 +790,11 @@ class Model:
 
 def _least_squares(data: Trials, chosen: list[Members], more: Array) -> Model:
     """Mean, effects, and values of the columns `more` (N, ...), of which dependent ones are left out."""
-    kept = _Independent(len(data.y))
+    basis = _Independent(len(data.y))
     columns = [np.ones(len(data.y)), *(_column(data.x, m) / 2 for m in chosen)]
     for column in columns:
-        kept.take(column)
-    columns += [column for column in more.T if kept.take(column)]
+        basis.take(column)
+    columns += [column for column in more.T if basis.take(column)]
     x = np.stack(columns, axis=1)
     q, r = np.linalg.qr(x)
     inverse = np.linalg.inv(r)
@@ -826,11 +828,11 @@ def _followed(name: str, model: Model, group: Array) -> tuple[float, float] | No
 def _told_of_covariate(name: str, slope: float, se: float, df: float) -> str:
     """What was taken off."""
     margin = t_limit(df) * se
-    told = f"taken off is what follows {name}: {slope:.3g} for each unit of it"
+    words = f"taken off is what follows {name}: {slope:.3g} for each unit of it"
     if not np.isfinite(margin):
-        return told
+        return words
     sure = "" if abs(slope) > margin else ", which may be nothing"
-    return f"{told} (95 %: {slope - margin:.3g} to {slope + margin:.3g}){sure}"
+    return f"{words} (95 %: {slope - margin:.3g} to {slope + margin:.3g}){sure}"
 
 
 def _pure_error(
@@ -844,8 +846,8 @@ def _pure_error(
         return np.asarray(column - (np.bincount(number, column, treatments) / counts)[number])
 
     rest, ss, df = within(y), 0.0, len(y) - treatments
-    kept = _Independent(len(y))
-    blocks = [column for column in group.T if df and kept.take(within(column))]
+    basis = _Independent(len(y))
+    blocks = [column for column in group.T if df and basis.take(within(column))]
     taken = bool(covariate and blocks and (blocks[-1] == group[:, -1]).all())
     if blocks:
         q = np.linalg.qr(np.stack([within(column) for column in blocks], axis=1))[0]
@@ -1079,12 +1081,12 @@ class Rank:
 Standing = Literal["slows", "helps", "not distinguishable from zero", "no error estimate"]
 
 
-def ranked(found: Effects, tie: float | None = None) -> tuple[Rank, ...]:
+def ranked(effects: Effects, tie: float | None = None) -> tuple[Rank, ...]:
     """Main effects, largest first (NISTIR 5139, table 3); within `tie` of the one before (None: a standard
     error) they are equal. Only those beyond `Effects.limit` have a rank or help."""
     if tie is None:
-        tie = next((e.se for e in found.effects if np.isfinite(e.se)), 0.0)
-    mains = sorted((e for e in found.effects if len(e.members) == 1), key=lambda e: -e.value)
+        tie = next((e.se for e in effects.effects if np.isfinite(e.se)), 0.0)
+    mains = sorted((e for e in effects.effects if len(e.members) == 1), key=lambda e: -e.value)
     lines: list[Rank] = []
     last, place = np.inf, 0
     for effect in mains:
@@ -1098,5 +1100,5 @@ def ranked(found: Effects, tie: float | None = None) -> tuple[Rank, ...]:
             tied = last - effect.value <= tie
             rank = next(line.rank for line in reversed(lines) if line.rank) if tied else place
             last = effect.value
-        lines.append(Rank(rank, effect, found.percent(effect), verdict))
+        lines.append(Rank(rank, effect, effects.percent(effect), verdict))
     return tuple(lines)

@@ -61,16 +61,16 @@ class Envelope:
         """
         ticks = np.ascontiguousarray(x, np.float64) / self.unit
         wanted, width = ticks.tobytes(), ticks.size - 1
-        if (kept := self._last.get(wanted)) is not None:
-            return kept
+        if (last := self._last.get(wanted)) is not None:
+            return last
         values = np.full((5, width), np.nan)
         steps = np.zeros(width, np.int64)
         _columns(self.edges, self.level, self.nodes, self.offset, ticks, values, steps)
-        found = Columns(values[0], values[1], values[2], values[3], values[4], steps)
+        columns = Columns(values[0], values[1], values[2], values[3], values[4], steps)
         if width > 1:
             self._last.clear()
-            self._last[wanted] = found
-        return found
+            self._last[wanted] = columns
+        return columns
 
     def range(self, a: float, b: float) -> tuple[float, float, float]:
         """Minimum, maximum (processors) and integral (processor-seconds) over ``[a, b)``, seconds.
@@ -88,8 +88,8 @@ class Envelope:
 
 def envelope(curve: StepCurve) -> Envelope:
     """The drawing tree of `curve`, built on first use (about 4 ns per step) and kept with the curve."""
-    found: Envelope | None = curve.summaries.get("envelope")
-    if found is None:
+    drawing: Envelope | None = curve.summaries.get("envelope")
+    if drawing is None:
         counts = [-(-curve.segments // _FAN)]
         while counts[-1] > 1:
             counts.append(-(-counts[-1] // _FAN))
@@ -97,9 +97,9 @@ def envelope(curve: StepCurve) -> Envelope:
         offset = np.concatenate(([0, 0], np.cumsum(counts))).astype(np.int64)
         nodes = np.empty((int(offset[-1]), 3))
         _build(curve.edges, curve.level, nodes, offset)
-        found = Envelope(curve.edges, curve.level, curve.unit, nodes, offset)
-        curve.summaries["envelope"] = found
-    return found
+        drawing = Envelope(curve.edges, curve.level, curve.unit, nodes, offset)
+        curve.summaries["envelope"] = drawing
+    return drawing
 
 
 def averaged(curve: StepCurve, edges: NDArray[np.float64]) -> StepCurve:

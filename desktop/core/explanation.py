@@ -34,15 +34,15 @@ def _times(cause: Cause) -> str:
     return f"; seen {'once' if cause.seen == 1 else f'{grouped(cause.seen)} times'}"
 
 
-def worth_telling(found: Sequence[Cause], most: int = 4) -> list[Cause]:
+def worth_telling(causes: Sequence[Cause], most: int = 4) -> list[Cause]:
     """Those that a paragraph names: the first, and others of some weight."""
-    return [cause for i, cause in enumerate(found[:most]) if i == 0 or cause.part >= WORTH]
+    return [cause for i, cause in enumerate(causes[:most]) if i == 0 or cause.part >= WORTH]
 
 
-def level(of: Charges, found: Sequence[Cause]) -> str:
+def level(of: Charges, causes: Sequence[Cause]) -> str:
     """How much is computed and lost, in a sentence."""
     text = f"on average {of.computing:.3g} of {of.processors:.0f} processors compute"
-    if not found:
+    if not causes:
         return f"{capital(text)}; nothing is lost."
     text = f"{text}; {percent(of.lost_s / of.whole_s)} of their time ({_total(of.lost_s)}) is lost."
     return f"Little is lost: {text}" if _little(of) else capital(text)
@@ -52,33 +52,33 @@ def _little(of: Charges) -> bool:
     return of.lost_s < LITTLE * of.whole_s
 
 
-def rest(found: Sequence[Cause]) -> str:
+def rest(causes: Sequence[Cause]) -> str:
     """What is left of what is lost, where that is much."""
-    left = 1.0 - sum(cause.part for cause in worth_telling(found))
-    return f"Other causes: {percent(left)} of what is lost." if found and left >= WORTH else ""
+    left = 1.0 - sum(cause.part for cause in worth_telling(causes))
+    return f"Other causes: {percent(left)} of what is lost." if causes and left >= WORTH else ""
 
 
 def phase_sentence(
-    of: Charges, found: Sequence[Cause], words: Naming, number: int, name: str, run_s: float
+    of: Charges, ranked: Sequence[Cause], words: Naming, number: int, name: str, run_s: float
 ) -> str:
     """Of a phase (from 1): its cause first, then its numbers."""
     # What phases are called by themselves also says how much of their time goes where: not here.
     name = re.sub(r"(: |, )\S[^:]* \d+ %$", "", name)
     called = f", {name}" if name and not name.endswith("%") else ""
     head = f"Phase {number}{called}, {percent(of.duration_s / run_s)} of the run"
-    told = [f"on average {of.computing:.2g} of {of.processors:.0f} processors compute"]
+    parts = [f"on average {of.computing:.2g} of {of.processors:.0f} processors compute"]
     if of.serialisation is not None and of.serialisation < BALANCED:
-        told.append(f"{percent(of.serialisation)} serialisation efficiency")
-    kinds = {cause.kind.key for cause in worth_telling(found, 2)}
+        parts.append(f"{percent(of.serialisation)} serialisation efficiency")
+    kinds = {cause.kind.key for cause in worth_telling(ranked, 2)}
     if of.balance is not None and of.balance >= BALANCED and "imbalance" not in kinds:
-        told.append("computing is balanced")
-    if not found or _little(of):
-        return f"{head}: little is lost; {'; '.join(told)}."
+        parts.append("computing is balanced")
+    if not ranked or _little(of):
+        return f"{head}: little is lost; {'; '.join(parts)}."
     causes = [
         f"{cause.kind.says(cause, words)} ({percent(cause.part)} of what is lost, {cause.strength} evidence)"
-        for cause in worth_telling(found, 2)
+        for cause in worth_telling(ranked, 2)
     ]
-    return f"{head}: {'. '.join(map(capital, causes))}; {'; '.join(told)}."
+    return f"{head}: {'. '.join(map(capital, causes))}; {'; '.join(parts)}."
 
 
 @dataclass(frozen=True)
@@ -156,21 +156,21 @@ def explanation(of: Sequence[Charges], names: Sequence[str], words: Naming) -> E
     if not of:
         return Explanation()
     run, *phases = of
-    found = [causes(one) for one in of]
+    by_part = [causes(one) for one in of]
     single = len(phases) == 1
-    told = []
-    for cause in found[0]:
+    sentences = []
+    for cause in by_part[0]:
         costs = [
             sum(
                 one.lost_s
                 for one in there
                 if (one.kind, one.group.region) == (cause.kind, cause.group.region)
             )
-            for there in found[1:]
+            for there in by_part[1:]
         ]
         phase = int(np.argmax(costs)) if costs and not single else -1
         place = phases[phase] if phase >= 0 else run
-        told.append(_told(cause, words, phase, place))
+        sentences.append(_told(cause, words, phase, place))
     by_phase = tuple(
         ToldPhase(
             phase_sentence(one, there, words, k + 1, names[k] if k < len(names) else "", run.duration_s),
@@ -179,11 +179,11 @@ def explanation(of: Sequence[Charges], names: Sequence[str], words: Naming) -> E
             one.lost_s,
             tuple(_told(cause, words, k, one) for cause in there),
         )
-        for k, (one, there) in enumerate(zip(phases, found[1:], strict=True))
+        for k, (one, there) in enumerate(zip(phases, by_part[1:], strict=True))
     )
-    named = len(worth_telling(found[0]))
-    words_of_all = level(run, found[0]), _little(run), rest(found[0])
-    return Explanation(*words_of_all, named, run.lost_s, tuple(told), by_phase)
+    named = len(worth_telling(by_part[0]))
+    words_of_all = level(run, by_part[0]), _little(run), rest(by_part[0])
+    return Explanation(*words_of_all, named, run.lost_s, tuple(sentences), by_phase)
 
 
 def _told(cause: Cause, words: Naming, phase: int, place: Charges) -> Told:

@@ -74,35 +74,35 @@ def rank_pairs(
     progress = progress or Progress()
     sets: list[tuple[str, ...]] = [(f,) for f in functions]
     sets += list(combinations(functions, 2))
-    found: dict[tuple[str, ...], ModelFit] = {}
+    fitted_sets: dict[tuple[str, ...], ModelFit] = {}
     dropped: list[tuple[tuple[str, ...], str]] = []
     last: ValueError | None = None
     for done, chosen in enumerate(sets):
         progress.step(done, len(sets), ", ".join(chosen))
         try:
             if kind == "joint":
-                found[chosen] = fit_joint(
+                fitted_sets[chosen] = fit_joint(
                     data, chosen, response, reference=reference, positive=positive, starts=starts
                 )
             else:
-                found[chosen] = fit_individual(data, chosen, response)
+                fitted_sets[chosen] = fit_individual(data, chosen, response)
         except ValueError as error:
             dropped.append((chosen, str(error)))
             last = error
-    if not found:
+    if not fitted_sets:
         raise last or ValueError("there is nothing to fit")
-    for chosen in [c for c in found if len(c) == 2]:
+    for chosen in [c for c in fitted_sets if len(c) == 2]:
         for single in ((chosen[0],), (chosen[1],)):
-            alone = found.get(single)
+            alone = fitted_sets.get(single)
             if (
                 alone is not None
-                and alone.n == found[chosen].n
-                and found[chosen].sse >= alone.sse * (1 - 1e-9)
+                and alone.n == fitted_sets[chosen].n
+                and fitted_sets[chosen].sse >= alone.sse * (1 - 1e-9)
             ):
                 dropped.append((chosen, f"no better than {single[0]} alone"))
-                del found[chosen]
+                del fitted_sets[chosen]
                 break
-    fits = tuple(sorted(found.values(), key=lambda fit: (-fit.n, fit.sse)))
+    fits = tuple(sorted(fitted_sets.values(), key=lambda fit: (-fit.n, fit.sse)))
     best_sse, best_npar = float("nan"), 0
     if kind == "individual":
         best_sse, best_npar = _best_of_cells(data, [fit for fit in fits if len(fit.functions) == 2])
@@ -177,7 +177,7 @@ def choose(
         tried = len(ranking.fits) + len(sets) * (len(responses) - 1)
     if len(sets) * len(responses) == 1:
         return FactorChoice(fitted(data, sets[0], responses[0], 6), (), 1)
-    found: list[tuple[float, int, str, tuple[str, ...]]] = []
+    ranked: list[tuple[float, int, str, tuple[str, ...]]] = []
     last: ValueError | None = None
     for chosen in sets:
         for how in responses:
@@ -188,14 +188,14 @@ def choose(
                 continue
             value = criterion(fit)
             bad = np.isnan(value) or fit.status == "not determined"
-            found.append((np.inf if bad else value, len(chosen), how, chosen))
-    if not found:
+            ranked.append((np.inf if bad else value, len(chosen), how, chosen))
+    if not ranked:
         raise last or ValueError("there is nothing to fit")
-    found.sort(key=lambda one: (one[0], one[1]))  # the first of equals is the first that was asked for
-    best = found[0]
+    ranked.sort(key=lambda one: (one[0], one[1]))  # the first of equals is the first that was asked for
+    best = ranked[0]
     rivals = tuple(
         Rival(chosen, how, float(value - best[0]))
-        for value, _, how, chosen in found[1:]
+        for value, _, how, chosen in ranked[1:]
         if np.isfinite(value) and np.isfinite(best[0])
     )
     return FactorChoice(fitted(data, best[3], best[2], 6), rivals, tried)
@@ -246,7 +246,7 @@ def leave_cells_out(fit: ModelFit, progress: Progress | None = None) -> tuple[Ce
     if fit.kind != "joint":
         raise ValueError("only a joint fit can predict a cell from the others")
     progress = progress or Progress()
-    data, found = fit.data, []
+    data, checks = fit.data, []
     cells = np.unique(np.stack([data.code, data.system], axis=1), axis=0)
     for done, (c, s) in enumerate(cells.tolist()):
         progress.step(done, len(cells), f"{data.codes[c]} on {data.systems[s]}")
@@ -270,8 +270,8 @@ def leave_cells_out(fit: ModelFit, progress: Progress | None = None) -> tuple[Ce
                 error = float(np.sqrt(np.mean(((value - y) / y) ** 2)))
         except ValueError as problem:
             reason = str(problem)
-        found.append(CellCheck(c, s, points, error, reason))
-    return tuple(found)
+        checks.append(CellCheck(c, s, points, error, reason))
+    return tuple(checks)
 
 
 # --- answers ---

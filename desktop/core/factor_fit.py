@@ -284,8 +284,8 @@ def _solve_positive(square: Array, mixed: Array) -> Array:
     count = mixed.shape[1]
     best, gain = np.zeros_like(mixed), np.zeros(len(mixed))
     for size in range(1, count + 1):
-        for kept in combinations(range(count), size):
-            chosen = list(kept)
+        for positive in combinations(range(count), size):
+            chosen = list(positive)
             part = _solve(square[:, chosen][:, :, chosen], mixed[:, chosen])
             achieved = (part * mixed[:, chosen]).sum(1)
             better = (part >= 0).all(1) & (achieved > gain)
@@ -297,7 +297,7 @@ def _solve_positive(square: Array, mixed: Array) -> Array:
 
 def first_speeds(cells: FactorCells, shape: tuple[int, int], count: int, random: int) -> list[Array]:
     """Speeds (as 1/r) to start from: all 1; the best rank-one fit of the individual deltas; random ones."""
-    found = [np.ones((shape[1], count))]
+    speeds = [np.ones((shape[1], count))]
     sound = cells.fitted_alone
     if sound.any():
         delta = np.zeros((*shape, count))
@@ -311,10 +311,10 @@ def first_speeds(cells: FactorCells, shape: tuple[int, int], count: int, random:
             v = np.einsum("csi,ci->si", delta, w) / np.maximum(known.T @ (w * w), 1e-300)
             v /= np.maximum(np.abs(v).max(0), 1e-300)
         v[np.abs(v) < 1e-6] = 1e-6
-        found.append(v)
+        speeds.append(v)
     generator = np.random.default_rng(_SEED)
-    found += [np.exp(generator.normal(0.0, 0.7, (shape[1], count))) for _ in range(random)]
-    return found
+    speeds += [np.exp(generator.normal(0.0, 0.7, (shape[1], count))) for _ in range(random)]
+    return speeds
 
 
 def references(

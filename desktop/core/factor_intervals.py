@@ -41,10 +41,10 @@ def quantile(df: float | Array, confidence: float = CONFIDENCE) -> float | Array
     from scipy.special import stdtrit
 
     df = np.asarray(df, np.float64)
-    found = np.where(
+    value = np.where(
         df > 0, stdtrit(np.where(df > 0, np.minimum(df, 1e9), 1.0), 0.5 + confidence / 2), np.nan
     )
-    return float(found) if found.ndim == 0 else found
+    return float(value) if value.ndim == 0 else value
 
 
 # --- does the product form hold? ---
@@ -121,8 +121,10 @@ def accused(fit: ModelFit) -> Index:
     """Those `suspects` that are also beyond what errors with tails like those of the other rows reach: in
     `SUSPECT` of tables or less, whatever their tails."""
     score = _scores(fit)
-    found = _beyond_normal(fit, score)
-    return found[score[found] > tail_limit(score[np.isfinite(score)], found.size)] if found.size else found
+    beyond = _beyond_normal(fit, score)
+    return (
+        beyond[score[beyond] > tail_limit(score[np.isfinite(score)], beyond.size)] if beyond.size else beyond
+    )
 
 
 def _beyond_normal(fit: ModelFit, score: Array) -> Index:
@@ -216,12 +218,12 @@ def _slopes(fit: ModelFit, code: Index, system: Index, base: Array, value: Array
 def _units(fit: ModelFit, code: Index, system: Index) -> Array:
     """(K, P, P): covariance of the same parameters over the variance of a row; NaN where not determined."""
     cells, number = np.unique(np.stack([code, system], axis=1), axis=0, return_inverse=True)
-    found: list[Array] = []
+    units: list[Array] = []
     for c, s in cells.tolist():
         if fit.kind == "joint":
             turn = np.concatenate([np.ones(len(fit.functions)), -1.0 / fit.speed[:, s] ** 2])
             with np.errstate(all="ignore"):
-                found.append(fit.cell_covariance(c, s) * np.outer(turn, turn) / fit.s**2)
+                units.append(fit.cell_covariance(c, s) * np.outer(turn, turn) / fit.s**2)
             continue
         rows = np.flatnonzero(fit.used & (fit.data.code == c) & (fit.data.system == s))
         here = np.full(rows.size, c), np.full(rows.size, s)
@@ -230,16 +232,16 @@ def _units(fit: ModelFit, code: Index, system: Index) -> Array:
         inverse = np.full((size, size), np.nan)
         if rows.size >= size:
             inverse[:] = np.linalg.pinv(steep.T @ steep)
-        found.append(inverse)
-    return np.array(found)[number.ravel()]
+        units.append(inverse)
+    return np.array(units)[number.ravel()]
 
 
 def _base(fit: ModelFit, rows: Index) -> Array:
     """(K, functions): what the deltas of measurements are multiplied with."""
     functions = [characteristic(f) for f in fit.functions]
     size = None if fit.data.size is None else fit.data.size[rows]
-    found = np.stack([f.u(fit.data.p[rows], size) for f in functions], axis=1)
-    return fit.response.scale[rows, None] * found
+    base = np.stack([f.u(fit.data.p[rows], size) for f in functions], axis=1)
+    return fit.response.scale[rows, None] * base
 
 
 @dataclass(frozen=True, eq=False)
@@ -286,8 +288,8 @@ def _leave_out(fit: ModelFit, group: Index) -> _Left:
             error, then = np.log(y / value), then / value[:, None]
     spread = np.einsum("ki,kij,kj->k", then, without[number], then)
     gone = sums(number, e * (e - np.einsum("ki,ki->k", steep, step)), count)
-    kept = sound[number] & np.isfinite(error) & np.isfinite(spread)
-    return _Left(row[kept], number[kept], error[kept], spread[kept], gone)
+    predicted = sound[number] & np.isfinite(error) & np.isfinite(spread)
+    return _Left(row[predicted], number[predicted], error[predicted], spread[predicted], gone)
 
 
 # --- widths ---
@@ -322,12 +324,12 @@ class Widths:
 
 def widths(fit: ModelFit) -> Widths:
     """Found once for a fit, and kept with it."""
-    found = fit.__dict__.get("_widths")
-    if found is None:
-        found = _widths(fit)
-        object.__setattr__(fit, "_widths", found)
-    assert isinstance(found, Widths)
-    return found
+    known = fit.__dict__.get("_widths")
+    if known is None:
+        known = _widths(fit)
+        object.__setattr__(fit, "_widths", known)
+    assert isinstance(known, Widths)
+    return known
 
 
 def _widths(fit: ModelFit) -> Widths:
@@ -382,20 +384,22 @@ def _beyond(fit: ModelFit, common: tuple[float, float], holds: bool) -> tuple[fl
     above = (last - np.arange(len(levels)))[level]
     deep = (last + 1 - np.searchsorted(levels[:, 0], levels[:, 0], "left"))[level]
     needed = count + (fit.kind == "individual")
-    found: list[Array] = []
+    errors: list[Array] = []
     ends = 0
     for gone in (1, 2):
         chosen = (cell >= 0) & (above < gone) & (deep >= needed + gone)
         if not chosen.any():
             continue
-        row, *told = _without_all(fit, chosen) if fit.kind == "joint" else _without(fit, chosen, cell, common)
+        row, *left_out = (
+            _without_all(fit, chosen) if fit.kind == "joint" else _without(fit, chosen, cell, common)
+        )
         at = above[row] == 0
         distance = np.log(data.p[row] / levels[last[level[row]] - gone, 1])
-        found.append(np.stack([*told, distance], axis=1)[at])
+        errors.append(np.stack([*left_out, distance], axis=1)[at])
         ends = max(ends, np.unique(cell[row[at]]).size)
     if not ends:
         return 0.0, 1.0, 0
-    z2, df, distance = np.concatenate(found).T
+    z2, df, distance = np.concatenate(errors).T
     good = np.isfinite(z2) & (df > 0)
     if not good.any():
         return 0.0, 1.0, 0
@@ -544,24 +548,24 @@ def interval(fit: ModelFit, code: int, system: int, p: Array) -> tuple[Array, Ar
     """Response (K,) of a cell at p, and between which values one new measurement lies with 95 %; NaN where
     nothing can be said."""
     p = np.asarray(p, np.float64)
-    found, value = widths(fit), fit.predict(code, system, p)[0]
+    width, value = widths(fit), fit.predict(code, system, p)[0]
     at = np.full(p.size, code), np.full(p.size, system)
     steep = _slopes(fit, *at, fit.base(code, system, p), value)
     with np.errstate(all="ignore"):
         hat = np.einsum("ki,ij,kj->k", steep, _units(fit, at[0][:1], at[1][:1])[0], steep) if p.size else p
         if exact(fit):
             hat = np.zeros_like(p)
-        df = np.full(p.shape, float(found.df[code, system]))
-        far = _distance(found.reach, code, system, p)
-        variance = (1.0 + hat) * (1.0 + found.rise * far)
+        df = np.full(p.shape, float(width.df[code, system]))
+        far = _distance(width.reach, code, system, p)
+        variance = (1.0 + hat) * (1.0 + width.rise * far)
         # The ends of a code, or of a system, err together.
-        ends = max(found.ends // (2 if fit.kind == "joint" else 1), 1)
-        df[far > 0] = np.minimum(df[far > 0], ends if found.rise > 0 else np.inf)
-        times = 1.0 + (found.far_times - 1.0) * np.minimum(far / AT_ONCE, 1.0)
+        ends = max(width.ends // (2 if fit.kind == "joint" else 1), 1)
+        df[far > 0] = np.minimum(df[far > 0], ends if width.rise > 0 else np.inf)
+        times = 1.0 + (width.far_times - 1.0) * np.minimum(far / AT_ONCE, 1.0)
         if not fit.points[code, system]:
-            variance = variance * found.cell
-            df, times = np.minimum(df, found.cell_df), np.maximum(times, found.cell_times)
-        half = quantile(df) * times * found.spread[code, system] * np.sqrt(variance)
+            variance = variance * width.cell
+            df, times = np.minimum(df, width.cell_df), np.maximum(times, width.cell_times)
+        half = quantile(df) * times * width.spread[code, system] * np.sqrt(variance)
         if fit.response.kind == "log":
             time = np.where(value > 0, value, np.nan)
             return value, time * np.exp(-half), time * np.exp(half)
@@ -571,8 +575,8 @@ def interval(fit: ModelFit, code: int, system: int, p: Array) -> tuple[Array, Ar
 def parameter_width(fit: ModelFit) -> tuple[float, float]:
     """By how much standard errors of a joint fit's parameters grow where its form does not hold, and the
     degrees of freedom of their intervals."""
-    found = widths(fit)
-    return float(np.sqrt(found.lack)), float(min(fit.df, found.lack_df))
+    width = widths(fit)
+    return float(np.sqrt(width.lack)), float(min(fit.df, width.lack_df))
 
 
 # --- places: where two curves cross, where a share is half ---
@@ -601,16 +605,16 @@ def curve_variance(
     `own`: the derivatives are those of logarithms of curves times a weight, for which a cell's own curve may
     also differ from the fitted one by as much as the form is lacking.
     """
-    found = widths(fit)
+    width = widths(fit)
     total, rise = np.zeros(p.size), np.ones(p.size)
     gradient = np.zeros((p.size, len(fit.parameters) if fit.kind == "joint" else 0))
     place = fit.position
     for code, system, slope in parts:
-        far = found.rise * _distance(found.reach, code, system, p)
+        far = width.rise * _distance(width.reach, code, system, p)
         rise = np.maximum(rise, 1.0 + far)
         if fit.kind == "individual":
             unit = _units(fit, np.array([code]), np.array([system]))[0]
-            total += found.spread[code, system] ** 2 * np.einsum("ki,ij,kj->k", slope, unit, slope)
+            total += width.spread[code, system] ** 2 * np.einsum("ki,ij,kj->k", slope, unit, slope)
         else:
             for i in range(len(fit.functions)):
                 r, w = fit.speed[i, system], fit.work[i, code]
@@ -619,20 +623,20 @@ def curve_variance(
                         gradient[:, place[key]] += slope[:, i] * by
         if own:
             delta = fit.delta[:, code, system]
-            relative = found.spread[code, system] * (slope @ delta)
+            relative = width.spread[code, system] * (slope @ delta)
             if fit.response.kind != "log":
                 relative = relative / (fit.base(code, system, p) @ delta)
-            total += relative**2 * (found.cell - 1.0 + far)
+            total += relative**2 * (width.cell - 1.0 + far)
     if fit.kind == "joint":
-        total += found.lack * ((gradient @ fit.covariance) * gradient).sum(1)
+        total += width.lack * ((gradient @ fit.covariance) * gradient).sum(1)
     return total * rise
 
 
 def place_df(fit: ModelFit) -> float:
     """Degrees of freedom of what is said of curves."""
-    found = widths(fit)
-    known = found.df[found.df > 0]
-    return min(float(known.min()), found.lack_df) if known.size else 0.0
+    width = widths(fit)
+    known = width.df[width.df > 0]
+    return min(float(known.min()), width.lack_df) if known.size else 0.0
 
 
 def places(
@@ -642,7 +646,7 @@ def places(
     with np.errstate(all="ignore"):
         value, variance = measure(grid)
         open_ = np.abs(value) <= quantile(place_df(fit)) * np.sqrt(np.maximum(variance, 0.0))
-    made = []
+    crossings = []
     for k in np.flatnonzero(np.isfinite(value[:-1]) & np.isfinite(value[1:]) & (value[:-1] * value[1:] <= 0)):
         if value[k] == 0.0 and k and value[k - 1] * value[k + 1] < 0:
             continue  # found from the left
@@ -656,5 +660,5 @@ def places(
         below, above = np.flatnonzero(~open_[: k + 1]), np.flatnonzero(~open_[k + 1 :])
         low = float(grid[below[-1] + 1]) if below.size else 0.0
         high = float(grid[k + above[0]]) if above.size else np.inf
-        made.append(PInterval(p, min(low, p), max(high, p), bool(value[k + 1] > value[k])))
-    return tuple(made)
+        crossings.append(PInterval(p, min(low, p), max(high, p), bool(value[k + 1] > value[k])))
+    return tuple(crossings)

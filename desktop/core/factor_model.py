@@ -104,10 +104,10 @@ class ModelFit:
         """
         from desktop.core.frames import TABLES, frame
 
-        found = parameters(self)
+        rows = parameters(self)
         columns = {
-            name: [getattr(one, name) for one in found] for name in ("kind", "function", "value", "se")
-        } | {name: [getattr(one, name) or "" for one in found] for name in ("code", "system")}
+            name: [getattr(one, name) for one in rows] for name in ("kind", "function", "value", "se")
+        } | {name: [getattr(one, name) or "" for one in rows] for name in ("code", "system")}
         return frame(TABLES["factor model"], columns)
 
     def cells_frame(self) -> DataFrame:
@@ -236,10 +236,10 @@ class ModelFit:
             at = self.position.get(("delta", 0, code * len(self.data.systems) + system))
             return np.zeros((count, count)) if at is None else self.spread[at // count]
         keys = [("work", i, code) for i in range(count)] + [("speed", i, system) for i in range(count)]
-        found = np.array([self.position.get(key, -1) for key in keys])
+        position = np.array([self.position.get(key, -1) for key in keys])
         cov = np.zeros((len(keys), len(keys)))
-        known = found >= 0
-        cov[np.ix_(known, known)] = self.spread[np.ix_(found[known], found[known])]
+        known = position >= 0
+        cov[np.ix_(known, known)] = self.spread[np.ix_(position[known], position[known])]
         return cov
 
     @cached_property
@@ -306,7 +306,7 @@ def fit_individual(
     delta_se[:, cells.code[sound], cells.system[sound]] = spread[sound].T
     slopes = columns * weight[:, None] if log else columns
     leverage = np.einsum("ki,kij,kj->k", slopes, unit[cells.number], slopes)
-    kept = np.flatnonzero(sound)
+    sound_cells = np.flatnonzero(sound)
     if (spare[sound] == 0).any():
         warnings.append(
             f"{int((spare[sound] == 0).sum())} cells have as many points as functions: they are met exactly, "
@@ -329,9 +329,11 @@ def fit_individual(
         npar=count * int(sound.sum()),
         warnings=tuple(warnings),
         parameters=tuple(
-            ("delta", i, int(cells.code[c] * shape[1] + cells.system[c])) for c in kept for i in range(count)
+            ("delta", i, int(cells.code[c] * shape[1] + cells.system[c]))
+            for c in sound_cells
+            for i in range(count)
         ),
-        spread=unit[kept] * s2[kept, None, None],
+        spread=unit[sound_cells] * s2[sound_cells, None, None],
         points=_points(cells, shape, sound),
         **_goodness(answer, used, fitted, residual),
     )
@@ -420,12 +422,12 @@ def exact(fit: ModelFit) -> bool:
 def _prepared(
     data: Measurements, functions: Sequence[str], response: str
 ) -> tuple[tuple[Characteristic, ...], FactorResponse]:
-    found = tuple(characteristic(text) for text in functions)
-    if not found or len({f.text for f in found}) < len(found):
+    characteristics = tuple(characteristic(text) for text in functions)
+    if not characteristics or len({f.text for f in characteristics}) < len(characteristics):
         raise ValueError("name one or more different functions of p")
     if not len(data):
         raise ValueError("there are no measurements to fit")
-    for function in found:
+    for function in characteristics:
         if function.sized and data.size is None:
             raise ValueError(f"{function.text} needs the problem size N, and no column holds it")
         with np.errstate(all="ignore"):
@@ -434,7 +436,7 @@ def _prepared(
             raise ValueError(
                 f"{function.text} has no finite value at p = {data.p[bad[0]]:g}, take another function"
             )
-    return found, respond(data, response)
+    return characteristics, respond(data, response)
 
 
 def _rows(
@@ -632,9 +634,9 @@ def _goodness(
     }
 
 
-def _points(cells: FactorCells, shape: tuple[int, int], kept: NDArray[np.bool_]) -> Index:
+def _points(cells: FactorCells, shape: tuple[int, int], fitted: NDArray[np.bool_]) -> Index:
     points = np.zeros(shape, np.int64)
-    points[cells.code[kept], cells.system[kept]] = cells.points[kept]
+    points[cells.code[fitted], cells.system[fitted]] = cells.points[fitted]
     return points
 
 
@@ -658,21 +660,21 @@ def _remarks(
     agreeing: int,
     starts: int,
 ) -> list[str]:
-    found = []
+    remarks = []
     for values, names, kind in ((speed, data.systems, "speed"), (work, data.codes, "work")):
         negative = [
             f"{kind} of {names[at]} in {functions[i].text}"
             for i, at in zip(*np.nonzero(values < 0), strict=True)
         ]
         if negative:
-            found.append("below zero, so this function does not describe it: " + ", ".join(negative[:6]))
+            remarks.append("below zero, so this function does not describe it: " + ", ".join(negative[:6]))
     if bounded:
-        found.append("parameters were kept from falling below zero; those at zero have no standard error")
+        remarks.append("parameters were kept from falling below zero; those at zero have no standard error")
     if np.unique(data.p).size < len(functions):
-        found.append(f"there are only {np.unique(data.p).size} different p for {len(functions)} functions")
+        remarks.append(f"there are only {np.unique(data.p).size} different p for {len(functions)} functions")
     if agreeing == 1 and starts > 2:
-        found.append(f"only one of {starts} starts reached the lowest sum of squares")
-    return found
+        remarks.append(f"only one of {starts} starts reached the lowest sum of squares")
+    return remarks
 
 
 def _relative_to_log(
@@ -740,19 +742,19 @@ class Parameter:
 
 def parameters(fit: ModelFit) -> tuple[Parameter, ...]:
     """Every parameter by name, function after function."""
-    data, found = fit.data, []
+    data, rows = fit.data, []
     for i, text in enumerate(fit.functions):
         if fit.kind == "joint":
             for s, name in enumerate(data.systems):
-                found.append(
+                rows.append(
                     Parameter("speed", text, name, None, float(fit.speed[i, s]), float(fit.speed_se[i, s]))
                 )
             for c, name in enumerate(data.codes):
-                found.append(
+                rows.append(
                     Parameter("work", text, None, name, float(fit.work[i, c]), float(fit.work_se[i, c]))
                 )
         else:
             for c, s in np.argwhere(fit.points > 0).tolist():
                 value, se = float(fit.delta[i, c, s]), float(fit.delta_se[i, c, s])
-                found.append(Parameter("delta", text, data.systems[s], data.codes[c], value, se))
-    return tuple(found)
+                rows.append(Parameter("delta", text, data.systems[s], data.codes[c], value, se))
+    return tuple(rows)

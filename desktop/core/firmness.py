@@ -117,10 +117,10 @@ def over_iterations(
 
     degree : of the phases.
     """
-    kept, rows = laid(curve, loop, _BINS, _MOST)
+    laid_out, rows = laid(curve, loop, _BINS, _MOST)
     at = breaks / loop.period * _BINS
     scale = loop.period / _BINS
-    found: list[Firm | None] = []
+    intervals: list[Firm | None] = []
     for i in range(1, at.size - 1):
         half = int(min(at[i] - at[i - 1], at[i + 1] - at[i]))
         first = max(round(at[i]) - half, 0)
@@ -129,14 +129,14 @@ def over_iterations(
             places = first + splits(rows[:, first : first + 2 * half], max(degree[i - 1 : i + 1]))
             interval = median_interval(places)
         if interval is None:
-            found.append(None)
+            intervals.append(None)
             continue
         # A place is known to one part, and the breakpoint that is shown is one of those that fit.
         low, high = float(min(interval[0] - 0.5, at[i])), float(max(interval[1] + 0.5, at[i]))
-        tested, (level, least) = kept.size >= TESTED, interval[2:]
+        tested, (level, least) = laid_out.size >= TESTED, interval[2:]
         ends = low * scale, high * scale
-        found.append(Firm(*ends, level, kept.size, loop.count, "iterations", tested, least))
-    return tuple(found)
+        intervals.append(Firm(*ends, level, laid_out.size, loop.count, "iterations", tested, least))
+    return tuple(intervals)
 
 
 def in_the_run(curve: StepCurve, loop: Repeat, fit: PhaseFit) -> tuple[Firm | None, ...]:
@@ -150,9 +150,9 @@ def in_the_run(curve: StepCurve, loop: Repeat, fit: PhaseFit) -> tuple[Firm | No
     order = inside[np.argsort(place[inside])]
     groups = np.split(order, np.flatnonzero(np.diff(place[order]) > _SAME) + 1)
     groups = [g for g in groups if np.unique(k[g]).size >= max(_OFTEN * loop.count, LEAST)]
-    found: list[Firm | None] = [None] * inner.size
+    intervals: list[Firm | None] = [None] * inner.size
     if not groups:
-        return tuple(found)
+        return tuple(intervals)
     middles = [float(np.median(place[g])) * loop.period for g in groups]
     degree = [int(fit.degree[g].max()) for g in groups]
     ends = np.array([0.0, *middles, loop.period])
@@ -162,8 +162,8 @@ def in_the_run(curve: StepCurve, loop: Repeat, fit: PhaseFit) -> tuple[Firm | No
             continue
         for i in group.tolist():
             start, lasts = float(loop.bounds[k[i]]), float(loop.durations[k[i]]) / loop.period
-            found[i] = one._replace(low_s=start + lasts * one.low_s, high_s=start + lasts * one.high_s)
-    return tuple(found)
+            intervals[i] = one._replace(low_s=start + lasts * one.low_s, high_s=start + lasts * one.high_s)
+    return tuple(intervals)
 
 
 def splits(rows: Floats, degree: int) -> Floats:
@@ -192,7 +192,7 @@ def over_runs(alignment: Alignment, run: int) -> tuple[Firm | None, ...]:
     own = alignment.runs[run]
     row_of = {int(phase): row for row, phase in enumerate(alignment.rows[:, run].tolist()) if phase >= 0}
     others = [k for k, other in enumerate(alignment.runs) if repeats(own, other)]
-    found: list[Firm | None] = []
+    intervals: list[Firm | None] = []
     for i in range(1, own.fit.n):
         places = []
         for k in others:
@@ -201,12 +201,12 @@ def over_runs(alignment: Alignment, run: int) -> tuple[Firm | None, ...]:
                 places.append(_place(alignment.runs[k], b) - alignment.runs[k].curve.start)
         interval = median_interval(np.array(places))
         if interval is None:
-            found.append(None)
+            intervals.append(None)
             continue
         low, high = (t + own.curve.start for t in interval[:2])
         tested, (level, least) = len(places) >= TESTED, interval[2:]
-        found.append(Firm(low, high, level, len(places), len(others), "runs", tested, least))
-    return tuple(found)
+        intervals.append(Firm(low, high, level, len(places), len(others), "runs", tested, least))
+    return tuple(intervals)
 
 
 def repeats(one: Phased, other: Phased) -> bool:

@@ -321,11 +321,11 @@ class ArrayTable:
         """The same as a DataFrame, with units in ``attrs["units"]``."""
         import pandas as pd
 
-        made = pd.DataFrame(dict(self.values))
+        table = pd.DataFrame(dict(self.values))
         if self.index is not None:
-            made.index = pd.Index(self.index)
-        made.attrs["units"] = dict(self.units)
-        return made
+            table.index = pd.Index(self.index)
+        table.attrs["units"] = dict(self.units)
+        return table
 
 
 def array_table(fields: Sequence[Field], columns: Mapping[str, Any]) -> ArrayTable:
@@ -349,17 +349,17 @@ def frame(
     """
     import pandas as pd
 
-    made: dict[str, Any] = {}
+    declared: dict[str, Any] = {}
     texts: Any = {"text": "str" if pd.__version__ >= "3" else object, "any": object}
     for one in fields:
         values = columns[one.name]
         if one.dtype == "float64" and isinstance(values, list | np.ndarray):
-            made[one.name] = np.asarray(values, np.float64)  # for which a series takes ten times as long
+            declared[one.name] = np.asarray(values, np.float64)  # for which a series takes ten times as long
         else:
             values = values if hasattr(values, "dtype") else list(values)
-            made[one.name] = pd.Series(values, dtype=texts.get(one.dtype, one.dtype))
-    made |= {name: values for name, values in columns.items() if name not in made}
-    table = pd.DataFrame(made)
+            declared[one.name] = pd.Series(values, dtype=texts.get(one.dtype, one.dtype))
+    declared |= {name: values for name, values in columns.items() if name not in declared}
+    table = pd.DataFrame(declared)
     if index is not None:
         table.index = pd.Index(index)
     table.attrs["units"] = {one.name: one.unit for one in fields} | dict(units or {})

@@ -61,8 +61,8 @@ def region_shares(
     """The regions that take most time, each in a colour of its own, then none: number (-1), name, and colour
     as `region_classes` has them. `weights`: of each region, none first."""
     most = [r for r in np.argsort(-weights[1:], kind="stable").tolist() if weights[r + 1]][:COLOURS]
-    found = [(r, names[r], int(colours[r + 1])) for r in most]
-    return [*found, (-1, NO_REGION_NAME, NO_REGION)] if weights[0] else found
+    coloured = [(r, names[r], int(colours[r + 1])) for r in most]
+    return [*coloured, (-1, NO_REGION_NAME, NO_REGION)] if weights[0] else coloured
 
 
 # --- states to bins ---
@@ -134,7 +134,7 @@ def cells(bins, keys, ticks, n, resolve, spent, by_activity, region, activity, r
         j = i
         for a in range(8):
             by_activity[a] = 0
-        found = np.uint64(0)
+        present = np.uint64(0)
         does = 0
         while j < n and bins[j] == bins[i]:
             r = (keys[j] >> 3) - 1
@@ -142,7 +142,7 @@ def cells(bins, keys, ticks, n, resolve, spent, by_activity, region, activity, r
             spent[r + 1] += ticks[j]
             by_activity[a] += ticks[j]
             does |= 1 << a
-            found |= np.uint64(1) << np.uint64(r % 63 if r >= 0 else 63)
+            present |= np.uint64(1) << np.uint64(r % 63 if r >= 0 else 63)
             j += 1
         most = np.int64(-1)
         for k in range(i, j):
@@ -157,7 +157,7 @@ def cells(bins, keys, ticks, n, resolve, spent, by_activity, region, activity, r
             if does >> a & 1 and (best < 0 or by_activity[a] > by_activity[best]):
                 best = a
         activity[cell] = best
-        regions[cell] = found
+        regions[cell] = present
         activities[cell] = does
         cell += 1
         i = j
@@ -170,10 +170,10 @@ def cells(bins, keys, ticks, n, resolve, spent, by_activity, region, activity, r
 @kernel
 def add_strip(
     edges, shift, drift, origin, width, first, last, levels, at, value, present, lut, begin, end, before,
-    after, acc, mask, found,
+    after, acc, mask, sets,
 ):  # fmt: skip
     """Add a location to a row of columns: ticks of each class to `acc`, the classes that occur to `mask`,
-    the sets of cells to `found`.
+    the sets of cells to `sets`.
 
     The strip begins at cell `at`, its events reach from `first` to `last` (recorded ticks, as its bins).
     ``lut[value]`` is the class that dominates a cell. The location is there from `begin` to `end`: `before`
@@ -204,7 +204,7 @@ def add_strip(
             continue
         stop = min(b - 1, last) >> w
         now, until = max(a, first), min(b, last)
-        seen, classes = found[c], mask[c]
+        seen, classes = sets[c], mask[c]
         for k in range(now >> w, stop + 1):
             then = min((k + 1) << w, until)
             most = lut[value[at + k] + 1]
@@ -212,7 +212,7 @@ def add_strip(
             seen |= present[at + k]
             classes |= 1 << most
             now = then
-        found[c], mask[c] = seen, classes
+        sets[c], mask[c] = seen, classes
 
 
 @kernel
@@ -228,7 +228,7 @@ def add_strips(
     columns = edges.size - 1
     acc = np.zeros((columns, 16), np.float64)
     mask = np.zeros(columns, np.int64)
-    found = np.zeros(columns, np.uint64)
+    sets = np.zeros(columns, np.uint64)
     classes = np.zeros((8, 256), np.int64)  # of the sets that each byte of `present` may be
     for bit in range(bits.size):
         for byte in range(256):
@@ -240,18 +240,18 @@ def add_strips(
             if levels[s] > 0:
                 add_strip(
                     edges, shift[s], drift[s], origin[s], width[s], first[s], last[s], levels[s], at[s],
-                    value, present, lut, begin[s], end[s], before[s], after[s], acc, mask, found,
+                    value, present, lut, begin[s], end[s], before[s], after[s], acc, mask, sets,
                 )  # fmt: skip
             elif end[s] >= begin[s]:
                 there = common(begin[s], shift[s], drift[s], origin[s])
                 _add_idle(edges, there, common(end[s], shift[s], drift[s], origin[s]), before[s], acc, mask)
         for c in range(columns):
             if bits.size == 0:
-                mask[c] |= np.int64(found[c])
+                mask[c] |= np.int64(sets[c])
             else:
                 for k in range(8):
-                    mask[c] |= classes[k, (found[c] >> np.uint64(8 * k)) & np.uint64(255)]
-            found[c] = 0
+                    mask[c] |= classes[k, (sets[c] >> np.uint64(8 * k)) & np.uint64(255)]
+            sets[c] = 0
         settle(edges, acc, mask, dominant[r], hidden[r])
 
 
@@ -392,10 +392,10 @@ def paint(pixels, tops, bottoms, rows, low, high, dominant, hidden, colours, ord
             begin = runs[e] if step == 1 else runs[e] + (-(runs[e] + top)) % 3
             for x in range(begin, runs[e + 1], step):
                 a, b = low[x], high[x]
-                found = there[a] | there[b - 1]
+                present = there[a] | there[b - 1]
                 for c in range(a + 1, b - 1):
-                    found |= there[c]
-                rest = found & ~(shown[x] | shown[x + 1] | shown[x + 2])
+                    present |= there[c]
+                rest = present & ~(shown[x] | shown[x + 1] | shown[x + 2])
                 marked[x] = plain[x]
                 if rest:
                     first = min(ranks[0, rest & 255], ranks[1, (rest >> 8) & 255])

@@ -64,8 +64,8 @@ def differences(base: Floats, new: Floats, *, in_order: bool = False) -> list[Di
         raise ValueError(
             f"the times of the sides are {base.shape} and {new.shape}, they must be rows of each other"
         )
-    found = [_difference(b, n, in_order) for b, n in zip(base, new, strict=True)]
-    p = np.array([one.p for one in found])
+    tests = [_difference(b, n, in_order) for b, n in zip(base, new, strict=True)]
+    p = np.array([one.p for one in tests])
     corrected = np.full(p.size, np.nan)
     for times in (np.arange(p.size) < 1, np.arange(p.size) >= 1):
         known = np.flatnonzero(times & ~np.isnan(p))
@@ -74,7 +74,7 @@ def differences(base: Floats, new: Floats, *, in_order: bool = False) -> list[Di
         corrected[order] = np.minimum(np.maximum.accumulate(each), 1.0)
     return [
         one._replace(p=float(at), significant=None if np.isnan(at) else bool(at <= LEVEL))
-        for one, at in zip(found, corrected, strict=True)
+        for one, at in zip(tests, corrected, strict=True)
     ]
 
 

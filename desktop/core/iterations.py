@@ -123,15 +123,15 @@ class Repeat:
         """
         durations = self.durations
         usual = self.usual if self.usual.any() else np.ones(self.count, bool)
-        kept = np.flatnonzero(usual)
-        excess, long = self.excess if kept.size == self.count else _excess(durations[kept])
+        typical = np.flatnonzero(usual)
+        excess, long = self.excess if typical.size == self.count else _excess(durations[typical])
         if self.more is not None:
-            long = long & (self.more[kept] | (2 * excess >= durations[kept]))
-        kept = kept[~long]
-        if kept.size == self.count:
+            long = long & (self.more[typical] | (2 * excess >= durations[typical]))
+        typical = typical[~long]
+        if typical.size == self.count:
             return float(durations.mean())
-        filled = np.interp(np.arange(self.count), kept, _running_median(durations[kept]))
-        filled[kept] = durations[kept]
+        filled = np.interp(np.arange(self.count), typical, _running_median(durations[typical]))
+        filled[typical] = durations[typical]
         return float(filled.mean())
 
     @cached_property
@@ -141,9 +141,9 @@ class Repeat:
 
     def noted(self, **changes: object) -> Repeat:
         """With other values of what does not say when it is; what was worked out from that stays known."""
-        made = copy(self)
-        made.__dict__.update(changes)
-        return made
+        changed = copy(self)
+        changed.__dict__.update(changes)
+        return changed
 
     @property
     def drift(self) -> float:
@@ -247,16 +247,16 @@ def _try_anchor(symbol: Ints, time: Floats, end: float, anchor: int, named: bool
     durations = np.diff(time[places])
     if not (durations > 0).all():
         return None
-    found = _at(symbol, time, end, places, named)
-    if found is not None and (named or found.strong):
-        return found if _believed(found, loosely=True) else None
+    loop = _at(symbol, time, end, places, named)
+    if loop is not None and (named or loop.strong):
+        return loop if _believed(loop, loosely=True) else None
     group = _group(durations)
     if group == 1:
-        return found if found is not None and _believed(found, loosely=True) else None
+        return loop if loop is not None and _believed(loop, loosely=True) else None
     # The iteration begins after the longest stretch: what is done together stands together.
     phase = [float(np.median(durations[j::group])) for j in range(group)]
-    found = _at(symbol, time, end, places[(int(np.argmax(phase)) + 1) % group :: group], False, group)
-    return found if found is not None and _believed(found, loosely=True) else None
+    loop = _at(symbol, time, end, places[(int(np.argmax(phase)) + 1) % group :: group], False, group)
+    return loop if loop is not None and _believed(loop, loosely=True) else None
 
 
 def _at(symbol: Ints, time: Floats, end: float, places: Ints, named: bool, group: int = 1) -> Repeat | None:
@@ -345,19 +345,19 @@ def _left(symbol: Ints, begin: int, column: Ints, held: Ints, typical: int) -> i
     return begin + typical
 
 
-def _believed(found: Repeat, loosely: bool = False) -> bool:
+def _believed(loop: Repeat, loosely: bool = False) -> bool:
     """Whether it lasts about equally long each time; `loosely`: at one of several locations, which may each
     wait for others in turn."""
-    k = found.count
-    if found.named:
+    k = loop.count
+    if loop.named:
         return k >= LEAST_NAMED
-    if k < LEAST or (k >= 8 and found.durations.max() > _LARGEST * (found.bounds[-1] - found.bounds[0])):
+    if k < LEAST or (k >= 8 and loop.durations.max() > _LARGEST * (loop.bounds[-1] - loop.bounds[0])):
         return False
-    if found.strong:
-        return found.spread <= (_SPREAD_SAME if k >= 16 else _SPREAD_SAME_FEW)
+    if loop.strong:
+        return loop.spread <= (_SPREAD_SAME if k >= 16 else _SPREAD_SAME_FEW)
     if loosely:
-        return found.spread <= _SPREAD_LOOSE
-    return found.spread <= next(limit for least, limit in _SPREAD if k >= least)
+        return loop.spread <= _SPREAD_LOOSE
+    return loop.spread <= next(limit for least, limit in _SPREAD if k >= least)
 
 
 def in_events(
@@ -384,30 +384,30 @@ def in_events(
     return _levels([one for one in tried if one is not None], end - start)
 
 
-def _levels(found: list[Repeat], run: float) -> list[Repeat]:
+def _levels(loops: list[Repeat], run: float) -> list[Repeat]:
     """One anchor for each loop, and only loops that fill much of the run or of an iteration around them."""
 
     def worth(one: Repeat) -> tuple[bool, bool, int, int, float]:
         return not one.named, not one.strong, one.grouped, -one.count, float(one.bounds[0])
 
     levels: list[Repeat] = []
-    for one in sorted(found, key=worth):
+    for one in sorted(loops, key=worth):
         if not any(_like(one, other) or _made_of(one, other) for other in levels):
             levels.append(one)
     levels.sort(key=lambda one: -one.period)
-    kept: list[Repeat] = []
+    nested: list[Repeat] = []
     for one in levels:
-        around = next((o for o in reversed(kept) if _inside(one, o)), None)
+        around = next((o for o in reversed(nested) if _inside(one, o)), None)
         busy = float(one.durations[one.usual].sum())
         span = float(one.bounds[-1] - one.bounds[0])
         if around is None:
             if span >= _FILLS * run:
-                kept.append(one)
+                nested.append(one)
         elif one.count >= _INSIDE * around.count and busy >= _FILLS_INSIDE * float(
             around.bounds[-1] - around.bounds[0]
         ):
-            kept.append(one)
-    return kept
+            nested.append(one)
+    return nested
 
 
 def _overlap(one: Repeat, other: Repeat) -> float:
@@ -452,15 +452,15 @@ class Verdict(NamedTuple):
     doubted: int = 0
 
 
-def judge(found: Sequence[Sequence[Repeat]], curve: StepCurve) -> Verdict:
+def judge(by_location: Sequence[Sequence[Repeat]], curve: StepCurve) -> Verdict:
     """What to believe of the loops in the events of some locations (`in_events`); without any location, of
     the curve alone."""
-    if not found:
+    if not by_location:
         alone = in_curve(curve)
         return Verdict(() if alone is None else (Loop(alone, 0, "curve"),))
     loops = []
     doubted = 0
-    for place, one in agreed(found):
+    for place, one in agreed(by_location):
         like = likeness(curve, one.bounds)
         shown = like >= AGREES
         sure = one.agree >= _AGREE_ALONE and (one.strong or one.spread < EVEN)
@@ -468,24 +468,24 @@ def judge(found: Sequence[Sequence[Repeat]], curve: StepCurve) -> Verdict:
             loops.append(Loop(one.noted(likeness=like), place, "both" if shown else "events"))
         else:
             doubted += 1
-    return Verdict(tuple(loops), any(found), doubted)
+    return Verdict(tuple(loops), any(by_location), doubted)
 
 
-def agreed(found: Sequence[Sequence[Repeat]]) -> list[tuple[int, Repeat]]:
+def agreed(by_location: Sequence[Sequence[Repeat]]) -> list[tuple[int, Repeat]]:
     """Loops that most of the locations looked at have at about the same times, outermost first.
 
     Returns
     -------
-    The place in `found` of the location whose anchor stands for the loop, and the loop; its bounds are the
+    The place in `by_location` of the location whose anchor stands for the loop, and the loop; its bounds are the
     means over the middle half of the locations that agree.
     """
     result: list[tuple[int, Repeat]] = []
-    many = len(found)
-    for place, levels in enumerate(found):
+    many = len(by_location)
+    for place, levels in enumerate(by_location):
         for one in levels:
             if any(_like(one, other) for _, other in result):
                 continue
-            same = [o for o in (_matching(one, other) for other in found) if o is not None]
+            same = [o for o in (_matching(one, other) for other in by_location) if o is not None]
             if len(same) < max(_AGREE * many, min(2, many)):
                 continue
             whole = one.noted(agree=len(same) / many)
@@ -602,9 +602,9 @@ def in_curve(curve: StepCurve) -> Repeat | None:
             bounds = _follow(fine, lag * n / size)
             if bounds is None:
                 continue
-            found = _checked(curve, start + bounds * (end - start) / n)
-            if found is not None and (best is None or found.likeness > best.likeness + 0.1):
-                best = found
+            checked = _checked(curve, start + bounds * (end - start) / n)
+            if checked is not None and (best is None or checked.likeness > best.likeness + 0.1):
+                best = checked
         if best is not None:
             return best
     return None
@@ -700,20 +700,20 @@ def fold(curve: StepCurve, loop: Repeat, quantile: float = 0.1, bins: int = 256)
 
     quantile : of the band's lower edge; its upper one is 1 - quantile.
     """
-    kept, rows = laid(curve, loop, bins, _FOLDED)
+    chosen, rows = laid(curve, loop, bins, _FOLDED)
     low, middle, high = np.quantile(rows, (quantile, 0.5, 1.0 - quantile), axis=0)
-    return Fold(loop.period, middle, low, high, kept.size, quantile, curve.quantity)
+    return Fold(loop.period, middle, low, high, chosen.size, quantile, curve.quantity)
 
 
 def laid(curve: StepCurve, loop: Repeat, bins: int, most: int) -> tuple[Ints, Floats]:
     """Which iterations, at most so many, evenly chosen of the usual ones, and their means in equal parts of
     each: (k,), (k, bins)."""
-    kept = np.flatnonzero(loop.usual)
-    if not kept.size:
-        kept = np.arange(loop.count)
-    if kept.size > most:
-        kept = kept[np.linspace(0, kept.size - 1, most).astype(int)]
-    return kept, profiles(curve, loop.bounds[kept], loop.bounds[kept + 1], bins)
+    chosen = np.flatnonzero(loop.usual)
+    if not chosen.size:
+        chosen = np.arange(loop.count)
+    if chosen.size > most:
+        chosen = chosen[np.linspace(0, chosen.size - 1, most).astype(int)]
+    return chosen, profiles(curve, loop.bounds[chosen], loop.bounds[chosen + 1], bins)
 
 
 def unfolded(loop: Repeat, breaks: Floats) -> Floats:

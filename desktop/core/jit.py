@@ -134,10 +134,10 @@ def _compiled(function: Callable[..., Any], **options: Any) -> Any:
     # Numba raises when neither the module's folder nor the user's cache folder can be written; then the
     # kernel is compiled anew in every process, which is slower but right.
     try:
-        made = njit(nogil=True, cache=True, **options)(function)
+        dispatcher = njit(nogil=True, cache=True, **options)(function)
     except RuntimeError:
         return njit(nogil=True, **options)(function)
-    cache = made._cache
+    cache = dispatcher._cache
     keep = cache.save_overload
     name = f"{function.__module__}.{cache._impl.filename_base}"
 
@@ -159,25 +159,25 @@ def _compiled(function: Callable[..., Any], **options: Any) -> Any:
         if options.get("_nrt", True):
             rtsys.initialize(target)
         with cache._guard_against_spurious_io_errors():
-            if (found := cache._load_overload(signature, target)) is not None or not AHEAD.is_dir():
-                return found
+            if (compiled := cache._load_overload(signature, target)) is not None or not AHEAD.is_dir():
+                return compiled
             key = cache._index_key(signature, target.codegen())
             if not {word[1:] for word in key[1][2].split(",") if word.startswith("+")} >= _KIND:
                 return None
-            found = ahead().load((key[0], key[2]))
-            return None if found is None else cache._impl.rebuild(target, found)
+            compiled = ahead().load((key[0], key[2]))
+            return None if compiled is None else cache._impl.rebuild(target, compiled)
         return None  # the file could not be read
 
     cache.save_overload, cache.load_overload = keep_if_possible, load
-    return made
+    return dispatcher
 
 
-def address(made: Any, *arguments: Any) -> int:
+def address(dispatcher: Any, *arguments: Any) -> int:
     """Where the machine code of a kernel for arguments like these begins; the kernel must outlive it."""
     given = tuple(typeof(one) for one in arguments)
-    made.compile(given)
-    found = made.overloads[given]
-    return int(found.library.get_pointer_to_function(found.fndesc.llvm_func_name))
+    dispatcher.compile(given)
+    compiled = dispatcher.overloads[given]
+    return int(compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name))
 
 
 # Many: a kernel's arguments, one by one.
@@ -247,9 +247,9 @@ class _Compilations(event.Listener):
         with self._lock:
             self.begun += begun
             self.under_way += under_way
-            said = self.begun, self.under_way > 0
+            state = self.begun, self.under_way > 0
         for tell in tuple(self.told):
-            tell(*said)
+            tell(*state)
 
 
 _compilations = _Compilations()

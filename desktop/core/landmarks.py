@@ -74,10 +74,10 @@ class Stretches:
         same = (self.what[1:] == self.what[:-1]) & (self.where[1:] == self.where[:-1])
         first = np.concatenate([[True], ~(same & (self.begin[1:] - self.end[:-1] <= gap))])
         starts = np.flatnonzero(first)
-        found = self.taken(starts)
+        begun = self.taken(starts)
         end = np.maximum.reduceat(self.end, starts)
         calls, inside = (np.add.reduceat(x, starts) for x in (self.calls, self.inside))
-        return Stretches(found.begin, end, found.what, found.where, calls, inside, self.processors)
+        return Stretches(begun.begin, end, begun.what, begun.where, calls, inside, self.processors)
 
 
 @dataclass(frozen=True)
@@ -244,7 +244,7 @@ def with_standstills(known: Landmarks, curve: StepCurve) -> Landmarks:
     if not still:
         return known
     kind, processors, of = np.iinfo(np.int64).min, round(curve.capacity), curve.quantity
-    found: list[Landmark] = []
+    standstills: list[Landmark] = []
     at = np.linspace(known.start_s, known.end_s, known.state.shape[1] + 1)
     state = np.zeros(at.size - 1)
     for i in still:
@@ -257,10 +257,12 @@ def with_standstills(known: Landmarks, curve: StepCurve) -> Landmarks:
             text = text if of == PROCESSORS else f"the curve stays at {there}"
             text += f" {'from here on' if happens == 'begins' else 'up to here'}, without a change"
             if MARGIN < (t - edges[0]) / (edges[-1] - edges[0]) < 1 - MARGIN:
-                found.append(Landmark(float(t), float(t), float(t), kind, happens, 1.0, processors, text))
+                standstills.append(
+                    Landmark(float(t), float(t), float(t), kind, happens, 1.0, processors, text)
+                )
     return replace(
         known,
-        events=tuple(sorted((*known.events, *found), key=lambda e: e.time_s)),
+        events=tuple(sorted((*known.events, *standstills), key=lambda e: e.time_s)),
         state=np.vstack([known.state, state]),
         things=np.append(known.things, kind),
     )
@@ -287,7 +289,7 @@ def _median(values: Floats) -> float:
 def _events(
     rows: Stretches, span: float, name: Callable[[int], str], waits: Callable[[int, str], bool]
 ) -> list[Landmark]:
-    found: list[Landmark] = []
+    events: list[Landmark] = []
     for what in np.unique(rows.what).tolist():
         own = rows.taken(rows.what == what)
         places, count = np.unique(own.where, return_counts=True)
@@ -295,8 +297,8 @@ def _events(
         same = places[count == typical]
         called = name(what)
         if 2 * same.size >= rows.processors:
-            kept = own.taken(np.isin(own.where, same))
-            begins, ends = (x.reshape(same.size, typical) for x in (kept.begin, kept.end))
+            regular = own.taken(np.isin(own.where, same))
+            begins, ends = (x.reshape(same.size, typical) for x in (regular.begin, regular.end))
         elif 2 * places.size >= rows.processors:
             first = np.flatnonzero(np.concatenate([[True], own.where[1:] != own.where[:-1]]))
             begins = own.begin[first][:, None]
@@ -305,8 +307,8 @@ def _events(
             continue
         for times, way in ((begins, "begins"), (ends, "ends")):
             for column in np.sort(times, axis=0).T:
-                found += _at(column, what, way, called, rows.processors, span, waits(what, way))
-    return found
+                events += _at(column, what, way, called, rows.processors, span, waits(what, way))
+    return events
 
 
 def _firsts(
@@ -317,7 +319,7 @@ def _firsts(
     waits: Callable[[int, str], bool],
 ) -> list[Landmark]:
     """The end of the first of several calls that are one stretch: up to there processors waited to begin."""
-    found: list[Landmark] = []
+    firsts: list[Landmark] = []
     several = np.unique(closed.what[closed.calls > 1])
     for what in several[[waits(w, "begins") for w in several.tolist()]].tolist() if several.size else ():
         own = rows.taken(rows.what == what)
@@ -325,8 +327,8 @@ def _firsts(
         single = first[own.calls[first] == 1]
         if 2 * single.size >= rows.processors:
             times = np.sort(own.end[single])
-            found += _at(times, what, "ends", f"the first {name(what)}", rows.processors, span, False)[:1]
-    return found
+            firsts += _at(times, what, "ends", f"the first {name(what)}", rows.processors, span, False)[:1]
+    return firsts
 
 
 def _at(
@@ -337,7 +339,7 @@ def _at(
     share = times.size / processors
     apart = bool(times[-1] - times[0] > 2 * SHORTEST * span)
     on = f"on {times.size} of {processors} processors"
-    made = [
+    landmarks = [
         Landmark(
             float(middle),
             float(low),
@@ -354,12 +356,12 @@ def _at(
     if times[-1] - times[0] > WIDE * span:
         for t, which in ((times[0], "first"), (times[-1], "last")):
             text = f"{called} {way} on the {which} of {times.size} processors"
-            made.append(
+            landmarks.append(
                 Landmark(
                     float(t), float(t), float(t), what, which, share, processors, text, waiting, apart=apart
                 )
             )
-    return made
+    return landmarks
 
 
 def _drifting(events: list[Landmark], span: float, next_to: Callable[[int, int], bool]) -> list[Landmark]:

@@ -200,8 +200,8 @@ class OpenRegions:
         self, time: Ints, kind: NDArray[np.uint8], region: NDArray[np.uint32]
     ) -> tuple[NDArray[np.int32], NDArray[np.uint8]] | None:
         """Innermost region (-1: none) and code after each event; None as `feed` gives False."""
-        found = np.empty(time.size, np.int32), np.empty(time.size, np.uint8)
-        return found if self.feed(time, kind, region, states=found) else None
+        states = np.empty(time.size, np.int32), np.empty(time.size, np.uint8)
+        return states if self.feed(time, kind, region, states=states) else None
 
     @property
     def depth(self) -> int:
@@ -216,9 +216,9 @@ class OpenRegions:
     @property
     def open(self) -> tuple[Ints, Ints]:
         """The open regions, outermost first, and when they were entered."""
-        found = np.empty((3, self.depth), np.int64)
-        list_open(self.entries, self.state, found)
-        return found[0], found[2]
+        rows = np.empty((3, self.depth), np.int64)
+        list_open(self.entries, self.state, rows)
+        return rows[0], rows[2]
 
     @property
     def stray(self) -> int:
@@ -273,10 +273,10 @@ class OpenRegions:
 
 def resolved(base: int, computes: int, idle: int, worker: bool) -> NDArray[np.uint8]:
     """(CODES,) the activities that the codes of a location mean."""
-    found = np.arange(CODES, dtype=np.uint8)
-    found[BASE] = idle if worker else base
-    found[OUTSIDE] = idle if worker else computes
-    return found
+    activity = np.arange(CODES, dtype=np.uint8)
+    activity[BASE] = idle if worker else base
+    activity[OUTSIDE] = idle if worker else computes
+    return activity
 
 
 @arithmetic
@@ -291,7 +291,7 @@ def replay(
     New paths are made while there are fewer than `limit`. `top` and `code` may be empty: nobody asks.
     """
     of_region, of_node, newer = entries[REGION], entries[NODE], entries[NEWER]
-    paths, told = limit >= 0, code.size > 0
+    paths, noting = limit >= 0, code.size > 0
     for i in range(state[ROW], time.size):
         t = time[i]
         if t >= until:
@@ -333,7 +333,7 @@ def replay(
                     state[FOLDED] += tree[0, path] < 0
                     of_node[above] = path
                     above = newer[above]
-        if told:
+        if noting:
             top[i] = of_region[state[TOP]] if state[TOP] >= 0 else -1
             code[i] = code_now(classes, strength, strongest, entries, state, counts)
     state[ROW] = time.size
@@ -439,8 +439,8 @@ def activities(
     nodes = tree.shape[1]
     decisive = np.zeros(nodes, np.int64)
     at_work = np.zeros(nodes, np.bool_)
-    found = np.zeros(nodes, np.int64)
-    found[0] = resolve[BASE]
+    activity = np.zeros(nodes, np.int64)
+    activity[0] = resolve[BASE]
     for node in range(1, nodes):
         parent = max(tree[0, node], 0)
         own = np.int64(classes[tree[1, node]])
@@ -450,8 +450,8 @@ def activities(
         else:
             decisive[node] = above
         at_work[node] = at_work[parent] or active[tree[1, node]] != 0
-        found[node] = resolve[decisive[node] if decisive[node] != 0 or at_work[node] else OUTSIDE]
-    return found
+        activity[node] = resolve[decisive[node] if decisive[node] != 0 or at_work[node] else OUTSIDE]
+    return activity
 
 
 @inlined

@@ -532,9 +532,9 @@ def tolerance_for_budget(
             if again > 2 and low > 0:
                 e = min(e, low * np.sqrt(high / low))
         attempt += 1
-        found = cover_with_budget(tree, sj, so, n, e, degree, rj, ro, rq, degree_at, count)
-        if found > 0:
-            high, m, again = e, found, again + 1
+        phases = cover_with_budget(tree, sj, so, n, e, degree, rj, ro, rq, degree_at, count)
+        if phases > 0:
+            high, m, again = e, phases, again + 1
             shrink = 1 / 16
         else:
             low, again = e, 0

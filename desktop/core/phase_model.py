@@ -108,12 +108,12 @@ class Law:
         """Of the likeliest set: function, median weight (s) and 95 % interval, given that set."""
         own = np.array([name in self.functions for name in _NAMES])
         same = ((self.weights > 0) == own).all(axis=1)
-        found = band(self.weights[same][:, own])
+        bands = band(self.weights[same][:, own])
         return [
             {"function": name, "value_s": v, "low_s": low, "high_s": high}
             for name, v, low, high in zip(
                 [n for n, mine in zip(_NAMES, own, strict=True) if mine],
-                found.value.tolist(), found.low.tolist(), found.high.tolist(), strict=True,
+                bands.value.tolist(), bands.low.tolist(), bands.high.tolist(), strict=True,
             )
         ]  # fmt: skip
 
@@ -206,14 +206,14 @@ def weigh(
             tried = best[:, None, None] + _SPREADS[:, None, None] * step.transpose(0, 2, 1)[:, None]
             sound = _shares(tried, _SHARES[every])
             with np.errstate(divide="ignore"):
-                found = (
+                likelihood = (
                     before[:, None] + d / 2 * np.log(2 * np.pi)
                     - np.log(corner).sum(axis=1)[:, None]
                     - np.log(by).sum() + (d - n) * np.log(_SPREADS) - rss[:, None] / (2 * _SPREADS**2)
                     + np.log(sound.mean(axis=2)) + np.log(_KINDS[kind])
                 )  # fmt: skip
-            found[alike] = -np.inf
-            scored.append(found)
+            likelihood[alike] = -np.inf
+            scored.append(likelihood)
             tries.append(tried)
             sounds.append(sound)
         score.append(np.concatenate(scored, axis=1))
@@ -286,8 +286,8 @@ def spreads_of(of: Weighed) -> Array:
     """(kinds x spreads,) logarithm of how likely the runs are by it."""
     top = of.score.max()
     with np.errstate(divide="ignore"):
-        found = np.log(np.exp(of.score - top).sum(axis=0))
-    return np.asarray(top + np.maximum(found, -50.0), np.float64)
+        likely = np.log(np.exp(of.score - top).sum(axis=0))
+    return np.asarray(top + np.maximum(likely, -50.0), np.float64)
 
 
 def learn(
@@ -481,8 +481,8 @@ class PhaseModel:
         rng = np.random.default_rng([19, 2])
         computing, most, total = (np.zeros((DRAWS, at.size)) for _ in range(3))
         for k in chosen:
-            found = self._parts_at(k, at, clean[:, k], rng)
-            computing, most = computing + found[0], most + found[0] + found[1]
+            parts = self._parts_at(k, at, clean[:, k], rng)
+            computing, most = computing + parts[0], most + parts[0] + parts[1]
             total = total + clean[:, k]
         # the reference is the law at the least p, not one more run there
         return {
@@ -494,18 +494,18 @@ class PhaseModel:
 
     def _parts_at(self, phase: int, p: Array, total: Array, rng: np.random.Generator) -> Array:
         """(3, draws, P) parts of a phase, which add up to `total`."""
-        found = np.zeros((len(PARTS), DRAWS, p.size))
+        parts = np.zeros((len(PARTS), DRAWS, p.size))
         for i, law in enumerate(self.parts[phase]):
             if law is not None:
                 clean = law.times(p)
                 error = law.spread[:, None] * rng.standard_normal((DRAWS, 1))
-                found[i] = np.maximum(clean + error * np.maximum(clean, _FLOOR * total), 0.05 * clean)
+                parts[i] = np.maximum(clean + error * np.maximum(clean, _FLOOR * total), 0.05 * clean)
         # What is known best is moved least; as factors, so that no part of a draw is moved to nothing.
-        middle = np.maximum(np.median(found, axis=1), 1e-3 * np.median(total, axis=0))
-        open_ = np.sqrt([_variance(one) for one in found]) / np.maximum(middle, 1e-300)
+        middle = np.maximum(np.median(parts, axis=1), 1e-3 * np.median(total, axis=0))
+        open_ = np.sqrt([_variance(one) for one in parts]) / np.maximum(middle, 1e-300)
         power = (open_ / np.maximum(open_.max(axis=0), 1e-300))[:, None]
-        found *= (total / np.maximum(found.sum(axis=0), np.maximum(1e-3 * total, 1e-300))) ** power
-        return found * (total / np.maximum(found.sum(axis=0), 1e-300))
+        parts *= (total / np.maximum(parts.sum(axis=0), np.maximum(1e-3 * total, 1e-300))) ** power
+        return parts * (total / np.maximum(parts.sum(axis=0), 1e-300))
 
     def measured_efficiencies(self, phase: int | None = None) -> dict[str, Array]:
         """(R,) of the runs themselves; the least p is what computation scaling refers to."""
@@ -521,23 +521,23 @@ class PhaseModel:
         p = np.asarray(p, np.float64)
         total = np.median(self.durations(p, noise=False)[0][:, phase], axis=0)
         laws = self.accounts[phase]
-        found = np.stack([
+        parts = np.stack([
             np.zeros(p.size) if law is None else np.median(law.times(p), axis=0) for law in laws
         ])  # fmt: skip
-        return found * (total / np.maximum(found.sum(axis=0), 1e-300))
+        return parts * (total / np.maximum(parts.sum(axis=0), 1e-300))
 
 
 def _pop(computing: Array, most: Array, total: Array, p: Array, first: float) -> dict[str, Array]:
     """Of mean and largest computing time of a processor and the duration; `first`: the work to refer to."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        made = {
+        efficiencies = {
             "parallel": computing / total,
             "load balance": np.where(most > 0, computing / most, np.nan),
             "communication": most / total,
             "computation scaling": np.where(computing > 0, first / (computing * p), np.nan),
         }
-    made["global"] = made["parallel"] * made["computation scaling"]
-    return made
+    efficiencies["global"] = efficiencies["parallel"] * efficiencies["computation scaling"]
+    return efficiencies
 
 
 def _slope(p: Array, times: Array) -> Array:
@@ -558,10 +558,10 @@ def _stretched(draws: Array, low: Array, middle: Array, high: Array) -> Array:
     below = np.maximum(middle - low, 0.0) / np.maximum(centre - first, 1e-9)
     above = np.maximum(high - middle, 0.0) / np.maximum(last - centre, 1e-9)
     off = np.log(np.maximum(draws, 1e-300)) - centre
-    made = off * np.where(off < 0, below, above)
+    stretched = off * np.where(off < 0, below, above)
     # A median of nearly nothing below an end that is not stretches by more than numbers hold.
-    moved = middle - np.log(np.median(np.exp(np.minimum(made, 700.0)), axis=0))
-    return np.asarray(np.exp(np.minimum(made + moved, 700.0)), np.float64)
+    moved = middle - np.log(np.median(np.exp(np.minimum(stretched, 700.0)), axis=0))
+    return np.asarray(np.exp(np.minimum(stretched + moved, 700.0)), np.float64)
 
 
 def _turn(grid: Array, begun: NDArray[np.bool_]) -> Turn | None:
@@ -589,10 +589,10 @@ def model_phases(data: ScalingRuns, speed: Array | None = None) -> PhaseModel:
     drawings = [_Drawing(k + 1) for k in range(count)]
     for b, own in enumerate(blocks):
         weighed = [weigh(p, data.duration[:, k], None, k + 1, whole, own) for k in range(count)]
-        said = np.array([spreads_of(one) for one in weighed])
-        total = said.sum(axis=0)
+        likely = np.array([spreads_of(one) for one in weighed])
+        total = likely.sum(axis=0)
         for k, one in enumerate(weighed):
-            drawings[k].add(one, _ALIKE * (total - said[k]) / max(count - 1, 1), ends[b], ends[b + 1])
+            drawings[k].add(one, _ALIKE * (total - likely[k]) / max(count - 1, 1), ends[b], ends[b + 1])
 
     def part(values: Array, of: Array, seed: int) -> Law | None:
         """Of a part of a phase; None where it is nothing."""

@@ -58,7 +58,7 @@ def doings(stretches: Stretches, curve: StepCurve, about: Callable[[int], tuple[
     things, which = np.unique(rows.what, return_inverse=True)
     width = (end - start) / _BINS
     length = rows.end - rows.begin
-    found = []
+    cumulated = []
     inside = np.where(rows.what >= 0, rows.inside, length)  # messages have no duration of their own
     for amount in (inside / width, rows.calls.astype(float)):
         # Spread evenly over a stretch: the sum up to an edge is a ramp.
@@ -71,10 +71,12 @@ def doings(stretches: Stretches, curve: StepCurve, about: Callable[[int], tuple[
             np.add.at(second, (which, i), sign * slope * (1 - (inner - i)))
             np.add.at(second, (which, i + 1), sign * slope * (inner - i))
         upto = np.cumsum(np.cumsum(second, axis=1), axis=1)[:, :_BINS]
-        found.append(np.concatenate([np.zeros((things.size, 1)), upto], axis=1))
-    told = [about(what) for what in things.tolist()]
-    names, kinds = (tuple(x) for x in zip(*told, strict=True)) if told else ((), ())
-    return Doings(names, kinds, found[0], found[1], np.concatenate([[0.0], np.cumsum(computing)]), start, end)
+        cumulated.append(np.concatenate([np.zeros((things.size, 1)), upto], axis=1))
+    described = [about(what) for what in things.tolist()]
+    names, kinds = (tuple(x) for x in zip(*described, strict=True)) if described else ((), ())
+    return Doings(
+        names, kinds, cumulated[0], cumulated[1], np.concatenate([[0.0], np.cumsum(computing)]), start, end
+    )
 
 
 def phase_names(
@@ -129,8 +131,8 @@ def _found(known: Doings, ends: Floats, called: Mapping[str, str]) -> list[str]:
         else:
             # Of the curve, not what calls leave: before a processor begins and after its end it does nothing.
             busy = f"computing {100 * computing[k]:.0f} %"
-            told = [busy] if computing[k] >= 0.005 or not part else []
-            names.append(", ".join([*told, part] if part else told))
+            parts = [busy] if computing[k] >= 0.005 or not part else []
+            names.append(", ".join([*parts, part] if part else parts))
     alike = [k for k in range(len(names)) if names[k] in (names[max(k - 1, 0) : k] + names[k + 1 : k + 2])]
     for k in alike if sent.any() else ():
         tells = np.where(sent, shares[:, k] - outside[:, k], -np.inf)

@@ -128,8 +128,8 @@ def phase_arrays(
             "repeats_high_s": [math.nan if one is None else one.high_s for one in ends],
             "repeats": ["" if one is None else one.text for one in ends],
         }
-    found = array_table(fields, columns)
-    values, units = dict(found.values), {name: of.per(unit) for name, unit in found.units.items()}
+    table = array_table(fields, columns)
+    values, units = dict(table.values), {name: of.per(unit) for name, unit in table.units.items()}
     for curve, name in means:
         values[name] = envelope(curve).columns(fit.breaks).mean
         units[name] = curve.quantity.short

@@ -93,19 +93,19 @@ class SystemsModel:
         if not self.joint or first is None:
             return []
         chance = np.max([(law.weights > 0).mean(axis=0) for law in first.phases], axis=0)
-        found = []
+        rows = []
         for s, name in enumerate(self.systems[1:], 1):
             log = np.log(self.speed[:, s])
             middle, far = log.mean(axis=0), float(quantile(_KEPT - 1)) * log.std(axis=0)
             value, low, high = np.exp(middle), np.exp(middle - far), np.exp(middle + far)
-            found += [
+            rows += [
                 {
                     "system": name, "function": one.text, "value": float(value[i]),
                     "low": float(low[i]), "high": float(high[i]), "chance": float(chance[i]),
                 }
                 for i, one in enumerate(CHARACTERISTICS) if chance[i] >= 0.5
             ]  # fmt: skip
-        return found
+        return rows
 
 
 def model_runs(data: ScalingRuns) -> PhaseModel | SystemsModel:
@@ -128,9 +128,9 @@ def model_systems(data: ScalingRuns) -> SystemsModel:
             f"{len(systems)} systems with runs on {np.unique(data.p).size} different numbers of processors "
             f"have no model, two and {FEWEST} are needed"
         )
-    problem, chance, found = "", 0.0, None
+    problem, chance, speeds = "", 0.0, None
     try:
-        found, chance = _speeds(data, own, number, *_around(_factors(data, systems, number)))
+        speeds, chance = _speeds(data, own, number, *_around(_factors(data, systems, number)))
     except ValueError as why:
         problem = f"{why}, so each system is modelled by itself"
     if chance < 0.5 and not problem:
@@ -138,14 +138,14 @@ def model_systems(data: ScalingRuns) -> SystemsModel:
             "the phases do not have the same ratio of speeds "
             f"(that they do has a probability of {100 * chance:.2g} %), so each system is modelled by itself"
         )
-    if found is None or problem:
+    if speeds is None or problem:
         alone = tuple(model_phases(one) if np.unique(one.p).size >= FEWEST else None for one in own)
         if not any(alone):
             raise ValueError(f"{problem}, and none has runs on {FEWEST} or more numbers of processors")
         return SystemsModel(systems, alone, False, chance, np.empty((0, 0, 0)), problem)
-    model = model_phases(data, found[:, number])
+    model = model_phases(data, speeds[:, number])
     # (draws, systems, functions)
-    each, below = (np.repeat(x, np.diff(block_ends(len(x))), axis=0) for x in (found, found[::FEWER]))
+    each, below = (np.repeat(x, np.diff(block_ends(len(x))), axis=0) for x in (speeds, speeds[::FEWER]))
     on = tuple(_on(model, each[:, s], below[:, s], one) for s, one in enumerate(own))
     return SystemsModel(systems, on, True, chance, each)
 
@@ -227,8 +227,8 @@ def _speeds(
     apart = float(_together(sum(_said(one, np.ones((one.p.size, 1))) for one in own)))
     joint = float(score.max() + np.log(weight.mean()))
     taken = np.searchsorted(np.cumsum(weight / weight.sum()), (np.arange(_KEPT) + 0.5) / _KEPT)
-    kept = np.asarray(np.exp(log[np.minimum(taken, _SPEEDS - 1)]), np.float64)
-    return kept, float(1.0 / (1.0 + np.exp(np.clip(apart - joint, -700, 700))))
+    speeds = np.asarray(np.exp(log[np.minimum(taken, _SPEEDS - 1)]), np.float64)
+    return speeds, float(1.0 / (1.0 + np.exp(np.clip(apart - joint, -700, 700))))
 
 
 def _said(data: ScalingRuns, speed: Array) -> Array:
@@ -241,9 +241,9 @@ def _said(data: ScalingRuns, speed: Array) -> Array:
     return np.asarray(np.sum(every, axis=0), np.float64)
 
 
-def _together(said: Array | float) -> float:
+def _together(likely: Array | float) -> float:
     """Logarithm of how likely it is by any of the spreads."""
-    return float(np.logaddexp.reduce(np.asarray(said)))
+    return float(np.logaddexp.reduce(np.asarray(likely)))
 
 
 def _likely(data: ScalingRuns, speed: Array) -> float:

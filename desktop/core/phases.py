@@ -156,11 +156,11 @@ class PhaseFit:
         i = np.clip(np.searchsorted(self.breaks, times, side="right") - 1, 0, self.n - 1)
         u = 2 * (times - self.breaks[i]) / self.duration[i] - 1
         phase = np.ravel(i)
-        found, _ = evaluate(
+        values, _ = evaluate(
             self.basis, self.degree[phase], self.duration[phase], self.coefficients[phase], np.ravel(u)
         )
         inside = (times >= self.breaks[0]) & (times <= self.breaks[-1])
-        return np.where(inside, found.reshape(times.shape), np.nan)
+        return np.where(inside, values.reshape(times.shape), np.nan)
 
     def to_frame(self) -> DataFrame:
         """One row a phase, index 0 to n - 1. Columns, dtypes, units: ``TABLES["phases"]`` of
@@ -388,10 +388,10 @@ def fit_breaks(
         0.0,
         BY_HAND,
     )
-    found = _finish(curve, tree, model, [raw], used)[0]
+    fitted = _finish(curve, tree, model, [raw], used)[0]
     # The times as given: by way of ticks they may change in their last digit.
-    given_s = np.concatenate((found.breaks[:1], times[1:-1], found.breaks[-1:]))
-    return replace(found, breaks=given_s, break_low=given_s, break_high=given_s)
+    given_s = np.concatenate((fitted.breaks[:1], times[1:-1], fitted.breaks[-1:]))
+    return replace(fitted, breaks=given_s, break_low=given_s, break_high=given_s)
 
 
 def least_n(model: str, locked: Sequence[float] = ()) -> int:
@@ -684,13 +684,13 @@ def basis_of(curve: StepCurve, model: str) -> Basis:
 
     if bases.TABLE[bases.degree_of(model) - bases.FIRST].scale is None:
         return Basis(model, 0.0)
-    found = curve.summaries.get(f"rate, {model}")
-    if found is None:
+    known = curve.summaries.get(f"rate, {model}")
+    if known is None:
         coarse = rates.means(curve)
         middle = (coarse.edges[1:] + coarse.edges[:-1]) / 2
         left = [coarse.level - fit(coarse, n, "quadratic").value(middle) for n in (1, 8)]
-        found = rates.search_rate(
+        known = rates.search_rate(
             coarse, model, left, lambda of, n, basis: fit(of, n, model, basis=basis).epsilon
         )
-        curve.summaries[f"rate, {model}"] = found
-    return found
+        curve.summaries[f"rate, {model}"] = known
+    return known

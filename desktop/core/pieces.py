@@ -54,9 +54,9 @@ def _between(
     vertex = c[0, bent] - c[1, bent] * c[1, bent] / (6 * c[2, bent]) - 0.5 * c[2, bent]
     out[0, bent], out[1, bent] = np.minimum(out[0, bent], vertex), np.maximum(out[1, bent], vertex)
     if fit.basis is not None and own.any():
-        found = np.empty((3, int(own.sum())))
-        kernels(fit.basis.model).between(fit.rate, width[own], c.T[own], u0[own], u1[own], found)
-        out[:, own] = found
+        ranges = np.empty((3, int(own.sum())))
+        kernels(fit.basis.model).between(fit.rate, width[own], c.T[own], u0[own], u1[own], ranges)
+        out[:, own] = ranges
     return out
 
 
@@ -89,14 +89,20 @@ def residual(env: Envelope, fit: PhaseFit, x: NDArray[np.float64], whole: Column
     whole = whole or env.columns(x)
     # Parts without a break inside: whole columns, and those that `cuts` makes.
     split = np.unique(column)
-    kept = np.setdiff1d(np.arange(x.size - 1), split, assume_unique=True)
-    made = np.searchsorted(x, cuts[:-1], side="right") - 1
-    inside = np.flatnonzero(np.isin(made, split))
-    at = np.concatenate([kept, made[inside]])
-    left, right = np.concatenate([x[kept], cuts[inside]]), np.concatenate([x[kept + 1], cuts[inside + 1]])
+    whole_columns = np.setdiff1d(np.arange(x.size - 1), split, assume_unique=True)
+    column_of = np.searchsorted(x, cuts[:-1], side="right") - 1
+    inside = np.flatnonzero(np.isin(column_of, split))
+    at = np.concatenate([whole_columns, column_of[inside]])
+    left, right = (
+        np.concatenate([x[whole_columns], cuts[inside]]),
+        np.concatenate([x[whole_columns + 1], cuts[inside + 1]]),
+    )
     phase = np.clip(np.searchsorted(fit.breaks, left, side="right") - 1, 0, fit.n - 1)
     low, high, mean = _between(fit, phase, left, right)
-    of = [np.concatenate([one[kept], other[inside]]) for one, other in zip(whole[:3], parts[:3], strict=True)]
+    of = [
+        np.concatenate([one[whole_columns], other[inside]])
+        for one, other in zip(whole[:3], parts[:3], strict=True)
+    ]
     least, most, total = np.full(x.size - 1, np.inf), np.full(x.size - 1, -np.inf), np.zeros(x.size - 1)
     np.fmin.at(least, at, of[0] - high)
     np.fmax.at(most, at, of[1] - low)

@@ -68,8 +68,8 @@ def power_curve(
 ) -> tuple[Array, Array]:
     """`power_of` for every number of replicates: with sigma as it was found, and with its upper bound."""
     bound = sigma_bound(sigma, df)
-    found = [[power_of(effect, s, treatments, r) for r in replicates] for s in (sigma, bound)]
-    return np.array(found[0]), np.array(found[1])
+    powers = [[power_of(effect, s, treatments, r) for r in replicates] for s in (sigma, bound)]
+    return np.array(powers[0]), np.array(powers[1])
 
 
 def detectable(sigma: float, treatments: int, replicates: int, power: float = POWER) -> float:
@@ -81,8 +81,8 @@ def detectable(sigma: float, treatments: int, replicates: int, power: float = PO
         high *= 2
     for _ in range(50):
         middle = (low + high) / 2
-        found = power_of(middle, sigma, treatments, replicates)
-        low, high = (middle, high) if found < power else (low, middle)
+        reached = power_of(middle, sigma, treatments, replicates)
+        low, high = (middle, high) if reached < power else (low, middle)
     return high
 
 

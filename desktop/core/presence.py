@@ -69,7 +69,7 @@ class Presence:
         self._times[rows, used[rows] - 1, 1] = last
         self._inside[rows, used[rows] - 1] += last - self._state[rows, 3]
         seen = np.arange(STRETCHES) < used[:, None]
-        found = (
+        stretches = (
             self._times[:n, :, 0][seen],
             self._times[:n, :, 1][seen],
             np.repeat(self._what[:n], used),
@@ -79,7 +79,7 @@ class Presence:
         self._slot[self._what[:n]] = -1
         self._state[:n] = 0
         self._count[0] = 0
-        return found
+        return stretches
 
 
 @arithmetic
@@ -135,19 +135,19 @@ def _close_gaps(times: Any, calls: Any, inside: Any, state: Any, gaps: Any) -> i
     put_in_order(gaps, used - 1)
     limit = gaps[(used - 1) // 2]
     state[2] = limit
-    kept = 0
+    last = 0
     for i in range(1, used):
-        if times[i, 0] - times[kept, 1] <= limit:
-            times[kept, 1] = times[i, 1]
-            calls[kept] += calls[i]
-            inside[kept] += inside[i]
+        if times[i, 0] - times[last, 1] <= limit:
+            times[last, 1] = times[i, 1]
+            calls[last] += calls[i]
+            inside[last] += inside[i]
         else:
-            kept += 1
-            times[kept, 0], times[kept, 1] = times[i, 0], times[i, 1]
-            calls[kept] = calls[i]
-            inside[kept] = inside[i]
-    state[0] = kept + 1
-    return kept + 1
+            last += 1
+            times[last, 0], times[last, 1] = times[i, 0], times[i, 1]
+            calls[last] = calls[i]
+            inside[last] = inside[i]
+    state[0] = last + 1
+    return last + 1
 
 
 @arithmetic

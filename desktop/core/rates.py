@@ -47,8 +47,8 @@ def search_rate(coarse: StepCurve, model: str, left: Sequence[Floats], epsilon: 
 
     def error(rate: float) -> float:
         basis = Basis(model, rate)
-        found = np.array([epsilon(coarse, n, basis) for n in _COUNTS])
-        return float(np.log(np.maximum(found, 1e-300)).sum())
+        errors = np.array([epsilon(coarse, n, basis) for n in _COUNTS])
+        return float(np.log(np.maximum(errors, 1e-300)).sum())
 
     def refined(low: float, high: float) -> tuple[float, float]:
         best = minimize_scalar(error, bounds=(low, high), method="bounded", options={"xatol": 1e-7 * high})
@@ -84,7 +84,7 @@ def _peaks(left: Floats) -> Sequence[float]:
     """Numbers of periods in the run at the highest peaks of the spectrum, at least 1.5."""
     power = np.abs(np.fft.rfft(left * np.hanning(left.size)))[: left.size // _FINEST]
     inner = power[1:-1]
-    found = np.flatnonzero((inner >= power[:-2]) & (inner >= power[2:])) + 1
-    found = found[found >= 2]
-    highest = found[np.argsort(-power[found], kind="stable")[:_PEAKS]]
+    peaks = np.flatnonzero((inner >= power[:-2]) & (inner >= power[2:])) + 1
+    peaks = peaks[peaks >= 2]
+    highest = peaks[np.argsort(-power[peaks], kind="stable")[:_PEAKS]]
     return [float(k) for k in highest] or [2.0]

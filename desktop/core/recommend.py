@@ -130,25 +130,25 @@ def recommend(
         sizes = [1 << base for base in range(max(1, count.bit_length()), min(count, 7) + 1)]
         known = [(runs, regular(names_for(count), runs).resolution) for runs in sizes]
 
-    def one(runs: int, found: int, replicates: int) -> Recommended:
+    def one(runs: int, reached: int, replicates: int) -> Recommended:
         sees = detectable(noise, runs, replicates)
-        return Recommended(runs, replicates, found, sees, noise, effect, sees <= effect)
+        return Recommended(runs, replicates, reached, sees, noise, effect, sees <= effect)
 
     enough: list[Recommended] = []
     most: list[Recommended] = []
-    for runs, found in known:
-        if found and found < resolution:
+    for runs, reached in known:
+        if reached and reached < resolution:
             continue
         low, high = _REPLICATES
         high = max(low, min(high, _MOST_TRIALS // runs))
-        last = one(runs, found, high)
+        last = one(runs, reached, high)
         if not last.enough:
             most.append(last)
             continue
         while low < high:  # the more replicates, the smaller the effect that is seen
             middle = (low + high) // 2
-            low, high = (low, middle) if one(runs, found, middle).enough else (middle + 1, high)
-        enough.append(one(runs, found, low))
+            low, high = (low, middle) if one(runs, reached, middle).enough else (middle + 1, high)
+        enough.append(one(runs, reached, low))
     if enough:
         return min(enough, key=lambda r: (r.trials, -r.runs))
     if most:

@@ -35,14 +35,14 @@ class Powers:
     @property
     def text(self) -> str:
         """The result in one sentence."""
-        found = f"power {self.power:.2g} of the response fits best (95 %: {self.low:.2g} to {self.high:.2g})"
+        best = f"power {self.power:.2g} of the response fits best (95 %: {self.low:.2g} to {self.high:.2g})"
         if self.suggested is None:
             as_it_is = (
                 "the response as it is fits as well" if self.low <= 1 <= self.high else "no plain one fits"
             )
-            return f"{found}; {as_it_is}"
+            return f"{best}; {as_it_is}"
         what = "its logarithm fits" if self.suggested == 0 else f"its power {self.suggested:g} fits"
-        return f"{found}: {what}, the response as it is does not"
+        return f"{best}: {what}, the response as it is does not"
 
 
 def powers(data: Trials, replicated: bool) -> Powers:

@@ -223,8 +223,8 @@ class Naming:
             if len(ranks) == 2:
                 return f"ranks {runs[0][0]} and {runs[-1][-1]}"
             if len(runs) <= most:
-                told = [f"{run[0]}–{run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs]
-                return f"ranks {', '.join(told)}"
+                parts = [f"{run[0]}–{run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs]
+                return f"ranks {', '.join(parts)}"
             names = [str(rank) for rank in ranks]
             return f"ranks {', '.join(names[:most])} and {len(names) - most} more"
         if len(names) <= most:
@@ -432,14 +432,14 @@ def _says_threads(cause: Cause, words: Naming) -> str:
 
 
 def _says_accelerator(cause: Cause, words: Naming) -> str:
-    told = _says("Waiting for accelerators")(cause, words)
+    sentence = _says("Waiting for accelerators")(cause, words)
     group = cause.group
     others = group.lost_s - group.work_s  # what they wait for each of these hosts
     who = int(others.argmax())
     if others[who] <= max(NAMED * others.sum(), WORTH * group.total_s):
-        return told
+        return sentence
     part = percent(float(others[who]) / group.total_s)
-    return f"{told}; in {part} of it others wait for {words.location(who)}"
+    return f"{sentence}; in {part} of it others wait for {words.location(who)}"
 
 
 def _waited_for(cause: Cause, words: Naming, text: str) -> str:
@@ -618,14 +618,14 @@ def causes(of: Charges) -> list[Cause]:
     """The causes of what is lost in a range, most first."""
     if not of.lost_s > 0:
         return []
-    found: dict[tuple[str, int, int], list[tuple[Group, Kind, float]]] = {}
+    by_kind: dict[tuple[str, int, int], list[tuple[Group, Kind, float]]] = {}
     for group in _groups(of):
         kind, fits = next((kind, part) for kind in KINDS if (part := kind.test(group)) >= 0.5)
         rank = group.top if group.share > NAMED and kind.key in _NAMES_RANK else -1
         region = group.region if group.account in (Account.COMPUTING, Account.IO) else -1
-        found.setdefault((kind.key, region, rank), []).append((group, kind, fits))
-    told = [_cause(parts, of) for parts in found.values()]
-    return sorted(told, key=lambda cause: -cause.lost_s)
+        by_kind.setdefault((kind.key, region, rank), []).append((group, kind, fits))
+    judged = [_cause(parts, of) for parts in by_kind.values()]
+    return sorted(judged, key=lambda cause: -cause.lost_s)
 
 
 #: Kinds that are another cause if it is another rank.
@@ -660,12 +660,12 @@ def _groups(of: Charges) -> list[Group]:
     """Charges put together by what was done, where, and how others waited."""
     locations = of.is_processor.size
     computing = of.account == Account.COMPUTING
-    made: dict[tuple[int, int, int], list[Floats]] = {}
+    groups: dict[tuple[int, int, int], list[Floats]] = {}
     seen: dict[tuple[int, int, int], int] = {}
     below = of.below_s.reshape(-1, len(FAMILIES), 2)
 
     def add(key: tuple[int, int, int], rows: NDArray[np.bool_], own: bool, families: list[int]) -> None:
-        parts = made.setdefault(key, [np.zeros(locations), np.zeros(2), np.zeros(len(FAMILIES))])
+        parts = groups.setdefault(key, [np.zeros(locations), np.zeros(2), np.zeros(len(FAMILIES))])
         waits = below[rows][:, families].sum(axis=1)
         parts[2] += below[rows].sum(axis=(0, 2))
         np.add.at(parts[0], of.location[rows], waits.sum(axis=1) + (of.own_s[rows] if own else 0.0))
@@ -681,14 +681,14 @@ def _groups(of: Charges) -> list[Group]:
         there = of.account == account
         for region in np.unique(of.region[there]).tolist():
             rows = there & (of.region == region)
-            kept = -1 if account in _ANYWHERE else region
+            place = -1 if account in _ANYWHERE else region
             family = -1
             if account == Account.MOVING:
                 # Messages are one whatever call moves them, collective operations one each.
                 together = bool(region >= 0 and of.collective[region])
-                kept, family = (region, TOGETHER) if together else (-1, SENDER)
-            add((account, kept, family), rows, True, _together(-1))
-    return [_group(of, key, parts, seen[key]) for key, parts in made.items() if parts[0].sum() > 0]
+                place, family = (region, TOGETHER) if together else (-1, SENDER)
+            add((account, place, family), rows, True, _together(-1))
+    return [_group(of, key, parts, seen[key]) for key, parts in groups.items() if parts[0].sum() > 0]
 
 
 def _group(of: Charges, key: tuple[int, int, int], parts: list[Floats], seen: int) -> Group:

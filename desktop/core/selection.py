@@ -77,8 +77,8 @@ class Suggestion:
         breaks = self.breaks(curve)
         if breaks is None:
             return swept.fit(self.n)
-        found = fit_breaks(curve, breaks, swept.model, basis=swept.fits[0].basis)
-        return replace(found, note=AS_SUGGESTED)
+        fitted = fit_breaks(curve, breaks, swept.model, basis=swept.fits[0].basis)
+        return replace(fitted, note=AS_SUGGESTED)
 
 
 def search(
@@ -118,17 +118,17 @@ def search(
             return swept, suggested
     last = max(SWEEP_PARAMETERS if model == "budget" else SWEEP, least_n(model, locked))
     limit = max(LIMIT, last, to)
-    found = sweep(curve, model, last, locked=locked, stop=stop, basis=basis)
-    suggestion = suggest(found)
-    while further := _further(curve, found, suggestion, limit, locked, stop):
-        found = extend(curve, found, further, locked=locked, stop=stop)
-        suggestion = suggest(found)
-    if _at_the_end(found, suggestion):
+    searched = sweep(curve, model, last, locked=locked, stop=stop, basis=basis)
+    suggestion = suggest(searched)
+    while further := _further(curve, searched, suggestion, limit, locked, stop):
+        searched = extend(curve, searched, further, locked=locked, stop=stop)
+        suggestion = suggest(searched)
+    if _at_the_end(searched, suggestion):
         what = "parameters" if model == "budget" else "phases"
-        end = int(found.n[-1])
+        end = int(searched.n[-1])
         reason = f"{suggestion.reason}; the search ended at its limit of {end} {what}, more may be better"
         suggestion = replace(suggestion, reason=reason, limit_reached=True)
-    return extend(curve, found, to, locked=locked, stop=stop), suggestion
+    return extend(curve, searched, to, locked=locked, stop=stop), suggestion
 
 
 def _fits(curve: StepCurve, swept: Sweep, suggested: Suggestion) -> bool:
@@ -146,7 +146,7 @@ def _with_structure(
     known: Landmarks,
     basis: Basis | str | None,
 ) -> tuple[Sweep, Suggestion]:
-    found = sweep(
+    alone = sweep(
         curve,
         model,
         max(SWEEP_PARAMETERS if model == "budget" else SWEEP, least_n(model, locked)),
@@ -154,7 +154,7 @@ def _with_structure(
         stop=stop,
         basis=basis,
     )
-    choice = choose(curve, found, known, locked)
+    choice = choose(curve, alone, known, locked)
     if choice is None:  # locked breakpoints closer together than phases are looked for
         return search(curve, model, locked=locked, to=to, stop=stop, basis=basis)
 
@@ -168,7 +168,7 @@ def _with_structure(
     n, second = asked(choice.breaks), choice.runner_up
     runner_up = None if second is None else (asked(second.breaks), second.reason)
     suggestion = Suggestion(n, choice.reason, choice.n == MOST, runner_up, choice.breaks)
-    swept = extend(curve, found, max(to, n), locked=locked, stop=stop)
+    swept = extend(curve, alone, max(to, n), locked=locked, stop=stop)
     fits = tuple(at_events(curve, one, known, locked) for one in swept.fits)
     return replace(swept, fits=fits), suggestion
 
@@ -198,9 +198,9 @@ def at_events(
         tried = breaks.copy()
         tried[i] = event.time_s
         degrees = best.degree.tolist() if best.model in ("mixed", "budget") else None
-        found = fit_breaks(curve, tried, best.model, degrees=degrees, like=moved, basis=best.basis)
-        if found.epsilon <= best.epsilon * (1 + 1e-9):
-            moved, breaks = found, tried
+        fitted = fit_breaks(curve, tried, best.model, degrees=degrees, like=moved, basis=best.basis)
+        if fitted.epsilon <= best.epsilon * (1 + 1e-9):
+            moved, breaks = fitted, tried
     if moved is best:
         return best
     return replace(
@@ -237,30 +237,30 @@ def events_at(best: PhaseFit, known: Landmarks | None) -> list[list[Landmark]]:
     ]
 
 
-def _at_the_end(found: Sweep, suggestion: Suggestion) -> bool:
+def _at_the_end(swept: Sweep, suggestion: Suggestion) -> bool:
     """Whether too little is known of what comes after the suggested number."""
-    return bool(found.epsilon[-1] > 0 and 2 * suggestion.n > found.n[-1])
+    return bool(swept.epsilon[-1] > 0 and 2 * suggestion.n > swept.n[-1])
 
 
 def _further(
     curve: StepCurve,
-    found: Sweep,
+    swept: Sweep,
     suggestion: Suggestion,
     limit: int,
     locked: Sequence[float],
     stop: NDArray[Any] | None,
 ) -> int:
     """Up to which n it pays to search on; 0: it does not."""
-    last, epsilon = int(found.n[-1]), float(found.epsilon[-1])
+    last, epsilon = int(swept.n[-1]), float(swept.epsilon[-1])
     if last >= limit or epsilon == 0:
         return 0
-    if _at_the_end(found, suggestion):
+    if _at_the_end(swept, suggestion):
         return min(2 * last, limit)
     n = last
-    while suggestion.n == found.n[0] and n < limit:
+    while suggestion.n == swept.n[0] and n < limit:
         n = min(2 * n, limit)
-        own = found.fits[0].basis
-        there = fit(curve, n, found.model, locked=locked, bounds=(0.0, epsilon), stop=stop, basis=own).epsilon
+        own = swept.fits[0].basis
+        there = fit(curve, n, swept.model, locked=locked, bounds=(0.0, epsilon), stop=stop, basis=own).epsilon
         if there < epsilon * np.sqrt(last / n) * np.exp(-_CLEAR):
             return n
     return 0

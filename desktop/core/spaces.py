@@ -91,11 +91,11 @@ def with_basis(curve: StepCurve, basis: Basis | None) -> MomentTree:
     known = curve.summaries.get(f"moments, {basis.model}")
     rate = basis.rate * curve.unit
     if known is None or known.rate != rate:
-        made = kernels(basis.model)
+        compiled = kernels(basis.model)
         known = tree._replace(space=basis.degree, rate=rate, price=basis.space.terms + 1)
         known = known._replace(terms=np.empty((len(tree.nodes), COLUMNS)))
-        known = known._replace(go=address(made.go, known, 1, 0, 0.0, 0, 0.0, 0.0, 0.0))
-        made.build(known)
+        known = known._replace(go=address(compiled.go, known, 1, 0, 0.0, 0, 0.0, 0.0, 0.0))
+        compiled.build(known)
         curve.summaries[f"moments, {basis.model}"] = known
     return known
 
@@ -107,9 +107,9 @@ def evaluate(basis: Basis | None, degree: Ints, width: Floats, c: Floats, u: Flo
     slope = c[:, 1] + 3 * u * c[:, 2]
     own = degree > 2
     if basis is not None and own.any():
-        found = np.empty((2, int(own.sum())))
-        kernels(basis.model).values(basis.rate, width[own], c[own], u[own], *found)
-        value[own], slope[own] = found
+        own_values = np.empty((2, int(own.sum())))
+        kernels(basis.model).values(basis.rate, width[own], c[own], u[own], *own_values)
+        value[own], slope[own] = own_values
     return value, slope
 
 
@@ -128,12 +128,12 @@ def kernels(model: str) -> SimpleNamespace:
     """The kernels below for a space, by name; each is compiled when it is first called, or taken from the
     folder of compiled kernels, where its name tells the space and its formulas."""
     module = _compiled(_space(model).natural.__globals__)
-    made = globals() | {"own": module}
+    names = globals() | {"own": module}
     for how, function in _TEMPLATES:
-        copy = FunctionType(function.__code__, made, function.__name__, function.__defaults__)
+        copy = FunctionType(function.__code__, names, function.__name__, function.__defaults__)
         copy.__qualname__ = f"{function.__name__}-{model}-{module.digest:08x}"
-        made[function.__name__] = how(copy)
-    return SimpleNamespace(**{function.__name__: made[function.__name__] for _, function in _TEMPLATES})
+        names[function.__name__] = how(copy)
+    return SimpleNamespace(**{function.__name__: names[function.__name__] for _, function in _TEMPLATES})
 
 
 def _compiled(names: dict[str, Any]) -> Any:
@@ -143,9 +143,9 @@ def _compiled(names: dict[str, Any]) -> Any:
     for name, value in names.items():
         if isinstance(value, FunctionType):
             if value.__globals__ is names:
-                told = value.__code__
-                module.digest = zlib.crc32(told.co_code + repr(told.co_consts).encode(), module.digest)
-                value = FunctionType(told, module.__dict__, name, value.__defaults__)
+                code = value.__code__
+                module.digest = zlib.crc32(code.co_code + repr(code.co_consts).encode(), module.digest)
+                value = FunctionType(code, module.__dict__, name, value.__defaults__)
             value = inlined(value)
         elif isinstance(value, tuple) and all(isinstance(one, float) for one in value):
             value = np.array(value)

@@ -65,36 +65,40 @@ def suspects(labels: tuple[str, ...], y: Array, terms: Array, shifts: Array) -> 
     chance is that in simulated experiments like this one, since the choices of effects and of noise (the
     same for all, or in proportion to the response) are made by the same data.
     """
-    found = _judged(y, terms, shifts)
-    if found is None:
+    judged = _judged(y, terms, shifts)
+    if judged is None:
         return ()
-    size, bound = found.size, 1.0
+    size, bound = judged.size, 1.0
     if 1 < size.max() < _SURE:
         # What acts makes little difference to the limit, unless noise grows with it; where it seems to, it
         # may be the same for all as well.
-        even = np.full(len(y), found.sigma * np.sqrt((found.scale**2).mean()))
+        even = np.full(len(y), judged.sigma * np.sqrt((judged.scale**2).mean()))
         nulls = [(np.full(len(y), y.mean()), even)]
-        if np.ptp(found.scale) > 0:
-            nulls.append((found.mean, found.sigma * found.scale))
+        if np.ptp(judged.scale) > 0:
+            nulls.append((judged.mean, judged.sigma * judged.scale))
         for mean, noise in nulls:
             if bound < size.max():
-                bound = max(bound, _simulated(found, mean, noise, terms, shifts))
+                bound = max(bound, _simulated(judged, mean, noise, terms, shifts))
     return tuple(
         Suspect(
-            labels[i], float(y[i]), float(found.expected[i]), float(found.t[i]), float(bound * found.limit[i])
+            labels[i],
+            float(y[i]),
+            float(judged.expected[i]),
+            float(judged.t[i]),
+            float(bound * judged.limit[i]),
         )
         for i in np.argsort(-size)
         if size[i] > bound
     )
 
 
-def _simulated(found: _Judged, mean: Array, noise: Array, terms: Array, shifts: Array) -> float:
+def _simulated(judged: _Judged, mean: Array, noise: Array, terms: Array, shifts: Array) -> float:
     """What the largest, in units of its limit, passes in 5 % of experiments with that mean and noise (N,) in
     which all trials are as they should be; infinite as soon as that is above what it is here."""
     # Of so many draws and this one, the largest are the one in twenty.
-    top, beyond = found.size.max(), int(LEVEL * (_DRAWS + 1)) - 1
+    top, beyond = judged.size.max(), int(LEVEL * (_DRAWS + 1)) - 1
     # The same data have the same limit, and others are not all judged by the same few draws.
-    generator = np.random.default_rng(np.frombuffer(found.t.tobytes(), np.uint32))
+    generator = np.random.default_rng(np.frombuffer(judged.t.tobytes(), np.uint32))
     largest: list[float] = []
     for _ in range(_DRAWS):
         drawn = _judged(mean + noise * generator.standard_normal(len(noise)), terms, shifts)
@@ -106,18 +110,18 @@ def _simulated(found: _Judged, mean: Array, noise: Array, terms: Array, shifts: 
 
 def _judged(y: Array, terms: Array, shifts: Array) -> _Judged | None:
     """By the noise that is more likely: with the wrong one, long runs are named for being long."""
-    found = _beside_active(y, terms, shifts, np.ones(len(y)))
-    if found is None:
+    even = _beside_active(y, terms, shifts, np.ones(len(y)))
+    if even is None:
         return None
-    scale = found.plain
+    scale = even.plain
     for _ in range(2):  # what is small is fitted well only where it counts for more
         if not (scale > 0).all() or np.ptp(scale) == 0:
-            return found
+            return even
         grown = _beside_active(y, terms, shifts, 1 / scale)
         if grown is None:
-            return found
+            return even
         last, scale = grown, grown.plain
-    return last if last.likelihood > found.likelihood + 2 else found  # not by chance
+    return last if last.likelihood > even.likelihood + 2 else even  # not by chance
 
 
 def _beside_active(y: Array, terms: Array, shifts: Array, weight: Array) -> _Judged | None:

@@ -75,20 +75,20 @@ def power_ticks(low: float, high: float, count: float) -> Ticks:
     """Ticks between 10^low and 10^high, positions as log10: 1 to 9, 1-2-5 or 1 times powers of ten,
     linear where all are within a factor of two."""
     every = range(math.floor(low), math.ceil(high) + 1)
-    found: list[tuple[int, int]] = []
+    marks: list[tuple[int, int]] = []
     for steps in (tuple(range(1, 10)), (1, 2, 5), (1,)):
-        found = [(e, m) for e in every for m in steps if low - 1e-9 <= e + math.log10(m) <= high + 1e-9]
+        marks = [(e, m) for e in every for m in steps if low - 1e-9 <= e + math.log10(m) <= high + 1e-9]
         # Those below a power of ten stand closest; labels need two thirds of their even share.
-        if len(found) <= count and math.log10(10 / steps[-1]) * count > 0.65 * (high - low):
+        if len(marks) <= count and math.log10(10 / steps[-1]) * count > 0.65 * (high - low):
             break
-    if len(found) < 2:
+    if len(marks) < 2:
         linear = level_ticks(10.0**low, 10.0**high, count)
         inside = [(v, text) for v, text in zip(linear.positions, linear.labels, strict=True) if v > 0]
         return Ticks([math.log10(v) for v, _ in inside], [text for _, text in inside])
-    found = found[:: max(1, math.ceil(len(found) / max(count, 1.0)))]
+    marks = marks[:: max(1, math.ceil(len(marks) / max(count, 1.0)))]
     # 1-2-5 times a power of ten need no more digits than that.
-    labels = [f"{m * 10.0**e:g}" if -5 < e < 6 else f"{m}e{e}".replace("-", "−") for e, m in found]
-    return Ticks([e + math.log10(m) for e, m in found], labels)
+    labels = [f"{m * 10.0**e:g}" if -5 < e < 6 else f"{m}e{e}".replace("-", "−") for e, m in marks]
+    return Ticks([e + math.log10(m) for e, m in marks], labels)
 
 
 def doubling_ticks(low: float, high: float, count: float) -> Ticks:

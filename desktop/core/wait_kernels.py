@@ -109,34 +109,34 @@ def offer_collective(
 
 
 @kernel
-def call_of_partner(partner: Any, time: Any, start: Any, begin: Any, end: Any, found: Any) -> None:
+def call_of_partner(partner: Any, time: Any, start: Any, begin: Any, end: Any, row: Any) -> None:
     """The row of the call in which each partner is at a time; -1 as given for none."""
     for i in range(partner.size):
         a, b = start[partner[i]], start[partner[i] + 1]
         at = a + np.searchsorted(begin[a:b], time[i], side="right") - 1
         if at >= a and time[i] <= end[at]:
-            found[i] = at
+            row[i] = at
 
 
 @kernel
 def count_kinds(first: Any, last: Any, kind: Any) -> Any:
     """(6,) operations of each kind, from `first` to before `last` (locations,)."""
-    found = np.zeros(6, np.int64)
+    count = np.zeros(6, np.int64)
     for p in range(first.size):
         for i in range(first[p], last[p]):
-            found[kind[i]] += 1
-    return found
+            count[kind[i]] += 1
+    return count
 
 
 @kernel
-def meet_in_order(time: Any, peer: Any, when: Any, other: Any, found: Any) -> None:
+def meet_in_order(time: Any, peer: Any, when: Any, other: Any, row: Any) -> None:
     """Which of the ends (m,) of messages each row (n,) is, both by time and peer; -1 as given for none."""
     k = 0
     for i in range(time.size):
         while k < when.size and (when[k] < time[i] or (when[k] == time[i] and other[k] < peer[i])):
             k += 1
         if k < when.size and when[k] == time[i] and other[k] == peer[i]:
-            found[i] = k
+            row[i] = k
             k += 1
 
 

@@ -42,13 +42,13 @@ def who_hangs(
     times = np.concatenate([begin, end])
     order = np.lexsort((np.repeat([1, 0], begin.size), times))  # at one time ends come before begins
     parent, link = np.full(locations, -1, np.int64), np.zeros(locations, np.int64)
-    below, told = np.zeros((2, locations, COLUMNS), np.int32)
+    below, last = np.zeros((2, locations, COLUMNS), np.int32)
     left_out = partner < 0
     parts: list[tuple[Ints, ...]] = [(np.zeros(0, np.int64),) * 4]
     at = 0
     while at < order.size:
         out = np.empty((4, _ROWS), np.int64)
-        rows, at = hang(order, at, begin, end, who, partner, family, parent, link, below, told, left_out, out)
+        rows, at = hang(order, at, begin, end, who, partner, family, parent, link, below, last, left_out, out)
         parts.append(tuple(out[:, :rows]))
     time, where, column, number = (np.concatenate(one) for one in zip(*parts, strict=True))
     by_place = np.argsort(where, kind="stable")
@@ -58,11 +58,11 @@ def who_hangs(
 @kernel
 def hang(
     order: Any, at: int, begin: Any, end: Any, who: Any, partner: Any, family: Any, parent: Any, link: Any,
-    below: Any, told: Any, left_out: Any, out: Any,
+    below: Any, last: Any, left_out: Any, out: Any,
 ) -> tuple[int, int]:  # fmt: skip
     """Go on from row `at` of `order` (begins of the waits, then their ends) while `out` (4, rows) has room:
     rows written, and where to go on. `parent`, `link` (locations,): for whom each waits, and how; `below`,
-    `told` (locations, COLUMNS): who is below, and what was written of that last."""
+    `last` (locations, COLUMNS): who is below, and what was written of that last."""
     rows = 0
     waits = begin.size
     columns = below.shape[1]
@@ -101,12 +101,12 @@ def hang(
             if parent[one] >= 0:
                 continue
             for column in range(columns):
-                if below[one, column] != told[one, column]:
+                if below[one, column] != last[one, column]:
                     out[0, rows] = time
                     out[1, rows] = one
                     out[2, rows] = column
                     out[3, rows] = below[one, column]
-                    told[one, column] = below[one, column]
+                    last[one, column] = below[one, column]
                     rows += 1
     return rows, at
 
