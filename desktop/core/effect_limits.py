@@ -173,7 +173,7 @@ def lenth_of(values: Array) -> Lenth | None:
 
 @lru_cache(maxsize=64)
 def selected_ratios(count: int, in_model: int, pure_df: int = 0) -> Simulated:
-    """The largest of `count` effects that are noise over a standard error from all but `in_model` of them,
+    """The largest of `count` effects that are noise over a standard error from all but the largest `in_model`
     and from `pure_df` degrees of freedom of replicates: what a look at the effects can make of nothing.
 
     Drawn are the error and the largest of the effects that are in it; above that, the kept ones are noise

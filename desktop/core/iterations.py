@@ -476,8 +476,8 @@ def agreed(by_location: Sequence[Sequence[Repeat]]) -> list[tuple[int, Repeat]]:
 
     Returns
     -------
-    The place in `by_location` of the location whose anchor stands for the loop, and the loop; its bounds are the
-    means over the middle half of the locations that agree.
+    The place in `by_location` of the location whose anchor stands for the loop, and the loop; its bounds are
+    the means over the middle half of the locations that agree.
     """
     result: list[tuple[int, Repeat]] = []
     many = len(by_location)
