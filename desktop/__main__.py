@@ -17,7 +17,7 @@ set_for_ourselves("QT_HASH_SEED", "0")
 
 
 #: New objects after which a command looks for garbage.
-_OBJECTS = 50_000
+_OBJECTS = 500_000
 
 
 def _listen() -> None:

@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from desktop import __version__  # noqa: E402 - found by the line before
-from desktop.core.jit import AHEAD, COMPILE_AHEAD  # noqa: E402
+from desktop.core.compiler import AHEAD, COMPILE_AHEAD  # noqa: E402
 
 DIST = ROOT / "dist"
 FOLDER = DIST / "phasewright"

@@ -25,10 +25,10 @@ def total(values):
 CALL = """
 import numpy as np
 import pairs
-from desktop.core import jit
+from desktop.core import compiler
 
 begun = []
-jit.watch(lambda n, more: begun.append(n))
+compiler.watch(lambda n, more: begun.append(n))
 print({call}, max(begun, default=0))
 print(sum(pairs.{name}.stats.cache_hits.values()))
 """
@@ -59,7 +59,7 @@ def test_a_kept_kernel_becomes_part_of_one_that_is_compiled_later(tmp_path: Path
 
 def test_what_numba_has_kept_itself_is_loaded(tmp_path: Path) -> None:
     (tmp_path / "pairs.py").write_text(SOURCE)
-    keep = "[setattr(jit.JITCPUCodegen, '_library_class', jit.JITCodeLibrary), pairs.twice(4)][1]"
+    keep = "[setattr(compiler.JITCPUCodegen, '_library_class', compiler.JITCodeLibrary), pairs.twice(4)][1]"
     assert say(tmp_path, "twice", keep) == [8, 1, 0]
     assert say(tmp_path, "twice", "pairs.twice(4)") == [8, 0, 1]
 
@@ -78,7 +78,9 @@ def test_kernels_of_others_are_kept_as_numba_does_it(tmp_path: Path) -> None:
         [sys.executable, "-c", code], cwd=tmp_path, env=_environment(tmp_path), capture_output=True, text=True
     )
     assert run.stdout.split() == ["8", "1", "False"], run.stderr
-    found = "import desktop.core.jit; from numba.core import entrypoints; print(entrypoints.__file__ != '')"
+    found = (
+        "import desktop.core.compiler; from numba.core import entrypoints; print(entrypoints.__file__ != '')"
+    )
     run = subprocess.run(
         [sys.executable, "-c", found], cwd=tmp_path, env=_environment(tmp_path), capture_output=True
     )

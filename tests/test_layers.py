@@ -282,6 +282,16 @@ def test_kernels_that_are_kept_are_loaded_without_the_compiler(tmp_path: Path) -
     assert done.stdout.splitlines()[-1] == "[0, 0, 0] True"
 
 
+def test_numba_is_loaded_by_the_first_kernel_that_is_called() -> None:
+    code = (
+        "import sys, desktop.data.opening, desktop.data.importers.otf2\n"
+        "from desktop.data.packing import Packer\nimport numpy as np\n"
+        "before = 'numba' in sys.modules\nPacker()(np.arange(9))\nprint(before, 'numba' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "True"]
+
+
 def test_figures_and_reports_need_no_plots():
     code = "import sys, desktop.ui.reporting, desktop.ui.figures; print(' '.join(sys.modules))"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -54,7 +54,7 @@ def _end_with_input() -> None:
 def _compile(progress: Progress, tell: bool) -> int:
     """Do with each small trace what the window does with one; how many kernels were compiled."""
     os.environ["QT_QPA_PLATFORM"] = "offscreen"
-    from desktop.core.jit import watch
+    from desktop.core.compiler import watch
     from desktop.data.atomic import scratch_folder
     from desktop.data.opening import open_trace
     from desktop.data.warming import traces

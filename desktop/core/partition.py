@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from desktop.core.jit import arithmetic, go_at, inlined, kernel
+from desktop.core.compiler import go_at
+from desktop.core.jit import arithmetic, inlined, kernel
 from desktop.core.tree import BLOCK, SHIFT, begin, climb, descend, gap, lower, reach, row
 
 MIXED = 3

@@ -23,8 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from desktop.core import bases
+from desktop.core.compiler import address
 from desktop.core.curve import StepCurve
-from desktop.core.jit import address, arithmetic, formula, inlined, kernel
+from desktop.core.jit import arithmetic, formula, inlined, kernel
 from desktop.core.tree import BLOCK, SHIFT, MomentTree, begin, moment_tree, row
 
 # A node's row: width, c0 to c3, squared error, the squared norms of q2 and q3 (for a half width of 1), and

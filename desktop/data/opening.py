@@ -50,7 +50,8 @@ from desktop.errors import DesktopError, StoreError, TraceFormatError, reason
 from desktop.progress import Cancelled, Progress, Share
 from desktop.remote import RemotePath
 
-_HASHED_AT_ONCE = 1 << 20
+#: Bytes that are hashed in one go: for each, that thread waits for the interpreter's lock.
+_HASHED_AT_ONCE = 1 << 23
 #: Where no more than this part of the ends of messages lack the other one, records are lost.
 FEW_LONELY = 0.1
 
@@ -658,12 +659,13 @@ class _Hash:
 
     def _run(self) -> None:
         try:
+            room = memoryview(bytearray(_HASHED_AT_ONCE))
             for path in self._files:
-                with path.open("rb") as file:
-                    while block := file.read(_HASHED_AT_ONCE):
+                with path.open("rb", buffering=0) as file:
+                    while count := file.readinto(room):
                         if self._stop.is_set():
                             return
-                        self._digest.update(block)
+                        self._digest.update(room[:count])
         except OSError as error:
             self._error = error
 

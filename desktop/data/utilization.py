@@ -58,6 +58,9 @@ STRENGTH = (
     Activity.UNMEASURED,
 )
 
+#: Blocks of a curve that may wait until they are stored, and seconds between two looks for the next one.
+_WAITING, _PAUSE = 2, 0.002
+
 _CLASSES = len(Activity)
 _ABSENT = 255
 _STRENGTH = np.array([STRENGTH.index(a) for a in Activity], np.int64)
@@ -632,19 +635,18 @@ class _Steps:
 
 
 @inlined
-def _sink(heap, keys, size):
-    """Put the first entry of a heap of runs where it belongs by its key."""
-    run, key = heap[0], keys[0]
-    at = 0
-    while 2 * at + 1 < size:
-        below = 2 * at + 1
-        if below + 1 < size and keys[below + 1] < keys[below]:
-            below += 1
-        if keys[below] >= key:
-            break
-        heap[at], keys[at] = heap[below], keys[below]
-        at = below
-    heap[at], keys[at] = run, key
+def _settle(first: Any, keys: Any, leaf: int) -> None:
+    """Tell a tree of matches that the key of a leaf is another one: at every node above it, which leaf has
+    the smaller key of the two below, and that key. The way is as long for every key, and no step of it is a
+    guess of the processor."""
+    node = leaf
+    while node > 1:
+        other = node ^ 1
+        smaller = keys[other] < keys[node]
+        winner = other if smaller else node
+        node >>= 1
+        keys[node] = keys[winner]
+        first[node] = first[winner]
 
 
 # What `next_change` and `sum_changes` return: there is a change, or no room for more of them; the location
@@ -662,6 +664,8 @@ _FOUND, _MORE, _OVER, _WRONG = range(4)
 # What is known of a sum: locations that are not over, whether the first of them looks for its next change,
 # time of the changes that are summed now, rows of the result.
 _LEFT, _SEEKS, _NOW, _ROWS = range(4)
+#: After all times: the next change of a location that is over.
+_NEVER = np.iinfo(np.int64).max
 
 
 @inlined
@@ -702,21 +706,23 @@ def next_change(time: Any, code: Any, drift: float, resolve: Any, state: Any, to
 # Many: a kernel's arguments, one by one.
 @arithmetic
 def sum_changes(
-    time: Any, code: Any, drift: Any, resolve: Any, state: Any, totals: Any, heap: Any, keys: Any,
+    time: Any, code: Any, drift: Any, resolve: Any, state: Any, totals: Any, first: Any, keys: Any,
     known: Any, counts: Any, told: Any, out_time: Any, out_counts: Any,
 ) -> int:  # fmt: skip
     """Sum the changes of locations (rows of all arrays up to `totals`) to counts (classes,); times at which
     nothing changes are none. The counts that were `told` last, and `known`, are as before and after.
 
-    heap, keys (locations,): those that are left and the times of their next changes, the earliest first.
+    first, keys (2 leaves,): the tree of `_settle`, whose leaves, in the second half, are the locations and
+    the times of their next changes; `first[1]` is the earliest of all.
     """
+    leaves = keys.size >> 1
     while known[_LEFT] > 0:
-        k = heap[0]
+        k = first[1]
         if known[_SEEKS] == 0:
-            if keys[0] > known[_NOW]:
+            if keys[1] > known[_NOW]:
                 if not tell_counts(known, counts, told, out_time, out_counts):
                     return _FOUND
-                known[_NOW] = keys[0]
+                known[_NOW] = keys[1]
             if state[k, _BEFORE] != _ABSENT:
                 counts[state[k, _BEFORE]] -= 1
             if state[k, _AFTER] != _ABSENT:
@@ -728,10 +734,10 @@ def sum_changes(
         known[_SEEKS] = 0
         if found == _OVER:
             known[_LEFT] -= 1
-            heap[0], keys[0] = heap[known[_LEFT]], keys[known[_LEFT]]
+            keys[leaves + k] = _NEVER
         else:
-            keys[0] = state[k, _NEXT]
-        _sink(heap, keys, known[_LEFT])
+            keys[leaves + k] = state[k, _NEXT]
+        _settle(first, keys, leaves + k)
     return _OVER if tell_counts(known, counts, told, out_time, out_counts) else _FOUND
 
 
@@ -869,10 +875,15 @@ class _Tracks:
 
     def merged(self, start: int, progress: Progress) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int32]]]:
         """As `_Replay.blocks`, times since `start`."""
-        begins = self._state[:, _NEXT]
-        heap = np.argsort(begins, kind="stable")
-        keys = begins[heap]
-        known = np.array([heap.size, 0, keys[0], 0], np.int64)
+        locations = len(self._state)
+        leaves = 1 << (locations - 1).bit_length()
+        first, keys = np.zeros(2 * leaves, np.int64), np.full(2 * leaves, _NEVER)
+        first[leaves:] = np.arange(leaves)
+        keys[leaves : leaves + locations] = self._state[:, _NEXT]
+        for node in range(leaves - 1, 0, -1):
+            winner = 2 * node + int(keys[2 * node + 1] < keys[2 * node])
+            first[node], keys[node] = first[winner], keys[winner]
+        known = np.array([locations, 0, keys[1], 0], np.int64)
         counts, told = np.zeros(_CLASSES, np.int64), np.full(_CLASSES, -1, np.int64)
         result = _FOUND
         while result != _OVER:
@@ -880,12 +891,12 @@ class _Tracks:
             times = np.empty(ROWS_IN_FLIGHT, np.int64)
             found = np.empty((_CLASSES, times.size), np.int32)
             while (
-                result := sum_changes(*self._about, heap, keys, known, counts, told, times, found)
+                result := sum_changes(*self._about, first, keys, known, counts, told, times, found)
             ) == _MORE:
                 progress.step(self._done, self._rows, "utilization")
-                self._load(int(heap[0]))
+                self._load(int(first[1]))
             if result == _WRONG:
-                raise self._damaged(int(heap[0]))
+                raise self._damaged(int(first[1]))
             n = int(known[_ROWS])
             yield times[:n] - start, found[:, :n]
 

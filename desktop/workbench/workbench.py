@@ -15,7 +15,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from desktop.core import jit
 from desktop.core.envelope import envelope
 from desktop.core.phases import PhaseFit, Sweep, fit
 from desktop.core.selection import LIMIT, Suggestion, at_events
@@ -218,7 +217,9 @@ class Workbench(EditBench[Snapshot, Project]):
         """Load and compile, beside the window, what the first trace will need."""
 
         def work(job: Job) -> None:
-            self._unwatch = jit.watch(self._compiling)
+            from desktop.core.compiler import watch  # brings numba
+
+            self._unwatch = watch(self._compiling)
             load_and_compile()
 
         self._sweeping.submit("Getting ready", work, lambda _: None, self._failed)

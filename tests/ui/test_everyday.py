@@ -35,7 +35,7 @@ from PySide6.QtWidgets import (
 from pytestqt.qtbot import QtBot
 
 from desktop import resources
-from desktop.core import jit, units
+from desktop.core import compiler, units
 from desktop.data import memory
 from desktop.ui import handbook
 from desktop.ui.about import About, versions_text
@@ -577,12 +577,12 @@ def test_files_are_dropped_on_any_part_of_any_window(
 
 def test_the_first_start_is_told_while_kernels_are_compiled(qtbot: QtBot, window: TracePage) -> None:
     told: list[tuple[int, bool]] = []
-    end = jit.watch(lambda count, more: told.append((count, more)))
+    end = compiler.watch(lambda count, more: told.append((count, more)))
 
     def twice(x: int) -> int:
         return 2 * x
 
-    kernel = jit.njit(twice)
+    kernel = compiler.njit(twice)
     assert kernel(2) == 4
     end()
     assert kernel(2.0) == 4.0

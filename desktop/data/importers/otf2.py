@@ -30,7 +30,9 @@ from desktop.data.importers._otf2.rows import Rows
 from desktop.errors import TraceFormatError, reason
 from desktop.progress import Progress
 
-RECORDS = 1 << 16  # records read at a time: the step of progress and cancel
+#: Records read at a time: the step of progress and cancel. Threads work beside each other on such blocks, and
+#: wait for each other at every end of a kernel.
+RECORDS = 1 << 18
 
 FINDINGS: Findings = {
     "clock": ("loss", "the clock's resolution is not defined; a tick is taken as 1 ns"),

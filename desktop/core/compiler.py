@@ -1,0 +1,205 @@
+"""What numba makes of functions that `desktop.core.jit` marks: it compiles them or loads what it has kept."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from threading import Lock, get_ident
+from typing import Any
+
+from desktop import __version__
+from desktop.environment import alone
+
+
+class _Without:
+    """An import hook by which numba, imported in this thread, does without what it can do without: scipy and
+    yaml, which it takes for optional, and in a process of our own extensions of numba by others, for which it
+    would search the descriptions of all packages that are installed."""
+
+    def __init__(self) -> None:
+        self._thread = get_ident()
+
+    def find_spec(self, name: str, *_: object) -> ModuleSpec | None:
+        if get_ident() != self._thread:
+            return None
+        if name in ("scipy", "yaml"):
+            raise ModuleNotFoundError(name)
+        loader: Any = self
+        return ModuleSpec(name, loader) if name == "numba.core.entrypoints" and alone() else None
+
+    def create_module(self, _: ModuleSpec) -> None:
+        """An ordinary one will do."""
+
+    def exec_module(self, module: Any) -> None:
+        module.init_all = lambda: None
+
+
+_hook: Any = _Without()
+sys.meta_path.insert(0, _hook)
+try:
+    from llvmlite import binding
+    from numba import float64, int64, njit, typeof, types
+    from numba.core import event
+    from numba.core.caching import IndexDataCacheFile
+    from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
+    from numba.core.runtime import rtsys
+    from numba.extending import intrinsic
+finally:
+    sys.meta_path.remove(_hook)
+
+
+class _Library(JITCodeLibrary):
+    """The machine code of a kernel. Numba parses the intermediate code that is kept with it whenever it is
+    loaded, half of the time that this takes; here only a kernel that is compiled and calls this one does."""
+
+    #: Kernels of others that are compiled in this process are kept as numba does it.
+    ours = False
+    _bitcode: bytes | None = None
+
+    def serialize_using_object_code(self) -> Any:
+        name, kind, code = super().serialize_using_object_code()
+        if not self.ours:
+            return name, kind, code
+        module = self._get_module_for_linking()
+        every = (*module.functions, *module.global_variables)
+        return name, kind, (*code, [one.name for one in every if not one.is_declaration])
+
+    @classmethod
+    def _unserialize(cls, codegen: Any, state: Any) -> Any:
+        name, _, (code, bitcode, *defined) = state
+        if not defined:  # numba itself, or a former version of this program, has kept it
+            return super()._unserialize(codegen, state)
+        self = codegen.create_library(name)
+        self.ours = True
+        self.enable_object_caching()
+        self._set_compiled_object(code)
+        self._finalize_final_module()
+        self._bitcode = bitcode
+        codegen._engine._defined_symbols.update(*defined)
+        return self
+
+    def _get_module_for_linking(self) -> Any:
+        if self._shared_module is None and self._bitcode is not None:
+            self._shared_module = binding.parse_bitcode(self._bitcode)
+        return super()._get_module_for_linking()
+
+
+JITCPUCodegen._library_class = _Library
+
+#: Kernels that were compiled ahead for any processor of a kind; the frozen program brings them along. They
+#: are written there by a process with these two variables of the environment, see packaging/freeze.py.
+AHEAD = Path(__file__).parents[1] / "kernels"
+COMPILE_AHEAD = {"NUMBA_CPU_NAME": "x86-64-v3", "NUMBA_CPU_FEATURES": "", "PHASEWRIGHT_COMPILE_AHEAD": "1"}
+# What all processors of the kind can do, in LLVM's words.
+_KIND = frozenset(
+    {"avx", "avx2", "bmi", "bmi2", "cx16", "f16c", "fma", "lzcnt", "movbe", "popcnt"}
+    | {"sse3", "sse4.1", "sse4.2", "ssse3", "xsave"}
+)
+
+
+def compiled(function: Callable[..., Any], **options: Any) -> Any:
+    """Numba's dispatcher of a function, without the interpreter lock and cached on disk where possible."""
+    # Numba raises when neither the module's folder nor the user's cache folder can be written; then the
+    # kernel is compiled anew in every process, which is slower but right.
+    try:
+        dispatcher = njit(nogil=True, cache=True, **options)(function)
+    except RuntimeError:
+        return njit(nogil=True, **options)(function)
+    cache = dispatcher._cache
+    keep = cache.save_overload
+    name = f"{function.__module__}.{cache._impl.filename_base}"
+
+    def ahead() -> Any:
+        return IndexDataCacheFile(str(AHEAD), name, __version__)
+
+    def keep_if_possible(signature: Any, compiled: Any) -> None:
+        compiled.library.ours = True
+        with suppress(OSError):  # a full disk: the kernel is there, though not for the next process
+            keep(signature, compiled)
+            if "PHASEWRIGHT_COMPILE_AHEAD" in os.environ:
+                key = cache._index_key(signature, compiled.codegen)
+                ahead().save((key[0], key[2]), cache._impl.reduce(compiled))
+
+    def load(signature: Any, target: Any) -> Any:
+        # Numba loads its compiler's libraries (and scipy) first, which takes as long as numba itself; code
+        # that is compiled needs no more of them than memory management, which is compiled in each process,
+        # and only where it is used. Compiling loads them, too.
+        if options.get("_nrt", True):
+            rtsys.initialize(target)
+        with cache._guard_against_spurious_io_errors():
+            if (loaded := cache._load_overload(signature, target)) is not None or not AHEAD.is_dir():
+                return loaded
+            key = cache._index_key(signature, target.codegen())
+            if not {word[1:] for word in key[1][2].split(",") if word.startswith("+")} >= _KIND:
+                return None
+            loaded = ahead().load((key[0], key[2]))
+            return None if loaded is None else cache._impl.rebuild(target, loaded)
+        return None  # the file could not be read
+
+    cache.save_overload, cache.load_overload = keep_if_possible, load
+    return dispatcher
+
+
+def address(dispatcher: Any, *arguments: Any) -> int:
+    """Where the machine code of a kernel for arguments like these begins; the kernel must outlive it."""
+    given = tuple(typeof(one) for one in arguments)
+    dispatcher.compile(given)
+    compiled = dispatcher.overloads[given]
+    return int(compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name))
+
+
+# Many: a kernel's arguments, one by one.
+@intrinsic
+def go_at(
+    typing: Any, go: Any, tree: Any, s: Any, j: Any, o: Any, cj: Any, co: Any, e: Any, goal: Any
+) -> Any:
+    """Call the kernel at the address `go`, `desktop.core.spaces.go` of some space: one compiled kernel serves
+    all of them, those that are not known yet too."""
+    given = (tree, int64, int64, float64, int64, float64, float64, float64)
+    result = types.Tuple((int64, float64, float64, float64, float64, int64))
+
+    def code(context: Any, builder: Any, _: Any, values: Any) -> Any:
+        convention = context.call_conv
+        kind = convention.get_function_type(result, given).as_pointer()
+        called = builder.inttoptr(values[0], kind)
+        return convention.call_function(builder, called, result, given, values[1:])[1]
+
+    return result(go, *given), code
+
+
+class _Compilations(event.Listener):
+    """Counts kernels that are compiled rather than loaded, in whatever thread."""
+
+    def __init__(self) -> None:
+        self.begun = self.under_way = 0
+        self.told: list[Callable[[int, bool], None]] = []
+        self._lock = Lock()
+
+    def on_start(self, event: event.Event) -> None:
+        self._change(1, 1)
+
+    def on_end(self, event: event.Event) -> None:
+        self._change(0, -1)
+
+    def _change(self, begun: int, under_way: int) -> None:
+        with self._lock:
+            self.begun += begun
+            self.under_way += under_way
+            state = self.begun, self.under_way > 0
+        for tell in tuple(self.told):
+            tell(*state)
+
+
+_compilations = _Compilations()
+event.register("numba:compile", _compilations)
+
+
+def watch(tell: Callable[[int, bool], None]) -> Callable[[], None]:
+    """Call ``tell(n, more)`` when the n-th kernel of this process begins or ends to be compiled, in the
+    thread that needs it; `more`: some are being compiled now. What is returned ends that."""
+    _compilations.told.append(tell)
+    return lambda: _compilations.told.remove(tell)
