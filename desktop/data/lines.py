@@ -35,6 +35,100 @@ def byte(data: Any, at: int) -> Any:
     return np.int64(data[np.uint64(at)])
 
 
+@inlined
+def blank(c: int) -> bool:
+    return c == 32 or c == 9 or c == 11 or c == 12
+
+
+@inlined
+def skip_blanks(buf: Any, p: int, end: int) -> int:
+    while p < end and blank(byte(buf, p)):
+        p += 1
+    return p
+
+
+@inlined
+def token_end(buf: Any, p: int, end: int) -> int:
+    while p < end and not blank(byte(buf, p)):
+        p += 1
+    return p
+
+
+@inlined
+def integer(buf: Any, p: int, end: int) -> Any:
+    """Value and end of the next token from p on; end -1 if it is no integer of 18 digits, or p is -1."""
+    negative = False
+    if p < 0:
+        return np.int64(0), -1
+    p = skip_blanks(buf, p, end)
+    if p < end and (byte(buf, p) == 45 or byte(buf, p) == 43):
+        negative = byte(buf, p) == 45
+        p += 1
+    start = p
+    value = np.int64(0)
+    while p < end and 48 <= byte(buf, p) <= 57:
+        if p - start >= 18:
+            return np.int64(0), -1
+        value = value * 10 + (byte(buf, p) - 48)
+        p += 1
+    if p == start or (p < end and not blank(byte(buf, p))):
+        return np.int64(0), -1
+    return (-value if negative else value), p
+
+
+@inlined
+def decimal(buf: Any, p: int, end: int, fortran: bool) -> Any:
+    """Mantissa, decimals and end of the number at p, and whether digits beyond the 18th were dropped.
+
+    The number is mantissa * 10**-decimals, decimals are 0 to 40. end -1: it is no such number. fortran: the
+    exponent may begin with a D.
+    """
+    negative = p < end and byte(buf, p) == 45
+    if negative or (p < end and byte(buf, p) == 43):
+        p += 1
+    value: Any = np.int64(0)
+    decimals: Any = np.int64(0)
+    kept = digits = 0
+    point = dropped = False
+    while p < end:
+        c = byte(buf, p)
+        if 48 <= c <= 57:
+            digits += 1
+            if kept < 18:
+                value = value * 10 + (c - 48)
+                kept += value != 0
+                decimals += point
+            else:
+                dropped = dropped or c != 48
+                decimals -= not point
+        elif c == 46 and not point:
+            point = True
+        else:
+            break
+        p += 1
+    if p < end and (byte(buf, p) | 32 == 101 or (fortran and byte(buf, p) | 32 == 100)):
+        p += 1
+        down = p < end and byte(buf, p) == 45
+        if down or (p < end and byte(buf, p) == 43):
+            p += 1
+        start = p
+        exponent: Any = np.int64(0)
+        while p < end and 48 <= byte(buf, p) <= 57:
+            exponent = min(exponent * 10 + (byte(buf, p) - 48), 1000)
+            p += 1
+        decimals += exponent if down else -exponent
+        if p == start or exponent > 40:
+            digits = 0
+    while decimals < 0 and abs(value) < 10**17:
+        value *= 10
+        decimals += 1
+    if value == 0:
+        decimals = min(max(decimals, 0), 6)
+    if digits == 0 or decimals < 0 or decimals > 40:
+        return np.int64(0), np.int64(0), -1, False
+    return (-value if negative else value), decimals, p, dropped
+
+
 def opener(head: bytes) -> Any:
     """What opens a file that begins so as a stream of its content; None: it is not packed."""
     if head.startswith(b"\x1f\x8b"):
@@ -67,6 +161,18 @@ def unpacked_head(path: Path) -> tuple[bytes, bool]:
 def _rewound(file: Any) -> Any:
     file.seek(0)
     return file
+
+
+def detected(
+    path: Path, head: bytes, test: Callable[[bytes, bool], bool], suffixes: tuple[str, ...] = ()
+) -> bool:
+    """Whether a file that begins with `head` (64 KiB) passes a test of its text, unpacked, and whether that
+    is all. What cannot be unpacked here is told by the name: who claims it gives the user a sentence."""
+    if path.is_dir():
+        return False
+    if any(head.startswith(magic) for magic in REFUSED):
+        return path.with_suffix("").suffix.lower() in suffixes
+    return test(*(unpacked_head(path) if opener(head) is not None else (head, len(head) < 1 << 16)))
 
 
 def blocks(path: Path, report: ImportReport) -> Iterator[tuple[bytes, bool, int]]:
@@ -137,6 +243,15 @@ def line_count(block: bytes) -> int:
     if b"\r" in block:
         ends += block.count(b"\r") - block.count(b"\r\n")
     return ends + (block[-1] not in b"\r\n")
+
+
+def numbered(path: Path, report: ImportReport) -> Iterator[tuple[bytes, bool, int, int, int]]:
+    """The same with the numbers of its lines and of those before: block, last, lines, before, bytes read."""
+    before = 0
+    for block, final, done in blocks(path, report):
+        lines = line_count(block)
+        yield block, final, lines, before, done
+        before += lines
 
 
 @arithmetic

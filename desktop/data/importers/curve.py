@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from desktop.core.jit import arithmetic, inlined, kernel
 from desktop.data.events import UNITS, Importer, ImportReport, Location, Sink
-from desktop.data.lines import blocks, in_order, line_count, opener, unpacked_head
+from desktop.data.lines import decimal, detected, in_order, numbered
 from desktop.errors import TraceFormatError
 from desktop.progress import Progress
 
@@ -31,10 +31,10 @@ _POWERS = 10.0 ** np.arange(23)
 
 def detect(path: Path, head: bytes) -> bool:
     """Text whose rows, comments and a line of column names apart, begin with a number."""
-    if path.is_dir():
-        return False
-    if opener(head):
-        head, _ = unpacked_head(path)
+    return detected(path, head, _is_curve)
+
+
+def _is_curve(head: bytes, _whole: bool) -> bool:
     if b"\0" in head:
         return False
     lines = head.decode("utf-8-sig", errors="replace").splitlines()
@@ -45,78 +45,37 @@ def detect(path: Path, head: bytes) -> bool:
 
 @kernel
 def _scaled(value: int, decimals: int, powers: Any) -> Any:
-    """value / 10**decimals, and whether that is surely rounded right; 0 <= value < 10**18, |decimals| < 23.
+    """value / 10**decimals, and whether that is surely rounded right; both >= 0, below 10**18 and 23.
 
     Below 2**53 both numbers are exact, so the one operation is rounded right (Clinger, PLDI 1990). Beyond,
     the value is held in two float64 and the result known to about 100 bits (Dekker, Numer. Math. 18, 1971),
     which is enough unless it lies that near to the middle of two float64.
     """
-    high, power = np.float64(value), powers[abs(decimals)]
-    result = high / power if decimals > 0 else high * power
+    high, power = np.float64(value), powers[decimals]
+    result = high / power
     if value < 1 << 53:
         return result, True
     low = np.float64(value - np.int64(high))
-    a, b = (result, power) if decimals > 0 else (high, power)
-    split = 134217729.0 * a
-    a_high = split - (split - a)
-    split = 134217729.0 * b
-    b_high = split - (split - b)
-    a_low, b_low = a - a_high, b - b_high
-    product = a * b
+    split = 134217729.0 * result
+    a_high = split - (split - result)
+    split = 134217729.0 * power
+    b_high = split - (split - power)
+    a_low, b_low = result - a_high, power - b_high
+    product = result * power
     rest = ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
-    if decimals > 0:
-        correction = ((high - product) - rest + low) / power
-    else:
-        correction = rest + low * power
+    correction = ((high - product) - rest + low) / power
     doubt = result * 2.0**-95
     return result + correction, result + (correction - doubt) == result + (correction + doubt)
 
 
 @kernel
-def _digits(buf: Any, i: int, end: int, value: Any) -> Any:
-    """`value` continued by the digits from i on, and where they end."""
-    while i < end and 48 <= buf[i] <= 57:
-        value = value * 10 + (np.int64(buf[i]) - 48)
-        i += 1
-    return value, i
-
-
-@kernel
 def _number(buf: Any, i: int, end: int, powers: Any) -> Any:
     """The number at i and where it ends; -1 when it is none, or none that is surely read right here."""
-    negative = buf[i] == 45
-    if negative or buf[i] == 43:
-        i += 1
-    start = i
-    while i < end and buf[i] == 48:
-        i += 1
-    first = i
-    value, i = _digits(buf, i, end, np.int64(0))
-    digits, significant, decimals = i - start, i - first, 0
-    if i < end and buf[i] == 46:
-        i += 1
-        start = i
-        while value == 0 and i < end and buf[i] == 48:
-            i += 1
-        first = i
-        value, i = _digits(buf, i, end, value)
-        decimals = i - start
-        digits += decimals
-        significant += i - first
-    if digits > 0 and i < end and (buf[i] == 69 or buf[i] == 101):
-        i += 1
-        down = i < end and buf[i] == 45
-        if down or (i < end and buf[i] == 43):
-            i += 1
-        start = i
-        exponent, i = _digits(buf, i, end, np.int64(0))
-        if i == start or i - start > 3:
-            return 0.0, -1
-        decimals += exponent if down else -exponent
-    if digits == 0 or significant > 18 or abs(decimals) > 22:
+    value, decimals, after, dropped = decimal(buf, i, end, False)
+    if after < 0 or dropped or decimals > 22:
         return 0.0, -1
-    number, sure = _scaled(value, decimals, powers)
-    return (-number if negative else number), (i if sure else -1)
+    number, sure = _scaled(abs(value), decimals, powers)
+    return (-number if buf[i] == 45 else number), (after if sure else -1)
 
 
 @inlined
@@ -220,7 +179,7 @@ def read_curve(
     total = path.stat().st_size
     last = -math.inf
     rows = names = 0
-    for block, before, done, time, level, odd in in_order(_parse, _numbered(path, report)):
+    for block, before, done, time, level, odd in in_order(_parse, numbered(path, report)):
         empty: list[int] = []
         for row, number, begin, end in odd.tolist():
             if end - begin > LONGEST_LINE:
@@ -255,18 +214,9 @@ def read_curve(
         )
 
 
-def _numbered(path: Path, report: ImportReport) -> Iterator[tuple[bytes, int, int, int]]:
-    """Blocks of whole lines, how many these are, lines before, bytes of the file read."""
-    before = 0
-    for block, _, done in blocks(path, report):
-        lines = line_count(block)
-        yield block, lines, before, done
-        before += lines
-
-
-def _parse(item: tuple[bytes, int, int, int]) -> tuple[bytes, int, int, Any, Any, NDArray[np.int64]]:
+def _parse(item: tuple[bytes, bool, int, int, int]) -> tuple[bytes, int, int, Any, Any, NDArray[np.int64]]:
     """The block, lines before, bytes read, times, levels, and the lines that are odd."""
-    block, lines, before, done = item
+    block, _, lines, before, done = item
     time, level, odd = np.empty(lines), np.empty(lines), np.empty((lines, 4), np.int64)
     used, strange = _rows(np.frombuffer(block, np.uint8), before, _POWERS, time, level, odd)
     return block, before, done, time[:used], level[:used], odd[:strange]

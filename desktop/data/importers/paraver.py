@@ -30,7 +30,7 @@ from desktop.data.importers._paraver import header as hd
 from desktop.data.importers._paraver import intervals as iv
 from desktop.data.importers._paraver import lines as ln
 from desktop.data.importers._paraver import tables as tb
-from desktop.data.lines import REFUSED, ahead, blocks, in_order, line_feeds, opener, unpacked_head
+from desktop.data.lines import ahead, blocks, detected, in_order, line_feeds
 from desktop.data.spill import Interner, Spill, by_time
 from desktop.errors import TraceFormatError
 from desktop.progress import Progress
@@ -567,14 +567,10 @@ def _read(path: Path, sink: Sink, progress: Progress) -> None:
 
 
 def _detect(path: Path, head: bytes) -> bool:
-    if path.is_dir():
-        return False
-    if any(head.startswith(magic) for magic in REFUSED):
-        # Only the name can tell what such a file holds; claiming it gives the user a sentence.
-        return path.with_suffix("").suffix.lower() == ".prv"
-    if opener(head) is not None:
-        head, _ = unpacked_head(path)
-    return head.lstrip(b"\xef\xbb\xbf\0").startswith(b"#Paraver")
+    def test(text: bytes, _whole: bool) -> bool:
+        return text.lstrip(b"\xef\xbb\xbf\0").startswith(b"#Paraver")
+
+    return detected(path, head, test, (".prv",))
 
 
 def _files(path: Path) -> list[Path]:

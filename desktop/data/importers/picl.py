@@ -64,7 +64,7 @@ def _names(intake: Intake, places: list[walk.RecordPlace], sink: Sink) -> walk.N
     region, collective = np.full((2, keys), -1, np.int64)
     user, library, trace = np.zeros(keys, np.bool_), np.zeros(keys, np.bool_), -1
     for key, event in enumerate(intake.key_events):
-        if not intake.paired[key] or (form == tb.FORMAT_A and intake.keys.values[key] == ln.WAIT):
+        if not intake.paired[key] or (form == tb.FORMAT_A and event == ln.WAIT):
             continue
         name, activity, own, together = tb.describe(form, event)
         region[key] = sink.region(Region(name, tb.role(name), "picl" if own else "user", activity))

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from desktop.data.events import ImportReport
 from desktop.data.importers._picl import lines as ln
 from desktop.data.importers._picl import source
 from desktop.data.importers._picl import tables as tb
-from desktop.data.lines import blocks, in_order, line_count
+from desktop.data.lines import in_order, numbered
 from desktop.data.spill import Interner, Spill
 from desktop.errors import TraceFormatError
 from desktop.progress import Progress
@@ -43,9 +43,8 @@ class Intake:
     def __init__(self, path: Path, report: ImportReport, folder: Path) -> None:
         self.path, self.report = path, report
         self.form = tb.FORMAT_A
-        self.units, self.keys, self.partners = Interner(), Interner(), Interner()
+        self.units, self.partners = Interner(), Interner()
         self.spill = Spill(folder, ln.RECORD)
-        self.key_events: list[int] = []  # event of B, block type of A
         self.paired = np.zeros(16, np.bool_)  # whether a key is one of entries and exits
         self.statistics: dict[tuple[int, int, int], float] = {}  # by processor, quantity, event
         self.texts: dict[str, int] = {}
@@ -62,6 +61,11 @@ class Intake:
         self.spill.close()
 
     @property
+    def key_events(self) -> list[int]:
+        """Of each key the event of B or block type of A."""
+        return self.keys.values.tolist()
+
+    @property
     def records(self) -> int:
         return int(self.notes[ln.USED])
 
@@ -75,7 +79,7 @@ class Intake:
             self._lines = before + lines
             self._note(parsed)
             if not self.records and self._lines > 1000:
-                self._refuse(block)
+                self._refuse_it(block)
             if len(parsed.rows):
                 self._take(parsed)
             progress.step(done, 2 * size, "reading lines")
@@ -85,14 +89,10 @@ class Intake:
             self.decimals -= 1
 
     def _blocks(self) -> Iterator[tuple[bytes, bool, int, int, int]]:
-        """Blocks, whether it is the last, their lines, lines before, bytes of the file read."""
-        before = 0
-        for block, final, done in blocks(self.path, self.report):
-            if not before:
-                self._choose(block)
-            lines = line_count(block)
-            yield block, final, lines, before, done
-            before += lines
+        for item in numbered(self.path, self.report):
+            if not item[3]:
+                self._choose(item[0])
+            yield item
 
     def _parse(self, item: tuple[bytes, bool, int, int, int]) -> Any:
         return item, ln.read_lines(item[0], self.form, *item[1:4])
@@ -104,9 +104,8 @@ class Intake:
             forms = (source.line_form(line, strict=False) for line in lines)
             form = next((form for form in forms if form is not None), None)
         if form is None:
-            self._refuse(block)
-        else:
-            self.form = form
+            self._refuse_it(block)
+        self.form, self.keys = form, Interner(width=ln.WIDTHS[form])
 
     def _note(self, parsed: ln.Parsed) -> None:
         """What is noted of a block, with that of the ones before."""
@@ -135,14 +134,8 @@ class Intake:
                     text = "(further texts are not kept)"
                 rows["d0"][row] = self.texts.setdefault(text, len(self.texts))
                 rows["nd"][row] = -1
-        before = self.keys.used
         numbers = self.keys(parsed.keys)
-        if self.keys.used > before:
-            # The first record of each new key says what it is.
-            named = parsed.keys if self.form == tb.FORMAT_B else rows["d0"][parsed.keyed]
-            _, first = np.unique(numbers, return_index=True)
-            self.key_events.extend(named[first[-(self.keys.used - before) :]].tolist())
-            self.paired = np.pad(self.paired, (0, max(2 * self.keys.used - len(self.paired), 0)))
+        self.paired = np.pad(self.paired, (0, max(self.keys.used - len(self.paired), 0)))
         _give_keys(rows, parsed.keyed, numbers, self.paired)
         self._turns += int(np.count_nonzero(np.diff(parsed.units)))
         self.partners(parsed.partners)
@@ -151,14 +144,11 @@ class Intake:
                 found, times = np.unique(values, return_counts=True)
                 self._fourth[side].update(dict(zip(found.tolist(), times.tolist(), strict=True)))
         if parsed.notes[ln.ODD]:
-            self._note_unknown(rows, parsed.keys)
+            self._note_unknown(rows, parsed.keys[:, 0])
         self.spill.add(rows, self.units(parsed.units), self.units.used)
         if self.units.used > MOST_PROCESSORS:
-            raise TraceFormatError(
-                f"names more than {MOST_PROCESSORS} processors",
-                file=self.path,
-                hint="it is damaged or no PICL trace",
-            )
+            hint = "it is damaged or no PICL trace"
+            self._refuse(f"names more than {MOST_PROCESSORS} processors", hint=hint)
 
     def _add_statistics(self, processor: int, kind: int, text: str) -> None:
         """The rest of a statistics line after NDATA: a quoted pattern and pairs of event and value."""
@@ -194,34 +184,28 @@ class Intake:
 
     # -- what is wrong with the lines
 
-    def _refuse(self, block: bytes) -> None:
+    def _refuse(self, what: str, where: str = "", hint: str = "choose another file") -> NoReturn:
+        raise TraceFormatError(what, file=self.path, where=where, hint=hint)
+
+    def _refuse_it(self, block: bytes) -> NoReturn:
         line = next((text for text in re.split(rb"[\r\n]+", block[: 1 << 16]) if text.strip()), b"")
         found = f"its first line is {line[:60].decode('latin-1')!r}" if line else "it holds nothing"
-        raise TraceFormatError(
-            f"is not a PICL trace: {found}", file=self.path, where="line 1", hint="choose another file"
-        )
+        self._refuse(f"is not a PICL trace: {found}", "line 1")
 
     def _check(self, block: bytes) -> None:
         """Refuse a file of which too little is a trace."""
         counts, firsts = self.found.T.tolist()
         limit = source.REFUSED_SHARE * self._lines
         if counts[tb.COMMA] and (not self.notes[ln.FIRST] or counts[tb.COMMA] > limit):
-            raise TraceFormatError(
-                "writes decimal numbers with commas",
-                file=self.path,
-                where=f"line {firsts[tb.COMMA]}",
-                hint="replace the commas by points",
-            )
+            hint = "replace the commas by points"
+            self._refuse("writes decimal numbers with commas", f"line {firsts[tb.COMMA]}", hint)
         if not self.notes[ln.FIRST] or 0 < self.records <= self._unknown.total():
-            self._refuse(block)
+            self._refuse_it(block)
         wrong = sum(counts[kind] for kind in _WRONG)
         if wrong > limit and wrong > 1:
-            raise TraceFormatError(
-                f"is not a PICL trace: {wrong} of {self._lines} lines cannot be read",
-                file=self.path,
-                where=f"first in line {min(firsts[kind] for kind in _WRONG if firsts[kind])}",
-                hint="choose another file",
-            )
+            first = min(firsts[kind] for kind in _WRONG if firsts[kind])
+            what = f"is not a PICL trace: {wrong} of {self._lines} lines cannot be read"
+            self._refuse(what, f"first in line {first}")
 
     def tell(self) -> None:
         """Report what was wrong with lines."""
@@ -238,15 +222,9 @@ class Intake:
             if count:
                 self.report.add(name, severity, text.format(**facts), count=count, where=f"line {line}")
         for name, count in self._unknown.items():
-            kept = (
-                "it counts as communication overhead" if name.startswith("event") else "it changes no state"
-            )
+            kept = "counts as communication overhead" if name.startswith("event") else "changes no state"
             # The library of A has no other types; whoever writes more of them does so often.
             odd = self.form == tb.FORMAT_A and count <= max(1, RARE * self.records)
-            self.report.add(
-                f"unknown {name}",
-                "loss" if odd else "notice",
-                f"A type that is not known was kept; {kept}.",
-                count=count,
-                where=f"line {self._unknown_line[name]}",
-            )
+            text, where = f"A type that is not known was kept; it {kept}.", self._unknown_line[name]
+            severity = "loss" if odd else "notice"
+            self.report.add(f"unknown {name}", severity, text, count=count, where=f"line {where}")

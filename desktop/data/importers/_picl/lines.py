@@ -19,28 +19,22 @@ from desktop.core.jit import arithmetic, inlined
 from desktop.data.events import MessageKind
 from desktop.data.importers._picl import tables as tb
 from desktop.data.importers._picl.tables import FORMAT_A, FORMAT_B
-from desktop.data.lines import byte
+from desktop.data.lines import blank, byte, decimal, integer, skip_blanks, token_end
 
-#: Keys of records of A that are no block: none, and waiting for a message.
-NONE, WAIT = -1, -2
+#: What waits for a message share in A, where blocks have their type, place and parameter: no type of a block.
+WAIT = 1 << 40
+#: Numbers that a key has, by format: in B it is an event.
+WIDTHS = (3, 1)
 
 #: time is in units of 10**-scale seconds; nd: how many of d0.. were in the line, -1: d0 is the number of a
-#: text; key: dense number of what entries and exits must share to belong together, -1 none.
+#: text; key: dense number of what entries and exits must share to belong together, -1 none; d3: of a record
+#: of an unknown type that one.
 RECORD = np.dtype(
     [
-        ("time", "i8"),
-        ("line", "i8"),
-        ("d0", "i8"),
-        ("d1", "i8"),
-        ("d2", "i4"),
-        ("d3", "i4"),  # of an `UNKNOWN` record its type
-        ("key", "i4"),
-        ("kind", "i2"),
-        ("nd", "i1"),
-        ("scale", "i1"),
-    ],
-    align=True,
-)
+        ("time", "i8"), ("line", "i8"), ("d0", "i8"), ("d1", "i8"), ("d2", "i4"), ("d3", "i4"), ("key", "i4"),
+        ("kind", "i2"), ("nd", "i1"), ("scale", "i1"),
+    ], align=True,
+)  # fmt: skip
 
 _NAME_BYTES = np.frombuffer("".join(tb.NAMES).encode(), np.uint8).copy()
 _NAME_ENDS = np.cumsum([len(name) for name in tb.NAMES]).astype(np.int64)
@@ -63,102 +57,12 @@ _FIELDS, _DATA = 4, 7
 
 
 @inlined
-def _blank(c: int) -> bool:
-    return c == 32 or c == 9 or c == 11 or c == 12
-
-
-@inlined
-def _skip(buf: Any, p: int, end: int) -> int:
-    while p < end and _blank(byte(buf, p)):
-        p += 1
-    return p
-
-
-@inlined
-def _token_end(buf: Any, p: int, end: int) -> int:
-    while p < end and not _blank(byte(buf, p)):
-        p += 1
-    return p
-
-
-@inlined
-def _integer(buf: Any, p: int, end: int) -> Any:
-    """Value and end of the next token from p on; end -1 if it is no integer of 18 digits, or p is -1."""
-    negative = False
-    if p < 0:
-        return np.int64(0), -1
-    p = _skip(buf, p, end)
-    if p < end and (byte(buf, p) == 45 or byte(buf, p) == 43):
-        negative = byte(buf, p) == 45
-        p += 1
-    start = p
-    value = np.int64(0)
-    while p < end and 48 <= byte(buf, p) <= 57:
-        if p - start >= 18:
-            return np.int64(0), -1
-        value = value * 10 + (byte(buf, p) - 48)
-        p += 1
-    if p == start or (p < end and not _blank(byte(buf, p))):
-        return np.int64(0), -1
-    return (-value if negative else value), p
-
-
-@inlined
 def _decimal(buf: Any, p: int, end: int) -> Any:
-    """Mantissa, decimals, end and remark of the number at p.
-
-    The number is mantissa * 10**-decimals. end -1: no number. remark 1: digits beyond the 18th were
-    dropped, 2: a comma stands where the point should.
-    """
-    negative = False
-    remark = 0
-    if p < end and (byte(buf, p) == 45 or byte(buf, p) == 43):
-        negative = byte(buf, p) == 45
-        p += 1
-    value: Any = np.int64(0)
-    decimals: Any = np.int64(0)
-    kept = 0
-    digits = 0
-    point = False
-    while p < end:
-        c = byte(buf, p)
-        if 48 <= c <= 57:
-            digits += 1
-            if kept < 18:
-                value = value * 10 + (c - 48)
-                if value != 0:
-                    kept += 1
-                if point:
-                    decimals += 1
-            else:
-                if c != 48:
-                    remark = 1
-                if not point:
-                    decimals -= 1
-        elif c == 46 and not point:
-            point = True
-        elif c == 44 and digits > 0:
-            return np.int64(0), np.int64(0), -1, 2
-        else:
-            break
-        p += 1
-    if digits == 0:
-        return np.int64(0), np.int64(0), -1, 0
-    if p < end and (byte(buf, p) == 69 or byte(buf, p) == 101 or byte(buf, p) == 68 or byte(buf, p) == 100):
-        exponent, p = _integer(buf, p + 1, end)
-        if p < 0 or exponent > 40 or exponent < -40:
-            return np.int64(0), np.int64(0), -1, 0
-        decimals -= exponent
-    elif p < end and not _blank(byte(buf, p)):
-        return np.int64(0), np.int64(0), -1, 0
-    while decimals < 0 and abs(value) < 10**17:
-        value *= 10
-        decimals += 1
-    if value == 0:
-        decimals = min(max(decimals, 0), 6)
-    if decimals < 0 or decimals > 40:
-        return np.int64(0), np.int64(0), -1, 0
-    return (-value if negative else value), decimals, p, remark
+    """As `decimal`, of the next token; the last is a comma that stands where the point should."""
+    value, decimals, q, dropped = decimal(buf, skip_blanks(buf, p, end), end, True)
+    if 0 <= q < end and not blank(buf[q]):
+        return value, decimals, -1, False, buf[q] == 44
+    return value, decimals, q, dropped, False
 
 
 @inlined
@@ -182,19 +86,9 @@ def _same(buf: Any, p: int, text: Any) -> bool:
 @inlined
 def _word(buf: Any, p: int, end: int, first: int, length: int) -> int:
     """End of a label of that first letter and length at p (blanks before it are skipped), or -1."""
-    p = _skip(buf, p, end)
-    q = _token_end(buf, p, end)
+    p = skip_blanks(buf, p, end)
+    q = token_end(buf, p, end)
     return q if q - p == length and buf[p] == first else -1
-
-
-@inlined
-def mix(a: int, b: int, c: int) -> Any:
-    """One number, not negative, for three; two triples have the same one as rarely as chance allows."""
-    h = np.uint64(a) * np.uint64(0x9E3779B97F4A7C15)
-    h = (h ^ (h >> np.uint64(29))) + np.uint64(b) * np.uint64(0xBF58476D1CE4E5B9)
-    h = (h ^ (h >> np.uint64(31))) + np.uint64(c) * np.uint64(0x94D049BB133111EB)
-    h ^= h >> np.uint64(30)
-    return np.int64(h >> np.uint64(1))
 
 
 @inlined
@@ -206,60 +100,60 @@ def _line_a(buf: Any, s: int, e: int, numbers: Any) -> Any:
     """
     verbose = (65 <= buf[s] <= 90) or (97 <= buf[s] <= 122) or buf[s] == 95
     if verbose:
-        p = _token_end(buf, s, e)
+        p = token_end(buf, s, e)
         numbers[0] = _name_key(buf, s, p)
         p = _word(buf, p, e, 99, 5)
     else:
-        numbers[0], p = _integer(buf, s, e)
+        numbers[0], p = integer(buf, s, e)
         if numbers[0] < 1:
             p = -1
-    numbers[1], p = _integer(buf, p, e)
-    numbers[2], p = _integer(buf, p, e)
+    numbers[1], p = integer(buf, p, e)
+    numbers[2], p = integer(buf, p, e)
     if verbose and p >= 0:
         p = _word(buf, p, e, 110, 4)
-    numbers[3], p = _integer(buf, p, e)
+    numbers[3], p = integer(buf, p, e)
     node = numbers[3]
     if not (p >= 0 and abs(numbers[1]) < 9 * 10**11 and abs(numbers[2]) < 10**6) or not (
         -1 <= node < 2**31 or node == tb.HOST
     ):
         return tb.GARBAGE, 0, np.int64(6), e, False, False
-    p = _skip(buf, p, e)
+    p = skip_blanks(buf, p, e)
     if numbers[0] == tb.TRACE_MESSAGE or numbers[0] == tb.TRACE_MARKS:
         return _FINE, 0, np.int64(6), p, False, False
     count = 0
     while p < e and count < _NUMBERS - _FIELDS:
-        value, q = _integer(buf, p, e)
+        value, q = integer(buf, p, e)
         if q >= 0:
             numbers[_FIELDS + count] = value
             count += 1
         elif verbose:
-            q = _token_end(buf, p, e)
+            q = token_end(buf, p, e)
         else:
             break
-        p = _skip(buf, q, e)
+        p = skip_blanks(buf, q, e)
     return _FINE, count, np.int64(6), e, verbose or p >= e, False
 
 
 @inlined
 def _line_b(buf: Any, s: int, e: int, numbers: Any) -> Any:
     """The same of a line of format B."""
-    numbers[0], p = _integer(buf, s, e)
-    numbers[1], p = _integer(buf, p if numbers[0] < 0 else -1, e)
+    numbers[0], p = integer(buf, s, e)
+    numbers[1], p = integer(buf, p if numbers[0] < 0 else -1, e)
     if p < 0:
         return tb.GARBAGE, 0, np.int64(0), e, False, False
-    numbers[2], scale, p, remark = _decimal(buf, _skip(buf, p, e), e)
+    numbers[2], scale, p, dropped, comma = _decimal(buf, p, e)
     for field in range(3, 6):
-        numbers[field], p = _integer(buf, p, e)
+        numbers[field], p = integer(buf, p, e)
     event, processor, process = numbers[1], numbers[3], numbers[4]
     if not (p >= 0 and -(2**31) <= event < 2**31 and -1 <= processor < 2**31) or not (
         abs(process) < 2**31 and numbers[5] >= 0
     ):
-        return (tb.COMMA if remark == 2 else tb.GARBAGE), 0, np.int64(0), e, False, remark == 1
-    p = _skip(buf, p, e)
+        return (tb.COMMA if comma else tb.GARBAGE), 0, np.int64(0), e, False, dropped
+    p = skip_blanks(buf, p, e)
     text = p
     count = np.int64(0)
     if _spoken(numbers) or numbers[5] == 0:
-        return _FINE, count, scale, text, False, remark == 1
+        return _FINE, count, scale, text, False, dropped
     quoted = p < e and buf[p] == 34
     if quoted:
         p += 1
@@ -267,11 +161,11 @@ def _line_b(buf: Any, s: int, e: int, numbers: Any) -> Any:
             p += 1
         p += p < e
     elif p < e:
-        code, p = _integer(buf, p, e)
+        code, p = integer(buf, p, e)
         if p < 0 or code == 0:
-            return _FINE, count, scale, text, False, remark == 1
+            return _FINE, count, scale, text, False, dropped
     while p < e and (quoted or count < numbers[5]):
-        value, decimals, p, _remark = _decimal(buf, _skip(buf, p, e), e)
+        value, decimals, p, _dropped, _comma = _decimal(buf, p, e)
         if p < 0:
             break
         while decimals > 0:
@@ -281,7 +175,7 @@ def _line_b(buf: Any, s: int, e: int, numbers: Any) -> Any:
             numbers[_DATA + count] = value
         count += 1
     short = not quoted and count < numbers[5]
-    return (tb.SHORT if short else _FINE), min(count, 4), scale, text, False, remark == 1
+    return (tb.SHORT if short else _FINE), min(count, 4), scale, text, False, dropped
 
 
 @inlined
@@ -297,38 +191,38 @@ def _narrow(value: int) -> Any:
 
 
 @inlined
-def _fill_a(r: Any, numbers: Any, count: int) -> Any:
-    """A record of format A and what it must share with its counterpart."""
-    key = numbers[0]
-    kind = key if key <= tb.TRACE_FILES else tb.UNKNOWN
+def _fill_a(r: Any, numbers: Any, count: int, key: Any) -> bool:
+    """A record of format A; whether it enters or leaves something, of which the key (3,) is given then."""
+    code = numbers[0]
+    kind = code if code <= tb.TRACE_FILES else tb.UNKNOWN
     a, b, c = numbers[4], numbers[5], numbers[6]
     if kind == tb.COMPSTATS and count >= 4:
         # Verbose lines, and one published description, give busy and idle: idle is the last pair.
         a, b = numbers[6], numbers[7]
-    shared = np.int64(NONE)
     if tb.MESSAGES[kind] >= 0 and count >= 3:
         a, c = c, a
     elif (kind == tb.COMPSTATS or kind == tb.TRACE_FLUSH or kind == tb.TRACE_FILES) and count >= 2:
         a = a * 1000000 + b
     elif (kind == tb.BLOCK_BEGIN or kind == tb.BLOCK_END) and count >= 3:
         if -(2**31) <= a < 2**31:
-            shared = mix(a, b, c)
+            key[0], key[1], key[2] = a, b, c
             b, c = c, b
         else:
             count = 0
-    if kind == tb.RECV_BLOCKING or kind == tb.RECV_WAKING:
-        shared = np.int64(WAIT)
     r["kind"], r["time"], r["nd"] = kind, numbers[1] * 1000000 + numbers[2], min(count, 8)
     r["d0"] = a if count > 0 else 0
     r["d1"] = b if count > 1 else 0
     r["d2"] = _narrow(c) if count > 2 else 0
-    r["d3"] = (min(key, 32000) if key > 0 else 32000) if kind == tb.UNKNOWN else 0
-    return shared
+    r["d3"] = (min(code, 32000) if code > 0 else 32000) if kind == tb.UNKNOWN else 0
+    if kind == tb.RECV_BLOCKING or kind == tb.RECV_WAKING:
+        key[0], key[1], key[2] = WAIT, 0, 0
+        return True
+    return tb.ROLES[kind] != 0 and count >= 3
 
 
 @inlined
-def _fill_b(r: Any, numbers: Any, count: int) -> Any:
-    """A record of format B and what it must share with its counterpart, its event."""
+def _fill_b(r: Any, numbers: Any, count: int) -> None:
+    """A record of format B."""
     record, event = -numbers[0], numbers[1]
     kind = tb.UNKNOWN
     if 2 <= record <= 4:
@@ -344,7 +238,6 @@ def _fill_b(r: Any, numbers: Any, count: int) -> Any:
     r["d3"] = np.int32(numbers[10]) if count > 3 else 0
     if kind == tb.UNKNOWN:
         r["d3"] = -min(record, 32000)
-    return event
 
 
 @inlined
@@ -400,12 +293,12 @@ def parse(
 ) -> None:  # fmt: skip
     """Lines to records.
 
-    units (N,): processor << 32 | process + 1 (0: none). keyed, keys (N,): records of entries and exits (in B
-    all), and what they must share. texts (N, 3): record, begin and end of free text: of keys 16 and 22 of A;
-    in B of messages, and of statistics all that follows NDATA. partners (N,), fourth (2, N): who and which
-    communicator sends and receives name. found (FOUND, 2), notes (NOTED,), seconds (TIMES,): all 0, but
-    for TAINTED if the block before ended so. final: the file ends with this block, so a line without an end
-    may be cut. line: the number of lines before.
+    units (N,): processor << 32 | process + 1 (0: none). keyed (N,), keys (N, 3; in B 1): records of entries
+    and exits (in B all), and what they must share. texts (N, 3): record, begin and end of free text: of keys
+    16 and 22 of A; in B of messages, and of statistics all that follows NDATA. partners (N,), fourth (2, N):
+    who and which communicator sends and receives name. found (FOUND, 2), notes (NOTED,), seconds (TIMES,):
+    all 0, but for TAINTED if the block before ended so. final: the file ends with this block, so a line
+    without an end may be cut. line: the number of lines before.
     """
     n = len(buf)
     i = 0
@@ -415,9 +308,9 @@ def parse(
         while e < n and byte(buf, e) != 10 and byte(buf, e) != 13:
             e += 1
         cut = final and e == n and line > 1
-        s = _skip(buf, i, e)
+        s = skip_blanks(buf, i, e)
         i = e + 2 if e + 1 < n and buf[e] == 13 and buf[e + 1] == 10 else e + 1
-        while e > s and _blank(buf[e - 1]):
+        while e > s and blank(buf[e - 1]):
             e -= 1
         if s == e:
             continue
@@ -467,21 +360,23 @@ def parse(
         used = notes[USED]
         r = rows[used]
         r["line"], r["key"], r["scale"] = line, -1, scale
+        event: Any = np.int64(0)
         if form == FORMAT_A:
-            shared = _fill_a(r, numbers, data)
+            shared = _fill_a(r, numbers, data, keys[notes[KEYED]])
             units[used] = processor << 32
         else:
-            shared = _fill_b(r, numbers, 0 if oddity == tb.SHORT else data)
+            event, shared = numbers[1], True
+            _fill_b(r, numbers, 0 if oddity == tb.SHORT else data)
             units[used] = (processor << 32) | (max(numbers[4], -1) + 1)
-        if form == FORMAT_B or shared != NONE:
-            keyed[notes[KEYED]], keys[notes[KEYED]] = used, shared
-            notes[KEYED] += 1
-        carries = form == FORMAT_A or _spoken(numbers) or shared == tb.TRACE_MESSAGE_B
+            keys[notes[KEYED], 0] = event
+        keyed[notes[KEYED]] = used
+        notes[KEYED] += shared
+        carries = form == FORMAT_A or _spoken(numbers) or event == tb.TRACE_MESSAGE_B
         if carries and 0 < text < e:
             spoken = notes[SPOKEN]
             texts[spoken, 0], texts[spoken, 1], texts[spoken, 2] = used, text, e
             notes[SPOKEN] += 1
-        _note(r, shared if form == FORMAT_B else 0, partners, fourth, found, notes, seconds)
+        _note(r, event, partners, fourth, found, notes, seconds)
         notes[USED] += 1
 
 
@@ -507,8 +402,9 @@ def read_lines(
 ) -> Parsed:
     """Records of a block of that many whole lines, with so many lines before it. May run in any thread."""
     rows = np.empty(lines, RECORD)
-    units, keyed, keys, partners = np.empty((4, lines), np.int64)
-    texts, fourth = np.empty((lines, 3), np.int64), np.empty((2, lines), np.int64)
+    units, keyed, partners = np.empty((3, lines), np.int64)
+    keys, fourth = np.empty((lines, WIDTHS[form]), np.int64), np.empty((2, lines), np.int64)
+    texts = np.empty((lines, 3), np.int64)
     found, notes, seconds = np.zeros((tb.FOUND, 2), np.int64), np.zeros(NOTED, np.int64), np.zeros(TIMES)
     notes[TAINTED] = tainted
     buf, numbers = np.frombuffer(block, np.uint8), np.zeros(_NUMBERS, np.int64)

@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 
 from desktop.data.importers._picl import tables as tb
-from desktop.data.lines import REFUSED, opener, unpacked_head
+from desktop.data.lines import detected
 
 #: Share of unreadable lines above which a file is refused.
 REFUSED_SHARE = 0.2
@@ -29,24 +29,15 @@ def line_form(line: str, strict: bool) -> int | None:
     verbose = _VERBOSE.match(line)
     if verbose:
         return _A if not strict or verbose[1] in tb.NAMES else None
-    if len(tokens) < 4 or not _INTEGER.match(tokens[0]):
-        return None
-    first = int(tokens[0])
-    if first >= 1:
-        if not all(_INTEGER.match(t) for t in tokens[:4]) or abs(int(tokens[2])) >= 1_000_000:
-            return None
-        if not strict:
-            return _A
-        if first > 24 or not (int(tokens[3]) >= -1 or int(tokens[3]) == tb.HOST):
-            return None
-        want = tb.FIELDS[first]
-        exact = want < 0 or len(tokens) - 4 == want or (first == 11 and len(tokens) == 8)
-        return _A if exact else None
-    if len(tokens) < 6 or not _NUMBER.match(tokens[2]):
-        return None
-    if -first not in tb.RECORDS_B or not all(_INTEGER.match(tokens[i]) for i in (1, 3, 4, 5)):
-        return None
-    return _B if int(tokens[5]) >= 0 else None
+    whole = [int(token) if _INTEGER.match(token) else None for token in tokens[:6]]
+    match whole:
+        case [int(key), int(), int(micros), int(node), *_] if key >= 1 and abs(micros) < 1_000_000:
+            want = tb.FIELDS[key] if key <= tb.TRACE_FILES else len(tokens)
+            fields = want in (-1, len(tokens) - 4) or (key == tb.COMPSTATS and len(tokens) == 8)
+            return _A if not strict or (fields and (node >= -1 or node == tb.HOST)) else None
+        case [int(record), int(), _, int(), int(), int(data)] if -record in tb.RECORDS_B and data >= 0:
+            return _B if _NUMBER.match(tokens[2]) else None
+    return None
 
 
 def form_of(head: bytes, whole: bool) -> int | None:
@@ -69,16 +60,6 @@ def form_of(head: bytes, whole: bool) -> int | None:
     return None
 
 
-_SUFFIXES = (".trf", ".ttf", ".raw", ".picl")
-
-
 def detect(path: Path, head: bytes) -> bool:
-    if path.is_dir():
-        return False
-    if any(head.startswith(magic) for magic in REFUSED):
-        # Only the name can tell what such a file holds; claiming it gives the user a sentence.
-        return path.with_suffix("").suffix.lower() in _SUFFIXES
-    whole = len(head) < 1 << 16
-    if opener(head) is not None:
-        head, whole = unpacked_head(path)
-    return form_of(head, whole) is not None
+    suffixes = (".trf", ".ttf", ".raw", ".picl")
+    return detected(path, head, lambda text, whole: form_of(text, whole) is not None, suffixes)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from desktop.data.events import Activity, Findings, MessageKind, Region
+from desktop.data.events import Activity, Findings, MessageKind, Region, Severity
 
 FORMAT_A, FORMAT_B = 0, 1
 HOST = -32768
@@ -151,138 +151,114 @@ def describe(form: int, event: int) -> tuple[str, Activity, bool, bool]:
     DESCENTS, ORPHANS, OPENED, PARTIAL, GROWN, RESTARTS, BACKWARD, BARE, INSIDE, FOUND,
 ) = range(21)  # fmt: skip
 
-#: What can be odd, how bad that is, and what was done.
-FINDINGS: Findings = {
-    "unreadable lines": ("loss", "Lines that are no record were left out."),
-    "comments": ("info", "Lines beginning with # were skipped."),
-    "lines with missing fields": ("loss", "Only time, processor and type were kept."),
-    "last line cut off": ("loss", "The last line is incomplete and was left out."),
-    "last line without end": ("info", "The last line has no line end; it was kept."),
-    "lines of the other format": ("loss", "Lines of PICL format {other} were left out."),
-    "decimal commas": ("loss", "Lines with a decimal comma were left out."),
-    "raw trace data": (
-        "loss",
-        "The tracer met a corrupt record and wrote raw numbers; these lines were left out.",
-    ),
+#: What can be odd: what it means and what was done.
+_TEXTS = {
+    "unreadable lines": "Lines that are no record were left out.",
+    "comments": "Lines beginning with # were skipped.",
+    "lines with missing fields": "Only time, processor and type were kept.",
+    "last line cut off": "The last line is incomplete and was left out.",
+    "last line without end": "The last line has no line end; it was kept.",
+    "lines of the other format": "Lines of PICL format {other} were left out.",
+    "decimal commas": "Lines with a decimal comma were left out.",
+    "raw trace data": "The tracer met a corrupt record and wrote raw numbers; these lines were left out.",
     "times rounded": (
-        "notice",
-        "Times have more digits than can be kept; those beyond the 18th or {decimals} decimals were dropped.",
+        "Times have too many digits to be kept: they end at the 18th or are rounded to {decimals} decimals."
     ),
-    "records of all processors": (
-        "info",
-        "Definitions and records that name no single processor were counted only.",
-    ),
-    "lines out of time order": ("info", "Lines were sorted by time; the largest step back is {step:g} s."),
+    "records of all processors": "Definitions and records that name no single processor were counted only.",
+    "lines out of time order": "Lines were sorted by time; the largest step back is {step:g} s.",
     "odd times": (
-        "loss",
-        "Single lines of a processor lie before the one ahead of them, which its other lines do not; "
-        "their times, or those before, are damaged. Lines were sorted by time.",
+        "Single lines of a processor lie before the one ahead of them, which its other lines do not; their "
+        "times, or those before, are damaged. Lines were sorted by time."
     ),
-    "exits without entry": ("loss", "Ends of events or waits without a begin were ignored."),
+    "exits without entry": "Ends of events or waits without a begin were ignored.",
     "entries without exit": (
-        "loss",
-        "Events or waits that never end were closed at their processor's last record "
-        "(user events where tracing ends).",
+        "Events or waits that never end were closed at their processor's last record (user events where "
+        "tracing ends)."
     ),
     "intervals partly computing": (
-        "notice",
-        "Statistics at both ends of an interval say that only a part of it was communication; it counts "
-        "as computing when that is less than half.",
+        "Statistics at both ends of an interval say that only a part of it was communication; it counts as "
+        "computing when that is less than half."
     ),
     "impossible statistics": (
-        "loss",
-        "A running total of the time in communication grows by more than the time that passes; records "
-        "are missing or changed there.",
+        "A running total of the time in communication grows by more than the time that passes; records are "
+        "missing or changed there."
     ),
     "statistics restarted": (
-        "loss",
-        "A running total of the time in communication decreases; the interval is not known unless the "
-        "total wrapped at 32 bits.",
+        "A running total of the time in communication decreases; the interval is not known unless the total "
+        "wrapped at 32 bits."
     ),
-    "negative durations": ("notice", "A trace flush ends before it begins; it was taken as 0."),
+    "negative durations": "A trace flush ends before it begins; it was taken as 0.",
     "statistics missing": (
-        "loss",
-        "Statistics are missing of single messages or barriers, all others have them; records are "
-        "missing or changed.",
+        "Statistics are missing of single messages or barriers, all others have them; records are missing or "
+        "changed."
     ),
     "call within itself": (
-        "loss",
-        "Calls of the library are entered while the same call is open, which others never are; records "
-        "are missing or changed there.",
+        "Calls of the library are entered while the same call is open, which others never are; records are "
+        "missing or changed there."
     ),
     "single lines out of time order": (
-        "loss",
-        "Lines are sorted by time but for single ones, whose times, or those before, are damaged; "
-        "the largest step back is {step:g} s.",
+        "Lines are sorted by time but for single ones, whose times, or those before, are damaged; the "
+        "largest step back is {step:g} s."
     ),
-    "clock jump": (
-        "loss",
-        "Records from before the clocks were synchronized are on another clock and were left out.",
-    ),
+    "clock jump": "Records from before the clocks were synchronized are on another clock and were left out.",
     "several runs": (
-        "loss",
-        "The file holds several runs, one appended to the other; the last one was read. To see "
-        "another one, split the file at the line named here.",
+        "The file holds several runs, one appended to the other; the last one was read. To see another one, "
+        "split the file at the line named here."
     ),
     "statistics only": (
-        "error",
         "There are statistics but no events, so there is no curve. Totals of {place}: "
-        "computing {computing:g} s, communicating {communicating:g} s.",
+        "computing {computing:g} s, communicating {communicating:g} s."
     ),
-    "no events": (
-        "error",
-        "There are statistics or marks but no events of some processors, so their curve is unknown.",
-    ),
+    "no events": "There are statistics or marks but no events of some processors, so their curve is unknown.",
     "sends without duration": (
-        "notice",
-        "Sends and non-blocking receives have no duration in this trace: only waiting is known.",
+        "Sends and non-blocking receives have no duration in this trace: only waiting is known."
     ),
     "statistics disagree": (
-        "notice",
-        "Totals in the trace differ from the sums of its events (first: {first}); the events are believed.",
+        "Totals in the trace differ from the sums of its events (first: {first}); the events are believed."
     ),
     "trace buffer full": (
-        "loss",
-        "The trace buffer was full; from there on nothing is known of the processor until tracing ends.",
+        "The trace buffer was full; from there on nothing is known of the processor until tracing ends."
     ),
-    "trace flushes": (
-        "notice",
-        "The program was held up while its trace was written; the time counts as overhead.",
-    ),
+    "trace flushes": "The program was held up while its trace was written; the time counts as overhead.",
     "messages missing": (
-        "loss",
-        "The totals of messages in the trace are others than it has sends and receives; records are "
-        "missing, repeated or changed.",
+        "The totals of messages in the trace are others than it has sends and receives; records are missing, "
+        "repeated or changed."
     ),
-    "tracing without end": (
-        "notice",
-        "The end of tracing ({end}) is missing; a processor ends with its last record.",
-    ),
+    "tracing without end": "The end of tracing ({end}) is missing; a processor ends with its last record.",
     "tracing without begin": (
-        "loss",
-        "The beginning of tracing is missing of processors that have its end, or while others have it; "
-        "first records are lost.",
+        "The beginning of tracing is missing of processors that have its end, or while others have it; first "
+        "records are lost."
     ),
     "tracing ends apart": (
-        "loss",
-        "The end of tracing is missing of processors, others have it; their last records are lost.",
+        "The end of tracing is missing of processors, others have it; their last records are lost."
     ),
     "statistics of some": (
-        "loss",
-        "Processors have no statistics of their communication, others have them; records are lost.",
+        "Processors have no statistics of their communication, others have them; records are lost."
     ),
     "no close of some": (
-        "loss",
-        "The end of the program (close) is missing of processors, most have it; last records are lost.",
+        "The end of the program (close) is missing of processors, most have it; last records are lost."
     ),
     "processors without records": (
-        "loss",
-        "Processors are named by the messages of others and have no records of their own.",
+        "Processors are named by the messages of others and have no records of their own."
     ),
     "repeated lines": (
-        "notice",
-        "More than half of the lines occur twice, as when a file was appended to itself. The curve "
-        "is the same without the repeated lines, counts of messages are not: remove them.",
+        "More than half of the lines occur twice, as when a file was appended to itself. The curve is the "
+        "same without the repeated lines, counts of messages are not: remove them."
     ),
 }
+_INFO = ("comments", "last line without end", "records of all processors", "lines out of time order")
+_NOTICE = (
+    "times rounded", "intervals partly computing", "negative durations", "sends without duration",
+    "statistics disagree", "trace flushes", "tracing without end", "repeated lines",
+)  # fmt: skip
+_ERROR = ("statistics only", "no events")
+
+
+def _severity(name: str) -> Severity:
+    if name in _INFO:
+        return "info"
+    return "notice" if name in _NOTICE else "error" if name in _ERROR else "loss"
+
+
+FINDINGS: Findings = {name: (_severity(name), text) for name, text in _TEXTS.items()}
 NAMED = tuple(FINDINGS)
