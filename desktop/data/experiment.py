@@ -218,6 +218,11 @@ class Experiment:
     def levels(self, treatment: int) -> tuple[int, ...]:
         return tuple(int(v) for v in self.design().levels[treatment])
 
+    def signs(self, treatment: int) -> list[str]:
+        """The levels of a treatment as tables show them: + and −, of an array their numbers."""
+        array = self.plan.kind == "orthogonal-array"
+        return [str(v) if array else "+" if v > 0 else "−" for v in self.levels(treatment)]
+
     def switches(self, levels: Sequence[int]) -> Switch:
         """What a treatment adds, in the order of the factors. Delays of arrays grow with the level."""
         flags: list[str] = []

@@ -384,28 +384,21 @@ def _tabulate(cells: DataFrame, source: str, columns: Mapping[str, str], units: 
     header, lines = headed(cells)
     if not header:
         raise TableError("holds no table", file=source, hint="the first line names the columns")
+    here = {"file": source, "where": f"line {int(cells.index[0])}"}
     for role in units:
         if role not in UNITS:
             raise TableError(f"there is no unit of {role!r}", hint=f"known are {', '.join(UNITS)}")
-    first = int(cells.index[0])
     places = recognise(header)
     for role, heading in columns.items():
         if role not in ROLES:
             raise TableError(f"there is no column meaning {role!r}", hint=f"known are {', '.join(ROLES)}")
         if heading not in header:
-            raise TableError(
-                f"has no column {heading!r}",
-                file=source,
-                where=f"line {first}",
-                hint=f"its columns are {_listed(header)}",
-            )
+            hint = f"its columns are {_listed(header)}"
+            raise TableError(f"has no column {heading!r}", **here, hint=hint)
         places = {r: at for r, at in places.items() if at != header.index(heading)}
         places[role] = header.index(heading)
-    named_time = places.get("time") is not None and _heading(header[places["time"]])[0] in (
-        "time",
-        "t",
-        "seconds",
-    )
+    usual = ("time", "t", "seconds")
+    named_time = "time" in places and _heading(header[places["time"]])[0] in usual
     if "t_prime" in places and "t_prime" not in columns and ("time" in columns or named_time):
         del places["t_prime"]
     transformed = "t_prime" in places
@@ -413,12 +406,8 @@ def _tabulate(cells: DataFrame, source: str, columns: Mapping[str, str], units: 
         places.pop("time", None)
     for role in ("code", "system", "p", "t_prime" if transformed else "time"):
         if role not in places:
-            raise TableError(
-                f"has no column for {'the time' if role == 'time' else role}",
-                file=source,
-                where=f"line {first}",
-                hint=f"its columns are {_listed(header)}; call one {_HEADINGS[role][0]!r} or say which it is",
-            )
+            hint = f"its columns are {_listed(header)}; call one {_HEADINGS[role][0]!r} or say which it is"
+            raise TableError(f"has no column for {'the time' if role == 'time' else role}", **here, hint=hint)
     chosen: dict[str, str] = {}
     for role, known in UNITS.items():
         if role not in places:
@@ -429,12 +418,8 @@ def _tabulate(cells: DataFrame, source: str, columns: Mapping[str, str], units: 
         if role == "work" and unit.removesuffix("/s") in known:
             unit = unit.removesuffix("/s")
         if unit not in known:
-            raise TableError(
-                f"the unit {unit!r} of column {header[places[role]]!r} is not known",
-                file=source,
-                where=f"line {first}",
-                hint=f"known are {', '.join(known)}",
-            )
+            what = f"the unit {unit!r} of column {header[places[role]]!r} is not known"
+            raise TableError(what, **here, hint=f"known are {', '.join(known)}")
         chosen[role] = unit
     rows = tuple(_row(number, row, places, chosen, transformed) for number, row in lines)
     return _checked(

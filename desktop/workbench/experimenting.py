@@ -246,37 +246,34 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
         """An experiment (its folder or description), or a table of runs. Reading it runs nothing."""
         self.open_kept(KeptExperiment(path, settings=AnalysisSettings(response)))
 
-    def choose_rows(self, response: str | None = None, where: tuple[tuple[str, str], ...] = ()) -> None:
-        """Another response or other rows of the table that is open."""
+    def choose_rows(
+        self, response: str | None = None, where: tuple[tuple[str, str], ...] | None = None
+    ) -> None:
+        """Another response or other rows of the table that is open; None: as they are."""
+        from desktop.data.runs import read_table
+
         imported = self.asked.imported
         if imported is None:
             if response is not None:
                 self.set_analysis(f"read {response}", response=response, terms=None)
             return
 
+        rows = imported.where if where is None else where
+
         def done(table: RunTable) -> None:
             project = self.asked
-            chosen = replace(imported, table=table, where=where, left_out=())
+            chosen = replace(imported, table=table, where=rows, left_out=())
             analysis = replace(project.analysis, response=table.response, terms=None)
             self._show(task=None)
             self._edit("choose rows", replace(project, imported=chosen, analysis=analysis))
 
         wanted = response or self.asked.analysis.response
-        self._read_runs(imported.path, wanted, where, done)
-
-    def _read_runs(
-        self,
-        path: Path,
-        response: str | None,
-        where: tuple[tuple[str, str], ...],
-        done: Callable[[RunTable], None],
-    ) -> None:
-        def work(job: Job) -> RunTable:
-            from desktop.data.runs import read_table
-
-            return read_table(path, response=response, where=dict(where))
-
-        self._begin_work(self._files, f"Opening {path.name}", work, done)
+        self._begin_work(
+            self._files,
+            f"Opening {imported.path.name}",
+            lambda _: read_table(imported.path, response=wanted, where=dict(rows)),
+            done,
+        )
 
     def open_kept(self, kept: KeptExperiment) -> None:
         """An experiment or table of runs of a project, read as it was. Nothing is run.

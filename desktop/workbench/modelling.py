@@ -148,17 +148,27 @@ class ModelBench(EditBench[ModelSnapshot, ModelProject]):
             table = read_table(source, columns=columns, units=units)
             return table, _origin(source, columns, units)
 
-        def done(found: tuple[Table, KeptTable] | Unassigned) -> None:
-            later, self._later = self._later, None
+        def done(found: tuple[Table, KeptTable] | Unassigned) -> bool:
             if isinstance(found, Unassigned):
                 self._show(unassigned=found, task=None)
-                return
+                return False
             self._begin(*found, source)
-            self._add_later(later)
+            return True
+
+        self._open(name, work, done)
+
+    def _open(self, name: str, work: Callable[[Job], Any], done: Callable[[Any], bool]) -> None:
+        """Read a table; `done` says whether it is open then."""
+
+        def opened(found: Any) -> None:
+            later, self._later = self._later, None
+            if done(found):
+                for rows, look in later or ():
+                    self.add_rows(rows, look=look)
 
         self._later = []
         self._show(task=Task(f"Opening {name}"), problem="", unassigned=None)
-        self._fitting.submit(f"Opening {name}", work, done, self._failed)
+        self._fitting.submit(f"Opening {name}", work, opened, self._failed)
 
     def open_kept(self, kept: KeptTable) -> None:
         """A table of a project: read again, changed as it was, and modelled as it was.
@@ -171,23 +181,20 @@ class ModelBench(EditBench[ModelSnapshot, ModelProject]):
             origin = KeptTable() if source is None else _origin(source, kept.columns, kept.units)
             return *_read_again(kept), origin
 
-        def done(found: tuple[Table, Table, KeptTable]) -> None:
-            later, self._later = self._later, None
+        def done(found: tuple[Table, Table, KeptTable]) -> bool:
             read, table, origin = found
             if not table.rows:
                 self._show(task=None, problem=f"the project holds no rows of {kept.name}")
-                return
+                return False
             self._begin(read, origin, source, table, kept.settings)
-            self._add_later(later)
             if kept.sha256 not in ("", origin.sha256):
                 self._show(
                     problem=f"{kept.name} is not as it was when the project was saved: rows that were left "
                     "out, and names, may not fit any more"
                 )
+            return True
 
-        self._later = []
-        self._show(task=Task(f"Opening {kept.name}"), problem="", unassigned=None)
-        self._fitting.submit(f"Opening {kept.name}", work, done, self._failed)
+        self._open(kept.name, work, done)
 
     def kept(self) -> KeptTable | None:
         """What a project keeps of this; None where no table is open."""
@@ -256,10 +263,6 @@ class ModelBench(EditBench[ModelSnapshot, ModelProject]):
             self._edit_table(f"add {_rows(rows)}", lambda old: old.with_rows(rows))
         if look:
             self.pick([self.added[-len(rows)].line])
-
-    def _add_later(self, later: list[tuple[tuple[Row, ...], bool]] | None) -> None:
-        for rows, look in later or ():
-            self.add_rows(rows, look=look)
 
     def _takes_times(self) -> bool:
         """Whether times can be added; False with a problem if the table holds none."""

@@ -37,8 +37,8 @@ from desktop.data.experiment import (
 )
 from desktop.ui.app import Windows
 from desktop.ui.experiment.actions import EXPERIMENT_COMMANDS
+from desktop.ui.experiment.design import write_pdf
 from desktop.ui.experiment.parts import ErrandDialog
-from desktop.ui.experiment.sheet import write_pdf
 from desktop.ui.experiment_page import ExperimentPage
 from desktop.ui.frame import Frame
 from desktop.ui.handbook import handbook

@@ -92,9 +92,7 @@ class CompareStep(Step):
             act=lambda _: self._draw_many(),
             name="Chart of delay sizes",
         )
-        self.response = choices(
-            {}, act=lambda name: bench.choose_rows(name, self.rows_asked), name="Response that ranks the runs"
-        )
+        self.response = choices({}, act=bench.choose_rows, name="Response that ranks the runs")
         self.ranking = FrameView("Runs by response")
         self.level_chart = Chart("Level means")
         self.search_said = quiet()

@@ -7,9 +7,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from html import escape
+from pathlib import Path
 from typing import Any
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QBuffer, QIODevice, QMarginsF, Qt
+from PySide6.QtGui import QPageLayout, QPageSize, QPdfWriter, QTextDocument
 from PySide6.QtWidgets import (
     QDoubleSpinBox,
     QLabel,
@@ -23,11 +25,11 @@ from desktop.core.power import chance_in_words, detectable, replicates_to_find, 
 from desktop.core.recommend import EFFECT, NOISE, Recommended, recommend
 from desktop.core.recommend import described as described_in_words
 from desktop.core.units import count, digits, quantity
+from desktop.data.atomic import write_bytes
 from desktop.data.columns import Column, TableRow
 from desktop.data.experiment import Experiment, Factor, Plan
 from desktop.ui.experiment import charts
 from desktop.ui.experiment.parts import Step, described
-from desktop.ui.experiment.sheet import sheet_html, write_pdf
 from desktop.ui.pages import (
     asked_path,
     beside,
@@ -62,6 +64,8 @@ _OFFERS = (
     Column("Trials", "Runs times replicates"),
     Column("Time", "Trials times the measured time of one run"),
 )
+#: Around the run sheet on paper.
+_MARGIN_MM = 15
 _LEAST = {"3": "any", "4": "IV or more", "5": "V or more"}
 
 
@@ -172,7 +176,7 @@ class DesignStep(Step):
         if new.design is not old.design or experiment is not old.project.experiment:
             self._show_choice(experiment, design)
             self.relation.setHtml(relation_html(design, experiment.factors))
-            self._show_sheet(experiment, design)
+            self._show_sheet(experiment)
         if new.offers is not old.offers or new.design is not old.design or timed:
             self._show_offers(new, experiment, design)
         if new.effects is not old.effects or new.estimate is not old.estimate:
@@ -260,14 +264,13 @@ class DesignStep(Step):
         self.why.setText("" if rows else why)
         self.why.setVisible(not rows)
 
-    def _show_sheet(self, experiment: Experiment, design: Design) -> None:
+    def _show_sheet(self, experiment: Experiment) -> None:
         sheet = experiment.sheet()
-        array = experiment.plan.kind == "orthogonal-array"
         columns = [Column("Order"), Column("Replicate"), Column("Treatment"), *map(Column, experiment.names)]
         rows = []
         for k, (replicate, treatment) in enumerate(zip(sheet.replicate, sheet.treatment, strict=True), 1):
-            levels = [str(v) if array else "+" if v > 0 else "−" for v in design.levels[treatment]]
-            rows.append(TableRow((k, int(replicate) + 1, int(treatment) + 1, *levels), str(k)))
+            signs = experiment.signs(treatment)
+            rows.append(TableRow((k, int(replicate) + 1, int(treatment) + 1, *signs), str(k)))
         self.sheet.show_rows(columns, rows)
 
     def _show_power(self, new: ExperimentSnapshot) -> None:
@@ -430,8 +433,6 @@ class DesignStep(Step):
         except ImportError:
             self._pdf()
             return
-        from PySide6.QtGui import QTextDocument
-
         printer = QPrinter()
         if QPrintDialog(printer, self).exec():
             document = set_up(QTextDocument(), html=sheet_html(experiment))
@@ -481,3 +482,52 @@ def relation_html(design: Design, factors: Sequence[Factor] = ()) -> str:
         told.append("These cannot be told apart (up to two-factor interactions):")
     listed = "".join(f"<li>{escape(one)}</li>" for one in equal)
     return "".join(f"<p>{one}</p>" for one in told) + (f"<ul>{listed}</ul>" if listed else "")
+
+
+# --- on paper ---
+
+
+def sheet_html(experiment: Experiment) -> str:
+    """Title, factors, and the trials in their order with room for the responses."""
+    design, sheet = experiment.design(), experiment.sheet()
+    responses = [f"{r.name}{f' [{r.unit}]' if r.unit else ''}" for r in experiment.responses]
+    heads = ["Order", "Replicate", "Treatment", *experiment.names, *responses, "Note"]
+    lines = []
+    for k, (replicate, treatment) in enumerate(zip(sheet.replicate, sheet.treatment, strict=True), 1):
+        levels = experiment.signs(treatment)
+        cells = [str(k), str(replicate + 1), str(treatment + 1), *levels, *("" for _ in responses), ""]
+        lines.append("<tr>" + "".join(f"<td align='center'>{escape(c)}</td>" for c in cells) + "</tr>")
+    factors = "".join(
+        f"<tr><td><b>{escape(f.name)}</b></td><td>{escape(f.file)}{f':{f.line}' if f.line else ''}</td>"
+        f"<td>{escape(f.routine)}</td><td>{escape(f.construct)}</td>"
+        f"<td>{escape(' '.join((*f.high.flags, *f.high.arguments)))}</td></tr>"
+        for f in experiment.factors
+    )
+    return (
+        f"<h2>{escape(experiment.title or experiment.folder.name)}: run sheet</h2>"
+        f"<p>{design.runs} treatments, {experiment.plan.replicates} replicates, random order from seed "
+        f"{', then '.join(map(str, sheet.seeds))}. Run one trial at a time, in this order, and nothing else "
+        "meanwhile.</p>"
+        f"<table border='1' cellspacing='0' cellpadding='2' style='font-size: 8pt'>{factors}</table><br>"
+        "<table border='1' cellspacing='0' cellpadding='2' style='font-size: 8pt'><thead><tr>"
+        + "".join(f"<th>{escape(h)}</th>" for h in heads)
+        + f"</tr></thead>{''.join(lines)}</table>"
+    )
+
+
+def write_pdf(experiment: Experiment, path: Path) -> None:
+    """The run sheet on pages of A4.
+
+    Raises
+    ------
+    OSError : the file cannot be written.
+    """
+    buffer = QBuffer()
+    buffer.open(QIODevice.OpenModeFlag.WriteOnly)
+    writer = set_up(QPdfWriter(buffer), pageSize=QPageSize(QPageSize.PageSizeId.A4))
+    margins = QMarginsF(_MARGIN_MM, _MARGIN_MM, _MARGIN_MM, _MARGIN_MM)
+    writer.setPageMargins(margins, QPageLayout.Unit.Millimeter)
+    writer.setTitle(experiment.title)
+    document = set_up(QTextDocument(), html=sheet_html(experiment))
+    document.print_(writer)
+    write_bytes(path, bytes(buffer.data().data()))

@@ -66,12 +66,6 @@ class Step(QWidget):
         self._why.setText(why)
         self._stack.setCurrentIndex(1 if why else 0)
 
-    @property
-    def rows_asked(self) -> tuple[tuple[str, str], ...]:
-        """Of a table that is open, which rows are read: columns and values; () for all."""
-        imported = self.bench.snapshot.project.imported
-        return imported.where if imported is not None else ()
-
     @abstractmethod
     def show_snapshot(self, old: ExperimentSnapshot, new: ExperimentSnapshot) -> None:
         """Draw what differs."""

@@ -82,9 +82,7 @@ class ReadStep(Step):
         super().__init__(bench)
         self._drawn: Effects | None = None
         analyse = bench.set_analysis
-        self.response = choices(
-            {}, act=lambda name: bench.choose_rows(name, self.rows_asked), name="Response"
-        )
+        self.response = choices({}, act=bench.choose_rows, name="Response")
         self.shown = choices(
             _SHOWN,
             act=lambda word: analyse(f"show {word} effects", half=word == "half"),

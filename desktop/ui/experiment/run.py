@@ -148,8 +148,6 @@ class RunStep(Step):
     def _show_trials(self, experiment: Experiment, trials: tuple[Trial, ...]) -> None:
         from desktop.data.jobs import planned
 
-        design = experiment.design()
-        array = experiment.plan.kind == "orthogonal-array"
         columns = [
             Column("Order", "Place in the random order"),
             Column("Status"),
@@ -171,8 +169,7 @@ class RunStep(Step):
         rows = []
         missing: tuple[Value, ...] = (None,) * len(experiment.responses)
         for order, (replicate, treatment) in planned(experiment).items():
-            levels = [str(v) if array else "+" if v > 0 else "−" for v in design.levels[treatment]]
-            place: tuple[Value, ...] = (replicate + 1, treatment + 1, *levels)
+            place: tuple[Value, ...] = (replicate + 1, treatment + 1, *experiment.signs(treatment))
             for trial in by_order.get(order, []):
                 reason = excluded.get((order, trial.attempt))
                 status = trial.status if reason is None else "excluded"

@@ -225,10 +225,8 @@ class EffectsPanel(SidePanel):
             self._side.bench.toggle_term(term)
 
     def _choose_response(self, place: int) -> None:
-        side = self._side
-        if side.bench is not None and side.snapshot.shown is not None:
-            imported = side.snapshot.shown.project.imported
-            side.bench.choose_rows(self.response.itemData(place), imported.where if imported else ())
+        if self._side.bench is not None:
+            self._side.bench.choose_rows(self.response.itemData(place))
 
     def _choose_region(self, name: str) -> None:
         if self._asked is not None:
