@@ -148,23 +148,26 @@ class ModelBench(EditBench[ModelSnapshot, ModelProject]):
             table = read_table(source, columns=columns, units=units)
             return table, _origin(source, columns, units)
 
-        def done(found: tuple[Table, KeptTable] | Unassigned) -> bool:
+        def done(found: tuple[Table, KeptTable] | Unassigned) -> str | None:
             if isinstance(found, Unassigned):
                 self._show(unassigned=found, task=None)
-                return False
+                return None
             self._begin(*found, source)
-            return True
+            return ""
 
         self._open(name, work, done)
 
-    def _open(self, name: str, work: Callable[[Job], Any], done: Callable[[Any], bool]) -> None:
-        """Read a table; `done` says whether it is open then."""
+    def _open(self, name: str, work: Callable[[Job], Any], done: Callable[[Any], str | None]) -> None:
+        """Read a table; `done` says what is wrong with it once it is open, None where it is not."""
 
         def opened(found: Any) -> None:
             later, self._later = self._later, None
-            if done(found):
+            problem = done(found)
+            if problem is not None:
                 for rows, look in later or ():
                     self.add_rows(rows, look=look)
+            if problem:
+                self._show(problem=problem)
 
         self._later = []
         self._show(task=Task(f"Opening {name}"), problem="", unassigned=None)
@@ -181,18 +184,18 @@ class ModelBench(EditBench[ModelSnapshot, ModelProject]):
             origin = KeptTable() if source is None else _origin(source, kept.columns, kept.units)
             return *_read_again(kept), origin
 
-        def done(found: tuple[Table, Table, KeptTable]) -> bool:
+        def done(found: tuple[Table, Table, KeptTable]) -> str | None:
             read, table, origin = found
             if not table.rows:
                 self._show(task=None, problem=f"the project holds no rows of {kept.name}")
-                return False
+                return None
             self._begin(read, origin, source, table, kept.settings)
-            if kept.sha256 not in ("", origin.sha256):
-                self._show(
-                    problem=f"{kept.name} is not as it was when the project was saved: rows that were left "
-                    "out, and names, may not fit any more"
-                )
-            return True
+            if kept.sha256 in ("", origin.sha256):
+                return ""
+            return (
+                f"{kept.name} is not as it was when the project was saved: rows that were left out, and "
+                "names, may not fit any more"
+            )
 
         self._open(kept.name, work, done)
 
