@@ -325,13 +325,10 @@ class ProjectDesk(QObject):
         kind: Literal["experiments", "tables"]
         kind = "experiments" if isinstance(record, KeptExperiment) else "tables"
         known = [one.path for one in getattr(self.keeper.workspace, kind)]
-        if record.path is None or record.path not in known:
+        index = known.index(record.path) if record.path in known and record.path is not None else len(known)
+        if index == len(known):
             self.keeper.add(record)
-            self.keeper.work_on(kind, len(known), bench)
-            return
-        _, keep = self.keeper.lend(kind, known.index(record.path))
-        keep(record)
-        self.keeper.work_on(kind, known.index(record.path), bench)
+        self.keeper.work_on(kind, index, bench, record)
 
     def fill_contents(self, menu: QMenu) -> None:
         """What the project holds, the shown run marked."""

@@ -63,21 +63,14 @@ def bench_for(record: Kept, deliver: Deliver, history: History) -> WorkedOn:
 
 
 class Loan:
-    """Tells a project of all changes on a bench, as long as that is about the file of the record.
+    """Tells a keeper of all changes on the bench of one of its records, as long as that is about its file.
 
     What a file says of itself when it is opened is no change.
-
-    Parameters
-    ----------
-    keep : is called with every later state of the record.
-    over : is called once, when the bench has turned to another file.
     """
 
-    def __init__(
-        self, bench: WorkedOn, record: Kept, keep: Callable[[Any], None], over: Callable[[], None]
-    ) -> None:
+    def __init__(self, keeper: Keeper, number: int, record: Kept, bench: WorkedOn) -> None:
         self.bench = bench
-        self._keep, self._over = keep, over
+        self._keeper, self._number = keeper, number
         self._about = _file(record)
         self._known = bench.kept()
         bench.subscribe(self._follow)
@@ -94,10 +87,10 @@ class Loan:
         now = self.bench.kept()
         if now is None or _file(now) != self._about:
             if self._known is not None:
-                self._over()
+                self._keeper.end_loan(self._number)
             return
         if self._known is not None and now != self._known:
-            self._keep(now)
+            self._keeper.keep(self._number, now)
         self._known = now
 
 
@@ -374,19 +367,10 @@ class Keeper:
         label = f"find {self._name(old)} elsewhere"
         self._edit(label, **{kind: (*numbers[:index], new, *numbers[index + 1 :])})
 
-    def lend(self, kind: Kind, index: int) -> tuple[Any, Callable[[Any], None]]:
-        """An experiment or table for a window of its own, and what to call with each later state of it.
-
-        That does nothing once another project is open here.
-        """
-        number, records = getattr(self._contents.value, kind)[index], self._records
-
-        def keep(record: Any) -> None:
-            if records is self._records:
-                records[number] = record
-                self._changed()
-
-        return records[number], keep
+    def keep(self, number: int, record: Kept) -> None:
+        """A later state of an experiment or table, by what it is known by."""
+        self._records[number] = record
+        self._changed()
 
     def numbers(self, kind: Kind) -> tuple[int, ...]:
         """What runs, experiments or tables are known by, as long as this project is open here."""
@@ -400,30 +384,25 @@ class Keeper:
         if number not in self._loans:
             record = self._records[number]
             made = self._make_bench(record)
-            self._lend(kind, index, made)
+            self._loans[number] = Loan(self, number, record, made)
             made.open_kept(record)
         return self._loans[number].bench
 
-    def work_on(self, kind: Literal["experiments", "tables"], index: int, bench: WorkedOn) -> None:
-        """Let an experiment or table be worked on where somebody else has it open already."""
+    def work_on(
+        self, kind: Literal["experiments", "tables"], index: int, bench: WorkedOn, record: Kept
+    ) -> None:
+        """Let an experiment or table be worked on where somebody else has it open already, as this record."""
         number = self.numbers(kind)[index]
+        bench.share()
+        self.end_loan(number)
+        self._loans[number] = Loan(self, number, record, bench)
+        self.keep(number, record)
+
+    def end_loan(self, number: int) -> None:
+        """A record is not worked on any more where it was."""
         if number in self._loans:
             self._loans.pop(number).end()
-        bench.share()
-        self._lend(kind, index, bench)
-        self._changed()
-
-    def _lend(self, kind: Kind, index: int, bench: WorkedOn) -> None:
-        number, loans = self.numbers(kind)[index], self._loans
-        record, keep = self.lend(kind, index)
-
-        def over() -> None:
-            if loans.get(number) is loan:
-                loans.pop(number).end()
-                self._changed()
-
-        loan = Loan(bench, record, keep, over)
-        loans[number] = loan
+            self._changed()
 
     def _end_loans(self) -> None:
         ended, self._loans = self._loans, {}

@@ -102,8 +102,7 @@ class Side(Bench[T], Generic[T, B]):
         """Read the chosen one anew, which could not be read."""
         place = self._place
         if self._bench is not None and place >= 0:
-            record, _ = self._keeper.lend(self.KIND, place)
-            self._bench.open_kept(record)
+            self._bench.open_kept(getattr(self._keeper.workspace, self.KIND)[place])
 
     # ---- inside
 

@@ -451,9 +451,11 @@ def test_what_is_done_in_windows_of_their_own_is_kept(
     model.bench.set_positive(True)
     wait()
     keeper.save()
-    record, keep = keeper.lend("tables", 0)
+    lent = keeper.bench("tables", 1)
+    lent.share()
     close_all()
-    keep(record)  # a window that outlives its project is not heard any more
+    lent.set_positive(False)  # a bench that outlives its project is not heard any more
+    lent.release()
 
     windows.open([file])
     (home,) = (frame.trace for frame in windows._open)

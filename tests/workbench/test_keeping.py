@@ -250,8 +250,11 @@ def test_what_was_said_of_an_experiment_or_table_is_kept_with_it(
     keeper.add_files(experiments=(plan, plan), tables=(table,))
     assert bench.history.undo_label == "add 2 files" and keeper.by_hand
     keeper.save(tmp_path / "work" / "p.phasewright")
-    lent, keep = keeper.lend("experiments", 0)
-    keep(replace(lent, settings=AnalysisSettings("wall", terms=((0,), (0, 1)))))
+    (number,) = keeper.numbers("experiments")
+    keeper.keep(
+        number,
+        replace(keeper.workspace.experiments[0], settings=AnalysisSettings("wall", terms=((0,), (0, 1)))),
+    )
     assert keeper.modified
     keeper.remove("experiments", 0)
     keeper.add_files(tables=(table,))
