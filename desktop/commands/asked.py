@@ -232,18 +232,10 @@ class AskedRun:
     def fit(self, *, suggested: bool = False) -> PhaseFit:
         """The phases asked for, or those of the project; of equally good breakpoints those at events that are
         known, as in the window. Where nobody says how many, as `suggested`."""
-        from desktop.core.phases import AS_SUGGESTED, fit, fit_breaks
-        from desktop.core.selection import at_events
-
-        curve, phases = self.curve, self.options.phases
+        phases = self.options.phases
         if suggested and not self.options.project and self.options.n is None:
             return self.suggested()[0]
-        if phases.breaks is not None:
-            how = {"degrees": phases.degrees, "basis": phases.basis}
-            found = fit_breaks(curve, phases.breaks, phases.model, **how)
-            return replace(found, note=AS_SUGGESTED) if phases.suggested else found
-        found = fit(curve, phases.n, phases.model, locked=phases.locked, basis=phases.basis)
-        return at_events(curve, found, self.known, phases.locked)
+        return phases.fit(self.curve, self.known if phases.breaks is None else None)
 
     def suggested(self) -> tuple[PhaseFit, str]:
         """The suggested phases, and why so many."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from desktop.core.envelope import envelope
-from desktop.core.phases import PhaseFit, fit, fit_breaks
+from desktop.core.phases import PhaseFit
 from desktop.core.selection import search
 from desktop.data.naming import named_by
 from desktop.errors import DesktopError
@@ -431,13 +431,7 @@ def phased(
     if phases is None:
         swept, suggestion = search(curve, PhaseSettings().model, known=known)
         return Phased(name, curve, suggestion.fit(curve, swept))
-    if phases.breaks is not None:
-        return Phased(
-            name,
-            curve,
-            fit_breaks(curve, phases.breaks, phases.model, degrees=phases.degrees, basis=phases.basis),
-        )
-    return Phased(name, curve, fit(curve, phases.n, phases.model, locked=phases.locked, basis=phases.basis))
+    return Phased(name, curve, phases.fit(curve))
 
 
 def compared(

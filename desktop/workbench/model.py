@@ -19,9 +19,14 @@ from desktop.data.naming import run_name
 from desktop.workbench.levels import AT_FIRST, Levels
 
 if TYPE_CHECKING:  # brings numba, which the window loads only after it is on screen
+    from numpy.typing import NDArray
+
     from desktop.core.changes import Changes
+    from desktop.core.curve import StepCurve
     from desktop.core.effect_limits import Threshold
     from desktop.core.effects import Error, Inner, Members
+    from desktop.core.landmarks import Landmarks
+    from desktop.core.phases import PhaseFit
     from desktop.core.spaces import Basis
     from desktop.data.tables import Repeats, TableEdits
     from desktop.data.utilization import Rules
@@ -146,6 +151,27 @@ class PhaseSettings:
             degrees = tuple(held.get(ends, -1) for ends in pairwise(breaks))
         n = self.n if self.model == "budget" else len(breaks) - 1
         return replace(self, n=n, breaks=tuple(breaks), degrees=degrees, suggested=False)
+
+    def fit(
+        self,
+        curve: StepCurve,
+        known: Landmarks | None = None,
+        *,
+        like: PhaseFit | None = None,
+        stop: NDArray[Any] | None = None,
+    ) -> PhaseFit:
+        """The phases asked for; of equally good breakpoints those at structure events that are `known`, where
+        these count. `like` and `stop` as of `desktop.core.phases`."""
+        from desktop.core.phases import AS_SUGGESTED, fit, fit_breaks
+        from desktop.core.selection import at_events
+
+        if self.breaks is not None:
+            found = fit_breaks(
+                curve, self.breaks, self.model, degrees=self.degrees, like=like, basis=self.basis
+            )
+            return replace(found, note=AS_SUGGESTED) if self.suggested else found
+        found = fit(curve, self.n, self.model, locked=self.locked, stop=stop, basis=self.basis)
+        return at_events(curve, found, None if self.pure else known, self.locked)
 
     def problem(self) -> str:
         if self.model not in MODELS:

@@ -17,7 +17,7 @@ from desktop.core.curve import StepCurve
 from desktop.core.envelope import envelope
 from desktop.core.phase_names import Doings, phase_names
 from desktop.core.phase_stats import PhaseRow, phase_table
-from desktop.core.phases import AS_SUGGESTED, PhaseFit, Sweep, extend, fit_breaks
+from desktop.core.phases import PhaseFit, Sweep, extend
 from desktop.core.pieces import pieces, residual
 from desktop.core.selection import Suggestion, at_events, search
 from desktop.data.events import ImportReport, Region
@@ -334,12 +334,8 @@ def reaches(sweep: Sweep) -> int:
 
 
 def with_breaks(run: TraceRun, phases: PhaseSettings, like: PhaseFit | None = None) -> PhaseFit:
-    suggested, phases = phases.suggested, within(phases, run.curve)
-    assert phases.breaks is not None
-    found = fit_breaks(
-        run.curve, phases.breaks, phases.model, degrees=phases.degrees, like=like, basis=phases.basis
-    )
-    return replace(found, note=AS_SUGGESTED) if suggested else found
+    """The fit with the breaks of settings that were kept; see `PhaseSettings.fit`."""
+    return replace(within(phases, run.curve), suggested=phases.suggested).fit(run.curve, like=like)
 
 
 def named(run: TraceRun, fit: PhaseFit, project: Project) -> PhaseFit:

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from desktop.core.envelope import envelope
-from desktop.core.phases import PhaseFit, Sweep, fit
-from desktop.core.selection import LIMIT, Suggestion, at_events
+from desktop.core.phases import PhaseFit, Sweep
+from desktop.core.selection import LIMIT, Suggestion
 from desktop.data import memory
 from desktop.data.naming import run_name
 from desktop.errors import CurveError, DesktopError
@@ -1250,9 +1250,9 @@ class Workbench(EditBench[Snapshot, Project]):
         stop: NDArray[Any] | None = None,
     ) -> PhaseFit:
         begun = time.perf_counter()
-        found = fit(run.curve, phases.n, phases.model, locked=phases.locked, stop=stop, basis=phases.basis)
+        found = phases.fit(run.curve, known, stop=stop)
         fits.pace[phases.model] = (time.perf_counter() - begun) / phases.n
-        return at_events(run.curve, found, None if phases.pure else known, phases.locked)
+        return found
 
     def _by_hand(
         self, breaks: tuple[float, ...], locked: tuple[float, ...]

@@ -609,7 +609,6 @@ def test_a_long_fit_stands_among_the_tasks_and_is_cancelled(
     qtbot: QtBot, window: TracePage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from desktop.progress import Cancelled
-    from desktop.workbench import workbench
 
     window.open_path(samples()[0].path)
     settle(qtbot, window)
@@ -621,7 +620,7 @@ def test_a_long_fit_stands_among_the_tasks_and_is_cancelled(
         ended.set()
         raise Cancelled
 
-    monkeypatch.setattr(workbench, "fit", endless)
+    monkeypatch.setattr(phases, "fit", endless)
     window.workbench._fits.pace["mixed"] = 1.0
     qtbot.waitUntil(lambda: not window.frame.task_list.isVisible(), timeout=20_000)
     window.workbench.set_n(300)
