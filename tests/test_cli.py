@@ -14,6 +14,7 @@ import pytest
 
 from desktop import cli
 from desktop.resources import samples
+from tests.limits import limited
 
 CURVE = "# time, processors\n0, 4\n2, 1\n3, 2\n5, 0\n"
 
@@ -298,14 +299,12 @@ def test_settings_are_put_aside_and_it_says_where(capsys, tmp_path, started):
     "words",
     ["info", "import", "phases -n 2", "model", "spt effects", "spt run", "compare", "report -o x.html"],
 )
-def test_a_pipe_is_not_waited_for(tmp_path, words):
+def test_a_pipe_is_not_waited_for(capsys, tmp_path, words):
     """Nobody writes into it, so reading would never end."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     command, *options = words.split(" -")
     given = [*command.split(), *[str(pipe)] * (1 + (command == "compare")), *(f"-{o}" for o in options)]
-    ended = subprocess.run(
-        [sys.executable, "-m", "desktop", *(w for g in given for w in g.split())],
-        capture_output=True, text=True, check=False, timeout=60,
-    )  # fmt: skip
-    assert ended.returncode == 1 and "a pipe or a device" in ended.stderr and ended.stderr.count("\n") == 1
+    with limited(60):
+        code, _, err = run(capsys, *(w for g in given for w in g.split()))
+    assert code == 1 and "a pipe or a device" in err and err.count("\n") == 1
