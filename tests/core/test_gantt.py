@@ -51,9 +51,7 @@ def test_every_pixel_of_a_row_shows_its_column_or_the_rarest_that_it_hides(
     order = rng.permutation(gantt.ABSENT)
     colours = np.arange(200, 200 + gantt.CLASSES, dtype=np.uint32)
     pixels = np.full((height, width), LEFT, np.uint32)
-    gantt.paint(
-        pixels, tops, tops + high, rows, low, until, dominant, hidden, colours, order, gap, np.uint32(GROUND)
-    )
+    gantt.paint(pixels, tops, tops + high, rows, low, until, dominant, hidden, colours, order, gap, GROUND)
     expected = np.full((height, width), LEFT, np.uint32)
     for top, row in zip(tops.tolist(), rows.tolist(), strict=True):
         if row < 0:
@@ -110,10 +108,10 @@ def test_a_bin_of_states_without_duration_shows_one_of_them() -> None:
     for activity in range(5):
         bins, ticks = np.array([4, 4, 9]), np.array([0, 0, 5])
         keys = np.array([3 << 3 | activity, 2 << 3 | activity, 1 << 3 | (activity + 1) % 5])
-        region, does = np.zeros((2, 2), np.int64)
-        regions, activities = np.zeros(2, np.uint64), np.zeros(2, np.int64)
+        region, does = np.zeros(2, np.int32), np.zeros(2, np.uint8)
+        regions, activities = np.zeros(2, np.uint64), np.zeros(2, np.uint8)
         spent, by_activity = np.zeros(5, np.int64), np.zeros(8, np.int64)
-        of = np.arange(8)
+        of = np.arange(8, dtype=np.uint8)
         assert (
             gantt.cells(bins, keys, ticks, 3, of, spent, by_activity, region, does, regions, activities) == 2
         )

@@ -72,8 +72,8 @@ class Program:
             np.array(self.sizes, float) * per_byte,
             manner,
             np.array(self.root, np.int64),
-            np.full(len(self.root), cost),
-            latency,
+            np.full(len(self.root), float(cost)),
+            float(latency),
             buses,
         )
         return replay(operations, network)

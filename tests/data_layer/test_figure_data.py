@@ -34,7 +34,12 @@ RANGE = (0.2371, 0.6129)
 
 
 #: One of each format goes the whole way through CSV, which takes as long as all else.
-PRINTED = ("traces.otf2", "psort_8_short_ascii_1stream_collbeginend.tar.xz", "farm_6.prv", "v1-fft4-bufferfull.trf")
+PRINTED = (
+    "traces.otf2",
+    "psort_8_short_ascii_1stream_collbeginend.tar.xz",
+    "farm_6.prv",
+    "v1-fft4-bufferfull.trf",
+)
 
 
 def rows_of(
@@ -73,9 +78,7 @@ def by_activity(kept: Statistics, stats: RangeStats) -> dict[tuple[str, str], fl
     }
 
 
-def check_curves(
-    material: Material, use: Utilization, stats: RangeStats, span: Any, printed: bool
-) -> None:
+def check_curves(material: Material, use: Utilization, stats: RangeStats, span: Any, printed: bool) -> None:
     """The curve and the classes of the stack have the areas that statistics give them."""
     for figure, name in (("curve", "curve"), *(("stack", name) for name in material.stack)):
         rows = rows_of(material, figure, name, span, printed=printed)

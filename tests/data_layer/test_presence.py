@@ -46,7 +46,7 @@ def test_stretches_hold_all_that_happens(rows: list[tuple[int, int, int]], step:
         for a in range(0, len(rows), step):
             part = slice(a, a + step)
             made.feed(
-                time[part].astype(np.int64), kind[part].astype(np.uint8), what[part].astype(np.int64), 21
+                time[part].astype(np.int64), kind[part].astype(np.uint8), what[part].astype(np.uint32), 21
             )
         begin, end, region, calls, inside = made.take(last)
         for r in range(21):
