@@ -18,10 +18,7 @@ from desktop.workbench.contrasting import plain_run
 from desktop.workbench.model import Comparison, Matched, PhaseSettings, Workspace, run_keys
 from tests.data_layer import archives
 
-
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 def curve(path: Path, *parts: tuple[float, float]) -> Path:

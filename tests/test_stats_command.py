@@ -34,10 +34,7 @@ KEYS = {
     *("locations", "most_loaded", "idlest", "messages", "waiting_note", "note", "changes", "causes"),
 }
 
-
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 @pytest.fixture

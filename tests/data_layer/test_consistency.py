@@ -26,7 +26,7 @@ from tests.data_layer.damage import FORMATS, SOURCES, Trial, campaign, master, s
 
 DATA = Path(__file__).parents[1] / "data"
 #: Damages of each format in the suite; a campaign is `tests.data_layer.damage`.
-DAMAGES = 24
+DAMAGES = 12
 
 
 @pytest.fixture(scope="module")
