@@ -82,36 +82,34 @@ def residual(env: Envelope, fit: PhaseFit, x: NDArray[np.float64], whole: Column
     """
     inner = fit.breaks[1:-1]
     inner = inner[(inner > x[0]) & (inner < x[-1])]
-    # Only columns with a break are asked for again, in parts.
-    column = np.searchsorted(x, inner, side="right") - 1
-    cuts = np.unique(np.concatenate([x[column], inner, x[column + 1]]))
-    parts = env.columns(cuts) if cuts.size else env.columns(x[:1])
-    whole = whole or env.columns(x)
-    # Parts without a break inside: whole columns, and those that `cuts` makes.
-    split = np.unique(column)
-    whole_columns = np.setdiff1d(np.arange(x.size - 1), split, assume_unique=True)
-    column_of = np.searchsorted(x, cuts[:-1], side="right") - 1
-    inside = np.flatnonzero(np.isin(column_of, split))
-    at = np.concatenate([whole_columns, column_of[inside]])
-    left, right = (
-        np.concatenate([x[whole_columns], cuts[inside]]),
-        np.concatenate([x[whole_columns + 1], cuts[inside + 1]]),
-    )
-    phase = np.clip(np.searchsorted(fit.breaks, left, side="right") - 1, 0, fit.n - 1)
-    low, high, mean = _between(fit, phase, left, right)
-    of = [
-        np.concatenate([one[whole_columns], other[inside]])
-        for one, other in zip(whole[:3], parts[:3], strict=True)
-    ]
-    least, most, total = np.full(x.size - 1, np.inf), np.full(x.size - 1, -np.inf), np.zeros(x.size - 1)
-    np.fmin.at(least, at, of[0] - high)
-    np.fmax.at(most, at, of[1] - low)
+    least, most, mean = _less(fit, whole or env.columns(x), x)
+    if inner.size:  # columns with a break, in parts
+        column = np.searchsorted(x, inner, side="right") - 1
+        cuts = np.unique(np.concatenate([x[column], inner, x[column + 1]]))
+        parts, column = _less(fit, env.columns(cuts), cuts), np.unique(column)
+        # From the first part of each to its last; every second stretch lies between two of them.
+        ends = np.searchsorted(cuts, np.stack([x[column], x[column + 1]], axis=1)).ravel()
+        length = np.diff(cuts)
+        low, high, total = (
+            of.reduceat(np.append(part, 0.0), ends)[::2]
+            for of, part in zip((np.fmin, np.fmax, np.add), (*parts[:2], parts[2] * length), strict=True)
+        )
+        least[column], most[column], mean[column] = low, high, total / (x[column + 1] - x[column])
     width = np.diff(x)
-    share = np.divide(right - left, width[at], out=np.ones(at.size), where=width[at] > 0)
-    np.add.at(total, at, (of[2] - mean) * share)
+    if width.min(initial=1.0) > 0:
+        return Residual(least, most, mean)
     # Far from zero, neighbouring columns may share a time.
     known = np.maximum.accumulate(np.where(width > 0, np.arange(width.size), 0))
-    return Residual(least[known], most[known], total[known])
+    return Residual(least[known], most[known], mean[known])
+
+
+def _less(
+    fit: PhaseFit, c: Columns, x: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Least, greatest and mean difference of a curve's columns, without a break inside, from the fit."""
+    phase = np.minimum(np.maximum(np.searchsorted(fit.breaks, x[:-1], side="right") - 1, 0), fit.n - 1)
+    low, high, mean = _between(fit, phase, x[:-1], x[1:])
+    return c.minimum - high, c.maximum - low, c.mean - mean
 
 
 def _cut(

@@ -209,6 +209,7 @@ class ColumnCells:
         self.swatches = _array(shown, column.swatch) if column.swatch else None
         texts = not self.numeric and (column.label or any(isinstance(v, str) for v in self.values[:SAMPLED]))
         self.right = not texts and not column.check
+        self._texts: dict[tuple[int, int], str] = {}  # measured, then painted
         self.whole = column.whole or (self.numeric and values.dtype.kind in "iu" and self.scale.factor == 1)
 
     def value(self, k: int) -> Any:
@@ -224,6 +225,12 @@ class ColumnCells:
 
     def text(self, k: int, fewer: int = 0) -> str:
         """As a cell shows it, by so many `fewer` digits where it has little room."""
+        found = self._texts.get((k, fewer))
+        if found is None:
+            found = self._texts[k, fewer] = self._text(k, fewer)
+        return found
+
+    def _text(self, k: int, fewer: int) -> str:
         if self.labels is not None:
             return str(self.labels[k])
         value = self.value(k)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -136,11 +137,11 @@ class AxisData:
         if self.asked is not None:  # whose numbers may be long
             long = f"{max(abs(self.low), abs(self.high)) / self.asked[0]:,.1f}"
             label = max(label, long, key=len)
-        return self._ticks(max(length / (width(label) * _LABELS), 1.5))
+        return _ticks(self, max(length / (width(label) * _LABELS), 1.5))
 
     def upright(self, length: float, line: float) -> Ticks:
         """Ticks of an upright axis so long, where a line of text is so high."""
-        found = self._ticks(max(length / (line * _LINES), 1.5))
+        found = _ticks(self, max(length / (line * _LINES), 1.5))
         if self.top is None or not self.low <= self.top <= self.high:
             return found
         at = self.share(self.top)
@@ -148,17 +149,19 @@ class AxisData:
         labels = [*(found.labels[k] for k in kept), format_number(self.top * self.factor)]
         return Ticks([*(found.positions[k] for k in kept), self.top], labels)
 
-    def _ticks(self, room: float) -> Ticks:
-        if self.time:
-            return ticks.time_ticks(self.low, self.high, room, self.asked)
-        low, high = self.low * self.factor, self.high * self.factor
-        if self.log:
-            found = ticks.power_ticks(math.log10(low), math.log10(high), room)
-            places = [10.0**v for v in found.positions]
-        else:
-            found = ticks.level_ticks(low, high, room, whole=self.whole)
-            places = found.positions
-        return Ticks([v / self.factor for v in places], found.labels)
+
+@lru_cache(maxsize=32)  # the grid has those of the axes, and the next picture often the same
+def _ticks(axis: AxisData, room: float) -> Ticks:
+    if axis.time:
+        return ticks.time_ticks(axis.low, axis.high, room, axis.asked)
+    low, high = axis.low * axis.factor, axis.high * axis.factor
+    if axis.log:
+        found = ticks.power_ticks(math.log10(low), math.log10(high), room)
+        places = [10.0**v for v in found.positions]
+    else:
+        found = ticks.level_ticks(low, high, room, whole=axis.whole)
+        places = found.positions
+    return Ticks([v / axis.factor for v in places], found.labels)
 
 
 @dataclass(frozen=True)

@@ -183,7 +183,7 @@ def main() -> None:
     parser.add_argument("--ranks", type=int, default=8)
     parser.add_argument("--calls", type=int, default=2000, help="a second, of each rank")
     parser.add_argument("--seconds", type=float, default=30.0)
-    parser.add_argument("--warm-up", type=float, default=10.0)
+    parser.add_argument("--warm-up", type=float, default=20.0)
     parser.add_argument("--write", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.write is not None:

@@ -22,16 +22,15 @@ _MIDDLE = Qt.AlignmentFlag.AlignVCenter
 
 def draw_curve(raster: Raster, lane: LaneBox, c: Columns, thickness: int, theme: Theme) -> None:
     """Solid up to the minimum, lighter to the mean, lightest to the maximum; a line along the mean."""
-    axis = lane.low, lane.high, lane.log
-    y = {name: raster.scale(getattr(c, name), *axis) for name in ("minimum", "maximum", "mean")}
-    base = np.minimum(raster.scale(np.zeros(c.mean.size), *axis), raster.image.height())
-    limits = [np.minimum(v, base) for v in (y["maximum"], y["mean"], y["minimum"])]
+    nothing = np.zeros(c.mean.size)
+    levels = np.array([c.maximum, c.mean, c.minimum, nothing, c.first, c.last])
+    y = raster.scale(levels, lane.low, lane.high, lane.log)
+    limits = np.minimum(y[:4], np.minimum(y[3], raster.image.height()))
     colours = [mix(theme.computing, theme.background, share) for share in (FAINT, HALF, 1.0)]
-    raster.areas([*limits, base], colours, QColor(theme.background))
+    raster.areas(limits, colours, QColor(theme.background))
     # A column with one jump is drawn as the step it is; where many fall together, their mean.
     single = c.steps <= 2
-    enter = np.where(single, raster.scale(c.first, *axis), y["mean"])
-    leave = np.where(single, raster.scale(c.last, *axis), y["mean"])
+    enter, leave = np.where(single, y[4:], y[1])
     raster.line(enter, leave, thickness, QColor(theme.curve))
 
 
@@ -89,16 +88,15 @@ def draw_residual(
     (series,), spread, top = left.series, left.spread, left.axis.high
     c, x = series.columns, series.x
     assert spread is not None
-    mean, low, high = (np.where(np.isnan(v), 0.0, v) for v in (c.mean, c.minimum, c.maximum))
-    rows = [raster.scale(v, -top, top) for v in (high, low)]
+    levels = np.array([c.maximum, c.minimum, c.mean])
+    high, low, line = raster.scale(np.where(np.isnan(levels), 0.0, levels), -top, top)
     # At least a pixel high, or a column of a single step would have no area at all.
     raster.areas(
-        [rows[0], np.maximum(rows[1], rows[0] + 1)],
+        [high, np.maximum(low, high + 1)],
         [mix(theme.residual, theme.background, LEFT)],
         QColor(theme.background),
     )
     thickness = max(1, round(raster.image.devicePixelRatio()))
-    line = raster.scale(mean, -top, top)
     raster.line(line, line, thickness, QColor(theme.residual))
     if spread.a.size:
         phases = np.searchsorted(spread.a[1:], (x[:-1] + x[1:]) / 2, side="right")

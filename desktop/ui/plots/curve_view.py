@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from PySide6.QtCore import QPointF, QRectF, Qt, Signal
-from PySide6.QtGui import QColor, QImage, QPainter, QPen
+from PySide6.QtGui import QColor, QImage, QPainter, QPaintEvent, QPen, QRegion
 from PySide6.QtWidgets import QMenu
 
 from desktop.core.curve import StepCurve
@@ -25,7 +25,7 @@ from desktop.ui.plots.legend import Legend, entries, samples
 from desktop.ui.plots.notes import NoteItems, plain
 from desktop.ui.plots.raster import Raster
 from desktop.ui.plots.scales import LaneBox, TimeMap
-from desktop.ui.plots.scene import blit, place_lane, saved, title_reach
+from desktop.ui.plots.scene import Draw, blit, place_lane, saved, title_reach
 from desktop.ui.plots.time_plot import GRAB, Drag, TimePlot, box_of, paint_box
 from desktop.ui.plots.words import words
 from desktop.ui.theme import Theme, faded
@@ -130,6 +130,7 @@ class CurveView(TimePlot):
         self._known: tuple[tuple[StepCurve, float, float, float, float], Heights] | None = None
         self._hover: int | None = None
         self._overview: Raster | None = None
+        self._grown: list[tuple[QRectF, Draw]] = []  # what alone is to be painted, and by what
         self._drawn: dict[
             str, tuple[tuple[object, ...], Columns, float]
         ] = {}  # on sheets: how, what, its end
@@ -203,25 +204,74 @@ class CurveView(TimePlot):
         self._coarse = 1  # it would be drawn twice
         self._stale = self._base_stale = True
         self.prepare(self.viewport().devicePixelRatioF())
-        self.dirty(*self._differing(before, seen, steps))
+        found = self._differing(before, seen, steps)
+        self.dirty(*(rect for rect, _ in found))
+        self._grown = found
         self._marks_moved()
 
     def _differing(
         self, before: PlotData | None, seen: tuple[float, float, bool], steps: str
-    ) -> list[QRectF]:
-        """What a run that has grown has changed, on the same axis of time; empty: anything."""
-        now, main, residual = self._plot, self._main.rect, self._residual.rect
-        if before is None or now is None or len(before.lanes) != len(now.lanes) or seen != self._levels_seen:
+    ) -> list[tuple[QRectF, Draw]]:
+        """What a run that has grown has changed, on the same axis of time, with what paints it; empty:
+        anything."""
+        now, second = self._plot, [] if before is None else before.lanes[1:]
+        if before is None or now is None or seen != self._levels_seen or self._tracks:
             return []
-        found = [main.united(self._rail).adjusted(0, -1, 0, 0), self._run.rect, *self._lanes[1:]]
-        if len(now.lanes) > 1 and now.lanes[1].axis != before.lanes[1].axis:
-            reach = title_reach(residual.height())
-            found.append(QRectF(0, residual.top() - reach, residual.left(), residual.height() + 2 * reach))
-        if len(now.lanes) > 1 and now.lanes[1].note != before.lanes[1].note:
-            found.append(self._heading.boundingRect())
+        if (before.fit is None) != (now.fit is None):
+            return []
+        found: list[tuple[QRectF, Draw]] = [
+            (self._main.rect, self._draw_main),
+            (self._run.rect, self._draw_run),
+        ]
+        if self._fit is not None:
+            found.append((self._rail, self._draw_rail))
+        if self._residual.rect.height():
+            found.append((self._residual.rect, self._draw_residual))
+        if [lane.note for lane in now.lanes[1:]] != [lane.note for lane in second]:
+            found.append((self._heading_rect, self._on_ground(self._paint_heading)))
+        if [lane.axis for lane in now.lanes[1:]] != [lane.axis for lane in second]:
+            r, beside = self._residual.rect, (self._paint_residual_axis, self._paint_levels, self._paint_time)
+            reach = title_reach(r.height())
+            gutter = QRectF(0, r.top() - reach, r.left(), r.height() + 2 * reach)
+            found.append((gutter, self._on_ground(*beside)))
         if (now.legend, now.doubt, self._steps_note) != (before.legend, before.doubt, steps):
-            found.append(self._head_rect)
+            found.append((self._head_rect, self._on_ground(self._paint_legend)))
         return found
+
+    def _on_ground(self, *draws: Draw) -> Draw:
+        """They, with what is below them."""
+
+        def drawn(painter: QPainter, rect: QRectF) -> None:
+            painter.fillRect(rect, QColor(self._theme.background))
+            for draw in draws:
+                draw(painter, rect)
+
+        return drawn
+
+    def dirty(self, *rects: QRectF) -> None:
+        self._grown = []
+        super().dirty(*rects)
+
+    @guarded
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """What a run that grows has changed lies side by side, and is painted without the scene, which takes
+        five times as long."""
+        parts, self._grown = self._grown, []
+        rest = QRegion(event.region())
+        for rect, _ in parts:
+            rest -= QRegion(rect.toAlignedRect())
+        watched = self.viewportUpdateMode() != self.ViewportUpdateMode.NoViewportUpdate  # items of scripts
+        if not parts or watched or not rest.isEmpty():
+            super().paintEvent(event)
+            return
+        with QPainter(self.viewport()) as painter:
+            painter.setFont(self.font())
+            for rect, draw in parts:
+                painter.setClipRect(rect)
+                draw(painter, rect)
+            painter.setClipRegion(event.region())
+            self._paint_frames(painter, QRectF())
+            self._paint_marks(painter)
 
     def set_tracks(self, curves: Sequence[StepCurve]) -> None:
         """Show more curves over the same time below, each with an axis of its own."""
@@ -496,7 +546,7 @@ class CurveView(TimePlot):
         self._head.place(self._head_rect)
         self._rail_item.place(self._rail)
         self._tracks_item.place(self._tracks_rect)
-        self._heading.place(QRectF(main.left(), residual.top() - em * 1.5, main.width(), em * 1.4))
+        self._heading.place(self._heading_rect)
         for item in (self._frames, self._empty, self._above):
             item.place(whole)
         self._show_parts()
@@ -545,6 +595,12 @@ class CurveView(TimePlot):
         """Where the legend stands."""
         em = self.fontMetrics().height()
         return QRectF(self._main.rect.left(), self._rail.top() - em * 1.4, self._main.rect.width(), em * 1.3)
+
+    @property
+    def _heading_rect(self) -> QRectF:
+        """Where stands what the residual shows."""
+        em, r = self.fontMetrics().height(), self._residual.rect
+        return QRectF(r.left(), r.top() - em * 1.5, r.width(), em * 1.4)
 
     @property
     def _gutters(self) -> list[QRectF]:

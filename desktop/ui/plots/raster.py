@@ -6,6 +6,8 @@ take well under a millisecond here, whatever they stand for.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from desktop.data.timeline import Tile
 
 
+@lru_cache
 def mix(colour: str, ground: str, share: float) -> QColor:
     """`share` of `colour` on `ground`, opaque."""
     c, g = QColor(colour), QColor(ground)
@@ -71,13 +74,18 @@ class Raster:
             y[~known] = np.where(y[~known] < 0, 0.0, height)
         return y
 
-    def areas(self, limits: list[NDArray[np.float64]], colours: list[QColor], ground: QColor) -> None:
+    def areas(
+        self,
+        limits: Sequence[NDArray[np.float64]] | NDArray[np.float64],
+        colours: list[QColor],
+        ground: QColor,
+    ) -> None:
         """Fill every column: `ground` down to ``limits[0]``, ``colours[i]`` from ``limits[i]`` to the next.
 
         Limits must not ascend on the screen (not fall in the list); the last one ends the last colour.
         """
         height = self._pixels.shape[0]
-        rows = np.clip(np.floor(np.stack(limits) + 0.5), 0, height).astype(np.int32)
+        rows = np.minimum(np.maximum(np.floor(np.array(limits) + 0.5), 0), height).astype(np.int32)
         table = np.array([ground.rgb(), *(c.rgb() for c in colours), ground.rgb()], np.uint32)
         painting.fill_areas(self._pixels, rows, table)
 
@@ -85,15 +93,12 @@ class Raster:
         self, enter: NDArray[np.float64], leave: NDArray[np.float64], thickness: int, colour: QColor
     ) -> None:
         """A connected line that comes into column k at row ``enter[k]`` and goes out at ``leave[k]``."""
-        height = self._pixels.shape[0]
-
-        def rows(y: NDArray[np.float64]) -> NDArray[np.int32]:
-            top = np.floor(y - thickness / 2 + 0.5)
-            # On the rim a line stays whole; beyond it, it is out of sight.
-            top = np.where((y >= 0) & (y <= height), np.clip(top, 0, height - thickness), top)
-            return np.clip(top, -thickness, height).astype(np.int32)
-
-        painting.draw_line(self._pixels, rows(enter), rows(leave), thickness, colour.rgb())
+        height, y = self._pixels.shape[0], np.array([enter, leave])
+        top = np.floor(y - thickness / 2 + 0.5)
+        # On the rim a line stays whole; beyond it, it is out of sight.
+        whole = np.minimum(np.maximum(top, 0), height - thickness)
+        top = np.where((y >= 0) & (y <= height), whole, np.minimum(np.maximum(top, -thickness), height))
+        painting.draw_line(self._pixels, *top.astype(np.int32), thickness, colour.rgb())
 
     def clear(self, ground: QColor) -> None:
         """Nothing but `ground`."""
