@@ -235,6 +235,21 @@ class Content:
             return bool(np.isfinite(self.cells.parts).any())
         return bool(self.series)
 
+    def coloured_anew(self, other: Content) -> bool:
+        """Whether nothing but the colours differs from another chart, and both are maps without numbers and
+        anything over them."""
+        a, b = self.cells, other.cells
+        if a is None or b is None or a.numbers or not (self.shown and other.shown):
+            return False
+        if any((self.series, self.levels, self.verticals, self.notes, self.chosen)):
+            return False
+        alike = [
+            (c.values.shape, c.colours, c.log, c.ends, c.selected, c.start, c.numbers, c.measure, c.across)
+            for c in (a, b)
+        ]
+        rest = [replace(content, cells=None, empty="") for content in (self, other)]
+        return alike[0] == alike[1] and vars(rest[0]) == vars(rest[1])
+
     def values(self, series: Series) -> tuple[Floats, Floats]:
         """(K,) each: values of all marks along the axes of the picture."""
         return (series.y, series.x) if self.horizontal_bars else (series.x, series.y)

@@ -77,6 +77,16 @@ class Painter:
         self._words()
         self._legend()
 
+    def paint_map(self) -> None:
+        """The map of a chart that has nothing else, over another one."""
+        laid, cells = self.laid, self.laid.content.cells
+        box = laid.left, laid.top, laid.width, laid.height
+        assert cells is not None
+        self.sheet.rects([box], Fill(self.ink.ground))
+        with self._clipped():
+            self._cells(cells)
+        self._frame(box)
+
     def paint_chosen(self) -> None:
         """What is chosen along an axis, which may be drawn anew over all else."""
         chosen, laid = self.laid.content.chosen, self.laid
@@ -330,9 +340,9 @@ class Painter:
             xs = [laid.left + k * w for k in range(1, columns)]
             sheet.lines([[laid.left, y, laid.right, y] for y in ys], ground)
             sheet.lines([[x, laid.top, x, laid.bottom] for x in xs], ground)
-        light = (rgb.max(axis=-1).astype(int) + rgb.min(axis=-1)) / 510 >= 0.5
         for i, j, word in laid.cell_words:
-            self._word(word, "#101010" if light[i, j] else "#ffffff")
+            light = (int(rgb[i, j].max()) + int(rgb[i, j].min())) / 510 >= 0.5
+            self._word(word, "#101010" if light else "#ffffff")
         if cells.selected is not None:
             # A frame that is seen on every colour: the ground's inside the selection's.
             for colour, width, inset in ((self.ink.mark, 3.0, 0.5), (self.ink.ground, 1.5, 2.5)):

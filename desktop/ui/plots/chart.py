@@ -26,6 +26,7 @@ from PySide6.QtGui import (
     QKeyEvent,
     QMouseEvent,
     QPainter,
+    QPaintEvent,
     QPen,
     QPixmap,
 )
@@ -224,6 +225,12 @@ class Chart(PlotView):
         before, self._content = self._content, content
         if description or content.empty != before.empty:
             self.setAccessibleDescription(description or content.empty)
+        if self._built is not None and self._still is not None and content.coloured_anew(before):
+            self._laid = replace(self.laid, content=self.content)
+            with QPainter(self._still) as painter:
+                self._drawer(painter, self._laid).paint_map()
+            self.dirty(QRectF(self._laid.left, self._laid.top, self._laid.width, self._laid.height))
+            return
         self._hover = None
         self._rebuild()
 
@@ -326,10 +333,31 @@ class Chart(PlotView):
             still.fill(QColor(self._theme.background))
             with QPainter(still) as painter:
                 painter.setFont(font)
-                marked = self._theme.selection
-                drawn = _WindowPainter(painter, size, laid, self._theme, marked)
-                drawn.paint(grid=self._grid)
+                self._drawer(painter, laid).paint(grid=self._grid)
             self._still = still
+
+    def _drawer(self, painter: QPainter, laid: Layout) -> _WindowPainter:
+        """Draws what is still."""
+        return _WindowPainter(painter, self.viewport().size(), laid, self._theme, self._theme.selection)
+
+    @guarded
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Where scripts have no box of their own the scene is left out, which takes several times as long."""
+        if "plot" in vars(self) or self.closed:
+            super().paintEvent(event)
+            return
+        self.prepare(self.viewport().devicePixelRatioF())
+        self._whole = False
+        whole = QRectF(self.viewport().rect())
+        with QPainter(self.viewport()) as painter:
+            painter.setFont(self.font())
+            painter.setClipRegion(event.region())
+            if self._still is None:
+                painter.fillRect(whole, QColor(self._theme.background))
+            self._paint_still(painter, whole)
+            with saved(painter):
+                self._paint_over(painter, whole)
+            self.drawForeground(painter, whole)
 
     def _paint_still(self, painter: QPainter, _rect: QRectF) -> None:
         if self._still is not None:
