@@ -159,9 +159,10 @@ class GrowingActivities:
         levels, edges = self.levels()
         if edges.size < 2:
             return {}
-        capacity = float(self.processors)
+        capacity, ticks, levels = float(self.processors), edges.astype(float), np.maximum(levels, 0.0)
+        ticks.flags.writeable = levels.flags.writeable = False  # or each curve would copy them
         return {
-            name: StepCurve(edges.astype(float), np.maximum(level, 0.0), capacity, 1e-9)
+            name: StepCurve(ticks, level, capacity, 1e-9)
             for name, level in zip(names, levels, strict=True)
             if name == names[0] or level.any()
         }

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 WatchCommand: TypeAlias = commands.Command["WatchPage", WatchSnapshot]
 
 #: Milliseconds between two looks; where nobody can see the page, only one of so many is taken.
-_INTERVAL, _UNSEEN = 480, 5
+_INTERVAL, _UNSEEN = 495, 5
 #: Rows of the map at most; of more processors, neighbours share one.
 _ROWS = 256
 #: Calls that are told of, those that take the most time.
@@ -148,7 +148,9 @@ class WatchPage(Page):
         sample = "999.99 s, 9999 of 9999 processes, 9 999 999 999 records, ended, its trace is being opened"
         self._selected = _Words("State", sample, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         self.status = (self._selected,)
-        self._timer = set_up(QTimer(self), interval=_INTERVAL, timeout=self._look)
+        self._timer = set_up(
+            QTimer(self), interval=_INTERVAL, timerType=Qt.TimerType.PreciseTimer, timeout=self._look
+        )
         self._passed = 0
         self._begin()
         self.show_anew()
