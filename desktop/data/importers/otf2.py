@@ -32,7 +32,7 @@ from desktop.progress import Progress
 
 #: Records read at a time: the step of progress and cancel. Threads work beside each other on such blocks, and
 #: wait for each other at every end of a kernel.
-RECORDS = 1 << 18
+RECORDS = 1 << 17
 
 FINDINGS: Findings = {
     "clock": ("loss", "the clock's resolution is not defined; a tick is taken as 1 ns"),
