@@ -247,8 +247,8 @@ class Content:
             (c.values.shape, c.colours, c.log, c.ends, c.selected, c.start, c.numbers, c.measure, c.across)
             for c in (a, b)
         ]
-        rest = [replace(content, cells=None, empty="") for content in (self, other)]
-        return alike[0] == alike[1] and vars(rest[0]) == vars(rest[1])
+        rest = [vars(content) | {"cells": None, "empty": ""} for content in (self, other)]
+        return alike[0] == alike[1] and rest[0] == rest[1]
 
     def values(self, series: Series) -> tuple[Floats, Floats]:
         """(K,) each: values of all marks along the axes of the picture."""

@@ -117,8 +117,7 @@ class _Words(QWidget):
                 font.setBold(bold)
                 font.setItalic(italic)
                 painter.setFont(font)
-                painter.drawText(rest, self._align, text)
-                rest.setTop(rest.top() + painter.boundingRect(rest, self._align, text).height())
+                rest.setTop(rest.top() + painter.drawText(rest, self._align, text).height())
 
     @guarded(otherwise=QSize)
     def sizeHint(self) -> QSize:

@@ -164,28 +164,25 @@ class Tint:
     """
 
     def __init__(self, columns: int) -> None:
-        self._keep = np.ones((columns, 1))
-        self._add = np.zeros((columns, 3))
+        # Blue, green, red in memory, and a byte that stays.
+        self._keep, self._add = np.ones((columns, 4)), np.zeros((columns, 4))
         self._tables: tuple[NDArray[np.uint16], NDArray[np.uint8]] | None = None
 
     def lay(self, opacity: NDArray[np.float64], colour: QColor) -> None:
         """`colour` over the columns, `opacity` (W,) from 0 to 1."""
         self._tables = None
         rest = 1 - opacity[:, None]
-        self._keep *= rest
-        self._add *= rest
-        self._add += opacity[:, None] * np.array([colour.red(), colour.green(), colour.blue()], float)
+        self._keep[:, :3] *= rest
+        self._add[:, :3] *= rest
+        self._add[:, :3] += opacity[:, None] * np.array([colour.blue(), colour.green(), colour.red()], float)
 
     def over(self, image: QImage, left: int, lanes: list[QRectF]) -> None:
         """Tint an RGB32 image from pixel column `left` on, in the rows of `lanes` (logical pixels)."""
         pixels = np.ndarray((image.height(), 4 * image.width()), np.uint8, image.bits())
         first, last = max(left, 0), max(min(left + len(self._keep), image.width()), left, 0)
-        if self._tables is None:
-            opaque = np.zeros((len(self._keep), 1))
-            # Blue, green, red in memory, and a byte that stays; 256 keeps a byte as it is.
-            keep = np.hstack([np.rint(256 * self._keep).repeat(3, axis=1), opaque + 256])
-            add = np.hstack([np.rint(self._add[:, ::-1]), opaque])
-            self._tables = keep.ravel().astype(np.uint16), add.ravel().astype(np.uint8)
+        if self._tables is None:  # 256 keeps a byte as it is
+            keep, add = np.rint(256 * self._keep), np.rint(self._add)
+            self._tables = keep.astype(np.uint16).reshape(-1), add.astype(np.uint8).reshape(-1)
         keep, add = (table[4 * (first - left) : 4 * (last - left)] for table in self._tables)
         dpr = image.devicePixelRatio()
         for r in lanes:
