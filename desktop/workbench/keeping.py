@@ -394,8 +394,9 @@ class Keeper:
         """Let an experiment or table be worked on where somebody else has it open already, as this record."""
         number = self.numbers(kind)[index]
         bench.share()
-        self.end_loan(number)
-        self._loans[number] = Loan(self, number, record, bench)
+        before, self._loans[number] = self._loans.get(number), Loan(self, number, record, bench)
+        if before is not None:
+            before.end()
         self.keep(number, record)
 
     def end_loan(self, number: int) -> None:

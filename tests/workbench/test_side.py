@@ -103,6 +103,24 @@ def test_a_bench_lives_as_long_as_anybody_uses_it() -> None:
     assert closed == ["closed"]
 
 
+def test_a_panel_that_is_looked_at_turns_to_the_bench_of_a_page(desk: Desk, trace: Path, table: Path) -> None:
+    """No bench is made between the one that is given back and the one that takes its place."""
+    desk.bench.open(trace)
+    desk.keeper.add_files(tables=(table,))
+    desk.model.watch(True)
+    page = ModelBench(executors={"fit": Inline(), "more": Inline()}, history=desk.bench.history)
+    page.open(table)
+    page.set_positive(True)
+    before, kept = len(desk.made), page.kept()
+    assert kept is not None
+    desk.keeper.work_on("tables", 0, page, kept)
+    assert len(desk.made) == before == 1 and desk.model.bench is page
+    assert desk.keeper.workspace.tables == (kept,)
+    page.set_joint(True)
+    assert desk.keeper.workspace.tables == (page.kept(),), "and it is listened to"
+    page.release()
+
+
 def test_everybody_works_on_the_same_bench_and_the_project_keeps_it(
     desk: Desk, trace: Path, table: Path, tmp_path: Path
 ) -> None:
