@@ -5,6 +5,8 @@
  * A task that runs while its thread waits ends that wait, and begins it anew. A worker says late, when it is needed
  * again, that a parallel region has ended: it did when the thread that began it went on. */
 
+#pragma GCC diagnostic ignored "-Wunused-parameter" /* of what a callback is given, it takes what it needs */
+
 typedef union { uint64_t value; void *pointer; } OmptData;
 typedef void (*OmptCallback)(void);
 typedef OmptCallback (*OmptLookup)(const char *);
@@ -41,22 +43,15 @@ static inline void openmp_put(int what, uint32_t which, uint64_t when)
 static void enter(uint32_t which, uint64_t when)
 {
     if (!which || !recording || off || output.depth) return;
-    if (openmp.deep == OPEN) {
-        openmp.unseen++;
-        return;
-    }
-    openmp.open[openmp.deep++] = (uint8_t)(which - CALLS);
-    openmp_put(ENTER, which, when);
+    if (openmp.deep == OPEN) openmp.unseen++;
+    else openmp.open[openmp.deep++] = (uint8_t)(which - CALLS), openmp_put(ENTER, which, when);
 }
 
 /* What was entered in it is left with it: runtimes do not tell all ends. What was not entered is not left. */
 static void leave(uint32_t which, uint64_t when)
 {
     if (!which || !recording || output.depth) return;
-    if (openmp.unseen) {
-        openmp.unseen--;
-        return;
-    }
+    if (openmp.unseen && openmp.unseen--) return;
     uint32_t at = openmp.deep;
     while (at && openmp.open[at - 1] != which - CALLS) at--;
     while (at && openmp.deep >= at) openmp_put(LEAVE, openmp.open[--openmp.deep] + CALLS, when);
@@ -72,7 +67,6 @@ static uint64_t left(void)
 
 static void on_parallel_begin(OmptData *task, const void *frame, OmptData *parallel, unsigned threads_, int flags, const void *at)
 {
-    (void)task, (void)frame, (void)threads_, (void)flags, (void)at;
     uint64_t team = parallel->value = atomic_fetch_add(&last_team, 1) + 1;
     atomic_store(&teams[team % TEAMS].ended, 0);
     atomic_store(&teams[team % TEAMS].number, team);
@@ -81,7 +75,6 @@ static void on_parallel_begin(OmptData *task, const void *frame, OmptData *paral
 
 static void on_parallel_end(OmptData *parallel, OmptData *task, int flags, const void *at)
 {
-    (void)task, (void)flags, (void)at;
     uint64_t now = tick();
     leave(OMP_PARALLEL, now);
     if (parallel && atomic_load(&teams[parallel->value % TEAMS].number) == parallel->value)
@@ -90,7 +83,6 @@ static void on_parallel_end(OmptData *parallel, OmptData *task, int flags, const
 
 static void on_implicit_task(int scope, OmptData *parallel, OmptData *task, unsigned threads_, unsigned index, int flags)
 {
-    (void)task, (void)threads_;
     if (flags & INITIAL_TASK) return;
     if (scope == SCOPE_BEGIN && index && parallel) {
         openmp.team = parallel->value;
@@ -108,14 +100,12 @@ static void on_work(int kind, int scope, OmptData *parallel, OmptData *task, uin
         0, OMP_FOR, OMP_SECTIONS, OMP_SINGLE, 0, OMP_WORKSHARE, OMP_DISTRIBUTE, OMP_TASKLOOP, OMP_SCOPE, 0,
         OMP_FOR, OMP_FOR, OMP_FOR, OMP_FOR,
     };
-    (void)parallel, (void)task, (void)count, (void)at;
     if ((unsigned)kind >= sizeof regions_of / sizeof *regions_of || (scope != SCOPE_BEGIN && scope != SCOPE_END)) return;
     (scope == SCOPE_BEGIN ? enter : leave)(regions_of[kind], tick());
 }
 
 static void on_wait(int kind, int scope, OmptData *parallel, OmptData *task, const void *at)
 {
-    (void)parallel, (void)task, (void)at;
     uint32_t which = kind == 1 || kind == 3 ? OMP_BARRIER : kind == 5 ? OMP_TASKWAIT : kind == 6 ? OMP_TASKGROUP
                    : kind == 7 ? 0 : OMP_IMPLICIT;
     if (!which) return;
@@ -133,13 +123,11 @@ static void on_wait(int kind, int scope, OmptData *parallel, OmptData *task, con
 
 static void on_task_create(OmptData *task, const void *frame, OmptData *made, int flags, int dependences, const void *at)
 {
-    (void)task, (void)frame, (void)flags, (void)dependences, (void)at;
     if (flags & 4) made->value = EXPLICIT_TASK;
 }
 
 static void on_task_schedule(OmptData *before, int status, OmptData *after)
 {
-    (void)status;
     if (!before || !after || before == after) return;
     uint64_t now = tick();
     leave(openmp.wait, now);
@@ -152,13 +140,11 @@ static void on_task_schedule(OmptData *before, int status, OmptData *after)
 
 static void on_acquire(int kind, unsigned hint, unsigned how, uint64_t mutex, const void *at)
 {
-    (void)kind, (void)hint, (void)how, (void)mutex, (void)at;
     openmp.acquire = tick();
 }
 
 static void on_acquired(int kind, uint64_t mutex, const void *at)
 {
-    (void)mutex, (void)at;
     if ((unsigned)kind > 7 || 1 << kind & NEVER_ACQUIRED_MUTEXES || !recording || off || output.depth) return;
     uint64_t now = tick(), from = openmp.acquire ? openmp.acquire : now;
     put_call(kind < 4 ? OMP_LOCK : OMP_CRITICAL + kind - 5, from, now, 0, UNKNOWN, 0, 0);
@@ -172,7 +158,6 @@ static int openmp_begins(OmptLookup lookup, int device, OmptData *tool)
         {6, (OmptCallback)on_task_schedule}, {7, (OmptCallback)on_implicit_task}, {16, (OmptCallback)on_wait},
         {20, (OmptCallback)on_work}, {26, (OmptCallback)on_acquire}, {27, (OmptCallback)on_acquired},
     };
-    (void)device, (void)tool;
     int (*set)(int, OmptCallback) = (int (*)(int, OmptCallback))lookup("ompt_set_callback");
     if (!set) return 0;
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) set(wanted[i].event, wanted[i].callback);
@@ -180,7 +165,7 @@ static int openmp_begins(OmptLookup lookup, int device, OmptData *tool)
     return 1;
 }
 
-static void openmp_ends(OmptData *tool) { (void)tool; }
+static void openmp_ends(OmptData *tool) {}
 
 typedef OmptStart *(*OmptTool)(unsigned version, const char *runtime);
 

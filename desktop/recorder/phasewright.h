@@ -15,16 +15,8 @@ extern void phasewright_leave(const char *name) __attribute__((weak));
 }
 #endif
 
-static inline void phasewright_begin(const char *name)
-{
-    if (phasewright_enter) phasewright_enter(name);
-}
-
-static inline void phasewright_end(const char *name)
-{
-    if (phasewright_leave) phasewright_leave(name);
-}
-
+static inline void phasewright_begin(const char *name) { if (phasewright_enter) phasewright_enter(name); }
+static inline void phasewright_end(const char *name) { if (phasewright_leave) phasewright_leave(name); }
 static inline void phasewright_end_of_block(const char *const *name) { phasewright_end(*name); }
 
 #define PHASEWRIGHT_JOIN_(a, b) a##b

@@ -18,20 +18,16 @@
 #include <fcntl.h>
 #include <link.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/statfs.h>
 #include <time.h>
 #include <unistd.h>
-#if defined(__x86_64__)
-#include <cpuid.h>
-#include <x86intrin.h>
-#endif
 
 #define API __attribute__((visibility("default")))
 #define LIKELY(x) __builtin_expect(!!(x), 1)
@@ -113,32 +109,29 @@ static uint64_t clock_ns(clockid_t id)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-static inline uint64_t tick(void)
-{
-#if defined(__x86_64__)
-    if (LIKELY(use_ticks)) return __rdtsc();
-#elif defined(__aarch64__)
-    if (LIKELY(use_ticks)) {
-        uint64_t value;
-        __asm__ volatile("mrs %0, cntvct_el0" : "=r"(value));
-        return value;
-    }
-#endif
-    return clock_ns(CLOCK_MONOTONIC);
-}
-
 /* Ticks of the processor serve where they are the same on all cores and never stop. */
+#if defined(__x86_64__)
+#include <cpuid.h>
+static inline uint64_t ticks(void) { return __builtin_ia32_rdtsc(); }
 static int ticks_are_steady(void)
 {
-#if defined(__x86_64__)
     unsigned a, b, c, d;
     return __get_cpuid(0x80000007, &a, &b, &c, &d) && (d & 1u << 8);
-#elif defined(__aarch64__)
-    return 1;
-#else
-    return 0;
-#endif
 }
+#elif defined(__aarch64__)
+static inline uint64_t ticks(void)
+{
+    uint64_t value;
+    __asm__ volatile("mrs %0, cntvct_el0" : "=r"(value));
+    return value;
+}
+static int ticks_are_steady(void) { return 1; }
+#else
+static inline uint64_t ticks(void) { return 0; }
+static int ticks_are_steady(void) { return 0; }
+#endif
+
+static inline uint64_t tick(void) { return LIKELY(use_ticks) ? ticks() : clock_ns(CLOCK_MONOTONIC); }
 
 static void say(const char *what, int error)
 {
@@ -147,23 +140,11 @@ static void say(const char *what, int error)
         fprintf(stderr, "phasewright: rank %d is not recorded further: %s (%s)\n", my_rank, what, strerror(error));
 }
 
-/* A file beyond the limit of the shell sends a signal that would end the program: held back and dropped. */
-static void hold_signal(sigset_t *before)
+/* Beyond the limit of the shell a file would send a signal that ends the program. */
+static int beyond_limit(off_t end)
 {
-    sigset_t limit;
-    sigemptyset(&limit);
-    sigaddset(&limit, SIGXFSZ);
-    pthread_sigmask(SIG_BLOCK, &limit, before);
-}
-
-static void drop_signal(const sigset_t *before, int sent)
-{
-    sigset_t limit;
-    struct timespec none = {0, 0};
-    sigemptyset(&limit);
-    sigaddset(&limit, SIGXFSZ);
-    if (sent && !sigismember(before, SIGXFSZ)) sigtimedwait(&limit, NULL, &none);
-    pthread_sigmask(SIG_SETMASK, before, NULL);
+    struct rlimit limit;
+    return !getrlimit(RLIMIT_FSIZE, &limit) && (rlim_t)end > limit.rlim_cur;
 }
 
 /* The records of the tail go to the end of the body. */
@@ -172,15 +153,12 @@ static int store_tail(Output *o)
     Record *tail = (Record *)((char *)o->head + HEADER);
     size_t size = (size_t)((char *)o->at - (char *)tail);
     off_t to = HEADER + TAIL + (off_t)(o->head->stored * sizeof(Record));
-    int error = 0;
-    sigset_t before;
-    hold_signal(&before);
+    int error = beyond_limit(to + (off_t)size) ? EFBIG : 0;
     for (char *from = (char *)tail; size && !error;) {
         ssize_t n = pwrite(o->file, from, size, to);
         if (n > 0) from += n, to += n, size -= (size_t)n;
         else if (n == 0 || errno != EINTR) error = n ? errno : ENOSPC;
     }
-    drop_signal(&before, error == EFBIG);
     if (error) {
         o->broken = 1;
         o->end = o->at; /* what is in the tail stays there */
@@ -193,9 +171,12 @@ static int store_tail(Output *o)
     return 1;
 }
 
-static void renew_clock(Output *o)
+/* `begin`: of the call that is recorded; the first one began before its file was there. */
+static void renew(Output *o, uint64_t begin)
 {
     Head *h = o->head;
+    if (!h) return;
+    if (begin < h->start) h->start = begin;
     h->monotonic1 = clock_ns(CLOCK_MONOTONIC);
     h->real1 = clock_ns(CLOCK_REALTIME);
     h->tick1 = tick();
@@ -210,13 +191,6 @@ static int is_far(int file)
     struct statfs of;
     uint32_t type = fstatfs(file, &of) ? 0 : (uint32_t)of.f_type;
     return type == 0x6969 || type == 0x65735546 || type == 0xff534d42 || type == 0xfe534d42 || type == 0x01021997;
-}
-
-static void renew(Output *o, uint64_t begin)
-{
-    if (!o->head) return;
-    if (begin < o->head->start) o->head->start = begin;
-    renew_clock(o);
 }
 
 static void read_word(const char *file, char *into, size_t size)
@@ -240,12 +214,7 @@ static int open_output(Output *o)
         o->file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     }
     int error = errno;
-    if (o->file >= 0) {
-        sigset_t before;
-        hold_signal(&before);
-        error = posix_fallocate(o->file, 0, HEADER + TAIL);
-        drop_signal(&before, error == EFBIG);
-    }
+    if (o->file >= 0) error = beyond_limit(HEADER + TAIL) ? EFBIG : posix_fallocate(o->file, 0, HEADER + TAIL);
     Head *h = MAP_FAILED;
     if (!error) h = mmap(NULL, HEADER + TAIL, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, o->file, 0);
     if (h == MAP_FAILED) {
@@ -258,29 +227,21 @@ static int open_output(Output *o)
     o->head = h;
     o->at = (Record *)((char *)h + HEADER);
     o->end = o->at + TAIL / sizeof(Record);
-    h->tail = TAIL;
-    h->version = 1;
-    h->header = HEADER;
-    h->rank = (uint32_t)my_rank;
-    h->size = (uint32_t)world_size;
-    h->thread = thread;
-    h->process = (uint32_t)getpid();
-    h->library = (uint32_t)library;
-    h->world = my_world;
+    h->version = 1, h->header = HEADER, h->tail = TAIL;
+    h->rank = (uint32_t)my_rank, h->size = (uint32_t)world_size, h->thread = thread, h->process = (uint32_t)getpid();
+    h->library = (uint32_t)library, h->world = my_world;
     h->start = thread ? tick() : start_tick; /* what a thread did before its first call, nobody knows */
     gethostname(h->host, sizeof h->host - 1);
     read_word("/proc/sys/kernel/random/boot_id", h->boot, sizeof h->boot);
     if (readlink("/proc/self/exe", h->program, sizeof h->program - 1) < 0) h->program[0] = 0;
     char *names = (char *)(h + 1);
-    for (int i = 0; i < CALLS; i++) h->names += (uint32_t)sprintf(names + h->names, "MPI_%s\n", call_names[i]);
-    for (int i = CALLS; i < ALL_NAMES; i++)
-        h->names += (uint32_t)sprintf(names + h->names, "OpenMP %s\n", openmp_names[i - CALLS]);
+    for (int i = 0; i < ALL_NAMES; i++) h->names += (uint32_t)sprintf(names + h->names, "%s\n", all_names[i]);
     h->monotonic0 = clock_ns(CLOCK_MONOTONIC);
     h->real0 = clock_ns(CLOCK_REALTIME);
     h->tick0 = tick();
     pthread_setspecific(at_thread_end, o);
-    renew_clock(o);
-    o->renew = 0; /* the first call began before its file was there */
+    renew(o, h->start);
+    o->renew = 0; /* the first call renews it too */
     memcpy(h->magic, "PHASEREC", 8);
     return 1;
 }
@@ -295,7 +256,7 @@ static void close_output(void *p)
 {
     Output *o = p;
     if (!o->head || o->broken) return;
-    renew_clock(o);
+    renew(o, o->head->start);
     if (o->head->state == RUNNING) settle(o), o->head->state = FINISHED;
     store_tail(o);
     o->at = o->end = NULL;
@@ -345,9 +306,8 @@ static inline void put_failed_test(int call, uint64_t begin, uint64_t end)
 
 /* ---- What differs between libraries ---------------------------------------------------------------------------- */
 
-static Word world, byte_type, null_request, no_message, in_place, ignore_status, ignore_statuses;
-static Word null_type, fortran_ignore_status, fortran_ignore_statuses, f08_ignore_status, f08_ignore_statuses;
-static Word fortran_in_place, f08_in_place;
+static Word world, byte_type, null_type, null_request, no_message, in_place, ignore_status;
+static Word fortran_ignored[4], fortran_in_place, f08_in_place; /* ignored: MPI_STATUS_IGNORE and _STATUSES_ */
 static int any_source, nobody, status_size, status_source, status_tag;
 static void *own_library;
 
@@ -392,12 +352,6 @@ static Function next(const char *name)
 }
 #define NEXT(name) ({ static Function f_; if (UNLIKELY(!f_)) f_ = next(#name); f_; })
 
-static Word fortran_address(const char *name)
-{
-    Word *p = data(name);
-    return p ? *p : 0;
-}
-
 static void learn(void)
 {
     Dl_info info;
@@ -416,15 +370,17 @@ static void learn(void)
         any_source = -1, nobody = -3, status_size = 32, status_source = 0, status_tag = 1;
     } else {
         world = 0x44000000, byte_type = 0x4c00010d, null_request = 0x2c000000, no_message = 0x6c000000, in_place = -1;
-        null_type = 0x0c000000, ignore_status = ignore_statuses = 1;
+        null_type = 0x0c000000, ignore_status = 1;
         any_source = -2, nobody = -1, status_size = 20, status_source = 2, status_tag = 3;
     }
-    fortran_ignore_status = fortran_address("MPI_F_STATUS_IGNORE");
-    fortran_ignore_statuses = fortran_address("MPI_F_STATUSES_IGNORE");
     fortran_in_place = (Word)data("mpi_fortran_in_place_");
     f08_in_place = (Word)data("mpi_fortran_in_place");
-    f08_ignore_status = fortran_address("MPI_F08_STATUS_IGNORE");
-    f08_ignore_statuses = fortran_address("MPI_F08_STATUSES_IGNORE");
+    static const char *const ignored[] = {
+        "MPI_F_STATUS_IGNORE", "MPI_F_STATUSES_IGNORE", "MPI_F08_STATUS_IGNORE", "MPI_F08_STATUSES_IGNORE"};
+    for (int i = 0; i < 4; i++) {
+        Word *p = data(ignored[i]);
+        fortran_ignored[i] = p ? *p : 0;
+    }
 }
 
 /* MPICH's handles are ints: the upper half of the register that holds one may be anything. */
@@ -441,23 +397,17 @@ static Word null_communicator(void)
 
 enum { TYPES = 1024, COMMUNICATORS = 4096 };
 
-static struct { _Atomic Word type; _Atomic int64_t size; } sizes[TYPES];
+static struct { Word type; int64_t size; } sizes[TYPES];
 
 static int64_t type_size(Word type)
 {
     type = handle(type);
     uint32_t i = hash(type) & (TYPES - 1);
-    if (LIKELY(atomic_load_explicit(&sizes[i].type, memory_order_acquire) == type)) {
-        int64_t size = atomic_load_explicit(&sizes[i].size, memory_order_relaxed);
-        if (!several_threads) return size;
-    }
+    if (LIKELY(!several_threads && sizes[i].type == type)) return sizes[i].size;
     int size = 0;
     if (type != null_type) NEXT(MPI_Type_size)(type, (Word)&size);
     if (size < 0) size = 0;
-    if (!several_threads) {
-        sizes[i].size = size;
-        sizes[i].type = type;
-    }
+    if (!several_threads) sizes[i].size = size, sizes[i].type = type;
     return size;
 }
 
@@ -588,6 +538,9 @@ typedef struct {
     uint8_t kind, persistent, cancelled, active;
 } Request;
 
+/* What a call does to a request that is known; a persistent one is known until it is freed (FORGET). */
+enum Use { COMPLETE, LOOK, START, CANCEL, FORGET };
+
 static Request *requests;
 static uint32_t *chains, room, used, unused_requests, last_number;
 
@@ -599,13 +552,11 @@ static int more_requests(void)
     requests = r;
     uint32_t *c = calloc(size, sizeof *c);
     if (!c) return 0;
-    for (uint32_t i = 0; i < room; i++)
-        for (uint32_t k = chains[i], following; k; k = following) {
-            following = requests[k].following;
-            uint32_t h = hash(requests[k].key) & (size - 1);
-            requests[k].following = c[h];
-            c[h] = k;
-        }
+    for (uint32_t k = 1; k <= used; k++) { /* all of them are in use, or none more would be asked for */
+        uint32_t *chain = &c[hash(requests[k].key) & (size - 1)];
+        requests[k].following = *chain;
+        *chain = k;
+    }
     free(chains);
     chains = c;
     room = size;
@@ -651,30 +602,21 @@ static inline void take_out(uint32_t *link)
     unused_requests = k;
 }
 
-/* A copy of what is known of it, by key; taken out unless it is persistent or `keep`. */
-static int recall(Word key, int keep, Request *found)
+/* What is known of a request, by its handle; of kind NONE: nothing. */
+static Request recall(Word key, enum Use use)
 {
-    if (!room) return 0;
+    Request found = {.kind = NONE};
+    if (!room) return found;
     lock();
     uint32_t *link = link_to(handle(key)), k = *link;
     if (k) {
-        *found = requests[k];
-        requests[k].active = 0;
-        if (!keep && !requests[k].persistent) take_out(link);
+        found = requests[k];
+        requests[k].active = use == START || (use == CANCEL && found.active);
+        requests[k].cancelled |= use == CANCEL;
+        if (use == FORGET || (use == COMPLETE && !found.persistent)) take_out(link);
     }
     unlock();
-    return k != 0;
-}
-
-static void change_request(Word key, int cancelled, int active, int gone)
-{
-    if (!room) return;
-    lock();
-    uint32_t *link = link_to(handle(key)), k = *link;
-    requests[k].cancelled |= (uint8_t)cancelled; /* of number 0: of none */
-    requests[k].active |= (uint8_t)active;
-    if (k && gone) take_out(link);
-    unlock();
+    return found;
 }
 
 static inline uint64_t amount(uint64_t bytes, uint32_t number)
@@ -711,15 +653,14 @@ static void finished(Request r, const int *status, uint64_t end)
 
 static void completed(Word key, const int *status, uint64_t end)
 {
-    Request r;
-    if (handle(key) != null_request && recall(key, 0, &r)) finished(r, status, end);
+    if (handle(key) != null_request) finished(recall(key, COMPLETE), status, end);
 }
 
 /* Another thread may be given the handle as soon as the library is done with it: taken out before the call. */
-static inline int taken(Word key, Request *r)
+static inline Request taken(Word key)
 {
-    r->kind = NONE;
-    return UNLIKELY(several_threads) && recording && handle(key) != null_request && recall(key, 0, r);
+    int known_to_us = UNLIKELY(several_threads) && recording && handle(key) != null_request;
+    return known_to_us ? recall(key, COMPLETE) : (Request){.kind = NONE};
 }
 
 /* ---- Begin and end ------------------------------------------------------------------------------------------------- */
@@ -751,9 +692,7 @@ static void start_recording(int rank, int size)
     recording = 1;
 }
 
-static int alone; /* begun without MPI */
-
-static int world_begun;
+static int alone, world_begun; /* alone: begun without MPI */
 static Word world_session; /* that `world_group` is of; 0: of MPI_COMM_WORLD */
 static _Atomic int sessions;
 
@@ -815,10 +754,6 @@ static void end(int state)
 /* By exit, without MPI_Finalize: the head says when. */
 __attribute__((destructor)) static void unloaded(void) { end(world_begun || !library || sessions ? EXITED : FINISHED); }
 
-/* A call within a call (a Fortran one that calls its C one, an operation of the user) is part of it. */
-#define BEFORE uint64_t begin_ = tick(); output.depth++, output.entered++
-#define AFTER uint64_t end_ = tick(); int outer_ = --output.depth == 0, record_ = outer_ && recording && !off
-
 static void finished_begin(int call, uint64_t from, int multiple)
 {
     begin(multiple, 0);
@@ -848,49 +783,12 @@ static void ends(int call, int state)
     end(state);
 }
 
-API Word MPI_Init(Word a, Word b)
-{
-    uint64_t from = tick();
-    output.depth++, output.entered++;
-    Word x = NEXT(MPI_Init)(a, b);
-    if (!--output.depth && !x) finished_begin(CALL_Init, from, 0);
-    return x;
-}
-
-API Word MPI_Init_thread(Word a, Word b, Word wanted, Word given)
-{
-    uint64_t from = tick();
-    output.depth++, output.entered++;
-    Word x = NEXT(MPI_Init_thread)(a, b, wanted, given);
-    if (!--output.depth && !x) finished_begin(CALL_Init_thread, from, *(int *)given > 1);
-    return x;
-}
-
-/* The library may end the process's use of its clock and files in here: all is written before it. */
-API Word MPI_Finalize(void)
-{
-    ends(CALL_Finalize, FINISHED);
-    return NEXT(MPI_Finalize)();
-}
-
-API Word MPI_Abort(Word comm, Word code)
-{
-    ends(CALL_Abort, ABORTED);
-    return NEXT(MPI_Abort)(comm, code);
-}
-
 /* Level 0 stops the recording on this process, any other goes on with it. */
 static void recording_level(int level)
 {
     if (!recording || off == (level == 0)) return;
     put(CALL_Pcontrol, tick(), 0, 0, UNKNOWN, level, 0);
     off = level == 0;
-}
-
-API Word MPI_Pcontrol(Word level, ...)
-{
-    recording_level((int)level);
-    return 0;
 }
 
 #include "wrappers.h"
@@ -937,10 +835,7 @@ static void mark(int what, const char *name, uint32_t (*number_of)(const char *)
 {
     Output *o = &output;
     if (!recording || o->depth) return;
-    if (what == ENTER && off) {
-        o->skipped++;
-        return;
-    }
+    if (what == ENTER && off && ++o->skipped) return;
     if (what == LEAVE && (o->skipped ? o->skipped-- : !o->open)) return;
     uint32_t number = number_of(name);
     if (number == NO_REGION) return;

@@ -3,36 +3,22 @@
  * Arguments are named a, b, c, ... in the order of the standard. In Fortran all are addresses and handles are integers.
  * What is done for a call is written once: FORTRAN and LARGE (counts of MPI 4, calls that end in _c) are constants. */
 
-#define P0 void
-#define P1 Word a
-#define P2 P1, Word b
-#define P3 P2, Word c
-#define P4 P3, Word d
-#define P5 P4, Word e
-#define P6 P5, Word f
-#define P7 P6, Word g
-#define P8 P7, Word h
-#define P9 P8, Word i
-#define P10 P9, Word j
-#define P11 P10, Word k
-#define P12 P11, Word l
-#define P13 P12, Word m
-#define P14 P13, Word n
-#define V0
-#define V1 a
-#define V2 V1, b
-#define V3 V2, c
-#define V4 V3, d
-#define V5 V4, e
-#define V6 V5, f
-#define V7 V6, g
-#define V8 V7, h
-#define V9 V8, i
-#define V10 V9, j
-#define V11 V10, k
-#define V12 V11, l
-#define V13 V12, m
-#define V14 V13, n
+/* The arguments of a call, A3(Word) with their type, A3() without. */
+#define A0(type)
+#define A1(type) type a
+#define A2(type) A1(type), type b
+#define A3(type) A2(type), type c
+#define A4(type) A3(type), type d
+#define A5(type) A4(type), type e
+#define A6(type) A5(type), type f
+#define A7(type) A6(type), type g
+#define A8(type) A7(type), type h
+#define A9(type) A8(type), type i
+#define A10(type) A9(type), type j
+#define A11(type) A10(type), type k
+#define A12(type) A11(type), type l
+#define A13(type) A12(type), type m
+#define A14(type) A13(type), type n
 
 #define INTEGER(p) (*(int32_t *)(p))
 static Word converted(const char *name, Function *f, Word p)
@@ -53,15 +39,18 @@ static Word converted(const char *name, Function *f, Word p)
 #define SUM(counts) sum(counts, 0, q, LARGE, FORTRAN)
 #define SUM_OF(counts, types) sum(counts, types, q, LARGE, FORTRAN)
 
-/* `before` and `after` are done in any case, what stands in `...` where the call has succeeded and is recorded. */
+/* `before` and `after` are done in any case, what stands in `...` where the call has succeeded and is recorded. A call
+ * within a call (a Fortran one that calls its C one, an operation of the user) is part of it. */
 #define IN_C(name, as, large, n, before, after, ...) \
-    API Word MPI_##name(P##n) \
+    API Word MPI_##name(A##n(Word)) \
     { \
         enum { AS = CALL_##as, FORTRAN = 0, LARGE = large }; \
         before; \
-        BEFORE; \
-        Word x = NEXT(MPI_##name)(V##n); \
-        AFTER; \
+        uint64_t begin_ = tick(); \
+        output.depth++, output.entered++; \
+        Word x = NEXT(MPI_##name)(A##n()); \
+        uint64_t end_ = tick(); \
+        int outer_ = --output.depth == 0, record_ = outer_ && recording && !off; \
         if (record_) { \
             if (LIKELY(!x)) { __VA_ARGS__ } \
             else put_call(AS, begin_, end_, 0, NOBODY, 0, 0); \
@@ -72,24 +61,23 @@ static Word converted(const char *name, Function *f, Word p)
 /* Some libraries end up in the C call of that name, whose wrapper then records it; where none was entered, it is
  * recorded here. More arguments than a call has are passed on: the lengths of its texts, and what nobody looks at. */
 #define IN_FORTRAN(lower, as, before, after, ...) \
-    static void fortran_##lower(Function real, P14) \
+    static void fortran_##lower(Function real, A14(Word)) \
     { \
         enum { AS = CALL_##as, FORTRAN = 1, LARGE = 0 }; \
         const Word x = 0; \
         before; \
         uint32_t entered_ = output.entered; \
         uint64_t begin_ = tick(); \
-        real(V14); \
+        real(A14()); \
         uint64_t end_ = tick(); \
-        int outer_ = output.entered == entered_ && !output.depth; \
-        int record_ = outer_ && recording && !off; \
+        int outer_ = output.entered == entered_ && !output.depth, record_ = outer_ && recording && !off; \
         if (record_) { __VA_ARGS__ } \
         after; \
         (void)x, (void)begin_, (void)end_; \
     } \
     ENTRY(mpi_##lower##_, lower) ENTRY(mpi_##lower##_f08_, lower) ENTRY(mpi_##lower##_f08ts_, lower)
 /* mpi_send_ of mpif.h and `use mpi`, mpi_send_f08_ and mpi_send_f08ts_ of `use mpi_f08`. */
-#define ENTRY(symbol_, lower) API void symbol_(P14) { fortran_##lower(NEXT(symbol_), V14); }
+#define ENTRY(symbol_, lower) API void symbol_(A14(Word)) { fortran_##lower(NEXT(symbol_), A14()); }
 #define AROUND(name, lower, n, before, after, ...) \
     IN_C(name, name, 0, n, before, after, __VA_ARGS__) IN_FORTRAN(lower, name, before, after, __VA_ARGS__)
 #define WRAP(name, lower, n, ...) AROUND(name, lower, n, , , __VA_ARGS__)
@@ -100,36 +88,25 @@ static Word converted(const char *name, Function *f, Word p)
 #define ONLY_TIME NOTE(0, UNKNOWN, 0, 0);
 
 /* ---- Calls of which only the time counts, or bytes ---- */
-#define MAKE_SPECIAL(name, lower, n)
 #define MAKE_PLAIN(name, lower, n) WRAP(name, lower, n, ONLY_TIME)
 #define MAKE_COUNTED(name, lower, n) COUNTED(name, lower, n, , , ONLY_TIME)
 #define MAKE_BYTES(name, lower, n, count, type) COUNTED(name, lower, n, , , NOTE(0, UNKNOWN, 0, BYTES(count, type));)
-#define MAKE_BYTES_bc(name, lower, n) MAKE_BYTES(name, lower, n, b, c)
-#define MAKE_BYTES_cd(name, lower, n) MAKE_BYTES(name, lower, n, c, d)
-#define MAKE_BYTES_de(name, lower, n) MAKE_BYTES(name, lower, n, d, e)
-#define MAKE_BYTES_ef(name, lower, n) MAKE_BYTES(name, lower, n, e, f)
-#define MAKE_ONE_c(name, lower, n) WRAP(name, lower, n, NOTE(0, UNKNOWN, 0, TYPE(c));)
-#define MAKE_ONE_d(name, lower, n) WRAP(name, lower, n, NOTE(0, UNKNOWN, 0, TYPE(d));)
+#define MAKE_ONE(name, lower, n, type) WRAP(name, lower, n, NOTE(0, UNKNOWN, 0, TYPE(type));)
 /* One that asks, and is told by that argument. */
 #define MAKE_ASKED(name, lower, n, flag) \
     WRAP(name, lower, n, if (INTEGER(flag)) ONLY_TIME else put_failed_test(AS, begin_, end_);)
-#define MAKE_ASKED_b(name, lower, n) MAKE_ASKED(name, lower, n, b)
-#define MAKE_ASKED_c(name, lower, n) MAKE_ASKED(name, lower, n, c)
-#define MAKE_ASKED_d(name, lower, n) MAKE_ASKED(name, lower, n, d)
+
+/* ---- Begin and end ---- */
+#define MAKE_BEGIN(name, lower, n, several) \
+    AROUND(name, lower, n, , if (!x && outer_) finished_begin(AS, begin_, several),)
+/* All is written before the library ends, which may end the process's use of its clock and files. */
+#define MAKE_END(name, lower, n, how) AROUND(name, lower, n, ends(AS, how), ,)
+#define MAKE_LEVEL(name, lower, n) AROUND(name, lower, n, recording_level(NUMBER(a)), ,)
 
 /* ---- Communicators ---- */
 /* One that makes a communicator, if this process is in it. */
 static void made(Word comm) { if (handle(comm) != null_communicator()) communicator(comm); }
 #define MAKE_NEW(name, lower, n, p) WRAP(name, lower, n, ONLY_TIME made(BY_ADDRESS(Comm, p, 0));)
-#define MAKE_NEW_b(name, lower, n) MAKE_NEW(name, lower, n, b)
-#define MAKE_NEW_c(name, lower, n) MAKE_NEW(name, lower, n, c)
-#define MAKE_NEW_d(name, lower, n) MAKE_NEW(name, lower, n, d)
-#define MAKE_NEW_e(name, lower, n) MAKE_NEW(name, lower, n, e)
-#define MAKE_NEW_f(name, lower, n) MAKE_NEW(name, lower, n, f)
-#define MAKE_NEW_g(name, lower, n) MAKE_NEW(name, lower, n, g)
-#define MAKE_NEW_h(name, lower, n) MAKE_NEW(name, lower, n, h)
-#define MAKE_NEW_i(name, lower, n) MAKE_NEW(name, lower, n, i)
-#define MAKE_NEW_j(name, lower, n) MAKE_NEW(name, lower, n, j)
 /* The handle is another's as soon as the call is over, so it is forgotten before. */
 #define MAKE_GONE(name, lower, n) \
     AROUND(name, lower, n, if (recording) forget_communicator(BY_ADDRESS(Comm, a, 0)), , ONLY_TIME)
@@ -152,28 +129,21 @@ static void made(Word comm) { if (handle(comm) != null_communicator()) communica
     int peer = ROOT(d), tag = NUMBER(e); \
     uint64_t bytes = BYTES(b, c); \
     NOTE(q->id, peer, tag, amount(bytes, remember(BY_ADDRESS(Request, g, 0), kind, 0, q, peer, tag, bytes)));)
-#define MAKE_POST_SENT(name, lower, n) MAKE_POST(name, lower, n, SENT)
-#define MAKE_POST_RECEIVED(name, lower, n) MAKE_POST(name, lower, n, RECEIVED)
 #define MAKE_INIT(name, lower, n, kind) COUNTED(name, lower, n, , , \
     Communicator *q = COMM(f); \
     remember(BY_ADDRESS(Request, g, 0), kind, 1, q, ROOT(d), NUMBER(e), BYTES(b, c)); \
     ONLY_TIME)
-#define MAKE_INIT_SENT(name, lower, n) MAKE_INIT(name, lower, n, SENT)
-#define MAKE_INIT_RECEIVED(name, lower, n) MAKE_INIT(name, lower, n, RECEIVED)
 /* In parts: one message for each start. Its status says nothing that was not asked for. */
 #define MAKE_PARTED(name, lower, n, kind) WRAP(name, lower, n, \
     Communicator *q = COMM(g); \
     uint64_t each = FORTRAN ? *(uint64_t *)c : (uint64_t)c; \
     remember(BY_ADDRESS(Request, i, 0), kind, 1, q, ROOT(e), NUMBER(f), COUNT(b) * each * TYPE(d)); \
     ONLY_TIME)
-#define MAKE_PARTED_SENT(name, lower, n) MAKE_PARTED(name, lower, n, SENT)
-#define MAKE_PARTED_RECEIVED(name, lower, n) MAKE_PARTED(name, lower, n, UNSTATED)
 
 static void started(Word request, uint64_t begin)
 {
-    Request r;
-    if (!recall(request, 1, &r)) return;
-    change_request(request, 0, 1, 0);
+    Request r = recall(request, START);
+    if (r.kind == NONE) return;
     put(STARTED, begin, r.kind == UNSTATED ? RECEIVED : r.kind, r.communicator->id, r.peer, r.tag, amount(r.bytes, r.number));
 }
 
@@ -181,46 +151,37 @@ static void started(Word request, uint64_t begin)
 #define MAKE_STARTALL(name, lower, n) WRAP(name, lower, n, \
     NOTE(0, UNKNOWN, NUMBER(a), 0); \
     for (int n_ = 0; n_ < NUMBER(a); n_++) started(BY_ADDRESS(Request, b, n_), begin_);)
-#define MAKE_CANCEL(name, lower, n) WRAP(name, lower, n, ONLY_TIME change_request(BY_ADDRESS(Request, a, 0), 1, 0, 0);)
+#define MAKE_CANCEL(name, lower, n) WRAP(name, lower, n, ONLY_TIME recall(BY_ADDRESS(Request, a, 0), CANCEL);)
 #define MAKE_FREE(name, lower, n) AROUND(name, lower, n, \
     Word request = recording ? BY_ADDRESS(Request, a, 0) : 0; \
-    if (recording && request != null_request) change_request(request, 0, 0, 1);, , ONLY_TIME)
+    if (recording && request != null_request) recall(request, FORGET);, , ONLY_TIME)
 
-static void received(const Communicator *q, const int *status, uint64_t end, uint64_t most)
+static inline int no_status(Word p, int fortran)
 {
-    if (status[status_source] != nobody)
-        put(COMPLETED, end, RECEIVED, q->id, world_rank(q, status[status_source]), status[status_tag], status_bytes(status, most));
+    if (!fortran) return handle(p) == ignore_status;
+    for (int n = 0; n < 4; n++) if (p == fortran_ignored[n]) return 1;
+    return 0;
 }
 
 /* A status of our own where the program wants none. */
-#define NO_STATUS(p) (FORTRAN ? (p) == fortran_ignore_status || (p) == f08_ignore_status : handle(p) == ignore_status)
-#define STATUS(p) int own_[16]; int *s_ = NO_STATUS(p) ? own_ : (int *)(p); p = (Word)s_
+#define STATUS(p) int own_[16]; int *s_ = no_status(p, FORTRAN) ? own_ : (int *)(p); p = (Word)s_
 
 #define MAKE_RECEIVE(name, lower, n) COUNTED(name, lower, n, STATUS(g), , \
     Communicator *q = COMM(f); \
     int asked = NUMBER(d), source = asked == any_source ? s_[status_source] : asked; \
     NOTE(q->id, world_rank(q, source), asked == nobody ? 0 : s_[status_tag], \
          asked == nobody ? 0 : status_bytes(s_, BYTES(b, c)));)
-#define MAKE_EXCHANGE(name, lower, n) COUNTED(name, lower, n, STATUS(l), , \
-    Communicator *q = COMM(k); \
+#define MAKE_EXCHANGE(name, lower, n, comm, status, source, count, type) COUNTED(name, lower, n, STATUS(status), , \
+    Communicator *q = COMM(comm); \
     NOTE(q->id, ROOT(d), NUMBER(e), BYTES(b, c)); \
-    if (NUMBER(i) != nobody) received(q, s_, end_, BYTES(g, h));)
-#define MAKE_REPLACE(name, lower, n) COUNTED(name, lower, n, STATUS(i), , \
-    Communicator *q = COMM(h); \
-    uint64_t bytes = BYTES(b, c); \
-    NOTE(q->id, ROOT(d), NUMBER(e), bytes); \
-    if (NUMBER(f) != nobody) received(q, s_, end_, bytes);)
+    Request r = {.kind = RECEIVED, .active = 1, .communicator = q, .bytes = BYTES(count, type)}; \
+    if (NUMBER(source) != nobody) finished(r, s_, end_);)
 /* MPICH leaves anything in the status of these: what was asked for is taken for what came. */
-#define RECEIVED_BESIDE (library == OPEN_MPI ? RECEIVED : UNSTATED)
-#define MAKE_POST_BOTH(name, lower, n_) COUNTED(name, lower, n_, , , \
-    Communicator *q = COMM(k); \
+#define MAKE_POST_EXCHANGE(name, lower, n_, comm, request, source, tag, count, type) COUNTED(name, lower, n_, , , \
+    Communicator *q = COMM(comm); \
     NOTE(q->id, ROOT(d), NUMBER(e), BYTES(b, c)); \
-    remember(BY_ADDRESS(Request, l, 0), RECEIVED_BESIDE, 0, q, ROOT(i), NUMBER(j), BYTES(g, h));)
-#define MAKE_POST_REPLACE(name, lower, n) COUNTED(name, lower, n, , , \
-    Communicator *q = COMM(h); \
-    uint64_t bytes = BYTES(b, c); \
-    NOTE(q->id, ROOT(d), NUMBER(e), bytes); \
-    remember(BY_ADDRESS(Request, i, 0), RECEIVED_BESIDE, 0, q, ROOT(f), NUMBER(g), bytes);)
+    remember(BY_ADDRESS(Request, request, 0), library == OPEN_MPI ? RECEIVED : UNSTATED, 0, q, \
+             ROOT(source), NUMBER(tag), BYTES(count, type));)
 
 /* ---- Messages that a probe has taken out ---- */
 #define TAKEN_OUT(comm, message) \
@@ -229,14 +190,15 @@ static void received(const Communicator *q, const int *status, uint64_t end, uin
 #define MAKE_ASK_MATCH(name, lower, n) WRAP(name, lower, n, \
     if (!INTEGER(d)) put_failed_test(AS, begin_, end_); \
     else { ONLY_TIME TAKEN_OUT(c, e) })
-#define MESSAGE(p) Word message = recording ? BY_ADDRESS(Message, p, 0) : 0; Request r
+#define MESSAGE(p) Word message = recording ? BY_ADDRESS(Message, p, 0) : 0
 #define MAKE_MATCHED(name, lower, n) COUNTED(name, lower, n, STATUS(e); MESSAGE(d), , \
-    if (recall(message, 0, &r)) \
+    Request r = recall(message, COMPLETE); \
+    if (r.kind) \
         NOTE(r.communicator->id, world_rank(r.communicator, s_[status_source]), s_[status_tag], status_bytes(s_, BYTES(b, c))); \
     else NOTE(0, NOBODY, 0, 0);)
 #define MAKE_POST_MATCHED(name, lower, n) COUNTED(name, lower, n, MESSAGE(d), , \
-    if (!recall(message, 0, &r)) r.communicator = NULL; \
-    uint32_t number = !r.communicator ? 0 \
+    Request r = recall(message, COMPLETE); \
+    uint32_t number = !r.kind ? 0 \
         : remember(BY_ADDRESS(Request, e, 0), RECEIVED, 0, r.communicator, UNKNOWN, 0, BYTES(b, c)); \
     NOTE(number ? r.communicator->id : 0, number ? UNKNOWN : NOBODY, 0, amount(0, number));)
 
@@ -244,10 +206,9 @@ static void received(const Communicator *q, const int *status, uint64_t end, uin
 #define MAKE_WAIT(name, lower, n) AROUND(name, lower, n, \
     STATUS(b); \
     Word request = recording ? BY_ADDRESS(Request, a, 0) : 0; \
-    Request r; \
-    int known_ = !FORTRAN && taken(request, &r), , \
+    Request r = FORTRAN ? (Request){.kind = NONE} : taken(request), , \
     ONLY_TIME \
-    if (known_) finished(r, s_, end_); \
+    if (r.kind) finished(r, s_, end_); \
     else if (FORTRAN || !several_threads) completed(request, s_, end_);)
 #define MAKE_TEST(name, lower, n) AROUND(name, lower, n, \
     STATUS(c); Word request = recording ? BY_ADDRESS(Request, a, 0) : 0, , \
@@ -255,62 +216,49 @@ static void received(const Communicator *q, const int *status, uint64_t end, uin
     else { ONLY_TIME completed(request, s_, end_); })
 /* What is complete may also be freed without a wait. */
 #define MAKE_STATUS(name, lower, n) AROUND(name, lower, n, STATUS(c), , \
-    Request r; \
     if (!INTEGER(b)) put_failed_test(AS, begin_, end_); \
-    else { \
-        ONLY_TIME \
-        if (recall(BY_VALUE(Request, a), 1, &r)) finished(r, s_, end_); \
-    })
+    else { ONLY_TIME finished(recall(BY_VALUE(Request, a), LOOK), s_, end_); })
 
-/* The handles of many requests as they were before the call, and statuses where the program wants none. */
-enum { FEW = 64 };
+/* The handles of many requests as they were before the call, and statuses where the program wants none; handles NULL:
+ * no memory for them. */
+enum { FEW = 64, STATUS_SIZE = 32 };
 typedef struct {
-    Word few[FEW], *handles;
-    char small[FEW * 32], *statuses;
+    Word *handles, few[FEW * (1 + STATUS_SIZE / sizeof(Word))];
+    char *statuses;
     Request *taken;
-    int own; /* the statuses are ours */
 } Many;
 
-static inline void look_at(Many *many, int n, Word requests_, Word *statuses, int several, int fortran, int take)
+static inline void look_at(Many *many, int n, Word requests_, Word *statuses, int fortran, int take)
 {
-    size_t count = n > 0 ? (size_t)n : 0;
-    many->handles = many->few;
-    many->statuses = (char *)*statuses;
-    many->taken = NULL;
-    many->own = 0;
-    if (!recording) return;
-    if (count > FEW && !(many->handles = malloc(count * sizeof(Word)))) return;
-    for (size_t i = 0; i < count; i++)
+    size_t count = recording && n > 0 ? (size_t)n : 0;
+    many->taken = take && several_threads && count ? malloc(count * sizeof *many->taken) : NULL;
+    many->handles = count > FEW ? malloc(count * (sizeof(Word) + STATUS_SIZE)) : many->few;
+    if (!many->handles) return;
+    for (size_t i = 0; i < count; i++) {
         many->handles[i] = fortran ? F2C(Request, requests_ + 4 * (Word)i) : handle_at(requests_, (int)i);
-    if (take && several_threads && count && (many->taken = malloc(count * sizeof *many->taken)))
-        for (size_t i = 0; i < count; i++) taken(many->handles[i], many->taken + i);
-    Word given = *statuses;
-    if (fortran ? given != (several ? fortran_ignore_statuses : fortran_ignore_status)
-                      && given != (several ? f08_ignore_statuses : f08_ignore_status)
-                : handle(given) != ignore_statuses) return;
-    many->statuses = many->small;
-    if (count > FEW && !(many->statuses = malloc(count * 32))) many->statuses = NULL;
-    else *statuses = (Word)many->statuses, many->own = 1;
+        if (many->taken) many->taken[i] = taken(many->handles[i]);
+    }
+    if (recording && no_status(*statuses, fortran)) *statuses = (Word)(many->handles + count);
+    many->statuses = (char *)*statuses;
 }
 
 static inline void leave_many(Many *many)
 {
     if (many->handles != many->few) free(many->handles);
-    if (many->own && many->statuses != many->small) free(many->statuses);
     free(many->taken);
 }
 
 static inline void each_completed(const Many *many, int which, int place, uint64_t end)
 {
-    const int *status = many->statuses ? (const int *)(many->statuses + (size_t)place * (size_t)status_size) : NULL;
+    const int *status = (const int *)(many->statuses + (size_t)place * (size_t)status_size);
     if (many->taken) finished(many->taken[which], status, end);
     else completed(many->handles[which], status, end);
 }
 
 /* `which`: index of the request that is complete, or of the i-th that is; counted from 1 in Fortran. */
-#define MANY(name, lower, n, count, given, several, complete, times, which, place) AROUND(name, lower, n, \
+#define MANY(name, lower, n, given, complete, times, which, place) AROUND(name, lower, n, \
     Many many; \
-    look_at(&many, NUMBER(count), b, &given, several, FORTRAN, !FORTRAN && (int)AS == CALL_Waitall), \
+    look_at(&many, NUMBER(a), b, &given, FORTRAN, !FORTRAN && (int)AS == CALL_Waitall), \
     leave_many(&many), \
     if (!many.handles) ONLY_TIME \
     else if (!(complete)) put_failed_test(AS, begin_, end_); \
@@ -321,12 +269,12 @@ static inline void each_completed(const Many *many, int which, int place, uint64
     })
 #define ONE(p) (INTEGER(p) >= FORTRAN && INTEGER(p) < NUMBER(a) + FORTRAN)
 #define SOME(p) (INTEGER(p) > 0 ? INTEGER(p) : 0)
-#define MAKE_WAITALL(name, lower, n) MANY(name, lower, n, a, c, 1, 1, NUMBER(a), n_, n_)
-#define MAKE_TESTALL(name, lower, n) MANY(name, lower, n, a, d, 1, INTEGER(c), NUMBER(a), n_, n_)
-#define MAKE_WAITANY(name, lower, n) MANY(name, lower, n, a, d, 0, 1, ONE(c), INTEGER(c) - FORTRAN, 0)
-#define MAKE_TESTANY(name, lower, n) MANY(name, lower, n, a, e, 0, INTEGER(d), ONE(c), INTEGER(c) - FORTRAN, 0)
-#define MAKE_WAITSOME(name, lower, n) MANY(name, lower, n, a, e, 1, 1, SOME(c), ((int *)d)[n_] - FORTRAN, n_)
-#define MAKE_TESTSOME(name, lower, n) MANY(name, lower, n, a, e, 1, INTEGER(c), SOME(c), ((int *)d)[n_] - FORTRAN, n_)
+#define MAKE_WAITALL(name, lower, n) MANY(name, lower, n, c, 1, NUMBER(a), n_, n_)
+#define MAKE_TESTALL(name, lower, n) MANY(name, lower, n, d, INTEGER(c), NUMBER(a), n_, n_)
+#define MAKE_WAITANY(name, lower, n) MANY(name, lower, n, d, 1, ONE(c), INTEGER(c) - FORTRAN, 0)
+#define MAKE_TESTANY(name, lower, n) MANY(name, lower, n, e, INTEGER(d), ONE(c), INTEGER(c) - FORTRAN, 0)
+#define MAKE_WAITSOME(name, lower, n) MANY(name, lower, n, e, 1, SOME(c), ((int *)d)[n_] - FORTRAN, n_)
+#define MAKE_TESTSOME(name, lower, n) MANY(name, lower, n, e, INTEGER(c), SOME(c), ((int *)d)[n_] - FORTRAN, n_)
 
 /* ---- Collectives ---- */
 /* In all; where types are given, in bytes of these. */
@@ -350,23 +298,13 @@ static uint64_t sum(Word counts, Word types, const Communicator *q, int large, i
 #define COLLECT_LATER(name, lower, as, n, comm, root, bytes) COUNTED(name, lower, n, , , \
     Communicator *q = COMM(comm); \
     int between = q->between; \
-    Word request[] = {V##n}; \
+    Word request[] = {A##n()}; \
     remember(BY_ADDRESS(Request, request[n - 1], 0), COLLECTIVE, 1, q, between ? UNKNOWN : (root), (int)CALL_##as, between ? 0 : (bytes)); \
     ONLY_TIME)
 #define MAKE_COLLECTIVE(name, lower, n, more, most, comm, root, bytes) \
     COLLECT(name, lower, n, comm, root, bytes) COLLECT(I##lower, i##lower, more, comm, root, bytes) \
     COLLECT_LATER(name##_init, lower##_init, I##lower, most, comm, root, bytes)
 
-#define MAKE(name, lower, n, meaning) MAKE_##meaning(name, lower, n)
+#define MAKE(name, lower, n, meaning, ...) MAKE_##meaning(name, lower, n, ##__VA_ARGS__)
 SINGLE_CALLS(MAKE)
 COLLECTIVES(MAKE_COLLECTIVE)
-
-/* ---- Begin and end, for Fortran ---- */
-#define BEGIN(lower, name, several) IN_FORTRAN(lower, name, , if (outer_) finished_begin(AS, begin_, several),)
-BEGIN(init, Init, 0)
-BEGIN(init_thread, Init_thread, INTEGER(b) > 1)
-/* All is written before the library ends, and the C call that it may come to finds nothing to record. */
-#define END(lower, name, how) IN_FORTRAN(lower, name, ends(AS, how), ,)
-END(finalize, Finalize, FINISHED)
-END(abort, Abort, ABORTED)
-IN_FORTRAN(pcontrol, Pcontrol, recording_level(INTEGER(a)), ,)
