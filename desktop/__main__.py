@@ -16,8 +16,8 @@ set_for_ourselves("OPENBLAS_NUM_THREADS", "1")
 set_for_ourselves("QT_HASH_SEED", "0")
 
 
-#: New objects after which a command looks for garbage.
-_OBJECTS = 500_000
+#: New objects after which a command looks for garbage: more than the 120 000 that the start makes.
+_OBJECTS = 200_000
 
 
 def _listen() -> None:
