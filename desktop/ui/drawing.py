@@ -40,8 +40,9 @@ FAMILY = "DejaVu Sans"
 
 Anchor = Literal["start", "middle", "end"]
 Hatch = Literal["", "/", "\\", "x", "-", "."]
+Point = tuple[float, float]
 #: Corners of the lines of a mark.
-Outlines = Sequence[Sequence[tuple[float, float]]]
+Outlines = Sequence[Sequence[Point]]
 # mm between the lines of a hatch, and their width
 _APART, _THIN = 1.3, 0.18
 
@@ -63,6 +64,25 @@ class Fill:
     opacity: float = 1.0
     hatch: Hatch = ""
     ink: str = "#000000"
+
+
+@dataclass(frozen=True)
+class Text:
+    """Words on a sheet, see `Sheet.text`."""
+
+    x: float
+    y: float
+    words: str
+    size: float
+    colour: str
+    anchor: Anchor
+    bold: bool
+    upright: bool
+
+    @property
+    def before(self) -> float:
+        """The part of the words that stands before x."""
+        return {"start": 0.0, "middle": 0.5, "end": 1.0}[self.anchor]
 
 
 @dataclass(frozen=True)
@@ -94,9 +114,11 @@ class Sheet(Protocol):
 
     def steps(self, x: ArrayLike, y: ArrayLike, stroke: Stroke) -> None:
         """A step function as a line: `y` (k,) between the k+1 places `x`."""
+        self.line(_corners(x, y), stroke)
 
     def band(self, x: ArrayLike, low: ArrayLike, high: ArrayLike, fill: Fill) -> None:
         """The area between two step functions."""
+        self.area(np.concatenate([_corners(x, high), _corners(x, low)[::-1]]), fill)
 
     def rects(self, rects: ArrayLike, fill: Fill) -> None: ...
     def shade(self, opacity: NDArray[np.uint8], colour: str, box: tuple[float, float, float, float]) -> None:
@@ -107,9 +129,7 @@ class Sheet(Protocol):
 
     def line(self, points: ArrayLike, stroke: Stroke) -> None: ...
     def lines(self, lines: ArrayLike, stroke: Stroke) -> None: ...
-    def bend(
-        self, start: tuple[float, float], to: tuple[float, float], end: tuple[float, float], stroke: Stroke
-    ) -> None:
+    def bend(self, start: Point, to: Point, end: Point, stroke: Stroke) -> None:
         """A quadratic Bezier curve with the control point `to`: any parabola, exactly."""
 
     def circle(self, x: float, y: float, r: float, fill: Fill | None, stroke: Stroke | None) -> None: ...
@@ -126,6 +146,9 @@ class Sheet(Protocol):
         upright: bool = False,
     ) -> None:
         """`words` with their baseline at y; `upright`: turned to be read from the right."""
+        self._write(Text(x, y, printable(words), size, colour, anchor, bold, upright))
+
+    def _write(self, text: Text) -> None: ...
 
     def clipped(self, x: float, y: float, w: float, h: float) -> AbstractContextManager[None]: ...
 
@@ -263,12 +286,6 @@ class SvgSheet(Sheet):
             f"<defs>{defs}</defs>\n" + "\n".join(self._parts) + "\n</svg>\n"
         )
 
-    def steps(self, x: ArrayLike, y: ArrayLike, stroke: Stroke) -> None:
-        self.line(_corners(x, y), stroke)
-
-    def band(self, x: ArrayLike, low: ArrayLike, high: ArrayLike, fill: Fill) -> None:
-        self.area(np.concatenate([_corners(x, high), _corners(x, low)[::-1]]), fill)
-
     def rects(self, rects: ArrayLike, fill: Fill) -> None:
         path = "".join(
             f"M{_n(x)} {_n(y)}h{_n(w)}v{_n(h)}h{_n(-w)}z" for x, y, w, h in _array(rects, 4).tolist()
@@ -296,9 +313,7 @@ class SvgSheet(Sheet):
         if path:
             self._parts.append(f'<path d="{path}" {_pen(stroke)}/>')
 
-    def bend(
-        self, start: tuple[float, float], to: tuple[float, float], end: tuple[float, float], stroke: Stroke
-    ) -> None:
+    def bend(self, start: Point, to: Point, end: Point, stroke: Stroke) -> None:
         a, b, c, d, e, f = map(_n, (*start, *to, *end))
         self._parts.append(f'<path d="M{a} {b}Q{c} {d} {e} {f}" {_pen(stroke)}/>')
 
@@ -307,24 +322,14 @@ class SvgSheet(Sheet):
         line = f" {_pen(stroke)}" if stroke else ""
         self._parts.append(f'<circle cx="{_n(x)}" cy="{_n(y)}" r="{_n(r)}"{inside}{line}/>')
 
-    def text(
-        self,
-        x: float,
-        y: float,
-        words: str,
-        size: float,
-        colour: str,
-        anchor: Anchor = "start",
-        *,
-        bold: bool = False,
-        upright: bool = False,
-    ) -> None:
-        turn = f' transform="rotate(-90 {_n(x)} {_n(y)})"' if upright else ""
-        weight = ' font-weight="bold"' if bold else ""
-        place = "" if anchor == "start" else f' text-anchor="{anchor}"'
+    def _write(self, text: Text) -> None:
+        x, y, size = map(_n, (text.x, text.y, text.size))
+        turn = f' transform="rotate(-90 {x} {y})"' if text.upright else ""
+        weight = ' font-weight="bold"' if text.bold else ""
+        place = "" if text.anchor == "start" else f' text-anchor="{text.anchor}"'
         self._parts.append(
-            f'<text x="{_n(x)}" y="{_n(y)}" font-size="{_n(size)}" fill="{_x(colour)}"{place}{weight}{turn}>'
-            f"{_x(words)}</text>"
+            f'<text x="{x}" y="{y}" font-size="{size}" fill="{_x(text.colour)}"{place}{weight}{turn}>'
+            f"{_x(text.words)}</text>"
         )
 
     @contextmanager
@@ -412,7 +417,7 @@ class QtSheet(Sheet):
             self.rects(np.stack([left[:-1], top, np.diff(left), bottom - top], axis=1), fill)
             self._painter.setRenderHint(QPainter.RenderHint.Antialiasing)
             return
-        self.area(np.concatenate([_corners(x, high), _corners(x, low)[::-1]]), fill)
+        super().band(x, low, high, fill)
 
     def rects(self, rects: ArrayLike, fill: Fill) -> None:
         placed = [QRectF(*rect) for rect in (_array(rects, 4) * self._scale).tolist()]
@@ -446,9 +451,7 @@ class QtSheet(Sheet):
             self._painter.setPen(self._pen(stroke))
             self._painter.drawLines(placed)
 
-    def bend(
-        self, start: tuple[float, float], to: tuple[float, float], end: tuple[float, float], stroke: Stroke
-    ) -> None:
+    def bend(self, start: Point, to: Point, end: Point, stroke: Stroke) -> None:
         begin, bent, last = self._points([start, to, end])
         path = QPainterPath(begin)
         path.quadTo(bent, last)
@@ -459,31 +462,19 @@ class QtSheet(Sheet):
         self._painter.setBrush(_brush(fill) if fill else QBrush())
         self._painter.drawEllipse(QPointF(x, y) * self._scale, r * self._scale, r * self._scale)
 
-    def text(
-        self,
-        x: float,
-        y: float,
-        words: str,
-        size: float,
-        colour: str,
-        anchor: Anchor = "start",
-        *,
-        bold: bool = False,
-        upright: bool = False,
-    ) -> None:
-        painter, words = self._painter, printable(words)
-        self._font.setPointSizeF(size * self._scale * 72 / painter.device().logicalDpiY())
-        self._font.setBold(bold)
+    def _write(self, text: Text) -> None:
+        painter = self._painter
+        self._font.setPointSizeF(text.size * self._scale * 72 / painter.device().logicalDpiY())
+        self._font.setBold(text.bold)
         painter.setFont(self._font)
-        painter.setPen(QColor(colour))
+        painter.setPen(QColor(text.colour))
         # The painter's own width, so that what ends here ends here on every device.
-        wide = QFontMetricsF(self._font, painter.device()).horizontalAdvance(words)
-        left = {"start": 0.0, "middle": -wide / 2, "end": -wide}[anchor]
+        wide = QFontMetricsF(self._font, painter.device()).horizontalAdvance(text.words)
         painter.save()
-        painter.translate(QPointF(x, y) * self._scale)
-        if upright:
+        painter.translate(QPointF(text.x, text.y) * self._scale)
+        if text.upright:
             painter.rotate(-90)
-        painter.drawText(QPointF(left, 0), words)
+        painter.drawText(QPointF(-text.before * wide, 0), text.words)
         painter.restore()
 
     @contextmanager

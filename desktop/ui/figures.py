@@ -50,7 +50,7 @@ from desktop.ui.pages import set_up
 from desktop.ui.panels.table import phase_sheet
 from desktop.ui.plots.notes import COLOURS
 from desktop.ui.plots.raster import mix
-from desktop.ui.plots.words import words
+from desktop.ui.plots.scales import words
 from desktop.ui.theme import DARK, LIGHT, Theme, coloured
 from desktop.workbench.levels import AT_FIRST, Levels, share
 from desktop.workbench.time_plots import AxisData, Comparing, LaneData, PlotData, SeriesData, figure_plot

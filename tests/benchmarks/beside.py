@@ -199,7 +199,8 @@ class Worker:
     def __init__(self, checkout: Path, source: str, size: str, frames: int) -> None:
         env = os.environ | {"PYTHONPATH": str(checkout), "QT_SCALE_FACTOR": size.partition("@")[2] or "1"}
         env.setdefault("QT_QPA_PLATFORM", "offscreen")
-        words = [sys.executable, __file__, "--work", source, size, str(frames)]
+        # -P: a benchmark beside this one is called as a module of Python's.
+        words = [sys.executable, "-P", __file__, "--work", source, size, str(frames)]
         self._process = subprocess.Popen(
             words, cwd=checkout, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )

@@ -39,7 +39,7 @@ from desktop.ui.panels import panels
 from desktop.ui.panels.views import NoteDialog
 from desktop.ui.part import PartDialog
 from desktop.ui.plots import plot_menu
-from desktop.ui.plots.axis_dialog import AxisDialog
+from desktop.ui.plots.plot_menu import AxisDialog
 from desktop.ui.preferences import Preferences
 from desktop.ui.settings import Settings
 from desktop.ui.trace_page import TracePage

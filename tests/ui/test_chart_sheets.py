@@ -49,8 +49,8 @@ from desktop.ui.model import contents
 from desktop.ui.panels import statistics
 from desktop.ui.panels.messages import MessagesPanel
 from desktop.ui.plots import plot_menu
-from desktop.ui.plots.axis_dialog import AxisDialog
 from desktop.ui.plots.chart import Chart, _WindowPainter
+from desktop.ui.plots.plot_menu import AxisDialog
 from desktop.ui.plots.raster import mix
 from desktop.ui.plots.sweep_plots import BreakPicture, EpsilonPlot
 from desktop.ui.theme import DARK, LIGHT

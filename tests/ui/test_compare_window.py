@@ -30,7 +30,7 @@ from desktop.ui.compare_page import ComparePage
 from desktop.ui.exporting import FigureDialog
 from desktop.ui.frame import Frame
 from desktop.ui.model_page import ModelPage
-from desktop.ui.plots.axis_dialog import AxisDialog
+from desktop.ui.plots.plot_menu import AxisDialog
 from desktop.ui.plots.time_plot import TimePlot
 from desktop.ui.settings import Settings
 from desktop.ui.theme import DARK, LIGHT

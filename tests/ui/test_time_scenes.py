@@ -21,8 +21,8 @@ from desktop.core import phases
 from desktop.core.curve import StepCurve
 from desktop.ui import theme
 from desktop.ui.plots import time_plot
-from desktop.ui.plots.axis_dialog import AxisDialog
 from desktop.ui.plots.curve_view import CurveView
+from desktop.ui.plots.plot_menu import AxisDialog
 from desktop.ui.plots.time_plot import TimePlot
 from desktop.workbench.model import Annotation
 

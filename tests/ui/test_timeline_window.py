@@ -28,9 +28,9 @@ from desktop.ui.exporting import material_of
 from desktop.ui.frame import Frame
 from desktop.ui.panels.views import NoteDialog
 from desktop.ui.plots import timeline_tiles, timeline_view
-from desktop.ui.plots.axis_dialog import AxisDialog
 from desktop.ui.plots.message_form import MessageForm
 from desktop.ui.plots.notes import COLOURS
+from desktop.ui.plots.plot_menu import AxisDialog
 from desktop.ui.plots.timeline_pane import describe
 from desktop.ui.plots.timeline_view import TimelineView, region_classes
 from desktop.ui.settings import Settings

@@ -22,10 +22,9 @@ from desktop.ui.guard import in_ems, in_pixels
 from desktop.ui.pages import passing_menu
 from desktop.ui.plots import plot_menu, scales
 from desktop.ui.plots.raster import Raster, mix
-from desktop.ui.plots.scales import LaneBox, TimeMap
+from desktop.ui.plots.scales import LaneBox, TimeMap, words
 from desktop.ui.plots.scene import blit, place_lane, saved
 from desktop.ui.plots.time_plot import Drag, TimePlot, paint_box
-from desktop.ui.plots.words import words
 from desktop.ui.theme import SERIES, faded
 from desktop.workbench.time_plots import Comparing, PlotData, comparison
 from desktop.workbench.time_plots import LaneData as LaneOf

@@ -37,7 +37,7 @@ from desktop.data import chart
 from desktop.data.chart import AxisChoice, Content, Layout, Series, Way
 from desktop.printing import printable
 from desktop.ui.chart_sheet import LINE, MIDDLE, OVER, PIXEL, Painter
-from desktop.ui.drawing import Anchor, Fill, Ink, Outlines, QtSheet, Stroke
+from desktop.ui.drawing import Fill, Ink, Outlines, QtSheet, Stroke, Text
 from desktop.ui.guard import guarded, in_ems, saved
 from desktop.ui.plots import plot_menu
 from desktop.ui.plots.raster import mix
@@ -57,29 +57,18 @@ class _WindowSheet(QtSheet):
         super().__init__(painter, width, height, 1.0)
         self._dpr = painter.device().devicePixelRatioF()
 
-    def text(
-        self,
-        x: float,
-        y: float,
-        words: str,
-        size: float,
-        colour: str,
-        anchor: Anchor = "start",
-        *,
-        bold: bool = False,
-        upright: bool = False,
-    ) -> None:
-        painter, metrics, words = self._painter, self._painter.fontMetrics(), printable(words)
-        shift = {"start": 0.0, "middle": 0.5, "end": 1.0}[anchor] * metrics.horizontalAdvance(words)
-        painter.setPen(QColor(colour))
-        if upright:
+    def _write(self, text: Text) -> None:
+        painter, metrics = self._painter, self._painter.fontMetrics()
+        shift = text.before * metrics.horizontalAdvance(text.words)
+        painter.setPen(QColor(text.colour))
+        if text.upright:
             with saved(painter):
-                painter.translate(round(x), round(y))
+                painter.translate(round(text.x), round(text.y))
                 painter.rotate(-90)
-                painter.drawText(QPointF(round(-shift), 0), words)
+                painter.drawText(QPointF(round(-shift), 0), text.words)
         else:
-            top = round(y - MIDDLE * size - metrics.height() / 2)
-            painter.drawText(QPointF(round(x - shift), top + metrics.ascent()), words)
+            top = round(text.y - MIDDLE * text.size - metrics.height() / 2)
+            painter.drawText(QPointF(round(text.x - shift), top + metrics.ascent()), text.words)
 
     def rects(self, rects: ArrayLike, fill: Fill) -> None:
         self._sharp(True)

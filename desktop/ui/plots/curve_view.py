@@ -24,10 +24,9 @@ from desktop.ui.plots import curve_lanes, fit_overlay, plot_menu, scales
 from desktop.ui.plots.legend import Legend, entries, samples
 from desktop.ui.plots.notes import NoteItems, plain
 from desktop.ui.plots.raster import Raster
-from desktop.ui.plots.scales import LaneBox, TimeMap
+from desktop.ui.plots.scales import LaneBox, TimeMap, words
 from desktop.ui.plots.scene import Draw, blit, place_lane, saved, title_reach
 from desktop.ui.plots.time_plot import GRAB, Drag, TimePlot, box_of, paint_box
-from desktop.ui.plots.words import words
 from desktop.ui.theme import Theme, faded
 from desktop.workbench.levels import (
     AT_FIRST,

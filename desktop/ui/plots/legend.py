@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -35,7 +34,6 @@ class LegendItem:
     second: QColor | None = None
 
 
-@functools.lru_cache(4)
 @lru_cache(4)
 def samples(theme: Theme) -> dict[str, LegendItem]:
     """What things of a description look like in the window, by their ink."""

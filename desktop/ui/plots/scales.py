@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,13 +11,18 @@ from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen
 
 from desktop.core.ticks import Ticks
-from desktop.core.units import TIME_UNITS, asked_unit
+from desktop.core.units import TIME_UNITS, asked_unit, quantity
 from desktop.ui.guard import saved
 from desktop.ui.theme import Theme, faded
 from desktop.workbench.levels import at_share, share
-from desktop.workbench.time_plots import AxisData
+from desktop.workbench.time_plots import AxisData, Words
 
 _UNITS = tuple((seconds, name) for name, seconds in TIME_UNITS.items())
+
+
+def words(replaced: Mapping[str, str] | None = None) -> Words:
+    """How plots over time and their figures say what they state: in the unit of time that was asked for."""
+    return Words(replaced, asked_unit(), quantity)
 
 
 def format_time(t: float, resolution: float) -> str:

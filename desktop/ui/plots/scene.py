@@ -168,37 +168,26 @@ def _in_view(item: QGraphicsItem, painter: QPainter, rect: QRectF, draw: Draw) -
         draw(painter, rect.translated(at))
 
 
-def lane_plot(
-    left: DrawnAxis,
-    *,
-    bottom: DrawnAxis | None = None,
-    right: DrawnAxis | None = None,
-    box: QuietBox | None = None,
-) -> pg.PlotItem:
-    """A plot of a quiet box (`box`, else a new one) with these axes alone; it lies where `place_lane`
-    puts it. Making one takes some milliseconds: make few, and once."""
-    axes = {name: axis for name, axis in (("left", left), ("bottom", bottom), ("right", right)) if axis}
-    plot = pg.PlotItem(viewBox=box or QuietBox(), axisItems=axes, enableMenu=False)
+def lane_plot(left: DrawnAxis, right: DrawnAxis | None = None) -> pg.PlotItem:
+    """A plot of a quiet box with these axes alone; it lies where `place_lane` puts it. Making one takes some
+    milliseconds: make few, and once."""
+    axes = {"left": left} if right is None else {"left": left, "right": right}
+    plot = pg.PlotItem(viewBox=QuietBox(), axisItems=axes, enableMenu=False)
     plot.hideButtons()
     plot.layout.setContentsMargins(0, 0, 0, 0)
-    for name in {"left", "bottom", "right", "top"} - set(
-        axes
-    ):  # each sets the HTML of its title at every move
-        plot.getAxis(name).unlinkFromView()
-    if bottom is None:
-        plot.hideAxis("bottom")
+    for name in {"left", "bottom", "right", "top"} - set(axes):
+        plot.getAxis(name).unlinkFromView()  # each sets the HTML of its title at every move
+    plot.hideAxis("bottom")
     return plot
 
 
-def place_lane(plot: pg.PlotItem, lane: QRectF, *, below: float = 0.0, right: float = 0.0) -> None:
+def place_lane(plot: pg.PlotItem, lane: QRectF, *, right: float = 0.0) -> None:
     """Put a plot so that its box fills `lane` exactly; its left axis reaches to the view's left edge. A
     layout of the scene's own would make parts of pixels of it."""
     plot.getAxis("left").setWidth(lane.left())
-    for name, size in (("bottom", below), ("right", right)):
-        axis = plot.getAxis(name)
-        if axis.isVisible():
-            (axis.setHeight if name == "bottom" else axis.setWidth)(size)
-    plot.setGeometry(QRectF(0, lane.top(), lane.right() + right, lane.height() + below))
+    if plot.getAxis("right").isVisible():
+        plot.getAxis("right").setWidth(right)
+    plot.setGeometry(QRectF(0, lane.top(), lane.right() + right, lane.height()))
     plot.layout.activate()  # now, not when the loop is next free: it is painted before that
 
 

@@ -180,9 +180,8 @@ class TimePlot(PlotView):
 
     def _add_lane(self, name: str, picture: Draw, left: Draw, right: Draw | None = None) -> pg.PlotItem:
         """A plot with a picture and what is painted beside it."""
-        plot = self.lanes[name] = lane_plot(
-            DrawnAxis("left", left), right=None if right is None else DrawnAxis("right", right)
-        )
+        beside = None if right is None else DrawnAxis("right", right)
+        plot = self.lanes[name] = lane_plot(DrawnAxis("left", left), beside)
         PixelItem(picture, plot.vb)
         self.scene().addItem(plot)
         return plot

@@ -30,12 +30,11 @@ from desktop.ui.plots.legend import Legend, LegendItem, entries, samples
 from desktop.ui.plots.navigation import Navigation
 from desktop.ui.plots.notes import NoteItems, plain
 from desktop.ui.plots.raster import Raster
-from desktop.ui.plots.scales import LaneBox, TimeMap
+from desktop.ui.plots.scales import LaneBox, TimeMap, words
 from desktop.ui.plots.scene import blit, place_lane, saved
 from desktop.ui.plots.time_plot import Drag, TimePlot, box_of, paint_box
 from desktop.ui.plots.timeline_rows import TimelineRow, TimelineRows
 from desktop.ui.plots.timeline_tiles import Placed, TileMarks, Tiles, TileView
-from desktop.ui.plots.words import words
 from desktop.ui.theme import REGIONS, faded
 from desktop.workbench.model import Annotation
 from desktop.workbench.time_plots import AxisData as AxisOf
