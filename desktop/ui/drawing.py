@@ -67,7 +67,7 @@ class Fill:
 
 
 @dataclass(frozen=True)
-class Text:
+class SheetText:
     """Words on a sheet, see `Sheet.text`."""
 
     x: float
@@ -146,9 +146,9 @@ class Sheet(Protocol):
         upright: bool = False,
     ) -> None:
         """`words` with their baseline at y; `upright`: turned to be read from the right."""
-        self._write(Text(x, y, printable(words), size, colour, anchor, bold, upright))
+        self._write(SheetText(x, y, printable(words), size, colour, anchor, bold, upright))
 
-    def _write(self, text: Text) -> None: ...
+    def _write(self, text: SheetText) -> None: ...
 
     def clipped(self, x: float, y: float, w: float, h: float) -> AbstractContextManager[None]: ...
 
@@ -322,7 +322,7 @@ class SvgSheet(Sheet):
         line = f" {_pen(stroke)}" if stroke else ""
         self._parts.append(f'<circle cx="{_n(x)}" cy="{_n(y)}" r="{_n(r)}"{inside}{line}/>')
 
-    def _write(self, text: Text) -> None:
+    def _write(self, text: SheetText) -> None:
         x, y, size = map(_n, (text.x, text.y, text.size))
         turn = f' transform="rotate(-90 {x} {y})"' if text.upright else ""
         weight = ' font-weight="bold"' if text.bold else ""
@@ -462,7 +462,7 @@ class QtSheet(Sheet):
         self._painter.setBrush(_brush(fill) if fill else QBrush())
         self._painter.drawEllipse(QPointF(x, y) * self._scale, r * self._scale, r * self._scale)
 
-    def _write(self, text: Text) -> None:
+    def _write(self, text: SheetText) -> None:
         painter = self._painter
         self._font.setPointSizeF(text.size * self._scale * 72 / painter.device().logicalDpiY())
         self._font.setBold(text.bold)

@@ -497,21 +497,13 @@ class TracePage(Page):
         view, before = new.project.view, old.project.view
         afresh, both = new.run is not old.run, (self.curve_view, self.timeline.view)
         for plot in both:
-            if afresh or new.fit is not old.fit:
-                plot.set_fit(new.fit)
-            if new.project.limit != old.project.limit:
-                plot.set_limit(new.project.limit)
+            plot.show_over(fit=new.fit, limit=new.project.limit, phase=view.phase, boundaries=new.boundaries)
             if afresh or view.selection != before.selection:
                 plot.set_selection(view.selection)
-            if afresh or view.phase != before.phase or new.fit is not old.fit:
-                plot.set_phase(view.phase)
             if afresh or new.project.annotations is not old.project.annotations:
                 locations = () if new.document is None else new.document.locations
                 plot.set_annotations(new.project.annotations, locations)
-            if new.boundaries != old.boundaries:
-                plot.set_boundaries(new.boundaries)
-        if afresh or new.project.phases.locked != old.project.phases.locked:
-            self.curve_view.set_locked(new.project.phases.locked)
+        self.curve_view.show_over(locked=new.project.phases.locked, firm=new.firm)
         if afresh or view.shown != before.shown:
             self.curve_view.set_shown(view.shown)
         if new.explained is not old.explained:
@@ -522,9 +514,7 @@ class TracePage(Page):
         if afresh or new.tracks != old.tracks:
             self.curve_view.set_tracks([curve for _, curve in new.tracks])
         if new.imagined.drawn is not old.imagined.drawn:
-            self.curve_view.set_predicted(presenting.predicted(new.imagined))
-        if new.firm != old.firm or new.fit is not old.fit:
-            self.curve_view.set_firm(new.firm)
+            self.curve_view.show_over(predicted=presenting.predicted(new.imagined))
         if (new.marked, new.project.names) != (old.marked, old.project.names):
             self.timeline.seek([new.project.names.get(name, name) for name in new.marked])
         self.chips.show_snapshot(new)
@@ -564,7 +554,7 @@ class TracePage(Page):
     def _show_document(self, old: Snapshot, new: Snapshot) -> None:
         run, document = new.run, new.document
         doubt = document.doubt.short if document and document.doubt else ""
-        self.curve_view.set_doubt(_COARSE if run is not None and run.coarse else doubt)
+        self.curve_view.show_over(doubt=_COARSE if run is not None and run.coarse else doubt)
         if run is None or document is None:
             self.curve_view.set_curve(None)
             self.timeline.show_trace(None)

@@ -249,7 +249,7 @@ class WatchPage(Page):
         fit = new.fit
         if fit is not old.fit:
             if seen is old.followed:  # else it has come with its curve
-                self.curve.set_fit(fit)
+                self.curve.show_over(fit=fit)
             self._show_phases(new)
         self.slider.setEnabled(fit is not None)
         if fit is not None:

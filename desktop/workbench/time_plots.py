@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -342,24 +342,31 @@ class PlotData:
 
 
 @dataclass(frozen=True, eq=False)
-class RunData:
-    """What a plot of one run is made of. `shown`: the activities that are drawn, None: all that are known;
-    computing alone is drawn with its extremes. `predicted`: the run with changes. `tracks`: curves
-    below. `firm`: intervals of the inner breakpoints over repeats. `boundaries`: of iterations (s)."""
+class OverData:
+    """What lies over the values of one run in all its plots: fit, with a chosen `phase` and breakpoints that
+    are `locked`; what alone is analysed, `limit` (s); how much of it is in `doubt`, in words; the run with
+    changes, `predicted`; intervals of the inner breakpoints over repeats, `firm`; `boundaries` of iterations
+    (s)."""
 
-    curve: StepCurve
-    stack: Mapping[str, StepCurve] = field(default_factory=dict)
     fit: PhaseFit | None = None
     locked: tuple[float, ...] = ()
     phase: int | None = None
-    notes: tuple[Mark, ...] = ()
     limit: tuple[float, float] | None = None
     doubt: str = ""
-    levels: Levels = AT_FIRST
     predicted: Predicted | None = None
-    tracks: tuple[StepCurve, ...] = ()
     firm: tuple[Firm | None, ...] = ()
     boundaries: Sequence[float] | Floats = ()
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RunData(OverData):
+    """What a plot of one run is made of. `stack`: the levels of its activities; `tracks`: curves below."""
+
+    curve: StepCurve
+    stack: Mapping[str, StepCurve] = field(default_factory=dict)
+    notes: tuple[Mark, ...] = ()
+    levels: Levels = AT_FIRST
+    tracks: tuple[StepCurve, ...] = ()
 
     @property
     def plain(self) -> bool:
@@ -641,9 +648,10 @@ def figure_plot(
     if figure == "curve" and material.curve.quantity != PROCESSORS:
         shows = f"{material.curve.quantity.name} and its phases"
     title = say.name("title", f"{shows}: {material.title}")
+    over = {one.name: getattr(material, one.name) for one in fields(OverData) if one.name != "phase"}
     run = RunData(
-        material.curve, material.stack, material.fit, material.locked, phase, material.marks, material.limit,
-        material.doubt, levels, material.predicted, material.tracks, material.firm, material.boundaries,
+        **over, phase=phase, curve=material.curve, stack=material.stack, notes=material.marks, levels=levels,
+        tracks=material.tracks,
     )  # fmt: skip
     a, b = seen_span(run.curve, span)
     axis = time_axis(a, b, say)

@@ -358,7 +358,7 @@ def _plots(screen: Screen, facts: dict[str, str], table: list[dict[str, tuple[st
         read = view.reading(middle)
         if read is not None:
             screen.ask(read.phase == k, "phase under the pointer", k, read)
-            fit = view._fit
+            fit = view._over.fit
             assert fit is not None
             screen.ask(abs(read.fit - float(fit.value([middle])[0])) <= 1e-6 * max(1.0, abs(read.fit)), read)
 

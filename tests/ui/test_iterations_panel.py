@@ -92,7 +92,7 @@ def test_the_loop_of_a_program_is_shown_drawn_and_taken_as_phases(qtbot, window)
     assert "Over repeats" in [head.strip() for head in heads]
     with_bars, said = window.curve_view.picture(1.0), "Its interval over iterations"
     assert said in [entry.words for entry in window.curve_view.description().legend]
-    window.curve_view.set_firm(())
+    window.curve_view.show_over(firm=())
     assert window.curve_view.picture(1.0) != with_bars
     assert said not in [entry.words for entry in window.curve_view.description().legend]
 

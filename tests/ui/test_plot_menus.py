@@ -84,7 +84,7 @@ def made(kind: type[QWidget]) -> Any:
         case "CurveView":
             plot: Any = CurveView()
             plot.set_curve(curve())
-            plot.set_fit(phases.fit(curve(), 2, "constant"))
+            plot.show_over(fit=phases.fit(curve(), 2, "constant"))
         case "EpsilonPlot":
             plot = EpsilonPlot()
             plot.set_sweep([3.0, 2.0, 1.0], 2, "constant")

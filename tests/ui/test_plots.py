@@ -61,7 +61,7 @@ def view(qtbot, curve, fit):
     qtbot.addWidget(v)
     v.resize(1000, 640)
     v.set_curve(curve)
-    v.set_fit(fit)
+    v.show_over(fit=fit)
     v.show()
     qtbot.waitExposed(v)
     v.grab()
@@ -108,7 +108,7 @@ def middle(view):
 @pytest.mark.parametrize("scheme", [theme.LIGHT, theme.DARK], ids=lambda s: s.name)
 def test_the_mean_line_is_where_the_curve_is(view, curve, scheme):
     """Every painted column against the brute-force mean of its stretch of time, in two views."""
-    view.set_fit(None)
+    view.show_over(fit=None)
     view.set_theme(scheme)
     a, b = curve.start, curve.start + curve.duration
     for span in ((a, b), (a + 0.2 * (b - a), a + 0.21 * (b - a))):
@@ -311,7 +311,7 @@ def test_nothing_open_and_odd_curves_can_be_painted(qtbot):
         v.set_curve(c, {"computing": c})
         for shown in ({"computing"}, {"idle"}, {"computing", "idle"}, set()):
             v.set_shown(frozenset(shown))
-            v.set_fit(phases.fit(c, 3))
+            v.show_over(fit=phases.fit(c, 3))
             v.set_levels(Levels("all" if "idle" in shown else "fit", log="computing" in shown))
             v.zoom(1e9)
             v.grab()
@@ -376,7 +376,7 @@ def low(qtbot):
     v.show()
     v.set_curve(curve, {"computing": curve, "idle": StepCurve(edges, 12 - level, 12, 1e-6)})
     v.set_shown(frozenset({"computing", "idle"}))
-    v.set_fit(phases.fit(curve, 1, "constant"))
+    v.show_over(fit=phases.fit(curve, 1, "constant"))
     v.grab()
     return v
 
@@ -486,7 +486,7 @@ def test_a_logarithmic_axis_draws_levels_at_their_logarithm(view, curve):
     c = StepCurve([0, 1, 2, 3, 4], [1, 10, 100, 1000], 1000)
     view.set_curve(c)
     view.set_shown(frozenset({"computing"}))
-    view.set_fit(phases.fit(c, 4, "constant"))
+    view.show_over(fit=phases.fit(c, 4, "constant"))
     view.set_logarithmic(True)
     seen(view)
     m, lane = view._map(), view._main
@@ -556,7 +556,7 @@ def test_context_menu(view, fit, qtbot):
         with qtbot.waitSignal(signal) as seen:
             enabled(near)[text].trigger()
         assert seen.args == [1]
-    view.set_locked((float(fit.breaks[1]),))
+    view.show_over(locked=(float(fit.breaks[1]),))
     assert "Unlock break" in enabled(near)
     enabled(far)["Zoom to phase"].trigger()
     assert view.visible_range() == pytest.approx(tuple(fit.breaks[:2]))
@@ -590,7 +590,7 @@ def test_setters_are_silent(view, fit, qtbot):
         qtbot.assertNotEmitted(view.cursorMoved),
     ):
         view.set_selection((fit.breaks[0], fit.breaks[1]))
-        view.set_phase(2)
+        view.show_over(phase=2)
         view.set_cursor(fit.breaks[1])
     view.grab()
 

@@ -188,9 +188,9 @@ def view_of(made: Material) -> CurveView:
     view = CurveView()
     view.resize(1000, 640)
     view.set_curve(made.curve, made.stack)
-    view.set_fit(made.fit)
-    view.set_locked(made.locked)
-    view.set_doubt(made.doubt)
+    view.show_over(fit=made.fit)
+    view.show_over(locked=made.locked)
+    view.show_over(doubt=made.doubt)
     view.set_annotations(tuple(Annotation(m.start_s, m.text, m.end_s, m.colour) for m in made.marks))
     return view
 
@@ -202,7 +202,7 @@ def test_the_curve_page_states_what_its_figures_state(
 ) -> None:
     made, view = run_of(), view_of(run_of())
     view.set_shown(frozenset({"computing"} if figure == "curve" else made.stack))
-    view.set_phase(2)
+    view.show_over(phase=2)
     view.set_levels(levels)
     view.zoom_to(1.5, 15.0)
     on_screen = paint(qtbot, view, painted)
@@ -253,9 +253,9 @@ def test_what_else_is_drawn_into_the_curve_is_in_its_figure(qtbot: QtBot, painte
     made = replace(plain, predicted=changed, firm=firm, boundaries=(0.5, 2.0, 9.0), tracks=(track,))
     view = view_of(made)
     view.resize(1800, 900)
-    view.set_predicted(changed)
-    view.set_firm(firm)
-    view.set_boundaries(made.boundaries)
+    view.show_over(predicted=changed)
+    view.show_over(firm=firm)
+    view.show_over(boundaries=made.boundaries)
     view.set_tracks(made.tracks)
     view.zoom_to(1.0, 15.0)
     on_screen = paint(qtbot, view, painted)
@@ -273,13 +273,13 @@ def test_what_else_is_drawn_into_the_curve_is_in_its_figure(qtbot: QtBot, painte
         less = replace(made, **change)
         drawn, before = figures.svg("curve", less, look), view.grab().toImage()
         assert Counter(whole.split("<path")) - Counter(drawn.split("<path")), change
-        view.set_firm(less.firm)
-        view.set_boundaries(less.boundaries)
-        view.set_predicted(less.predicted)
+        view.show_over(firm=less.firm)
+        view.show_over(boundaries=less.boundaries)
+        view.show_over(predicted=less.predicted)
         assert view.grab().toImage() != before, change
-        view.set_firm(made.firm)
-        view.set_boundaries(made.boundaries)
-        view.set_predicted(made.predicted)
+        view.show_over(firm=made.firm)
+        view.show_over(boundaries=made.boundaries)
+        view.show_over(predicted=made.predicted)
 
 
 @pytest.mark.parametrize("figure", ["curve", "stack", "residual", "timeline"])
@@ -307,7 +307,7 @@ def test_values_in_columns_are_the_same_on_the_screen_and_on_paper(qtbot: QtBot,
     steps than columns the described extremes."""
     made = replace(run_of(), marks=(), fit=fit_breaks(run_of().curve, [0.0, 16.0], "constant"))
     view = view_of(made)
-    view.set_fit(None)
+    view.show_over(fit=None)
     paint(qtbot, view, painted)
     image, lane, m = view.grab().toImage(), view._main, view._map()
     svg = ElementTree.fromstring(figures.svg("curve", made, Look(width=200, height=100)))
@@ -390,7 +390,7 @@ def test_the_timeline_states_what_its_figure_states(
         rows = TimelineRows(store.locations, timeline.there.tolist(), use.seconds[:, 0].tolist(), first)
         view.set_timeline(timeline, rows, timeline.weights(), use.seconds.sum(0))
         view.set_by_region(by_region)
-        view.set_fit(made.fit)
+        view.show_over(fit=made.fit)
         view.set_annotations((Annotation(0.3, "here"),))
         paint(qtbot, view, painted)
         qtbot.waitUntil(lambda: not lane.busy and view.tiles.marks is not None, timeout=20_000)

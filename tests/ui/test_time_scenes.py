@@ -45,7 +45,7 @@ def made() -> CurveView:
     view = CurveView()
     view.resize(*SIZE)
     view.set_curve(CURVE)
-    view.set_fit(FITS[1])
+    view.show_over(fit=FITS[1])
     view.show()
     QApplication.processEvents()
     return view
@@ -105,12 +105,12 @@ def actions(view: CurveView, rng: np.random.Generator) -> list[Callable[[], obje
         lambda: view.zoom(float(rng.choice([0.5, 2, 5]))),
         lambda: view.pan(float(rng.uniform(-0.4, 0.4))),
         view.show_all,
-        lambda: view.set_fit(FITS[rng.integers(len(FITS))]),
-        lambda: view.set_fit(None),
-        lambda: view.set_phase(int(rng.integers(2)) if rng.random() < 0.7 else None),
-        lambda: view.set_locked((float(FITS[1].breaks[1]),)),
+        lambda: view.show_over(fit=FITS[rng.integers(len(FITS))]),
+        lambda: view.show_over(fit=None),
+        lambda: view.show_over(phase=int(rng.integers(2)) if rng.random() < 0.7 else None),
+        lambda: view.show_over(locked=(float(FITS[1].breaks[1]),)),
         lambda: view.set_selection(tuple(sorted((some(), some()))) if rng.random() < 0.7 else None),
-        lambda: view.set_limit((a + 0.1 * length, a + 0.8 * length) if rng.random() < 0.5 else None),
+        lambda: view.show_over(limit=(a + 0.1 * length, a + 0.8 * length) if rng.random() < 0.5 else None),
         lambda: view.set_cursor(some()),
         lambda: view.zoom_levels(float(rng.choice([0.5, 2]))),
         view.fit_levels,
@@ -171,7 +171,7 @@ def test_lines_are_exact_where_the_narrowest_time_is_seen(view: CurveView) -> No
     curve = StepCurve(np.array([0.0, at, 2e3]), np.array([10.0, 30.0]), 64)
     fit = phases.fit(curve, 2, "constant")
     view.set_curve(curve)
-    view.set_fit(fit)
+    view.show_over(fit=fit)
     ulp = np.spacing(at)
     view.zoom_to(at - 700 * ulp, at + 1300 * ulp)
     a, b = view.visible_range()
@@ -203,7 +203,7 @@ def test_an_axis_shows_its_name_below_its_numbers(view: CurveView) -> None:
 
 @pytest.mark.parametrize("log", [False, True])
 def test_items_of_scripts_stand_at_their_data(view: CurveView, log: bool) -> None:
-    view.set_fit(None)
+    view.show_over(fit=None)
     view.set_logarithmic(log)
     t, level = CURVE.start + 0.45 * CURVE.duration, 40.0
     value = np.log10(level) if log else level
@@ -238,7 +238,7 @@ def test_many_pixels_are_drawn_coarsely_while_they_move_and_exactly_at_rest(
     steps: list[Callable[[], object]] = [
         lambda: view.zoom(3.0),
         lambda: view.pan(0.2),
-        lambda: view.set_fit(FITS[2]),
+        lambda: view.show_over(fit=FITS[2]),
         lambda: view.zoom_levels(1.5),
     ]
     view.clearFocus()
@@ -257,7 +257,7 @@ def test_many_pixels_are_drawn_coarsely_while_they_move_and_exactly_at_rest(
         qtbot.addWidget(fresh)
         fresh.resize(*SIZE)
         fresh.set_curve(CURVE)
-        fresh.set_fit(view._fit)
+        fresh.show_over(fit=view._over.fit)
         with monkeypatch.context() as patch:
             patch.setattr(time_plot, "MANY_PIXELS", 1 << 40)
             fresh.zoom_to(*view.visible_range())
@@ -272,7 +272,7 @@ def fresh_picture(view: CurveView, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
     qtbot.addWidget(other)
     other.resize(*SIZE)
     other.set_curve(CURVE)
-    other.set_fit(view._fit)
+    other.show_over(fit=view._over.fit)
     with monkeypatch.context() as patch:
         patch.setattr(time_plot, "MANY_PIXELS", 1 << 40)
         other.zoom_to(*view.visible_range())

@@ -224,7 +224,7 @@ def test_selection_cursor_and_phases_are_shared(qtbot: QtBot, opened: TracePage)
     opened.workbench.select_phase(1)
     settle(qtbot, opened)
     fit = opened.workbench.snapshot.fit
-    assert fit is not None and view._fit is fit and view._phase == 1
+    assert fit is not None and view._over.fit is fit and view._over.phase == 1
     # The breaks run through the rows, at the same columns as in the curve.
     opened.workbench.select(None)
     opened.workbench.select_phase(None)

@@ -101,7 +101,7 @@ def spin_box(window: TracePage) -> QSpinBox:
 def shown_n(window: TracePage) -> int:
     """Phases of the fit that is drawn."""
     fit = window.workbench.snapshot.fit
-    assert fit is not None and fit is window.curve_view._fit
+    assert fit is not None and fit is window.curve_view._over.fit
     return fit.n
 
 
@@ -350,17 +350,17 @@ def test_a_break_is_dragged_with_the_mouse(qtbot: QtBot, opened: TracePage) -> N
 def test_table_plot_and_keys_select_each_other(qtbot: QtBot, opened: TracePage) -> None:
     table, view = opened.panel("table").view, opened.curve_view
     table.selectRow(2)
-    assert view._phase == 2
+    assert view._over.phase == 2
     view.phaseSelected.emit(1)
     assert table.currentIndex().row() == 1
     view.setFocus()
     qtbot.keyClick(view, ".")
-    assert (view._phase, table.currentIndex().row()) == (2, 2)
+    assert (view._over.phase, table.currentIndex().row()) == (2, 2)
     qtbot.keyClick(view, ",")
     qtbot.keyClick(view, "z")
     assert view.visible_range() == pytest.approx((1.0, 2.0), abs=0.05)
     qtbot.keyClick(view, Qt.Key.Key_Escape)
-    assert view._phase is None and not table.selectionModel().hasSelection()
+    assert view._over.phase is None and not table.selectionModel().hasSelection()
 
 
 def test_the_table_stays_where_it_is_when_n_changes(qtbot: QtBot, opened: TracePage) -> None:
@@ -650,7 +650,7 @@ def test_the_curve_says_what_is_in_doubt(qtbot: QtBot, window: TracePage, tmp_pa
     )
     assert "are in doubt" in window.curve_view.accessibleDescription()
     doubted = window.curve_view.picture(1.0)
-    window.curve_view.set_doubt("")
+    window.curve_view.show_over(doubt="")
     assert window.curve_view.picture(1.0) != doubted  # it is painted
     window.open_path(samples()[0].path)
     settle(qtbot, window)

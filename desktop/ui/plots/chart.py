@@ -37,7 +37,7 @@ from desktop.data import chart
 from desktop.data.chart import AxisChoice, Content, Layout, Series, Way
 from desktop.printing import printable
 from desktop.ui.chart_sheet import LINE, MIDDLE, OVER, PIXEL, Painter
-from desktop.ui.drawing import Fill, Ink, Outlines, QtSheet, Stroke, Text
+from desktop.ui.drawing import Fill, Ink, Outlines, QtSheet, SheetText, Stroke
 from desktop.ui.guard import guarded, in_ems, saved
 from desktop.ui.plots import plot_menu
 from desktop.ui.plots.raster import mix
@@ -57,7 +57,7 @@ class _WindowSheet(QtSheet):
         super().__init__(painter, width, height, 1.0)
         self._dpr = painter.device().devicePixelRatioF()
 
-    def _write(self, text: Text) -> None:
+    def _write(self, text: SheetText) -> None:
         painter, metrics = self._painter, self._painter.fontMetrics()
         shift = text.before * metrics.horizontalAdvance(text.words)
         painter.setPen(QColor(text.colour))

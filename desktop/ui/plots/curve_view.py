@@ -43,6 +43,7 @@ from desktop.workbench.model import Annotation
 from desktop.workbench.time_plots import AxisData as AxisOf
 from desktop.workbench.time_plots import LaneData as LaneOf
 from desktop.workbench.time_plots import (
+    OverData,
     PlotData,
     RunData,
     curve_lane,
@@ -56,9 +57,7 @@ from desktop.workbench.time_plots import (
 )
 
 if TYPE_CHECKING:
-    from desktop.core.phase_stats import Firm
     from desktop.core.phases import PhaseFit
-    from desktop.data.material import Predicted
 
 _MIDDLE = Qt.AlignmentFlag.AlignVCenter
 #: Heights, in lines of text, from which on the overview and the residual are shown.
@@ -118,10 +117,6 @@ class CurveView(TimePlot):
         self._without = without
         self._curve: StepCurve | None = None
         self._stack: dict[str, StepCurve] = {}
-        self._fit: PhaseFit | None = None
-        self._locked: tuple[float, ...] = ()
-        self._firm: tuple[Firm | None, ...] = ()
-        self._phase: int | None = None
         self._shown = frozenset({"computing"})
         self._levels = AT_FIRST
         self._heights: Heights | None = None  # of the visible range
@@ -145,8 +140,6 @@ class CurveView(TimePlot):
         self._track_lanes: list[LaneOf] = []
         self._legend = Legend()
         self._notes = NoteItems()
-        self._doubt = ""
-        self._predicted: Predicted | None = None
         self._plot: PlotData | None = None  # what the pictures show
         self._described: LaneOf | None = None  # and the base of that of the curve
         self._build()
@@ -169,8 +162,7 @@ class CurveView(TimePlot):
         self._stack = dict(stack or {})
         if curve is not None and curve.quantity != PROCESSORS:
             self._stack = {}
-        self._fit = None
-        self._phase = None
+        self._over = replace(self._over, fit=None, phase=None)
         if not same_time:
             self._selection = None
             self._cursor = math.nan
@@ -188,7 +180,7 @@ class CurveView(TimePlot):
         """Go on with a run that has grown: its curve with its fit, on an axis up to `until` (s). Who sees the
         whole run goes on seeing it. While the axis stays as it is, only what differs is painted."""
         first, same_axis = self._curve is None, self._nav.end == until
-        self._curve, self._stack, self._fit = curve, dict(stack), fit
+        self._curve, self._stack, self._over = curve, dict(stack), replace(self._over, fit=fit)
         if first:
             self._nav.reset(curve.start, until)
         if first or (not same_axis and self._nav.reach(until)):
@@ -222,7 +214,7 @@ class CurveView(TimePlot):
             (self._main.rect, self._draw_main),
             (self._run.rect, self._draw_run),
         ]
-        if self._fit is not None:
+        if self._over.fit is not None:
             found.append((self._rail, self._draw_rail))
         if self._residual.rect.height():
             found.append((self._residual.rect, self._draw_residual))
@@ -280,54 +272,25 @@ class CurveView(TimePlot):
             self._redraw()
             self.dirty()
 
-    def set_predicted(self, predicted: Predicted | None) -> None:
-        """Draw the run with changes over it; where that lasts longer, the axis does."""
-        self._predicted = predicted
-        if self._curve is not None:
-            start, duration = self._curve.start, self._curve.duration
+    def _over_changed(self, changed: set[str], before: OverData) -> None:
+        if "predicted" in changed and self._curve is not None:
+            # Where the run with changes lasts longer, the axis does.
+            start, predicted = self._curve.start, self._over.predicted
             longer = 0.0 if predicted is None else predicted.duration_s
-            if self._nav.reach(start + max(duration, longer)):
+            if self._nav.reach(start + max(self._curve.duration, longer)):
                 self.rangeChanged.emit(self._nav.a, self._nav.b)
-        self._redraw()
-
-    def set_doubt(self, sentence: str) -> None:
-        """Say at the curve how much of it may be wrong; "" if nothing of it is known to be. Where there is
-        little room, what stands before a colon."""
-        self._doubt = sentence
-        self._describe()
-        self._redraw()
-
-    def set_fit(self, fit: PhaseFit | None) -> None:
-        said = [None if f is None else (f.n, f.model) for f in (fit, self._fit)]
-        self._fit = fit
-        self._describe()
-        self._redraw(base=False)
+        if changed & {"fit", "doubt"}:
+            self._describe()
+        self._redraw(base=not changed <= {"fit", "firm", "locked", "phase"})
+        said = [None if f is None else (f.n, f.model) for f in (self._over.fit, before.fit)]
         if None in said and said[0] != said[1]:
             self.dirty()  # the rail comes or goes as well
-        elif said[0] != said[1]:
+        elif said[0] != said[1] or "firm" in changed:
             self.dirty(self._head_rect)  # the legend says it
-
-    def set_firm(self, firm: Sequence[Firm | None]) -> None:
-        """Intervals of the inner breakpoints over repeats, drawn below them."""
-        if tuple(firm) != self._firm:
-            self._firm = tuple(firm)
-            self._redraw(base=False)
-            self.dirty(self._head_rect)  # the legend says it
-
-    def set_locked(self, times: tuple[float, ...]) -> None:
-        """Breaks at these times (seconds) are drawn as locked."""
-        self._locked = tuple(times)
-        self._redraw(base=False)
 
     def set_annotations(self, annotations: tuple[Annotation, ...], locations: Sequence[str] = ()) -> None:
         self._notes.set(annotations, locations)
         self._redraw(base=False)
-
-    def set_phase(self, phase: int | None) -> None:
-        """Highlight a phase, counted from 0."""
-        if phase != self._phase:
-            self._phase = phase
-            self._redraw(base=False)
 
     def set_shown(self, activities: frozenset[str]) -> None:
         """Which activities are drawn; computing alone gives the plain curve with its extremes."""
@@ -369,7 +332,7 @@ class CurveView(TimePlot):
             return self._known[1]
         if self._line is None or self._line[0] is not self._curve:
             self._line = self._curve, *line_heights(self._curve)
-        self._known = of, RunData(self._curve).heights(self._nav.a, self._nav.b, self._line[1:])
+        self._known = of, RunData(curve=self._curve).heights(self._nav.a, self._nav.b, self._line[1:])
         return self._known[1]
 
     @property
@@ -559,8 +522,8 @@ class CurveView(TimePlot):
             item.setVisible(open_)
         self._tracks_item.setVisible(open_ and bool(self._track_boxes))
         self.lanes["residual"].setVisible(open_ and low)
-        self._heading.setVisible(open_ and low and self._fit is not None)
-        self._rail_item.setVisible(open_ and self._fit is not None)
+        self._heading.setVisible(open_ and low and self._over.fit is not None)
+        self._rail_item.setVisible(open_ and self._over.fit is not None)
 
     def _changing(self, *, base: bool) -> list[QRectF]:
         if self._curve is None or not self._laid:
@@ -680,12 +643,14 @@ class CurveView(TimePlot):
         one that was drawn."""
         assert self._curve is not None
         end = m.x(self._curve.start + self._curve.duration) * sheet.image.devicePixelRatio()
-        how = sheet, m, lane.low, lane.high, lane.log, thickness, self._theme, self._grid, self._predicted, (
-            None if told is None else (told.axis, time_axis(m.a, m.b, words()))
+        axes = None if told is None else (told.axis, time_axis(m.a, m.b, words()))
+        how = (
+            sheet, m, lane.low, lane.high, lane.log, thickness, self._theme, self._grid,
+            self._over.predicted, axes,
         )  # fmt: skip
         known, self._drawn[name] = self._drawn.get(name), (how, c, end)
         first = 0
-        if known is not None and known[0] == how and self._predicted is None:
+        if known is not None and known[0] == how and self._over.predicted is None:
             # A line comes from the column before, and a steep one reaches `thickness` back.
             first = max(min(_first_other(known[1], c), math.floor(min(known[2], end)) - 1) - thickness - 1, 0)
         if not first:
@@ -719,10 +684,10 @@ class CurveView(TimePlot):
             sheet.take(self._sheets[f"track base {k}"])
             lane, m = self._local(box)
             ink = QColor(self._theme.accent)
-            fit_overlay.draw_boundaries(sheet.image, self._boundaries, m, [lane.rect], ink)
-            if self._fit is not None:
-                fit_overlay.draw_breaks(sheet.image, self._fit, m, [lane.rect], self._theme, ranges=True)
-                self._tint_phase(sheet.image, self._fit, m)
+            fit_overlay.draw_boundaries(sheet.image, self._over.boundaries, m, [lane.rect], ink)
+            if self._over.fit is not None:
+                fit_overlay.draw_breaks(sheet.image, self._over.fit, m, [lane.rect], self._theme, ranges=True)
+                self._tint_phase(sheet.image, self._over.fit, m)
             self._veil(sheet.image, m)
 
     def _paint_tracks(self, painter: QPainter, rect: QRectF) -> None:
@@ -744,15 +709,15 @@ class CurveView(TimePlot):
         """What is shown, in whole."""
         assert self._curve is not None
         return RunData(
-            self._curve, self._stack, self._fit, self._locked, self._phase, self._notes.marks, self._limit,
-            self._doubt, self._levels, self._predicted, self._tracks, self._firm, self._boundaries,
+            **vars(self._over), curve=self._curve, stack=self._stack, notes=self._notes.marks,
+            levels=self._levels, tracks=self._tracks,
         )  # fmt: skip
 
     def _state(self, residual: LaneOf | None) -> PlotData:
         """What the lanes state together."""
         run, say = self._run_shown(), words()
         assert self._described is not None and self._heights is not None
-        fitting = self._fit is not None and "computing" in self._shown
+        fitting = self._over.fit is not None and "computing" in self._shown
         lane = replace(self._described, fitted=fitting)
         legend = run_legend(run, say, exact=lane.exact, shown=self._shown)
         lanes = [lane, *([] if residual is None else [residual]), *self._track_lanes]
@@ -789,11 +754,11 @@ class CurveView(TimePlot):
 
     def _draw_fit(self, dpr: float) -> None:
         """The pictures of all lanes, with what depends on the fit."""
-        fit, t, fine = self._fit, self._theme, dpr / self._coarse
+        fit, t, fine = self._over.fit, self._theme, dpr / self._coarse
         sheet = self._sheet("curve", self._main.rect, fine)
         sheet.take(self._sheets["base"])
         lane, m = self._local(self._main)
-        fit_overlay.draw_boundaries(sheet.image, self._boundaries, m, [lane.rect], QColor(t.accent))
+        fit_overlay.draw_boundaries(sheet.image, self._over.boundaries, m, [lane.rect], QColor(t.accent))
         if self._described is not None:
             fit_overlay.draw_boundaries(
                 sheet.image, self._described.moved, m, [lane.rect], QColor(t.selection)
@@ -803,8 +768,8 @@ class CurveView(TimePlot):
             fit_overlay.draw_breaks(sheet.image, fit, m, [lane.rect], t, ranges=True)
             self._tint_phase(sheet.image, fit, m)
             if "computing" in self._shown:
-                fit_overlay.draw_pieces(sheet.image, fit, m, lane, t, self._phase)
-            fit_overlay.draw_firm(sheet.image, self._firm, m, lane.rect, t)
+                fit_overlay.draw_pieces(sheet.image, fit, m, lane, t, self._over.phase)
+            fit_overlay.draw_firm(sheet.image, self._over.firm, m, lane.rect, t)
         self._veil(sheet.image, m)
         self._draw_tracks(fine)
         self._plot = self._state(self._draw_left_over(fine) if self._residual.rect.height() else None)
@@ -819,14 +784,14 @@ class CurveView(TimePlot):
             self._draw_phases(fit, dpr)
 
     def _veil(self, image: QImage, m: TimeMap) -> None:
-        if self._limit is not None:
+        if self._over.limit is not None:
             with QPainter(image) as painter:
                 self._grey_outside(painter, [QRectF(0, 0, m.width, image.height())], m)
 
     def _draw_left_over(self, dpr: float) -> LaneOf | None:
         """The residual's picture; what it shows, if there is a fit."""
         sheet = self._sheet("residual", self._residual.rect, dpr)
-        fit, t, left = self._fit, self._theme, None
+        fit, t, left = self._over.fit, self._theme, None
         lane, m = self._local(self._residual)
         if fit is None:
             sheet.clear(QColor(t.background))
@@ -875,7 +840,7 @@ class CurveView(TimePlot):
 
     def _draw_residual(self, painter: QPainter, rect: QRectF) -> None:
         blit(painter, self._residual.rect, self._sheets["residual"].image)
-        if self._fit is None:
+        if self._over.fit is None:
             painter.setPen(QColor(self._theme.muted))
             text = "The residual appears with a fit."
             painter.drawText(rect, Qt.AlignmentFlag.AlignCenter, text)
@@ -895,13 +860,13 @@ class CurveView(TimePlot):
     def _paint_frames(self, painter: QPainter, rect: QRectF) -> None:
         for lane in (self._run.rect, *self._lanes):
             self._frame(painter, lane)
-        if self._fit is not None:
+        if self._over.fit is not None:
             self._frame(painter, self._rail.united(self._main.rect))
 
     @property
     def _has_residual(self) -> bool:
         """Whether the second lane is the residual."""
-        return self._fit is not None and bool(self._residual.rect.height())
+        return self._over.fit is not None and bool(self._residual.rect.height())
 
     def _paint_heading(self, painter: QPainter, rect: QRectF) -> None:
         if self._plot is not None and self._has_residual:
@@ -988,8 +953,8 @@ class CurveView(TimePlot):
         return f"1 pixel stands for up to {many} steps" if steps > 2 else "every step is drawn"
 
     def _tint_phase(self, image: QImage, fit: PhaseFit, m: TimeMap) -> None:
-        if self._phase is not None and 0 <= self._phase < fit.breaks.size - 1:
-            ends = np.clip(m.x(fit.breaks[self._phase : self._phase + 2]), m.left, m.left + m.width)
+        if self._over.phase is not None and 0 <= self._over.phase < fit.breaks.size - 1:
+            ends = np.clip(m.x(fit.breaks[self._over.phase : self._over.phase + 2]), m.left, m.left + m.width)
             tint = faded(self._theme.accent, 40 if self._theme.dark else 28)
             with QPainter(image) as painter:
                 painter.fillRect(QRectF(ends[0], 0, ends[1] - ends[0], image.height()), tint)
@@ -1007,7 +972,7 @@ class CurveView(TimePlot):
 
     def _marked_line(self) -> float | None:
         """The time of the break that is dragged or lies under the pointer."""
-        drag, fit = self._drag, self._fit
+        drag, fit = self._drag, self._over.fit
         if drag is not None and drag.kind == "break" and drag.moved:
             return drag.now
         if drag is None and self._hover is not None and fit is not None and self._hover < fit.breaks.size - 1:
@@ -1088,9 +1053,9 @@ class CurveView(TimePlot):
         if not c.steps[0]:
             return None
         phase, value = None, math.nan
-        if self._fit is not None and self._fit.breaks[0] <= t <= self._fit.breaks[-1]:
+        if self._over.fit is not None and self._over.fit.breaks[0] <= t <= self._over.fit.breaks[-1]:
             phase = self._phase_at(t)
-            value = float(fitted(self._fit, np.array([phase]), np.array([t]))[0][0])
+            value = float(fitted(self._over.fit, np.array([phase]), np.array([t]))[0][0])
         return Reading(
             float(c.first[0]), float(c.mean[0]), float(c.minimum[0]), float(c.maximum[0]), phase, value
         )
@@ -1098,7 +1063,7 @@ class CurveView(TimePlot):
     def _readout(self) -> list[str]:
         """Time, level, phase and fit at the cursor; the mean where a pixel stands for several levels."""
         m = self._map()
-        of = (self._cursor, m, self._curve, self._fit, self._firm)
+        of = (self._cursor, m, self._curve, self._over.fit, self._over.firm)
         if self._read_of != of:
             self._read_of, self._read = of, self._tell(self._cursor, m)
         return self._read
@@ -1131,7 +1096,7 @@ class CurveView(TimePlot):
                 f"residual {signed(found.level - found.fit)}"
             )
         near = self._break_near(m.x(t), 2 * GRAB)
-        one = self._firm[near - 1] if near is not None and near <= len(self._firm) else None
+        one = self._over.firm[near - 1] if near is not None and near <= len(self._over.firm) else None
         if one is not None:
             rows.append(f"breakpoint {near}, median: {one.told}")
         return rows
@@ -1156,24 +1121,24 @@ class CurveView(TimePlot):
         )
         if of != PROCESSORS:
             text = f"{of.name} over {long}, on average {format_number(mean)} {of.unit}.".replace(" .", ".")
-        if self._fit is not None:
-            text += f" Fitted with {self._fit.breaks.size - 1} phases."
-        if self._doubt:
-            text += f" {self._doubt[:1].upper()}{self._doubt[1:]}."
+        if self._over.fit is not None:
+            text += f" Fitted with {self._over.fit.breaks.size - 1} phases."
+        if self._over.doubt:
+            text += f" {self._over.doubt[:1].upper()}{self._over.doubt[1:]}."
         self.setAccessibleDescription(text)
 
     # ---- mouse ---------------------------------------------------------------------------------
 
     def _phase_at(self, t: float) -> int:
-        assert self._fit is not None
-        breaks = self._fit.breaks
+        assert self._over.fit is not None
+        breaks = self._over.fit.breaks
         return int(np.clip(np.searchsorted(breaks, t, side="right") - 1, 0, breaks.size - 2))
 
     def _break_near(self, x: float, reach: float = GRAB) -> int | None:
         """The interior break within `reach` logical pixels of `x`."""
-        if self._fit is None or self._fit.breaks.size < 3:
+        if self._over.fit is None or self._over.fit.breaks.size < 3:
             return None
-        distance = np.abs(self._map().x(self._fit.breaks[1:-1]) - x)
+        distance = np.abs(self._map().x(self._over.fit.breaks[1:-1]) - x)
         i = int(np.argmin(distance))
         return i + 1 if distance[i] <= reach else None
 
@@ -1243,8 +1208,8 @@ class CurveView(TimePlot):
 
     def _take(self, drag: Drag, region: str, t: float) -> bool:
         index = self._break_near(drag.press.x())
-        if index is not None and self._fit is not None:
-            drag.kind, drag.index, drag.now = "break", index, float(self._fit.breaks[index])
+        if index is not None and self._over.fit is not None:
+            drag.kind, drag.index, drag.now = "break", index, float(self._over.fit.breaks[index])
             drag.a = drag.now
         elif region == "rail" and self._phase_span(t) is not None:
             self.phaseSelected.emit(self._phase_at(t))
@@ -1306,7 +1271,7 @@ class CurveView(TimePlot):
             self._show(min(here, there), max(here, there))
 
     def _move_break(self, drag: Drag, t: float) -> None:
-        fit = self._fit
+        fit = self._over.fit
         if fit is None or drag.index > fit.breaks.size - 2:
             self._drag = None  # the fit under the drag has gone
             return
@@ -1368,12 +1333,12 @@ class CurveView(TimePlot):
     def menu_at(self, p: QPointF) -> QMenu:
         """The context menu for a place in the plot."""
         menu = passing_menu(self)
-        t, near, fit = self._time(p.x()), self._break_near(p.x(), 2 * GRAB), self._fit
+        t, near, fit = self._time(p.x()), self._break_near(p.x(), 2 * GRAB), self._over.fit
         add = menu.addAction("&Add break here", lambda: self.breakAddRequested.emit(t))
         add.setEnabled(self._phase_span(t) is not None and near is None)
         number = near or 0
         remove = menu.addAction("&Remove break", lambda: self.breakRemoveRequested.emit(number))
-        held = fit is not None and near is not None and breakpoints(fit, self._locked).locked[near - 1]
+        held = fit is not None and near is not None and breakpoints(fit, self._over.locked).locked[near - 1]
         label = "Un&lock break" if held else "&Lock break"
         lock = menu.addAction(label, lambda: self.breakLockToggled.emit(number))
         for action in (remove, lock):
@@ -1397,7 +1362,7 @@ class CurveView(TimePlot):
     def table(self) -> Iterable[plot_menu.Row]:
         """The steps of the curve in the visible range, cut at breaks, with the fit at their ends; where they
         are too many, the columns that are drawn."""
-        curve, fit = self._curve, self._fit
+        curve, fit = self._curve, self._over.fit
         if curve is None:
             return
         yield "start_s", "end_s", "computing", "minimum", "maximum", "fit_at_start", "fit_at_end", "residual"
@@ -1421,10 +1386,10 @@ class CurveView(TimePlot):
         yield from zip(x[:-1], x[1:], c.mean, c.minimum, c.maximum, *told, strict=True)
 
     def _phase_span(self, t: float) -> tuple[float, float] | None:
-        if self._fit is None or not self._fit.breaks[0] <= t <= self._fit.breaks[-1]:
+        if self._over.fit is None or not self._over.fit.breaks[0] <= t <= self._over.fit.breaks[-1]:
             return None
         i = self._phase_at(t)
-        return float(self._fit.breaks[i]), float(self._fit.breaks[i + 1])
+        return float(self._over.fit.breaks[i]), float(self._over.fit.breaks[i + 1])
 
     def _zoom_to_phase(self, t: float) -> None:
         span = self._phase_span(t)

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from PySide6.QtCore import QLineF, QRectF
 from PySide6.QtGui import QColor, QImage, QPainter, QPen
 
@@ -83,11 +83,10 @@ def draw_firm(image: QImage, firm: Sequence[Firm | None], m: TimeMap, lane: QRec
             )
 
 
-def draw_boundaries(
-    image: QImage, times: NDArray[np.float64], m: TimeMap, lanes: list[QRectF], colour: QColor
-) -> None:
+def draw_boundaries(image: QImage, times: ArrayLike, m: TimeMap, lanes: list[QRectF], colour: QColor) -> None:
     """Times (s, increasing) as vertical lines through `lanes`, the fainter the closer they stand: boundaries
     of iterations, breaks of a predicted run."""
+    times = np.asarray(times, float)
     if not times.size:
         return
     dpr = image.devicePixelRatio()

@@ -6,8 +6,8 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
-import numpy as np
 import pyqtgraph as pg
 from PySide6.QtCore import QEvent, QPointF, QRectF, Qt, QTimer, Signal
 from PySide6.QtGui import QColor, QContextMenuEvent, QFontMetrics, QImage, QPainter, QPen
@@ -20,7 +20,7 @@ from desktop.ui.plots.raster import Raster
 from desktop.ui.plots.scales import LaneBox, TimeMap
 from desktop.ui.plots.scene import Draw, DrawnAxis, PixelItem, PlotView, guarded, lane_plot, saved
 from desktop.ui.theme import Theme, faded
-from desktop.workbench.time_plots import AxisData
+from desktop.workbench.time_plots import AxisData, OverData
 
 GRAB = 5  # logical pixels around a line within which it is taken hold of
 STILL = 4  # a press that moves less than this is a click
@@ -72,8 +72,7 @@ class TimePlot(PlotView):
         super().__init__()
         self._nav = navigation or Navigation()
         self._selection: tuple[float, float] | None = None
-        self._limit: tuple[float, float] | None = None
-        self._boundaries = np.empty(0)
+        self._over = OverData()
         self._mode = "select"
         self._percent = False
         self._grid = True
@@ -291,15 +290,18 @@ class TimePlot(PlotView):
         self._selection = selection
         self._marks_moved()
 
-    def set_limit(self, limit: tuple[float, float] | None) -> None:
-        """Grey what is not analysed: all outside of this range of time."""
-        if limit != self._limit:
-            self._limit = limit
-            self._redraw()
+    def show_over(self, **what: Any) -> None:
+        """Lay other things over the values, by the names of `OverData`; what is as before stays as it is."""
+        before, self._over = self._over, replace(self._over, **what)
+        changed = {
+            name for name, value in what.items()
+            if value is not (old := getattr(before, name)) and (name in ("fit", "predicted") or value != old)
+        }  # fmt: skip
+        if changed:
+            self._over_changed(changed, before)
 
-    def set_boundaries(self, times_s: Sequence[float]) -> None:
-        """Draw boundaries of iterations."""
-        self._boundaries = np.array(times_s, float)
+    def _over_changed(self, changed: set[str], before: OverData) -> None:
+        """These are others than before."""
         self._redraw()
 
     def set_theme(self, theme: Theme) -> None:
@@ -481,11 +483,11 @@ class TimePlot(PlotView):
 
     def _grey_outside(self, painter: QPainter, lanes: Iterable[QRectF], m: TimeMap) -> None:
         """A veil over what is not analysed, with lines at those ends of the limit that are in view."""
-        if self._limit is None:
+        if self._over.limit is None:
             return
         veil = faded(self._theme.surface, 205)
-        x0, x1 = (min(max(m.x(v), m.left), m.left + m.width) for v in self._limit)
-        ends = [m.x(v) for v in self._limit if m.a < v < m.b]
+        x0, x1 = (min(max(m.x(v), m.left), m.left + m.width) for v in self._over.limit)
+        ends = [m.x(v) for v in self._over.limit if m.a < v < m.b]
         for r in lanes:
             painter.fillRect(QRectF(m.left, r.top(), x0 - m.left, r.height()), veil)
             painter.fillRect(QRectF(x1, r.top(), m.left + m.width - x1, r.height()), veil)
@@ -499,7 +501,7 @@ class TimePlot(PlotView):
             text = "Limit anal&ysis to this phase"
         menu.addAction(text, lambda: self.limitAsked.emit(span)).setEnabled(span is not None)
         gone = menu.addAction("Remove li&mit of the analysis", lambda: self.limitAsked.emit(None))
-        gone.setEnabled(self._limit is not None)
+        gone.setEnabled(self._over.limit is not None)
 
     def _phase_span(self, t: float) -> tuple[float, float] | None:
         """The phase at a time, where phases are shown."""

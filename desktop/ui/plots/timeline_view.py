@@ -57,7 +57,6 @@ from desktop.workbench.time_plots import LegendData as EntryOf
 
 if TYPE_CHECKING:
     from desktop.core.critical_path import PathLine
-    from desktop.core.phases import PhaseFit
     from desktop.data.timeline import Tile, Timeline
 
 _CODES = tuple(a.name.lower() for a in Activity)
@@ -83,8 +82,6 @@ class TimelineView(TimePlot):
         self._tiles = tiles(self._arrived)
         self._timeline: Timeline | None = None
         self._rows: TimelineRows | None = None
-        self._fit: PhaseFit | None = None
-        self._phase: int | None = None
         self._by_region = False
         self._heading = "location"  # what all rows are
         self._classes = np.zeros(1, np.uint8)
@@ -221,15 +218,6 @@ class TimelineView(TimePlot):
         """Colours stand for regions, or for activities."""
         self._by_region = by_region
         self.rows_changed()
-
-    def set_fit(self, fit: PhaseFit | None) -> None:
-        self._fit = fit
-        self._redraw()
-
-    def set_phase(self, phase: int | None) -> None:
-        if phase != self._phase:
-            self._phase = phase
-            self._redraw()
 
     def set_marked(self, locations: frozenset[int]) -> None:
         """Rows that hold what was looked for."""
@@ -449,7 +437,7 @@ class TimelineView(TimePlot):
         """The rows and what lies on them, in the pixels of the plot."""
         # Rows of a larger picture are those of the screen enlarged: what is known there is all seen here.
         rows = self._draw_states(self._screen / self._coarse)
-        plot, fit, t, fine = self._plot, self._fit, self._theme, dpr / self._coarse
+        plot, fit, t, fine = self._plot, self._over.fit, self._theme, dpr / self._coarse
         sheet = rows
         if fine != rows.image.devicePixelRatio():
             sheet = Raster(round(plot.width() * fine), round(plot.height() * fine), fine)
@@ -458,10 +446,10 @@ class TimelineView(TimePlot):
         self._drawn = sheet
         m = TimeMap(self._nav.a, self._nav.b, 0.0, plot.width())
         lanes = [QRectF(0, 0, plot.width(), plot.height())]
-        fit_overlay.draw_boundaries(sheet.image, self._boundaries, m, lanes, QColor(t.accent))
+        fit_overlay.draw_boundaries(sheet.image, self._over.boundaries, m, lanes, QColor(t.accent))
         if fit is not None:
-            if self._phase is not None and self._phase < fit.n:
-                span = float(fit.breaks[self._phase]), float(fit.breaks[self._phase + 1])
+            if self._over.phase is not None and self._over.phase < fit.n:
+                span = float(fit.breaks[self._over.phase]), float(fit.breaks[self._over.phase + 1])
                 with self._upon(sheet) as painter:
                     self._tint_range(painter, span, t.accent, (plot,))
             fit_overlay.draw_breaks(sheet.image, fit, m, lanes, t)
@@ -602,17 +590,17 @@ class TimelineView(TimePlot):
         if self._timeline is None or self._rows is None:
             return None
         self.prepare(self.viewport().devicePixelRatioF())
-        say, fit = words(), self._fit
+        say, fit = words(), self._over.fit
         axis = time_axis(self._nav.a, self._nav.b, say)
         first, last = self._in_view()
         rows = [row.label for row in self._rows.rows[first:last]]
         lane = LaneOf(AxisOf(say(self._heading), float(last), float(first)), ())
         return PlotData(
             "timeline", "", axis, (lane,), tuple(self._legend_of(say)),
-            fit=fit, breaks=None if fit is None else breakpoints(fit), phase=self._phase,
-            notes=notes_in(self._notes.marks, axis), limit=self._limit,
+            fit=fit, breaks=None if fit is None else breakpoints(fit), phase=self._over.phase,
+            notes=notes_in(self._notes.marks, axis), limit=self._over.limit,
             remarks=tuple(self._remarks(say)), cells=self._cells(), rows=tuple(rows),
-            boundaries=boundaries_in(self._boundaries, axis),
+            boundaries=boundaries_in(self._over.boundaries, axis),
         )  # fmt: skip
 
     def _cells(self) -> CellData | None:
