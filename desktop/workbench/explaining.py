@@ -28,7 +28,7 @@ METRICS = 24
 #: Sentences for every break.
 CHANGES = 8
 
-Part = Literal["ranges", "calls", "accounts", "iterations", "whatif", "words"]
+Part = Literal["ranges", "calls", "changes", "accounts", "iterations", "whatif", "words"]
 #: With more messages and members of collective operations, numbers that need none of them are shown first,
 #: then accounts of what is looked at, then all.
 AT_ONCE = 200_000
@@ -49,8 +49,8 @@ class Scope:
 class Explained:
     """Statistics of all `scopes` (`stats` in the same order), details of the one in `focus`.
 
-    `changes`: for every pair of neighbouring phases by the earlier one, most different first. `calls`,
-    `flat`: call tree and flat profile of the focus. `names`: of locations. `replayed`: whether all `stats`
+    `changes`: for every pair of neighbouring phases by the earlier one, most different first; None while
+    nobody looks at them. `calls`, `flat`: call tree and flat profile of the focus. `names`: of locations. `replayed`: whether all `stats`
     have accounts, and all efficiencies that can be known; they come of `causality`, `waits` says why they are
     not there. `causes`: of the whole run, where they have been found, `path`: the critical path. `there`: all
     that was found on the machine of the trace, as here all events would have to come. `words`: why time is
@@ -135,12 +135,14 @@ class StatisticsRequest:
             if recalled is not None:
                 (stats, told), at_once = recalled, True
                 words = words or told
-        by_phase = {scope.phase: one for scope, one in zip(scopes, stats, strict=True) if scope.phase >= 0}
-        changes = {
-            k: tuple(kept.changes(stats[0], by_phase[k], by_phase[k + 1], CHANGES))
-            for k in by_phase
-            if k + 1 in by_phase
-        }
+        changes = None
+        if "changes" in self.parts:
+            by_phase = {scope.phase: one for scope, one in zip(scopes, stats, strict=True) if scope.phase >= 0}
+            changes = {
+                k: tuple(kept.changes(stats[0], by_phase[k], by_phase[k + 1], CHANGES))
+                for k in by_phase
+                if k + 1 in by_phase
+            }
         calls = tuple(kept.calls(spans[focus], use, job)) if "calls" in self.parts else ()
         flat = tuple(kept.flat(stats[focus], use))
         names = tuple(kept.name(i) for i in range(len(self.store.locations)))

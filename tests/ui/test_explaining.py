@@ -63,7 +63,7 @@ def test_nothing_is_computed_while_nobody_looks(qtbot, window):
     """At first only the panel of phases is looked at, which says why time is lost."""
     qtbot.waitUntil(lambda: window.workbench.snapshot.explained.words is not None, timeout=TIMEOUT)
     explained = window.workbench.snapshot.explained
-    assert explained.calls == () and explained.iterations is None
+    assert explained.calls == () and explained.iterations is None and explained.changes is None
     window._docks["phases"].hide()
     window.workbench.set_n(5)
     qtbot.waitUntil(lambda: not window.workbench.busy, timeout=TIMEOUT)

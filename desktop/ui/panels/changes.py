@@ -55,5 +55,5 @@ PANEL = PanelSpec(
     "bottom",
     ChangesPanel,
     "statistics.md#what-changed-at-a-break",
-    frozenset({"ranges"}),
+    frozenset({"ranges", "changes"}),
 )
