@@ -50,13 +50,13 @@ class Explained:
     """Statistics of all `scopes` (`stats` in the same order), details of the one in `focus`.
 
     `changes`: for every pair of neighbouring phases by the earlier one, most different first; None while
-    nobody looks at them. `calls`, `flat`: call tree and flat profile of the focus. `names`: of locations. `replayed`: whether all `stats`
-    have accounts, and all efficiencies that can be known; they come of `causality`, `waits` says why they are
-    not there. `causes`: of the whole run, where they have been found, `path`: the critical path. `there`: all
-    that was found on the machine of the trace, as here all events would have to come. `words`: why time is
-    lost, of `fit`. `outdated`: a newer answer is on its way. `iterations`: of `run`. `problem`: why
-    there is nothing. `firm`: of the inner breakpoints of `fit`, over iterations. `metrics`: of the trace, the
-    first `METRICS`.
+    nobody looks at them. `calls`, `flat`: call tree and flat profile of the focus. `names`: of locations.
+    `replayed`: whether all `stats` have accounts, and all efficiencies that can be known; they come of
+    `causality`, `waits` says why they are not there. `causes`: of the whole run, where they have been found,
+    `path`: the critical path. `there`: all that was found on the machine of the trace, as here all events
+    would have to come. `words`: why time is lost, of `fit`. `outdated`: a newer answer is on its way.
+    `iterations`: of `run`. `problem`: why there is nothing. `firm`: of the inner breakpoints of `fit`, over
+    iterations. `metrics`: of the trace, the first `METRICS`.
     """
 
     fit: PhaseFit | None = None
@@ -137,7 +137,9 @@ class StatisticsRequest:
                 words = words or told
         changes = None
         if "changes" in self.parts:
-            by_phase = {scope.phase: one for scope, one in zip(scopes, stats, strict=True) if scope.phase >= 0}
+            by_phase = {
+                scope.phase: one for scope, one in zip(scopes, stats, strict=True) if scope.phase >= 0
+            }
             changes = {
                 k: tuple(kept.changes(stats[0], by_phase[k], by_phase[k + 1], CHANGES))
                 for k in by_phase
