@@ -63,21 +63,20 @@ PLACES = ("CACHE", "STATE", "DATA", "CONFIG")
 
 @pytest.fixture(scope="session")
 def imported(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The cache of all tests of a process, so that each imports a trace once, but for those of the cache."""
+    """A cache for all tests of a process, which then imports a trace once."""
     return tmp_path_factory.mktemp("imported")
 
 
 @pytest.fixture
-def own_places(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, imported: Path) -> None:
+def own_places(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Nothing of the user is touched."""
     for name in PLACES:
         monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name.lower()))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(imported))
 
 
 @pytest.fixture(scope="module")
 def own_cache(tmp_path_factory: pytest.TempPathFactory, imported: Path) -> Iterator[None]:
-    """Nor here, where all tests of a file have the same places."""
+    """Nor here, where all tests of a file have the same places, and those of all files the same cache."""
     with pytest.MonkeyPatch.context() as patch:
         for name in PLACES:
             patch.setenv(f"XDG_{name}_HOME", str(tmp_path_factory.mktemp(name.lower())))
