@@ -68,6 +68,21 @@ def view(qtbot, curve, fit):
     return v
 
 
+def test_what_lies_over_is_drawn_anew_only_where_it_differs(view, fit, monkeypatch):
+    drawn = []
+    whole = view._draw_anew
+    monkeypatch.setattr(view, "_draw_anew", lambda dpr: (drawn.append(view._base_stale), whole(dpr)))
+    view.show_over(fit=fit, limit=None, locked=(), phase=None, firm=(), boundaries=())
+    view.grab()
+    assert not drawn
+    view.show_over(fit=fit, phase=2)
+    view.grab()
+    assert drawn == [False], "the curve below stays"
+    view.show_over(phase=2, limit=(1.0, 2.0))
+    view.grab()
+    assert drawn == [False, True]
+
+
 def send(view, kind, x, y, button=LEFT, buttons=None, modifiers=NONE):
     p = QPointF(x, y)
     held = button if buttons is None else buttons
