@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 WatchCommand: TypeAlias = commands.Command["WatchPage", WatchSnapshot]
 
 #: Milliseconds between two looks; where nobody can see the page, only one of so many is taken.
-_INTERVAL, _UNSEEN = 495, 5
+_INTERVAL, _UNSEEN = 490, 5
 #: Rows of the map at most; of more processors, neighbours share one.
 _ROWS = 256
 #: Calls that are told of, those that take the most time.
