@@ -271,15 +271,18 @@ class _Wanted:
             project.phases,
             project.limit,
             project.curve,
+            marks_of(project.annotations),
         )
 
 
 @dataclass(frozen=True, eq=False)
 class _Loaded:
-    """A run that was compared last, so that only what changes is read and fitted again."""
+    """A run that was compared last, so that only what changes is read and fitted again. `known`: structure
+    events of its curve."""
 
     wanted: _Wanted
     phased: Phased
+    known: Landmarks | None = None
 
 
 def _answer(
@@ -300,7 +303,7 @@ def _answer(
     for k, one in enumerate(wanted):
         share = Share(job, k / len(wanted), (k + 1) / len(wanted))
         with nullcontext() if whole else suppress(DesktopError, OSError, ValueError):
-            loaded.append(_Loaded(one, _phased(one, before, path, share)))
+            loaded.append(_taken(one, before, path, share))
     wanted, runs = [one.wanted for one in loaded], [one.phased for one in loaded]
     keys = tuple(one.key for one in wanted)
     if not whole:
@@ -340,22 +343,24 @@ def _drawable(placement: Placement) -> Placement:
     return placement
 
 
-def _phased(one: _Wanted, before: Sequence[_Loaded], path: Path | None, progress: Progress) -> Phased:
+def _taken(one: _Wanted, before: Sequence[_Loaded], path: Path | None, progress: Progress) -> _Loaded:
+    """A run with its phases, of which is taken what was compared `before`."""
     from desktop.core.contrast import Phased
 
     if one.shown is not None:
-        return Phased(one.name, *one.shown)
-    curve, project, program = None, one.run.project, frozenset[str]()
+        return _Loaded(one, Phased(one.name, *one.shown))
+    project = one.run.project
     for old in before:
+        if old.wanted == one:
+            return old
         was = old.wanted.run.project
-        same_curve = (was.rules, was.limit) == (project.rules, project.limit)
-        if old.wanted.run.trace == one.run.trace and same_curve:
-            if old.wanted == one:
-                return old.phased
-            curve, program = old.phased.curve, old.phased.program
-    if curve is None:
-        return phased_run(one.name, one.run, project.phases, path, progress)
-    return replace(phased(one.name, curve, project.phases), program=program)
+        same = (was.rules, was.limit, was.curve) == (project.rules, project.limit, project.curve)
+        same = same and marks_of(was.annotations) == marks_of(project.annotations)
+        # Of a run that was in the main window the structure is not known here.
+        if same and old.wanted.run.trace == one.run.trace and old.wanted.shown is None:
+            again = phased(one.name, old.phased.curve, project.phases, old.known)
+            return _Loaded(one, replace(again, program=old.phased.program), old.known)
+    return _Loaded(one, *_read(one.name, one.run, project.phases, path, progress))
 
 
 def phased_run(
@@ -367,6 +372,18 @@ def phased_run(
     seen: Callable[[TraceStore], object] | None = None,
 ) -> Phased:
     """`load` and `phased`, with what the program's regions are called."""
+    return _read(name, run, phases, project, progress, seen)[0]
+
+
+def _read(
+    name: str,
+    run: KeptRun,
+    phases: PhaseSettings | None,
+    project: Path | None,
+    progress: Progress,
+    seen: Callable[[TraceStore], object] | None = None,
+) -> tuple[Phased, Landmarks | None]:
+    """`phased_run`, and the structure events that are known."""
     regions: list[str] = []
 
     def look(store: TraceStore) -> None:
@@ -374,8 +391,8 @@ def phased_run(
         if seen is not None:
             seen(store)
 
-    curve, known = _loaded(run, project, progress, look, structured=phases is None)
-    return replace(phased(name, curve, phases, known), program=frozenset(regions))
+    curve, known = _loaded(run, project, progress, look, structured=True)
+    return replace(phased(name, curve, phases, known), program=frozenset(regions)), known
 
 
 def load(
@@ -424,14 +441,14 @@ def _loaded(
 def phased(
     name: str, curve: StepCurve, phases: PhaseSettings | None, known: Landmarks | None = None
 ) -> Phased:
-    """A run with the phases asked for; None: the mixed ones that are suggested, with what is `known` of the
-    run's structure."""
+    """A run with the phases asked for; None: the mixed ones that are suggested. `known`: of the run's
+    structure."""
     from desktop.core.contrast import Phased
 
     if phases is None:
         swept, suggestion = search(curve, PhaseSettings().model, known=known)
         return Phased(name, curve, suggestion.fit(curve, swept))
-    return Phased(name, curve, phases.fit(curve))
+    return Phased(name, curve, phases.fit(curve, known))
 
 
 def compared(

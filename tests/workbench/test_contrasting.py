@@ -13,12 +13,14 @@ from hypothesis import strategies as st
 from desktop.core.curve import StepCurve
 from desktop.errors import ProjectError
 from desktop.progress import Progress
+from desktop.resources import samples
 from desktop.workbench.contrasting import (
     MOST,
     Contraster,
     contrast,
     load,
     phased,
+    phased_run,
     plain_run,
     run_names,
 )
@@ -206,3 +208,17 @@ def test_a_project_without_a_window(tmp_path: Path) -> None:
 def test_the_suggested_phases_are_those_of_the_curve() -> None:
     steps = StepCurve(np.arange(41.0), np.repeat([8.0, 2.0, 6.0, 1.0], 10))
     assert phased("x", steps, None).fit.n == 4
+
+
+def test_phases_of_a_run_that_is_not_shown_are_those_of_the_window() -> None:
+    """They once ended elsewhere, by up to a tenth of the run: structure events did not count."""
+    sample = samples()[0].path
+    bench = Workbench(executors={name: Inline() for name in LANES})
+    bench.open(sample)
+    bench.set_n(5)
+    fit, asked = bench.snapshot.fit, bench.snapshot.project.phases
+    assert fit is not None and asked.breaks is None
+    found = phased_run("x", plain_run(sample, asked), asked, None, Progress())
+    assert found.fit.breaks.tolist() == fit.breaks.tolist()
+    assert phased("x", found.curve, asked).fit.breaks.tolist() != fit.breaks.tolist()
+    bench.close()
