@@ -11,7 +11,7 @@ from __future__ import annotations
 import errno
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from threading import Lock
@@ -108,6 +108,22 @@ class Interner:
     def values(self) -> NDArray[np.int64]:
         """The value of every number; may be asked in any thread while another one adds more."""
         return self._known[: self.used, 0]
+
+
+class Numbers:
+    """Numbers of a trace -> numbers of the program; `find` is asked once for each."""
+
+    def __init__(self, find: Callable[[int], int]) -> None:
+        self._find = find
+        self._dense = Interner()
+        self._known: NDArray[np.int64] = np.empty(0, np.int64)
+
+    def __call__(self, numbers: NDArray[Any]) -> NDArray[np.int64]:
+        dense = self._dense(numbers.astype(np.int64))
+        new = self._dense.values[len(self._known) :].tolist()
+        if new:
+            self._known = np.append(self._known, [self._find(number) for number in new])
+        return self._known[dense]
 
 
 @arithmetic

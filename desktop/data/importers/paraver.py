@@ -25,13 +25,13 @@ from numpy.typing import NDArray
 from desktop.data.atomic import scratch_folder
 from desktop.data.classify import is_stream
 from desktop.data.consistency import ANNOUNCED, RARE
-from desktop.data.events import Activity, Importer, Location, Region, Sink
+from desktop.data.events import Activity, Findings, Importer, Location, Region, Sink
 from desktop.data.importers._paraver import header as hd
 from desktop.data.importers._paraver import intervals as iv
 from desktop.data.importers._paraver import lines as ln
 from desktop.data.importers._paraver import tables as tb
 from desktop.data.lines import ahead, blocks, detected, in_order, line_feeds
-from desktop.data.spill import Interner, Spill, by_time
+from desktop.data.spill import Interner, Numbers, Spill, by_time
 from desktop.errors import TraceFormatError
 from desktop.progress import Progress
 
@@ -47,12 +47,44 @@ AGREEMENT = 0.01
 LATE = 0.001
 NO_COMMUNICATOR = 0xFFFFFFFF
 
-_BAD = {
+#: What of the lines is told, by what they are.
+_LINES = {
     ln.FIELDS: "lines with a wrong number of fields",
     ln.NUMBER: "lines with a field that is no number",
     ln.BACKWARD: "states that end before they begin",
     ln.THREAD: "lines of unknown threads",
     ln.KIND: "unreadable lines",
+    ln.UNENDED: "last line cut off",
+    ln.OLD: "old global operations",
+    ln.COMMENTS: "comments",
+}
+#: What can be odd, how bad that is (what is rare in the trace is a loss), and what was done.
+FINDINGS: Findings = {
+    **{_LINES[kind]: ("loss", "Such lines cannot be read and were left out.") for kind in ln.BAD},
+    "last line cut off": ("loss", "The last line has no end and was left out."),
+    "old global operations": ("notice", "Lines of kind 4 (global operations of old traces) are not read."),
+    "comments": ("info", "Comments are not read."),
+    "labels lost": (
+        "loss",
+        "Some states have no label, and others one that is usually that of another state: "
+        "what they mean is in doubt.",
+    ),
+    "ends without begin": ("notice", "Ends of calls that did not begin are ignored."),
+    "calls begin twice": ("notice", "An MPI call begins again before it has ended; it ends there."),
+    "states overlap": (
+        "notice",
+        "A state that lasts into the next one of its thread ends where that begins.",
+    ),
+    "states missing": (
+        "notice",
+        "Single states of a thread end and no other follows; what it did then is not known.",
+    ),
+    "states contradict MPI calls": (
+        "notice",
+        "A thread computes inside of MPI calls, or communicates outside of any; the states decide.",
+    ),
+    "threads without data": ("loss", "The header has them, and no line names them."),
+    "threads without states": ("notice", "What they do is taken from the events of their MPI calls."),
 }
 
 
@@ -89,8 +121,8 @@ class _Reading:
         self.names(np.array([iv.key_of(iv.STATE + 1, what) for what in (iv.GAP, iv.OFF)], np.int64))
         self.known = np.full(2, iv.APART, np.uint8)  # by interned number
         self.regions = np.zeros(0, np.int64)  # by code, -1 not defined
-        self.types = Interner()
-        self.metrics = np.zeros(0, np.int64)  # text by interned type
+        self.metrics = Numbers(self._metric)  # texts by type of event
+        self.types = 0  # of events that are metrics
         self.tally = np.zeros(iv.PAIR, np.int64)
         self.of_each: list[
             tuple[int, NDArray[np.int64], NDArray[np.int64]]
@@ -158,21 +190,8 @@ class _Reading:
             )
         if not self.lines.records.any():
             raise TraceFormatError("holds no states, events or messages", file=self.path)
-        for kind, name in _BAD.items():
-            self._note(kind, name, "loss", "Such lines cannot be read and were left out.")
-        self._note(ln.UNENDED, "last line cut off", "loss", "The last line has no end and was left out.")
-        self._note(
-            ln.OLD,
-            "old global operations",
-            "notice",
-            "Lines of kind 4 (global operations of old traces) are not read.",
-        )
-        self._note(ln.COMMENTS, "comments", "info", "Comments are not read.")
-
-    def _note(self, kind: int, name: str, severity: Any, text: str) -> None:
-        if count := int(self.lines.counts[kind]):
-            where = f"line {int(self.lines.firsts[kind])}"
-            self.report.add(name, severity, text, count=count, where=where)
+        for kind, name in _LINES.items():
+            self.report.tell(FINDINGS, name, int(counts[kind]), f"line {int(firsts[kind])}")
 
     # -- second pass: thread by thread to the sink
 
@@ -401,24 +420,16 @@ class _Reading:
         used = iv.metrics(chunk.rows, time, event, value)
         if not used:
             return
-        ids = self.types(event[:used])
-        if self.types.used > MOST_NAMES:
+        metric = self.metrics(event[:used]).astype(np.uint32)
+        self.sink.append("metrics", chunk.index, time=time[:used], metric=metric, value=value[:used])
+
+    def _metric(self, kind: int) -> int:
+        self.types += 1
+        if self.types > MOST_NAMES:
             raise TraceFormatError(
                 f"has more than {MOST_NAMES} types of events", file=self.path, hint="it is damaged"
             )
-        if new := self.types.values[len(self.metrics) :].tolist():
-            texts = [
-                self.sink.metric(self.labels.types.get(kind, f"event type {kind}"), tb.metric(kind))
-                for kind in new
-            ]
-            self.metrics = np.append(self.metrics, texts)
-        self.sink.append(
-            "metrics",
-            chunk.index,
-            time=time[:used],
-            metric=self.metrics[ids].astype(np.uint32),
-            value=value[:used],
-        )
+        return self.sink.metric(self.labels.types.get(kind, f"event type {kind}"), tb.metric(kind))
 
     def _messages(self, index: int) -> None:
         with closing(by_time(self.messages, index, CHUNK)) as rows:
@@ -438,92 +449,42 @@ class _Reading:
 
     # -- the report
 
-    # Long: one finding after the other, each with its sentence.
     def _tell(self, locations: list[Location]) -> None:
-        add, unit = self.report.add, self.header.ticks_per_second
+        report, unit = self.report, self.header.ticks_per_second
         tally, sums = self.tally, self.sums
 
-        def odd(name: str, count: int, cases: int, text: str, doubt: Callable[[Any, Any], int]) -> None:
-            """What is rare in the trace is damage: a loss, with `doubt` of what is known of a thread."""
+        def doubt(index: int, ticks: int) -> None:
+            locations[index].doubt = max(locations[index].doubt, int(ticks))
+
+        def odd(name: str, count: int, cases: int, ticks: Callable[[Any, Any], int]) -> None:
+            """What is rare is damage, with so many `ticks` of a thread of which is not sure what it did."""
             rare = count <= max(1, RARE * cases)
-            if count:
-                add(name, "loss" if rare else "notice", text, count=count)
+            report.tell(FINDINGS, name, int(count), severity="loss" if rare else None)
             for index, carry, pairs in self.of_each if count and rare else ():
-                locations[index].doubt = max(locations[index].doubt, doubt(carry, pairs))
+                doubt(index, ticks(carry, pairs))
 
         states, labels = self.names.values[: self.names.used], self.labels.states
         used = {key >> 3 for key in states.tolist() if key & 7 == iv.STATE}
-        if used - labels.keys() and any(
-            tb.moved(number, label) is not None for number, label in labels.items()
-        ):
-            add(
-                "labels lost",
-                "loss",
-                "Some states have no label, and others one that is usually that of another state: "
-                "what they mean is in doubt.",
-                count=len(used - labels.keys()),
-            )
+        moved = any(tb.moved(number, label) is not None for number, label in labels.items())
+        if used - labels.keys() and moved:
+            report.tell(FINDINGS, "labels lost", len(used - labels.keys()))
             for index, carry, _ in self.of_each:
-                locations[index].doubt = max(locations[index].doubt, int(carry[iv.NOW]))
-
-        def whole(part: Any) -> Callable[[Any, Any], int]:
-            return lambda carry, pairs: int(carry[iv.NOW]) if part(carry, pairs) else 0
-
-        calls = int(tally[iv.CALLED])
-        odd(
-            "ends without begin",
-            int(tally[iv.STRAY]),
-            calls,
-            "Ends of calls that did not begin are ignored.",
-            whole(lambda carry, pairs: pairs[iv.STRAY]),
-        )
-        odd(
-            "calls begin twice",
-            int(tally[iv.REPEATED]),
-            calls,
-            "An MPI call begins again before it has ended; it ends there.",
-            whole(lambda carry, pairs: pairs[iv.REPEATED]),
-        )
-        odd(
-            "states overlap",
-            int(sums[iv.OVERLAPS]),
-            int(sums[iv.STATED]),
-            "A state that lasts into the next one of its thread ends where that begins.",
-            whole(lambda carry, pairs: carry[iv.OVERLAPS]),
-        )
-        odd(
-            "states missing",
-            int(sums[iv.GAPS]),
-            int(sums[iv.STATED]),
-            "Single states of a thread end and no other follows; what it did then is not known.",
-            lambda carry, pairs: int(carry[iv.MISSING]) if carry[iv.GAPS] else 0,
-        )
+                doubt(index, carry[iv.NOW])
+        calls, stated = tally[iv.CALLED], sums[iv.STATED]
+        odd("ends without begin", tally[iv.STRAY], calls, lambda c, p: c[iv.NOW] * bool(p[iv.STRAY]))
+        odd("calls begin twice", tally[iv.REPEATED], calls, lambda c, p: c[iv.NOW] * bool(p[iv.REPEATED]))
+        odd("states overlap", sums[iv.OVERLAPS], stated, lambda c, _: c[iv.NOW] * bool(c[iv.OVERLAPS]))
+        odd("states missing", sums[iv.GAPS], stated, lambda c, _: c[iv.MISSING] * bool(c[iv.GAPS]))
         if self.called:
-            odd(
-                "states contradict MPI calls",
-                int(sums[iv.APART_FROM]),
-                int(sums[iv.COMPARED]),
-                "A thread computes inside of MPI calls, or communicates outside of any; the states decide.",
-                lambda carry, pairs: int(carry[iv.CONTRADICTED]),
-            )
+            apart, compared = sums[iv.APART_FROM], sums[iv.COMPARED]
+            odd("states contradict MPI calls", apart, compared, lambda c, _: c[iv.CONTRADICTED])
         there = sum(location.first is not None for location in locations)
-        if there < len(locations):
-            add(
-                "threads without data",
-                "loss",
-                "The header has them, and no line names them.",
-                count=len(locations) - there,
-            )
-        if self.stateless < there and self.stateless:
-            add(
-                "threads without states",
-                "notice",
-                "What they do is taken from the events of their MPI calls.",
-                count=self.stateless,
-            )
+        report.tell(FINDINGS, "threads without data", len(locations) - there)
+        if self.stateless < there:
+            report.tell(FINDINGS, "threads without states", self.stateless)
         running, outside = int(self.sums[iv.RUNNING]), int(self.sums[iv.OUTSIDE])
         if self.called and abs(running - outside) > AGREEMENT * max(running, outside):
-            add(
+            report.add(
                 "states and MPI calls differ",
                 "notice",
                 f"By their states the threads compute {running / unit:.9g} s, by the events of their MPI "
@@ -533,16 +494,15 @@ class _Reading:
         total = self.header.total
         if last != total:
             off = abs(last - total) > LATE * max(total, 1)
-            add(
+            report.add(
                 "duration differs",
                 "loss" if off else "notice",
                 f"The header says that the trace lasts {total / unit:.9g} s, its last record is at "
                 f"{last / unit:.9g} s; the records count.",
             )
             if off:
-                for location in locations:
-                    missing = total - location.last if location.last is not None else total
-                    location.doubt = max(location.doubt, missing if last < total else last)
+                for index, location in enumerate(locations):
+                    doubt(index, total - (location.last or 0) if last < total else last)
 
     @property
     def early(self) -> bool:

@@ -294,23 +294,9 @@ def _end(opened: Any, at: int, end: int, state: Any, known: Any, rows: Any, owne
 # Long: a branch for each kind of record.
 @arithmetic
 def step(
-    buf: Any,
-    p: int,
-    span: int,
-    values: Any,
-    processes: Any,
-    groups: Any,
-    state: Any,
-    known: Any,
-    opened: Any,
-    events: Any,
-    messages: Any,
-    collectives: Any,
-    metrics: Any,
-    notes: Any,
-    owners: Any,
-    n: Any,
-) -> int:
+    buf: Any, p: int, span: int, values: Any, processes: Any, groups: Any, state: Any, known: Any,
+    opened: Any, events: Any, messages: Any, collectives: Any, metrics: Any, notes: Any, owners: Any, n: Any,
+) -> int:  # fmt: skip
     """Read lines from position p until the block ends or the tables may be full; where it stopped.
 
     buf (bytes): whole lines. span: so many ticks no call lasts, and no pause. values (`FIELDS`,): scratch.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
@@ -14,7 +14,7 @@ from desktop.data.events import UNDEFINED, Region, Severity, Sink
 from desktop.data.importers._otf1 import lines as ln
 from desktop.data.importers._otf1.definitions import DOUBLE, FLOAT, SIGNED, Otf1Definitions
 from desktop.data.importers._otf1.stream import Stream
-from desktop.data.spill import Interner, by_time
+from desktop.data.spill import Numbers, by_time
 
 PART = 1 << 16
 #: Deeper nesting is no program's: what is further in is not looked at when a leave names no region.
@@ -42,22 +42,6 @@ FINDINGS: dict[str, tuple[Severity, str]] = {
 }
 
 _TABLES = ("events", "messages", "collectives", "metrics", "marks")
-
-
-class Numbers:
-    """Numbers of the trace -> indices of the sink; `find` is asked once for each."""
-
-    def __init__(self, find: Callable[[int], int]) -> None:
-        self._find = find
-        self._dense = Interner()
-        self._known: NDArray[np.int64] = np.empty(0, np.int64)
-
-    def __call__(self, numbers: NDArray[Any]) -> NDArray[np.int64]:
-        dense = self._dense(numbers.astype(np.int64))
-        new = self._dense.values[len(self._known) :].tolist()
-        if new:
-            self._known = np.append(self._known, [self._find(number) for number in new])
-        return self._known[dense]
 
 
 @arithmetic

@@ -74,19 +74,9 @@ class Stream:
                 if stop.is_set():
                     return
                 at = ln.step(
-                    buf,
-                    at,
-                    self.span,
-                    values,
-                    self.processes,
-                    self.groups,
-                    self.state,
-                    self.known,
-                    opened,
-                    *rows,
-                    owners,
-                    n,
-                )
+                    buf, at, self.span, values, self.processes, self.groups, self.state, self.known, opened,
+                    *rows, owners, n,
+                )  # fmt: skip
                 for table in range(ln.NOTES):
                     self._keep(table, rows[table][: n[table]], owners[table, : n[table]])
                 if n[ln.NOTES]:

@@ -327,21 +327,9 @@ def _until(
 # Long: a branch for each kind of record.
 @arithmetic
 def nest(
-    rows: Any,
-    ends: Any,
-    ids: Any,
-    after: Any,
-    known: Any,
-    stated: bool,
-    carry: Any,
-    tops: Any,
-    open_ids: Any,
-    open_at: Any,
-    scratch: Any,
-    out_time: Any,
-    out_kind: Any,
-    out_code: Any,
-) -> int:
+    rows: Any, ends: Any, ids: Any, after: Any, known: Any, stated: bool, carry: Any, tops: Any,
+    open_ids: Any, open_at: Any, scratch: Any, out_time: Any, out_kind: Any, out_code: Any,
+) -> int:  # fmt: skip
     """Enters and leaves of the rows of a chunk; returns how many.
 
     ends: of `pair`. ids: interned numbers of the rows. after: times of the first changes after the chunk

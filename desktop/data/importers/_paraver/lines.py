@@ -88,22 +88,9 @@ def _put(m: Any, time: int, kind: int, peer: int, tag: int, size: int, request: 
 # Long: a branch for each kind of record.
 @arithmetic
 def parse(
-    buf: Any,
-    at: int,
-    final: bool,
-    f: Any,
-    first_task: Any,
-    first_thread: Any,
-    acts: Any,
-    act_threads: Any,
-    messages: Any,
-    message_threads: Any,
-    spans: Any,
-    records: Any,
-    counts: Any,
-    firsts: Any,
-    line: int,
-) -> Any:
+    buf: Any, at: int, final: bool, f: Any, first_task: Any, first_thread: Any, acts: Any, act_threads: Any,
+    messages: Any, message_threads: Any, spans: Any, records: Any, counts: Any, firsts: Any, line: int,
+) -> Any:  # fmt: skip
     """Lines of `buf` from byte `at` on, until the end or until there is no room for further rows.
 
     f (_FIELDS,): scratch. spans (threads, 2): first and last time, records (threads,): how many, both are
