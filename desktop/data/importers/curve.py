@@ -207,11 +207,9 @@ def read_curve(
             yield time, level
         progress.step(done, total, "reading rows")
     if rows < 2:
-        raise TraceFormatError(
-            "has only one row" if rows else "has no row of numbers",
-            file=path,
-            hint="a curve needs at least two rows, the last one gives the end time",
-        )
+        what = "has only one row" if rows else "has no row of numbers"
+        hint = "a curve needs at least two rows, the last one gives the end time"
+        raise TraceFormatError(what, file=path, hint=hint)
 
 
 def _parse(item: tuple[bytes, bool, int, int, int]) -> tuple[bytes, int, int, Any, Any, NDArray[np.int64]]:

@@ -33,6 +33,7 @@ from desktop.progress import Progress
 READERS = 2
 #: No trace has a gap of more days than that.
 LONGEST_GAP = 400
+_AGAIN = "copy the trace again, with all its files"
 
 #: What can be odd, how bad that is, and what was done.
 FINDINGS: Findings = OF_ROWS | {
@@ -165,9 +166,8 @@ class Trace:
         self.definitions, self.local = self.defined()
         self.locations: dict[int, Location] = {}
         self.index: dict[int, int] = {}
-        self.balanced: dict[
-            int, bool
-        ] = {}  # processes that have ended: whether all that was entered was left
+        #: Of processes that have ended, whether all that was entered was left.
+        self.balanced: dict[int, bool] = {}
 
     def tell(self, finding: str, count: int = 1, where: str = "", severity: Severity | None = None) -> None:
         self.sink.report.tell(FINDINGS, finding, count, where, severity)
@@ -183,18 +183,11 @@ class Trace:
         self.tell("other files", master.elsewhere, file.name)
         streams = {stream: processes for stream, processes in master.streams.items() if processes}
         if not streams:
-            raise TraceFormatError(
-                "names no stream (in a line such as 1:1,2), so it is no master file of an OTF trace",
-                file=file,
-                hint="copy it again",
-            )
+            what = "names no stream (in a line such as 1:1,2), so it is no master file of an OTF trace"
+            raise TraceFormatError(what, file=file, hint="copy it again")
         if not self.events.keys() & streams.keys():
-            raise TraceFormatError(
-                "has no event files beside it",
-                file=file,
-                where=f"such as {self.files.stem}.{next(iter(streams)):x}.events",
-                hint="copy the trace again, with all its files",
-            )
+            where = f"such as {self.files.stem}.{next(iter(streams)):x}.events"
+            raise TraceFormatError("has no event files beside it", file=file, where=where, hint=_AGAIN)
         others = [other.name for stream, other in self.events.items() if stream not in streams]
         self.tell("other event files", len(others), "".join(others[:1]))
         markers = [other.name for other in self.files.of("marker").values() if other.stat().st_size]
@@ -288,12 +281,8 @@ class Trace:
                 self.tell("open regions", where=location.name)
                 location.doubt = max(location.doubt, (location.last or 0) - (location.first or 0))
         if all(wanted.values()) and not any(location.records for location in self.locations.values()):
-            raise TraceFormatError(
-                "has no readable events",
-                file=self.files.master,
-                where=f"in {len(self.streams)} streams",
-                hint="copy the trace again, with all its files",
-            )
+            where = f"in {len(self.streams)} streams"
+            raise TraceFormatError("has no readable events", file=self.files.master, where=where, hint=_AGAIN)
 
     def finish(self, task: ReadTask) -> None:
         """Wait for a stream, hand over its rows, and say what was wrong with it."""

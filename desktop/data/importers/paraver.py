@@ -182,12 +182,8 @@ class _Reading:
         lines = int(counts[ln.LINES] - counts[ln.COMMENTS])
         if bad > REFUSED_SHARE * lines:
             where = min(int(firsts[kind]) for kind in ln.BAD if firsts[kind])
-            raise TraceFormatError(
-                f"{bad} of {lines} lines cannot be read",
-                file=self.path,
-                where=f"first in line {where}",
-                hint="the file is damaged or no Paraver trace",
-            )
+            what, hint = f"{bad} of {lines} lines cannot be read", "the file is damaged or no Paraver trace"
+            raise TraceFormatError(what, file=self.path, where=f"first in line {where}", hint=hint)
         if not self.lines.records.any():
             raise TraceFormatError("holds no states, events or messages", file=self.path)
         for kind, name in _LINES.items():
@@ -403,16 +399,11 @@ class _Reading:
 
         communicator = beside(tb.COMMUNICATOR, self.communicator)
         self.sink.append(
-            "collectives",
-            index,
-            begin=begin,
-            end=np.ascontiguousarray(ends[at]),
-            operation=numbers[inverse],
+            "collectives", index, begin=begin, end=np.ascontiguousarray(ends[at]), operation=numbers[inverse],
             communicator=(communicator & 0xFFFFFFFF).astype(np.uint32),
             root=np.where(beside(tb.ROOT, 0) == 1, index, -1).astype(np.int32),
-            sent=beside(tb.SENT, 0),
-            received=beside(tb.RECEIVED, 0),
-        )
+            sent=beside(tb.SENT, 0), received=beside(tb.RECEIVED, 0),
+        )  # fmt: skip
 
     def _metrics(self, chunk: _Chunk) -> None:
         size = len(chunk.rows)
@@ -434,17 +425,10 @@ class _Reading:
     def _messages(self, index: int) -> None:
         with closing(by_time(self.messages, index, CHUNK)) as rows:
             for part in rows.chunks():
-                self.sink.append(
-                    "messages",
-                    index,
-                    time=np.ascontiguousarray(part["time"]),
-                    kind=part["kind"].astype(np.uint8),
-                    peer=np.ascontiguousarray(part["peer"]),
-                    communicator=np.zeros(len(part), np.uint32),  # the records name none
-                    tag=np.ascontiguousarray(part["tag"]),
-                    bytes=np.ascontiguousarray(part["bytes"]),
-                    request=part["request"].astype(np.uint64),
-                )
+                same = {name: np.ascontiguousarray(part[name]) for name in ("time", "peer", "tag", "bytes")}
+                none = np.zeros(len(part), np.uint32)  # the records name no communicator
+                kind, request = part["kind"].astype(np.uint8), part["request"].astype(np.uint64)
+                self.sink.append("messages", index, kind=kind, communicator=none, request=request, **same)
                 self.progress.step(0, 0, "arranging threads")
 
     # -- the report

@@ -22,9 +22,9 @@ from desktop.data.atomic import scratch_folder
 from desktop.data.consistency import RARE, tell_far
 from desktop.data.events import Activity, Importer, Location, Region, Sink
 from desktop.data.importers._picl import lines as ln
-from desktop.data.importers._picl import source, walk
 from desktop.data.importers._picl import tables as tb
-from desktop.data.importers._picl.intake import Intake
+from desktop.data.importers._picl import walk
+from desktop.data.importers._picl.intake import Intake, detect
 from desktop.data.lines import ahead, in_order
 from desktop.progress import Progress
 
@@ -56,14 +56,14 @@ def _places(intake: Intake) -> list[walk.RecordPlace]:
 
 def _names(intake: Intake, places: list[walk.RecordPlace], sink: Sink) -> walk.Names:
     """Define regions, operations and locations."""
-    form, keys = intake.form, max(len(intake.key_events), 1)
+    form, keys = intake.form, max(intake.keys.used, 1)
     state = np.full(tb.STATES, -1, np.int64)
     for number, what in tb.STATE_REGIONS.items():
         if form == tb.FORMAT_A or what.activity is Activity.UNMEASURED:
             state[number] = sink.region(what)
     region, collective = np.full((2, keys), -1, np.int64)
     user, library, trace = np.zeros(keys, np.bool_), np.zeros(keys, np.bool_), -1
-    for key, event in enumerate(intake.key_events):
+    for key, event in enumerate(intake.keys.values.tolist()):
         if not intake.paired[key] or (form == tb.FORMAT_A and event == ln.WAIT):
             continue
         name, activity, own, together = tb.describe(form, event)
@@ -87,25 +87,11 @@ def _notes(intake: Intake) -> dict[str, Any]:
     notes: dict[str, Any] = {"format": "PICL 1 (A)" if intake.form == tb.FORMAT_A else "PICL 2 (B)"}
     if intake.statistics:
         notes["statistics"] = [
-            {
-                "processor": processor,
-                "event": event,
-                "name": tb.EVENTS_B.get(event, ""),
-                "quantity": tb.STATISTICS_B[quantity],
-                "value": value,
-            }
+            {"processor": processor, "event": event, "name": tb.EVENTS_B.get(event, "")}
+            | {"quantity": tb.STATISTICS_B[quantity], "value": value}
             for (processor, quantity, event), value in sorted(intake.statistics.items())[:100_000]
         ]
     return notes
-
-
-def _mark(intake: Intake, kind: int, value: int) -> str:
-    """Of a text of the intake (kind -1) or a mark."""
-    if kind == -1:
-        return list(intake.texts)[value]
-    if intake.form == tb.FORMAT_B:
-        return f"mark {value}" if value >= 0 else tb.EVENTS_B[value]
-    return f"mark {value}" if kind == tb.TRACE_MARK else tb.NAMES[kind].replace("_", " ")
 
 
 def _deliver(intake: Intake, sink: Sink, progress: Progress, folder: Path) -> None:
@@ -113,8 +99,15 @@ def _deliver(intake: Intake, sink: Sink, progress: Progress, folder: Path) -> No
     places = _places(intake)
     sink.describe(ticks_per_second=float(10**intake.decimals), nesting="strongest", notes=_notes(intake))
     names = _names(intake, places, sink)
-    mark = cache(lambda kind, value: sink.text(_mark(intake, kind, value)))
     total, done = max(intake.records, 1), 0
+    texts = list(intake.texts)
+
+    @cache
+    def mark(kind: int, value: int) -> int:
+        """Of a text of the intake (kind -1) or a mark."""
+        named = tb.EVENTS_B.get(value, "") if intake.form == tb.FORMAT_B else tb.NAMES[kind].replace("_", " ")
+        number = value >= 0 if intake.form == tb.FORMAT_B else kind == tb.TRACE_MARK
+        return sink.text(texts[value] if kind == -1 else f"mark {value}" if number else named)
 
     def ready(place: walk.RecordPlace) -> tuple[walk.RecordPlace, list[walk.Rows] | None]:
         rows = walk.Walk(place, intake, names, folder)
@@ -131,8 +124,8 @@ def _deliver(intake: Intake, sink: Sink, progress: Progress, folder: Path) -> No
                     if table == "marks":
                         pairs = np.stack((columns.pop("kind"), columns.pop("value")))
                         pairs, which = np.unique(pairs, axis=1, return_inverse=True)
-                        texts = [mark(*pair) for pair in pairs.T.tolist()]
-                        columns["text"] = np.array(texts, np.uint32)[which.ravel()]
+                        found = np.array([mark(*pair) for pair in pairs.T.tolist()], np.uint32)
+                        columns["text"] = found[which.ravel()]
                     sink.append(table, place.index, **columns)
         done += place.location.records
         progress.step(total + done, 2 * total, "arranging processors")
@@ -197,7 +190,7 @@ IMPORTER = Importer(
     id="picl",
     title="PICL trace",
     version="6",
-    detect=source.detect,
+    detect=detect,
     read=_read,
     files=lambda path: [path],
     patterns=("*.trf", "*.ttf", "*.raw"),

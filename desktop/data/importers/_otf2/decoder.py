@@ -154,14 +154,9 @@ def part(data: NDArray[np.uint8], at: int, size: Any, big_endian: bool) -> Any:
 
 @inlined
 def compressed(
-    data: NDArray[np.uint8],
-    at: Any,
-    stop: int,
-    most: Any,
-    big_endian: bool,
-    words: NDArray[np.int64],
+    data: NDArray[np.uint8], at: Any, stop: int, most: Any, big_endian: bool, words: NDArray[np.int64],
     to: int,
-) -> Any:
+) -> Any:  # fmt: skip
     """Read a number of at most `most` bytes into ``words[to]``; where it ends, TOO_SHORT or IMPOSSIBLE."""
     if at >= stop:
         return TOO_SHORT
@@ -247,16 +242,9 @@ def corrected(time: Any, offsets: NDArray[np.int64], words: NDArray[np.int64]) -
 # Long: a branch for each kind of record.
 @arithmetic
 def decode(
-    data: NDArray[np.uint8],
-    border: int,
-    partial: bool,
-    newer: bool,
-    maps: NDArray[np.int64],
-    offsets: NDArray[np.int64],
-    words: NDArray[np.int64],
-    reals: NDArray[np.float64],
-    most: int,
-) -> int:
+    data: NDArray[np.uint8], border: int, partial: bool, newer: bool, maps: NDArray[np.int64],
+    offsets: NDArray[np.int64], words: NDArray[np.int64], reals: NDArray[np.float64], most: int,
+) -> int:  # fmt: skip
     """Decode at most `most` records of a chunk: PAUSED, NEXT_CHUNK, or ENDED (by FAULT, at AT).
 
     `border`: bytes there are of the chunk in `data` (and MARGIN more), which is `partial` where the file ends
@@ -407,16 +395,9 @@ class EventFile:
                 buffer.drop()
                 room = buffer.room
             status = decode(
-                data,
-                border,
-                border < self._chunk,
-                self._newer,
-                local.maps,
-                local.offsets,
-                words,
-                buffer.reals,
-                room,
-            )
+                data, border, border < self._chunk, self._newer, local.maps, local.offsets, words,
+                buffer.reals, room,
+            )  # fmt: skip
             if status != PAUSED and not words[FAULT] and words[LAST_OF_CHUNK]:
                 first, last = int(words[FIRST_OF_CHUNK]), int(words[LAST_OF_CHUNK])
                 if first != number + 1 or last - number != words[RECORDS] - ahead:

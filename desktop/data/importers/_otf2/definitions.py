@@ -293,13 +293,9 @@ class Definitions:
                 sink.report.add("region names", "loss", text, count=len(which), where=f"region {which[0]}")
         for identity, (string, role, paradigm, *_) in self.by["Region"].items():
             name = named(string, f"region {identity}")
-            region[identity] = sink.region(
-                Region(
-                    name,
-                    ROLES[role] if role < len(ROLES) else "unknown",
-                    PARADIGMS[paradigm] if paradigm < len(PARADIGMS) else "unknown",
-                )
-            )
+            does = ROLES[role] if role < len(ROLES) else "unknown"
+            written = PARADIGMS[paradigm] if paradigm < len(PARADIGMS) else "unknown"
+            region[identity] = sink.region(Region(name, does, written))
         for context, (identity,) in self.by["CallingContext"].items():
             if identity in region:
                 region[CONTEXTS + context] = region[identity]

@@ -163,14 +163,9 @@ def put_collective(
 
 @inlined
 def put_metric(
-    words: NDArray[np.int64],
-    reals: NDArray[np.float64],
-    time: int,
-    metric: int,
-    i: int,
-    kind: int,
+    words: NDArray[np.int64], reals: NDArray[np.float64], time: int, metric: int, i: int, kind: int,
     value: int,
-) -> None:
+) -> None:  # fmt: skip
     """The i-th value of a metric record; `value`: its 64 bits, whatever they mean. `reals`: `words` again."""
     at, stride = new_row(words, METRICS)
     words[at] = time

@@ -1,10 +1,14 @@
-"""The first pass over a PICL trace: lines to records, by processor in a file, and what they name."""
+"""The first pass over a PICL trace: lines to records, by processor in a file, and what they name.
+
+Whether a file is such a trace, and of which format, its first lines decide: there is no header.
+"""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -15,17 +19,65 @@ from desktop.core.jit import arithmetic
 from desktop.data.consistency import RARE
 from desktop.data.events import ImportReport
 from desktop.data.importers._picl import lines as ln
-from desktop.data.importers._picl import source
 from desktop.data.importers._picl import tables as tb
-from desktop.data.lines import in_order, numbered
+from desktop.data.lines import detected, in_order, numbered
 from desktop.data.spill import Interner, Spill
 from desktop.errors import TraceFormatError
 from desktop.progress import Progress
 
+#: Share of unreadable lines above which a file is refused.
+REFUSED_SHARE = 0.2
 MOST_PROCESSORS = 10_000_000
 MOST_TEXTS = 100_000
 #: Lines that are none of a trace.
 _WRONG = [tb.GARBAGE, tb.COMMENT, tb.FOREIGN, tb.COMMA]
+
+_VERBOSE = re.compile(r"\s*([A-Za-z_]+)\s+clock\s+-?\d+\s+-?\d+\s+node\s+-?\d+(\s|$)")
+_NUMBER = re.compile(r"[+-]?(\d+[.,]?\d*|[.,]\d+)([eEdD][+-]?\d+)?$")
+_INTEGER = re.compile(r"[+-]?\d{1,18}$")
+_LINE = re.compile(r"[^\r\n]+")
+
+
+def line_form(line: str, strict: bool) -> int | None:
+    """Which format a line is of, if any; strict: its type is known and its fields are complete."""
+    tokens = line.split()
+    verbose = _VERBOSE.match(line)
+    if verbose:
+        return tb.FORMAT_A if not strict or verbose[1] in tb.NAMES else None
+    whole = [int(token) if _INTEGER.match(token) else None for token in tokens[:6]]
+    match whole:
+        case [int(key), int(), int(micros), int(node), *_] if key >= 1 and abs(micros) < 1_000_000:
+            want = tb.FIELDS[key] if key <= tb.TRACE_FILES else len(tokens)
+            fields = want in (-1, len(tokens) - 4) or (key == tb.COMPSTATS and len(tokens) == 8)
+            return tb.FORMAT_A if not strict or (fields and (node >= -1 or node == tb.HOST)) else None
+        case [int(record), int(), _, int(), int(), int(data)] if -record in tb.RECORDS_B and data >= 0:
+            return tb.FORMAT_B if _NUMBER.match(tokens[2]) else None
+    return None
+
+
+def form_of(head: bytes, whole: bool) -> int | None:
+    """The format of a file from its beginning; whole: the last line is not cut by us."""
+    text = head.replace(b"\0", b"").lstrip(b"\xef\xbb\xbf\xff\xfe").replace(b"\x1a", b"").decode("latin-1")
+    whole = whole or not re.search("[\r\n]", text)
+    found = (line[0].strip() for line in _LINE.finditer(text) if whole or line.end() < len(text))
+    written = list(islice((line for line in found if line and not line.startswith("#")), 250))
+    if written and written[0].split()[0] == "-1":
+        return None  # an ALOG file: creator and date; no record of B is of that type
+    for skipped, line in enumerate(written[:51]):
+        form = line_form(line, strict=True)
+        if form is not None:
+            sample = written[skipped : skipped + 200]
+            if len(sample) > 1 and whole:
+                # The last line of a file may be cut.
+                sample = sample[:-1] if line_form(sample[-1], strict=False) is None else sample
+            wrong = sum(line_form(other, strict=False) != form for other in sample)
+            return form if wrong <= REFUSED_SHARE * len(sample) else None
+    return None
+
+
+def detect(path: Path, head: bytes) -> bool:
+    suffixes = (".trf", ".ttf", ".raw", ".picl")
+    return detected(path, head, lambda text, whole: form_of(text, whole) is not None, suffixes)
 
 
 @arithmetic
@@ -61,11 +113,6 @@ class Intake:
         self.spill.close()
 
     @property
-    def key_events(self) -> list[int]:
-        """Of each key the event of B or block type of A."""
-        return self.keys.values.tolist()
-
-    @property
     def records(self) -> int:
         return int(self.notes[ln.USED])
 
@@ -98,10 +145,10 @@ class Intake:
         return item, ln.read_lines(item[0], self.form, *item[1:4])
 
     def _choose(self, block: bytes) -> None:
-        form = source.form_of(block[: 1 << 18], len(block) < 1 << 18)
+        form = form_of(block[: 1 << 18], len(block) < 1 << 18)
         if form is None:
             lines = re.split("\r\n|\n|\r", block[: 1 << 18].decode("latin-1"))[:1000]
-            forms = (source.line_form(line, strict=False) for line in lines)
+            forms = (line_form(line, strict=False) for line in lines)
             form = next((form for form in forms if form is not None), None)
         if form is None:
             self._refuse_it(block)
@@ -195,7 +242,7 @@ class Intake:
     def _check(self, block: bytes) -> None:
         """Refuse a file of which too little is a trace."""
         counts, firsts = self.found.T.tolist()
-        limit = source.REFUSED_SHARE * self._lines
+        limit = REFUSED_SHARE * self._lines
         if counts[tb.COMMA] and (not self.notes[ln.FIRST] or counts[tb.COMMA] > limit):
             hint = "replace the commas by points"
             self._refuse("writes decimal numbers with commas", f"line {firsts[tb.COMMA]}", hint)

@@ -518,7 +518,7 @@ def walk(
     return used
 
 
-# -- messages and marks
+# -- messages
 
 
 @inlined
@@ -560,14 +560,3 @@ def messages(
         copy = 0
         at += 1
     return used, at, copy
-
-
-@arithmetic
-def marks(rows: Any, at: Any) -> int:
-    """Where marks and texts are; returns how many."""
-    used = 0
-    for i in range(len(rows)):
-        if tb.SHOWN[rows[i]["kind"]] or rows[i]["nd"] == -1:
-            at[used] = i
-            used += 1
-    return used

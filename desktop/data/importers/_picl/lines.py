@@ -261,9 +261,10 @@ def _note(r: Any, event: int, partners: Any, fourth: Any, found: Any, notes: Any
     notes[SCALE] = max(notes[SCALE], r["scale"])
     kind = r["kind"]
     notes[CLOCKS] += kind == tb.CLOCK_SYNC
-    notes[ODD] += kind == tb.UNKNOWN or (event < 0 and not known_event(event))
+    known = event >= 0 or (-len(tb.EVENT_TABLE) < event and tb.EVENT_TABLE[-event])
+    notes[ODD] += kind == tb.UNKNOWN or not known
     if tb.MESSAGES[kind] >= 0 and r["nd"] >= 3:
-        side = is_receive(kind)
+        side = 1 if tb.MESSAGES[kind] >= _RECEIVES else 0
         if r["d2"] >= 0 or r["d2"] == tb.HOST:
             partners[notes[NAMED]] = r["d2"]
             notes[NAMED] += 1
@@ -272,17 +273,6 @@ def _note(r: Any, event: int, partners: Any, fourth: Any, found: Any, notes: Any
             notes[FOURTH + side] += 1
         else:
             notes[BARE + side] += 1
-
-
-@inlined
-def is_receive(kind: int) -> int:
-    """0 or 1, of a kind that is a message."""
-    return 1 if tb.MESSAGES[kind] >= _RECEIVES else 0
-
-
-@inlined
-def known_event(event: int) -> bool:
-    return -len(tb.EVENT_TABLE) < event and tb.EVENT_TABLE[-event]
 
 
 # Long: all that may be odd with a line.

@@ -113,19 +113,19 @@ STATE_REGIONS = {
 }
 
 _ROLES = {
-    "coll_one2all": ("bcast", "bcast0", "bcast1", "scatter"),
-    "coll_all2one": ("reduce", "gather", "gather0"),
-    "coll_all2all": ("allreduce", "allgather", "alltoall", "gcomb", "reduce_scatter"),
-    "coll_other": ("scan",),
+    **dict.fromkeys(("bcast", "bcast0", "bcast1", "scatter"), "coll_one2all"),
+    **dict.fromkeys(("reduce", "gather", "gather0"), "coll_all2one"),
+    **dict.fromkeys(("allreduce", "allgather", "alltoall", "gcomb", "reduce_scatter"), "coll_all2all"),
+    "barrier": "barrier",
+    "barrier0": "barrier",
+    "scan": "coll_other",
 }
 
 
 def role(name: str) -> str:
     """Roles by the names that all formats use."""
-    if "barrier" in name:
-        return "barrier"
-    if found := [role for role, names in _ROLES.items() if name in names]:
-        return found[0]
+    if name in _ROLES:
+        return _ROLES[name]
     if "send" in name or "receive" in name or "probe" in name:
         return "point2point"
     return "file_io" if name.startswith("file ") else "function"

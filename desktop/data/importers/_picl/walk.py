@@ -97,7 +97,7 @@ class Walk:
     def __init__(self, place: RecordPlace, intake: Intake, names: Names, folder: Path) -> None:
         self.place, self.intake, self.names, self.folder = place, intake, names, folder
         self.first_format = intake.form == tb.FORMAT_A
-        self.events = np.array([*intake.key_events, 0], np.int64)
+        self.events = np.append(intake.keys.values, 0)
         self.size = sum(intake.spill.size(unit) for unit in place.units)
         self._risen = False  # whether all records are known to be in order of time
 
@@ -357,8 +357,7 @@ class Walk:
         """Marks and texts; "text" is still a pair: kind (-1: a text of the intake) and value."""
         if not self.marked:
             return
-        at = np.empty(len(rows), np.int64)
-        chosen = rows[at[: kn.marks(rows, at)]]
+        chosen = rows[tb.SHOWN[rows["kind"]] | (rows["nd"] == -1)]
         kind = np.where(chosen["nd"] == -1, -1, chosen["kind"]).astype(np.int64)
         value = np.where((kind == -1) | (kind == tb.TRACE_MARK), chosen["d0"], 0)
         if not self.first_format:
@@ -369,7 +368,7 @@ class Walk:
         """Totals of the trace's own statistics against the sums of the paired events, format B."""
         place, unit = self.place, 10.0**-self.intake.decimals
         wrong = []
-        for key, event in enumerate(self.intake.key_events):
+        for key, event in enumerate(self.intake.keys.values.tolist()):
             value = self.intake.statistics.get((place.processor, 0, event))
             if value is None or not self.intake.paired[key]:
                 continue
