@@ -118,6 +118,11 @@ class Numbers:
         self._dense = Interner()
         self._known: NDArray[np.int64] = np.empty(0, np.int64)
 
+    @property
+    def used(self) -> int:
+        """How many numbers there have been."""
+        return self._dense.used
+
     def __call__(self, numbers: NDArray[Any]) -> NDArray[np.int64]:
         dense = self._dense(numbers.astype(np.int64))
         new = self._dense.values[len(self._known) :].tolist()

@@ -121,8 +121,6 @@ class _Reading:
         self.names(np.array([iv.key_of(iv.STATE + 1, what) for what in (iv.GAP, iv.OFF)], np.int64))
         self.known = np.full(2, iv.APART, np.uint8)  # by interned number
         self.regions = np.zeros(0, np.int64)  # by code, -1 not defined
-        self.metrics = Numbers(self._metric)  # texts by type of event
-        self.types = 0  # of events that are metrics
         self.tally = np.zeros(iv.PAIR, np.int64)
         self.of_each: list[
             tuple[int, NDArray[np.int64], NDArray[np.int64]]
@@ -197,6 +195,10 @@ class _Reading:
             ticks_per_second=self.header.ticks_per_second,
             notes={"format": "Paraver", "communicators": len(self.communicators)}
             | ({ANNOUNCED: self.header.total} if self.early else {}),
+        )
+        sink, types = self.sink, self.labels.types  # alone: all else is to be gone with its last user
+        self.metrics = Numbers(
+            lambda kind: sink.metric(types.get(kind, f"event type {kind}"), tb.metric(kind))
         )
         locations = list(self._locations())
         for location in locations:
@@ -412,15 +414,11 @@ class _Reading:
         if not used:
             return
         metric = self.metrics(event[:used]).astype(np.uint32)
-        self.sink.append("metrics", chunk.index, time=time[:used], metric=metric, value=value[:used])
-
-    def _metric(self, kind: int) -> int:
-        self.types += 1
-        if self.types > MOST_NAMES:
+        if self.metrics.used > MOST_NAMES:
             raise TraceFormatError(
                 f"has more than {MOST_NAMES} types of events", file=self.path, hint="it is damaged"
             )
-        return self.sink.metric(self.labels.types.get(kind, f"event type {kind}"), tb.metric(kind))
+        self.sink.append("metrics", chunk.index, time=time[:used], metric=metric, value=value[:used])
 
     def _messages(self, index: int) -> None:
         with closing(by_time(self.messages, index, CHUNK)) as rows:
