@@ -43,7 +43,7 @@ def trace_of(project: Path) -> Path:
 def test_its_phases_are_those_that_were_kept(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     told = run(capsys, "phases", project)
     assert (told["model"], told["n"]) == ("linear", 3)
-    assert any(abs(t - 0.012) < 1e-9 for t in told["breaks_s"]), "the locked break"
+    assert any(abs(t - 0.012) < 1e-9 for t in told["breaks_s"]), "the locked breakpoint"
     other = run(capsys, "phases", project, "-n", 2, "--model", "constant")
     assert (other["model"], other["n"]) == ("constant", 2)
     plain = run(capsys, "phases", trace_of(project), "-n", 2, "--model", "constant")

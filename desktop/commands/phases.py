@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--max-n N", "all n up to N, and which to take", type=positive)
     alone = "no structure events (regions entered or left), as in the published tables"
     adder(parser)("--curve-only", alone)
-    again = "another run of the same program, or a project of such: how firm the breaks are (repeatable)"
+    again = "another run of the same program, or a project of such: how firm the breakpoints are (repeatable)"
     adder(parser)("--repeat FILE", again, type=named, action="append", default=[])
     add_run(parser, curve=True, own=True)
 
@@ -107,7 +107,7 @@ def _print_sweep(
             ((row["n"], row["epsilon"], " ".join(map(repr, row["breaks_s"]))) for row in rows),
         )
     else:
-        print(f"{'n':>4} {'epsilon':>14}  breaks (s)")
+        print(f"{'n':>4} {'epsilon':>14}  breakpoints (s)")
         for row in rows:
             mark = "*" if row["n"] == suggestion.n else " "
             print(
@@ -119,7 +119,7 @@ def _print_sweep(
         else:
             print(f"* suggested: {suggestion.reason}")
         if suggestion.chosen is not None:
-            print("  its breaks (s): " + " ".join(f"{x:.6g}" for x in suggested.breaks[1:-1]))
+            print("  its breakpoints (s): " + " ".join(f"{x:.6g}" for x in suggested.breaks[1:-1]))
         if second is not None:
             print(f"  next best: n = {second[0]}: {second[1]}")
 

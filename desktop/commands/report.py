@@ -68,10 +68,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     only = "slides: the story only; the default"
     appendix("--appendix", behind, action="store_true", default=None)
     appendix("--no-appendix", only, dest="appendix", action="store_false")
-    add("--lock S", "a break to keep", action="append", default=[], type=float)
-    add("--break S", "all inner breaks, by hand", dest="breaks", action="append", default=[], type=float)
+    add("--lock S", "a breakpoint to keep", action="append", default=[], type=float)
+    add("--break S", "all inner breakpoints, by hand", dest="breaks", action="append", default=[], type=float)
     own = ", ".join(f"{k}: {space.model}" for k, space in enumerate(bases.TABLE, bases.FIRST))
-    by_hand = f"of the phases between the breaks by hand, where the model mixes them ({own})"
+    by_hand = f"of the phases between the breakpoints by hand, where the model mixes them ({own})"
     add("--degrees D,D", by_hand, type=_degrees)
     add("--computing A,A", f"what counts, of {', '.join(ACTIVITIES)}")
     add("--classify REGION=ACTIVITY", "e.g. MPI_Wait=idle", action="append", default=[])
@@ -305,7 +305,7 @@ def _of_trace(options: argparse.Namespace, span: tuple[float, float] | None, pro
         raise ValueError("--break and --degrees say where and what all phases are, leave out -n")
     if options.degrees is not None and len(options.degrees) != phases:
         raise ValueError(
-            f"--degrees names {len(options.degrees)} phases, with the breaks given there are {phases}"
+            f"--degrees names {len(options.degrees)} phases, with the breakpoints given there are {phases}"
         )
     settings = phases_asked(options, PhaseSettings("mixed"))
     if max(options.degrees or (0,)) > settings.most:

@@ -47,9 +47,9 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 #: What a fit says whose breakpoints were given.
-BY_HAND = "breaks given by hand"
+BY_HAND = "breakpoints given by hand"
 #: What it says whose breakpoints were chosen by `desktop.core.choice`.
-AS_SUGGESTED = "breaks as suggested"
+AS_SUGGESTED = "breakpoints as suggested"
 # A phase whose error is within this part of epsilon determines epsilon.
 _TIGHT = 1e-6
 # A time given in seconds that is this many rounding units from an edge is the edge.
@@ -353,7 +353,7 @@ def fit_breaks(
         )
     j, o = _stops(curve, inner)
     if j.size != times.size:
-        raise ValueError(f"two breaks are closer together than times can be told apart, got {times}")
+        raise ValueError(f"two breakpoints are closer together than times can be told apart, got {times}")
     if like is not None:
         same = np.searchsorted(like.breaks, times).clip(max=like.n)
         known = like.breaks[same] == times
@@ -445,7 +445,7 @@ def _fits(
     least = _least_n(model, j.size - 1)
     if min(first, last) < least:
         what = "parameters" if model == "budget" else "phases"
-        locks = f" with {j.size - 2} locked breaks" if j.size > 2 else ""
+        locks = f" with {j.size - 2} locked breakpoints" if j.size > 2 else ""
         raise ValueError(f"the {model} model needs at least {least} {what}{locks}, got {min(first, last)}")
     exact_j, exact_o = _runs(tree, j, o, last)
     price = 2 if model == "budget" else 1

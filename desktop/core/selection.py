@@ -333,7 +333,9 @@ def _reason(sweep: Sweep, row: int, before: int, margin: float, unit: str) -> st
     inner = sweep.fits[row].n - 1
     if row + 1 < sweep.n.size and inner:
         stay = round(_lasting(sweep, row) * inner)
-        reason += f"; {stay} of its {inner} break{'s' if inner > 1 else ''} stay{'s' if stay == 1 else ''}"
+        reason += (
+            f"; {stay} of its {inner} breakpoint{'s' if inner > 1 else ''} stay{'s' if stay == 1 else ''}"
+        )
     return reason
 
 

@@ -265,8 +265,8 @@ def gather(
         outside = [t for t in subject.breaks if not ends[0] < t < ends[1]]
         if outside:
             raise ValueError(
-                f"the break at {outside[0]:g} s is not inside the curve, which runs from {ends[0]:g} s to "
-                f"{ends[1]:g} s"
+                f"the breakpoint at {outside[0]:g} s is not inside the curve, which runs from "
+                f"{ends[0]:g} s to {ends[1]:g} s"
             )
         fit = fit_breaks(
             curve,
@@ -280,7 +280,9 @@ def gather(
     else:
         n = suggestion.n if subject.n is None else subject.n
         if n < int(swept.n[0]):
-            raise ValueError(f"{n} is fewer than the {int(swept.n[0])} that model and locked breaks need")
+            raise ValueError(
+                f"{n} is fewer than the {int(swept.n[0])} that model and locked breakpoints need"
+            )
         if subject.n is None:
             fit = suggestion.fit(curve, swept)
         else:

@@ -72,7 +72,9 @@ _STRENGTHS = "Evidence: " + "; ".join(f"{word}: {meaning}" for word, meaning in 
 #: Slides that tell a story, the title among them; rows of its tables and lines of its texts.
 STORY = 8
 #: What an interval of a breakpoint over repeats is.
-REPEATED = "Over repeats: the interval holds the median place of the break with the probability that is said."
+REPEATED = (
+    "Over repeats: the interval holds the median place of the breakpoint with the probability that is said."
+)
 _STORY_ROWS, _STORY_REGIONS, _STORY_CHANGES = 16, 8, 8
 # Rows of a table that is not parted where a page ends.
 _SHORT = 12
@@ -86,7 +88,7 @@ TABLES = {
     "summary": "Summary",
     "phases": "Phases, every number",
     "formulas": "Formulas",
-    "breaks": "Breaks and their ranges",
+    "breaks": "Breakpoints and their ranges",
     "certificate": "Error and its bounds",
     "efficiencies": "Efficiencies",
     "activities": "Activities",
@@ -95,7 +97,7 @@ TABLES = {
     "helps": "What would help most",
     "loads": "Most and least loaded processors",
     "regions": "Regions that take most time",
-    "changes": "What changed at each break",
+    "changes": "What changed at each breakpoint",
     "comparison": "Phases of the compared runs",
     "scaling": "Phases over p",
     "model": "Factor models of the project",
@@ -462,7 +464,7 @@ def _compared(
             ("over the runs", lambda row: "–" if row[2] is None else row[2].told),
         ]
         rows = zip(range(1, len(places) + 1), places, firm, strict=True)
-        blocks.append(_table(f"Breaks of {reference}", columns, rows, note=REPEATED, part="breaks"))
+        blocks.append(_table(f"Breakpoints of {reference}", columns, rows, note=REPEATED, part="breaks"))
     return [Section("Comparison", (), 1), Section(f"Runs compared with {reference}", tuple(blocks))], slides
 
 
@@ -614,7 +616,7 @@ class _Run:
             "Figures": pictures,
             "Phases": self._phases(),
             "Phase statistics": self._made_of(kept) if contents.statistics else (),
-            "What changed at each break": self._changes(kept) if contents.statistics else (),
+            "What changed at each breakpoint": self._changes(kept) if contents.statistics else (),
             "The file": self._file(kept),
             "Options": (self._options(),),
         }
@@ -1023,7 +1025,7 @@ class _Run:
                     ("may lie from (s)", lambda k: f"{fit.break_low[k]:.9g}"),
                     ("to (s)", lambda k: f"{fit.break_high[k]:.9g}"),
                 ]
-                note = "Within its range a break can move, the others moving with it, and ε stays."
+                note = "Within its range a breakpoint can move, the others moving with it, and ε stays."
             if any(firm):
                 note = f"{note} {REPEATED}".lstrip()
                 columns.append(("over repeats", lambda k: "–" if (one := firm[k - 1]) is None else one.told))
@@ -1048,7 +1050,7 @@ class _Run:
             count = f"{fit.requested} parameters" if fit.model == "budget" else f"{fit.n} phases"
             count = count.replace("1 phases", "1 phase") if fit.n == 1 else count
             return text + (
-                f"The breaks are {whose}. The least ε that is possible with {count} lies between "
+                f"The breakpoints are {whose}. The least ε that is possible with {count} lies between "
                 f"{low:.6g} and {high:.6g}."
             )
         if fit.model == "mixed":
@@ -1245,8 +1247,8 @@ class _Run:
             ("Model", fit.model),
             ("Parameters" if fit.model == "budget" else "Phases", f"{fit.requested} ({number})"),
             ("Analysed (s)", self._analysed()),
-            ("Locked breaks (s)", ", ".join(f"{t:.9g}" for t in subject.locked) or "none"),
-            ("Breaks set by hand (s)", ", ".join(f"{t:.9g}" for t in by_hand) or "none"),
+            ("Locked breakpoints (s)", ", ".join(f"{t:.9g}" for t in subject.locked) or "none"),
+            ("Breakpoints set by hand (s)", ", ".join(f"{t:.9g}" for t in by_hand) or "none"),
             ("Counts as computing", ", ".join(a.name.lower() for a in sorted(rules.computing))),
             ("Clock repair", {None: "as the format recommends", True: "yes", False: "no"}[rules.repaired]),
         ]

@@ -57,7 +57,7 @@ _coarse = When[Snapshot](lambda s: s.run is not None and s.run.coarse, "a coarse
 _selected = When(_range_selected, "a selected range or phase")
 #: The selected phase ends at an interior break.
 _on_break = When(_break_selected, "a selected phase that is not the last one")
-_by_hand = When[Snapshot](lambda shown: shown.project.phases.breaks is not None, "breaks set by hand")
+_by_hand = When[Snapshot](lambda shown: shown.project.phases.breaks is not None, "breakpoints set by hand")
 _limited = When[Snapshot](lambda shown: shown.project.limit is not None, "an analysis that is limited")
 _suggested = When[Snapshot](lambda shown: shown.suggestion is not None, "the fits of every n to a trace")
 
@@ -254,20 +254,23 @@ COMMANDS: tuple[Command, ...] = with_common((
             lambda w: w.workbench.step_phase(-1), (",",), _fitted, rule=True),
     Command("next_phase", "Next phase", "Analyse", "Select the phase after",
             lambda w: w.workbench.step_phase(1), (".",), _fitted),
-    Command("nothing", "Clear selection", "Analyse", "Let go of a break that is held, then of the selection",
+    Command("nothing", "Clear selection", "Analyse",
+            "Let go of a breakpoint that is held, then of the selection",
             lambda w: w.escape(), ("Esc",), _document),
-    Command("add_break", "Add break at cursor", "Analyse", "A new break where the pointer is",
+    Command("add_break", "Add breakpoint at cursor", "Analyse", "A new breakpoint where the pointer is",
             lambda w: w.add_break(), ("B",), _fitted, rule=True),
     Command("annotate", "Annotate…", "Edit", "A remark over the selection, at the pointer, or over the phase",
             lambda w: w.annotate(), ("I",), _document),
     Command("annotate_location", "Remark on this location…", "Edit",
             "A remark on the row of the timeline that is pointed at, or where a state was clicked or found",
             lambda w: w.annotate_location(), ("Shift+I",), _document),
-    Command("lock_break", "Lock break", "Analyse", "Keep the selected phase's end where it is, or let it go",
+    Command("lock_break", "Lock breakpoint", "Analyse",
+            "Keep the selected phase's end where it is, or let it go",
             lambda w: w.on_selected_break(w.workbench.toggle_lock), ("L",), _on_break),
-    Command("remove_break", "Remove break", "Analyse", "Join the selected phase and the next",
+    Command("remove_break", "Remove breakpoint", "Analyse", "Join the selected phase and the next",
             lambda w: w.on_selected_break(w.workbench.remove_break), ("Del",), _on_break),
-    Command("refit", "Find breaks again", "Analyse", "Let the algorithm place all breaks that are not locked",
+    Command("refit", "Find breakpoints again", "Analyse",
+            "Let the algorithm place all breakpoints that are not locked",
             lambda w: w.workbench.refit(), ("R",), _by_hand),
     Command("limit", "Limit analysis to this range", "Analyse",
             "Fit, suggestion, statistics and report of the selected range or phase only",
@@ -299,7 +302,7 @@ COMMANDS: tuple[Command, ...] = with_common((
 #: Gestures, listed beside the keys.
 MOUSE: tuple[tuple[str, str], ...] = (
     ("Left drag", "Select a range of time"),
-    ("Drag a break", "Move it; the error follows"),
+    ("Drag a breakpoint", "Move it; the error follows"),
     ("Click a phase in the table", "Select it everywhere"),
     ("Double-click a phase", "Select it"),
     ("Wheel", "Zoom at the pointer"),
@@ -317,6 +320,6 @@ MOUSE: tuple[tuple[str, str], ...] = (
     ("Drag a process in the timeline", "Put it elsewhere (Alt+Up and Alt+Down: the row under the pointer)"),
     ("Ctrl+wheel in the timeline", "Higher or lower rows; a double-click on the ranks shows all"),
     ("Wheel on the ranks, Up, Down, Page Up, Page Down", "Other rows"),
-    ("Click in the error or break picture", "So many phases"),
+    ("Click in the error or breakpoint picture", "So many phases"),
 )
 MENUS = ("File", "Edit", "View", "Analyse", "Experiment", "Model", "Help")

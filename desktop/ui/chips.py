@@ -59,7 +59,7 @@ def _chips(shown: Snapshot, document: Document, bench: Workbench) -> Iterator[Ch
         kept = waiting(shown.project)
         waits = f"; {count(kept, 'break')} outside of it not applied" if kept else ""
         tip = "End it: analyse the whole run"
-        tip += ", with the breaks outside that are locked or set by hand" if kept else ""
+        tip += ", with the breakpoints outside that are locked or set by hand" if kept else ""
         yield Chip("limit", f"analysis limited to {_told(limit)}{waits}", tip, lambda: bench.limit_to(None))
     selection = shown.project.view.selection
     if selection is not None:

@@ -483,12 +483,12 @@ class Keeper:
         if then.sha256 and (then.sha256, then.size) != (now.sha256, now.size):
             self._tell(
                 f"{now.title} is not as it was when the project was saved ({then.size} bytes then, "
-                f"{now.size} now, other content): breaks, annotations and views may not fit any more."
+                f"{now.size} now, other content): breakpoints, annotations and views may not fit any more."
             )
         elif project.limit != before.project.limit:
             self._tell(f"The limit of the analysis lies outside of {now.name} and was left out.")
         elif project.phases != before.project.phases:
-            self._tell(f"Breaks that lie outside of {now.name} were left out.")
+            self._tell(f"Breakpoints that lie outside of {now.name} were left out.")
 
     def _start(self, workspace: Workspace) -> None:
         self._discard_recovery()

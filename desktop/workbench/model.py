@@ -190,7 +190,7 @@ class PhaseSettings:
                 return f"{name} are not in order of time"
         if self.degrees is not None:
             if self.breaks is None or len(self.degrees) != len(self.breaks) - 1:
-                return "degrees are not one for each phase between breaks"
+                return "degrees are not one for each phase between breakpoints"
             if not all(-1 <= degree <= self.most for degree in self.degrees):
                 return "degrees are not 0 to 2, or -1"
         return ""

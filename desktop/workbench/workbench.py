@@ -513,7 +513,7 @@ class Workbench(EditBench[Snapshot, Project]):
     def refit(self) -> None:
         """Let the algorithm find the breaks again, around the locked ones."""
         if self._phases.breaks is not None:
-            self._edit_phases("let all breaks go", None, self._phases.free())
+            self._edit_phases("let all breakpoints go", None, self._phases.free())
 
     def drag_break(self, index: int, time_s: float) -> None:
         """Show the fit with break `index` (1..n-1) held at `time_s`, without an edit."""
@@ -532,7 +532,7 @@ class Workbench(EditBench[Snapshot, Project]):
             return
         before = self._settled_breaks()
         locked = tuple(sorted(breaks[index] if t == before[index] else t for t in self._phases.locked))
-        self._hand_edit(f"move break {index}", breaks, locked)
+        self._hand_edit(f"move breakpoint {index}", breaks, locked)
 
     def add_break(self, time_s: float) -> None:
         breaks = list(self._settled_breaks())
@@ -542,13 +542,13 @@ class Workbench(EditBench[Snapshot, Project]):
         if min(abs(time_s - b) for b in breaks) < gap:
             return
         insort(breaks, time_s)
-        self._hand_edit(f"add break {breaks.index(time_s)}", tuple(breaks), self._phases.locked)
+        self._hand_edit(f"add breakpoint {breaks.index(time_s)}", tuple(breaks), self._phases.locked)
 
     def remove_break(self, index: int) -> None:
         breaks = self._settled_breaks()
         if 0 < index < len(breaks) - 1:
             locked = tuple(t for t in self._phases.locked if t != breaks[index])
-            self._hand_edit(f"remove break {index}", breaks[:index] + breaks[index + 1 :], locked)
+            self._hand_edit(f"remove breakpoint {index}", breaks[:index] + breaks[index + 1 :], locked)
 
     def take_breaks(self, times_s: Sequence[float]) -> None:
         """Phases between these times (seconds), of which those in the run count, in place of all breaks.
@@ -581,7 +581,7 @@ class Workbench(EditBench[Snapshot, Project]):
         else:
             locked, verb = tuple(sorted((*locked, time_s))), "lock"
         # The breaks stay as they are seen; the lock acts on the next fit.
-        self._hand_edit(f"{verb} break {index}", breaks, locked)
+        self._hand_edit(f"{verb} breakpoint {index}", breaks, locked)
 
     def limit_to(self, span: tuple[float, float] | None) -> None:
         """Analyse this range of time (seconds) only; None: the whole run again."""

@@ -169,7 +169,7 @@ def test_breaks_that_last_are_counted(k: int) -> None:
     result = sweep(sampled(shape, 64, 6, k), "constant", 15)
     suggestion = suggest(result)
     at, after = result.fit(suggestion.n), result.fit(suggestion.n + 1)
-    found = re.search(r"; (\d+) of its (\d+) break", suggestion.reason)
+    found = re.search(r"; (\d+) of its (\d+) breakpoint", suggestion.reason)
     assert found is not None and found.groups() == (str(staying(at, after)), str(at.n - 1))
 
 

@@ -255,7 +255,7 @@ def test_intervals_over_other_runs_stand_in_the_report_of_one() -> None:
         other = cells(compose([replace(subject, n=4)], date=WHEN), "Breaks")
     assert breaks.heads[-1] == "over repeats" and "median" in breaks.note
     assert [row[-1] for row in breaks.rows] == [known.told, "–"]
-    assert "over repeats" not in other.heads, "they are those of other breaks"
+    assert "over repeats" not in other.heads, "they are those of other breakpoints"
 
 
 def test_a_curve_has_a_report_without_what_only_events_tell(tmp_path: Path) -> None:
@@ -278,7 +278,7 @@ def test_several_runs_are_numbered_on_and_wrong_contents_are_refused() -> None:
         report = compose(subjects, Contents(("curve", "epsilon"), statistics=False), date=WHEN)
         assert [p.number for p in report.pictures] == [1, 2, 3, 4]
         assert [s.title for s in report.sections if s.level == 1] == ["first", "second"]
-        assert "What changed at each break" not in [s.title for s in report.sections]
+        assert "What changed at each breakpoint" not in [s.title for s in report.sections]
         with pytest.raises(ValueError, match="no figure 'pie'"):
             compose(subjects, Contents(("pie",)))
         with pytest.raises(ValueError, match="no run"):
@@ -297,7 +297,7 @@ def test_breaks_over_the_runs_that_are_compared_have_their_numbers(monkeypatch: 
             subjects, contents, date=WHEN, compare=lambda runs: Contrast(found := align(runs), place(found))
         )
         breaks = gather(subjects[0])[0].fit.breaks
-    rows = cells(report, "Breaks of first").rows
+    rows = cells(report, "Breakpoints of first").rows
     assert rows == (("1", f"{breaks[1]:.9g}", known.told), ("2", f"{breaks[2]:.9g}", "–"))
 
 
@@ -527,7 +527,7 @@ def test_wrong_words_are_said_in_a_sentence(capsys: pytest.CaptureFixture[str], 
         (("-o", tmp_path / "x.html", "--classify", "solve"), "REGION=ACTIVITY"),
         (("-o", tmp_path / "x.html", "--classify", "a=b"), "no activity"),
         (("-o", tmp_path / "x.html", "--break", "0.5", "-n", "2"), "leave out -n"),
-        (("-o", tmp_path / "x.html", "--break", "5"), "the break at 5 s is not inside"),
+        (("-o", tmp_path / "x.html", "--break", "5"), "the breakpoint at 5 s is not inside"),
     ):
         code, out, err = run(capsys, "report", trace, *words)
         assert (code, out) == (1, "") and sentence in err and err.count("\n") == 1, err

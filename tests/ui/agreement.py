@@ -396,8 +396,8 @@ def _causes(screen: Screen, table: list[dict[str, tuple[str, str]]]) -> None:
 
 def _changes(screen: Screen, table: list[dict[str, tuple[str, str]]]) -> None:
     text = screen.shown("changes").findChild(QTextBrowser).toPlainText()
-    heads = re.findall(rf"Break (\d+) at {_TIME}, phase (\d+) to (\d+)", text)
-    screen.ask(len(heads) in (0, len(table) - 1), "breaks that are told of", text[:80], len(table))
+    heads = re.findall(rf"Breakpoint (\d+) at {_TIME}, phase (\d+) to (\d+)", text)
+    screen.ask(len(heads) in (0, len(table) - 1), "breakpoints that are told of", text[:80], len(table))
     for k, value, prefix, a, b in heads:
         screen.ask(int(a) == int(k) and int(b) == int(k) + 1, heads)
         screen.ask(Said(value, PREFIX[prefix], 6).agrees(_said(table[int(k) - 1], "End")), "break", k, value)

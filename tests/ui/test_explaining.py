@@ -158,13 +158,13 @@ def test_what_changed_is_said_for_every_break_and_a_click_selects(qtbot, window)
     settled(qtbot, window, "changes")
     panel = window.panel("changes")
     text = panel.text.toPlainText()
-    assert text.count("Break ") >= 3 and "Break 1 at" in text
+    assert text.count("Breakpoint ") >= 3 and "Breakpoint 1 at" in text
     changes = window.workbench.snapshot.explained.changes
     assert set(changes) == {0, 1, 2} and any(changes.values())
     assert next(c for c in changes.values() if c)[0].sentence in text.replace("\n", " ")
     panel.text.anchorClicked.emit(QUrl("2"))
     assert window.workbench.snapshot.project.view.phase == 2
-    assert panel.text.toPlainText().startswith("Break 3 at")
+    assert panel.text.toPlainText().startswith("Breakpoint 3 at")
 
 
 def test_show_of_a_waiting_master_shows_the_master(qtbot):

@@ -124,7 +124,7 @@ def test_the_context_menus_limit_to_what_is_selected_or_to_the_phase(qtbot: QtBo
     outside = QPointF(view._map().x(0.5 * float(fit.breaks[1] + length)), view._main.rect.center().y())
     assert view._phase_span(view._time(outside.x())) is None
     texts = {a.text().replace("&", ""): a.isEnabled() for a in view.menu_at(outside).actions()}
-    assert not texts["Add break here"] and not texts["Zoom to phase"]
+    assert not texts["Add breakpoint here"] and not texts["Zoom to phase"]
     with qtbot.assertNotEmitted(view.phaseSelected):
         qtbot.mouseDClick(view.viewport(), Qt.MouseButton.LeftButton, pos=outside.toPoint())
         rail = QPoint(round(outside.x()), round(view._rail.center().y()))

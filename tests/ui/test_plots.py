@@ -562,17 +562,20 @@ def test_context_menu(view, fit, qtbot):
         return {a.text().replace("&", ""): a for a in menu.actions() if a.text() and a.isEnabled()}
 
     near, far = float(x_of(view, fit.breaks[1])), float(x_of(view, (fit.breaks[0] + fit.breaks[1]) / 2))
-    assert "Add break here" in enabled(far) and "Remove break" not in enabled(far)
-    assert "Add break here" not in enabled(near)
+    assert "Add breakpoint here" in enabled(far) and "Remove breakpoint" not in enabled(far)
+    assert "Add breakpoint here" not in enabled(near)
     with qtbot.waitSignal(view.breakAddRequested) as seen:
-        enabled(far)["Add break here"].trigger()
+        enabled(far)["Add breakpoint here"].trigger()
     assert seen.args[0] == pytest.approx(view._map().time(far))
-    for text, signal in (("Remove break", view.breakRemoveRequested), ("Lock break", view.breakLockToggled)):
+    for text, signal in (
+        ("Remove breakpoint", view.breakRemoveRequested),
+        ("Lock breakpoint", view.breakLockToggled),
+    ):
         with qtbot.waitSignal(signal) as seen:
             enabled(near)[text].trigger()
         assert seen.args == [1]
     view.show_over(locked=(float(fit.breaks[1]),))
-    assert "Unlock break" in enabled(near)
+    assert "Unlock breakpoint" in enabled(near)
     enabled(far)["Zoom to phase"].trigger()
     assert view.visible_range() == pytest.approx(tuple(fit.breaks[:2]))
 

@@ -895,7 +895,7 @@ def test_the_copied_picture_holds_the_timeline_as_it_is_seen(
         (x, y) for x in range(plot.left(), plot.right(), 7) for y in range(plot.top(), plot.bottom(), 5)
     ]
     alike = [image.pixel(2 * x, top + 2 * y) == seen.pixel(x, y) for x, y in places]
-    assert np.mean(alike) > 0.97, "all but breaks and messages, which are drawn finer"
+    assert np.mean(alike) > 0.97, "all but breakpoints and messages, which are drawn finer"
     assert len({seen.pixel(*place) for place in places}) > 3
     QApplication.processEvents()
     assert view.grab().toImage() == seen, "the window is as it was"

@@ -305,16 +305,16 @@ def test_breaks_by_hand_move_lock_add_remove_and_undo(qtbot: QtBot, opened: Trac
     assert opened.panel("phases").epsilon_plot._by_hand == held.epsilon, "and so does its mark"
     assert not opened.actions_by_id["undo"].isEnabled(), "a drag is no edit before it is dropped"
     opened.curve_view.breakDropped.emit(2, 2.3)
-    assert opened.actions_by_id["undo"].text() == "Undo move break 2"
+    assert opened.actions_by_id["undo"].text() == "Undo move breakpoint 2"
     assert opened.panel("phases").epsilon_plot._by_hand == held.epsilon
     opened.curve_view.breakLockToggled.emit(2)
     trigger(opened, "refit")
     settle(qtbot, opened)
     assert opened.panel("phases").epsilon_plot._by_hand is None
     fit = bench.snapshot.fit
-    assert fit is not None and 2.3 in fit.breaks.round(9), "a locked break stays where it is"
+    assert fit is not None and 2.3 in fit.breaks.round(9), "a locked breakpoint stays where it is"
     opened.curve_view.breakAddRequested.emit(0.5)
-    assert shown_n(opened) == 5 and opened.actions_by_id["undo"].text() == "Undo add break 1"
+    assert shown_n(opened) == 5 and opened.actions_by_id["undo"].text() == "Undo add breakpoint 1"
     opened.curve_view.breakRemoveRequested.emit(1)
     assert shown_n(opened) == 4
     for _ in range(5):
@@ -344,7 +344,7 @@ def test_a_break_is_dragged_with_the_mouse(qtbot: QtBot, opened: TracePage) -> N
     qtbot.mouseRelease(view.viewport(), Qt.MouseButton.LeftButton, pos=end)
     assert bench.snapshot.fit is not None
     assert bench.snapshot.fit.breaks[1] == pytest.approx(1.4, abs=0.02)
-    assert bench.history.undo_label == "move break 1"
+    assert bench.history.undo_label == "move breakpoint 1"
 
 
 def test_table_plot_and_keys_select_each_other(qtbot: QtBot, opened: TracePage) -> None:

@@ -28,10 +28,10 @@ def undone(history: History, one: Branch[Project]) -> Project:
 def test_steps_are_named_and_come_back() -> None:
     history, one = opened(1)
     one.edit("set 2 phases", project(2), "n")
-    one.edit("move break 1", replace(project(2), phases=PhaseSettings(n=2, breaks=(0.0, 1.0, 2.0))))
-    assert (history.undo_label, history.redo_label) == ("move break 1", None)
+    one.edit("move breakpoint 1", replace(project(2), phases=PhaseSettings(n=2, breaks=(0.0, 1.0, 2.0))))
+    assert (history.undo_label, history.redo_label) == ("move breakpoint 1", None)
     assert undone(history, one) == project(2)
-    assert (history.undo_label, history.redo_label) == ("set 2 phases", "move break 1")
+    assert (history.undo_label, history.redo_label) == ("set 2 phases", "move breakpoint 1")
     assert undone(history, one) == project(1)
     assert undone(history, one) == project(1), "nothing lies before the beginning"
     assert history.undo_label is None

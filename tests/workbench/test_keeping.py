@@ -332,7 +332,7 @@ def test_a_changed_trace_is_noticed_and_what_fits_is_kept(
     assert "a.txt is not as it was" in sentence and "21 bytes then" not in sentence
     snapshot = other.bench.snapshot
     assert snapshot.problem is None and snapshot.fit is not None
-    assert snapshot.project.phases.breaks == (0.0, 2.0), "the break at 2.5 s is beyond the end now"
+    assert snapshot.project.phases.breaks == (0.0, 2.0), "the breakpoint at 2.5 s is beyond the end now"
     assert snapshot.project.annotations[0].text == "here"
 
 

@@ -30,7 +30,7 @@ def bench(tmp_path: Path) -> Workbench:
 def test_the_first_picture_is_the_suggested_one(bench: Workbench) -> None:
     shown = bench.snapshot
     assert shown.fit is not None and shown.suggestion is not None and shown.suggestion.chosen
-    assert shown.project.phases.suggested and shown.fit.note == "breaks as suggested"
+    assert shown.project.phases.suggested and shown.fit.note == "breakpoints as suggested"
     assert shown.fit.breaks[1:-1].tolist() == [one.time_s for one in shown.suggestion.chosen]
     bench.step_n(1)
     assert not bench.snapshot.project.phases.suggested and bench.snapshot.fit.n == shown.fit.n + 1

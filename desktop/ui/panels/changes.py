@@ -18,7 +18,7 @@ class ChangesPanel(Panel):
 
     def __init__(self, workbench: Workbench) -> None:
         super().__init__(workbench)
-        self.text = set_up(QTextBrowser(), accessibleName="What changed at each break", openLinks=False)
+        self.text = set_up(QTextBrowser(), accessibleName="What changed at each breakpoint", openLinks=False)
         self.text.anchorClicked.connect(lambda url: workbench.select_phase(int(url.toString())))
         fill_layout(QVBoxLayout(self), self.text, margins=6)
 
@@ -32,7 +32,7 @@ class ChangesPanel(Panel):
         if not found.changes:
             text = why_empty(new)
             if new.run is not None and len(new.rows) == 1:
-                text = "One phase has no inner break: choose two phases or more."
+                text = "One phase has no inner breakpoint: choose two phases or more."
             self.text.setHtml(f"<p>{(found.problem and escape(found.problem)) or text}</p>")
             return
         ends = {scope.phase: scope.end_s for scope in found.scopes if scope.phase >= 0}
@@ -40,7 +40,7 @@ class ChangesPanel(Panel):
         order = sorted(found.changes, key=lambda k: (k != phase, k))
         parts = []
         for k in order:
-            head = f"Break {k + 1} at {quantity(ends[k], 's', 6)}, phase {k + 1} to {k + 2}"
+            head = f"Breakpoint {k + 1} at {quantity(ends[k], 's', 6)}, phase {k + 1} to {k + 2}"
             items = "".join(
                 f"<li>{escape(printable(change.called(names)))}</li>" for change in found.changes[k]
             )
@@ -54,6 +54,6 @@ PANEL = PanelSpec(
     "What changed",
     "bottom",
     ChangesPanel,
-    "statistics.md#what-changed-at-a-break",
+    "statistics.md#what-changed-at-a-breakpoint",
     frozenset({"ranges", "changes"}),
 )

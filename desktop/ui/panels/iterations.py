@@ -185,7 +185,8 @@ class IterationsPanel(Panel):
         )
         told = f"{level.sentence} Phases in an iteration: {self._fit.n}"
         self.chart.set_content(
-            fold_chart(level, self._fit, firm), f"{told}, with breaks at {inner}." if inner else f"{told}."
+            fold_chart(level, self._fit, firm),
+            f"{told}, with breakpoints at {inner}." if inner else f"{told}.",
         )
         text = "The phases of this iteration in every iteration of the run"
         _offer(self.inner, level.loop.count * self._fit.n, text)

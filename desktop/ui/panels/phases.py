@@ -55,8 +55,8 @@ _ROOM, _TALL = {"suggestion": (2, 7), "second": (2, 4)}, 54
 #: A fit that takes longer (ms) is announced; others would make the figures flicker.
 PATIENCE = 200
 
-_BY_HAND = "Breaks were set by hand; let the algorithm place all that are not locked (R)"
-_AS_SUGGESTED = "Breaks are as suggested; let the algorithm find those with the least error (R)"
+_BY_HAND = "Breakpoints were set by hand; let the algorithm place all that are not locked (R)"
+_AS_SUGGESTED = "Breakpoints are as suggested; let the algorithm find those with the least error (R)"
 _EPSILON = "Largest local error (L2 norm) of all phases; the fit makes it smallest"
 _WORST = "The phase that has this error, and its r.m.s. deviation"
 _EQUAL = "Smallest over largest of these errors; 100 % is a best partition"
@@ -257,7 +257,11 @@ class PhasesPanel(QScrollArea):
         self.pictures = set_up(QTabWidget(), documentMode=True, objectName="pictures")
         for plot, title, tip in (
             (self.epsilon_plot, "Error by n", "Error of the best fit of every n; a click takes that n"),
-            (self.break_picture, "Breaks by n", "Where the breaks of every n lie; a click takes that n"),
+            (
+                self.break_picture,
+                "Breakpoints by n",
+                "Where the breakpoints of every n lie; a click takes that n",
+            ),
         ):
             plot.setMinimumHeight(8 * self.fontMetrics().height())
             self.pictures.setTabToolTip(self.pictures.addTab(plot, title), tip)
@@ -294,12 +298,12 @@ class PhasesPanel(QScrollArea):
         )  # fmt: skip
         self._n_label, self._model_label = titled("&Phases", self.n), titled("&Model", self.model)
         self._suggested = button("", self._workbench.use_suggestion, name="suggested")
-        self._refit = button("Find breaks again", self._workbench.refit)
+        self._refit = button("Find breakpoints again", self._workbench.refit)
         self.events = QCheckBox("With structure &events")
         self.events.setObjectName("with_events")
         self.events.setToolTip(
-            "Breaks at regions entered or left by most processors and at what you marked, where the curve "
-            "allows it; without: by the curve alone, as in the published tables"
+            "Breakpoints at regions entered or left by most processors and at what you marked, where the "
+            "curve allows it; without: by the curve alone, as in the published tables"
         )
         self.events.toggled.connect(lambda on: self._workbench.set_pure(not on))
         kinds = {"": "polynomials only"} | {space.model: space.kind for space in bases.TABLE}

@@ -42,7 +42,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("Error", "Local error: the L2 norm of curve minus fit", name="error"),
     Column("R.m.s.", "Root mean square deviation of the curve from the fit", name="rms", significant=3),
     Column("Range", "Its end may lie anywhere in a range of this length without a larger ε; "
-           "not searched for breaks as suggested or set by hand",
+           "not searched for breakpoints as suggested or set by hand",
            name="end_range_s", like="duration_s", significant=3),
     Column("Earliest end", "Its end could come as early as this without a larger ε", name="end_low_s",
            like="end_s", significant=5, shown=False),

@@ -1334,12 +1334,12 @@ class CurveView(TimePlot):
         """The context menu for a place in the plot."""
         menu = passing_menu(self)
         t, near, fit = self._time(p.x()), self._break_near(p.x(), 2 * GRAB), self._over.fit
-        add = menu.addAction("&Add break here", lambda: self.breakAddRequested.emit(t))
+        add = menu.addAction("&Add breakpoint here", lambda: self.breakAddRequested.emit(t))
         add.setEnabled(self._phase_span(t) is not None and near is None)
         number = near or 0
-        remove = menu.addAction("&Remove break", lambda: self.breakRemoveRequested.emit(number))
+        remove = menu.addAction("&Remove breakpoint", lambda: self.breakRemoveRequested.emit(number))
         held = fit is not None and near is not None and breakpoints(fit, self._over.locked).locked[near - 1]
-        label = "Un&lock break" if held else "&Lock break"
+        label = "Un&lock breakpoint" if held else "&Lock breakpoint"
         lock = menu.addAction(label, lambda: self.breakLockToggled.emit(number))
         for action in (remove, lock):
             action.setEnabled(near is not None)

@@ -200,10 +200,10 @@ class BreakPicture(SweepPlot):
     """All breakpoints against n, one row per n from the top: a phase that lasts is a vertical line."""
 
     def __init__(self) -> None:
-        super().__init__("Breaks against the number of phases")
+        super().__init__("Breakpoints against the number of phases")
         self.setToolTip(
-            "The breaks of every n. Breaks that last from n to n+1 are joined; a bar is the range in "
-            "which a break could lie at the same error. Click to choose n."
+            "The breakpoints of every n. Breakpoints that last from n to n+1 are joined; a bar is the range "
+            "in which a breakpoint could lie at the same error. Click to choose n."
         )
         self._rows: list[Row] = []
         self.set_content(self._drawn())
@@ -221,7 +221,7 @@ class BreakPicture(SweepPlot):
         if self._count:
             total = sum(r[0].size - 2 for r in self._rows[:-1])
             lasting = content.series[1].x.size // 2
-            text = f"{lasting} of {total} breaks stay when n grows by one."
+            text = f"{lasting} of {total} breakpoints stay when n grows by one."
         self.set_content(content, text)
 
     def _chosen(self) -> Chosen:
