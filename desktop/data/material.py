@@ -268,13 +268,8 @@ def gather(
                 f"the breakpoint at {outside[0]:g} s is not inside the curve, which runs from "
                 f"{ends[0]:g} s to {ends[1]:g} s"
             )
-        fit = fit_breaks(
-            curve,
-            (ends[0], *subject.breaks, ends[1]),
-            subject.model,
-            degrees=subject.degrees,
-            basis=subject.basis,
-        )
+        breaks = (ends[0], *subject.breaks, ends[1])
+        fit = fit_breaks(curve, breaks, subject.model, degrees=subject.degrees, basis=subject.basis)
         if subject.suggested:
             fit = replace(fit, note=AS_SUGGESTED)
     else:

@@ -298,7 +298,7 @@ class PhasesPanel(QScrollArea):
         )  # fmt: skip
         self._n_label, self._model_label = titled("&Phases", self.n), titled("&Model", self.model)
         self._suggested = button("", self._workbench.use_suggestion, name="suggested")
-        self._refit = button("Find breakpoints again", self._workbench.refit)
+        self._refit = button("Find again", self._workbench.refit)
         self.events = QCheckBox("With structure &events")
         self.events.setObjectName("with_events")
         self.events.setToolTip(
