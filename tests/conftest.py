@@ -23,16 +23,15 @@ sys.dont_write_bytecode = False
 
 #: Files of eight seconds and more of processor time, the longest first, lest one runs alone in the end.
 LONGEST = (
-    "test_accessibility.py", "test_closing.py", "test_recorded.py", "test_agreement.py",
-    "test_project_window.py", "test_parts.py", "test_model_window.py", "test_window.py", "test_report.py",
-    "test_timeline_window.py", "test_frame.py",
-    "test_side_panels.py", "test_experiment_window.py", "test_compare_window.py", "test_experiment.py",
-    "test_phase_scaling.py", "test_remote.py", "test_phase_systems.py", "test_live_page.py",
-    "test_layers.py", "test_consistency.py", "test_everyday.py", "test_paraver.py", "test_figure_data.py",
-    "test_timeline.py", "test_cluster.py", "test_modelling.py", "test_places.py", "test_statistics.py",
-    "test_otf1.py", "test_ending.py", "test_phase_properties.py", "test_templates.py", "test_atomic.py",
-    "test_factor_intervals.py", "test_explaining.py", "test_presenting.py", "test_limiting.py",
-    "test_factor_model.py", "test_picl.py", "test_remote_window.py", "test_warming.py", "test_calibration.py",
+    "test_recorded.py", "test_parts.py", "test_window.py", "test_agreement.py", "test_accessibility.py",
+    "test_project_window.py", "test_model_window.py", "test_frame.py", "test_report.py",
+    "test_experiment_window.py", "test_timeline_window.py", "test_compare_window.py",
+    "test_experiment.py", "test_closing.py", "test_remote.py", "test_side_panels.py", "test_cluster.py",
+    "test_timeline.py", "test_consistency.py", "test_phase_scaling.py", "test_keeping.py",
+    "test_modelling.py", "test_otf1.py", "test_factor_intervals.py", "test_live_page.py",
+    "test_paraver.py", "test_everyday.py", "test_phase_properties.py", "test_warming.py",
+    "test_presenting.py", "test_statistics.py", "test_phase_systems.py", "test_atomic.py",
+    "test_simulated_clocks.py", "test_places.py", "test_picl.py", "test_limiting.py",
 )  # fmt: skip
 
 
