@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from desktop.workbench.model import PhaseSettings
 
 
-def adder(parser: Any) -> Callable[..., None]:
+def adder(parser: argparse._ActionsContainer) -> Callable[..., None]:
     """Adds arguments to a parser, by words as ``"-o --output OUT.h5"``, ``"files FILE"``, ``"--force"``."""
 
     def add(words: str, text: str | None = None, **more: Any) -> None:
@@ -232,7 +232,7 @@ class AskedRun:
     def fit(self, *, suggested: bool = False) -> PhaseFit:
         """The phases asked for, or those of the project; of equally good breakpoints those at events that are
         known, as in the window. Where nobody says how many, as `suggested`."""
-        phases = self.options.phases
+        phases: PhaseSettings = self.options.phases
         if suggested and not self.options.project and self.options.n is None:
             return self.suggested()[0]
         return phases.fit(self.curve, self.known if phases.breaks is None else None)

@@ -10,10 +10,11 @@ import itertools
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from desktop.commands.asked import add_curve, add_formats, add_model, adder, check_budget
 from desktop.commands.terminal import outcome, picked, show, terminal_progress
+from desktop.core.plain import JSON
 from desktop.core.units import si
 from desktop.printing import printable
 from desktop.progress import Progress, Share
@@ -22,9 +23,10 @@ from desktop.remote import named
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from desktop.commands.compare_gate import Kept
     from desktop.core.contrast import Alignment, Placement
     from desktop.data.store import TraceStore
-    from desktop.workbench.model import KeptRun, Matched, PhaseSettings
+    from desktop.workbench.model import Matched
 
 AXES = ("absolute", "start", "normalised", "phases")
 #: Columns of a cell in JSON and CSV; attributes of `desktop.core.contrast.Cell`.
@@ -84,9 +86,7 @@ def _pair(text: str) -> tuple[int, int, int]:
     return numbers[0], numbers[2] - 1, numbers[1] - 1
 
 
-def run(
-    options: argparse.Namespace, progress: Progress, seen: Callable[[TraceStore], object]
-) -> dict[str, Any]:
+def run(options: argparse.Namespace, progress: Progress, seen: Callable[[TraceStore], object]) -> JSON:
     """The comparison as one plain object. `seen` is given each store while it is open.
 
     Raises
@@ -142,7 +142,7 @@ def run(
     }  # fmt: skip
 
 
-def _differences(alignment: Alignment, placement: Placement) -> list[dict[str, Any]]:
+def _differences(alignment: Alignment, placement: Placement) -> list[JSON]:
     return [
         {"run": run.name, **picked(found, "area=signed more less reference_area=reference"),
          "relative": found.signed / (found.reference or float("nan"))}
@@ -151,10 +151,7 @@ def _differences(alignment: Alignment, placement: Placement) -> list[dict[str, A
     ]  # fmt: skip
 
 
-_Kept = tuple["KeptRun", "PhaseSettings | None", "Path | None"]
-
-
-def settled(options: argparse.Namespace) -> tuple[list[_Kept], tuple[Matched, ...], str, int, bool]:
+def settled(options: argparse.Namespace) -> tuple[list[Kept], tuple[Matched, ...], str, int, bool]:
     """Which runs with which phases, and what projects among them say about the comparison."""
     from desktop.data.project_file import is_project
     from desktop.errors import FileError
@@ -163,7 +160,7 @@ def settled(options: argparse.Namespace) -> tuple[list[_Kept], tuple[Matched, ..
     from desktop.workbench.model import PhaseSettings, run_keys
 
     asked = options.n is not None or options.model is not None
-    kept: list[_Kept] = []
+    kept: list[Kept] = []
     matched: tuple[Matched, ...] = ()
     axis, reference, share = "start", 0, False
     for file in options.files:
@@ -199,7 +196,7 @@ def settled(options: argparse.Namespace) -> tuple[list[_Kept], tuple[Matched, ..
     return kept, matched, options.axis or axis, reference, options.share or share
 
 
-def told(result: dict[str, Any]) -> list[str]:
+def told(result: JSON) -> list[str]:
     """The comparison as lines for a person, within 100 columns."""
     lines = []
     plain = result["curve"] == "computing"

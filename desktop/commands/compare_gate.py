@@ -7,20 +7,23 @@ import math
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from desktop.commands.terminal import GATE, outcome, show, terminal_progress
+from desktop.core.plain import JSON
 from desktop.core.units import quantity
 from desktop.printing import printable
 from desktop.progress import Progress, Share
 
 if TYPE_CHECKING:
     from desktop.core.contrast import Phased
+    from desktop.core.phase_names import Doings
     from desktop.data.store import TraceStore
-    from desktop.workbench.model import PhaseSettings
+    from desktop.workbench.model import KeptRun, Matched, PhaseSettings
 
-#: The runs that a command's words name, as `desktop.commands.compare.settled` finds them.
-Settled = Callable[[argparse.Namespace], tuple[Any, ...]]
+    Kept = tuple[KeptRun, PhaseSettings | None, Path | None]
+    #: The runs that a command's words name, as `desktop.commands.compare.settled` finds them.
+    Settled = Callable[[argparse.Namespace], tuple[list[Kept], tuple[Matched, ...], str, int, bool]]
 
 
 #: Phases at most where their number is not said: the shorter they are, the more they scatter.
@@ -59,7 +62,7 @@ def _sides(options: argparse.Namespace) -> tuple[list[Path], list[Path]]:
 
 def run(
     options: argparse.Namespace, settled: Settled, progress: Progress, seen: Callable[[TraceStore], object]
-) -> dict[str, Any]:
+) -> JSON:
     """The verdict as one plain object. `seen` is given each store while it is open.
 
     Raises
@@ -79,7 +82,7 @@ def run(
     sides = [settled(argparse.Namespace(**{**vars(options), "files": files}))[0] for files in _sides(options)]
     kept = [one for side in sides for one in side]
     labels = names_of([one for one, _, _ in kept])
-    doings: list[Any] = []
+    doings: list[Doings | None] = []
 
     def first(store: TraceStore) -> None:
         seen(store)
@@ -109,7 +112,7 @@ def run(
     limit = options.fail_over
     found = differences(base, new, in_order=options.in_order)
     alone = found[0].significant is None
-    told: list[dict[str, Any]] = []
+    told: list[JSON] = []
     for k, (times, name) in enumerate(zip(found, names, strict=True)):
         held = times.significant or (alone and k == 0)
         over = bool(held and limit is not None and times.change > limit)
@@ -139,7 +142,7 @@ def _as(run: Phased, most: int) -> PhaseSettings:
     return PhaseSettings(run.fit.model, min(run.fit.n, most))
 
 
-def _verdict(result: dict[str, Any], found: list[dict[str, Any]]) -> str:
+def _verdict(result: JSON, found: list[JSON]) -> str:
     if result["failed"]:
         slower = [f"{_called(one)} {_change(one)}" for one in found if one["over"]]
         return f"Failed, slower by more than {_limit(result)}: {', '.join(slower)}."
@@ -152,7 +155,7 @@ def _verdict(result: dict[str, Any], found: list[dict[str, Any]]) -> str:
     return f"{passed}{'Differences: ' + ', '.join(differ) if differ else 'No difference beyond the scatter'}."
 
 
-def _not_ruled_out(result: dict[str, Any], found: list[dict[str, Any]]) -> str:
+def _not_ruled_out(result: JSON, found: list[JSON]) -> str:
     """What is slower by more than the limit somewhere in its interval, though that is not seen."""
     if result["fail_over"] is None or result["failed"]:
         return ""
@@ -161,7 +164,7 @@ def _not_ruled_out(result: dict[str, Any], found: list[dict[str, Any]]) -> str:
     return f" The scatter does not rule out: {', '.join(wide[:3])}{several}. More runs would." if wide else ""
 
 
-def _judged(result: dict[str, Any], alone: bool) -> str:
+def _judged(result: JSON, alone: bool) -> str:
     counts = [len(result["base"]), len(result["new"])]
     runs = f"{counts[0]} base and {counts[1]} new run{'s' if counts[1] > 1 else ''}"
     if alone:
@@ -180,23 +183,23 @@ def _judged(result: dict[str, Any], alone: bool) -> str:
     )
 
 
-def _limit(result: dict[str, Any]) -> str:
+def _limit(result: JSON) -> str:
     return f"{100 * result['fail_over']:g} %"
 
 
-def _called(one: dict[str, Any]) -> str:
+def _called(one: JSON) -> str:
     if one["phase"] == "run":
         return "the whole run"
     return f"{one['phase']} ({printable(one['name'], 40)})" if one["name"] else one["phase"]
 
 
-def _change(one: dict[str, Any], key: str = "change") -> str:
+def _change(one: JSON, key: str = "change") -> str:
     if not math.isfinite(one[key]):
         return "–"
     return f"{round(100 * one[key], 4) + 0.0:+.3g} %" if one[key] < 9.995 else ">1000 %"
 
 
-def _cells(result: dict[str, Any]) -> Iterator[tuple[str, ...]]:
+def _cells(result: JSON) -> Iterator[tuple[str, ...]]:
     """The table of the differences as text, for people and in Markdown."""
     yield "", "base", "new", "change", "95 % interval", "p", "difference"
     for one in result["differences"]:
@@ -208,7 +211,7 @@ def _cells(result: dict[str, Any]) -> Iterator[tuple[str, ...]]:
         yield _called(one), *times, _change(one), interval, p, "over the limit" if one["over"] else answer
 
 
-def told(result: dict[str, Any]) -> Iterator[str]:
+def told(result: JSON) -> Iterator[str]:
     """The verdict as lines for a person, within 100 columns."""
     import textwrap
 
@@ -226,7 +229,7 @@ def _md(text: str) -> str:
     return re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", printable(text))
 
 
-def markdown(result: dict[str, Any]) -> str:
+def markdown(result: JSON) -> str:
     """The verdict as a section of GitHub's Markdown."""
     head, *rows = _cells(result)
     lines = [f"### Phasewright: {'failed' if result['failed'] else 'passed'}", "", _md(result["verdict"]), ""]
@@ -236,7 +239,7 @@ def markdown(result: dict[str, Any]) -> str:
     return "\n".join([*lines, "", _md(result["judged"]), "", *(f"- {line}" for line in runs), ""])
 
 
-def junit(result: dict[str, Any]) -> str:
+def junit(result: JSON) -> str:
     """The verdict as JUnit XML: a test case for the whole run and each phase, failed where it is over the
     limit, skipped where its scatter is not known."""
     from xml.etree import ElementTree

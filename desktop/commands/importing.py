@@ -6,10 +6,10 @@ import argparse
 import math
 import sys
 from pathlib import Path
-from typing import Any
 
 from desktop.commands.asked import add_formats, adder, open_as_asked
 from desktop.commands.terminal import DONE, FAILED, LOSSY, outcome, print_json, terminal_progress, told_error
+from desktop.core.plain import JSON
 from desktop.progress import Cancelled
 from desktop.remote import named
 
@@ -97,7 +97,7 @@ def main(options: argparse.Namespace) -> int:
     return FAILED if set(codes) == {FAILED} else LOSSY if any(codes) else DONE
 
 
-def _import_part(options: argparse.Namespace, how: dict[str, Any]) -> int:
+def _import_part(options: argparse.Namespace, how: JSON) -> int:
     from desktop.data.info import info
     from desktop.data.store import open_store
     from desktop.data.trim import of_ranks, trim

@@ -6,10 +6,10 @@ import argparse
 import textwrap
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 from desktop.commands.asked import add_formats, adder, open_as_asked, settle
 from desktop.commands.terminal import column, outcome, print_doubt, print_json
+from desktop.core.plain import JSON
 from desktop.core.units import si
 from desktop.printing import printable
 from desktop.remote import named
@@ -35,7 +35,7 @@ def main(options: argparse.Namespace) -> int:
         return outcome(store)
 
 
-def _print_info(facts: dict[str, Any]) -> None:
+def _print_info(facts: JSON) -> None:
     source, use, clock = facts["source"], facts["utilization"], facts["clock"]
     name = printable(source["name"])
     print(f"{name}  {facts['format']}, {source['size']} bytes, sha256 {source['sha256'][:16]}...")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from desktop.commands.asked import add_run, check_budget, run_asked, settle
 from desktop.commands.terminal import outcome, picked, print_csv, print_doubt, print_json, terminal_progress
 from desktop.core.labels import DEFAULT_MODEL
+from desktop.core.plain import JSON
 from desktop.core.units import si
 from desktop.data.naming import listed
 from desktop.printing import printable
@@ -48,7 +49,7 @@ def main(options: argparse.Namespace) -> int:
         return outcome(store)
 
 
-def result(found: Iterations, curve: StepCurve, n: int | None, model: str) -> dict[str, Any]:
+def result(found: Iterations, curve: StepCurve, n: int | None, model: str) -> JSON:
     """What ``--json`` prints."""
     from desktop.data.iterations import phases_in
 
@@ -61,7 +62,7 @@ def result(found: Iterations, curve: StepCurve, n: int | None, model: str) -> di
     }
 
 
-def _level(level: Level, curve: StepCurve, phases: PhaseFit) -> dict[str, Any]:
+def _level(level: Level, curve: StepCurve, phases: PhaseFit) -> JSON:
     from desktop.data.iterations import firm_in
 
     loop, fold = level.loop, level.fold
@@ -81,7 +82,7 @@ def _level(level: Level, curve: StepCurve, phases: PhaseFit) -> dict[str, Any]:
     }
 
 
-def rows(found: Iterations) -> Iterator[tuple[Any, ...]]:
+def rows(found: Iterations) -> Iterator[tuple[float, ...]]:
     """The rows of the CSV form."""
     for number, level in enumerate(found.levels, 1):
         bounds, usual = level.loop.bounds.tolist(), level.loop.usual.tolist()

@@ -8,10 +8,11 @@ import sys
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from desktop.commands.asked import add_formats, adder, pairs
 from desktop.commands.terminal import DONE, LOSSY, USAGE, picked, show, terminal_progress
+from desktop.core.plain import JSON
 from desktop.progress import Progress
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_formats(parser, csv=True)
 
 
-def run(options: argparse.Namespace, progress: Progress) -> tuple[dict[str, Any], list[str], Selection]:
+def run(options: argparse.Namespace, progress: Progress) -> tuple[JSON, list[str], Selection]:
     """Fit as the words say: the result as one plain object and as a person reads it, and the rows."""
     from desktop.core.factor_answers import choose, known_functions, rank_pairs
     from desktop.core.factor_intervals import f_test
@@ -98,7 +99,7 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[dict[str, Any]
     if fit.kind == "joint":
         with suppress(ValueError):
             test = f_test(fit, fit_individual(chosen.data, fit.functions, fit.response.kind))
-    result = {"sentences": list(headline(fit))} | described(fit, table, chosen, test, choice)
+    result = {"sentences": list(headline(fit)), **described(fit, table, chosen, test, choice)}
     sheet = None
     if forms is not None:  # with the prediction at twice the largest p
         sheet = forms_sheet(fit, forms, 2.0 * float(fit.data.p.max()))
@@ -109,7 +110,7 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[dict[str, Any]
 
 def described(
     fit: ModelFit, table: Table, chosen: Selection, test: FTest | None, choice: FactorChoice
-) -> dict[str, Any]:
+) -> JSON:
     """The keys of the contract."""
     from desktop.core.factor_intervals import CONFIDENCE, widths
 
@@ -148,14 +149,14 @@ def warnings(fit: ModelFit, table: Table, chosen: Selection) -> list[str]:
     return [*fit.warnings, *chosen.dropped, *alike]
 
 
-def parameters(fit: ModelFit) -> list[dict[str, Any]]:
+def parameters(fit: ModelFit) -> list[JSON]:
     """Every parameter by name."""
     from desktop.core import factor_model
 
     return [asdict(parameter) for parameter in factor_model.parameters(fit)]
 
 
-def suspects(fit: ModelFit, chosen: Selection) -> list[dict[str, Any]]:
+def suspects(fit: ModelFit, chosen: Selection) -> list[JSON]:
     """Rows whose residual is too large for so many rows, and whether it is beyond heavy tails, too."""
     from desktop.core import factor_intervals
 
@@ -173,7 +174,7 @@ def suspects(fit: ModelFit, chosen: Selection) -> list[dict[str, Any]]:
     ]
 
 
-def _ranked(ranking: Ranking, table: Table, chosen: Selection) -> dict[str, Any]:
+def _ranked(ranking: Ranking, table: Table, chosen: Selection) -> JSON:
     from desktop.core import factor_model
 
     return {
@@ -198,7 +199,7 @@ def _ranked(ranking: Ranking, table: Table, chosen: Selection) -> dict[str, Any]
     }
 
 
-def _told_ranking(ranking: Ranking, result: dict[str, Any]) -> list[str]:
+def _told_ranking(ranking: Ranking, result: JSON) -> list[str]:
     from desktop.workbench import model_results as results
 
     dropped = results.dropped_pairs(ranking)
@@ -208,7 +209,7 @@ def _told_ranking(ranking: Ranking, result: dict[str, Any]) -> list[str]:
 
 
 def _told_fit(
-    result: dict[str, Any],
+    result: JSON,
     fit: ModelFit,
     test: FTest | None,
     chosen: Selection,
@@ -270,7 +271,7 @@ def _phases(options: argparse.Namespace) -> int:
         found = gather(traced, progress)
         model = model_runs(found.runs)
     at = _numbers_of(options.at) if options.at else told_of.all_further(model)
-    result: dict[str, Any] = {
+    result: JSON = {
         "runs": [
             {"run": name, "p": p, "breaks_s": list(ends)}
             for name, p, ends in zip(found.runs.runs, found.runs.p.tolist(), found.breaks, strict=True)

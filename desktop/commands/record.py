@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from desktop import stopping
 from desktop.commands.asked import adder, positive
 from desktop.commands.terminal import DONE, FAILED, print_json, terminal_progress
+from desktop.core.plain import JSON
 from desktop.progress import Progress
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def main(options: argparse.Namespace) -> int:
     return run_window([str(one.folder) for one in runs])
 
 
-def run(options: argparse.Namespace, progress: Progress) -> tuple[list[Recorded], dict[str, Any]]:
+def run(options: argparse.Namespace, progress: Progress) -> tuple[list[Recorded], JSON]:
     """Record as the words say and import it; the runs, and what is told of them as JSON.
 
     Raises
@@ -64,7 +65,7 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[list[Recorded]
 
     program = words_of(options.program, "record")
     runs: list[Recorded] = []
-    told: list[dict[str, Any]] = []
+    told: list[JSON] = []
     for count in range(options.repeat):
         if options.output is None:
             folder = new_folder(program, Path.cwd())
@@ -92,7 +93,7 @@ def words_of(given: list[str], command: str) -> list[str]:
     return program
 
 
-def lines(runs: list[Recorded], facts: dict[str, Any]) -> list[str]:
+def lines(runs: list[Recorded], facts: JSON) -> list[str]:
     """What was recorded, as the user reads it."""
     told = facts.get("runs", [facts])
     result = []

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from desktop.commands.asked import (
     add_curve,
@@ -27,11 +27,13 @@ from desktop.commands.asked import (
 from desktop.commands.terminal import DONE, outcome, picked, show, terminal_progress
 from desktop.core import bases
 from desktop.core.labels import ACTIVITIES
+from desktop.core.plain import JSON
 from desktop.progress import Progress, Share
 from desktop.remote import named
 
 if TYPE_CHECKING:
     from desktop.core.contrast import Contrast, Phased
+    from desktop.data.events import Activity
     from desktop.data.material import Subject
     from desktop.data.report import Report
     from desktop.data.store import TraceStore
@@ -91,7 +93,7 @@ def _degrees(text: str) -> tuple[int, ...]:
     return tuple(map(int, text.split(",")))
 
 
-def run(options: argparse.Namespace, progress: Progress) -> tuple[dict[str, Any], list[TraceStore]]:
+def run(options: argparse.Namespace, progress: Progress) -> tuple[JSON, list[TraceStore]]:
     """Write the report as the words say; what it holds as one plain object, and the stores it is about.
 
     Raises
@@ -180,7 +182,7 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[dict[str, Any]
 
 def _live(
     options: argparse.Namespace, subject: Subject, command: str, progress: Progress
-) -> tuple[dict[str, Any], list[TraceStore]]:
+) -> tuple[JSON, list[TraceStore]]:
     """As `run`, of the page in which n is chosen."""
     from desktop.data.report import today
     from desktop.ui.reporting import write_live
@@ -194,7 +196,7 @@ def _live(
     return {**_of_file(options.output), **told, "figures": [], "runs": []}, stores
 
 
-def _of_file(path: Path) -> dict[str, Any]:
+def _of_file(path: Path) -> JSON:
     """What there is to say of a report that was written."""
     content = path.read_bytes()
     said = {"output": str(path), "kind": path.suffix.lower()[1:]}
@@ -344,7 +346,7 @@ def _rules(options: argparse.Namespace) -> Rules:
     return Rules(overrides, computing, repaired)
 
 
-def _activity(name: str) -> Any:
+def _activity(name: str) -> Activity:
     from desktop.data.events import Activity
 
     if name not in ACTIVITIES:
@@ -352,7 +354,7 @@ def _activity(name: str) -> Any:
     return Activity[name.upper()]
 
 
-def told(result: dict[str, Any]) -> list[str]:
+def told(result: JSON) -> list[str]:
     """The outcome as lines for a person."""
     lines = [f"{result['title']}: {result['size']} bytes of {result['kind'].upper()} in {result['output']}"]
     lines += [f"Figure {f['number']}. {f['finding']}" for f in result["figures"]]

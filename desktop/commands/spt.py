@@ -5,13 +5,15 @@ from __future__ import annotations
 import argparse
 import secrets
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from desktop import stopping
 from desktop.commands import spt_compare, spt_confirm, spt_effects, spt_new, spt_report
 from desktop.commands.asked import adder, agree
-from desktop.commands.terminal import DONE, LOSSY, picked, row_lines, show, terminal_progress
+from desktop.commands.terminal import DONE, LOSSY, Said, picked, row_lines, show, terminal_progress
+from desktop.core.plain import JSON
 from desktop.data.columns import Column
 from desktop.errors import DesktopError
 from desktop.progress import Cancelled
@@ -27,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of the command."""
     parts = parser.add_subparsers(title="what to do", metavar="PART", required=True)
 
-    def part(name: str, function: Any, text: str) -> Any:
+    def part(name: str, function: Callable[[argparse.Namespace], Said], text: str) -> Callable[..., None]:
         sub = parts.add_parser(name, help=text, description=text)
         sub.set_defaults(part=function)
         add = adder(sub)
@@ -75,7 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 # --- running ---
 
 
-def run(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
+def run(options: argparse.Namespace) -> Said:
     """Run an experiment, or one of the steps around it."""
     from desktop.data import experiment as experiments
     from desktop.data import jobs
@@ -137,7 +139,7 @@ def run(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
     return result, lines
 
 
-def _piloted(experiment: Experiment, options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
+def _piloted(experiment: Experiment, options: argparse.Namespace) -> Said:
     """The size of the delay at which every place shows."""
     from desktop.data import pilot as pilots
     from desktop.data.runner import Runner
@@ -174,7 +176,7 @@ def _piloted(experiment: Experiment, options: argparse.Namespace) -> tuple[dict[
     return result, lines
 
 
-def _stands(experiment: Experiment) -> tuple[dict[str, Any], list[str]]:
+def _stands(experiment: Experiment) -> Said:
     """Where an experiment stands, and its effects as far as they can be seen."""
     from desktop.core.effects import analyse
     from desktop.data import experiment as experiments
@@ -183,7 +185,7 @@ def _stands(experiment: Experiment) -> tuple[dict[str, Any], list[str]]:
     done = experiments.read_journal(experiment)
     state = experiments.state_of(experiment, done)
     lost = sorted(state.given_up - set(state.good))
-    result: dict[str, Any] = {
+    result: JSON = {
         "planned": state.planned,
         "finished": len(state.good),
         "complete": state.finished,
@@ -223,7 +225,7 @@ def _stands(experiment: Experiment) -> tuple[dict[str, Any], list[str]]:
 # --- design ---
 
 
-def design(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
+def design(options: argparse.Namespace) -> Said:
     """The design asked for: as one plain object, and as a person reads it."""
     from desktop.core import design as designs
 
@@ -288,7 +290,7 @@ def _made(options: argparse.Namespace, names: tuple[str, ...], wanted: int) -> D
     return made
 
 
-def described(made: Design) -> dict[str, Any]:
+def described(made: Design) -> JSON:
     """The keys of the contract that follow from the design."""
     from desktop.core.design import roman
 
@@ -321,7 +323,7 @@ def _detectable(options: argparse.Namespace, made: Design) -> float | None:
     return size if size == size else None
 
 
-def _power_of(options: argparse.Namespace, made: Design) -> dict[str, Any] | None:
+def _power_of(options: argparse.Namespace, made: Design) -> JSON | None:
     """Replicates that find an effect, and the chance with fewer and more."""
     from desktop.core.power import power_curve, replicates_to_find, sigma_bound
 
@@ -344,9 +346,7 @@ def _power_of(options: argparse.Namespace, made: Design) -> dict[str, Any] | Non
     }
 
 
-def _recommended(
-    names: tuple[str, ...], wanted: int, options: argparse.Namespace
-) -> tuple[dict[str, Any], list[str]]:
+def _recommended(names: tuple[str, ...], wanted: int, options: argparse.Namespace) -> Said:
     from desktop.core.recommend import EFFECT, NOISE, recommend
 
     if options.runs:
@@ -361,9 +361,7 @@ def _recommended(
     }, [text]  # fmt: skip
 
 
-def _offers(
-    names: tuple[str, ...], budget: int | None, wanted: int, options: argparse.Namespace
-) -> tuple[dict[str, Any], list[str]]:
+def _offers(names: tuple[str, ...], budget: int | None, wanted: int, options: argparse.Namespace) -> Said:
     from desktop.core import design as designs
     from desktop.core.recommend import meaning
 
@@ -373,7 +371,7 @@ def _offers(
             f"no design of {len(names)} factors has resolution {designs.roman(wanted)} in {budget} runs; "
             f"it needs {designs.smallest_runs(len(names), wanted)}"
         )
-    rows: list[dict[str, Any]] = [
+    rows: list[JSON] = [
         {
             "kind": offer.kind,
             "runs": offer.runs,
@@ -402,7 +400,7 @@ def _offers(
     return {"factors": list(names), "designs": rows}, lines
 
 
-def _told_design(made: Design, result: dict[str, Any], options: argparse.Namespace) -> list[str]:
+def _told_design(made: Design, result: JSON, options: argparse.Namespace) -> list[str]:
     from desktop.core.power import chance_in_words
     from desktop.core.recommend import described as in_words
 

@@ -5,20 +5,19 @@ from __future__ import annotations
 import argparse
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from desktop.commands.asked import pairs
-from desktop.commands.terminal import picked, row_lines, table_lines, terminal_progress
+from desktop.commands.terminal import Part, Said, picked, row_lines, table_lines, terminal_progress
+from desktop.core.plain import JSON
 from desktop.data.columns import Column
 from desktop.remote import named
 
 if TYPE_CHECKING:
     from desktop.workbench.comparing import Compared
 
-Said = tuple[dict[str, Any], list[str]]
 
-
-def add_parts(part: Any) -> None:
+def add_parts(part: Part) -> None:
     """Their arguments. `part` makes one of a name, a function and a text."""
     add = part("barriers", barriers, "what is waited at barriers: pairs FB1_x and FB2_x")
     add("table TABLE", "runs, effects or an experiment", type=Path)
@@ -150,7 +149,7 @@ def covariates(options: argparse.Namespace) -> Said:
     path = path.with_name(JOURNAL) if path.suffix == ".toml" else path
     table = read_runs(path, response=options.response)
     names = [name.strip() for name in options.columns.split(",") if name.strip()]
-    rows: list[dict[str, Any]] = []
+    rows: list[JSON] = []
     lines: list[str] = []
     for name in names or COVARIATES:
         try:
@@ -196,7 +195,7 @@ def pin(options: argparse.Namespace) -> Said:
     missing = next((region for region in chosen.values() if region not in pinned.names), None)
     if missing is not None:
         raise ValueError(f"{options.trace.name} has no region {missing!r}")
-    rows, lines, every = [], list[str](), list[dict[str, Any]]()
+    rows, lines, every = [], list[str](), list[JSON]()
     for name, routine in routines.items():
         region = chosen.get(name) or pinned.likely(routine or name)
         phases = pinned.of(region) if region else ()
@@ -231,7 +230,7 @@ def _known(value: float) -> float:
     return value if math.isfinite(value) else 0.0
 
 
-def scaling(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
+def scaling(options: argparse.Namespace) -> Said:
     """Two tables at two numbers of processors, or one factor and the scale."""
     if options.small or options.large:
         return _two_tables(options)
@@ -242,7 +241,7 @@ def scaling(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
     return _one_factor(options)
 
 
-def _two_tables(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
+def _two_tables(options: argparse.Namespace) -> Said:
     from desktop.workbench import effect_rows
     from desktop.workbench.comparing import two_scales
 
@@ -289,7 +288,7 @@ def _mains_at(path: Path, p: float, options: argparse.Namespace) -> Compared:
     return replace(at[0], effects=mains, processors=p)
 
 
-def _one_factor(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
+def _one_factor(options: argparse.Namespace) -> Said:
     from desktop.core.effects import analyse
     from desktop.data.runs import read_runs
     from desktop.workbench.comparing import scale_test_of

@@ -5,18 +5,17 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from desktop.commands.asked import agree
-from desktop.commands.terminal import picked, terminal_progress
+from desktop.commands.terminal import Part, Said, picked, terminal_progress
+from desktop.core.plain import JSON
 
 if TYPE_CHECKING:
     from desktop.data.answer import SptAnswer
 
-Said = tuple[dict[str, Any], list[str]]
 
-
-def add_parts(part: Any) -> None:
+def add_parts(part: Part) -> None:
     """Its arguments. `part` makes one of a name, a function and a text."""
     from desktop.data.confirm import RUNS
 
@@ -59,7 +58,7 @@ def confirm(options: argparse.Namespace) -> Said:
     return result | {"response": response.name}, [told(one, response.unit or "")]
 
 
-def plain_answer(one: SptAnswer) -> dict[str, Any]:
+def plain_answer(one: SptAnswer) -> JSON:
     """As ``--json`` has it."""
     return {
         "text": one.text,

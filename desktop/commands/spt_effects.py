@@ -5,15 +5,19 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from desktop.commands import spt_confirm
 from desktop.commands.asked import pairs
-from desktop.commands.terminal import picked, row_lines, table_lines
+from desktop.commands.terminal import Part, Said, picked, row_lines, table_lines
+from desktop.core.plain import JSON
 from desktop.core.units import capital
 from desktop.data.columns import Column
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from desktop.core.array_search import ArraySearch
     from desktop.core.effects import Effects
     from desktop.data.experiment import Experiment, Factor
@@ -24,7 +28,7 @@ THRESHOLDS = ("t", "2", "3", "lenth", "lenth-simultaneous", "familywise", "fdr")
 INNER = ("each", "mean", "median", "minimum")
 
 
-def add_parts(part: Any) -> None:
+def add_parts(part: Part) -> None:
     """Its arguments. `part` makes one of a name, a function and a text."""
     add = part("effects", effects, "what every delay does to the response")
     add("runs RUNS.csv", "or the folder of an experiment that was run", type=Path)
@@ -45,7 +49,7 @@ def add_parts(part: Any) -> None:
     add("--csv", "comma-separated rows on standard output")
 
 
-def effects(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
+def effects(options: argparse.Namespace) -> Said:
     """Effects of the runs of a file; of an array the ranking of its runs; of sizes of the delay, the effects
     for each unit of delay."""
     from desktop.core.design import members_of
@@ -115,7 +119,7 @@ def _power(text: str) -> float:
     return power
 
 
-def _ranking(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
+def _ranking(options: argparse.Namespace) -> Said:
     """NISTIR 5131, table 4."""
     from desktop.core.array_search import array_search_of
     from desktop.core.effects import missing
@@ -131,7 +135,7 @@ def _ranking(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
     return result, told_ranking(found, table.response, table.refused)
 
 
-def searched(found: ArraySearch) -> dict[str, Any]:
+def searched(found: ArraySearch) -> JSON:
     """An array has no effects but a ranking."""
     return {
         "table": "array",
@@ -173,7 +177,7 @@ def told_ranking(found: ArraySearch, response: str, refused: str = "") -> list[s
     return lines + [f"note: {note}" for note in (*_gaps(found), refused) if note]
 
 
-def rows(result: dict[str, Any]) -> list[dict[str, Any]]:
+def rows(result: JSON) -> list[JSON]:
     """What ``--csv`` prints: effects, settings of an array, or effects at every size of the delay."""
     if result.get("table") == "array":
         return [
@@ -189,7 +193,7 @@ def rows(result: dict[str, Any]) -> list[dict[str, Any]]:
     return [row | {"aliases": " ".join(row["aliases"])} for row in result["effects"]]
 
 
-def _doses(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
+def _doses(options: argparse.Namespace) -> Said:
     """NISTIR 5131, figure 3."""
     from desktop.workbench.comparing import doses, tables_in
 
@@ -197,7 +201,7 @@ def _doses(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
     if not any(table.delay for table in tables):
         raise ValueError(f"{options.runs.name} holds effects without a column `delay`, and no trials")
     found = doses(tables)
-    result: dict[str, Any] = {
+    result: JSON = {
         "table": "delays",
         "convention": "effect",
         "effects": [
@@ -217,7 +221,7 @@ def _doses(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
     return result, lines
 
 
-def _check_generators(text: str, factors: tuple[str, ...], x: Any) -> None:
+def _check_generators(text: str, factors: tuple[str, ...], x: NDArray[np.float64]) -> None:
     from desktop.core.design import members_of
 
     for generator in text.replace(",", " ").split():
@@ -230,7 +234,7 @@ def _check_generators(text: str, factors: tuple[str, ...], x: Any) -> None:
             raise ValueError(f"the runs do not follow the generator {generator}")
 
 
-def analysed(found: Effects, half: bool) -> dict[str, Any]:
+def analysed(found: Effects, half: bool) -> JSON:
     """The keys of the contract."""
     scale = 0.5 if half else 1.0
     lenth = found.lenth
@@ -284,7 +288,7 @@ def analysed(found: Effects, half: bool) -> dict[str, Any]:
     }
 
 
-def _powers(found: Effects) -> dict[str, Any] | None:
+def _powers(found: Effects) -> JSON | None:
     """Which power of the response fits; None where nothing tells."""
     from desktop.core.response_power import powers_of
 
@@ -292,7 +296,7 @@ def _powers(found: Effects) -> dict[str, Any] | None:
     return None if fitting is None else picked(fitting, "power low high suggested text")
 
 
-def ranks(found: Effects, half: bool, factors: Sequence[Factor] = ()) -> list[dict[str, Any]]:
+def ranks(found: Effects, half: bool, factors: Sequence[Factor] = ()) -> list[JSON]:
     """Main effects from the largest down (NISTIR 5139, table 3), as step 4 of the window has them: those
     within one standard error share a rank, and those that are not above zero have none. `factors`: where they
     are."""
@@ -303,7 +307,7 @@ def ranks(found: Effects, half: bool, factors: Sequence[Factor] = ()) -> list[di
     for line in ranked(found):
         e, place = line.effect, places.get(line.effect.term)
         scale = 0.5 if half else 1.0
-        row: dict[str, Any] = {
+        row: JSON = {
             "rank": line.rank or None,
             "verdict": line.verdict,
             "term": e.term,
@@ -337,7 +341,7 @@ def told_effects(found: Effects, half: bool, response: str, factors: Sequence[Fa
         ),
     ]  # fmt: skip
     for tip in dict.fromkeys(row.tip for row in mains if row.tip):
-        lines.append(f"      {', '.join(row.key for row in mains if row.tip == tip)}: {tip}")
+        lines.append(f"      {', '.join(str(row.key) for row in mains if row.tip == tip)}: {tip}")
     for s in found.suspects:
         lines.append(f"suspect: run {s.label} gave {s.value:.5g}, expected {s.expected:.5g} (t = {s.t:.1f})")
     power = _powers(found)

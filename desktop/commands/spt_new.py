@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from desktop.commands.terminal import picked, row_lines, terminal_progress
+from desktop.commands.terminal import Part, Said, picked, row_lines, terminal_progress
 from desktop.core.units import percent
 from desktop.data.columns import Column
 from desktop.remote import named
@@ -14,10 +14,8 @@ from desktop.remote import named
 if TYPE_CHECKING:
     from desktop.data.places import Spot
 
-Said = tuple[dict[str, Any], list[str]]
 
-
-def add_parts(part: Any) -> None:
+def add_parts(part: Part) -> None:
     """Their arguments. `part` makes one of a name, a function and a text."""
     add = part("new", new, "an experiment on a program of your own: copied, delays written into the copy")
     add("folder FOLDER", "of the experiment; it is made", nargs="?", type=Path)

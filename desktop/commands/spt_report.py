@@ -5,21 +5,20 @@ from __future__ import annotations
 import argparse
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from desktop.commands.asked import add_own, own_file
-from desktop.commands.terminal import terminal_progress
+from desktop.commands.terminal import Part, Said, terminal_progress
 
 if TYPE_CHECKING:
     from desktop.core.effects import Effects
     from desktop.data.answer import SptAnswer
     from desktop.data.experiment import Experiment
 
-Said = tuple[dict[str, Any], list[str]]
 FORMATS = ("svg", "png", "pdf")
 
 
-def add_parts(part: Any) -> None:
+def add_parts(part: Part) -> None:
     """Their arguments. `part` makes one of a name, a function and a text."""
     add = part("report", report, "the answer, tables and charts of an experiment: HTML, PDF or slides")
     add("table TABLE", "an experiment, or runs", type=Path)

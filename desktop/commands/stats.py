@@ -7,11 +7,12 @@ import itertools
 import math
 import textwrap
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from desktop.commands.asked import add_run, adder, check_budget, run_asked, settle
 from desktop.commands.terminal import column, outcome, print_csv, print_doubt, print_json, terminal_progress
 from desktop.core.labels import ACCOUNTS
+from desktop.core.plain import JSON
 from desktop.printing import printable
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def _print_stats(
     use: Utilization,
     names: Sequence[str],
     found: Sequence[RangeStats],
-    metrics: Sequence[Sequence[dict[str, Any]]],
+    metrics: Sequence[Sequence[JSON]],
 ) -> None:
     """The ranges as a person reads them, within 100 columns."""
     # Worked out first: nothing is printed of what is stopped.

@@ -8,9 +8,10 @@ import json
 import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeAlias
 
 from desktop import stopping
+from desktop.core.plain import JSON, plain_values
 from desktop.core.units import si
 from desktop.errors import sentence
 from desktop.printing import TerminalProgress, as_csv
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
     from desktop.data.columns import Column, TableRow
     from desktop.data.store import TraceStore
 
+#: What a command found: for ``--json``, and as lines for a person.
+Said: TypeAlias = tuple[JSON, list[str]]
+#: Makes a part of a command of its name, what it does and a text; gives what adds its arguments.
+Part: TypeAlias = Callable[[str, Callable[[argparse.Namespace], Said], str], Callable[..., None]]
 DONE, FAILED, USAGE, LOSSY, GATE = 0, 1, 2, 3, 4
 
 
@@ -71,28 +76,15 @@ def print_doubt(store: TraceStore) -> None:
         print(found.sentence)
 
 
-def print_json(value: Any) -> None:
+def print_json(value: object) -> None:
     json.dump(plain_values(value), sys.stdout, indent=1, allow_nan=False)
     print()
 
 
-def plain_values(value: Any) -> Any:
-    """Numbers and arrays of numpy become those of Python, what is not a number becomes null."""
-    if hasattr(value, "tolist"):
-        value = value.tolist()
-    if isinstance(value, dict):
-        return {key: plain_values(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain_values(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
-
-
 def show(
     options: argparse.Namespace,
-    result: Any,
-    rows: Callable[[], Sequence[Mapping[str, Any]]],
+    result: object,
+    rows: Callable[[], Sequence[Mapping[str, object]]],
     lines: Callable[[], Iterable[str]],
 ) -> None:
     """Print the result in the form that was asked for: as it is, as rows with the same keys, or as lines."""
@@ -113,7 +105,7 @@ def table_lines(columns: Sequence[Column], rows: Sequence[TableRow], *titles: st
     return aligned(table(columns, rows)[0], [one for one in columns if not titles or one.title in titles])
 
 
-def row_lines(rows: Sequence[Mapping[str, Any]], *columns: Column) -> list[str]:
+def row_lines(rows: Sequence[Mapping[str, object]], *columns: Column) -> list[str]:
     """Rows as ``--json`` has them as lines of text: `Column.name` is the key."""
     from desktop.data.columns import aligned, columnar
 
@@ -121,14 +113,14 @@ def row_lines(rows: Sequence[Mapping[str, Any]], *columns: Column) -> list[str]:
     return aligned(columnar(cells), columns)
 
 
-def picked(one: Any, names: str) -> dict[str, Any]:
+def picked(one: object, names: str) -> JSON:
     """Attributes by their names with blanks between; ``key=attribute`` where it is called something else."""
     pairs = (name.partition("=") for name in names.split())
     return {key: getattr(one, attribute or key) for key, _, attribute in pairs}
 
 
-def print_csv(header: tuple[str, ...], rows: Any) -> None:
-    def lines() -> Iterator[Any]:
+def print_csv(header: tuple[str, ...], rows: Iterable[Iterable[object]]) -> None:
+    def lines() -> Iterator[Sequence[object]]:
         yield header
         for row in rows:
             stopping.check()

@@ -8,10 +8,13 @@ import sys
 import threading
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from desktop.commands.terminal import DONE, terminal_progress
 from desktop.progress import Progress, Share
+
+if TYPE_CHECKING:
+    from desktop.data.store import TraceStore
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -58,7 +61,6 @@ def _compile(progress: Progress, tell: bool) -> int:
     from desktop.data.atomic import scratch_folder
     from desktop.data.opening import open_trace
     from desktop.data.warming import traces
-    from desktop.ui.snapshot import snapshot
 
     begun = [0]
 
@@ -75,18 +77,19 @@ def _compile(progress: Progress, tell: bool) -> int:
                     print(f"{number / len(places):.3f} {what}", flush=True)
                 share = Share(progress, number / len(places), (number + 1) / len(places))
                 with open_trace(place, share, output=folder / f"{number}.h5") as store:
-                    _look_at(store, snapshot, folder / "window.png")
+                    _look_at(store, folder / "window.png")
     finally:
         stop()
     return begun[0]
 
 
-def _look_at(store: Any, snapshot: Any, picture: Path) -> None:
+def _look_at(store: TraceStore, picture: Path) -> None:
     from desktop.core import bases
     from desktop.core.phases import fit
     from desktop.core.spaces import Basis
     from desktop.data.statistics import Statistics
     from desktop.data.utilization import build
+    from desktop.ui.snapshot import snapshot
 
     snapshot(store, picture, n=3, model="mixed", size=(1000, 700))
     use = build(store)

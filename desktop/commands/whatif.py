@@ -6,10 +6,11 @@ import argparse
 import math
 import textwrap
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from desktop.commands.asked import add_run, adder, check_budget, pairs, run_asked, settle
 from desktop.commands.terminal import column, outcome, print_doubt, show, terminal_progress
+from desktop.core.plain import JSON
 from desktop.core.units import percent, quantity, signed
 from desktop.printing import printable
 
@@ -135,7 +136,7 @@ def _ranks(text: str) -> tuple[int, int]:
     return int(first), int(last or first)
 
 
-def _phases(fit: PhaseFit, found: RunPrediction, start_s: float) -> list[dict[str, Any]]:
+def _phases(fit: PhaseFit, found: RunPrediction, start_s: float) -> list[JSON]:
     moved = [start_s, *found.breaks_s.tolist(), start_s + found.duration_s]
     ends = fit.breaks.tolist()
     if found.note:
@@ -154,7 +155,7 @@ def _phases(fit: PhaseFit, found: RunPrediction, start_s: float) -> list[dict[st
     ]
 
 
-def _lines(found: RunPrediction, rows: list[dict[str, Any]], ranked: tuple[Help, ...]) -> Iterator[str]:
+def _lines(found: RunPrediction, rows: list[JSON], ranked: tuple[Help, ...]) -> Iterator[str]:
     told = printable(found.changes.sentence) or "as recorded"
     if found.note:
         yield f"{told}: no prediction. {found.note}"

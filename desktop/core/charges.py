@@ -8,10 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from desktop.core.arrays import Floats, Ints
 from desktop.core.wait_tree import FAMILIES
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 #: What `Charges.account` says of a process that has not begun yet; `Account.ABSENT` of one that has ended.
 NOT_BEGUN = 100

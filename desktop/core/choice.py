@@ -27,6 +27,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from desktop.core.arrays import Floats
 from desktop.core.curve import StepCurve
 from desktop.core.landmarks import NEAR, SHORTEST, Landmark, Landmarks
 from desktop.core.phases import PhaseFit, Sweep
@@ -48,8 +49,6 @@ _PRICE_APART = 1.5
 _LOCKED = 1e9
 _PRICE_BEAT, _MESSAGES = 40.0, 0.7
 _DEGREES = {"constant": 0, "linear": 1}
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,8 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from desktop.core.arrays import Floats
 from desktop.core.iterations import laid, means
 from desktop.core.phase_stats import Firm
 
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from desktop.core.iterations import Repeat
     from desktop.core.phases import PhaseFit
 
-Floats = NDArray[np.float64]
 
 #: The least level where there are repeats enough; of fewer than these there is no interval.
 LEVEL, LEAST = 0.95, 3

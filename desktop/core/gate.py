@@ -17,9 +17,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from desktop.core.arrays import Floats
 
 #: In at most this part of all comparisons of equal sides anything is called a difference.
 LEVEL = 0.05

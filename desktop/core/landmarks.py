@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from desktop.core.arrays import Floats
 from desktop.core.curve import StepCurve
 from desktop.core.quantity import PROCESSORS
 from desktop.core.units import quantity
@@ -34,7 +35,6 @@ MARGIN = 0.004
 #: this were to be expected.
 STILL, CHANGES = 0.05, 100.0
 
-Floats = NDArray[np.float64]
 _NONE = np.zeros(0, np.int64)
 
 

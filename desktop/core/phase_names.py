@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from desktop.core.arrays import Floats
 from desktop.core.curve import StepCurve
 from desktop.core.landmarks import MOST, Stretches, settled
 
@@ -28,8 +28,6 @@ _SPENT, _NOTHING_ELSE = 0.1, 0.9
 #: So many calls of each processor are worth mentioning.
 _AGAIN = 6
 _BINS = 2048
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -33,6 +33,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from desktop.core import bases, labels, partition
+from desktop.core.arrays import Floats, Ints
 from desktop.core.curve import StepCurve
 from desktop.core.spaces import Basis, evaluate, kernels, with_basis
 from desktop.core.tree import MomentTree
@@ -43,8 +44,6 @@ if TYPE_CHECKING:
 
 MODELS = tuple(labels.MODELS)
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 #: What a fit says whose breakpoints were given.
 BY_HAND = "breakpoints given by hand"

@@ -12,14 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
+from desktop.core.arrays import Floats
 from desktop.core.curve import StepCurve
 from desktop.core.envelope import envelope
 from desktop.core.spaces import Basis
 
-Floats = NDArray[np.float64]
 #: Epsilon of so many phases of a basis on a curve.
 Epsilon = Callable[[StepCurve, int, Basis], float]
 

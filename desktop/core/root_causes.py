@@ -19,12 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from desktop.core.accounts import Account
+from desktop.core.arrays import Floats
 from desktop.core.charges import AFTER, BARRIER, ENDING, NOT_BEGUN, RECEIVER, ROOT, SENDER, TOGETHER, Charges
 from desktop.core.units import capital, count, percent, quantity, si
 from desktop.core.wait_tree import FAMILIES
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 #: A location is named if it holds so much of what a cause costs.
 NAMED = 0.4

@@ -7,11 +7,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from desktop.core.arrays import Ints
 from desktop.core.open_regions import BEGIN
 from desktop.core.wait_kernels import put_in_places, spent_until, sums_of, within
 from desktop.data.events import MessageKind
 
-Ints = NDArray[np.int64]
 Indices = NDArray[np.int32]
 
 #: Intervals between two sums of those before.

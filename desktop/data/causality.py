@@ -47,13 +47,14 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from desktop.core import ideal
 from desktop.core.accounts import CLASS_NUMBERS, WAITING, Account
+from desktop.core.arrays import AnyArray, Floats, Ints
 from desktop.core.clock_kernels import corrected
 from desktop.core.clock_line import Clock
 from desktop.core.open_regions import BEGIN, END
@@ -92,8 +93,6 @@ from desktop.data.utilization import Rules, accounts_of_classes, class_states, r
 from desktop.errors import StoreError
 from desktop.progress import Cancelled, Progress
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 _T = TypeVar("_T")
 
 
@@ -411,7 +410,7 @@ class Causality:
         )
         asks = np.array([bool(_ASKS.fullmatch(name)) for name in self._names], bool)
 
-        def wait(i: int) -> tuple[Any, ...]:
+        def wait(i: int) -> tuple[AnyArray, ...]:
             a, b = calls.start[i : i + 2]
             begin, end, n = calls.begin[a:b], calls.end[a:b], int(b - a)
             best, late = np.full((2, n), BEGIN)  # the latest that each call waited for, and for what
@@ -458,7 +457,7 @@ class Causality:
         self.waits = Waits(start, *(np.concatenate(column) for column in columns))
         self._held, self._depends = held & 1, held >> 1
 
-    def _ask(self, asks: NDArray[np.bool_], location: int, end: Ints, state: tuple[Any, ...]) -> None:
+    def _ask(self, asks: NDArray[np.bool_], location: int, end: Ints, state: tuple[AnyArray, ...]) -> None:
         """Calls that ask for a message and get none wait for the one that is received next."""
         operations, messages = self.operations, self.messages
         mine = np.flatnonzero(asks & (state[-1] == 0))
@@ -654,12 +653,14 @@ def memory_needed(store: TraceStore) -> int:
 class _OuterCalls:
     """Writes the calls of a location into `columns` (begin, end, region) while its events go by."""
 
-    def __init__(self, store: TraceStore, speaks: NDArray[np.uint8], columns: Sequence[NDArray[Any]]) -> None:
+    def __init__(self, store: TraceStore, speaks: NDArray[np.uint8], columns: Sequence[AnyArray]) -> None:
         self._store, self._speaks, self._columns = store, speaks, columns
         self._opened = np.zeros(speaks.size, np.int64)
         self._depth, self._since, self._outer, self._n = 0, 0, -1, 0
 
-    def take(self, time: Ints, kind: NDArray[np.uint8], region: NDArray[np.uint32], _innermost: Any) -> None:
+    def take(
+        self, time: Ints, kind: NDArray[np.uint8], region: NDArray[np.uint32], _innermost: object
+    ) -> None:
         self._n, self._depth, self._since, self._outer = outer_calls(
             time, kind, region, self._speaks, self._opened, self._depth, self._since, self._outer, self._n,
             *self._columns,

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from desktop.core import ideal
 from desktop.core.accounts import Account
+from desktop.core.arrays import Floats, Ints
 from desktop.core.critical_path import (
     UNKNOWN,
     CriticalPath,
@@ -37,9 +37,6 @@ from desktop.data.store import TraceStore
 from desktop.data.utilization import Utilization
 from desktop.errors import StoreError
 from desktop.progress import Progress
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 #: What the time before a location's first event is called.
 BEFORE_NAME = "(not begun)"

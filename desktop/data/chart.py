@@ -13,13 +13,13 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from desktop.core import ticks
+from desktop.core.arrays import Floats
 from desktop.core.ticks import Ticks
 from desktop.core.units import format_number
 
-Floats = NDArray[np.float64]
 Kind = Literal["band", "bars", "segments", "line", "whiskers", "points", "boxes"]
 #: Kinds of series, those that lie below first.
 KINDS: tuple[Kind, ...] = ("band", "bars", "segments", "line", "whiskers", "points", "boxes")
@@ -51,7 +51,7 @@ _RAMPS = {
 }  # fmt: skip
 
 
-def ramp(colours: str, parts: Any, dark: bool) -> NDArray[np.uint8]:
+def ramp(colours: str, parts: ArrayLike, dark: bool) -> NDArray[np.uint8]:
     """(..., 3) red, green, blue of parts (...) of the range, on a dark or a light ground."""
     known = np.array(_RAMPS[colours], np.float64)
     if colours == "viridis" and not dark:
@@ -130,7 +130,7 @@ class Axis:
     floor: bool = False
     tight: bool = False
 
-    def place(self, values: Any, low: float = math.nan) -> Floats:
+    def place(self, values: ArrayLike, low: float = math.nan) -> Floats:
         """Values as they count along the axis: log10 if it is logarithmic, `low` or NaN if there is none."""
         given = np.asarray(values, np.float64)
         if not self.log:
@@ -226,7 +226,7 @@ class Content:
     legend_rows: int = 0
     heading: str = ""
     title: str = ""
-    data: Callable[[], Iterable[tuple[Any, ...]]] | None = None
+    data: Callable[[], Iterable[tuple[object, ...]]] | None = None
 
     @property
     def shown(self) -> bool:
@@ -335,7 +335,7 @@ def with_words(content: Content, given: Mapping[str, str]) -> Content:
     )
 
 
-def table(content: Content) -> Iterator[tuple[Any, ...]]:
+def table(content: Content) -> Iterator[tuple[object, ...]]:
     """The values that are shown, headings first: of cells, or of all marks by series."""
     cells = content.cells
     if content.data is not None:
@@ -467,20 +467,20 @@ class Layout:
     def bottom(self) -> float:
         return self.top + self.height
 
-    def along_x(self, places: Any) -> Any:
+    def along_x(self, places: ArrayLike) -> Any:
         """Lengths from the left of places on the first axis (log10 if it is logarithmic)."""
         a, b = self.x
         return self.left + (np.asarray(places, np.float64) - a) / (b - a) * self.width
 
-    def along_y(self, places: Any) -> Any:
+    def along_y(self, places: ArrayLike) -> Any:
         a, b = self.y
         part = (np.asarray(places, np.float64) - a) / (b - a)
         return self.top + (part if self.content.y.down else 1 - part) * self.height
 
-    def px(self, values: Any) -> Any:
+    def px(self, values: ArrayLike) -> Any:
         return self.along_x(self.content.x.place(values, self.x[0] if self.content.x.floor else math.nan))
 
-    def py(self, values: Any) -> Any:
+    def py(self, values: ArrayLike) -> Any:
         return self.along_y(self.content.y.place(values, self.y[0] if self.content.y.floor else math.nan))
 
     def marks(self, series: Series) -> tuple[Floats, Floats]:

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from desktop.core import ideal
+from desktop.core.arrays import Floats, Ints
 from desktop.core.clock_kernels import corrected, late_messages
 from desktop.core.clock_rates import MOST, SURE, LineBounds, Lines
 from desktop.core.clock_repair import Bounds, Held, late_sources
@@ -44,8 +45,6 @@ TELLING = 4
 #: bounds come from all of the run, lines have no advantage; where they come from one end of it, half does.
 LESS = 0.8
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 Repair = Literal["none", "shift", "linear", "impossible"]
 
 

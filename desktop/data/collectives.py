@@ -32,11 +32,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from desktop.core import ideal
+from desktop.core.arrays import Ints
 from desktop.core.clock_repair import Held
 from desktop.data.classify import mpi_call
 from desktop.data.matching import Instances
-
-Ints = NDArray[np.int64]
 
 #: Which rows of an operation count: none, all, all if any row of it has data, those with data of their own.
 NEVER, ALWAYS, UNIFORM, OWN = range(4)

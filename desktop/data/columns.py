@@ -12,11 +12,12 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Any, TypeVar, Union
 
 import numpy as np
 from numpy.typing import NDArray
 
+from desktop.core.arrays import AnyArray
 from desktop.core.frames import ArrayTable
 from desktop.core.units import Scale, common, digits, grouped, time_scale
 
@@ -64,7 +65,7 @@ class Column:
     shown: bool = True
     stretch: bool = False
     swatch: str = ""
-    choices: Callable[[int], Sequence[tuple[str, Any]]] | None = None
+    choices: Callable[[int], Sequence[tuple[str, object]]] | None = None
 
     @property
     def source(self) -> str:
@@ -88,6 +89,7 @@ class RowMarks:
 NO_MARKS = RowMarks()
 
 
+T = TypeVar("T")
 Value = str | float | int | None
 
 
@@ -97,7 +99,7 @@ class TableRow:
     row's index; "" of what is never chosen."""
 
     cells: tuple[Value, ...]
-    key: Any = ""
+    key: object = ""
     tone: str = ""
     tip: str = ""
     fixed: frozenset[str] = frozenset()
@@ -115,12 +117,12 @@ def table(columns: Sequence[Column], rows: Sequence[TableRow]) -> tuple[ArrayTab
 
 
 def records(
-    columns: Sequence[Column], found: Iterable[Any], key: str, tone: Callable[[Any], str] = lambda _: ""
+    columns: Sequence[Column], found: Iterable[T], key: str, tone: Callable[[T], str] = lambda _: ""
 ) -> list[TableRow]:
     """Rows of things by their attributes: `Column.name` says which, also of what is in them
     (``"fit.slope"``), `key` that of the row's index. Values of a column in % are parts of 1."""
 
-    def cell(one: Any, column: Column) -> Value:
+    def cell(one: T, column: Column) -> Value:
         value: Value = attrgetter(column.source)(one)
         return 100 * value if column.unit == "%" and isinstance(value, int | float) else value
 
@@ -130,10 +132,10 @@ def records(
     ]
 
 
-def columnar(columns: Mapping[str, Sequence[Any]], keys: Sequence[Any] | None = None) -> ArrayTable:
+def columnar(columns: Mapping[str, Sequence[object]], keys: Sequence[object] | None = None) -> ArrayTable:
     """A table of columns (K,) of any kind, rows called by `keys`, without pandas."""
 
-    def values(cells: Sequence[Any]) -> NDArray[Any]:
+    def values(cells: Sequence[object]) -> AnyArray:
         kinds = {type(cell) for cell in cells}
         return np.array(cells) if len(kinds) == 1 and kinds <= {int, float, bool} else _objects(cells)
 
@@ -141,14 +143,14 @@ def columnar(columns: Mapping[str, Sequence[Any]], keys: Sequence[Any] | None = 
     return ArrayTable(made, index=None if keys is None else _objects(keys))
 
 
-def _objects(values: Sequence[Any]) -> NDArray[Any]:
+def _objects(values: Sequence[object]) -> AnyArray:
     """(K,) as they are: a tuple is one of them."""
     made = np.empty(len(values), object)
     made[:] = values
     return made
 
 
-def _array(shown: Shown, name: str) -> NDArray[Any]:
+def _array(shown: Shown, name: str) -> AnyArray:
     """A column: of numbers and truth values, else of objects."""
     if isinstance(shown, ArrayTable):
         return shown.values[name]
@@ -164,7 +166,7 @@ def _units(shown: Shown) -> Mapping[str, str]:
     return shown.units if isinstance(shown, ArrayTable) else shown.attrs.get("units", {})
 
 
-def index_of(shown: Shown | None) -> NDArray[Any] | None:
+def index_of(shown: Shown | None) -> AnyArray | None:
     """(K,) what rows are called; None: by their place, from 0."""
     if isinstance(shown, ArrayTable) or shown is None:
         return None if shown is None else shown.index
@@ -212,7 +214,7 @@ class ColumnCells:
         self._texts: dict[tuple[int, int], str] = {}  # measured, then painted
         self.whole = column.whole or (self.numeric and values.dtype.kind in "iu" and self.scale.factor == 1)
 
-    def value(self, k: int) -> Any:
+    def value(self, k: int) -> Value:
         """In the unit of the header; None if it is not known."""
         value = self.values[k]
         if isinstance(value, str) or value is None:
@@ -252,7 +254,7 @@ class ColumnCells:
         if self.numeric and self.scale.factor != 1:
             values = values / self.scale.factor
 
-        def text(value: Any) -> str:
+        def text(value: object) -> str:
             if isinstance(value, float):
                 if not math.isfinite(value):
                     return ""

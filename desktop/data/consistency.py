@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from desktop.core.arrays import AnyArray, Ints
 from desktop.core.jit import arithmetic
 from desktop.core.open_regions import (
     BEGIN,
@@ -461,7 +462,7 @@ class _Marked(OpenRegions):
         super().__init__(no_classes(regions))
         self._marks = np.zeros((2, self.entries.shape[1]), np.uint8)
 
-    def walk(self, time: Any, kind: Any, region: Any, *about: Any) -> None:
+    def walk(self, time: NDArray[np.int64], kind: AnyArray, region: AnyArray, *about: AnyArray) -> None:
         """Replay events as `_nest` does."""
         self.state[ROW] = 0
         while True:
@@ -501,8 +502,9 @@ class _Walk:
             setattr(self, name, np.pad(getattr(self, name), more))
 
     def take(
-        self, regions: _Marked, time: Any, kind: Any, region: Any, record_time: Any, record_heard: Any
-    ) -> int:
+        self, regions: _Marked, time: Ints, kind: AnyArray, region: AnyArray, record_time: Ints,
+        record_heard: AnyArray,
+    ) -> int:  # fmt: skip
         """Events, and the records of messages that lie in them or later: how many of these lie in them."""
         self._state[_RECORD] = 0
         regions.walk(
@@ -584,10 +586,10 @@ class NestingDigest:
 
     def _begin(self) -> None:
         self._times, self._heard = np.zeros(0, np.int64), np.zeros(0, np.uint8)
-        self._held: list[NDArray[Any]] = [np.zeros(0, dtype) for dtype in (np.int64, np.uint8, np.uint32)]
+        self._held: list[AnyArray] = [np.zeros(0, dtype) for dtype in (np.int64, np.uint8, np.uint32)]
         self._reached = BEGIN
 
-    def take(self, table: str, location: int, block: Mapping[str, NDArray[Any]]) -> None:
+    def take(self, table: str, location: int, block: Mapping[str, AnyArray]) -> None:
         if table not in ("events", "messages", "collectives") or self._source.nesting != "outermost":
             return
         if location != self._location:
@@ -624,7 +626,7 @@ class NestingDigest:
             self._speaks = np.append(self._speaks, _speaks(more))
             self._marked.know(no_classes(self._speaks.size))
 
-    def _follow(self, walk: _Walk, time: Any, kind: Any, region: Any, wait: int = 1) -> None:
+    def _follow(self, walk: _Walk, time: Ints, kind: AnyArray, region: AnyArray, wait: int = 1) -> None:
         """All but the last `wait` events: a record of its time may come yet."""
         self._know()
         walk.know(self._speaks)

@@ -10,13 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from desktop.core.arrays import Floats, Ints
 from desktop.core.curve import StepCurve
 from desktop.core.envelope import Envelope, envelope
+from desktop.core.plain import JSON
 from desktop.core.quantity import PROCESSORS, CurveQuantity
 from desktop.core.stepping import over_locations, stretches
 from desktop.data.classify import is_communication, region_activity
@@ -27,9 +29,6 @@ from desktop.data.store import TraceStore
 from desktop.data.utilization import Utilization, inside
 from desktop.errors import CurveError
 from desktop.progress import Progress
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 #: The curve that is fitted unless another is asked for.
 DEFAULT = "computing"
@@ -483,7 +482,7 @@ def metrics_in(
     wanted: Sequence[str],
     ranges: Sequence[tuple[float, float]],
     progress: Progress | None = None,
-) -> list[list[dict[str, Any]]]:
+) -> list[list[JSON]]:
     """Of each range (seconds) the metrics that are `wanted`: ``name``, ``mean`` over time, its ``unit``, and
     ``total``: of a rate what was counted in the range, else None. Raises as `measured`.
     """

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, Self
+from typing import Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from desktop.core.arrays import AnyArray, Ints
 from desktop.core.open_regions import NO_PATHS, OpenRegions
 from desktop.data.classify import is_parallel
 from desktop.data.events import EventSource, ImportReport, Location, Nesting, Region
@@ -20,8 +21,6 @@ from desktop.progress import Progress
 #: Rows between two notes on call paths at least, and between two checkpoints, which is a multiple.
 ROWS = 1 << 12
 STEP = 1 << 14
-
-Ints = NDArray[np.int64]
 
 
 class DigestTarget(Protocol):
@@ -39,7 +38,12 @@ class DigestTarget(Protocol):
     @property
     def report(self) -> ImportReport: ...
 
-    def derive(self, table: str, location: int, **columns: NDArray[Any]) -> None: ...
+    def derive(self, table: str, location: int, **columns: AnyArray) -> None: ...
+
+
+#: Time, kind and region of events; region and activity of the states between them.
+Events = tuple[NDArray[np.int64], NDArray[np.uint8], NDArray[np.uint32]]
+States = tuple[NDArray[np.int32], NDArray[np.uint8]]
 
 
 class DigestStrips(Protocol):
@@ -66,7 +70,7 @@ class Notes(Protocol):
     def begin(self, location: int, first: int) -> None:
         """Another location, whose first event is at this time."""
 
-    def replay(self, row: int, regions: OpenRegions, events: Any, states: Any) -> bool:
+    def replay(self, row: int, regions: OpenRegions, events: Events, states: States) -> bool:
         """As `OpenRegions.feed`, of events from the `row`-th on, with notes at multiples of `ROWS`."""
 
     def close(self, row: int, regions: OpenRegions) -> None:
@@ -97,7 +101,7 @@ class EventDigest:
         self._open: OpenRegions | None = None
         self._location = -1
 
-    def take(self, table: str, location: int, block: Mapping[str, NDArray[Any]]) -> None:
+    def take(self, table: str, location: int, block: Mapping[str, AnyArray]) -> None:
         if table != "events" or not block["time"].size:
             return
         time, kind, region = (np.ascontiguousarray(block[name]) for name in ("time", "kind", "region"))
@@ -197,7 +201,7 @@ class DerivedRows:
         self.regions, self.locations, self.nesting = source.regions, source.locations, source.nesting
         self.report = ImportReport()
         #: blocks of rows by table and location
-        self.rows: dict[tuple[str, int], list[dict[str, NDArray[Any]]]] = {}
+        self.rows: dict[tuple[str, int], list[dict[str, AnyArray]]] = {}
         made = digests(self)
         chosen = range(len(self.locations)) if chosen is None else chosen
         needed = {"events": ("time", "kind", "region"), "messages": ("time", "kind", "peer", "bytes")}
@@ -211,10 +215,10 @@ class DerivedRows:
         for digest in made:
             digest.finish()
 
-    def derive(self, table: str, location: int, **columns: NDArray[Any]) -> None:
+    def derive(self, table: str, location: int, **columns: AnyArray) -> None:
         self.rows.setdefault((table, location), []).append(columns)
 
-    def whole(self, table: str, *columns: str) -> tuple[Ints, tuple[NDArray[Any], ...]]:
+    def whole(self, table: str, *columns: str) -> tuple[Ints, tuple[AnyArray, ...]]:
         """As `TraceStore.whole`."""
         own = [self.rows.get((table, location), []) for location in range(len(self.locations))]
         count = np.array([sum(part[columns[0]].size for part in parts) for parts in own], np.int64)

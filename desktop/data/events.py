@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from desktop.core.arrays import AnyArray
 from desktop.core.clock_line import Clock
+from desktop.core.plain import JSON
 from desktop.progress import Progress
 
 
@@ -219,7 +220,7 @@ class Sink(Protocol):
         ticks_per_second: float,
         nesting: Nesting = "outermost",
         repair: bool = False,
-        notes: dict[str, Any] | None = None,
+        notes: JSON | None = None,
     ) -> None:
         """Facts about the whole trace; to be called before the first `append`.
 
@@ -250,7 +251,7 @@ class Sink(Protocol):
         report before the first question is said of the whole trace, what is added later of the locations.
         """
 
-    def append(self, table: str, location: int, **columns: NDArray[Any]) -> None:
+    def append(self, table: str, location: int, **columns: AnyArray) -> None:
         """Rows of one location, in time order. Blocks of different locations must not interleave within
         a table: once another location has begun, a former one is closed (ValueError)."""
 
@@ -288,7 +289,7 @@ class EventSource(Protocol):
 
     def blocks(
         self, table: str, location: int, *columns: str, rows: int = 1 << 16
-    ) -> Iterator[tuple[NDArray[Any], ...]]:
+    ) -> Iterator[tuple[AnyArray, ...]]:
         """The rows of a location in their order, at most `rows` at a time, as a tuple of the columns that
         are named (all in declared order if none is). Times are as recorded: `Location.clock` is not
         applied."""
@@ -344,6 +345,6 @@ def occurring(source: EventSource, table: str, column: str) -> list[int]:
     return sorted(found)
 
 
-def columns_like(table: str, rows: int) -> dict[str, NDArray[Any]]:
+def columns_like(table: str, rows: int) -> dict[str, AnyArray]:
     """Empty columns of a table, of `rows` rows."""
     return {name: np.empty(rows, dtype) for name, dtype in TABLES[table].items()}

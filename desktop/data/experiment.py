@@ -37,6 +37,7 @@ from desktop.core.design import (
     run_sheet,
 )
 from desktop.core.effects import Trials, trials
+from desktop.core.plain import JSON
 from desktop.data.atomic import lock_file, write_text
 from desktop.data.description import commented, statements
 from desktop.data.reading import plain
@@ -278,7 +279,7 @@ class Experiment:
                 ) from None
         return found
 
-    def identity(self) -> dict[str, Any]:
+    def identity(self) -> JSON:
         """What must not change while trials are collected. More replicates may be added, and a fold that
         comes after them: `read_journal` sees to it that it changes no trial before it."""
         program = asdict(self.program)
@@ -429,7 +430,7 @@ class _Description:
     design: Plan = Plan()
 
 
-def _below(one: Any, **least: float) -> str:
+def _below(one: object, **least: float) -> str:
     """What is wrong with numbers that must not be smaller."""
     for name, low in least.items():
         value = getattr(one, name)
@@ -446,7 +447,7 @@ def _no_pattern(name: str, pattern: str) -> str:
     return ""
 
 
-def _understood(said: dict[str, Any], folder: Path) -> Experiment:
+def _understood(said: JSON, folder: Path) -> Experiment:
     if said.get("format") != FORMAT:
         newer = isinstance(said.get("format"), int) and said["format"] > FORMAT
         raise ExperimentError(
@@ -569,7 +570,7 @@ def write_experiment(experiment: Experiment) -> Path:
 def described(experiment: Experiment) -> str:
     """The text of ``experiment.toml``."""
 
-    def plain(value: Any) -> Any:
+    def plain(value: object) -> Any:
         if isinstance(value, dict):
             # An empty text means something there.
             kept = {k: v for k, v in value.items() if v is not None and (k in ("fold", "unit") or v != "")}
@@ -709,7 +710,7 @@ def _plain(value: float) -> str:
     return repr(float(value)) if math.isfinite(value) else ""
 
 
-def _header(journal: Path) -> dict[str, Any]:
+def _header(journal: Path) -> JSON:
     with journal.open("rb") as file:
         first = file.readline(_LARGEST)
     try:
@@ -735,7 +736,7 @@ def _collected(journal: Path) -> bool:
         return len(file.readlines(2 * _LARGEST)[:3]) > 2 or bool(file.read(1))
 
 
-def _same(experiment: Experiment, before: dict[str, Any]) -> None:
+def _same(experiment: Experiment, before: JSON) -> None:
     """Refuse to mix trials of different experiments; say what differs."""
     now = json.loads(json.dumps(experiment.identity()))
     differs, hint = [], "start a new experiment in a folder of its own"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from desktop.core.accounts import Account
+from desktop.core.plain import JSON
 from desktop.data.events import Activity
 from desktop.data.statistics import Change, RangeStats, Statistics
 from desktop.data.store import TraceStore
@@ -42,7 +43,7 @@ def explained(
     run: RangeStats,
     stats: RangeStats,
     before: RangeStats | None = None,
-) -> dict[str, Any]:
+) -> JSON:
     """A range of a run in names and numbers, None for what is not known.
 
     Keys: those of `SINGLE` (see `desktop.data.statistics.RangeStats`); ``ideal_s`` (duration on an ideal
@@ -109,9 +110,7 @@ def explained(
     }
 
 
-def _causes(
-    store: TraceStore, kept: Statistics, use: Utilization, stats: RangeStats
-) -> dict[str, Any] | None:
+def _causes(store: TraceStore, kept: Statistics, use: Utilization, stats: RangeStats) -> JSON | None:
     """Who made others wait, and the critical path (`desktop.data.causes`), all in seconds; None if not known.
 
     Keys: ``waiting_s``; ``costs_s``: waiting, at any time, that delays of the range caused;
@@ -136,7 +135,7 @@ def _causes(
         "slack_s",
     )
 
-    def rows(*columns: Any) -> list[dict[str, float]]:
+    def rows(*columns: ArrayLike) -> list[dict[str, float]]:
         table = np.column_stack(columns)
         return [dict(zip(keys, row, strict=True)) for row in table.tolist()]
 
@@ -170,7 +169,7 @@ def _causes(
     }
 
 
-def single(stats: RangeStats) -> dict[str, Any]:
+def single(stats: RangeStats) -> JSON:
     """A range in one row: the values of `SINGLE`, seconds by activity and account, messages and bytes."""
     talk = stats.messages
     return {
@@ -193,9 +192,9 @@ def _by_account(seconds: Mapping[Account, float] | None) -> dict[str, float | No
     return None if seconds is None else {f"{one.name.lower()}_s": value for one, value in seconds.items()}
 
 
-def _location(store: TraceStore, kept: Statistics, stats: RangeStats, i: int) -> dict[str, Any]:
+def _location(store: TraceStore, kept: Statistics, stats: RangeStats, i: int) -> JSON:
     talk, replayed = stats.messages, stats.replayed
-    waiting: Sequence[Any] = (None, None, None)
+    waiting: Sequence[NDArray[np.float64] | None] = (None, None, None)
     if replayed is not None:
         waiting = (replayed.communication_s, replayed.waiting_s, replayed.moving_s)
     accounts = None
@@ -218,6 +217,6 @@ def _location(store: TraceStore, kept: Statistics, stats: RangeStats, i: int) ->
     }
 
 
-def _change(change: Change) -> dict[str, Any]:
+def _change(change: Change) -> JSON:
     names = ("kind", "left", "right", "seconds", "sentence")
     return {name: getattr(change, name) for name in names}

@@ -11,17 +11,18 @@ import os
 import platform
 import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, wait
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Event, Thread
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from desktop import __version__, stopping
 from desktop.errors import DesktopError, reason
 from desktop.progress import Cancelled, Progress
 
+T = TypeVar("T")
 #: Seconds between two looks at the folder.
 PAUSE = 0.1
 #: Seconds in which tasks that were asked to stop must have done so, or they are left to themselves.
@@ -63,8 +64,8 @@ class Farm:
         self._close()
 
     def run(
-        self, function: Callable[..., Any], tasks: Sequence[tuple[Any, ...]], progress: Progress, text: str
-    ) -> list[Future[Any]]:
+        self, function: Callable[..., T], tasks: Sequence[tuple[object, ...]], progress: Progress, text: str
+    ) -> list[Future[T]]:
         """Call ``function(*task, progress)`` for all tasks; returns their futures, all of them done.
 
         The function must be importable. What it raises is in its future. A task whose process dies is
@@ -74,7 +75,7 @@ class Farm:
         ------
         Cancelled : by `progress`, after all tasks have ended.
         """
-        ended: dict[int, Future[Any]] = {}
+        ended: dict[int, Future[T]] = {}
         self.ended = ended
         died = [0] * len(tasks)
         while len(ended) < len(tasks):
@@ -97,17 +98,17 @@ class Farm:
 
     def _run_once(
         self,
-        function: Callable[..., Any],
-        tasks: Sequence[tuple[Any, ...]],
+        function: Callable[..., T],
+        tasks: Sequence[tuple[object, ...]],
         batch: Sequence[int],
         progress: Progress,
         text: str,
-        ended: dict[int, Future[Any]],
-    ) -> dict[int, Future[Any]]:
+        ended: dict[int, Future[T]],
+    ) -> dict[int, Future[T]]:
         for i in batch:
             self._mark(i).unlink(missing_ok=True)
         executor = self._open(min(self.workers, len(batch)))
-        futures: dict[int, Future[Any]] = {}
+        futures: dict[int, Future[T]] = {}
         try:
             with _deaf():  # which the processes that are started are from their first line
                 for i in batch:
@@ -132,7 +133,7 @@ class Farm:
             self._close()
         return futures
 
-    def _stop(self, futures: dict[int, Future[Any]]) -> None:
+    def _stop(self, futures: Mapping[int, Future[T]]) -> None:
         """Ask all tasks to stop, and wait until those that have begun did, for they still write."""
         (self.folder / _STOP).touch()
         for i, future in futures.items():
@@ -319,12 +320,12 @@ def _death(begun: bool) -> DesktopError:
     return DesktopError("no process could be started to read it", hint="close other programs")
 
 
-def _error(future: Future[Any]) -> BaseException | None:
+def _error(future: Future[T]) -> BaseException | None:
     return CancelledError() if future.cancelled() else future.exception()
 
 
-def _failed(error: BaseException) -> Future[Any]:
-    future: Future[Any] = Future()
+def _failed(error: BaseException) -> Future[T]:
+    future: Future[T] = Future()
     future.set_exception(error)
     return future
 
@@ -366,7 +367,7 @@ def _deaf() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _work(version: str, function: Callable[..., Any], task: tuple[Any, ...], mark: Path) -> Any:
+def _work(version: str, function: Callable[..., T], task: tuple[object, ...], mark: Path) -> T:
     """What runs over there."""
     here = platform.node()
     if version != __version__:

@@ -6,12 +6,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from desktop.core.changes import MESSAGES, NONE, Changes, machine_words
 from desktop.core.machine import IDEAL, Machine
+from desktop.core.plain import JSON
 from desktop.core.units import percent, si
 from desktop.data.statistics import Statistics
 from desktop.data.utilization import Utilization
@@ -63,7 +63,7 @@ class Help:
         most = ", at most," if self.bound else ""
         return f"{self.label}: the run would take{most} {saved}s less, {share} of its time."
 
-    def plain(self) -> dict[str, Any]:
+    def plain(self) -> JSON:
         """As values, for JSON."""
         return {
             "change": self.title,

@@ -11,15 +11,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from desktop.core.accounts import Account
+from desktop.core.arrays import Floats, Ints
 from desktop.core.wait_kernels import held_by, met_by
 from desktop.data.matching import process_of
 from desktop.data.store import TraceStore
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 #: Pieces of waiting that are told apart; of more nobody is named.
 MOST = 5_000_000

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from typing import Any
 
 import numpy as np
 
+from desktop.core.plain import JSON, plain_values
 from desktop.data.classify import mpi_call
 from desktop.data.consistency import doubt
 from desktop.data.curves import available
@@ -16,7 +15,7 @@ from desktop.data.store import TraceStore
 from desktop.data.utilization import outline
 
 
-def info(store: TraceStore) -> dict[str, Any]:
+def info(store: TraceStore) -> JSON:
     """Names and numbers of a trace, full precision, None for what is not known.
 
     ``totals.messages_sent`` counts send and isend, ``messages_received`` completed receives, each message
@@ -28,7 +27,7 @@ def info(store: TraceStore) -> dict[str, Any]:
     mpi, mpi_of_each = _mpi_calls(store)
     tallies = store.tallies
     clock = store.clock
-    return _plain(
+    return plain_values(
         {
             "format": store.importer.id,
             "source": {"name": store.source.name, "size": store.source.size, "sha256": store.source.sha256},
@@ -129,14 +128,3 @@ def _seconds(tick: int | None, location: Location, store: TraceStore, start: int
     if tick is None:
         return None
     return float((location.clock(store.repair).common(tick) - start) / store.ticks_per_second)
-
-
-def _plain(value: Any) -> Any:
-    """Not-a-number is null in JSON."""
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_plain(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -49,7 +49,7 @@ def fold_chart(level: Level, phases: PhaseFit, firm: Sequence[Firm | None] = ())
         words = f"breakpoints, {told[0].text}" if len({one.text for one in told}) == 1 else "breakpoints"
         series += (Series("segments", spans, np.zeros(spans.size), words, "band", width=6.0),)
 
-    def data() -> Iterator[tuple[Any, ...]]:
+    def data() -> Iterator[tuple[object, ...]]:
         yield "start_s", "end_s", "low_processors", "median_processors", "high_processors"
         columns = (edges[:-1], edges[1:], fold.low, fold.middle, fold.high)
         yield from zip(*(column.tolist() for column in columns), strict=True)

@@ -15,21 +15,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from desktop.core import iterations as core
+from desktop.core.arrays import Floats, Ints
 from desktop.core.curve import StepCurve
 from desktop.core.firmness import in_the_run, over_iterations
 from desktop.core.phase_stats import Firm
 from desktop.core.phases import PhaseFit, fit, sweep
 from desktop.core.selection import suggest
 from desktop.core.units import si
-from desktop.data.classify import Activity
-from desktop.data.events import EventKind, MessageKind
+from desktop.data.events import Activity, EventKind, MessageKind
 from desktop.data.statistics import RangeStats, Statistics
 from desktop.data.store import TraceStore
 from desktop.data.utilization import Utilization, region_classes
 from desktop.progress import Progress
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 #: Locations that are looked at, and rows that are read of all of them at most (but one is always read).
 _LOOKED, _ROWS = 8, 1 << 24

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 import numpy as np
 
@@ -158,7 +158,7 @@ def unpacked_head(path: Path) -> tuple[bytes, bool]:
     return head, False
 
 
-def _rewound(file: Any) -> Any:
+def _rewound(file: BinaryIO) -> Any:
     file.seek(0)
     return file
 

@@ -12,21 +12,22 @@ from datetime import datetime
 from html import escape
 from itertools import pairwise
 from string import Template
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 import desktop
 from desktop import resources
 from desktop.core.accounts import Account
+from desktop.core.arrays import AnyArray
 from desktop.core.charges import Charges
 from desktop.core.envelope import envelope
 from desktop.core.explanation import Explanation, explanation
 from desktop.core.labels import ACCOUNTS, ACTIVITIES, DEGREES, MODELS
-from desktop.core.phase_names import phase_names
+from desktop.core.phase_names import Doings, phase_names
 from desktop.core.phase_stats import phase_table
 from desktop.core.phases import PhaseFit, least_n, sweep
+from desktop.core.plain import JSON
 from desktop.core.selection import SWEEP, at_events
 from desktop.core.units import time_scale
 from desktop.data.material import Material, Subject, bars, gather, landmarks_of
@@ -112,7 +113,7 @@ class _LiveRun:
         self.all_accounts = len(self.store.locations) <= _PROCESSORS
         self.all_told = self.all_accounts and events <= _EVENTS
 
-    def facts(self, palettes: Mapping[str, Mapping[str, str]], progress: Progress) -> dict[str, Any]:
+    def facts(self, palettes: Mapping[str, Mapping[str, str]], progress: Progress) -> JSON:
         """Everything but arrays, as plain values."""
         shown, curve, subject = self.material.fit, self.curve, self.subject
         fits = {key: list(self._fits(key)) for key in dict.fromkeys((*_MODELS, shown.model))}
@@ -188,8 +189,8 @@ class _LiveRun:
         return sorted(span for span in spans if round(span[0] / tick) < round(span[1] / tick))
 
     def _fit(
-        self, fit: PhaseFit, doings: Any, known: Mapping[Span, tuple[RangeStats, Charges | None]]
-    ) -> dict[str, Any]:
+        self, fit: PhaseFit, doings: Doings | None, known: Mapping[Span, tuple[RangeStats, Charges | None]]
+    ) -> JSON:
         """One fit with what is said of its phases."""
         names = phase_names(doings, fit.breaks, self.subject.phase_names, self.subject.names)
         spans = list(pairwise(fit.breaks.tolist()))
@@ -219,7 +220,7 @@ class _LiveRun:
             )
         return {"n": fit.requested, "breaks": fit.breaks.tolist(), "error": fit.epsilon, "phases": phases}
 
-    def curve_arrays(self, columns: int) -> dict[str, NDArray[Any]]:
+    def curve_arrays(self, columns: int) -> dict[str, AnyArray]:
         """The curve: edges (s, from its start) and levels of its steps, or least, greatest and mean of so
         many equal columns, exact in each."""
         curve = self.curve
@@ -236,7 +237,7 @@ class _LiveRun:
             "mean": found.mean.astype(np.float32),
         }
 
-    def timeline(self, cells: int, progress: Progress) -> dict[str, Any]:
+    def timeline(self, cells: int, progress: Progress) -> JSON:
         """The shares (in 255ths, rounded down) of each activity in each cell; see `Bars`."""
         if self.material.bars is None:
             return {}
@@ -258,8 +259,8 @@ def _samples(fit: PhaseFit, start: float, end: float) -> list[float]:
 
 
 def _html(
-    facts: dict[str, Any],
-    arrays: Mapping[str, Any],
+    facts: JSON,
+    arrays: Mapping[str, object],
     words: Explanation,
     command: str,
     date: datetime,
@@ -294,7 +295,7 @@ def _hash(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def _packed(facts: dict[str, Any], arrays: Mapping[str, Any]) -> str:
+def _packed(facts: JSON, arrays: Mapping[str, object]) -> str:
     """Plain values and arrays, deflated, in base64: the length of the JSON (uint32), the JSON, and behind it
     each array at a multiple of 8 bytes, whose type, offset and length the JSON says."""
     places, plain, blocks, at = {}, dict(facts), [], 0

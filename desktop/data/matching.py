@@ -15,8 +15,8 @@ from tempfile import gettempdir
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from desktop.core.arrays import AnyArray, Ints
 from desktop.core.jit import arithmetic, inlined
 from desktop.data.events import TABLES, EventSource, MessageKind
 from desktop.data.spill import Interner, Sorted, Spill, by_time, joined, mixed
@@ -27,8 +27,6 @@ NO_COMMUNICATOR = 0xFFFFFFFF  # a collective of a process with itself
 ROWS = 1 << 17  # rows that are matched at a time
 PARTS = 64  # into which they are divided, so that no channel is too long to be matched
 _STEP = 256  # locations between two steps of progress
-
-Ints = NDArray[np.int64]
 
 
 class Matches(NamedTuple):
@@ -249,13 +247,13 @@ def _in_parts(
         yield Matches(*matches[:, :n])
 
 
-def _rows(source: EventSource, threads: list[int], rows: int) -> Iterator[tuple[NDArray[Any], ...]]:
+def _rows(source: EventSource, threads: list[int], rows: int) -> Iterator[tuple[AnyArray, ...]]:
     """The columns of ``messages`` and their locations, by time (and thread, where times are equal)."""
     if len(threads) == 1:
         for block in source.blocks("messages", threads[0], *TABLES["messages"], rows=rows):
             yield *block, np.full(block[0].size, threads[0], np.int64)
         return
-    waiting: list[NDArray[Any]] = []  # most processes have so few rows that no file is needed
+    waiting: list[AnyArray] = []  # most processes have so few rows that no file is needed
     held = 0
     with closing(Sorted(Path(gettempdir()), rows)) as merged:
         for thread in threads:
@@ -277,7 +275,7 @@ def _rows(source: EventSource, threads: list[int], rows: int) -> Iterator[tuple[
 
 
 def _ends(
-    blocks: Iterable[tuple[NDArray[Any], ...]],
+    blocks: Iterable[tuple[AnyArray, ...]],
     count: int,
     name: int,
     rows: int,
@@ -346,7 +344,7 @@ def tabulate(
     return sent, received
 
 
-def _posted(kind: NDArray[Any], request: NDArray[Any], row: int, posted: Ints) -> tuple[Ints, Ints]:
+def _posted(kind: AnyArray, request: AnyArray, row: int, posted: Ints) -> tuple[Ints, Ints]:
     """The place (n,) of each row among all of the process: a receive takes that of the latest posting of
     its request. The first is at `row`; `posted` as before and after these rows."""
     order = row + np.arange(kind.size)
@@ -510,9 +508,9 @@ class _Stream:
         self._blocks = source.blocks("messages", here, *TABLES["messages"], rows=size)
         self._row = 0
         self._posted = np.empty((2, 0), np.int64)
-        self._held: list[tuple[NDArray[Any], ...]] = []
+        self._held: list[tuple[AnyArray, ...]] = []
         self.held_rows = 0
-        self.ready: list[tuple[NDArray[Any], ...]] = []
+        self.ready: list[tuple[AnyArray, ...]] = []
         self.reached = -1
         self._first = source.locations[here].first or 0
 
@@ -558,7 +556,7 @@ class _Stream:
         blocks = ((*block, np.full(block[0].size, here, np.int64)) for block in self._blocks)
         yield from _ends(blocks, self._count, here, rows, self._row, self._posted, held)
 
-    def _ends(self, block: tuple[NDArray[Any], ...]) -> tuple[Ints, Ints]:
+    def _ends(self, block: tuple[AnyArray, ...]) -> tuple[Ints, Ints]:
         *columns, place = block
         sends, receives = np.empty((2, place.size, _END + 1), np.int64)
         location = np.full(place.size, self._here, np.int64)
@@ -583,7 +581,7 @@ class _Meeting:
         self._names = np.zeros((names, 4), np.int64)
         self._queues = np.zeros((names, 3), np.int64)
 
-    def take(self, here: int, block: tuple[NDArray[Any], ...], tally: Ints) -> tuple[Ints, int]:
+    def take(self, here: int, block: tuple[AnyArray, ...], tally: Ints) -> tuple[Ints, int]:
         """Matches (columns, n) of a location's rows with what waits, and how many rows were taken: not all
         if more would have to wait than may."""
         out = np.empty((len(Matches._fields), block[0].size), np.int64)

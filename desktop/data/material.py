@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -223,7 +222,7 @@ class Material:
 def gather(
     subject: Subject,
     progress: Progress | None = None,
-    stop: NDArray[Any] | None = None,
+    stop: NDArray[np.uint8] | None = None,
     *,
     by_region: bool = False,
 ) -> tuple[Material, Utilization]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from desktop.data.events import Location
@@ -75,7 +75,7 @@ def location_labels(locations: Sequence[Location]) -> list[str]:
     ]
 
 
-def communicator_names(notes: Mapping[str, Any]) -> dict[int, str]:
+def communicator_names(notes: Mapping[str, object]) -> dict[int, str]:
     """What a trace calls its communicators, by their numbers: each once, with its number where several are
     called so, or the name is a number itself. `notes`: of the trace.
 

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from platformdirs import user_cache_path
 
+from desktop.core.plain import JSON
 from desktop.core.units import si
 from desktop.data import importers
 from desktop.data.archive import is_archive, unpack
@@ -106,7 +107,7 @@ def open_trace(
     DesktopError : the process or the cluster that read it failed, twice.
     Cancelled : by `progress`; nothing is left behind.
     """
-    about: dict[str, Any] = {
+    about: JSON = {
         "format_id": format_id, "force": force, "time_unit": time_unit, "member": member
     }  # fmt: skip
     if isinstance(path, RemotePath):
@@ -215,7 +216,7 @@ def _worthwhile(processes: int) -> int:
     return processes if processes >= DIVIDED_AMONG else 1
 
 
-def _import_one(path: Path, output: Path | None, options: dict[str, Any], progress: Progress) -> Path:
+def _import_one(path: Path, output: Path | None, options: JSON, progress: Progress) -> Path:
     options = dict(options)
     if isinstance(path, RemotePath):
         from desktop.data.remote import copy_remote

@@ -20,8 +20,9 @@ from typing import Any
 
 import numpy as np
 from isal import isal_zlib
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
+from desktop.core.arrays import AnyArray
 from desktop.core.jit import arithmetic
 
 _LEVEL = 1
@@ -45,7 +46,7 @@ class Packer:
         self._packed = 0
         self._noise = 0  # planes
 
-    def __call__(self, rows: NDArray[Any]) -> bytes:
+    def __call__(self, rows: AnyArray) -> bytes:
         numbers = rows.view(f"u{rows.itemsize}")
         used = -(-int(numbers.max(initial=0)).bit_length() // 8)
         planes = np.empty((used, rows.size), np.uint8)
@@ -54,7 +55,7 @@ class Packer:
             self._noise = _noise(planes)
         self._packed += 1
         noise = min(self._noise, used)
-        parts: list[Any] = [_HEADER]
+        parts: list[bytes | memoryview] = [_HEADER]
         for begin in range(0, noise * rows.size, _STORED):
             piece = planes[:noise].reshape(-1)[begin : begin + _STORED]
             parts += [struct.pack("<BHH", 0, piece.size, piece.size ^ _STORED), piece.data]
@@ -67,7 +68,7 @@ class Packer:
         return b"".join(parts)
 
 
-def unpack(packed: bytes, rows: int, dtype: Any) -> NDArray[Any]:
+def unpack(packed: bytes, rows: int, dtype: DTypeLike) -> AnyArray:
     """`rows` numbers from what `Packer`, or HDF5 itself, has packed.
 
     Raises
@@ -101,7 +102,7 @@ def _before_zeros(packed: bytes, rows: int, width: int) -> bytes | None:
     return None
 
 
-def _inflated(packed: bytes, size: int, stream: Any) -> bytes | None:
+def _inflated(packed: bytes, size: int, stream: isal_zlib.Decompress) -> bytes | None:
     """So many bytes; None if it is no stream, or one of another length."""
     try:
         # One byte more than fits, so that a bomb is found out and not unpacked.
@@ -137,18 +138,18 @@ class Chunks:
     Not to be changed. Several threads may ask."""
 
     def __init__(self) -> None:
-        self._chunks: dict[tuple[str, str, int | bytes], NDArray[Any]] = {}  # the latest used last
+        self._chunks: dict[tuple[str, str, int | bytes], AnyArray] = {}  # the latest used last
         self._size = 0
         self._lock = RLock()
 
-    def get(self, key: tuple[str, str, int | bytes]) -> NDArray[Any] | None:
+    def get(self, key: tuple[str, str, int | bytes]) -> AnyArray | None:
         with self._lock:
             chunk = self._chunks.pop(key, None)
             if chunk is not None:
                 self._chunks[key] = chunk
             return chunk
 
-    def put(self, key: tuple[str, str, int | bytes], chunk: NDArray[Any]) -> None:
+    def put(self, key: tuple[str, str, int | bytes], chunk: AnyArray) -> None:
         with self._lock:
             former = self._chunks.pop(key, None)
             self._chunks[key] = chunk

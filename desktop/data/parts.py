@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from desktop.core.arrays import AnyArray
 from desktop.core.clock_line import Clock
 from desktop.data import importers
 from desktop.data.digest import EventDigest
@@ -113,7 +113,7 @@ class _PartWriter(StoreWriter):
         self.asked.add(location)
         return super().wants(location)
 
-    def append(self, table: str, location: int, **columns: NDArray[Any]) -> None:
+    def append(self, table: str, location: int, **columns: AnyArray) -> None:
         self.dated.at = location
         super().append(table, location, **columns)
 
@@ -306,7 +306,7 @@ def _curve_of_part(
 def _fit(parts: Sequence[Part], stores: Sequence[TraceStore]) -> bool:
     """Whether all parts tell of the same trace, and at least one of something in it."""
 
-    def same(values: Sequence[Any]) -> bool:
+    def same(values: Sequence[object]) -> bool:
         return all(value == values[0] for value in values)
 
     return (

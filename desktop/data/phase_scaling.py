@@ -14,13 +14,14 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from desktop.core.accounts import Account
 from desktop.core.labels import ACCOUNTS
 from desktop.core.phase_model import FEWEST, ScalingRuns
+from desktop.core.plain import JSON
 from desktop.progress import Progress, Share
 
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ class Traced:
     found; `system`: what it ran on."""
 
     path: Path
-    options: dict[str, Any] = field(default_factory=dict)
+    options: JSON = field(default_factory=dict)
     rules: Rules | None = None
     limit: tuple[float, float] | None = None
     breaks: tuple[float, ...] | None = None

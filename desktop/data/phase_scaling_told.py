@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from desktop.core.arrays import Floats
 from desktop.core.factor_intervals import FARTHEST
 from desktop.core.phase_model import EFFICIENCIES, Band, PhaseModel, Turn, band
+from desktop.core.plain import JSON
 from desktop.core.units import capital, digits, quantity
 from desktop.data.chart import SERIES, Axis, Content, Series
 
@@ -19,7 +21,6 @@ if TYPE_CHECKING:
 
     from desktop.core.phase_systems import SystemsModel
 
-Floats = NDArray[np.float64]
 Shown = Literal["time", "share", "cost", "efficiency"]
 #: What the chart can show, with its title.
 SHOWN: dict[Shown, str] = {
@@ -293,7 +294,7 @@ def all_further(found: PhaseModel | SystemsModel) -> tuple[float, ...]:
     return tuple(sorted({p for _, model in by_system(found) for p in further(model)}))
 
 
-def predictions(model: PhaseModel, at: Sequence[float]) -> list[dict[str, Any]]:
+def predictions(model: PhaseModel, at: Sequence[float]) -> list[JSON]:
     """Of every p: the run and each phase, with what was measured (mean of runs; None) and efficiencies."""
     p = np.array(at, np.float64)
     phases, run = model.durations(p)
@@ -306,7 +307,7 @@ def predictions(model: PhaseModel, at: Sequence[float]) -> list[dict[str, Any]]:
     for i, one in enumerate(at):
         own = model.data.p == one
 
-        def told(k: int, i: int = i, own: NDArray[np.bool_] = own) -> dict[str, Any]:
+        def told(k: int, i: int = i, own: NDArray[np.bool_] = own) -> JSON:
             duration = model.data.duration.sum(axis=1) if k == 0 else model.data.duration[:, k - 1]
             return {
                 **_plain(found[k], i, "duration_s", "low_s", "high_s"),
@@ -343,7 +344,7 @@ def _plain(of: Band, i: int, *names: str) -> dict[str, float]:
     return {name: float(values[i]) for name, values in zip(names, (of.value, of.low, of.high), strict=True)}
 
 
-def laws(model: PhaseModel) -> list[dict[str, Any]]:
+def laws(model: PhaseModel) -> list[JSON]:
     """Of every phase: its likeliest functions with their weights (s), what else they could be, where it
     stops scaling, and from where on it is more than half of the run."""
     made = []

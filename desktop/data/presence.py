@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from desktop.core.arrays import AnyArray, Ints
 from desktop.core.curve import StepCurve
 from desktop.core.landmarks import Landmarks, Stretches, landmarks, with_standstills
 from desktop.core.phase_names import MESSAGES, PROGRAM, WAITING, Doings, doings
@@ -34,8 +34,6 @@ _SENDS = np.array([k in (MessageKind.SEND, MessageKind.ISEND) for k in sorted(Me
 LIFE = "Working"
 #: Locations looked at: what most processors do, so many of them say.
 LOOKED_AT = 256
-
-Ints = NDArray[np.int64]
 
 
 class _Noted:
@@ -72,7 +70,7 @@ class PresenceDigest:
         self._target = target
         self._events, self._sends = _Noted(target, "presence"), _Noted(target, "exchanges")
 
-    def take(self, table: str, location: int, block: Mapping[str, NDArray[Any]]) -> None:
+    def take(self, table: str, location: int, block: Mapping[str, AnyArray]) -> None:
         if table == "events":
             time, kind, region = (np.ascontiguousarray(block[name]) for name in ("time", "kind", "region"))
             self._events.feed(location, time, kind, region, len(self._target.regions))
@@ -103,7 +101,7 @@ def structure(store: TraceStore, use: Utilization, progress: Progress | None = N
     if len(places) > LOOKED_AT:
         places = [places[i * len(places) // LOOKED_AT] for i in range(LOOKED_AT)]
     wanted = [t for t, of in (("presence", "events"), ("exchanges", "messages")) if store.has(of)]
-    kept: dict[tuple[str, int], dict[str, NDArray[Any]]] = {}
+    kept: dict[tuple[str, int], dict[str, AnyArray]] = {}
     if all(map(store.has, wanted)):
         names = tuple(DERIVED["presence"])
         for table in wanted:
@@ -117,7 +115,7 @@ def structure(store: TraceStore, use: Utilization, progress: Progress | None = N
         found = DerivedRows(store, lambda rows: [PresenceDigest(rows)], progress, "structure", places)
         kept = {key: part for key, (part,) in found.rows.items()}
     repaired = store.repair if use.rules.repaired is None else use.rules.repaired
-    parts: list[tuple[NDArray[Any], ...]] = [(np.zeros(0), np.zeros(0), *[np.zeros(0, np.int64)] * 4)]
+    parts: list[tuple[AnyArray, ...]] = [(np.zeros(0), np.zeros(0), *[np.zeros(0, np.int64)] * 4)]
     for (table, location), held in kept.items():
         clock = store.locations[location].clock(repaired)
         begin, end = ((clock.common(held[name]) - use.start) * use.unit for name in ("begin", "end"))

@@ -24,19 +24,17 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from desktop.core import callpaths
+from desktop.core.arrays import AnyArray, Ints
 from desktop.core.jit import arithmetic, kernel, put_in_order
 from desktop.core.open_regions import OpenRegions, no_classes
 from desktop.data import memory
-from desktop.data.digest import ROWS, DerivedRows, DigestTarget, EventDigest
+from desktop.data.digest import ROWS, DerivedRows, DigestTarget, EventDigest, Events, States
 from desktop.data.events import MessageKind
 from desktop.data.store import DERIVED, TraceStore
 from desktop.errors import StoreError
 from desktop.progress import Progress
-
-Ints = NDArray[np.int64]
 
 #: A note of many nodes waits until it is small beside the rows.
 ROWS_FOR_EACH = 4
@@ -90,13 +88,13 @@ class PathNotes:
         self._profile.rows[:, self._profile.used[0]] = 0, first, 0, 0, 0, 0
         self._profile.used += 1
 
-    def _room(self, regions: OpenRegions) -> tuple[Any, ...]:
+    def _room(self, regions: OpenRegions) -> tuple[AnyArray, ...]:
         profile, folded = self._profile, self._folded
         profile.make_room(self._location, regions.nodes)
         folded.make_room(self._location, regions.folded)
         return self._noted, profile.used, profile.rows, folded.used, folded.rows
 
-    def replay(self, row: int, regions: OpenRegions, events: Any, states: Any) -> bool:
+    def replay(self, row: int, regions: OpenRegions, events: Events, states: States) -> bool:
         return regions.feed_noting(row, events, states, (ROWS, ROWS_FOR_EACH), lambda: self._room(regions))
 
     def close(self, row: int, regions: OpenRegions) -> None:
@@ -134,7 +132,7 @@ class TrafficDigest:
         self._met = np.empty(1, np.int64)
         self._notes = _Notes(target, "traffic")
 
-    def take(self, table: str, location: int, block: Mapping[str, NDArray[Any]]) -> None:
+    def take(self, table: str, location: int, block: Mapping[str, AnyArray]) -> None:
         if table != "messages":
             return
         if location != self._location:
@@ -150,7 +148,7 @@ class TrafficDigest:
         while not note_messages(*columns, ROWS, ROWS_FOR_EACH, *self._room()):
             pass
 
-    def _room(self) -> tuple[Any, ...]:
+    def _room(self) -> tuple[AnyArray, ...]:
         self._notes.make_room(self._location, int(self._state[_MEETINGS]) + 1)
         return self._sums, self._met, self._state, self._notes.used, self._notes.rows
 
@@ -314,7 +312,7 @@ class Profile:
         self._lock = Lock()
         self._positions: dict[tuple[str, int, int], _Position] = {}  # the latest used last
         self._size = 0
-        whole: Any = store
+        whole: TraceStore | DerivedRows = store
         missing = not store.has("profile") and store.has("events")
         if missing or (not store.has("traffic") and store.has("messages")):
             whole = DerivedRows(store, _digests, progress or Progress(), "call paths")
@@ -478,13 +476,13 @@ def _digests(target: DigestTarget) -> tuple[EventDigest, TrafficDigest]:
 class _Table:
     """A derived table in memory."""
 
-    def __init__(self, store: Any, table: str) -> None:
+    def __init__(self, store: TraceStore | DerivedRows, table: str) -> None:
         names = tuple(DERIVED[table])
         index, columns = store.whole(table, *names)
         self.start, self.count = index[:, 0], index[:, 1]
         self.columns = dict(zip(names, columns, strict=True))
 
-    def of(self, location: int) -> dict[str, NDArray[Any]]:
+    def of(self, location: int) -> dict[str, AnyArray]:
         begin = self.start[location]
         end = begin + self.count[location]
         return {name: column[begin:end] for name, column in self.columns.items()}

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from desktop.core.plain import JSON
 from desktop.data.archive import unpack
 from desktop.data.atomic import PartFile, place_of, write_bytes, write_text
 from desktop.data.experiment import DESCRIPTION
@@ -28,7 +29,7 @@ PROJECT, RECOVERY = "phasewright project", "phasewright recovery"
 SCHEMA = 3
 
 
-def _with_settings(content: dict[str, Any]) -> dict[str, Any]:
+def _with_settings(content: JSON) -> JSON:
     """Experiments and tables were paths; now they have settings."""
     for workspace in (content.get("tree"), *_inside(content.get("tree"), "workspace")):
         for kind in ("experiments", "tables"):
@@ -38,13 +39,13 @@ def _with_settings(content: dict[str, Any]) -> dict[str, Any]:
     return content
 
 
-def _inside(tree: Any, key: str) -> tuple[Any, ...]:
+def _inside(tree: object, key: str) -> tuple[Any, ...]:
     """What a tree has under a key, if it is as a tree should be: a stranger's may be anything."""
     return (tree[key],) if isinstance(tree, dict) and key in tree else ()
 
 
 #: From the schema of an older file to the next one.
-MIGRATIONS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {
+MIGRATIONS: dict[int, Callable[[JSON], JSON]] = {
     1: _with_settings,
     # Only keys more: the limit of the analysis, degrees of phases.
     2: dict,
@@ -84,7 +85,7 @@ def backup_of(path: Path) -> Path:
     return path.with_name(f"{path.name}~")
 
 
-def write(path: Path, tree: Any, form: str = PROJECT, *, backup: bool = True) -> None:
+def write(path: Path, tree: object, form: str = PROJECT, *, backup: bool = True) -> None:
     """Write a tree of dataclasses; the file is there whole or as it was before, whenever the process stops.
 
     Raises
@@ -104,7 +105,7 @@ def write(path: Path, tree: Any, form: str = PROJECT, *, backup: bool = True) ->
 def read(
     path: Path,
     kind: type[Tree],
-    names: Mapping[str, Any] | None = None,
+    names: Mapping[str, object] | None = None,
     form: str = PROJECT,
     *,
     closed: bool = False,

@@ -20,16 +20,17 @@ from dataclasses import asdict, fields, replace
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar, get_type_hints
+from typing import NamedTuple, TypeVar, get_type_hints
 
 import numpy as np
-from numpy.typing import NDArray
 from platformdirs import user_cache_path
 
 import desktop
 from desktop.core.accounts import Account
+from desktop.core.arrays import AnyArray
 from desktop.core.critical_path import CriticalPath, PathLine
 from desktop.core.explanation import Explanation
+from desktop.core.plain import JSON
 from desktop.data.atomic import write_bytes
 from desktop.data.causality import Replayed
 from desktop.data.causes import Caused, path_line
@@ -111,7 +112,7 @@ def _elsewhere(store: TraceStore, of: Ranges, stats: Sequence[RangeStats]) -> by
     return packed
 
 
-def found_for(store: TraceStore, kept: Statistics, asked: dict[str, Any], progress: Progress) -> bytes:
+def found_for(store: TraceStore, kept: Statistics, asked: JSON, progress: Progress) -> bytes:
     """The answer to `_elsewhere`, on the machine of the store. `kept`: its statistics, which keep who waited
     for whom for the next question; used by one thread at a time.
 
@@ -151,7 +152,7 @@ def path_there(store: TraceStore, use: Utilization) -> PathLine | None:
     return None
 
 
-def path_for(store: TraceStore, kept: Statistics, asked: dict[str, Any], progress: Progress) -> bytes:
+def path_for(store: TraceStore, kept: Statistics, asked: JSON, progress: Progress) -> bytes:
     """The answer to `path_there`; `kept` and errors as of `found_for`."""
     use = build(store, Decoder().decode(Rules, asked), progress)
     whole = np.stack(kept.causes(use, progress).path).astype(np.int64).tobytes()
@@ -222,7 +223,7 @@ def _waits(stats: RangeStats) -> bool:
     return stats.replayed is not None and stats.replayed.waiting_s is not None
 
 
-def _unpacked(packed: bytes) -> tuple[dict[str, Any], int, bytes]:
+def _unpacked(packed: bytes) -> tuple[JSON, int, bytes]:
     """What is said, where the arrays begin, all."""
     unpacking = zlib.decompressobj()
     content = unpacking.decompress(packed, MOST)
@@ -232,10 +233,10 @@ def _unpacked(packed: bytes) -> tuple[dict[str, Any], int, bytes]:
     return json.loads(content[8:at]), at, content
 
 
-def _parted(stats: RangeStats) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+def _parted(stats: RangeStats) -> tuple[dict[str, AnyArray], JSON]:
     """Arrays by name, and what is none."""
     arrays = {} if stats.accounts is None else {"accounts": stats.accounts.astype(np.int64)}
-    plain: dict[str, Any] = {}
+    plain: JSON = {}
     for kind in ("replayed", "caused"):
         whole = getattr(stats, kind)
         plain[kind] = None if whole is None else {}
@@ -262,14 +263,14 @@ def _size(name: str, stats: RangeStats) -> int:
     return 8 * rows * columns
 
 
-def _filled(stats: RangeStats, plain: dict[str, Any], at: int, content: bytes) -> RangeStats:
+def _filled(stats: RangeStats, plain: JSON, at: int, content: bytes) -> RangeStats:
     """`stats` with what is kept of them from `at` on.
 
     Raises
     ------
     ValueError, LookupError, TypeError : it is of something else.
     """
-    arrays: dict[str, NDArray[Any]] = {}
+    arrays: dict[str, AnyArray] = {}
     for name in plain["arrays"]:
         rows, columns = _shape(name, stats)
         kind = np.int64 if name == "accounts" else np.float64
@@ -293,9 +294,9 @@ def _filled(stats: RangeStats, plain: dict[str, Any], at: int, content: bytes) -
     return replace(stats, accounts=accounts, replayed=replayed, caused=caused)
 
 
-def _made(kind: type[_Numbers], plain: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> _Numbers:
+def _made(kind: type[_Numbers], plain: JSON, arrays: dict[str, AnyArray]) -> _Numbers:
     declared, decoder = get_type_hints(kind), Decoder()
-    values: dict[str, Any] = {
+    values: JSON = {
         one.name: decoder.decode(declared[one.name], plain[one.name])
         for one in fields(kind)
         if one.name not in arrays
@@ -303,7 +304,7 @@ def _made(kind: type[_Numbers], plain: dict[str, Any], arrays: dict[str, NDArray
     return kind(**values | {one.name: arrays[one.name] for one in fields(kind) if one.name in arrays})
 
 
-def _words(plain: Any, of: Ranges, run: RangeStats) -> Explanation:
+def _words(plain: JSON, of: Ranges, run: RangeStats) -> Explanation:
     """The words, of which all places are in this run.
 
     Raises

@@ -19,16 +19,17 @@ import shutil
 import subprocess
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from itertools import count
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Lock, RLock, Thread
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from desktop.core.plain import JSON
 from desktop.data.atomic import PartFile, naming, place_of
 from desktop.data.remote_frames import MAGIC, NoFrame, frame, hello, receive
 from desktop.data.store import LARGEST, Blocks, TraceStore, open_store, remote_folder
@@ -152,7 +153,7 @@ class Line:
         self._process: _Ssh | None = None
         self._connecting, self._losing = RLock(), Lock()
         self._numbers = count()
-        self._waiting: dict[int, SimpleQueue[tuple[dict[str, Any], bytes] | None]] = {}
+        self._waiting: dict[int, SimpleQueue[tuple[JSON, bytes] | None]] = {}
         self._heard = 0.0
         self._slow: dict[int, str] = {}  # what is to be said of threads that wait
         self.made = 0  # how often the line was made
@@ -180,12 +181,12 @@ class Line:
 
     def ask(
         self,
-        request: dict[str, Any],
-        take: Callable[[dict[str, Any], bytes], None],
+        request: JSON,
+        take: Callable[[JSON, bytes], None],
         progress: Progress | None = None,
         *,
         before: int | None = None,
-    ) -> dict[str, Any]:
+    ) -> JSON:
         """The last frame of the answer; `take` gets those before it. `before`: `made` when that is known by
         which the other side is to understand the request.
 
@@ -226,8 +227,8 @@ class Line:
             self._waiting.pop(number, None)
 
     def _next(
-        self, queue: SimpleQueue[tuple[dict[str, Any], bytes] | None], number: int, progress: Progress | None
-    ) -> tuple[dict[str, Any], bytes]:
+        self, queue: SimpleQueue[tuple[JSON, bytes] | None], number: int, progress: Progress | None
+    ) -> tuple[JSON, bytes]:
         since = time.monotonic()
         self._heard = max(self._heard, since - QUIET)
         asked = since
@@ -255,13 +256,13 @@ class Line:
         if self._closed or ENDING[0] or (asked is not None and asked.cancelled):
             raise Cancelled
 
-    def _write(self, about: dict[str, Any]) -> None:
+    def _write(self, about: JSON) -> None:
         process = self._process
         if process is None:
             raise LineLost("the line was lost")
         process.send(frame(about))
 
-    def _error(self, about: dict[str, Any]) -> Exception:
+    def _error(self, about: JSON) -> Exception:
         said = {key: printable(str(about.get(key) or ""), 2000) for key in ("error", "where", "hint")}
         if said["error"] == "cancelled":
             return Cancelled()
@@ -275,7 +276,7 @@ class Line:
         """Start ssh, and greet."""
         words = shlex.split(os.environ.get("PHASEWRIGHT_SSH", "")) or ["ssh", "-T"]
         command = os.environ.get("PHASEWRIGHT_REMOTE_COMMAND", "") or how.command or COMMAND
-        greeted: SimpleQueue[Any] = SimpleQueue()
+        greeted: SimpleQueue[JSON | None] = SimpleQueue()
         process = self._start([*words, f"ssh://{self.destination}", command], greeted)
         try:
             process.send(frame(hello()))
@@ -295,7 +296,7 @@ class Line:
         if process.over:  # since it greeted
             self._lost(process)
 
-    def _start(self, words: list[str], greeted: SimpleQueue[Any]) -> _Ssh:
+    def _start(self, words: list[str], greeted: SimpleQueue[JSON | None]) -> _Ssh:
         for left in reversed(range(_BUSY)):
             try:
                 return _Ssh(words, lambda process: self._read(process, greeted))
@@ -307,13 +308,13 @@ class Line:
             f"{words[0]} cannot be started", file=f"ssh://{self.destination}", hint="install OpenSSH"
         )
 
-    def _greeting(self, greeted: SimpleQueue[Any], progress: Progress | None) -> dict[str, Any] | None:
+    def _greeting(self, greeted: SimpleQueue[JSON | None], progress: Progress | None) -> JSON | None:
         since = time.monotonic()
         try:
             while time.monotonic() - since < GREETING:
                 self._check(progress)
                 with suppress(Empty):
-                    theirs: dict[str, Any] | None = greeted.get(timeout=0.1)
+                    theirs: JSON | None = greeted.get(timeout=0.1)
                     return theirs
                 if time.monotonic() - since > TELL:
                     self._say(-1, f"Connecting to {self.host}")
@@ -331,14 +332,14 @@ class Line:
             f"Phasewright there cannot be reached ({words})", file=f"ssh://{self.destination}", hint=hint
         )
 
-    def _other(self, theirs: dict[str, Any]) -> StoreError:
+    def _other(self, theirs: JSON) -> StoreError:
         return StoreError(
             f"has {_version(theirs)}, here is {_version(hello())}",
             file=f"ssh://{self.destination}",
             hint="install the same version on both",
         )
 
-    def _read(self, process: _Ssh, greeted: SimpleQueue[Any]) -> None:
+    def _read(self, process: _Ssh, greeted: SimpleQueue[JSON | None]) -> None:
         """All that comes, until nothing does."""
         stream = process.stdout
         assert stream is not None
@@ -426,7 +427,7 @@ class Line:
 class _There:
     """A store on the other side of a line, opened there again when the line was lost."""
 
-    def __init__(self, path: RemotePath, options: dict[str, Any], progress: Progress) -> None:
+    def __init__(self, path: RemotePath, options: JSON, progress: Progress) -> None:
         self.path = path
         self._options = options
         self._line = Line.to(path.destination)
@@ -446,10 +447,10 @@ class _There:
     def close(self) -> None:
         self._line.release()
 
-    def _open(self, progress: Progress | None) -> dict[str, Any]:
-        places: list[np.ndarray[Any, Any]] = []
+    def _open(self, progress: Progress | None) -> JSON:
+        places: list[NDArray[np.int64]] = []
 
-        def take(_: dict[str, Any], body: bytes) -> None:
+        def take(_: JSON, body: bytes) -> None:
             if len(places) == _PLACES:
                 raise StoreError("the other side answers with no store", file=self.path)
             places.append(np.frombuffer(body[: len(body) // 16 * 16], "<i8").reshape(-1, 2))
@@ -478,21 +479,21 @@ class _There:
         self._at = self._line.made, told["store"]  # what the number belongs to
         return told
 
-    def fetch(self, ranges: Any, take: Callable[[int, bytes], None]) -> None:
+    def fetch(self, ranges: Sequence[tuple[int, int]], take: Callable[[int, bytes], None]) -> None:
         """Bytes of the store, for `Blocks`."""
 
-        def taken(about: dict[str, Any], body: bytes) -> None:
+        def taken(about: JSON, body: bytes) -> None:
             at = about.get("at")
             if isinstance(at, int) and any(a <= at and at + len(body) <= a + n for a, n in ranges):
                 take(at, body)
 
         self._ask({"read": ranges}, taken)
 
-    def ask(self, request: dict[str, Any], most: int) -> bytes:
+    def ask(self, request: JSON, most: int) -> bytes:
         """What the other side finds in the store, for `Blocks`."""
         parts: list[bytes] = []
 
-        def taken(about: dict[str, Any], body: bytes) -> None:
+        def taken(about: JSON, body: bytes) -> None:
             if about.get("at") == 0:  # also when it is asked anew
                 parts.clear()
             parts.append(body)
@@ -502,7 +503,7 @@ class _There:
         self._ask(request, taken)
         return b"".join(parts)
 
-    def _ask(self, request: dict[str, Any], taken: Callable[[dict[str, Any], bytes], None]) -> None:
+    def _ask(self, request: JSON, taken: Callable[[JSON, bytes], None]) -> None:
         with self._line.lasting() as again:
             while True:
                 made, store = self._at
@@ -524,7 +525,7 @@ class _There:
             )
 
 
-def open_remote(path: RemotePath, progress: Progress, options: dict[str, Any]) -> TraceStore:
+def open_remote(path: RemotePath, progress: Progress, options: JSON) -> TraceStore:
     """The store of a trace on another machine, imported there where needed. `options`: of `open_trace`.
 
     Raises
@@ -559,7 +560,7 @@ def open_remote(path: RemotePath, progress: Progress, options: dict[str, Any]) -
             raise
 
 
-def copy_remote(path: RemotePath, progress: Progress, options: dict[str, Any], output: Path | None) -> Path:
+def copy_remote(path: RemotePath, progress: Progress, options: JSON, output: Path | None) -> Path:
     """The whole store of a trace on another machine, as a file here.
 
     Raises
@@ -580,12 +581,12 @@ def copy_remote(path: RemotePath, progress: Progress, options: dict[str, Any], o
     return target
 
 
-def _version(said: dict[str, Any]) -> str:
+def _version(said: JSON) -> str:
     version, store, protocol = (printable(str(said.get(key)), 40) for key in ("version", "store", "protocol"))
     return f"Phasewright {version} (store {store}, protocol {protocol})"
 
 
-def _show(said: Any, progress: Progress | None) -> None:
+def _show(said: object, progress: Progress | None) -> None:
     said = said if isinstance(said, list) else []
     numbers = [float(v) for v in said[:2] if isinstance(v, int | float) and abs(v) < 1e300]
     if progress is not None and len(numbers) == 2:

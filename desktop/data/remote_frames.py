@@ -12,9 +12,9 @@ import json
 import struct
 import zlib
 from collections.abc import Callable
-from typing import Any
 
 import desktop
+from desktop.core.plain import JSON
 from desktop.data.store import SCHEMA
 
 MAGIC = b"\0phasewright serves\n"
@@ -30,11 +30,11 @@ class NoFrame(Exception):
     """What has come is no frame, or nothing comes any more."""
 
 
-def hello() -> dict[str, Any]:
+def hello() -> JSON:
     return {"protocol": PROTOCOL, "version": desktop.__version__, "store": SCHEMA}
 
 
-def frame(about: dict[str, Any], body: bytes = b"") -> bytes:
+def frame(about: JSON, body: bytes = b"") -> bytes:
     """A frame as it is sent; bytes are packed where that pays, which those of packed chunks do not."""
     text = json.dumps(about).encode()
     packed = zlib.compress(body, 1) if len(body) > 256 else body
@@ -43,7 +43,7 @@ def frame(about: dict[str, Any], body: bytes = b"") -> bytes:
     return _SIZES.pack(len(text), len(packed), len(body)) + text + packed
 
 
-def receive(read: Callable[[int], bytes]) -> tuple[dict[str, Any], bytes]:
+def receive(read: Callable[[int], bytes]) -> tuple[JSON, bytes]:
     """The next frame. `read`: so many bytes, fewer at the end.
 
     Raises

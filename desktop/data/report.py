@@ -38,6 +38,7 @@ from desktop.core.firmness import over_runs
 from desktop.core.labels import ACCOUNTS, DEGREES
 from desktop.core.phase_stats import PhaseRow
 from desktop.core.phases import AS_SUGGESTED, PhaseFit
+from desktop.core.plain import JSON
 from desktop.core.quantity import PROCESSORS
 from desktop.core.root_causes import STRENGTH
 from desktop.core.ticks import time_unit
@@ -193,7 +194,7 @@ class Report:
     subtitle: str
     date: datetime
     sections: tuple[Section, ...]
-    facts: tuple[dict[str, Any], ...]
+    facts: tuple[JSON, ...]
     finding: str = ""
     story: tuple[Slide, ...] = ()
     appendix: bool = False
@@ -315,7 +316,7 @@ def compose(
     command: str = "",
     date: datetime | None = None,
     progress: Progress | None = None,
-    stop: NDArray[Any] | None = None,
+    stop: NDArray[np.uint8] | None = None,
     compare: Callable[[Sequence[Phased]], Contrast | None] | None = None,
 ) -> Report:
     """The report of one run or of several, one after the other.
@@ -341,7 +342,7 @@ def compose(
     if not subjects:
         raise ValueError("there is no run to report on")
     sections: list[Section] = []
-    facts: list[dict[str, Any]] = []
+    facts: list[JSON] = []
     phased: list[Phased] = []
     uses: list[Utilization] = []
     stories: list[list[Slide]] = []
@@ -583,7 +584,7 @@ class _Run:
         """The unit of times in all tables of the run."""
         return time_unit(self.material.curve.duration)
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> JSON:
         fit, store = self.material.fit, self._store
         return {
             "title": self.subject.title,

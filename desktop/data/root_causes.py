@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from desktop.core.accounts import WAITING, Account
+from desktop.core.arrays import Ints
 from desktop.core.charges import AFTER, ENDING, NOT_BEGUN, SENDER, Charges
 from desktop.core.explanation import Explanation, explanation
 from desktop.core.root_causes import Naming
@@ -32,8 +33,6 @@ from desktop.data.store import TraceStore
 from desktop.data.utilization import Utilization, accounts_of_classes, class_states
 from desktop.printing import printable
 from desktop.progress import Progress
-
-Ints = NDArray[np.int64]
 
 #: How those of each account of `WAITING` wait: the family of `wait_tree`.
 _FAMILY = {

@@ -9,11 +9,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from threading import Lock, Thread
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
 
 import desktop
+from desktop.core.plain import JSON
 from desktop.data.coarse import coarse_for
 from desktop.data.opening import open_trace
 from desktop.data.remembered import found_for, path_for
@@ -37,7 +38,7 @@ _PATIENCE = 5.0
 class _Told(Progress):
     """Progress that goes over the line."""
 
-    def __init__(self, tell: Callable[[dict[str, Any]], None]) -> None:
+    def __init__(self, tell: Callable[[JSON], None]) -> None:
         super().__init__()
         self._tell, self._next = tell, 0.0
 
@@ -74,7 +75,7 @@ class Service:
         for thread in self._threads:
             thread.join(_PATIENCE)  # an import removes what it has begun
 
-    def _begin(self, request: dict[str, Any]) -> None:
+    def _begin(self, request: JSON) -> None:
         number = request.get("id")
         if "ping" in request:
             self._send({"pong": True})
@@ -88,8 +89,8 @@ class Service:
             self._threads = [one for one in self._threads if one.is_alive()] + [thread]
             thread.start()
 
-    def _answer(self, number: int, request: dict[str, Any], progress: Progress) -> None:
-        def tell(about: dict[str, Any], body: bytes = b"") -> None:
+    def _answer(self, number: int, request: JSON, progress: Progress) -> None:
+        def tell(about: JSON, body: bytes = b"") -> None:
             self._send({"id": number, **about}, body)
 
         try:
@@ -114,7 +115,7 @@ class Service:
         finally:
             self._asked.pop(number, None)
 
-    def _open(self, request: dict[str, Any], progress: Progress, tell: Callable[..., None]) -> dict[str, Any]:
+    def _open(self, request: JSON, progress: Progress, tell: Callable[..., None]) -> JSON:
         """Open a trace, imported where needed; its store's number, name for its state, and size. Before that
         go the places of all bytes that show the way in it."""
         options = {name: value for name, value in request.get("options", {}).items() if name in OPTIONS}
@@ -131,7 +132,7 @@ class Service:
         self._stores.append((store, file, Lock()))
         return {"store": len(self._stores) - 1, "state": name, "size": found.st_size}
 
-    def _found(self, request: dict[str, Any], progress: Progress) -> bytes:
+    def _found(self, request: JSON, progress: Progress) -> bytes:
         """What takes all rows of a store."""
         store, (kept, turn, reruns) = self._stores[request["store"]][0], self._kept[request["store"]]
         if "coarse" in request:
@@ -147,7 +148,7 @@ class Service:
         finally:
             turn.release()
 
-    def _read(self, request: dict[str, Any], progress: Progress, tell: Callable[..., None]) -> None:
+    def _read(self, request: JSON, progress: Progress, tell: Callable[..., None]) -> None:
         _, file, turn = self._stores[request["store"]]
         for at, size in request["read"]:
             for begin in range(at, at + size, PIECE):
@@ -157,7 +158,7 @@ class Service:
                     data = file.read(min(PIECE, at + size - begin))
                 tell({"at": begin}, data)
 
-    def _send(self, about: dict[str, Any], body: bytes = b"") -> None:
+    def _send(self, about: JSON, body: bytes = b"") -> None:
         said = frame(about, body)
         with self._turn, suppress(OSError, ValueError):  # nobody listens any more: the input ends too
             self._sink.write(said)

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from desktop.core.arrays import AnyArray
 from desktop.core.jit import arithmetic, inlined
 from desktop.data.atomic import naming
 
@@ -142,7 +143,7 @@ def _by_group(words: Any, groups: Any, starts: Any, out: Any) -> None:
             out[at, k] = words[i, k]
 
 
-def _words(rows: NDArray[Any]) -> NDArray[Any]:
+def _words(rows: AnyArray) -> AnyArray:
     """Rows of any dtype as a table of words: one kernel moves them all, and numpy ten times faster than by
     their fields."""
     size = rows.dtype.itemsize
@@ -150,12 +151,12 @@ def _words(rows: NDArray[Any]) -> NDArray[Any]:
     return rows.view(word).reshape(len(rows), size // word.itemsize)
 
 
-def copied(rows: NDArray[Any]) -> NDArray[Any]:
+def copied(rows: AnyArray) -> AnyArray:
     """The same rows elsewhere."""
     return _words(rows).copy().view(rows.dtype).reshape(-1)
 
 
-def joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
+def joined(parts: Sequence[AnyArray]) -> AnyArray:
     """Rows one after the other."""
     return np.concatenate([_words(rows) for rows in parts]).view(parts[0].dtype).reshape(-1)
 
@@ -171,7 +172,7 @@ class Spill:
         self._index: list[NDArray[np.int64]] = []
         self._rows = 0
         self._groups = 0
-        self._waiting: list[tuple[NDArray[Any], NDArray[np.int64]]] = []
+        self._waiting: list[tuple[AnyArray, NDArray[np.int64]]] = []
         self._waiting_rows = 0
         self._writer = ThreadPoolExecutor(1)
         self._written: Future[None] | None = None
@@ -181,7 +182,7 @@ class Spill:
         self._sorted: NDArray[np.int64] | None = None
         self._bounds: NDArray[np.int64] = np.zeros(1, np.int64)
 
-    def add(self, rows: NDArray[Any], groups: NDArray[np.int64], count: int) -> None:
+    def add(self, rows: AnyArray, groups: NDArray[np.int64], count: int) -> None:
         """Rows of the groups 0 .. count - 1. They are kept for a while: do not change them afterwards."""
         if len(rows):
             self._waiting.append((np.ascontiguousarray(rows), groups))
@@ -202,7 +203,7 @@ class Spill:
         if self._written is not None:
             self._written.result()
 
-    def _write(self, waiting: list[tuple[NDArray[Any], NDArray[np.int64]]], count: int) -> None:
+    def _write(self, waiting: list[tuple[AnyArray, NDArray[np.int64]]], count: int) -> None:
         """Write what waited, group by group."""
         sizes = np.zeros(count, np.int64)
         for _, groups in waiting:
@@ -218,7 +219,7 @@ class Spill:
             _by_group(_words(rows), groups, starts, _words(out))
         self._append(out)
 
-    def _append(self, rows: NDArray[Any]) -> None:
+    def _append(self, rows: AnyArray) -> None:
         with self._lock, naming(self.folder):
             self._file.seek(0, 2)
             self._file.write(rows.view(np.uint8).data)
@@ -248,7 +249,7 @@ class Spill:
         """How many rows a group has."""
         return int(self._pieces(group)[:, 2].sum())
 
-    def read(self, group: int) -> NDArray[Any]:
+    def read(self, group: int) -> AnyArray:
         """The rows of a group in order of writing; a mapped temporary file when they are many."""
         rows = room(self.folder, self.size(group), self.dtype)
         at = 0
@@ -257,7 +258,7 @@ class Spill:
             at += count
         return rows
 
-    def parts(self, group: int, most: int) -> Iterator[NDArray[Any]]:
+    def parts(self, group: int, most: int) -> Iterator[AnyArray]:
         """The same in parts of at most that many rows, all of them in memory."""
         left = self.size(group)
         rows = np.empty(min(most, left), self.dtype)
@@ -271,14 +272,14 @@ class Spill:
                     yield rows
                     rows, at = np.empty(min(most, left), self.dtype), 0
 
-    def _load(self, rows: NDArray[Any], start: int) -> None:
+    def _load(self, rows: AnyArray, start: int) -> None:
         with self._lock:
             self._file.seek(start * self.dtype.itemsize)
             if self._file.readinto(rows.view(np.uint8).data) != rows.nbytes:
                 raise OSError(errno.EIO, "a temporary file has lost its end")
 
 
-def room(folder: Path, rows: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+def room(folder: Path, rows: int, dtype: np.dtype[Any]) -> AnyArray:
     """An array in memory, or in a nameless temporary file when it is large."""
     if rows <= IN_MEMORY:
         return np.empty(rows, dtype)
@@ -296,7 +297,7 @@ def rising(rows: Any) -> bool:
     return sorted_so_far
 
 
-def _in_order(rows: NDArray[Any]) -> NDArray[Any]:
+def _in_order(rows: AnyArray) -> AnyArray:
     """Rows by (time, order given)."""
     return rows if rising(rows) else np.take(rows, np.argsort(rows["time"], kind="stable"))
 
@@ -314,7 +315,7 @@ class _Nearly:
         #: how many parts may wait at once
         self.overlap = int((np.arange(1, len(spans)) - first).max())
 
-    def _load(self, rows: NDArray[Any], at: int) -> None:
+    def _load(self, rows: AnyArray, at: int) -> None:
         """The rows of the group from number `at` on."""
         for k in range(int(np.searchsorted(self._ends, at, "right")), len(self._ends)):
             _, start, count = self._pieces[k].tolist()
@@ -325,9 +326,9 @@ class _Nearly:
             if not len(rows):
                 return
 
-    def chunks(self) -> Iterator[NDArray[Any]]:
+    def chunks(self) -> Iterator[AnyArray]:
         """All rows, cut between different times; may be asked again."""
-        held: NDArray[Any] = np.empty(0, self._spill.dtype)
+        held: AnyArray = np.empty(0, self._spill.dtype)
         for number, horizon in enumerate([*self._after.tolist(), None]):
             begin = number * self._most
             rows = np.empty(len(held) + min(self._most, int(self._ends[-1]) - begin), held.dtype)
@@ -351,11 +352,11 @@ class Sorted:
 
     def __init__(self, folder: Path, most: int) -> None:
         self._folder, self._most = folder, most
-        self._first: NDArray[Any] | None = None
+        self._first: AnyArray | None = None
         self._spill: Spill | None = None
         self._runs: list[tuple[int, int, int, int]] = []  # first row, behind the last, first and last time
 
-    def add(self, rows: NDArray[Any], in_order: bool = False) -> None:
+    def add(self, rows: AnyArray, in_order: bool = False) -> None:
         """in_order: it is known that they are."""
         if not len(rows):
             return
@@ -368,7 +369,7 @@ class Sorted:
             self._store(self._first)
         self._store(rows)
 
-    def _store(self, rows: NDArray[Any]) -> None:
+    def _store(self, rows: AnyArray) -> None:
         assert self._spill is not None
         start, end = self._spill._rows, self._spill._rows + len(rows)
         first, last = int(rows[0]["time"]), int(rows[-1]["time"])
@@ -382,7 +383,7 @@ class Sorted:
         if self._spill is not None:
             self._spill.close()
 
-    def chunks(self) -> Iterator[NDArray[Any]]:
+    def chunks(self) -> Iterator[AnyArray]:
         """All rows, cut between different times; may be asked again."""
         if self._spill is None:
             if self._first is not None:
@@ -392,7 +393,7 @@ class Sorted:
         firsts, lasts = (np.sort([run[k] for run in runs]) for k in (2, 3))
         overlap = int((np.arange(1, len(runs) + 1) - np.searchsorted(lasts, firsts)).max())
         share = max(self._most // min(overlap, 16), 1)
-        held: dict[int, NDArray[Any]] = {}  # rows of a run that are read and not given out
+        held: dict[int, AnyArray] = {}  # rows of a run that are read and not given out
         read = [start for start, _, _, _ in runs]
         waiting = sorted(range(len(runs)), key=lambda k: runs[k][2], reverse=True)
         while held or waiting:

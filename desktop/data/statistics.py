@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from desktop.core import callpaths
 from desktop.core.accounts import ACTIVITY_OF_CLASS, CLASS_NUMBERS, Account
+from desktop.core.arrays import Floats, Ints
 from desktop.core.clock_line import Clock
 from desktop.core.concurrency import concurrency
 from desktop.core.curve import StepCurve
@@ -57,8 +58,6 @@ from desktop.progress import Progress, working
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 #: What the time outside of all regions is called.
 NO_REGION = NO_REGION_NAME

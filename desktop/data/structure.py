@@ -30,7 +30,7 @@ _TYPES = {int: "a whole number", str: "text", bool: "true or false", float: "a n
 #: Problems that are listed in the sentence; all are in `Misfit.problems`.
 _NAMED = 3
 
-Make = Callable[[Any], Any]
+Make = Callable[[object], Any]
 Tree = TypeVar("Tree")
 
 
@@ -47,7 +47,7 @@ class _Wrong(Exception):
     """`args[0]`: paths below the place where it is raised, as ``.runs[0].n``, and what is wrong there."""
 
 
-def _wrong(value: Any, wanted: str) -> _Wrong:
+def _wrong(value: object, wanted: str) -> _Wrong:
     try:
         shown = json.dumps(value, ensure_ascii=False)
     except RecursionError:  # a little less deep than what can be read at all
@@ -68,12 +68,12 @@ class Decoder:
     """
 
     def __init__(
-        self, folder: Path = Path(), names: Mapping[str, Any] | None = None, closed: bool = False
+        self, folder: Path = Path(), names: Mapping[str, object] | None = None, closed: bool = False
     ) -> None:
         self._folder, self._names, self._closed = folder, dict(names or {}), closed
-        self._makers: dict[Any, Make] = {}
+        self._makers: dict[object, Make] = {}
 
-    def decode(self, kind: type[Tree], value: Any, place: str = "", also: Iterable[str] = ()) -> Tree:
+    def decode(self, kind: type[Tree], value: object, place: str = "", also: Iterable[str] = ()) -> Tree:
         """The plain `value`, which stands at `place`, as a `kind`.
 
         Raises
@@ -89,7 +89,7 @@ class Decoder:
             raise Misfit(problems)
         return made
 
-    def _maker(self, kind: Any) -> Make:
+    def _maker(self, kind: object) -> Make:
         if kind not in self._makers:
             self._makers[kind] = lambda value: self._makers[kind](value)  # of a class that holds its own kind
             self._makers[kind] = self._new(kind)
@@ -115,7 +115,7 @@ class Decoder:
             return _choice({member.name.lower(): member for member in kind}, values)
         return self._path if kind is Path else _plain(kind)
 
-    def _path(self, value: Any) -> Path:
+    def _path(self, value: object) -> Path:
         if not isinstance(value, str) or not value or "\0" in value:
             raise _wrong(value, "it must be a path")
         if value.startswith("ssh:/"):
@@ -129,7 +129,7 @@ class Decoder:
         return found
 
     def _dict(self, one: Make) -> Make:
-        def make(value: Any) -> Any:
+        def make(value: object) -> object:
             if not isinstance(value, dict):
                 raise _wrong(value, "it must be an object")
             return dict(
@@ -138,11 +138,11 @@ class Decoder:
 
         return make
 
-    def _list(self, origin: Callable[[Any], Any], arguments: tuple[Any, ...]) -> Make:
+    def _list(self, origin: Callable[[Iterable[object]], object], arguments: tuple[object, ...]) -> Make:
         makers = [self._maker(a) for a in arguments if a is not Ellipsis]
         fixed = origin is tuple and arguments[-1] is not Ellipsis
 
-        def make(value: Any) -> Any:
+        def make(value: object) -> object:
             if not isinstance(value, list):
                 raise _wrong(value, "it must be a list")
             if fixed and len(value) != len(makers):
@@ -160,7 +160,7 @@ class Decoder:
         unknown = f" is not known, known are {', '.join(sorted(names))}"
         check = hasattr(kind, "problem")
 
-        def make(value: Any) -> Any:
+        def make(value: object) -> object:
             if not isinstance(value, dict):
                 raise _wrong(value, "it must be an object")
             problems = []
@@ -182,8 +182,8 @@ class Decoder:
 
 
 def _each(
-    path: str, items: Iterable[tuple[Any, Make, Any]], problems: list[tuple[str, str]] | None = None
-) -> list[Any]:
+    path: str, items: Iterable[tuple[object, Make, object]], problems: list[tuple[str, str]] | None = None
+) -> list[object]:
     """What is made of (key, maker, value), or one `_Wrong` with all `problems` and those that are found."""
     problems, made = problems or [], []
     for key, one, item in items:
@@ -196,10 +196,10 @@ def _each(
     return made
 
 
-def _choice(members: Mapping[Any, Any], values: Mapping[Any, Any] | None = None) -> Make:
-    known = {**members, **(values or {})}
+def _choice(members: Mapping[Any, object], values: Mapping[Any, object] | None = None) -> Make:
+    known: dict[Any, object] = {**members, **(values or {})}
 
-    def make(value: Any) -> Any:
+    def make(value: object) -> object:
         if type(value) not in (str, int) or value not in known:
             raise _wrong(value, f"allowed are {', '.join(map(str, members))}")
         return known[value]
@@ -208,7 +208,7 @@ def _choice(members: Mapping[Any, Any], values: Mapping[Any, Any] | None = None)
 
 
 def _plain(kind: Any) -> Make:
-    def make(value: Any) -> Any:
+    def make(value: Any) -> object:
         if type(value) is kind and (kind is not float or abs(value) < LARGEST):
             return value
         if kind is float and type(value) is int and abs(value) < LARGEST:
@@ -220,7 +220,7 @@ def _plain(kind: Any) -> Make:
     return make
 
 
-def encode(value: Any, folder: Path, place: str = "tree") -> Any:
+def encode(value: object, folder: Path, place: str = "tree") -> Any:
     """Lists, dictionaries, text and numbers for a tree; paths relative to `folder` where they can be.
 
     A field that holds no number (NaN) or an infinite one and does so at first is left out: JSON has no word
@@ -260,7 +260,7 @@ def encode(value: Any, folder: Path, place: str = "tree") -> Any:
     return value
 
 
-def _left_out(value: Any, default: Any) -> bool:
+def _left_out(value: object, default: object) -> bool:
     if not (isinstance(value, float) and isinstance(default, float)):
         return False
     return value == default if math.isinf(value) else math.isnan(value) and math.isnan(default)

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from desktop.core.arrays import Floats
 from desktop.core.quantity import PROCESSORS
 from desktop.core.units import format_number
 from desktop.data.chart import Axis, Chosen, Content, Series
 
-Floats = NDArray[np.float64]
 #: Breakpoints, their low and high ends (n + 1,) each, seconds.
 Row = tuple[Floats, Floats, Floats]
 #: An n that the sweep does not reach, with its error.
@@ -72,7 +71,7 @@ def epsilon_chart(
                 Series("points", n[k : k + 1], errors[k : k + 1], label, "residual", size=2.0, hollow=True)
             )
 
-    def data() -> Iterator[tuple[Any, ...]]:
+    def data() -> Iterator[tuple[object, ...]]:
         yield "parameters_n" if model == "budget" else "phases_n", _heading(unit)
         yield from enumerate(errors.tolist(), first)
         if (used := beyond()) is not None:
@@ -123,7 +122,7 @@ def breakpoint_chart(
         ]  # fmt: skip
     last = first + len(rows) - 1
 
-    def data() -> Iterator[tuple[Any, ...]]:
+    def data() -> Iterator[tuple[object, ...]]:
         yield "n", "break", "break_s", "least_s", "most_s"
         for n, ends in enumerate(rows, first):
             for k, (at, low, high) in enumerate(zip(*(v[1:-1].tolist() for v in ends), strict=True), 1):

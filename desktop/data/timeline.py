@@ -31,6 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from desktop.core import gantt
+from desktop.core.arrays import AnyArray, Ints
 from desktop.core.clock_kernels import corrected
 from desktop.core.open_regions import BASE, CODES, OpenRegions
 from desktop.data import memory
@@ -60,8 +61,6 @@ FORWARD_ROWS = 1 << 18
 #: Bytes that are counted for a message (or collective) kept in memory; of traces with more messages than
 #: there is memory for, none are drawn.
 MESSAGE_BYTES = 128
-
-Ints = NDArray[np.int64]
 
 
 # --- building ---
@@ -108,7 +107,7 @@ class _Strip:
         self._room(min(int(self._state[gantt.USED]) + time.size + 2 * most, ENTRIES))
         gantt.fill(np.ascontiguousarray(time), top, code, self._state, self._slot, *self._entries, most)
 
-    def close(self, last: int, resolve: NDArray[np.uint8]) -> tuple[int, dict[str, NDArray[Any]]]:
+    def close(self, last: int, resolve: NDArray[np.uint8]) -> tuple[int, dict[str, AnyArray]]:
         """Width of the finest bins (a power of two) and the cells of all levels."""
         bins, keys, ticks = self._entries
         width, n, first = (int(self._state[k]) for k in (gantt.WIDTH, gantt.USED, gantt.FIRST))
@@ -123,7 +122,7 @@ class _Strip:
             n = gantt.coarsen(bins, keys, ticks, n, self._slot)
             width += 1
         finest = width
-        parts: list[tuple[NDArray[Any], ...]] = []
+        parts: list[tuple[AnyArray, ...]] = []
         while True:
             count = (last >> width) - (first >> width) + 1
             part = tuple(np.empty(count, dtype) for dtype in DERIVED["timeline"].values())
@@ -257,7 +256,7 @@ class TimelineMessages:
     bytes: Ints
     tag: Ints
 
-    def only(self, which: NDArray[Any]) -> TimelineMessages:
+    def only(self, which: AnyArray) -> TimelineMessages:
         """Some of them."""
         return TimelineMessages(*(getattr(self, f.name)[which] for f in fields(self)))
 
@@ -356,9 +355,9 @@ class Timeline:
         self._links: TimelineMessages | None = None
         self._chosen: tuple[MessageFilter, TimelineMessages] | None = None
         self._communicators: Ints | None = None
-        self._collectives: tuple[NDArray[Any], ...] | None = None
+        self._collectives: tuple[AnyArray, ...] | None = None
 
-    def _arrange(self, index: Ints, strips: Sequence[NDArray[Any]], source: TraceStore | DerivedRows) -> None:
+    def _arrange(self, index: Ints, strips: Sequence[AnyArray], source: TraceStore | DerivedRows) -> None:
         """Where each strip begins, and that its cells are as many as they have to be."""
         has = index[:, 1] > 0
         rows = index[has, 0]
@@ -669,7 +668,7 @@ class Timeline:
             raise self._damaged("its events are out of order")
         return states
 
-    def _events(self, location: int, first: int, last: int) -> Iterator[tuple[NDArray[Any], ...]]:
+    def _events(self, location: int, first: int, last: int) -> Iterator[tuple[AnyArray, ...]]:
         last = min(last, self._store.rows("events", location))
         for at in range(first, last, STEP):
             yield self._store.part("events", location, at, min(at + STEP, last), "time", "kind", "region")

@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from desktop.core.arrays import AnyArray, Ints
 from desktop.core.open_regions import BEGIN, END, OpenRegions, no_classes
 from desktop.data.classify import is_parallel
 from desktop.data.events import TABLES, EventKind, Location
@@ -26,7 +27,6 @@ from desktop.data.utilization import Rules, build, is_worker, keep
 from desktop.errors import StoreError, reason
 from desktop.progress import Progress, Share
 
-Ints = NDArray[np.int64]
 #: Tables with one time a row, besides the events.
 _DATED = ("messages", "marks", "metrics")
 #: Columns that refer to something numbered anew.
@@ -227,7 +227,7 @@ class _Part:
         spans = {i: span.at(store.locations[i]) for i in chosen}
         for i, ends in spans.items():
             self._begin[i], self._end[i] = ends.begin, ends.end
-        tables: list[tuple[str, Callable[[int, _Ends], Iterable[dict[str, Any]]]]] = [
+        tables: list[tuple[str, Callable[[int, _Ends], Iterable[dict[str, AnyArray]]]]] = [
             ("events", self._events),
             *((table, partial(self._dated, table)) for table in _DATED),
             ("collectives", self._collectives),
@@ -239,12 +239,12 @@ class _Part:
                 for block in rows(i, spans[i]):
                     self._writer.append(table, new, **self._renumbered(table, block))
 
-    def _blocks(self, table: str, i: int) -> Iterator[tuple[NDArray[Any], ...]]:
+    def _blocks(self, table: str, i: int) -> Iterator[tuple[AnyArray, ...]]:
         for block in self._store.blocks(table, i):
             self._step()
             yield block
 
-    def _renumbered(self, table: str, block: dict[str, Any]) -> dict[str, Any]:
+    def _renumbered(self, table: str, block: dict[str, AnyArray]) -> dict[str, AnyArray]:
         for name, values in block.items():
             if name == "region":
                 block[name] = self._regions[values]
@@ -255,7 +255,7 @@ class _Part:
                 self._cut["partners"] += int(np.count_nonzero((values >= 0) & (block[name] < 0)))
         return block
 
-    def _dated(self, table: str, i: int, ends: _Ends) -> Iterator[dict[str, Any]]:
+    def _dated(self, table: str, i: int, ends: _Ends) -> Iterator[dict[str, AnyArray]]:
         self._cut["rows"] += self._store.rows(table, i)
         for columns in self._blocks(table, i):
             inside = ends.rows(columns[0])
@@ -264,7 +264,7 @@ class _Part:
             if inside.stop < columns[0].size:
                 return
 
-    def _collectives(self, i: int, ends: _Ends) -> Iterator[dict[str, Any]]:
+    def _collectives(self, i: int, ends: _Ends) -> Iterator[dict[str, AnyArray]]:
         """Those that begin and end inside; half an operation says nothing about its other members."""
         for columns in self._blocks("collectives", i):
             begin, end = columns[0], columns[1]
@@ -274,7 +274,7 @@ class _Part:
             )
             yield {name: column[inside] for name, column in zip(TABLES["collectives"], columns, strict=True)}
 
-    def _events(self, i: int, ends: _Ends) -> Iterator[dict[str, Any]]:
+    def _events(self, i: int, ends: _Ends) -> Iterator[dict[str, AnyArray]]:
         location = self._store.locations[i]
         clipped = self._writer.locations[int(self._locations[i])]
         if location.last is None or clipped.first is None or clipped.last is None:
@@ -322,7 +322,7 @@ class _Part:
         if not opened.feed(time, kind, region):
             raise self._store.damaged("its events are out of order")
 
-    def _enter(self, time: int, regions: Ints) -> dict[str, Any]:
+    def _enter(self, time: int, regions: Ints) -> dict[str, AnyArray]:
         self._cut["open at start"] += regions.size
         return _at(time, EventKind.ENTER, regions)
 
@@ -370,7 +370,7 @@ class _Part:
             )
 
 
-def _at(time: int, kind: EventKind, regions: Ints) -> dict[str, Any]:
+def _at(time: int, kind: EventKind, regions: Ints) -> dict[str, AnyArray]:
     return {
         "time": np.full(regions.size, time, np.int64),
         "kind": np.full(regions.size, int(kind), np.uint8),

@@ -23,12 +23,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from desktop.core import machine
+from desktop.core.arrays import AnyArray, Floats, Ints
 from desktop.core.changes import COLLECTIVES, MESSAGES, NONE, Changes
 from desktop.core.curve import StepCurve
 from desktop.core.machine import Network, Schedule
@@ -55,9 +56,6 @@ from desktop.data.store import TraceStore
 from desktop.data.utilization import Utilization, states
 from desktop.errors import DesktopError
 from desktop.progress import Progress, Share
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 #: Messages from which a network can be estimated, at least.
 FEW = 20
@@ -231,7 +229,7 @@ class Rerun:
         room = operations.time.size + sum(rows.time.size for rows in more)
         time, kind = np.empty(room, np.int64), np.empty(room, np.uint8)
         key, call = np.empty((2, room), np.int32)
-        columns: tuple[NDArray[Any], ...] = time, kind, key, call
+        columns: tuple[AnyArray, ...] = time, kind, key, call
         first = np.zeros(places + 1, np.int64)
         n = 0
         for i in range(places):
@@ -629,12 +627,12 @@ class _Rows(NamedTuple):
     call: _Indices
 
     @classmethod
-    def of(cls, place: NDArray[Any], time: Ints, kind: int, key: Any, call: Any) -> _Rows:
+    def of(cls, place: AnyArray, time: Ints, kind: int, key: ArrayLike, call: ArrayLike) -> _Rows:
         order = np.argsort(place, kind="stable")
         key, call = (np.broadcast_to(one, place.shape)[order].astype(np.int32) for one in (key, call))
         return cls(place[order], time[order], np.full(place.size, kind, np.uint8), key, call)
 
-    def of_place(self, i: int) -> tuple[NDArray[Any], ...]:
+    def of_place(self, i: int) -> tuple[AnyArray, ...]:
         """Time, kind, key and call of a location's."""
         here = slice(*np.searchsorted(self.place, (i, i + 1)).tolist())
         return tuple(column[here] for column in self[1:])

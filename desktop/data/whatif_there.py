@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from threading import Lock
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +21,7 @@ from numpy.typing import NDArray
 from desktop.core.changes import NONE, Changes
 from desktop.core.curve import StepCurve
 from desktop.core.envelope import averaged
+from desktop.core.plain import JSON
 from desktop.data.helping import Help, helps, largest_regions
 from desktop.data.statistics import Statistics
 from desktop.data.store import TraceStore
@@ -112,7 +112,7 @@ class RerunThere:
         except (ValueError, LookupError, TypeError, DesktopError) as error:
             raise self._senseless() from error
 
-    def _ask(self, asked: dict[str, Any], progress: Progress) -> tuple[dict[str, Any], bytes]:
+    def _ask(self, asked: JSON, progress: Progress) -> tuple[JSON, bytes]:
         assert self._store.elsewhere is not None
         with working(progress):
             packed = self._store.elsewhere.ask({"whatif": {**self._about, **asked}}, MOST)
@@ -138,7 +138,7 @@ class Reruns:
         self._kept = kept
         self._known: tuple[str, Rerun, tuple[str, ...]] | None = None
 
-    def answer(self, asked: dict[str, Any], progress: Progress, turn: Lock) -> bytes:
+    def answer(self, asked: JSON, progress: Progress, turn: Lock) -> bytes:
         """The answer to a `RerunThere`. `turn` is held while the run is made ready; predictions go beside
         each other.
 
@@ -149,11 +149,11 @@ class Reruns:
         Cancelled : by `progress`.
         """
         program, regions = self._program(asked, progress, turn)
-        arrays: list[NDArray[Any]] = []
+        arrays: list[NDArray[np.float64]] = []
         if "changes" in asked:
             changes = Decoder().decode(Changes, asked["changes"])
             found = program.predict(changes, progress, bool(asked["times"]))
-            about: dict[str, Any] = {"note": found.note, "duration_s": found.duration_s}
+            about: JSON = {"note": found.note, "duration_s": found.duration_s}
             drawn = found.curve
             arrays = [found.ends_s, found.breaks_s, np.zeros(0), np.zeros(0)]
             if drawn is not None:
@@ -174,9 +174,7 @@ class Reruns:
         parts = [len(words).to_bytes(8, "little"), words, *(np.asarray(x, "<f8").tobytes() for x in arrays)]
         return zlib.compress(b"".join(parts), 1)
 
-    def _program(
-        self, asked: dict[str, Any], progress: Progress, turn: Lock
-    ) -> tuple[Rerun, tuple[str, ...]]:
+    def _program(self, asked: JSON, progress: Progress, turn: Lock) -> tuple[Rerun, tuple[str, ...]]:
         key = json.dumps([asked["rules"], asked["limit"], asked["breaks"]])
         while not turn.acquire(timeout=0.1):
             progress.step(0, 0)
@@ -227,7 +225,7 @@ def _parted(content: bytes, sizes: Sequence[int]) -> list[NDArray[np.float64]]:
     return np.split(values, np.cumsum(sizes)[:-1])
 
 
-def _help(plain: dict[str, Any]) -> Help:
+def _help(plain: JSON) -> Help:
     return Help(
         str(plain["kind"]),
         printable(str(plain["title"]), 500),
@@ -238,11 +236,11 @@ def _help(plain: dict[str, Any]) -> Help:
     )
 
 
-def _texts(values: Sequence[Any]) -> list[str]:
+def _texts(values: Sequence[object]) -> list[str]:
     return [str(one) for one in values]
 
 
-def _time(value: Any) -> float:
+def _time(value: float) -> float:
     """Seconds that can be."""
     found = float(value)
     if not 0 <= found < 1e300:

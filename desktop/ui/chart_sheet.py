@@ -9,8 +9,9 @@ from contextlib import AbstractContextManager
 import numpy as np
 from numpy.typing import ArrayLike
 
+from desktop.core.arrays import Floats
 from desktop.data import chart
-from desktop.data.chart import MANY, Content, Floats, Layout, Series, Word
+from desktop.data.chart import MANY, Content, Layout, Series, Word
 from desktop.ui.drawing import MM_PER_POINT, Fill, Hatch, Ink, Sheet, Stroke, around, text_width
 from desktop.ui.plots.raster import mix
 

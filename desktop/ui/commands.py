@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from desktop.ui.settings import TEXT_SIZES, ThemeChoice
 
@@ -66,14 +66,19 @@ class Command(Generic[W, S]):
         return f"This needs {needs}."
 
 
-def _theme(choice: ThemeChoice, text: str, tip: str) -> Command[Page, Any]:
+#: A row of every page, and one of whatever page: menus, keys and the palette take those of all kinds alike.
+PageCommand: TypeAlias = "Command[Page, Any]"
+AnyCommand: TypeAlias = Command[Any, Any]
+
+
+def _theme(choice: ThemeChoice, text: str, tip: str) -> PageCommand:
     return Command(
         f"theme_{choice}", text, "View/Theme", tip, lambda p: p.frame.choose_theme(choice),
         mark=lambda w: w.settings.theme == choice, common=True,
     )  # fmt: skip
 
 
-def _text_size(percent: int) -> Command[Page, Any]:
+def _text_size(percent: int) -> PageCommand:
     return Command(
         f"text_{percent}", f"{percent} %", "View/Text size", f"Text at {percent} % of its usual size",
         lambda p: p.frame.choose_text_size(percent), mark=lambda p: p.settings.text_size == percent,
@@ -81,7 +86,7 @@ def _text_size(percent: int) -> Command[Page, Any]:
     )  # fmt: skip
 
 
-def _page(kind: str, title: str, number: int) -> Command[Page, Any]:
+def _page(kind: str, title: str, number: int) -> PageCommand:
     return Command(
         f"page_{kind}", title, "View/Pages", f"Go to the page {title.lower()} of this project",
         lambda p: p.frame.show_kind(kind), (f"Alt+Shift+{number}",), mark=lambda p: kind == p.KIND,
@@ -96,7 +101,7 @@ PASSING = {"watch": "Watch"}
 TITLES = KINDS | PASSING
 
 #: Rows of every page: those of the menu Edit, which come first in it, and those after its own in each menu.
-STEPS: tuple[Command[Page, Any], ...] = (
+STEPS: tuple[PageCommand, ...] = (
     Command("undo", "Undo", "Edit", "Take back the last change, on whichever page it was made",
             lambda p: p.frame.undo(), ("Ctrl+Z",),
             When(lambda p: p.frame.undo_label is not None, "a change that can be taken back"),
@@ -106,7 +111,7 @@ STEPS: tuple[Command[Page, Any], ...] = (
             When(lambda p: p.frame.redo_label is not None, "a change that was taken back"),
             icon="redo", common=True),
 )  # fmt: skip
-COMMON: tuple[Command[Page, Any], ...] = (
+COMMON: tuple[PageCommand, ...] = (
     Command("new_window", "New window", "File", "Open another window, for another project",
             lambda p: p.frame.new_window(), ("Ctrl+N",), rule=True, common=True),
     Command("close", "Close", "File", "Close what this page shows, or the window if nothing is open",
@@ -146,7 +151,7 @@ COMMON: tuple[Command[Page, Any], ...] = (
 )  # fmt: skip
 
 
-def with_common(own: Sequence[Command[Any, Any]]) -> tuple[Command[Any, Any], ...]:
+def with_common(own: Sequence[AnyCommand]) -> tuple[AnyCommand, ...]:
     """A page's whole table; a row of its own replaces a common one."""
     known = {command.id for command in own}
     first = [command for command in own if command.menu == "File"]

@@ -47,9 +47,9 @@ class PythonConsole(QDockWidget):
         super().__init__("Python console", page)
         set_up(self, objectName="dock_console", attribute=Qt.WidgetAttribute.WA_DeleteOnClose)
         self._page, self._bench, self._say, self._gone = page, workbench, say, gone
-        self._run: Any = None
+        self._run: Any = None  # of `desktop.notebook`, which stands above
         self._beside = beside
-        self.console: Any = None
+        self.console: Any = None  # pyqtgraph's, which has no types
         self.document = workbench.snapshot.document
         self._lane = Lane("console", latest=True, deliver=deliver)
         self._box: QMessageBox | None = None
@@ -81,10 +81,10 @@ class PythonConsole(QDockWidget):
         start, end = project.limit or (None, None)
         library = import_module("desktop.notebook")  # what users import as phasewright
 
-        def work(_job: Job) -> Any:
+        def work(_job: Job) -> object:
             return library.open(document.store, start=start, end=end, curve=project.curve)
 
-        def done(run: Any) -> None:
+        def done(run: object) -> None:
             self._run = run
             names = {"run": run, "pw": library, "n": project.phases.n, "window": self._page}
             for name in ("exit", "quit"):

@@ -6,13 +6,13 @@ there whole or not at all.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from PySide6.QtCore import QSize, Qt, QTimer
-from PySide6.QtGui import QGuiApplication, QPixmap
+from PySide6.QtGui import QGuiApplication, QPixmap, QResizeEvent
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
@@ -58,7 +58,8 @@ if TYPE_CHECKING:
     from desktop.core.contrast import Contrast
     from desktop.core.critical_path import PathLine
     from desktop.data.chart import Content
-    from desktop.data.material import Material
+    from desktop.data.material import Bars, Material
+    from desktop.progress import Progress
     from desktop.ui.figures import Look, Style
     from desktop.ui.settings import Settings
 
@@ -114,6 +115,9 @@ def home_of(shown: Snapshot) -> Path:
     return folder / file_stem(source, shown.document.options.member)
 
 
+T = TypeVar("T")
+
+
 class ExportDialog(Dialog):
     """A dialog with a lane for its work, a line that says how far it is, and buttons.
 
@@ -144,10 +148,10 @@ class ExportDialog(Dialog):
         ends = path is None or path.suffix.lower() == f".{kind}"
         return path if path is None or ends else path.with_name(f"{path.name}.{kind}")
 
-    def _begin(self, title: str, work: Callable[[Job], Any], done: Callable[[Any], None]) -> None:
+    def _begin(self, title: str, work: Callable[[Job], T], done: Callable[[T], None]) -> None:
         """Do `work` in the lane, and show how far it is."""
 
-        def ended(result: Any) -> None:
+        def ended(result: T) -> None:
             self._busy(False)
             done(result)
 
@@ -276,7 +280,7 @@ class SheetDialog(ExportDialog):
         self.preview.setPixmap(QPixmap.fromImage(image))
 
     @guarded
-    def resizeEvent(self, event: Any) -> None:
+    def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._later.start()
 
@@ -336,7 +340,7 @@ class FigureDialog(SheetDialog):
         assert made is not None
         self._material = replace(made, contrast=contrast)
         # The timeline of each range, by activities and by regions, as far as it was asked for.
-        self._bars: dict[tuple[Any, bool], Any] = {}
+        self._bars: dict[tuple[tuple[float, float] | None, bool], Bars | None] = {}
         self.figure, self.range = QComboBox(), QComboBox()
         self.states = states_box(by_region)
         self._fill_figures()
@@ -392,7 +396,7 @@ class FigureDialog(SheetDialog):
         span, by_region = asked = self.range.currentData(), bool(self.states.currentData())
         breaks, names = fit.breaks[1:-1].tolist(), self._shown.project.names
 
-        def work(job: Job) -> Any:
+        def work(job: Job) -> Bars | None:
             with open_store(document.store) as store:
                 return bars(
                     store, run.rules, run.curve, job,
@@ -400,7 +404,7 @@ class FigureDialog(SheetDialog):
                     path=self._path,
                 )  # fmt: skip
 
-        def done(found: Any) -> None:
+        def done(found: Bars | None) -> None:
             self.status.setText("")
             self._bars[asked] = found
             self._material = replace(self._material, bars=found)
@@ -467,7 +471,7 @@ def export(
     kind: str,
     dpi: float = 300,
     data: bool = False,
-    progress: Any = None,
+    progress: Progress | None = None,
 ) -> list[Path]:
     """Write a figure, or a chart (`kind` of `FORMATS`); with `data` also what it is drawn from, as CSV files
     beside it.
@@ -491,7 +495,7 @@ def export(
     progress = progress or Progress()
     progress.step(0, 0, path.name)
     files = [(path, figures.file(figure, material, look, kind, dpi))]
-    found: dict[str, Any] = {}
+    found: Mapping[str, Iterable[Iterable[object]]] = {}
     if data and isinstance(material, Material):
         found = tables(material, figure, look.span)
     elif data:

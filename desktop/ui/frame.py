@@ -59,7 +59,7 @@ from desktop.ui.settings import Settings, ThemeChoice, log_folder
 from desktop.ui.sizes import keep_on_screen, stand_beside
 from desktop.ui.task_line import TaskList
 from desktop.workbench.bench import Bench
-from desktop.workbench.history import Branch, History
+from desktop.workbench.history import AnyBranch, History
 from desktop.workbench.jobs import Task
 
 if TYPE_CHECKING:  # each is loaded with its first page
@@ -95,7 +95,7 @@ def chosen_theme(settings: Settings) -> themes.Theme:
     return themes.coloured(themes.DARK if choice == "dark" else themes.LIGHT, settings.colours)
 
 
-def _bench_of(page: Page) -> Any:
+def _bench_of(page: Page) -> object:
     """Where what a page shows is worked on; None of the page of traces."""
     return getattr(page, "bench", None)
 
@@ -550,7 +550,7 @@ class Frame(QMainWindow):
     def show_tasks(self) -> None:
         """In every frame of the project all that is under way on any page."""
         for frame in self.frames:
-            tasks: dict[Any, tuple[Task, Callable[[], object] | None, bool, str]] = {}
+            tasks: dict[tuple[int, str], tuple[Task, Callable[[], object] | None, bool, str]] = {}
             # Of the page in front first.
             for page in sorted(self.all_pages, key=lambda page: page is not frame.current):
                 of = "" if page is frame.current else self.title_of(page)
@@ -585,7 +585,7 @@ class Frame(QMainWindow):
     def redo(self) -> None:
         self._go_where(self.history.redo)
 
-    def _go_where(self, step: Callable[[], Branch[Any] | None]) -> None:
+    def _go_where(self, step: Callable[[], AnyBranch | None]) -> None:
         trace = self.main.trace
         matched = trace.desk.keeper.workspace.comparison.matched
         branch = step()
@@ -720,7 +720,7 @@ class Frame(QMainWindow):
         shown = found[front] if 0 <= front < len(found) else None
         self.go_to(shown or self.trace)
 
-    def _restored(self, told: dict[str, Any]) -> Page | None:
+    def _restored(self, told: dict[str, object]) -> Page | None:
         kind, path = told.get("kind"), told.get("path")
         if kind == "trace":
             return self.trace

@@ -9,13 +9,13 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable
-from typing import Any, TypeVar, overload
+from typing import TypeVar, overload
 
 from PySide6.QtCore import QSize
 from PySide6.QtGui import QPainter
 from PySide6.QtWidgets import QWidget
 
-Method = TypeVar("Method", bound=Callable[..., Any])
+Method = TypeVar("Method", bound=Callable[..., object])
 
 
 class saved:
@@ -36,8 +36,10 @@ class saved:
 @overload
 def guarded(method: Method) -> Method: ...
 @overload
-def guarded(*, otherwise: Callable[[], Any]) -> Callable[[Method], Method]: ...
-def guarded(method: Any = None, *, otherwise: Callable[[], Any] = lambda: None) -> Any:
+def guarded(*, otherwise: Callable[[], object]) -> Callable[[Method], Method]: ...
+def guarded(
+    method: Callable[..., object] | None = None, *, otherwise: Callable[[], object] = lambda: None
+) -> object:
     """An override of which an error goes to `sys.excepthook` instead of the caller, which gets `otherwise()`.
 
     A painter among the arguments gets its state back, if what is called saves states by `saved`.
@@ -46,7 +48,7 @@ def guarded(method: Any = None, *, otherwise: Callable[[], Any] = lambda: None) 
         return functools.partial(guarded, otherwise=otherwise)
 
     @functools.wraps(method)
-    def safe(*args: Any, **named: Any) -> Any:
+    def safe(*args: object, **named: object) -> object:
         try:
             for painter in args[1:2]:
                 if isinstance(painter, QPainter):
@@ -60,7 +62,7 @@ def guarded(method: Any = None, *, otherwise: Callable[[], Any] = lambda: None) 
     return safe
 
 
-def in_ems(wide: float, high: float) -> Callable[[Any], QSize]:
+def in_ems(wide: float, high: float) -> Callable[[QWidget], QSize]:
     """A `sizeHint` or `minimumSizeHint` of so many heights of the widget's text."""
 
     @guarded(otherwise=QSize)
@@ -71,6 +73,6 @@ def in_ems(wide: float, high: float) -> Callable[[Any], QSize]:
     return hint
 
 
-def in_pixels(wide: int, high: int) -> Callable[[Any], QSize]:
+def in_pixels(wide: int, high: int) -> Callable[[QWidget], QSize]:
     """A `sizeHint` of logical pixels."""
     return lambda _: QSize(wide, high)

@@ -24,7 +24,7 @@ from PySide6.QtWidgets import (
 )
 
 from desktop.ui import theme as themes
-from desktop.ui.commands import Command
+from desktop.ui.commands import AnyCommand
 from desktop.ui.dialogs import Dialog, end_dialogs
 from desktop.ui.guard import guarded
 from desktop.ui.mnemonics import letter_menu, plain, settle
@@ -32,6 +32,7 @@ from desktop.ui.pages import asked_path, fill_layout, set_up
 from desktop.ui.settings import Settings
 from desktop.ui.sizes import fitting
 from desktop.ui.workers import MainThread
+from desktop.workbench.bench import changed
 from desktop.workbench.jobs import Task
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ class Page(QMainWindow):
     #: listed beside the keys, and its page of the handbook.
     KIND: ClassVar[str]
     NAME: ClassVar[str]
-    COMMANDS: ClassVar[tuple[Command[Any, Any], ...]]
+    COMMANDS: ClassVar[tuple[AnyCommand, ...]]
     MENUS: ClassVar[tuple[str, ...]]
     MOUSE: ClassVar[tuple[tuple[str, str], ...]]
     PAGE: ClassVar[str] = "index.md"
@@ -126,7 +127,7 @@ class Page(QMainWindow):
     def show_anew(self) -> None:
         """Say all numbers again: the unit of time has changed."""
 
-    def _placed(self, command: Command[Any, Any], menu: QMenu, action: QAction) -> None:
+    def _placed(self, command: AnyCommand, menu: QMenu, action: QAction) -> None:
         """A command has been put into its menu."""
 
     def place_about(self, widget: QWidget | None) -> str:
@@ -154,13 +155,13 @@ class Page(QMainWindow):
     # ---- what it tells
 
     def tell(
-        self, key: str, kind: Literal["problem", "notice"], sentence: str, details: str = "", **more: Any
+        self, key: str, kind: Literal["problem", "notice"], sentence: str, details: str = "", **more: object
     ) -> None:
         """Show a sentence in the bar of its kind, in place of an earlier one of this `key`; none if it is
         empty. `more`: fields of `Message`."""
         self.messages.pop(key, None)
         if sentence:
-            self.messages[key] = Message(kind, sentence, details, **more)
+            self.messages[key] = changed(Message(kind, sentence, details), more)
         self.frame.show_messages()
 
     def tell_problem(self, problem: str, dismissed: Callable[[], object]) -> None:
@@ -202,7 +203,7 @@ class Page(QMainWindow):
             self.actions_by_id[command.id] = action
             self._placed(command, menu, action)
 
-    def _act(self, command: Command[Any, Any]) -> None:
+    def _act(self, command: AnyCommand) -> None:
         command.run(self)
         self._refresh_actions()
 
@@ -270,7 +271,7 @@ class Page(QMainWindow):
 
     # ---- keys
 
-    def keys_of(self, command: Command[Any, Any]) -> tuple[str, ...]:
+    def keys_of(self, command: AnyCommand) -> tuple[str, ...]:
         """The user's, or those it has at first."""
         chosen = self.settings.keys(self.NAME, command)
         return command.keys if chosen is None else chosen

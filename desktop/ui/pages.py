@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from PySide6.QtCore import QEvent, QObject, QRect, QSignalBlocker, QSize, Qt, Signal, SignalInstance
 from PySide6.QtGui import QIcon, QResizeEvent
@@ -35,10 +35,13 @@ from PySide6.QtWidgets import (
 from desktop.ui.guard import guarded
 
 W = TypeVar("W")
+K = TypeVar("K")
+#: What a layout holds: a widget or a layout, in a tuple with more arguments of how it is added; None: room.
+Part: TypeAlias = QWidget | QLayout | tuple[Any, ...] | None
 L = TypeVar("L", bound=QBoxLayout)
 
 
-def set_up(made: W, **settings: Any) -> W:
+def set_up(made: W, **settings: object) -> W:
     """Set properties by name and connect signals: ``set_up(QLabel(), wordWrap=True, linkActivated=go)``. A
     tuple is the arguments of a setter that takes several."""
     for name, value in settings.items():
@@ -53,7 +56,7 @@ def set_up(made: W, **settings: Any) -> W:
 
 def fill_layout(
     layout: L,
-    *parts: QWidget | QLayout | tuple[Any, ...] | None,
+    *parts: Part,
     margins: int | tuple[int, int, int, int] | None = None,
     spacing: int | None = None,
 ) -> L:
@@ -100,7 +103,7 @@ def listing(name: str, *headings: str) -> QTreeWidget:
     return rows
 
 
-def refill(box: QComboBox, entries: Mapping[Any, str], chosen: Any = None) -> None:
+def refill(box: QComboBox, entries: Mapping[K, str], chosen: K | None = None) -> None:
     """Other entries for a combo box, by what they stand for. The current one is `chosen`, else the one that
     was so before, else the first; nobody is told."""
     keys, kept = list(entries), box.currentData() if chosen is None else chosen
@@ -113,13 +116,13 @@ def refill(box: QComboBox, entries: Mapping[Any, str], chosen: Any = None) -> No
 
 
 def choices(
-    entries: Mapping[Any, str],
-    chosen: Any = None,
-    act: Callable[[Any], object] | None = None,
+    entries: Mapping[K, str],
+    chosen: K | None = None,
+    act: Callable[[K], object] | None = None,
     *,
     name: str = "",
     narrow: int = 0,
-    **settings: Any,
+    **settings: object,
 ) -> QComboBox:
     """A combo box, set up, of entries by what they stand for; `act` gets that when the user chooses.
     `narrow`: it needs room for so many characters only, and longer entries are cut."""
@@ -148,7 +151,7 @@ def line(name: str, act: Callable[[str], object], tip: str = "") -> QLineEdit:
 
 
 def button(
-    text: str, act: Callable[[], object], tip: str = "", name: str = "", **settings: Any
+    text: str, act: Callable[[], object], tip: str = "", name: str = "", **settings: object
 ) -> QPushButton:
     """A button, set up, that does `act`."""
     return set_up(QPushButton(text), toolTip=tip, objectName=name, clicked=lambda: act(), **settings)
@@ -180,7 +183,7 @@ def form(*rows: tuple[str, QWidget | QLayout] | QWidget, parent: QWidget | None 
     return layout
 
 
-def divided(way: Qt.Orientation, *parts: tuple[QWidget, int], **settings: Any) -> QSplitter:
+def divided(way: Qt.Orientation, *parts: tuple[QWidget, int], **settings: object) -> QSplitter:
     """Parts with handles between them, and what each gets of more room; set up."""
     split = set_up(QSplitter(way), childrenCollapsible=False, **settings)
     for k, (widget, share) in enumerate(parts):
@@ -253,14 +256,14 @@ def first_page(
     """What a window shows while nothing is open: what it is for, and what can be done, by `links` (title,
     text, act) or by the one `way` there is."""
     page = QWidget()
-    parts: list[Any] = [heading(title, 2.0), text, *(LinkButton(*link) for link in links)]
+    parts: list[Part] = [heading(title, 2.0), text, *(LinkButton(*link) for link in links)]
     if way is not None:
         parts.append((way, 0, Qt.AlignmentFlag.AlignLeft))
     fill_layout(QVBoxLayout(page), *parts, None, margins=(48, 36, 48, 24), spacing=12)
     return page
 
 
-def quiet(text: str = "", **settings: Any) -> QLabel:
+def quiet(text: str = "", **settings: object) -> QLabel:
     """A paragraph that can be selected and copied, set up."""
     selected = Qt.TextInteractionFlag.TextSelectableByMouse
     return set_up(QLabel(text), wordWrap=True, textInteractionFlags=selected, **settings)

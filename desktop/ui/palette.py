@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from PySide6.QtCore import QEvent, QObject, Qt
 from PySide6.QtGui import QAction, QKeyEvent, QKeySequence
 from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QMenu, QTreeWidgetItem, QVBoxLayout
 
-from desktop.ui.commands import Command
+from desktop.ui.commands import AnyCommand
 from desktop.ui.dialogs import Dialog
 from desktop.ui.frame import Frame
 from desktop.ui.guard import guarded
@@ -36,7 +35,7 @@ class PaletteEntry:
     action: QAction
 
     @property
-    def command(self) -> Command[Any, Any] | None:
+    def command(self) -> AnyCommand | None:
         """The row that it is from; None: what a menu is filled with, such as recent files."""
         return next((c for c in self.page.COMMANDS if c.id == self.action.objectName()), None)
 

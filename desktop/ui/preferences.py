@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeySequence
@@ -24,7 +24,7 @@ from PySide6.QtWidgets import (
 )
 
 from desktop.ui import theme as themes
-from desktop.ui.commands import COMMON, STEPS, Command
+from desktop.ui.commands import COMMON, STEPS, AnyCommand
 from desktop.ui.dialogs import Dialog
 from desktop.ui.pages import (
     PathField,
@@ -41,8 +41,8 @@ from desktop.ui.pages import (
 from desktop.ui.settings import COLOUR_SETS, MEMORY, TEXT_SIZES, TIME_UNITS, Settings
 from desktop.ui.sizes import fitting
 
+K = TypeVar("K")
 Field = TypeVar("Field", QComboBox, QCheckBox, QSpinBox, PathField)
-AnyCommand = Command[Any, Any]
 _PORTABLE = QKeySequence.SequenceFormat.PortableText
 _NATIVE = QKeySequence.SequenceFormat.NativeText
 
@@ -72,8 +72,9 @@ class Preferences(Dialog):
         fill_layout(QVBoxLayout(self), self.pages, buttons)
         self.resize(fitting(self, 40, 32))
 
-    def _reset(self, pages: Sequence[Any]) -> None:
+    def _reset(self, pages: Iterable[QWidget]) -> None:
         for page in pages:
+            assert isinstance(page, _Form | _Keys)
             page.reset()
         self.changed.emit()
 
@@ -95,7 +96,7 @@ class _Form(QWidget):
         self._form.addRow(titled(label, field), column)
         return field
 
-    def _choice(self, name: str, label: str, options: Mapping[Any, str], hint: str) -> QComboBox:
+    def _choice(self, name: str, label: str, options: Mapping[K, str], hint: str) -> QComboBox:
         return self._add(name, label, choices(options, act=partial(self._take, name)), hint)
 
     def _take(self, name: str, value: object) -> None:

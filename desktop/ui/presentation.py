@@ -12,7 +12,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QPointF, QRectF, Qt, QTimer, Signal
 from PySide6.QtGui import (
@@ -107,7 +107,7 @@ class Presentation(QWidget):
         self.speaker: SpeakerView | None = None
         self._material: Material | None = None
         self._lane = Lane("presentation", latest=True, deliver=deliver)  # reads the timeline
-        self._bars: tuple[Any, Bars | None] | None = None  # of what, as `_timeline_asked` says
+        self._bars: tuple[object, Bars | None] | None = None  # of what, as `_timeline_asked` says
         self._words: tuple[list[float], Explanation | None] = (
             [],
             None,
@@ -153,7 +153,7 @@ class Presentation(QWidget):
         self._slider.setValue(n)
         self._slider.blockSignals(False)
 
-    def _timeline_asked(self) -> tuple[Any, ...]:
+    def _timeline_asked(self) -> tuple[object, ...]:
         shown = self._bench.snapshot
         return shown.run, shown.fit, self.span
 

@@ -33,6 +33,7 @@ from desktop.workbench.workbench import Snapshot
 
 if TYPE_CHECKING:
     from desktop.data.exporters import Exported
+    from desktop.ui.side_panel import SidePanel
     from desktop.ui.trace_page import TracePage
 
 _log = logging.getLogger("phasewright")
@@ -72,7 +73,7 @@ class ProjectDesk(QObject):
         self._panel: ProjectPanel | None = None  # until it is first seen
         window.when_made("project", self._attach_contents)
 
-    def _attach(self, side: EffectsSide | ModelSide, panel: Any) -> None:
+    def _attach(self, side: EffectsSide | ModelSide, panel: SidePanel[Any, Any]) -> None:
         panel.attach(side)
         panel.openAsked.connect(partial(self.open_held, side.KIND))
         panel.findAsked.connect(partial(self.find_held, side.KIND))

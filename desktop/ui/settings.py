@@ -7,7 +7,7 @@ from collections.abc import Callable, Container
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar, cast, get_args
+from typing import TYPE_CHECKING, Generic, Literal, Protocol, TypeVar, cast, get_args
 from weakref import finalize
 
 import platformdirs
@@ -92,7 +92,7 @@ T = TypeVar("T")
 class _Setting(Generic[T]):
     """A value by its name in the file: `first` unless one is kept that `read` takes and that is `allowed`."""
 
-    def __init__(self, first: T, read: Callable[[str], T], allowed: Container[Any] | None = None) -> None:
+    def __init__(self, first: T, read: Callable[[str], T], allowed: Container[object] | None = None) -> None:
         self._first, self._read, self._allowed = first, read, allowed
 
     def __set_name__(self, owner: type, name: str) -> None:
@@ -265,7 +265,7 @@ class Settings:
         kept = [*known.items(), (str(project or ""), told)][-RECENT:]
         self._store.setValue("sessions", json.dumps(dict(kept)))
 
-    def _sessions(self) -> dict[str, Any]:
+    def _sessions(self) -> dict[str, object]:
         try:
             found = json.loads(str(self._store.value("sessions", "{}")))
         except ValueError:

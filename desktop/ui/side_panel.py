@@ -4,7 +4,7 @@ and why there is nothing to see, with what can be done about it."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Generic
 
 from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtWidgets import (
@@ -23,19 +23,19 @@ from desktop.ui.mnemonics import join
 from desktop.ui.pages import button, choices, divided, fill_layout, quiet, refill
 from desktop.ui.panels import Panel
 from desktop.ui.theme import LIGHT, Theme, dress
-from desktop.workbench.side import Side
+from desktop.workbench.side import B, Side, T
 from desktop.workbench.workbench import Snapshot, Workbench
 
 #: Width, in heights of the text, from which on numbers and picture stand beside each other.
 _BESIDE = 46
 
 
-class SidePanel(Panel):
+class SidePanel(Panel, Generic[T, B]):
     """Shows a `Side`, which is attached as soon as the panel is made. What shows results is made when there
     are some, as that loads what computes them."""
 
     ROOM = 19  # some rows and a chart are seen
-    _side: Side[Any, Any]
+    _side: Side[T, B]
 
     addAsked = Signal()  # an experiment or a table for the project
     openAsked = Signal(int)  # the page of the one at this place
@@ -92,17 +92,17 @@ class SidePanel(Panel):
         """What shows results."""
         raise NotImplementedError
 
-    def why_empty(self, now: Any) -> tuple[str, tuple[QPushButton, ...]]:
+    def why_empty(self, now: T) -> tuple[str, tuple[QPushButton, ...]]:
         """Why there is nothing to see, and the buttons that help; "" if there is something."""
         raise NotImplementedError
 
-    def show_results(self, old: Any, new: Any) -> None:
+    def show_results(self, old: T, new: T) -> None:
         """Draw what differs."""
         raise NotImplementedError
 
     # ---- showing
 
-    def attach(self, side: Side[Any, Any]) -> None:
+    def attach(self, side: Side[T, B]) -> None:
         self._side = side
         side.subscribe(self._show)
         self._show_anew()
@@ -125,7 +125,7 @@ class SidePanel(Panel):
         least = 9 * em if width >= _BESIDE * em else 22 * em
         return max(self.head.heightForWidth(width - 12), 0) + least
 
-    def _show(self, old: Any, new: Any) -> None:
+    def _show(self, old: T, new: T) -> None:
         refill(self.choice, dict(enumerate(new.names)))
         self.choice.setCurrentIndex(new.chosen)
         self.choice.setToolTip(self.choice.currentText())

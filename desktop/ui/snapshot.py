@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEventLoop
 
@@ -15,11 +15,13 @@ from desktop.errors import DesktopError
 if TYPE_CHECKING:
     from desktop.core.curve import StepCurve
     from desktop.core.phases import PhaseFit
+    from desktop.data.store import TraceStore
+    from desktop.ui.trace_page import TracePage
 
 
 # Many: what the window can be asked for, which callers name one by one.
 def snapshot(
-    source: Any,
+    source: str | Path | TraceStore,
     output: str | Path,
     n: int | None = None,
     model: str | None = None,
@@ -109,7 +111,7 @@ def snapshot(
         frame.deleteLater()
 
 
-def _settle(window: Any) -> None:
+def _settle(window: TracePage) -> None:
     """Let all jobs end and all that they changed be painted."""
     loop = QEventLoop()
     while window.busy:

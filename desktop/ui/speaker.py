@@ -7,9 +7,9 @@ presentation.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
-from PySide6.QtCore import QCoreApplication, QEvent, QObject, Qt, QTime, QTimer, Signal
+from PySide6.QtCore import QCoreApplication, QEvent, QObject, Qt, QTime, QTimer, Signal, SignalInstance
 from PySide6.QtGui import QCloseEvent, QColor, QKeyEvent, QPainter, QPaintEvent, QPixmap, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPlainTextEdit, QSizePolicy, QVBoxLayout, QWidget
 
@@ -31,7 +31,7 @@ class Presented(Protocol):
 
     figure: str
     black: bool
-    redrawn: Any  # a signal
+    redrawn: SignalInstance
 
     def there(self) -> tuple[str, ...]: ...
     def drawn(self, figure: str) -> Material | Content | None: ...

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,15 +31,19 @@ from PySide6.QtCore import (
     QSignalBlocker,
     Qt,
     Signal,
+    SignalInstance,
 )
 from PySide6.QtGui import (
     QAction,
     QColor,
+    QContextMenuEvent,
     QFont,
     QFontMetrics,
     QGuiApplication,
+    QKeyEvent,
     QKeySequence,
     QPainter,
+    QPaintEvent,
     QPixmap,
     QResizeEvent,
 )
@@ -142,7 +146,7 @@ class FrameModel(QAbstractItemModel):
         super().__init__()
         self.theme: Theme = LIGHT
         self._shown: Shown | None = None
-        self._index: NDArray[Any] | None = None
+        self._index: NDArray[np.generic] | None = None
         self.columns: tuple[Column, ...] = ()
         self.marks = NO_MARKS
         self.cells: list[ColumnCells] = []
@@ -320,7 +324,7 @@ class FrameModel(QAbstractItemModel):
         """The frame's index of some of its rows."""
         return tuple(self.key(k) for k in rows)
 
-    def rows_of(self, keys: Iterable[Any]) -> list[int]:
+    def rows_of(self, keys: Iterable[object]) -> list[int]:
         """Shown rows whose index is among some keys, from the top."""
         wanted = list(keys)
         if self._shown is None or not wanted:
@@ -389,7 +393,7 @@ class FrameModel(QAbstractItemModel):
         strong = self.marks.tone.get(k) in ("strong", "warning")
         return strong or self.columns[column].source in self.marks.bold.get(k, ())
 
-    def data(self, index: Index, role: int = ROLE.DisplayRole) -> Any:
+    def data(self, index: Index, role: int = ROLE.DisplayRole) -> object:
         if not index.isValid() or not self.cells:
             return None
         k, cells = self.row_of(index), self.cells[index.column()]
@@ -419,7 +423,7 @@ class FrameModel(QAbstractItemModel):
             return square
         return None
 
-    def setData(self, index: Index, value: Any, role: int = ROLE.EditRole) -> bool:
+    def setData(self, index: Index, value: object, role: int = ROLE.EditRole) -> bool:
         key = self.key(self.row_of(index))
         if role == ROLE.CheckStateRole:
             self.toggled.emit(key, Qt.CheckState(value) == Qt.CheckState.Checked)
@@ -442,7 +446,7 @@ class FrameModel(QAbstractItemModel):
             found |= Qt.ItemFlag.ItemIsEditable
         return found
 
-    def headerData(self, section: int, orientation: Qt.Orientation, role: int = ROLE.DisplayRole) -> Any:
+    def headerData(self, section: int, orientation: Qt.Orientation, role: int = ROLE.DisplayRole) -> object:
         if orientation != Qt.Orientation.Horizontal or not 0 <= section < len(self.columns):
             return None
         column = self.columns[section]
@@ -498,14 +502,19 @@ class _Choice(QStyledItemDelegate):
         else:
             editor.showPopup()
 
-    def setModelData(self, editor: QWidget, model: Any, index: Index) -> None:
+    def setModelData(self, editor: QWidget, model: QAbstractItemModel, index: Index) -> None:
         if not isinstance(editor, QComboBox):
             super().setModelData(editor, model, index)
         elif editor.currentData() != index.data(ROLE.EditRole):
             model.setData(index, editor.currentData())
 
 
-def keyed(view: QWidget, text: str, key: Any, act: Callable[[], object]) -> QAction:
+T = TypeVar("T")
+
+
+def keyed(
+    view: QWidget, text: str, key: QKeySequence | QKeySequence.StandardKey | str, act: Callable[[], object]
+) -> QAction:
     """Give a widget an action whose key holds while it has the focus."""
     action = set_up(QAction(text, view), shortcut=key, shortcutContext=Qt.ShortcutContext.WidgetShortcut)
     action.triggered.connect(lambda: act())
@@ -522,8 +531,8 @@ class _Framed(_Base):
 
     frames: FrameModel
     if TYPE_CHECKING:
-        pasted: Any
-        hiddenChanged: Any
+        pasted: SignalInstance
+        hiddenChanged: SignalInstance
 
     def _begin(
         self, name: str, *, paste: bool = False, copies_one: bool = False, sortable: bool = True
@@ -659,7 +668,7 @@ class _Framed(_Base):
         k = self.frames.row_of(self.currentIndex())
         return self.frames.key(k) if k >= 0 and self.selectionModel().hasSelection() else ""
 
-    def select_keys(self, keys: Iterable[Any]) -> None:
+    def select_keys(self, keys: Iterable[object]) -> None:
         """Select the rows of some keys, and bring the first into sight, without telling anybody."""
         rows = self.frames.rows_of(keys)
         one = len(rows) == 1  # of several, the user may just have left the current one out
@@ -678,7 +687,7 @@ class _Framed(_Base):
                 self.scrollTo(index)
         self._quiet = False
 
-    def select_key(self, key: Any) -> None:
+    def select_key(self, key: object) -> None:
         """Select the row of this key, or none ("")."""
         self.select_keys(() if key == "" else (key,))
 
@@ -821,7 +830,7 @@ class _Framed(_Base):
 
         self._beside("export", rows.size * len(cells), work, done)
 
-    def _beside(self, what: str, size: int, work: Callable[[], Any], done: Callable[[Any], None]) -> None:
+    def _beside(self, what: str, size: int, work: Callable[[], T], done: Callable[[T], None]) -> None:
         """`done` gets what `work` returns; of many cells it runs in the background, and the last one wins."""
         asked = self._asked[what] = self._asked.get(what, 0) + 1
         if size <= _AT_ONCE:
@@ -849,7 +858,7 @@ class _Framed(_Base):
         self.pasted.emit(QGuiApplication.clipboard().text(), str(self.key))
 
     @guarded
-    def contextMenuEvent(self, event: Any) -> None:
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
         self.table_menu().popup(event.globalPos())
 
     def table_menu(self) -> QMenu:
@@ -993,7 +1002,7 @@ class FrameView(_Framed, QTableView):
             self.activatedKey.emit(self.frames.key(self.frames.row_of(index)))
 
     @guarded
-    def keyPressEvent(self, event: Any) -> None:
+    def keyPressEvent(self, event: QKeyEvent) -> None:
         enter = event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter)
         if enter and self.currentIndex().isValid() and self.state() != QAbstractItemView.State.EditingState:
             self._activate(self.currentIndex())
@@ -1008,7 +1017,7 @@ class FrameView(_Framed, QTableView):
         super().changeEvent(event)
 
     @guarded
-    def paintEvent(self, event: Any) -> None:
+    def paintEvent(self, event: QPaintEvent) -> None:
         """All rows in view at once; a delegate, asked cell by cell, takes three times as long."""
         first, last = self.rowAt(0), self.rowAt(self.viewport().height() - 1)
         if first < 0 or not self.frames.cells:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from PySide6.QtCore import QEvent, QObject, QPoint, Qt
 from PySide6.QtGui import QKeyEvent
@@ -70,7 +69,7 @@ class TaskList(QWidget):
         super().__init__(window)
         self._bar = window.statusBar()
         self._bar.messageChanged.connect(lambda _: self._arrange())
-        self._lines: dict[Any, TaskLine] = {}
+        self._lines: dict[tuple[int, str], TaskLine] = {}
         self.more = set_up(QToolButton(), objectName="all_tasks", checkable=True)
         self.more.setToolTip("List all that is under way, each with its progress and Cancel")
         self.more.toggled.connect(lambda _: self._arrange())
@@ -96,7 +95,9 @@ class TaskList(QWidget):
         """What the first line says; "" without a task."""
         return next((line.text for line in self._lines.values()), "")
 
-    def show_tasks(self, tasks: Mapping[Any, tuple[Task, Callable[[], object] | None, bool, str]]) -> None:
+    def show_tasks(
+        self, tasks: Mapping[tuple[int, str], tuple[Task, Callable[[], object] | None, bool, str]]
+    ) -> None:
         for key in [key for key in self._lines if key not in tasks]:
             line = self._lines.pop(key)
             line.hide()

@@ -8,14 +8,14 @@ On the white ground only tokens of contrast 3 or more draw lines; every text tok
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPalette, QPen
 from PySide6.QtWidgets import QApplication, QWidget
 
 from desktop.data.chart import SERIES as SERIES
+from desktop.workbench.bench import changed
 
 
 @dataclass(frozen=True)
@@ -161,8 +161,7 @@ def coloured(theme: Theme, colours: str) -> Theme:
     """`theme` with the set of colours of that name, see `desktop.ui.settings.COLOUR_SETS`."""
     if theme.colours == colours:
         return theme
-    tokens: dict[str, Any] = {"colours": colours, **_STATES[colours][theme.dark]}
-    return replace(theme, **tokens)
+    return changed(theme, {"colours": colours, **_STATES[colours][theme.dark]})
 
 
 def palette(theme: Theme) -> QPalette:

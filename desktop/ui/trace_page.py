@@ -46,7 +46,7 @@ from desktop.remote import listeners
 from desktop.ui import theme as themes
 from desktop.ui.actions import COMMANDS, MENUS, MOUSE
 from desktop.ui.chips import ChipBar
-from desktop.ui.commands import Command
+from desktop.ui.commands import AnyCommand
 from desktop.ui.exporting import FigureDialog, ReportDialog
 from desktop.ui.guard import guarded, in_ems
 from desktop.ui.icons import icon
@@ -70,12 +70,13 @@ from desktop.workbench.jobs import Task
 from desktop.workbench.model import OpenOptions
 from desktop.workbench.workbench import Snapshot, TraceRun, Workbench
 
-AnyCommand = Command[Any, Any]
 if TYPE_CHECKING:
     from desktop.core.curve import StepCurve
     from desktop.ui.compare_page import ComparePage
     from desktop.ui.console import PythonConsole
     from desktop.ui.frame import Frame
+    from desktop.ui.panels.table import TablePanel
+    from desktop.ui.panels.views import ViewsPanel
     from desktop.ui.presentation import Presentation
 
 _AREAS = {"right": Qt.DockWidgetArea.RightDockWidgetArea, "bottom": Qt.DockWidgetArea.BottomDockWidgetArea}
@@ -269,14 +270,14 @@ class TracePage(Page):
         for act in self._wanted.pop(panel_id):
             act(panel)
 
-    def _connect_table(self, panel: Any) -> None:
+    def _connect_table(self, panel: TablePanel) -> None:
         panel.view.set_hidden(self.settings.hidden_columns)
         panel.view.hiddenChanged.connect(lambda titles: setattr(self.settings, "hidden_columns", titles))
 
     def _give_room(self, spec: PanelSpec, on_top: bool) -> None:
         """A panel below that comes to the front for the first time gets the height that it needs, of what the
         plots can spare; after that it is the user's."""
-        panel: Any = self._panels.get(spec.id)
+        panel = self._panels.get(spec.id)
         dock = self._docks[spec.id]
         if not on_top or spec.id in self._roomy or not isinstance(panel, Panel) or dock.isFloating():
             return
@@ -315,7 +316,7 @@ class TracePage(Page):
     def _watch(self, spec: PanelSpec, on_top: bool) -> None:
         if spec.parts:
             self.workbench.watch(spec.id, spec.parts if on_top else frozenset())
-        panel: Any = self._panels.get(spec.id)
+        panel = self._panels.get(spec.id)
         if isinstance(panel, Panel):
             panel.watch(on_top)
 
@@ -461,7 +462,7 @@ class TracePage(Page):
             one.rangeChanged.connect(lambda *_, other=other: other.follow())
             one.rangeChanged.connect(lambda *_: self._show_selection())
 
-    def _connect_views(self, panel: Any) -> None:
+    def _connect_views(self, panel: ViewsPanel) -> None:
         panel.viewAsked.connect(self.desk.show_view)
         panel.keepAsked.connect(self.desk.keep_view)
         panel.rangeAsked.connect(self.desk.go_to)

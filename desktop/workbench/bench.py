@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from desktop.errors import sentence as of_error
 from desktop.workbench.history import History
@@ -15,6 +15,12 @@ if TYPE_CHECKING:
 
 S = TypeVar("S", bound="DataclassInstance")
 Tree = TypeVar("Tree")
+R = TypeVar("R")
+
+
+def changed(value: S, changes: Mapping[str, object]) -> S:
+    """A frozen value in which these fields differ: `replace` for fields that are known only when it runs."""
+    return replace(value, **changes)
 
 
 class Bench(Generic[S]):
@@ -76,9 +82,9 @@ class Bench(Generic[S]):
     def dismiss_problem(self) -> None:
         self._show(problem="")
 
-    def _show(self, **changes: Any) -> None:
+    def _show(self, **changes: object) -> None:
         """Tell of a snapshot in which these fields differ."""
-        self._tell(replace(self.snapshot, **changes))
+        self._tell(changed(self.snapshot, changes))
 
     def _tell(self, snapshot: S) -> None:
         old, self.snapshot = self.snapshot, snapshot
@@ -123,7 +129,7 @@ class EditBench(Bench[S], Generic[S, Tree]):
         self.turn(asked)
 
     def _begin_work(
-        self, lane: Lane, title: str, work: Callable[[Job], Any], done: Callable[[Any], None]
+        self, lane: Lane, title: str, work: Callable[[Job], R], done: Callable[[R], None]
     ) -> None:
         """Work in a lane, shown as a task with its progress until `done` or `_failed` is called."""
         self._show(task=Task(title), problem="")

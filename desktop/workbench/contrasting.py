@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeAlias
 
 from desktop.core.envelope import envelope
 from desktop.core.phases import PhaseFit
@@ -19,7 +19,7 @@ from desktop.core.selection import search
 from desktop.data.naming import named_by
 from desktop.errors import DesktopError
 from desktop.progress import Progress, Share
-from desktop.workbench.bench import Bench, sentence
+from desktop.workbench.bench import Bench, changed, sentence
 from desktop.workbench.jobs import Deliver, Executor, Job, Task, at_once
 from desktop.workbench.keeping import Keeper, compared_trace
 from desktop.workbench.model import (
@@ -42,6 +42,9 @@ if TYPE_CHECKING:  # bring numba, which the window loads only after it is on scr
     from desktop.core.landmarks import Landmarks
     from desktop.core.phase_stats import Firm
     from desktop.data.store import TraceStore
+
+    #: A fit, and how firm its breakpoints are over runs of the same program.
+    _Repeated: TypeAlias = tuple[PhaseFit | None, tuple[Firm | None, ...]]
 
 #: Runs that are compared at once: as many as there are colours that everybody can tell apart.
 MOST = 6
@@ -93,7 +96,7 @@ class Contraster(Bench[ContrastSnapshot]):
         self._bench, self._keeper = bench, keeper
         self._comparing = self._lane("compare")
         self._loaded: tuple[_Loaded, ...] = ()
-        self._asked: tuple[Any, ...] = ()
+        self._asked: tuple[object, ...] = ()
         self._watched = False
 
     def watch(self, watched: bool) -> None:
@@ -114,9 +117,9 @@ class Contraster(Bench[ContrastSnapshot]):
 
     # ---- edits
 
-    def change(self, **changes: Any) -> None:
+    def change(self, **changes: object) -> None:
         """Other values for fields of `Comparison`, as the project keeps it."""
-        self._keeper.compare(replace(self._comparison, **changes))
+        self._keeper.compare(changed(self._comparison, changes))
         self.refresh()
 
     def show_run(self, key: str, shown: bool) -> None:
@@ -225,9 +228,9 @@ class Contraster(Bench[ContrastSnapshot]):
 
         watched = self._watched
 
-        def done(found: tuple[tuple[_Loaded, ...], dict[str, Any]]) -> None:
-            self._loaded, answer = found
-            self._bench.know_repeats(*answer.pop("repeated"))
+        def done(found: tuple[tuple[_Loaded, ...], _Repeated, dict[str, object]]) -> None:
+            self._loaded, repeated, answer = found
+            self._bench.know_repeats(*repeated)
             self._show(**answer, refining=False, task=None, problem="")
 
         def failed(error: BaseException) -> None:
@@ -253,7 +256,7 @@ class _Wanted:
     key: str
     name: str
     run: KeptRun
-    shown: Any = field(default=None, compare=False)
+    shown: tuple[StepCurve, PhaseFit, frozenset[str]] | None = field(default=None, compare=False)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Wanted) and self._question == other._question
@@ -261,7 +264,7 @@ class _Wanted:
     __hash__ = None  # type: ignore[assignment]  # rules hold a dictionary
 
     @property
-    def _question(self) -> tuple[Any, ...]:
+    def _question(self) -> tuple[object, ...]:
         project = self.run.project
         return (
             self.key,
@@ -294,7 +297,7 @@ def _answer(
     job: Job,
     *,
     whole: bool,
-) -> tuple[tuple[_Loaded, ...], dict[str, Any]]:
+) -> tuple[tuple[_Loaded, ...], _Repeated, dict[str, object]]:
     """What is to be shown; unless the `whole`, what the plot of the shown run needs: runs that cannot be read
     are left out then, as who compares them is told."""
     from desktop.core.contrast import table
@@ -308,26 +311,23 @@ def _answer(
     keys = tuple(one.key for one in wanted)
     if not whole:
         few = len(runs) < REPEATS
-        repeated = (None, ()) if few else _repeated(wanted, _aligned(comparison, keys, runs)[0])
-        return tuple(loaded), {"repeated": repeated}
+        repeated: _Repeated = (None, ()) if few else _repeated(wanted, _aligned(comparison, keys, runs)[0])
+        return tuple(loaded), repeated, {}
     job.step(0, 0, "subtracting")
     found, held = compared(comparison, keys, runs, placed)
     alignment = found.alignment
     ours = [m for m in comparison.matched if m.reference == keys[alignment.reference] and m.run in keys]
-    answer = {
+    answer: dict[str, object] = {
         "keys": keys,
-        "repeated": _repeated(wanted, alignment),
         "alignment": alignment,
         "placement": _drawable(found.placement),
         "cells": tuple(table(alignment)),
         "outdated": len(ours) - held,
     }
-    return tuple(loaded), answer
+    return tuple(loaded), _repeated(wanted, alignment), answer
 
 
-def _repeated(
-    wanted: Sequence[_Wanted], alignment: Alignment
-) -> tuple[PhaseFit | None, tuple[Firm | None, ...]]:
+def _repeated(wanted: Sequence[_Wanted], alignment: Alignment) -> _Repeated:
     """The fit in the main window, if that is one of the runs, and how firm its breakpoints are over them."""
     from desktop.core.firmness import over_runs
 

@@ -7,7 +7,7 @@ Effects, the SPT rank, the analysis of variance, and what tables of effects besi
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from desktop.core.array_search import ArraySearch
 from desktop.core.effect_tables import Dose, Scaling
@@ -205,7 +205,7 @@ _DOSES = (
 def barriers(found: Iterable[Pair]) -> Rows:
     """What is waited at barriers. Keys are the factors after them."""
 
-    def differs(pair: Any) -> str:
+    def differs(pair: Pair) -> str:
         return "strong" if pair.barrier.low > 0 or pair.barrier.high < 0 else ""
 
     return _BARRIERS, records(_BARRIERS, found, "after", differs)
@@ -222,7 +222,7 @@ def versions(first: str, second: str, found: Iterable[Normalised]) -> Rows:
         Column("to", "The change", "points", 3, name="high"),
     )
 
-    def differs(one: Any) -> str:
+    def differs(one: Normalised) -> str:
         return "strong" if one.low > 0 or one.high < 0 else ""
 
     return columns, records(columns, found, "term", differs)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from desktop.progress import Cancelled, Progress
-from desktop.workbench.bench import EditBench, sentence
+from desktop.workbench.bench import EditBench, changed, sentence
 from desktop.workbench.history import History
 from desktop.workbench.jobs import Deliver, Executor, Job, Task, at_once
 from desktop.workbench.model import AnalysisSettings, KeptComparison, KeptExperiment
@@ -421,9 +421,9 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
         self._edit(label, replace(self.asked, experiment=experiment), key)
         return True
 
-    def set_analysis(self, label: str, **changes: Any) -> None:
+    def set_analysis(self, label: str, **changes: object) -> None:
         """Change how the trials are read."""
-        analysis = replace(self.asked.analysis, **changes)
+        analysis = changed(self.asked.analysis, changes)
         if analysis != self.asked.analysis:
             self._edit(label, replace(self.asked, analysis=analysis))
 
@@ -551,8 +551,8 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
         self,
         title: str,
         asks: Callable[[Experiment], Iterable[str]],
-        work: Callable[[Runner, Progress], Any],
-        done: Callable[[Any], None],
+        work: Callable[[Runner, Progress], T],
+        done: Callable[[T], None],
     ) -> Errand | None:
         experiment = self._experiment
         commands = None if experiment is None else self.tried(lambda: tuple(asks(experiment)))
@@ -690,7 +690,7 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
             self.attempt(lambda: self._show(note=f"{collect(experiment)} results were added"))
             self._read_journal()
 
-    def _run(self, title: str, work: Callable[[Runner, Progress], Any], done: Callable[[Any], None]) -> None:
+    def _run(self, title: str, work: Callable[[Runner, Progress], T], done: Callable[[T], None]) -> None:
         experiment = self._experiment
         if experiment is None or self.snapshot.running != "idle":
             return
@@ -700,9 +700,7 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
             return
         self._start(title, work, done)
 
-    def _start(
-        self, title: str, work: Callable[[Runner, Progress], Any], done: Callable[[Any], None]
-    ) -> None:
+    def _start(self, title: str, work: Callable[[Runner, Progress], T], done: Callable[[T], None]) -> None:
         """Beside the window; whoever calls it has the user's yes."""
         experiment = self._experiment
         assert experiment is not None
@@ -713,7 +711,7 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
         runner = Runner(experiment, lambda trial: self._deliver(lambda: self._arrived(trial)))
         self._runner = runner
 
-        def finished(result: Any) -> None:
+        def finished(result: T | None) -> None:
             self._runner = None
             self._show(running="idle", task=None)
             if result is not None:
@@ -726,7 +724,7 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
             self._failed(error)
             self._read_journal()
 
-        def stoppable(job: Job) -> Any:
+        def stoppable(job: Job) -> T | None:
             """None if it was stopped, after which the window is as ready as before."""
             try:
                 return work(runner, job)
@@ -765,11 +763,11 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
 
         self._begin_work(self._files, f"Opening {path.name}", work, done)
 
-    def set_table(self, index: int, **changes: Any) -> None:
+    def set_table(self, index: int, **changes: object) -> None:
         """Say with how many processors, or which delay, a table was measured."""
         project = self.asked
         tables = list(project.tables)
-        tables[index] = replace(tables[index], **changes)
+        tables[index] = changed(tables[index], changes)
         self._edit(f"change {tables[index].name}", replace(project, tables=tuple(tables)))
 
     def remove_table(self, index: int) -> None:
@@ -895,7 +893,7 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
             # Too few trials yet is no problem to be told of.
             self._show(**_UNREAD, unread=str(error))
 
-        def done(found: dict[str, Any]) -> None:
+        def done(found: dict[str, object]) -> None:
             self._show(**_UNREAD | found, unread="")
 
         self._analysing.submit("Analysing", lambda job: _analysed(project), done, failed)
@@ -942,13 +940,13 @@ def _opened(kept: KeptExperiment) -> tuple[ExperimentProject, str, str]:
 
 
 #: Nothing was read from the trials.
-_UNREAD: dict[str, Any] = {
+_UNREAD: dict[str, object] = {
     "answer": None,
     "effects": None, "every": None, "search": None, "parts": (), "hierarchy": "", "powers": None,
 }  # fmt: skip
 
 
-def _analysed(project: ExperimentProject) -> dict[str, Any]:
+def _analysed(project: ExperimentProject) -> dict[str, object]:
     """Fields of the snapshot: effects as the settings say (of an array: its ranking); {} without trials."""
     from desktop.core.array_search import array_search_of
     from desktop.core.effects import analyse, condensed
@@ -990,7 +988,7 @@ def _analysed(project: ExperimentProject) -> dict[str, Any]:
 
     if settings.terms is None:
         every = read(None, settings.error)
-        more: dict[str, Any] = {"answer": _answered(project, every), "powers": powers_of(every)}
+        more: dict[str, object] = {"answer": _answered(project, every), "powers": powers_of(every)}
         return {"effects": every, "every": every, "parts": parts, **more}
     found = read(settings.terms, settings.error)
     try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from desktop.data.iterations import Iterations
     from desktop.data.remembered import Ranges
     from desktop.data.statistics import CallRow, Change, RangeStats, RegionRow, Statistics
+    from desktop.data.store import TraceStore
     from desktop.workbench.jobs import Job
     from desktop.workbench.tracing import TraceRun
 
@@ -93,7 +94,7 @@ class StatisticsRequest:
     regions are called instead; `words`: why time is lost, if that is known of this fit; `before`: the last
     answer, whose statistics are taken where they are of the same ranges."""
 
-    store: Any
+    store: TraceStore
     run: TraceRun
     fit: PhaseFit | None
     selection: tuple[float, float] | None

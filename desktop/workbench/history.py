@@ -7,20 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 Tree = TypeVar("Tree")
+#: Of whatever tree: one history holds the steps of branches of several.
+AnyBranch: TypeAlias = "Branch[Any]"
+AnyStep: TypeAlias = "HistoryStep[Any]"
 
 
 @dataclass(frozen=True, eq=False)
-class HistoryStep:
+class HistoryStep(Generic[Tree]):
     """An edit by its name ("move breakpoint 3"): a branch of the tree, its value before and after."""
 
     label: str
     key: str | None
-    branch: Branch[Any]
-    before: Any
-    after: Any
+    branch: Branch[Tree]
+    before: Tree
+    after: Tree
 
 
 class Branch(Generic[Tree]):
@@ -39,7 +42,12 @@ class Branch(Generic[Tree]):
     @property
     def edited(self) -> bool:
         """Some step of it can be taken back."""
-        return any(step.branch is self for step in self._history.done)
+        return bool(self.steps)
+
+    @property
+    def steps(self) -> list[HistoryStep[Tree]]:
+        """Its own that can be taken back, the last one last."""
+        return [step for step in self._history.done if step.branch is self]
 
     def edit(self, label: str, value: Tree, key: str | None = None) -> None:
         """Go to `value`: one step. What was taken back cannot be made again after that, in any branch.
@@ -53,8 +61,8 @@ class History:
     """The steps of all branches in the order in which they were made, with a place among them."""
 
     def __init__(self) -> None:
-        self.done: list[HistoryStep] = []
-        self._undone: list[HistoryStep] = []
+        self.done: list[AnyStep] = []
+        self._undone: list[AnyStep] = []
         self._sealed = True
         #: called after every change of what can be undone or made again
         self.changed: Callable[[], None] = lambda: None
@@ -71,7 +79,7 @@ class History:
     def redo_label(self) -> str | None:
         return _label(self._undone)
 
-    def add(self, step: HistoryStep) -> None:
+    def add(self, step: AnyStep) -> None:
         last = self.done[-1] if self.done and not self._sealed and not self._undone else None
         if last is not None and step.key is not None and (last.branch, last.key) == (step.branch, step.key):
             self.done[-1] = HistoryStep(step.label, step.key, step.branch, last.before, step.after)
@@ -86,30 +94,28 @@ class History:
         """Let the next edit be a step of its own."""
         self._sealed = True
 
-    def undo(self) -> Branch[Any] | None:
+    def undo(self) -> AnyBranch | None:
         """Take back the last step; the branch that it was of. At the beginning nothing happens."""
         return self._turned(self.back())
 
-    def redo(self) -> Branch[Any] | None:
+    def redo(self) -> AnyBranch | None:
         return self._turned(self.forth())
 
-    def back(self, of: Branch[Any] | None = None) -> Branch[Any] | None:
+    def back(self, of: AnyBranch | None = None) -> AnyBranch | None:
         """`undo`, of a certain branch if given, without calling its `turn`."""
         return self._move(self.done, self._undone, of)
 
-    def forth(self, of: Branch[Any] | None = None) -> Branch[Any] | None:
+    def forth(self, of: AnyBranch | None = None) -> AnyBranch | None:
         return self._move(self._undone, self.done, of)
 
-    def forget(self, *branches: Branch[Any], parked: bool = False) -> None:
+    def forget(self, *branches: AnyBranch, parked: bool = False) -> None:
         """Drop the steps of branches, and of all that are `parked` if asked."""
         for steps in (self.done, self._undone):
             steps[:] = [s for s in steps if s.branch not in branches and not (parked and s.branch.parked)]
         self._sealed = True
         self.changed()
 
-    def _move(
-        self, source: list[HistoryStep], to: list[HistoryStep], of: Branch[Any] | None
-    ) -> Branch[Any] | None:
+    def _move(self, source: list[AnyStep], to: list[AnyStep], of: AnyBranch | None) -> AnyBranch | None:
         self._sealed = True
         step = _last(source, of)
         if step is None:
@@ -121,17 +127,17 @@ class History:
         return step.branch
 
     @staticmethod
-    def _turned(branch: Branch[Any] | None) -> Branch[Any] | None:
+    def _turned(branch: AnyBranch | None) -> AnyBranch | None:
         if branch is not None:
             branch.turn(branch.value)
         return branch
 
 
-def _last(steps: list[HistoryStep], of: Branch[Any] | None = None) -> HistoryStep | None:
+def _last(steps: list[AnyStep], of: AnyBranch | None = None) -> AnyStep | None:
     shown = (step for step in reversed(steps) if not step.branch.parked)
     return next((step for step in shown if of in (None, step.branch)), None)
 
 
-def _label(steps: list[HistoryStep]) -> str | None:
+def _label(steps: list[AnyStep]) -> str | None:
     step = _last(steps)
     return None if step is None else step.label

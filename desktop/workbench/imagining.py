@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from desktop.workbench.jobs import Job, Lane, Task
 
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from desktop.core.changes import Changes
     from desktop.data.causality import Causality
     from desktop.data.helping import Help
+    from desktop.data.store import TraceStore
     from desktop.data.whatif import Rerun, RunPrediction
     from desktop.data.whatif_there import RerunThere
     from desktop.workbench.tracing import TraceRun
@@ -55,7 +56,7 @@ NOTHING_IMAGINED = Imagined()
 class _Basis:
     """What a program is of."""
 
-    store: Any
+    store: TraceStore
     run: TraceRun
     breaks: tuple[float, ...]
 
@@ -95,7 +96,7 @@ class Imagining:
 
     def look(
         self,
-        store: Any,
+        store: TraceStore,
         run: TraceRun,
         breaks: tuple[float, ...],
         changes: Changes | None,

@@ -12,7 +12,8 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Protocol
+from functools import partial
+from typing import Protocol, TypeVar
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from desktop.progress import Cancelled, Progress, working
 
 _log = logging.getLogger("phasewright")
 Deliver = Callable[[Callable[[], None]], None]
+T = TypeVar("T")
 #: Progress reaches the window at most this often; readers call `step` thousands of times a second.
 INTERVAL = 0.05
 #: Seconds of processor time from which on a job's end gives back to the system what it freed.
@@ -126,8 +128,8 @@ class Lane:
     def submit(
         self,
         title: str,
-        work: Callable[[Job], Any],
-        done: Callable[[Any], None],
+        work: Callable[[Job], T],
+        done: Callable[[T], None],
         failed: Callable[[BaseException], None],
         report: Callable[[Task], None] | None = None,
     ) -> Job:
@@ -162,7 +164,7 @@ class Lane:
         self.cancel()
         self._executor.shutdown(wait=wait)
 
-    def tell(self, job: Job, listener: Callable[[Any], None], value: Any) -> None:
+    def tell(self, job: Job, listener: Callable[[T], None], value: T) -> None:
         """Call ``listener(value)`` in the owner's thread, if the job is still wanted then."""
 
         def call() -> None:
@@ -174,23 +176,22 @@ class Lane:
     def _run(
         self,
         job: Job,
-        work: Callable[[Job], Any],
-        done: Callable[[Any], None],
+        work: Callable[[Job], T],
+        done: Callable[[T], None],
         failed: Callable[[BaseException], None],
     ) -> None:
-        listener: Callable[[Any], None]
-        value: Any
+        answer: Callable[[], None]
         begun = time.thread_time()
         try:
             if job.cancelled:
                 raise Cancelled
             with working(job):
-                listener, value = done, work(job)
-        except Cancelled as stopped:
-            listener, value = _drop, stopped
+                answer = partial(done, work(job))
+        except Cancelled:
+            answer = _drop
         except Exception as error:
             # Whatever goes wrong in a job is an answer for the user; the lane stays usable.
-            listener, value = failed, error
+            answer = partial(failed, error)
             _note(error)
         if time.thread_time() - begun >= LONG:
             memory.give_back()
@@ -199,7 +200,7 @@ class Lane:
             wanted = job.generation >= self._oldest
             self._jobs = [(other, f) for other, f in self._jobs if other is not job]
             if wanted:
-                listener(value)
+                answer()
 
         self._deliver(finish)
 
@@ -212,5 +213,5 @@ def _note(error: Exception) -> None:
         _log.critical("in a job", exc_info=error)
 
 
-def _drop(_: Any) -> None:
+def _drop() -> None:
     """A cancelled job has nothing to say."""

@@ -20,11 +20,12 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar, cast
 
 from desktop.data.atomic import WorkFolder
 from desktop.errors import ProjectError, TraceFormatError
 from desktop.workbench import model
+from desktop.workbench.bench import changed
 from desktop.workbench.bundling import Outside, outside, pack
 from desktop.workbench.experimenting import ExperimentBench
 from desktop.workbench.history import Branch, History
@@ -51,9 +52,12 @@ AUTOSAVE = 120.0
 DEPTH, LOOKED_AT = 3, 20_000
 
 Kind = Literal["runs", "experiments", "tables"]
+Lent = Literal["experiments", "tables"]
 #: What a project keeps of either kind, and where it is worked on.
 Kept = KeptExperiment | KeptTable
 WorkedOn = ExperimentBench | ModelBench
+Record = KeptRun | Kept
+R = TypeVar("R", KeptRun, KeptExperiment, KeptTable)
 
 
 def bench_for(record: Kept, deliver: Deliver, history: History) -> WorkedOn:
@@ -79,7 +83,7 @@ class Loan:
         """Nothing is kept any more; the bench is closed unless somebody else uses it."""
         self.bench.release(self._follow)
 
-    def _follow(self, old: Any, new: Any) -> None:
+    def _follow(self, old: object, new: object) -> None:
         if all(
             getattr(old, name, None) is getattr(new, name, None) for name in ("project", "pinned", "saved")
         ):
@@ -140,7 +144,7 @@ class Keeper:
         self._make_bench = make_bench or (lambda record: bench_for(record, deliver, bench.history))
         self._loans: dict[int, Loan] = {}
         self._recovery = (folder or recovery_folder()) / f"{os.getpid()}-{secrets.token_hex(4)}.phasewright"
-        self._records: dict[int, Any] = {}
+        self._records: dict[int, Record] = {}
         self._numbers = count()
         self._contents: Branch[_Contents] = bench.history.branch(_Contents(), self._turn)
         self._comparison = Comparison()
@@ -167,8 +171,8 @@ class Keeper:
         held = self._contents.value
         return Workspace(
             tuple(self._run(k) for k in held.runs),
-            tuple(self._records[k] for k in held.experiments),
-            tuple(self._records[k] for k in held.tables),
+            tuple(self._record(k, KeptExperiment) for k in held.experiments),
+            tuple(self._record(k, KeptTable) for k in held.tables),
             held.runs.index(self._shown) if self._shown in held.runs else 0,
             replace(self._comparison, matched=held.matched),
         )
@@ -178,7 +182,11 @@ class Keeper:
         snapshot = self._bench.snapshot
         if number == self._current and snapshot.document is not None:
             return KeptRun(_identity(snapshot.document), snapshot.project)
-        found: KeptRun = self._records[number]
+        return self._record(number, KeptRun)
+
+    def _record(self, number: int, kind: type[R]) -> R:
+        found = self._records[number]
+        assert isinstance(found, kind)
         return found
 
     @property
@@ -289,7 +297,7 @@ class Keeper:
 
     def _open_run(self, number: int) -> None:
         self._put_away()
-        kept = self._records[number]
+        kept = self._record(number, KeptRun)
         place = self._find(kept.trace)
         if place is None:
             self._bench.report(
@@ -330,7 +338,8 @@ class Keeper:
     def add(self, *records: KeptExperiment | KeptTable) -> None:
         """Experiments and tables with what was asked of them; files that the project has stay as they are."""
         held = self._contents.value
-        known = {self._records[k].path for k in (*held.experiments, *held.tables)} - {None}
+        ours: tuple[Kept, ...] = (*self.workspace.experiments, *self.workspace.tables)
+        known = {one.path for one in ours} - {None}
         records = tuple(one for one in records if one.path not in known)
         if not records:
             return
@@ -377,20 +386,19 @@ class Keeper:
         found: tuple[int, ...] = getattr(self._contents.value, kind)
         return found
 
-    def bench(self, kind: Literal["experiments", "tables"], index: int) -> WorkedOn:
+    def bench(self, kind: Lent, index: int) -> WorkedOn:
         """Where an experiment or table is worked on, opened as the project has it: the same for all who show
         it, who share and release it. Its steps are undone with those of the trace."""
         number = self.numbers(kind)[index]
         if number not in self._loans:
             record = self._records[number]
+            assert not isinstance(record, KeptRun)
             made = self._make_bench(record)
             self._loans[number] = Loan(self, number, record, made)
-            made.open_kept(record)
+            made.open_kept(cast("Any", record))  # as the bench is made for it
         return self._loans[number].bench
 
-    def work_on(
-        self, kind: Literal["experiments", "tables"], index: int, bench: WorkedOn, record: Kept
-    ) -> None:
+    def work_on(self, kind: Lent, index: int, bench: WorkedOn, record: Kept) -> None:
         """Let an experiment or table be worked on where somebody else has it open already, as this record."""
         number = self.numbers(kind)[index]
         bench.share()
@@ -426,9 +434,9 @@ class Keeper:
         """Where a trace is now, without asking."""
         return find_trace(trace, self.path)
 
-    def _edit(self, label: str, **changes: Any) -> None:
+    def _edit(self, label: str, **changes: object) -> None:
         self._bench.seal()
-        held = replace(self._contents.value, **changes)
+        held = changed(self._contents.value, changes)
         self._contents.edit(label, held)
         self._turn(held)
 
@@ -471,7 +479,7 @@ class Keeper:
             (self._current,) = self._contents.value.runs
             self._opened = [self._current]
             return
-        before = self._records.get(number)
+        before = self._record(number, KeptRun) if number in self._records else None
         self._records[number] = run
         self._current = self._shown = number
         if number not in self._opened:
@@ -729,7 +737,7 @@ def _lives(process: int, started: float) -> bool:
 
     try:
         found = psutil.Process(process)
-        return abs(found.create_time() - started) < 1 and found.status() != psutil.STATUS_ZOMBIE
+        return bool(abs(found.create_time() - started) < 1 and found.status() != psutil.STATUS_ZOMBIE)
     except (psutil.Error, ValueError, OverflowError):
         return False
 

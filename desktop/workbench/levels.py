@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from desktop.core.envelope import envelope
 if TYPE_CHECKING:
     from desktop.core.curve import StepCurve
 
+V = TypeVar("V", float, NDArray[np.float64])
 #: The first view fits a curve that stays below this part of all processors.
 LOW = 0.1
 #: Columns of the whole run whose means are the drawn line, as far as its height goes.
@@ -194,13 +195,14 @@ def residual_reach(reach: float, wanted: Levels, known: Heights) -> float:
     return min(reach, high - low)
 
 
-def share(values: NDArray[np.float64], low: float, high: float, log: bool) -> NDArray[np.float64]:
+def share(values: V, low: float, high: float, log: bool) -> V:
     """Where levels lie between the ends, from 0 to 1 (and beyond); on a logarithmic axis what is not above 0
     lies far below."""
     if not log:
         return (values - low) / (high - low)
     above = np.maximum(values, low * 1e-3)
-    return np.log(above / low) / math.log(high / low)
+    share: V = np.log(above / low) / math.log(high / low)
+    return share
 
 
 def at_share(where: float, low: float, high: float, log: bool) -> float:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from desktop.core import bases
 from desktop.core.labels import ACTIVITIES, DEFAULT_MODEL, MODELS, OWN_BASIS
@@ -19,6 +19,7 @@ from desktop.data.naming import run_name
 from desktop.workbench.levels import AT_FIRST, Levels
 
 if TYPE_CHECKING:  # brings numba, which the window loads only after it is on screen
+    import numpy as np
     from numpy.typing import NDArray
 
     from desktop.core.changes import Changes
@@ -158,7 +159,7 @@ class PhaseSettings:
         known: Landmarks | None = None,
         *,
         like: PhaseFit | None = None,
-        stop: NDArray[Any] | None = None,
+        stop: NDArray[np.uint8] | None = None,
     ) -> PhaseFit:
         """The phases asked for; of equally good breakpoints those at structure events that are `known`, where
         these count. `like` and `stop` as of `desktop.core.phases`."""
@@ -601,7 +602,7 @@ class Recovery:
     kept: float
 
 
-def names() -> dict[str, Any]:
+def names() -> dict[str, object]:
     """The classes that the annotations here name but this module does not load."""
     from desktop.core.changes import Changes
     from desktop.core.effect_limits import Threshold

@@ -106,7 +106,8 @@ def _ordered(fit: ModelFit, known: NDArray[np.bool_], axis: int) -> list[int]:
     grid = (times if axis else -times.transpose(1, 0, 2)).reshape(known.shape[0 if axis else 1], -1)
     won = np.array([np.sign(np.nansum(own - grid, axis=1)).sum() for own in grid])
     names = np.flatnonzero(known.any(1 if axis else 0))
-    return names[np.argsort(-won[names], kind="stable")].tolist()
+    found: list[int] = names[np.argsort(-won[names], kind="stable")].tolist()
+    return found
 
 
 def _against(fit: ModelFit, known: NDArray[np.bool_], axis: int, best: int, other: int) -> str:

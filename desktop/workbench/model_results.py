@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,7 +78,7 @@ _NEW = "Of one new measurement"
 
 
 def _sheet(
-    columns: Sequence[tuple[Column, Any]],
+    columns: Sequence[tuple[Column, object]],
     alarming: Iterable[int] = (),
     keys: NDArray[np.int64] | None = None,
 ) -> ResultSheet:
@@ -112,7 +112,7 @@ def measured_sheet(table: Table, selection: Selection | None, fit: ModelFit | No
             relative[at] = 100.0 * (fit.response.y - fit.fitted) / fit.response.y
         student[at] = fit.studentized
     unit = "t'" if fit is None or fit.response.kind != "t" else "s"
-    columns: list[tuple[Column, Any]] = [
+    columns: list[tuple[Column, object]] = [
         (Column("Line", "Line of the source", name="line"), lines),
         (Column("Code", name="code"), [row.code for row in rows]),
         (Column("System", name="system"), [row.system for row in rows]),

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from desktop.core.characteristic import characteristic
 from desktop.data.tables import (
@@ -28,7 +28,7 @@ from desktop.data.tables import (
 )
 from desktop.errors import DesktopError
 from desktop.progress import Progress
-from desktop.workbench.bench import EditBench
+from desktop.workbench.bench import EditBench, changed
 from desktop.workbench.history import History
 from desktop.workbench.jobs import Deliver, Executor, Job, Task, at_once
 from desktop.workbench.model import DEFAULT_FUNCTIONS, KeptTable, ModelSettings
@@ -157,10 +157,10 @@ class ModelBench(EditBench[ModelSnapshot, ModelProject]):
 
         self._open(name, work, done)
 
-    def _open(self, name: str, work: Callable[[Job], Any], done: Callable[[Any], str | None]) -> None:
+    def _open(self, name: str, work: Callable[[Job], T], done: Callable[[T], str | None]) -> None:
         """Read a table; `done` says what is wrong with it once it is open, None where it is not."""
 
-        def opened(found: Any) -> None:
+        def opened(found: T) -> None:
             later, self._later = self._later, None
             problem = done(found)
             if problem is not None:
@@ -241,7 +241,7 @@ class ModelBench(EditBench[ModelSnapshot, ModelProject]):
         if not self._takes_times():
             return
 
-        def work(job: Job) -> tuple[Any, ...]:
+        def work(job: Job) -> tuple[Row, ...]:
             from desktop.data.trace_rows import trace_rows
 
             return trace_rows(paths, code, system, quantity, job)
@@ -343,9 +343,9 @@ class ModelBench(EditBench[ModelSnapshot, ModelProject]):
 
     # ---- looking
 
-    def look(self, **changes: Any) -> None:
+    def look(self, **changes: object) -> None:
         """Change the view: code, system (names), p, lines."""
-        view = replace(self.snapshot.view, **changes)
+        view = changed(self.snapshot.view, changes)
         if view != self.snapshot.view:
             self._show(view=view)
 
@@ -429,8 +429,8 @@ class ModelBench(EditBench[ModelSnapshot, ModelProject]):
     def _settings(self) -> ModelSettings:
         return self.asked.settings
 
-    def _set(self, label: str, **changes: Any) -> None:
-        settings = replace(self._settings, **changes)
+    def _set(self, label: str, **changes: object) -> None:
+        settings = changed(self._settings, changes)
         if settings != self._settings:
             self._edit(label, replace(self.asked, settings=settings))
 
@@ -441,7 +441,7 @@ class ModelBench(EditBench[ModelSnapshot, ModelProject]):
 
     def turn(self, project: ModelProject) -> None:
         before = self.snapshot.project
-        changes: dict[str, Any] = {"project": project, "ranking": None, "checks": (), "problem": ""}
+        changes: dict[str, object] = {"project": project, "ranking": None, "checks": (), "problem": ""}
         if project.table is not before.table or project.settings.repeats != before.settings.repeats:
             changes["forms"] = None
         if project.table is not before.table:
@@ -463,7 +463,7 @@ class ModelBench(EditBench[ModelSnapshot, ModelProject]):
         if project.table is None:
             return
 
-        def done(found: dict[str, Any]) -> None:
+        def done(found: dict[str, object]) -> None:
             self._show(**found, task=None)
 
         def failed(error: BaseException) -> None:
@@ -472,12 +472,12 @@ class ModelBench(EditBench[ModelSnapshot, ModelProject]):
 
         self._fitting.submit("Fitting", lambda job: _fitted(project, job), done, failed)
 
-    def _ask(self, title: str, name: str, work: Callable[[Job], Any]) -> None:
+    def _ask(self, title: str, name: str, work: Callable[[Job], object]) -> None:
         """Find something out about the fit, to be shown by that name."""
         self._beside(title, work, lambda found: self._show(**{name: found}, task=None))
         self._of_fit = True
 
-    def _beside(self, title: str, work: Callable[[Job], Any], done: Callable[[Any], None]) -> None:
+    def _beside(self, title: str, work: Callable[[Job], T], done: Callable[[T], None]) -> None:
         self._of_fit = False
         self._begin_work(self._more, title, work, done)
 
@@ -486,8 +486,9 @@ class ModelBench(EditBench[ModelSnapshot, ModelProject]):
         super()._failed(error)
 
 
+T = TypeVar("T")
 #: Nothing was fitted, so nothing of an earlier fit may be shown.
-_NOTHING: dict[str, Any] = {
+_NOTHING: dict[str, object] = {
     "selection": None, "fit": None, "headline": (), "choice": None, "individual": None, "test": None,
     "sheet": None,
 }  # fmt: skip
@@ -517,7 +518,7 @@ def _unassigned(source: Path | str) -> Unassigned | None:
     return Unassigned(source, header, found, missing_roles(header))
 
 
-def _fitted(project: ModelProject, job: Progress) -> dict[str, Any]:
+def _fitted(project: ModelProject, job: Progress) -> dict[str, object]:
     """All that a project leads to."""
     from desktop.workbench.model_results import measured_sheet
 
@@ -528,7 +529,8 @@ def _fitted(project: ModelProject, job: Progress) -> dict[str, Any]:
         # The rows stay in sight, to be mended there.
         return _NOTHING | {"sheet": measured_sheet(project.table, None, None), "problem": str(error)}
     found = _fits(selection, project.settings, job)
-    return found | {"selection": selection, "sheet": measured_sheet(project.table, selection, found["fit"])}
+    sheet = measured_sheet(project.table, selection, cast("ModelFit | None", found["fit"]))
+    return found | {"selection": selection, "sheet": sheet}
 
 
 def model_of(kept: KeptTable, progress: Progress) -> ModelSnapshot:
@@ -539,7 +541,8 @@ def model_of(kept: KeptTable, progress: Progress) -> ModelSnapshot:
     DesktopError, OSError : the table cannot be read.
     """
     project = ModelProject(_read_again(kept)[1], kept.settings or ModelSettings())
-    return ModelSnapshot(project=project, source=kept.path or kept.text or None, **_fitted(project, progress))
+    shown = ModelSnapshot(project=project, source=kept.path or kept.text or None)
+    return changed(shown, _fitted(project, progress))
 
 
 def _read_again(kept: KeptTable) -> tuple[Table, Table]:
@@ -549,14 +552,15 @@ def _read_again(kept: KeptTable) -> tuple[Table, Table]:
     return read, read if kept.edits is None else kept.edits.on(read)
 
 
-def _fits(selection: Selection, settings: ModelSettings, job: Progress) -> dict[str, Any]:
+def _fits(selection: Selection, settings: ModelSettings, job: Progress) -> dict[str, object]:
     """The fit as asked for; the individual one is made beside a joint one, to test it."""
     from desktop.core.factor_answers import choose
     from desktop.core.factor_intervals import f_test
     from desktop.core.factor_model import fit_individual
     from desktop.workbench.model_answers import headline
 
-    found: dict[str, Any] = {**_NOTHING, "problem": ""}
+    fit: ModelFit | None = None
+    found = _NOTHING | {"problem": ""}
     response = "" if settings.response == "auto" else settings.response
     try:
         choice = choose(
@@ -568,15 +572,16 @@ def _fits(selection: Selection, settings: ModelSettings, job: Progress) -> dict[
         found["problem"] = str(error)
         functions, response = settings.functions or DEFAULT_FUNCTIONS, response or "t'"
     else:
-        found["fit"], found["choice"] = choice.fit, choice if choice.tried > 1 else None
+        fit = found["fit"] = choice.fit
+        found["choice"] = choice if choice.tried > 1 else None
         found["headline"] = headline(choice.fit)
         functions, response = choice.fit.functions, choice.fit.response.kind
     if not settings.joint:
-        return found | {"individual": found["fit"]}
+        return found | {"individual": fit}
     with suppress(ValueError):
-        found["individual"] = fit_individual(selection.data, functions, response)
-        if found["fit"] is not None:
-            found["test"] = f_test(found["fit"], found["individual"])
+        found["individual"] = individual = fit_individual(selection.data, functions, response)
+        if fit is not None:
+            found["test"] = f_test(fit, individual)
     return found
 
 
@@ -588,7 +593,7 @@ def _same_but_rows(one: Table | None, other: Table | None) -> bool:
     return len(one.rows) == len(other.rows) and all(getattr(one, n) == getattr(other, n) for n in names)
 
 
-def _rows(rows: Sequence[Any]) -> str:
+def _rows(rows: Sequence[object]) -> str:
     """Named in the history: one by its line, several by their number."""
     if len(rows) == 1:
         return f"row {rows[0]}" if isinstance(rows[0], int) else "1 row"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from desktop.workbench.bench import Bench, sentence
 from desktop.workbench.jobs import Deliver, Executor, Job, Task, at_once
@@ -37,7 +37,7 @@ class PhaseModeller(Bench[PhaseModelSnapshot]):
         super().__init__(PhaseModelSnapshot(), deliver, {"phases": executor} if executor else None)
         self._keeper = keeper
         self._lane_of_phases = self._lane("phases")
-        self._asked: tuple[Any, ...] = ()
+        self._asked: tuple[object, ...] = ()
 
     def ask(self, shown: ContrastSnapshot) -> None:
         """Model the phases of what is compared; nothing where that is as before."""

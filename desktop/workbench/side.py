@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Generic, Literal, TypeVar, cast
 
 from desktop.data.naming import file_stem
 from desktop.workbench.bench import Bench
@@ -32,7 +32,7 @@ class SideSnapshot:
 
     names: tuple[str, ...] = ()
     chosen: int = -1
-    shown: Any = None
+    shown: ExperimentSnapshot | ModelSnapshot | None = None
 
 
 T = TypeVar("T", bound=SideSnapshot)
@@ -112,8 +112,8 @@ class Side(Bench[T], Generic[T, B]):
 
     def _chosen_bench(self) -> B | None:
         """The bench of the chosen one, opened if need be."""
-        found: Any = self._keeper.bench(self.KIND, self._place) if self._place >= 0 else None
-        return found
+        found = self._keeper.bench(self.KIND, self._place) if self._place >= 0 else None
+        return cast("B | None", found)  # as `KIND` says
 
     def _leave(self) -> None:
         if self._bench is not None:
@@ -135,7 +135,7 @@ class Side(Bench[T], Generic[T, B]):
             self._show(names=names, chosen=self._place, shown=shown)
             self._arrived()
 
-    def _changed(self, _: Any, new: Any) -> None:
+    def _changed(self, _: object, new: object) -> None:
         self._show(shown=new)
         self._arrived()
 

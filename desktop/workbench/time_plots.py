@@ -10,12 +10,13 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from desktop.core import ticks
+from desktop.core.arrays import Floats
 from desktop.core.curve import StepCurve
 from desktop.core.envelope import Columns, envelope
 from desktop.core.labels import ACTIVITIES
@@ -25,7 +26,7 @@ from desktop.core.quantity import PROCESSORS, CurveQuantity
 from desktop.core.ticks import Ticks
 from desktop.core.units import common, format_number
 from desktop.workbench import levels as heights
-from desktop.workbench.levels import AT_FIRST, Heights, Levels, limits, line_heights, residual_reach, share
+from desktop.workbench.levels import AT_FIRST, Heights, Levels, V, limits, line_heights, residual_reach, share
 
 if TYPE_CHECKING:
     from desktop.core.contrast import Contrast
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from desktop.core.phases import PhaseFit
     from desktop.data.material import Bars, Mark, Material, Predicted
 
-Floats = NDArray[np.float64]
 Measure = Callable[[str], float]
 
 #: Words of plots over time, by the keys under which they may be replaced.
@@ -121,7 +121,7 @@ class AxisData:
     top: float | None = None
     asked: tuple[float, str] | None = None
 
-    def share(self, value: Any) -> Any:
+    def share(self, value: V) -> V:
         """How far along the axis values lie, 0 to 1."""
         return share(value, self.low, self.high, self.log)
 
@@ -469,10 +469,6 @@ def stack_lane(run: RunData, x: Floats, known: Heights, shown: Iterable[str], sa
     return LaneData(level_axis(run, known, say), tuple(series), fitted=fitted, moved=_moved(run))
 
 
-def _short(of: CurveQuantity) -> dict[str, Any]:
-    return {} if of.physical else {"unit": of.short}
-
-
 def residual_lane(
     run: RunData, x: Floats, known: Heights, say: Words, columns: Columns | None = None
 ) -> LaneData:
@@ -503,8 +499,9 @@ def residual_lane(
         note = say("phase error", run.phase + 1, *numbers, curve.quantity.unit, curve.quantity.of_error)
     else:
         note = say("epsilon", format_number(float(fit.epsilon)), curve.quantity.of_error)
+    axis = quantity_axis(curve.quantity, -top, top, say("residual axis"))
     return LaneData(
-        replace(quantity_axis(curve.quantity, -top, top, say("residual axis")), **_short(curve.quantity)),
+        axis if curve.quantity.physical else replace(axis, unit=curve.quantity.short),
         (series,),
         zero=True,
         spread=Spread(ends[0], ends[1], rms[show]),
@@ -556,9 +553,14 @@ class _Numbers(Sequence[str]):
     def __len__(self) -> int:
         return self._count
 
-    def __getitem__(self, k: Any) -> Any:
-        found = range(self._count)[k]
-        return [str(i + 1) for i in found] if isinstance(k, slice) else str(found + 1)
+    @overload
+    def __getitem__(self, k: int) -> str: ...
+    @overload
+    def __getitem__(self, k: slice) -> list[str]: ...
+    def __getitem__(self, k: int | slice) -> str | list[str]:
+        if isinstance(k, slice):
+            return [str(i + 1) for i in range(self._count)[k]]
+        return str(range(self._count)[k] + 1)
 
 
 def run_plot(
@@ -850,8 +852,8 @@ def _in_phases(contrast: Contrast, run: int, c: Columns, x: Floats) -> NDArray[n
     at = np.clip(np.searchsorted(spans[:, 0], middle, side="right") - 1, 0, len(spans) - 1)
     # Neighbouring phases touch but for rounding.
     slack = 1e-9 * (placement.end - placement.start)
-    inside = (middle >= spans[0, 0]) & (middle <= spans[at, 1] + slack)
-    return inside & (c.steps > 0)
+    inside: NDArray[np.bool_] = (c.steps > 0) & (middle >= spans[0, 0]) & (middle <= spans[at, 1] + slack)
+    return inside
 
 
 def _difference_lane(

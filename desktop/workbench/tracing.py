@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from desktop.core.phase_names import Doings, phase_names
 from desktop.core.phase_stats import PhaseRow, phase_table
 from desktop.core.phases import PhaseFit, Sweep, extend
 from desktop.core.pieces import pieces, residual
+from desktop.core.plain import JSON
 from desktop.core.selection import Suggestion, at_events, search
 from desktop.data.events import ImportReport, Region
 from desktop.data.naming import location_name, run_name
@@ -29,8 +30,10 @@ from desktop.workbench.model import AS_FOUND, Annotation, OpenOptions, PhaseSett
 if TYPE_CHECKING:  # the heavy modules are loaded by the first job, beside the window
     from desktop.core.landmarks import Landmarks
     from desktop.core.spaces import Basis
+    from desktop.data.causality import Causality
     from desktop.data.consistency import Doubt
     from desktop.data.presence import Structure
+    from desktop.data.store import TraceStore
     from desktop.data.utilization import Rules, Utilization
 
 
@@ -45,7 +48,7 @@ class Document:
 
     source: Path
     store: Path
-    info: dict[str, Any]
+    info: JSON
     report: ImportReport
     regions: tuple[Region, ...]
     repaired: bool
@@ -136,12 +139,12 @@ class Opened(NamedTuple):
     the part that is analysed. `stamp`: of the source, see `_stamp`; `causality`: who waited for whom, if that
     was found; `lack`: why the curve that was asked for is not shown."""
 
-    store: Any
+    store: TraceStore
     document: Document
     whole: tuple[TraceRun, Fits]
     shown: tuple[TraceRun, Fits]
     stamp: tuple[int, int] | None = None
-    causality: Any = None
+    causality: Causality | None = None
     lack: str = ""
 
     @property
@@ -209,7 +212,7 @@ def open_source(source: Path, options: OpenOptions, kept: Project | None, job: J
     return Opened(store, document, whole, shown, stamp, lack=lack)
 
 
-def _coarse_run(store: Any, wanted: Project, key: SweepKey, job: Job) -> tuple[TraceRun, Fits] | None:
+def _coarse_run(store: TraceStore, wanted: Project, key: SweepKey, job: Job) -> tuple[TraceRun, Fits] | None:
     """What can be looked at until the curve comes from where the trace lies; None where it is soon here."""
     from desktop.data.coarse import coarse_there
     from desktop.data.material import stack as activities
@@ -240,7 +243,7 @@ def _swept(run: TraceRun, key: SweepKey, job: Job) -> Fits:
 
 
 def build_run(
-    store: Any,
+    store: TraceStore,
     rules: Rules | None,
     key: SweepKey,
     job: Job,

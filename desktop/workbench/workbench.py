@@ -13,7 +13,7 @@ from bisect import insort
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 from desktop.core.envelope import envelope
 from desktop.core.phases import PhaseFit, Sweep
@@ -22,7 +22,7 @@ from desktop.data import memory
 from desktop.data.naming import run_name
 from desktop.errors import CurveError, DesktopError
 from desktop.progress import Progress
-from desktop.workbench.bench import EditBench
+from desktop.workbench.bench import EditBench, changed
 from desktop.workbench.explaining import NOTHING, Explained, Part, StatisticsRequest
 from desktop.workbench.history import Branch, History
 from desktop.workbench.imagining import NOTHING_IMAGINED, Imagined, Imagining
@@ -71,6 +71,7 @@ from desktop.workbench.tracing import (
 )
 
 if TYPE_CHECKING:  # the heavy modules are loaded by the first job, beside the window
+    import numpy as np
     from numpy.typing import NDArray
 
     from desktop.core.changes import Changes
@@ -82,8 +83,10 @@ if TYPE_CHECKING:  # the heavy modules are loaded by the first job, beside the w
     from desktop.data.events import Activity
     from desktop.data.exporters import Exported
     from desktop.data.statistics import Statistics
-    from desktop.data.utilization import Rules
+    from desktop.data.store import TraceStore
+    from desktop.data.utilization import Rules, Utilization
 
+T = TypeVar("T")
 #: Why there are no accounts.
 WAITS_ON_THE_WAY = "Who waited for whom is being found out."
 WAITS_GIVEN_UP = "Finding out who waited for whom was given up; open the trace again to do it."
@@ -177,7 +180,7 @@ class Workbench(EditBench[Snapshot, Project]):
         self._building: list[str] = []  # curves that are being built
         #: A curve of which the suggested phases are to be taken, with the edit that they belong to.
         self._choosing: tuple[str, str, str] | None = None
-        self._made: tuple[Any, dict[str, StepCurve | None]] | None = None  # curves of a utilization
+        self._made: tuple[Utilization, dict[str, StepCurve | None]] | None = None  # curves of a utilization
         self._imagining = Imagining(
             self._lane("whatif"), self._lane("helps"), lambda found: self._show(imagined=found)
         )
@@ -187,19 +190,19 @@ class Workbench(EditBench[Snapshot, Project]):
         #: of what there are details: ``auto`` (selection, else phase, else run), ``run`` or ``selection``
         self.scope = "auto"
         self._watched: dict[str, frozenset[Part]] = {}
-        self._causality: tuple[Any, Causality | None] | None = None  # of a store; None: given up
+        self._causality: tuple[TraceStore, Causality | None] | None = None  # of a store; None: given up
         self._causes: tuple[Causality, Causes | None] | None = None  # None: given up
         self._rules_of_waits: Rules | None = None
         self._why_no_waits = ""
         self._asked_statistics: StatisticsRequest | None = None
-        self._statistics: tuple[Any, Statistics] | None = None  # of a store
+        self._statistics: tuple[TraceStore, Statistics] | None = None  # of a store
         self._fits = Fits()
-        self._named_fits: list[tuple[PhaseFit, Any, PhaseFit]] = []  # with and without names
+        self._named_fits: list[tuple[PhaseFit, object, PhaseFit]] = []  # with and without names
         self._unlimited: tuple[TraceRun, Fits] | None = None  # of the whole run
         self._anew = False  # what is open was opened without phases that were asked for before
-        self._given_up: tuple[Fits, Any] | None = None  # the sweep that the user does not want
-        self._widening: tuple[Fits, Any, int] | None = None  # the sweep that is being made, and up to which n
-        self._store: Any = None
+        self._given_up: tuple[Fits, SweepKey] | None = None  # the sweep that the user does not want
+        self._widening: tuple[Fits, SweepKey, int] | None = None  # the sweep being made, up to which n
+        self._store: TraceStore | None = None
         self._stamp: tuple[int, int] | None = None
         self._parked: list[Opened] = []  # shown before, the latest last
         self._open_member: Callable[[str], None] = lambda _: None
@@ -283,7 +286,9 @@ class Workbench(EditBench[Snapshot, Project]):
         """Have the exact curve in place of a coarse one, which stays in hand until then. Phases that are as
         suggested, and that nobody has chosen, become what is suggested then."""
         store, key, coarse = self._store, self._key(self._phases), self.snapshot.run
-        if coarse is None or not coarse.coarse or self._sharpening.busy or not self._is_of(coarse):
+        if store is None or coarse is None or not coarse.coarse:
+            return
+        if self._sharpening.busy or not self._is_of(coarse):
             return
 
         def done(built: tuple[TraceRun, Fits]) -> None:
@@ -313,8 +318,8 @@ class Workbench(EditBench[Snapshot, Project]):
     @property
     def _chosen(self) -> bool:
         """Whether the number of phases was kept, or is somebody's choice, also of what is suggested."""
-        for step in reversed(self.history.done):
-            if step.branch is self.branch and (step.key == "n" or step.before.phases != step.after.phases):
+        for step in reversed(self.branch.steps):
+            if step.key == "n" or step.before.phases != step.after.phases:
                 return step.key != "suggested"
         return not self._anew
 
@@ -326,17 +331,17 @@ class Workbench(EditBench[Snapshot, Project]):
         """Open one of several traces in the archive that was asked for last."""
         self._open_member(name)
 
-    def run(self, title: str, work: Callable[[Job], Any], done: Callable[[Any], None]) -> None:
+    def run(self, title: str, work: Callable[[Job], T], done: Callable[[T], None]) -> None:
         """Other long work on files, shown and cancelled as opening is, and replaced by it."""
 
-        def finished(result: Any) -> None:
+        def finished(result: T) -> None:
             self._show(opening=None)
             done(result)
 
         self._keep_rules()
         self._on_files(title, work, finished)
 
-    def _on_files(self, title: str, work: Callable[[Job], Any], done: Callable[[Any], None]) -> None:
+    def _on_files(self, title: str, work: Callable[[Job], T], done: Callable[[T], None]) -> None:
         """Work on files, shown as opening is."""
 
         def failed(error: BaseException) -> None:
@@ -355,26 +360,28 @@ class Workbench(EditBench[Snapshot, Project]):
     ) -> None:
         """Save a range of time (seconds), of all `locations` or some, as a trace of its own."""
         store, rules = self._store, self._rules()
+        if store is None:
+            return
 
         def work(job: Job) -> Path:
             from desktop.data.trim import trim
 
             return trim(store, output, start_s, end_s, locations, job, rules.repaired)
 
-        if store is not None:
-            self.run("Saving the selection", work, done)
+        self.run("Saving the selection", work, done)
 
     def export_trace(self, folder: Path, to: str, done: Callable[[Exported], None]) -> None:
         """Write the trace in another format (`desktop.data.exporters`), with clocks as they are shown."""
         store, rules = self._store, self._rules()
+        if store is None:
+            return
 
         def work(job: Job) -> Exported:
             from desktop.data.exporters import export
 
             return export(store, to, folder, job, rules.repaired)
 
-        if store is not None:
-            self.run("Exporting the trace", work, done)
+        self.run("Exporting the trace", work, done)
 
     def cancel_opening(self) -> None:
         """Give up `open` or a change of rules; what was open before is as it was."""
@@ -403,7 +410,7 @@ class Workbench(EditBench[Snapshot, Project]):
         if not self._fitting.busy:
             return
         self._fitting.cancel()
-        before = [step.before.phases for step in reversed(self.history.done) if step.branch is self.branch]
+        before = [step.before.phases for step in reversed(self.branch.steps)]
         swept = [
             PhaseSettings(key.model, max(1, found.suggestion.n), key.locked)
             for key, found in self._fits.sweeps.items()
@@ -667,10 +674,10 @@ class Workbench(EditBench[Snapshot, Project]):
         made = Annotation(start_s, text, end_s, colour, location)
         self._edit_annotations("add annotation", (*known, made))
 
-    def change_annotation(self, index: int, **changes: Any) -> None:
+    def change_annotation(self, index: int, **changes: object) -> None:
         """Other values for fields of annotation `index`."""
         known = self.asked.annotations
-        made = replace(known[index], **changes)
+        made = changed(known[index], changes)
         if made != known[index]:
             verb = "edit" if "hidden" not in changes else "hide" if made.hidden else "show"
             self._edit_annotations(f"{verb} annotation", (*known[:index], made, *known[index + 1 :]))
@@ -805,7 +812,7 @@ class Workbench(EditBench[Snapshot, Project]):
         if request.parts & {"accounts", "words"} and request.causality is None:
             self._trace_waits(request.store, request.run.utilization.rules)
 
-    def _trace_waits(self, store: Any, rules: Rules) -> bool:
+    def _trace_waits(self, store: TraceStore, rules: Rules) -> bool:
         """Go through all calls and messages, once for a run and its rules; False: that was given up."""
         if self._causality is not None and self._causality[1] is None:
             return False
@@ -840,7 +847,7 @@ class Workbench(EditBench[Snapshot, Project]):
 
     def cancel_waiting(self) -> None:
         """Give up finding out who waited for whom, until another trace is opened."""
-        if self._tracing_waits.busy:
+        if self._tracing_waits.busy and self._store is not None:
             self._tracing_waits.cancel()
             known = self._causality
             if known is not None and known[1] is not None and known[1].rules == self._rules_of_waits:
@@ -1006,9 +1013,9 @@ class Workbench(EditBench[Snapshot, Project]):
             self._request_statistics(request)
         self._imagine()
 
-    def _look(self, **changes: Any) -> None:
+    def _look(self, **changes: object) -> None:
         project = self.snapshot.project
-        view = replace(project.view, **changes)
+        view = changed(project.view, changes)
         if view != project.view:
             self._show(project=replace(project, view=view))
 
@@ -1019,8 +1026,8 @@ class Workbench(EditBench[Snapshot, Project]):
     def _edit_phases(self, label: str, key: str | None, phases: PhaseSettings) -> None:
         self._edit(label, replace(self.asked, phases=phases), key)
 
-    def _edit_rules(self, label: str, **changes: Any) -> None:
-        rules = replace(self._rules(), **changes)
+    def _edit_rules(self, label: str, **changes: object) -> None:
+        rules = changed(self._rules(), changes)
         if rules != self._rules():
             self._edit(label, replace(self.asked, rules=rules))
 
@@ -1044,17 +1051,18 @@ class Workbench(EditBench[Snapshot, Project]):
         view = before.view
         if (project.phases.n, project.phases.model) != (before.phases.n, before.phases.model):
             view = replace(view, phase=None)
-        shown = {"project": replace(project, view=view), "preview": False}
+        shown = replace(project, view=view)
         if (project.rules, project.limit, project.curve) != (before.rules, before.limit, before.curve):
             self._rebuild(shown)
         else:
-            self._resolve(**shown)
+            self._resolve(project=shown, preview=False)
 
-    def _rebuild(self, shown: dict[str, Any]) -> None:
+    def _rebuild(self, shown: Project) -> None:
         """The rules, the limit or the choice of the curve have changed: it has to be built anew, beside the
         window."""
         store, rules, known, limit = self._store, self._rules(), self._unlimited, self.asked.limit
         key, name = self._key(self._phases), self.asked.curve
+        assert store is not None
         if known is not None and known[0].coarse:
             known = None  # what is built now is exact
         same = known is not None and (known[0].rules, known[0].name) == (rules, name)
@@ -1066,7 +1074,7 @@ class Workbench(EditBench[Snapshot, Project]):
             )
             return whole, whole if limit is None else part_of(whole[0], limit, key, job)
 
-        def done(built: tuple[tuple[TraceRun, Fits], tuple[TraceRun, Fits]], **more: Any) -> None:
+        def done(built: tuple[tuple[TraceRun, Fits], tuple[TraceRun, Fits]], **more: object) -> None:
             self._unlimited, (run, self._fits) = built
             self._sharpening.cancel()
             chosen, self._choosing = self._choosing, None
@@ -1076,7 +1084,7 @@ class Workbench(EditBench[Snapshot, Project]):
                 self.branch.edit(chosen[1], asked, chosen[2])
                 more["project"] = replace(asked, view=replace(self._view, phase=None))
             # The old fit says nothing about the new curve.
-            self._resolve(run=run, opening=None, fit=None, rows=(), boundaries=(), **more)
+            self._resolve(run, opening=None, fit=None, rows=(), boundaries=(), **more)
 
         def failed(error: BaseException) -> None:
             self._keep_rules()
@@ -1084,9 +1092,9 @@ class Workbench(EditBench[Snapshot, Project]):
 
         if known is not None and same and limit is None:
             self._files.cancel()
-            done((known, known), **shown)
+            done((known, known), project=shown, preview=False)
             return
-        self._resolve(**shown)
+        self._resolve(project=shown, preview=False)
         title = "Building the curve" if limit is None or not same else "Limiting the analysis"
         self._files.submit(title, work, done, failed, lambda task: self._show(opening=task))
 
@@ -1110,26 +1118,27 @@ class Workbench(EditBench[Snapshot, Project]):
         """Whether a run is of the curve and the part of it that the project asks for."""
         return (self.asked.limit, self.asked.curve) == (run.limit, run.name)
 
-    def _resolve(self, **changes: Any) -> None:
+    def _resolve(self, run: TraceRun | None = None, **changes: object) -> None:
         """Answer the project: from what is known, at once if that is quick, else by a job.
 
         One snapshot says it all, so that the window is drawn once.
         """
-        run, phases = changes.get("run", self.snapshot.run), self._phases
+        run, phases = run or self.snapshot.run, self._phases
         if run is None:
             return
         changes.update(self._tracks(run))
         if not self._on(run):  # its phases are those of a curve that is not there yet
             self._fitting.cancel()
             self._sweeping.cancel()
-            self._show(**changes, refining=True)
+            self._show(run=run, **changes, refining=True)
             return
         sweep, suggestion, known = self._fits.sweeps.get(self._key(phases), (None, None, None))
         fit = self._known(phases) or self._quick(run, phases)
-        shown = changes.pop("fit", self.snapshot.fit)
-        found = {"sweep": sweep, "suggestion": suggestion, "known": known, "refining": fit is None}
-        found["given_up"] = sweep is None and self._is_given_up(phases)
-        self._show_fit(fit or shown, **changes, **found)
+        shown = None if "fit" in changes else self.snapshot.fit
+        changes.pop("fit", None)
+        changes |= {"sweep": sweep, "suggestion": suggestion, "known": known, "refining": fit is None}
+        changes["given_up"] = sweep is None and self._is_given_up(phases)
+        self._show_fit(fit or shown, run, **changes)
         if sweep is None or reaches(sweep) < phases.n:
             self._request_sweep(run, phases)
         if fit is None:
@@ -1137,11 +1146,12 @@ class Workbench(EditBench[Snapshot, Project]):
         else:
             self._fitting.cancel()
 
-    def _tracks(self, run: TraceRun) -> dict[str, Any]:
+    def _tracks(self, run: TraceRun) -> dict[str, object]:
         """The curves below that are known; others are built beside the window."""
         asked, store, use = self.asked.tracks, self._store, run.utilization
         if run.coarse:
             return {"tracks": ()}
+        assert store is not None
         if self._made is None or self._made[0] is not use:
             self._made, self._building = (use, {}), []
         curves = self._made[1]
@@ -1247,7 +1257,7 @@ class Workbench(EditBench[Snapshot, Project]):
         phases: PhaseSettings,
         fits: Fits,
         known: Landmarks | None,
-        stop: NDArray[Any] | None = None,
+        stop: NDArray[np.uint8] | None = None,
     ) -> PhaseFit:
         begun = time.perf_counter()
         found = phases.fit(run.curve, known, stop=stop)
@@ -1269,14 +1279,14 @@ class Workbench(EditBench[Snapshot, Project]):
             phases = replace(phases, degrees=tuple(fit.degree.tolist()))
         return phases, fit
 
-    def _show_fit(self, fit: PhaseFit | None, **changes: Any) -> None:
-        run = changes.get("run", self.snapshot.run)
+    def _show_fit(self, fit: PhaseFit | None, run: TraceRun | None = None, **changes: object) -> None:
+        run = run or self.snapshot.run
         assert run is not None
         if fit is not None:
             fit = self._named(run, fit)
         if fit is not self.snapshot.fit:
             changes.update(fit=fit, rows=() if fit is None else rows_of(run, fit))
-        self._show(**changes)
+        self._show(run=run, **changes)
 
     def _named(self, run: TraceRun, fit: PhaseFit) -> PhaseFit:
         """The fit with what its phases are called; the same object as long as it is asked for again."""

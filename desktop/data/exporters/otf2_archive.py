@@ -7,19 +7,19 @@ them, in the order of ranks, since a store does not keep their members; ranks in
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from desktop import __version__
+from desktop.core.arrays import AnyArray, Ints
 from desktop.core.jit import arithmetic, inlined
 from desktop.data.classify import activity, is_communication, mpi_call, region_activity
 from desktop.data.events import Activity, EventKind, Location, MessageKind, Region, occurring
 from desktop.data.exporters import Exported
-from desktop.data.exporters.rows import Columns, Ints, WrittenTicks, communicator_members, stretches
+from desktop.data.exporters.rows import Columns, WrittenTicks, communicator_members, stretches
 from desktop.data.importers._otf2.tables import METRIC_LAST, METRIC_MODES, OPERATIONS, PARADIGMS, ROLES
 from desktop.data.matching import address_of
 from desktop.data.store import TraceStore
@@ -117,7 +117,7 @@ def _text(value: str) -> bytes:
 _FORMS = {"b": lambda value: bytes([value]), "n": lambda value: _number(value, 4), "N": _number, "s": _text}
 
 
-def _record(kind: int, forms: str, *values: Any) -> bytes:
+def _record(kind: int, forms: str, *values: object) -> bytes:
     """A definition: fields by letters, b byte, n and N compressed numbers of 32 and 64 bits, s text."""
     body = b"".join(_FORMS[form](value) for form, value in zip(forms, values, strict=True))
     length = bytes([len(body)]) if len(body) < 255 else b"\xff" + struct.pack("<Q", len(body))
@@ -222,7 +222,7 @@ class _Definitions:
             made += self._metric(number, text(store.texts[metric]), store.texts[metric], text)
         return made
 
-    def _metric(self, number: int, name: int, of: str, text: Any) -> list[bytes]:
+    def _metric(self, number: int, name: int, of: str, text: Callable[[str], int]) -> list[bytes]:
         """A metric and a class of it alone."""
         about = self._store.metrics.get(of)
         modes = {word: mode for mode, word in METRIC_MODES.items()}
@@ -271,10 +271,12 @@ _ENDS, _BEGINS, _ENDS_AT_ONCE, _EVENT = range(4)
 _KIND, _TIME, _A, _B, _C, _D, _E = range(7)
 
 
-def _rows(kind: Any, time: NDArray[Any], *fields: Any) -> Ints:
+def _rows(kind: AnyArray | int, time: AnyArray, *fields: AnyArray | int) -> Ints:
     made = np.zeros((7, time.size), np.int64)
     for i, column in enumerate((kind, time, *fields)):
-        made[i] = column.view(np.int64) if getattr(column, "dtype", None) == np.uint64 else column
+        made[i] = (
+            column.view(np.int64) if isinstance(column, np.ndarray) and column.dtype == np.uint64 else column
+        )
     return made
 
 

@@ -14,17 +14,19 @@ from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
+from desktop.core.accounts import ACTIVITY_OF_CLASS
+from desktop.core.arrays import AnyArray, Ints
 from desktop.core.jit import arithmetic, inlined
 from desktop.data.classify import is_stream, mpi_call, region_activity
 from desktop.data.events import Activity, EventKind, Region, occurring
 from desktop.data.exporters import Exported
-from desktop.data.exporters.rows import Ints, WrittenTicks, communicator_members, stretches
+from desktop.data.exporters.rows import WrittenTicks, communicator_members, stretches
 from desktop.data.importers._paraver import tables as tb
 from desktop.data.matching import address_of
 from desktop.data.store import TraceStore
-from desktop.data.utilization import ACTIVITY_OF_CLASS, Rules, class_states
+from desktop.data.utilization import Rules, class_states
 from desktop.progress import Progress, Share
 
 #: A line: its time and kind (1 state, 2 event, 3 communication), and up to four further numbers.
@@ -92,7 +94,7 @@ class _Threads:
 
     def __init__(self, store: TraceStore) -> None:
         self._store = store
-        tasks: dict[tuple[Any, ...], list[int]] = {}
+        tasks: dict[tuple[str, int], list[int]] = {}
         for i, at in enumerate(store.locations):
             if at.kind in ("cpu", "accelerator"):
                 tasks.setdefault(("rank", at.rank) if at.rank >= 0 else ("location", i), []).append(i)
@@ -229,7 +231,7 @@ def _lines_of(
     tops: list[Ints] = []
     parts: list[Ints] = []
 
-    def beside(time: Ints, kind: NDArray[Any], region: NDArray[Any], top: NDArray[Any]) -> None:
+    def beside(time: Ints, kind: AnyArray, region: AnyArray, top: AnyArray) -> None:
         times.append(location.clock(clock.repaired).common(time))
         tops.append(top.astype(np.int64))
         shown = ~np.isin(region, unmeasured)
@@ -277,7 +279,7 @@ def _lines_of(
     return lines[np.argsort(lines[:, _TIME], kind="stable")]
 
 
-def _rows(time: Ints, kind: int, *more: Any) -> Ints:
+def _rows(time: Ints, kind: int, *more: ArrayLike) -> Ints:
     made = np.zeros((len(time), 6), np.int64)
     made[:, _TIME], made[:, _KIND] = time, kind
     for column, values in enumerate(more, _A):

@@ -6,13 +6,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from desktop.core.arrays import AnyArray, Ints
 from desktop.data.events import TABLES, EventSource, Location
 from desktop.data.store import TraceStore
 
-Ints = NDArray[np.int64]
-Columns = dict[str, NDArray[Any]]
+Columns = dict[str, AnyArray]
 #: Rows of events in a stretch, about.
 ROWS = 1 << 16
 

@@ -12,11 +12,11 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from threading import Condition, Event, Lock, RLock, Thread
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from desktop.core.plain import JSON
 from desktop.data.atomic import write_bytes
 from desktop.errors import DesktopError, StoreError, reason
 from desktop.progress import Cancelled, Progress, at_work, working
@@ -47,7 +47,7 @@ class Blocks:
         size: int,
         fetch: Callable[[Ranges, Callable[[int, bytes], None]], None],
         close: Callable[[], None],
-        ask: Callable[[dict[str, Any], int], bytes],
+        ask: Callable[[JSON, int], bytes],
     ) -> None:
         self.place, self.size = place, size
         self._fetch, self._close = fetch, close

@@ -6,9 +6,9 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any
 
 from desktop.core.clock_line import MOST_DRIFT
+from desktop.core.plain import JSON
 from desktop.data.events import Activity, Finding, ImportReport, Location, MetricAbout, Nesting, Region
 from desktop.data.store.layout import TICK_LIMIT
 from desktop.data.structure import Decoder
@@ -51,7 +51,7 @@ class ClockSummary:
     violations_before: int = 0
     violations_after: int = 0
     repair: str = "none"
-    details: dict[str, Any] = field(default_factory=dict)
+    details: JSON = field(default_factory=dict)
 
 
 @dataclass(eq=False)
@@ -63,7 +63,7 @@ class Description:
     ticks_per_second: float = 0.0
     nesting: Nesting = "outermost"
     repair: bool = False
-    notes: dict[str, Any] = field(default_factory=dict)
+    notes: JSON = field(default_factory=dict)
     clock: ClockSummary = field(default_factory=ClockSummary)
     locations: list[Location] = field(default_factory=list)
     tallies: list[Tally] = field(default_factory=list)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from desktop.core.arrays import AnyArray
 from desktop.data.events import TABLES, Activity, EventKind, MessageKind
 
 FORMAT = "phasewright"
@@ -94,8 +93,8 @@ OPTIONAL = {
 
 
 def as_declared(
-    table: str, columns: Mapping[str, NDArray[Any]], declared: Mapping[str, dict[str, str]] = TABLES
-) -> dict[str, NDArray[Any]]:
+    table: str, columns: Mapping[str, AnyArray], declared: Mapping[str, dict[str, str]] = TABLES
+) -> dict[str, AnyArray]:
     """Columns (rows,) of the declared types, of which no value is changed.
 
     Raises
@@ -120,7 +119,7 @@ def as_declared(
 
 def check_values(
     table: str,
-    block: Mapping[str, NDArray[Any]],
+    block: Mapping[str, AnyArray],
     bound: Callable[[str], int],
     error: Callable[[str], Exception],
 ) -> None:

@@ -6,12 +6,13 @@ from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
 from threading import RLock
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar
 
 import h5py
 import numpy as np
 from numpy.typing import NDArray
 
+from desktop.core.arrays import AnyArray
 from desktop.data.events import TABLES
 from desktop.data.lines import in_order
 from desktop.data.packing import Chunks, unpack
@@ -79,7 +80,7 @@ class TraceStore(Description):
 
     def blocks(
         self, table: str, location: int, *columns: str, rows: int = 1 << 16
-    ) -> Iterator[tuple[NDArray[Any], ...]]:
+    ) -> Iterator[tuple[AnyArray, ...]]:
         names = columns or tuple((TABLES | DERIVED)[table])
         if table not in self._tables:
             return
@@ -121,7 +122,7 @@ class TraceStore(Description):
             dataset, (_, size, _) = self._tables[table][name], self._packed[table, name]
             known = np.zeros((-(-dataset.size // size), 3), np.int64)
 
-            def note(chunk: Any) -> None:
+            def note(chunk: h5py.h5d.StoreInfo) -> None:
                 number = chunk.chunk_offset[0] // size
                 if number < len(known):
                     known[number] = chunk.byte_offset, chunk.size, chunk.filter_mask
@@ -150,7 +151,7 @@ class TraceStore(Description):
         end = np.append(lazy[:, 0], self.path.stat().st_size)
         return np.stack([begin, end - begin], axis=1)[end > begin]
 
-    def _read(self, table: str, a: int, b: int, names: Sequence[str]) -> tuple[NDArray[Any], ...]:
+    def _read(self, table: str, a: int, b: int, names: Sequence[str]) -> tuple[AnyArray, ...]:
         self.bring(table, [(a, b)], names)
         block = {}
         for name in names:
@@ -168,9 +169,7 @@ class TraceStore(Description):
         """Whether there is such a table; one without rows is not kept."""
         return table in self._tables
 
-    def part(
-        self, table: str, location: int, begin: int, end: int, *columns: str
-    ) -> tuple[NDArray[Any], ...]:
+    def part(self, table: str, location: int, begin: int, end: int, *columns: str) -> tuple[AnyArray, ...]:
         """The rows `begin` to `end` (counted from its first) of a location, as `blocks` gives them.
 
         For few rows here and there: the latest chunks stay unpacked, and are unpacked beside other threads.
@@ -187,7 +186,7 @@ class TraceStore(Description):
         start = int(self._index[table][location, 0])
         return self._read(table, start + begin, start + end, columns)
 
-    def _chunk(self, table: str, name: str, number: int) -> NDArray[Any]:
+    def _chunk(self, table: str, name: str, number: int) -> AnyArray:
         """A whole chunk of a column; what lies beyond the column's end in the last one means nothing."""
         key = (table, name, number)
         chunk = self._chunks.get(key)
@@ -196,7 +195,7 @@ class TraceStore(Description):
             self._chunks.put(key, chunk)
         return chunk
 
-    def _unpacked(self, table: str, name: str, number: int) -> NDArray[Any]:
+    def _unpacked(self, table: str, name: str, number: int) -> AnyArray:
         """The same, from the file."""
         dataset = self._tables[table][name]
         dtype, size, ours = self._packed[table, name]
@@ -216,7 +215,7 @@ class TraceStore(Description):
         except (OSError, RuntimeError, ValueError) as error:
             raise self.damaged(f"rows from {number * size} of {table} cannot be read") from error
 
-    def whole(self, table: str, *columns: str) -> tuple[NDArray[np.int64], tuple[NDArray[Any], ...]]:
+    def whole(self, table: str, *columns: str) -> tuple[NDArray[np.int64], tuple[AnyArray, ...]]:
         """Some columns of a table for all locations, and (locations, 2) the first row and number of rows
         of each. Only for tables known to fit into memory.
 
@@ -254,7 +253,7 @@ class TraceStore(Description):
         """(locations, 2) the first row and the number of rows of each location."""
         return self._index.get(table, np.zeros((len(self.locations), 2), np.int64))
 
-    def stretch(self, table: str, begin: int, end: int) -> Iterator[dict[str, NDArray[Any]]]:
+    def stretch(self, table: str, begin: int, end: int) -> Iterator[dict[str, AnyArray]]:
         """Rows `begin` to `end` of the whole table, whoever's they are, some at a time: its columns (n,).
         References in them are not checked: in a partial store they mean the whole.
 
@@ -272,7 +271,7 @@ class TraceStore(Description):
                     raise self.damaged(f"rows from {a} of {table} cannot be read") from error
             yield block
 
-    def column(self, table: str, name: str, location: int = 0) -> NDArray[Any]:
+    def column(self, table: str, name: str, location: int = 0) -> AnyArray:
         """A whole column (rows,) of a location; errors as of `part`."""
         parts = [block[0] for block in self.blocks(table, location, name)]
         if not parts:
@@ -459,7 +458,7 @@ def _dataset(group: h5py.Group, name: str, dtype: str, column: bool, limit: int 
     return found
 
 
-def _plain(dataset: h5py.Dataset, properties: Any) -> None:
+def _plain(dataset: h5py.Dataset, properties: h5py.h5p.PropDCID) -> None:
     """Data lie in this very file and need none but the standard filters."""
     filters = {properties.get_filter(i)[0] for i in range(properties.get_nfilters())}
     if not filters <= set(_OUR_FILTERS):

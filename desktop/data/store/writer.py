@@ -15,7 +15,9 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
+from desktop.core.arrays import AnyArray
 from desktop.core.jit import arithmetic
+from desktop.core.plain import JSON
 from desktop.data.atomic import PartFile
 from desktop.data.events import (
     TABLES,
@@ -57,7 +59,7 @@ class Digest(Protocol):
     """A summary of rows made while they pass by on their way into the file, so that nothing is read twice.
     It may work in a thread of its own, while more is defined and appended."""
 
-    def take(self, table: str, location: int, block: Mapping[str, NDArray[Any]]) -> None:
+    def take(self, table: str, location: int, block: Mapping[str, AnyArray]) -> None:
         """Rows of a location in their order, as `Sink.append` got them (times as recorded)."""
 
     def finish(self) -> None:
@@ -138,7 +140,7 @@ class StoreWriter(Description):
         ticks_per_second: float,
         nesting: Nesting = "outermost",
         repair: bool = False,
-        notes: dict[str, Any] | None = None,
+        notes: JSON | None = None,
     ) -> None:
         if not (math.isfinite(ticks_per_second) and ticks_per_second > 0):
             raise ValueError(f"ticks_per_second is {ticks_per_second}, it must be a positive number")
@@ -180,7 +182,7 @@ class StoreWriter(Description):
     def wants(self, location: int) -> bool:
         return self._only is None or self._only(location)
 
-    def append(self, table: str, location: int, **columns: NDArray[Any]) -> None:
+    def append(self, table: str, location: int, **columns: AnyArray) -> None:
         if not self.ticks_per_second:
             raise ValueError("describe() must be called before the first append()")
         if not 0 <= location < len(self.locations):
@@ -205,7 +207,7 @@ class StoreWriter(Description):
         if self._digests:
             self._digest(table, location, block, beside)
 
-    def _digest(self, table: str, location: int, block: dict[str, NDArray[Any]], beside: bool) -> None:
+    def _digest(self, table: str, location: int, block: dict[str, AnyArray], beside: bool) -> None:
         def take() -> None:
             for digest in self._digests:
                 digest.take(table, location, block)
@@ -238,7 +240,7 @@ class StoreWriter(Description):
 
     def blocks(
         self, table: str, location: int, *columns: str, rows: int = 1 << 16
-    ) -> Iterator[tuple[NDArray[Any], ...]]:
+    ) -> Iterator[tuple[AnyArray, ...]]:
         names = columns or tuple((TABLES | DERIVED)[table])
         writer = self._tables.get(table)
         if writer is not None:
@@ -250,7 +252,7 @@ class StoreWriter(Description):
 
     # what follows from the rows
 
-    def derive(self, table: str, location: int, **columns: NDArray[Any]) -> None:
+    def derive(self, table: str, location: int, **columns: AnyArray) -> None:
         """Rows of a table of `DERIVED`: contiguous columns (n,) by the same rules as for `append`."""
         with _writing(self.path):
             self._table("derived", table).append(location, as_declared(table, columns, DERIVED))
@@ -296,7 +298,7 @@ class StoreWriter(Description):
             )
         return self._tables[table]
 
-    def _count(self, table: str, location: int, block: dict[str, NDArray[Any]]) -> None:
+    def _count(self, table: str, location: int, block: dict[str, AnyArray]) -> None:
         tally = self.tallies[location]
         if table == "events":
             more = [not region.synthetic for region in self.regions[self._recorded.size :]]
@@ -407,13 +409,13 @@ class _TableWriter:
         self.flushed = 0
         self.filled = 0
         self._key = KEYS.get(table, "time")
-        self._last: Any = None
+        self._last: np.generic | None = None
         self.buffers = {name: np.zeros(CHUNK, dtype) for name, dtype in columns.items()}
         self._packers = {name: Packer() for name in columns}
         self._room = -1  # rows that the datasets have room for; there are none yet
         self.datasets: dict[str, h5py.Dataset] = {}
 
-    def append(self, location: int, block: dict[str, NDArray[Any]]) -> None:
+    def append(self, location: int, block: dict[str, AnyArray]) -> None:
         rows = next(iter(block.values())).size
         self._begin(location, block[self._key] if self._key else np.zeros(0))
         self._put(block, rows)
@@ -443,7 +445,7 @@ class _TableWriter:
                 check_values(self.table, block, bound, store.damaged)
                 self._put(block, next(iter(block.values())).size)
 
-    def _put(self, block: Mapping[str, NDArray[Any]], rows: int) -> None:
+    def _put(self, block: Mapping[str, AnyArray], rows: int) -> None:
         done = 0
         while done < rows:
             take = min(rows - done, CHUNK - self.filled)
@@ -459,7 +461,7 @@ class _TableWriter:
             if self.filled == CHUNK:
                 self._flush(self.buffers)
 
-    def _begin(self, location: int, key: NDArray[Any]) -> None:
+    def _begin(self, location: int, key: AnyArray) -> None:
         if location != self.location:
             if location in self.index:
                 raise ValueError(
@@ -481,7 +483,7 @@ class _TableWriter:
         if key.size:
             self._last = key[-1]
 
-    def read(self, name: str, start: int, stop: int) -> NDArray[Any]:
+    def read(self, name: str, start: int, stop: int) -> AnyArray:
         """Rows of a column, from the file or, where they are not there yet, from the buffer; not to be
         changed."""
         pieces = [
@@ -494,7 +496,7 @@ class _TableWriter:
             pieces.append(self.buffers[name][max(start - self.flushed, 0) : stop - self.flushed])
         return np.concatenate(pieces)
 
-    def _chunk(self, name: str, number: int) -> NDArray[Any]:
+    def _chunk(self, name: str, number: int) -> AnyArray:
         kept = self._kept or Chunks()
         key = (self.table, name, number)
         chunk = kept.get(key)
@@ -532,7 +534,7 @@ class _TableWriter:
                 for name, buffer in self.buffers.items()
             }
 
-    def _flush(self, chunk: Mapping[str, NDArray[Any]]) -> None:
+    def _flush(self, chunk: Mapping[str, AnyArray]) -> None:
         if self.flushed >= self._room:
             self._make_room(self.flushed + CHUNK * max(1, min(self.flushed // CHUNK, 64)))
         for name, dataset in self.datasets.items():

@@ -10,8 +10,8 @@ import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from desktop.core.arrays import Floats
 from desktop.core.effect_limits import t_limit
 from desktop.core.effect_tables import Dose
 from desktop.core.effects import Effect, Effects
@@ -22,7 +22,6 @@ from desktop.data.chart import MARKS, Axis, Content, Series
 from desktop.workbench.comparing import Scaled
 from desktop.workbench.effect_rows import effect_word
 
-Floats = NDArray[np.float64]
 Corner = tuple[int, int, int]
 CORNERS: tuple[Corner, ...] = tuple((a, b, c) for c in (-1, 1) for b in (-1, 1) for a in (-1, 1))
 #: Most names on a half-normal plot.

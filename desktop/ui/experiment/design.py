@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from html import escape
 from pathlib import Path
-from typing import Any
 
 from PySide6.QtCore import QBuffer, QIODevice, QMarginsF, Qt
 from PySide6.QtGui import QPageLayout, QPageSize, QPdfWriter, QTextDocument
@@ -47,6 +46,7 @@ from desktop.ui.pages import (
 )
 from desktop.ui.plots.chart import Chart
 from desktop.ui.tables import FrameView
+from desktop.workbench.bench import changed
 from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot
 
 _KINDS = {
@@ -355,16 +355,17 @@ class DesignStep(Step):
     # ---- editing
 
     @described
-    def _plan(self, experiment: Experiment, label: str, **changes: Any) -> None:
+    def _plan(self, experiment: Experiment, label: str, **changes: object) -> None:
         if not self._showing:
-            plan: Plan = replace(experiment.plan, **changes)
+            plan = changed(experiment.plan, changes)
             self._edit(label, replace(experiment, plan=plan))
 
     @described
-    def _take_plan(self, experiment: Experiment, label: str, **changes: Any) -> None:
+    def _take_plan(self, experiment: Experiment, label: str, **changes: object) -> None:
         """Another design: nothing of the one before but replicates and seed."""
         if not self._showing:
-            plan = Plan(replicates=experiment.plan.replicates, seed=experiment.plan.seed, **changes)
+            kept = Plan(replicates=experiment.plan.replicates, seed=experiment.plan.seed)
+            plan = changed(kept, changes)
             self._edit(label, replace(experiment, plan=plan))
 
     def _edit(self, label: str, experiment: Experiment) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import Any
 
 from PySide6.QtWidgets import (
     QCheckBox,
@@ -17,12 +16,13 @@ from PySide6.QtWidgets import (
 
 from desktop.core.units import quantity
 from desktop.data.columns import Column, TableRow
-from desktop.data.experiment import UNITS, Experiment, Factor, Program, Response, Switch
+from desktop.data.experiment import UNITS, Experiment, Factor, Response, Switch
 from desktop.data.pilot import PILOT, SIZES, STEP, taken
 from desktop.data.places import find_places
 from desktop.ui.experiment.parts import ErrandDialog, Step, command_list, described, shown_words, typed_words
 from desktop.ui.pages import asked_paths, beside, button, form, group, line, quiet, row, set_up, stacked
 from desktop.ui.tables import FrameView
+from desktop.workbench.bench import changed
 from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot
 
 _DELAY = re.compile(r"-DSPT_DELAY=(\d+)")
@@ -281,12 +281,12 @@ class ProgramStep(Step):
     # ---- editing
 
     @described
-    def _edit(self, experiment: Experiment, label: str, **changes: Any) -> bool:
-        return self.bench.edit(label, replace(experiment, **changes))
+    def _edit(self, experiment: Experiment, label: str, **changes: object) -> bool:
+        return self.bench.edit(label, changed(experiment, changes))
 
     @described
-    def _program(self, experiment: Experiment, label: str, **changes: Any) -> None:
-        program: Program = replace(experiment.program, **changes)
+    def _program(self, experiment: Experiment, label: str, **changes: object) -> None:
+        program = changed(experiment.program, changes)
         self.bench.edit(label, replace(experiment, program=program))
 
     @described
@@ -426,10 +426,10 @@ class ProgramStep(Step):
     def _response_edited(self, experiment: Experiment, name: str, column: int, text: str) -> None:
         told = ("name", "kind", "pattern", "unit")
         word = told[column]
-        changed = []
+        every = []
         for response in experiment.responses:
             if response.name == name:
-                fields: dict[str, Any] = {k: getattr(response, k) for k in told} | {word: text}
+                fields: dict[str, object] = {k: getattr(response, k) for k in told} | {word: text}
                 if word == "kind" and text == "output" and not response.pattern:
                     fields["pattern"] = "([0-9.eE+-]+)"
                 if word == "kind":
@@ -438,9 +438,9 @@ class ProgramStep(Step):
                         known = ", ".join(UNITS)
                         self.bench.complain(f"the response {text!r} is not known, known are {known}")
                         return
-                response = Response(**fields)
-            changed.append(response)
-        self._edit("change a response", responses=tuple(changed))
+                response = changed(response, fields)
+            every.append(response)
+        self._edit("change a response", responses=tuple(every))
 
     @described
     def _add_response(self, experiment: Experiment) -> None:

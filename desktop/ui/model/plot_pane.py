@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QImage
@@ -20,7 +19,7 @@ from PySide6.QtWidgets import (
 
 from desktop.data.chart import Content
 from desktop.ui.model import contents
-from desktop.ui.pages import button, choices, divided, fill_layout, refill, same, set_up, titled, turn_to
+from desktop.ui.pages import K, button, choices, divided, fill_layout, refill, same, set_up, titled, turn_to
 from desktop.ui.plots.chart import Chart
 from desktop.workbench.model_results import CELL_MEASURES, QUANTITIES
 from desktop.workbench.modelling import ModelBench, ModelSnapshot
@@ -139,7 +138,7 @@ class PlotPane(QWidget):
 
     # ---- acting
 
-    def _look(self, **changes: Any) -> None:
+    def _look(self, **changes: object) -> None:
         if not self._showing:
             self._bench.look(**changes)
 
@@ -164,7 +163,7 @@ class PlotPane(QWidget):
 
     # ---- building
 
-    def _box(self, title: str, values: dict[Any, str]) -> QComboBox:
+    def _box(self, title: str, values: dict[K, str]) -> QComboBox:
         # Wide enough for the longest, where there is room.
         wide = self.fontMetrics().averageCharWidth() * (max(map(len, values.values())) + 8)
         policy = QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import count
-from typing import Any
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
@@ -19,8 +19,11 @@ from PySide6.QtWidgets import (
 )
 
 from desktop.core.factor_answers import THE_SEVEN, known_functions
-from desktop.ui.pages import button, choices, fill_layout, refill, row, same, set_up, titled
+from desktop.ui.pages import K, button, choices, fill_layout, refill, row, same, set_up, titled
 from desktop.workbench.modelling import ModelBench, ModelSnapshot
+
+if TYPE_CHECKING:
+    from desktop.data.tables import Repeats
 
 _KINDS = {True: "All cells together", False: "Every cell by itself"}
 _RESPONSES = {
@@ -29,7 +32,9 @@ _RESPONSES = {
     "t": "Time t",
     "log": "log t' (relative)",
 }
-_REPEATS = {"points": "Points of their own", "median": "Their median", "minimum": "Their minimum"}
+_REPEATS: dict[Repeats, str] = {
+    "points": "Points of their own", "median": "Their median", "minimum": "Their minimum"
+}  # fmt: skip
 _COLUMNS = 4
 
 
@@ -142,7 +147,7 @@ class SettingsPane(QWidget):
         shown = self._bench.snapshot
         return shown.project.settings.functions or (() if shown.fit is None else shown.fit.functions)
 
-    def _choice(self, name: str, values: dict[Any, str], act: Callable[[Any], None]) -> QComboBox:
+    def _choice(self, name: str, values: Mapping[K, str], act: Callable[[K], None]) -> QComboBox:
         box = choices(values, name=name, narrow=6)
         set_up(box, currentTextChanged=box.setToolTip, toolTip=box.currentText())
 

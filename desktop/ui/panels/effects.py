@@ -14,7 +14,7 @@ from desktop.ui.panels import PanelSpec, why_empty
 from desktop.ui.plots.chart import Chart
 from desktop.ui.side_panel import SidePanel
 from desktop.ui.tables import FrameView
-from desktop.workbench.experimenting import ExperimentSnapshot
+from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot
 from desktop.workbench.pinning import PinnedFactor
 from desktop.workbench.side import EffectsSide, EffectsSnapshot
 from desktop.workbench.workbench import Snapshot, Workbench
@@ -23,7 +23,7 @@ from desktop.workbench.workbench import Snapshot, Workbench
 _REGIONS = 1000
 
 
-class EffectsPanel(SidePanel):
+class EffectsPanel(SidePanel[EffectsSnapshot, ExperimentBench]):
     """The table of effects and the SPT rank, a chart, and where the chosen effect is in the trace."""
 
     _side: EffectsSide

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtWidgets import QCheckBox, QComboBox, QPushButton, QSpinBox, QVBoxLayout
@@ -210,7 +210,7 @@ class IterationsPanel(Panel):
             times += unfolded(level.loop, self._fit.breaks[1:-1]).ravel().tolist()
         self._workbench.take_breaks(times)
 
-    def _show_odd(self, index: Any) -> None:
+    def _show_odd(self, index: object) -> None:
         level = self.shown
         if level is not None and isinstance(index, int):
             bounds = level.loop.bounds

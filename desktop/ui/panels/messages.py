@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
+from desktop.core.arrays import Ints
 from desktop.core.units import grouped, quantity
 from desktop.data.chart import Axis, Cells, Content
 from desktop.data.columns import Column
@@ -63,7 +63,7 @@ class MessagesPanel(Panel):
         fill_layout(QVBoxLayout(self), split, margins=(6, _EDGE, 6, _EDGE))
 
     def _matrix(
-        self, sender: Any, receiver: Any, weight: Any, names: tuple[str, ...], unit: str
+        self, sender: Ints, receiver: Ints, weight: Ints, names: tuple[str, ...], unit: str
     ) -> tuple[Content, str]:
         """Senders from the top, receivers from the left, brighter is more (logarithmic), and the busiest pair
         in words. Sparse entries by location; receivers that are not known are left out."""

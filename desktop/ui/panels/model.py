@@ -20,11 +20,12 @@ from desktop.ui.pages import choices, fill_layout, labelled, refill, same, set_u
 from desktop.ui.panels import PanelSpec
 from desktop.ui.plots.chart import Chart
 from desktop.ui.side_panel import SidePanel
+from desktop.workbench.modelling import ModelBench
 from desktop.workbench.side import ModelSide, ModelSideSnapshot
 from desktop.workbench.workbench import Snapshot, Workbench
 
 
-class ModelPanel(SidePanel):
+class ModelPanel(SidePanel[ModelSideSnapshot, ModelBench]):
     """Works, speeds and measurements, and a cell over p; rows of the shown run are marked."""
 
     _side: ModelSide

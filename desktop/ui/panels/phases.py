@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from html import escape
-from typing import Any
 
 from PySide6.QtCore import QEvent, QObject, QSignalBlocker, QSize, Qt, QTimer, QUrl, Signal
 from PySide6.QtGui import QFont, QFontMetrics, QKeyEvent, QResizeEvent
@@ -37,6 +36,7 @@ from desktop.ui.pages import button, choices, divided, fill_layout, set_up, stac
 from desktop.ui.panels import PanelSpec, why_empty
 from desktop.ui.plots.notes import plain
 from desktop.ui.plots.sweep_plots import BreakPicture, EpsilonPlot
+from desktop.ui.theme import Theme
 from desktop.workbench.model import MIXING
 from desktop.workbench.workbench import N_LIMIT, Snapshot, Workbench
 
@@ -126,7 +126,7 @@ class Why(QTextBrowser):
         self._told = Explanation()
         self.setHtml(f"<p>{escape(text)}</p>")
 
-    def set_theme(self, theme: Any) -> None:
+    def set_theme(self, theme: Theme) -> None:
         """Links keep the colour that they were written in, so the words are written again."""
         self.document().setDefaultStyleSheet(f"a {{ color: {theme.accent} }}")
         if self.told:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from PySide6.QtCore import QSize, Qt
@@ -14,6 +14,7 @@ from PySide6.QtWidgets import (
     QLayout,
 )
 
+from desktop.core.arrays import Floats
 from desktop.core.labels import ACCOUNTS
 from desktop.core.units import common, digits, grouped, quantity, scaled
 from desktop.data.chart import Axis, Content, Series
@@ -29,6 +30,7 @@ from desktop.workbench.workbench import Snapshot, Workbench
 
 if TYPE_CHECKING:
     from desktop.data.curves import Measured
+    from desktop.data.statistics import RangeStats
 
 #: Bars of a chart at most; of more locations, groups of neighbours are drawn.
 _BARS = 400
@@ -97,7 +99,7 @@ METRICS: tuple[Metric, ...] = (
 )  # fmt: skip
 
 
-def _shown_metrics(ranges: Mapping[str, Any]) -> Iterator[Metric]:
+def _shown_metrics(ranges: Mapping[str, Floats]) -> Iterator[Metric]:
     """Those of `METRICS` that say something: no accounts in which no range spends any time."""
     for metric in METRICS:
         if not metric.name.endswith(("_account_part", "costs", "path")) or (ranges[metric.name] > 0).any():
@@ -216,7 +218,7 @@ class StatisticsPanel(Panel):
         frame = statistics_frame([scope.label for scope in found.scopes], found.stats)
         units = frame.attrs.pop("units")  # which pandas would copy with every column that is asked for
         # Arrays: a column of pandas takes longer to get and to set than all that is computed here.
-        ranges: dict[str, Any] = {str(name): frame[name].to_numpy() for name in frame.columns}
+        ranges: dict[str, Floats] = {str(name): frame[name].to_numpy() for name in frame.columns}
         for name in ACCOUNTS:
             whole = ranges["duration_s"] * ranges["processors"]
             ranges[f"{name}_account_part"] = ranges[f"{name}_account"] / whole
@@ -224,16 +226,16 @@ class StatisticsPanel(Panel):
         of_trace = [_of_trace(one) for one in found.metrics]
         metrics = (*(metric for metric, _ in marked), *_shown_metrics(ranges), *of_trace)
         for metric, regions in marked:
-            ranges[metric.name] = [float(stats.inclusive_s[regions].sum()) for stats in found.stats]
+            ranges[metric.name] = np.array([stats.inclusive_s[regions].sum() for stats in found.stats])
         for metric, one in zip(of_trace, found.metrics, strict=True):
-            ranges[metric.name] = [one.mean(scope.start_s, scope.end_s) for scope in found.scopes]
+            ranges[metric.name] = np.array([one.mean(at.start_s, at.end_s) for at in found.scopes])
             units = units | {metric.name: one.quantity.unit}
         rows = np.array([ranges[metric.name] for metric in metrics], float)
         texts = [
             metric.texts(row, units.get(metric.name, "proc·s"))
             for metric, row in zip(metrics, rows, strict=True)
         ]
-        values: dict[str, Any] = {f"{i}": column for i, column in enumerate(rows.T)}
+        values: dict[str, object] = {f"{i}": column for i, column in enumerate(rows.T)}
         values |= {f"{i} text": list(column) for i, column in enumerate(zip(*texts, strict=True))}
         values["metric"] = [metric.title for metric in metrics]
         focus = frozenset({f"{found.focus}"})
@@ -298,7 +300,7 @@ class StatisticsPanel(Panel):
             )
 
 
-def _concurrency(label: str, stats: Any) -> tuple[Content, str]:
+def _concurrency(label: str, stats: RangeStats) -> tuple[Content, str]:
     levels, shares = stats.levels, 100 * stats.shares
     names = tuple(
         f"{level:g} processors compute for {share:.2f} % of the time"
@@ -314,7 +316,7 @@ def _concurrency(label: str, stats: Any) -> tuple[Content, str]:
     return content, f"{label}: most of the time ({shares[most]:.1f} %) {levels[most]:g} processors compute."
 
 
-def _utilization(label: str, stats: Any, names: tuple[str, ...]) -> tuple[Content, str]:
+def _utilization(label: str, stats: RangeStats, names: tuple[str, ...]) -> tuple[Content, str]:
     there = np.flatnonzero(stats.is_processor)
     values = 100 * stats.utilization[there]
     told = tuple(f"{names[i]}: {v:.1f} %" for i, v in zip(there.tolist(), values, strict=True))
@@ -334,7 +336,7 @@ def _utilization(label: str, stats: Any, names: tuple[str, ...]) -> tuple[Conten
     return content, f"{label}: locations compute {values.min():.1f} to {values.max():.1f} % of the time."
 
 
-def accounts(label: str, stats: Any, waits: str) -> tuple[Content, str]:
+def accounts(label: str, stats: RangeStats, waits: str) -> tuple[Content, str]:
     """The accounts of a range as bars, and the largest in a sentence; `waits`: why there are none."""
     parts = stats.account_parts()
     if not parts:

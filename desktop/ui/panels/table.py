@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QModelIndex
 from PySide6.QtWidgets import QVBoxLayout
@@ -119,8 +119,8 @@ class TablePanel(Panel):
         fill_layout(QVBoxLayout(self), self.view, margins=0)
 
     # Methods, as a function of its own would keep the workbench for as long as the table's model.
-    def _rename(self, row: Any, _column: int, text: Any) -> None:
-        self._workbench.name_phase(int(row), text)
+    def _rename(self, row: int, _column: int, text: str) -> None:
+        self._workbench.name_phase(row, text)
 
     def _select(self, index: QModelIndex) -> None:
         self._workbench.select_phase(self.model.row_of(index))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from html import escape
-from typing import Any
 
 from PySide6.QtCore import QSignalBlocker
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QTextBrowser, QVBoxLayout
 
+from desktop.core.plain import JSON
 from desktop.core.units import digits, grouped, quantity
 from desktop.data.events import ImportReport
 from desktop.ui.pages import choices, fill_layout, set_up, titled
@@ -67,7 +67,7 @@ class TracePanel(Panel):
             return
         self.text.setHtml(_facts(document.info, run) + _report(document.report))
 
-    def _show_clocks(self, new: Snapshot, clock: dict[str, Any]) -> None:
+    def _show_clocks(self, new: Snapshot, clock: JSON) -> None:
         rules = new.project.rules
         by_default = new.document is not None and new.document.repaired
         repaired = by_default if rules is None or rules.repaired is None else rules.repaired
@@ -89,7 +89,7 @@ class TracePanel(Panel):
             )
 
 
-def _facts(info: dict[str, Any], run: TraceRun) -> str:
+def _facts(info: JSON, run: TraceRun) -> str:
     source, use, totals = info["source"], info["utilization"], info["totals"]
     processors, curve = float(use["processors"]), run.utilization.curve()
     rows = [

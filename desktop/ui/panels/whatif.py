@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QSignalBlocker, QSize, Qt, Signal
 from PySide6.QtGui import QResizeEvent
@@ -342,7 +342,7 @@ class WhatIfPanel(Panel):
         self._stand_at(None)
         self._workbench.ask_what_if(None)
 
-    def _apply(self, key: Any) -> None:
+    def _apply(self, key: object) -> None:
         if self._helps is not None and isinstance(key, int) and key < len(self._helps):
             changes = self._helps[key].changes
             self._stand_at(changes)

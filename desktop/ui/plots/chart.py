@@ -11,7 +11,6 @@ import math
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import pyqtgraph as pg
@@ -29,6 +28,7 @@ from PySide6.QtGui import (
     QPaintEvent,
     QPen,
     QPixmap,
+    QWheelEvent,
 )
 from PySide6.QtWidgets import QToolTip
 
@@ -178,7 +178,7 @@ class Chart(PlotView):
         self._choices: dict[Way, AxisChoice] = {}
         self._grid = True
         self._laid: Layout | None = None
-        self._built: Any = None
+        self._built: object = None
         self._still: QImage | None = None  # all but what moves over it
         self._hover: tuple[int, int] | None = None
         self._dpr = 1.0
@@ -487,7 +487,7 @@ class Chart(PlotView):
         self.mousePressEvent(event)
 
     @guarded
-    def wheelEvent(self, event: Any) -> None:
+    def wheelEvent(self, event: QWheelEvent) -> None:
         event.ignore()
 
     @guarded

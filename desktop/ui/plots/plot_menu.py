@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from PySide6.QtCore import QByteArray, QPoint, QPointF, Qt
@@ -36,8 +36,10 @@ from desktop.ui.dialogs import Dialog
 from desktop.ui.pages import fill_layout, passing_menu, set_up
 from desktop.ui.tables import comma_separated, tab_separated
 
+#: A widget that also has `table()` and `picture()` or `pictureRequested`; no type of Python says both.
+Plot: TypeAlias = Any
 #: A row of what a plot shows; the first is that of headings, with units.
-Row = Sequence[Any]
+Row = Sequence[object]
 #: Steps of a curve that are copied one by one at most; of more, the columns that are drawn.
 MOST = 100_000
 
@@ -53,7 +55,7 @@ def page_of(widget: QWidget) -> Any:
 def texts(rows: Iterable[Row]) -> list[list[str]]:
     """Cells as text, numbers in full; what is not there is empty."""
 
-    def text(value: Any) -> str:
+    def text(value: object) -> str:
         if value is None or (isinstance(value, (float, np.floating)) and not np.isfinite(value)):
             return ""
         if isinstance(value, (float, np.floating)):
@@ -63,7 +65,7 @@ def texts(rows: Iterable[Row]) -> list[list[str]]:
     return [[text(value) for value in row] for row in rows]
 
 
-def finish(menu: QMenu, plot: Any) -> QMenu:
+def finish(menu: QMenu, plot: Plot) -> QMenu:
     """Add what every plot offers to its own commands."""
     if menu.actions():
         menu.addSeparator()
@@ -109,12 +111,12 @@ def _give_keys(menu: QMenu) -> None:
         action.setText(text if at < 0 else f"{text[:at]}&{text[at:]}")
 
 
-def plot_menu(plot: Any) -> QMenu:
+def plot_menu(plot: Plot) -> QMenu:
     """The menu of a plot that has no commands of its own."""
     return finish(passing_menu(plot), plot)
 
 
-def popup(plot: Any, event: QContextMenuEvent) -> None:
+def popup(plot: Plot, event: QContextMenuEvent) -> None:
     """Open the menu of a plot at the pointer; by the key, within the plot."""
     by_key = event.reason() == QContextMenuEvent.Reason.Keyboard
     place = plot.rect().center() if by_key else event.pos()
@@ -127,14 +129,14 @@ def _copy(text: str) -> None:
     QGuiApplication.clipboard().setText(text)
 
 
-def _copy_picture(plot: Any) -> None:
+def _copy_picture(plot: Plot) -> None:
     if hasattr(plot, "pictureRequested"):
         plot.pictureRequested.emit()
     else:
         QGuiApplication.clipboard().setImage(plot.picture())
 
 
-def export(plot: Any) -> None:
+def export(plot: Plot) -> None:
     """The page's figure of it where there is one, else its picture in a file."""
     page, figure = page_of(plot), getattr(plot, "FIGURE", "")
     if page is not None and figure and hasattr(page, "export_figure"):
@@ -153,12 +155,12 @@ def export(plot: Any) -> None:
         box.open()
 
 
-def ask_axes(plot: Any) -> None:
+def ask_axes(plot: Plot) -> None:
     """Ask for the ranges and scales of a plot's axes."""
     AxisDialog(plot).open()
 
 
-def explain(plot: Any) -> None:
+def explain(plot: Plot) -> None:
     """Open the handbook at what it says of the plot."""
     page = page_of(plot)
     if page is not None:
@@ -184,7 +186,7 @@ class AxisOption:
 class AxisDialog(Dialog):
     """The axes of a plot (`axis_options`), which it shows as they are asked for (`choose_axis`)."""
 
-    def __init__(self, plot: Any) -> None:
+    def __init__(self, plot: Plot) -> None:
         super().__init__(plot, "axis_options", "Axis options")
         self._plot = plot
         self.forms = [_AxisForm(option, self) for option in plot.axis_options()]

@@ -11,11 +11,12 @@ from numpy.typing import ArrayLike
 from PySide6.QtCore import QPointF, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QMouseEvent
 
+from desktop.core.arrays import Floats
 from desktop.core.quantity import PROCESSORS
 from desktop.core.units import format_number
 from desktop.data import sweep_charts
 from desktop.data.chart import Chosen, Content
-from desktop.data.sweep_charts import Beyond, Floats, Row
+from desktop.data.sweep_charts import Beyond, Row
 from desktop.ui.guard import guarded, in_ems
 from desktop.ui.plots.chart import Chart
 

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -125,7 +125,7 @@ class TimelinePane(QWidget):
         tiles = lane("tiles")
         self._lanes = (self._opening, self._hovering, self._asking, tiles)
         self._timeline: Timeline | None = None
-        self._key: tuple[Any, ...] | None = None
+        self._key: tuple[object, ...] | None = None
         # Where the search goes on: a location, a time, and what was found there ("": it was clicked).
         self._place: tuple[int, float, str] | None = None
         self._finding = False
@@ -395,7 +395,7 @@ class TimelinePane(QWidget):
 # ---- the work itself: functions of what they are given
 
 
-def _shape(rules: Rules | None) -> tuple[Any, ...]:
+def _shape(rules: Rules | None) -> tuple[object, ...]:
     """What of the rules changes a timeline."""
     return () if rules is None else (tuple(sorted(rules.overrides.items())), rules.repaired)
 

@@ -1,0 +1,13 @@
+"""Types of arrays, by short names."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints: TypeAlias = NDArray[np.int64]
+Floats: TypeAlias = NDArray[np.float64]
+#: Of a type that is known only when the program runs, such as a column that is chosen by its name.
+AnyArray: TypeAlias = NDArray[Any]
