@@ -166,9 +166,9 @@ def settle(options: argparse.Namespace) -> None:
     options.phases = phases_asked(options, run.project.phases)
 
 
-def phases_asked(options: argparse.Namespace, kept: PhaseSettings) -> PhaseSettings:
-    """What -n, --model, --seconds and --also say; what they leave open is as `kept`, which is taken as it is
-    where they say nothing.
+def phases_asked(options: argparse.Namespace, project_phases: PhaseSettings) -> PhaseSettings:
+    """What -n, --model, --seconds and --also say; what they leave open is as `project_phases`, which is taken
+    as it is where they say nothing.
 
     Raises
     ------
@@ -177,18 +177,18 @@ def phases_asked(options: argparse.Namespace, kept: PhaseSettings) -> PhaseSetti
     from desktop.workbench.model import PhaseSettings
 
     asked = {name: getattr(options, name, None) for name in ("n", "model", "seconds", "also")}
-    said = {name: value for name, value in asked.items() if value is not None}
-    if not said:
-        return kept
-    left = {name: getattr(kept, name) for name in ("n", "model")}
-    if "model" not in said:
-        left["also"] = kept.also
-        if said.get("also", kept.also) == kept.also:
-            left["seconds"] = kept.seconds
-    found = PhaseSettings(**left | said)
-    if (found.also or found.seconds is not None) and found.problem():
-        raise ValueError(f"--{found.problem()}")
-    return found
+    given = {name: value for name, value in asked.items() if value is not None}
+    if not given:
+        return project_phases
+    left = {name: getattr(project_phases, name) for name in ("n", "model")}
+    if "model" not in given:
+        left["also"] = project_phases.also
+        if given.get("also", project_phases.also) == project_phases.also:
+            left["seconds"] = project_phases.seconds
+    settings = PhaseSettings(**left | given)
+    if (settings.also or settings.seconds is not None) and settings.problem():
+        raise ValueError(f"--{settings.problem()}")
+    return settings
 
 
 def utilization(store: TraceStore, options: argparse.Namespace) -> Utilization:
@@ -226,8 +226,8 @@ class AskedRun:
         if self.options.phases.pure or getattr(self.options, "curve_only", False):
             return None
         with terminal_progress() as progress:
-            found = structure(self.store, self.use, progress)
-        return found.known(self.curve, marks_of(self.options.kept.annotations))
+            events = structure(self.store, self.use, progress)
+        return events.known(self.curve, marks_of(self.options.kept.annotations))
 
     def fit(self, *, suggested: bool = False) -> PhaseFit:
         """The phases asked for, or those of the project; of equally good breakpoints those at events that are
@@ -250,9 +250,9 @@ class AskedRun:
         from desktop.core.phase_names import phase_names
         from desktop.data.presence import structure
 
-        kept = self.options.kept
+        settings = self.options.kept
         doings = structure(self.store, self.use).doings(self.use.curve().window(*self.span))
-        return phase_names(doings, model.breaks, kept.given_names, kept.names)
+        return phase_names(doings, model.breaks, settings.given_names, settings.names)
 
 
 @contextmanager
@@ -283,13 +283,13 @@ def window_of(curve: StepCurve, options: argparse.Namespace) -> StepCurve:
     has by hand or locked, those inside of it are left in `options.phases`."""
     from desktop.workbench.limiting import limited
 
-    kept, ends = options.kept, (curve.start, curve.start + curve.duration)
-    limit = span_of(options, ends) or kept.limit
+    settings, ends = options.kept, (curve.start, curve.start + curve.duration)
+    limit = span_of(options, ends) or settings.limit
     if limit is None:
         return curve
     part = curve.window(*limit)
-    if limit != kept.limit and options.phases is kept.phases:
-        options.phases = limited(kept, (part.start, part.start + part.duration), ends).phases
+    if limit != settings.limit and options.phases is settings.phases:
+        options.phases = limited(settings, (part.start, part.start + part.duration), ends).phases
     return part
 
 

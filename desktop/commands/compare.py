@@ -79,9 +79,9 @@ def _percent(text: str) -> float:
 
 def _pair(text: str) -> tuple[int, int, int]:
     """Run (from 1), and the phases of the reference and of the run (from 0, -1 for none)."""
-    found = re.fullmatch(r"(\d+):(\d+|-)=(\d+|-)", text)
-    numbers = [0 if word == "-" else int(word) for word in found.groups()] if found else []
-    if not found or numbers[0] == 0 or found[2] == found[3] == "-" or "0" in (found[2], found[3]):
+    match = re.fullmatch(r"(\d+):(\d+|-)=(\d+|-)", text)
+    numbers = [0 if word == "-" else int(word) for word in match.groups()] if match else []
+    if not match or numbers[0] == 0 or match[2] == match[3] == "-" or "0" in (match[2], match[3]):
         raise argparse.ArgumentTypeError(f"{text!r} should read like 2:3=4 or 2:3=-, counting from 1")
     return numbers[0], numbers[2] - 1, numbers[1] - 1
 
@@ -98,20 +98,20 @@ def run(options: argparse.Namespace, progress: Progress, seen: Callable[[TraceSt
     from desktop.workbench.contrasting import names_of, pairs_by_run, phased_run
     from desktop.workbench.model import run_keys
 
-    kept, matched, axis, reference, share = settled(options)
-    if len(kept) < 2:
-        raise ValueError(f"a comparison needs two runs or more, {options.files[0]} alone is {len(kept)}")
-    if not 0 <= reference < len(kept):
-        raise ValueError(f"--reference {reference + 1}: there are {len(kept)} runs")
-    names = names_of([run for run, _, _ in kept])
+    members, matched, axis, reference, share = settled(options)
+    if len(members) < 2:
+        raise ValueError(f"a comparison needs two runs or more, {options.files[0]} alone is {len(members)}")
+    if not 0 <= reference < len(members):
+        raise ValueError(f"--reference {reference + 1}: there are {len(members)} runs")
+    names = names_of([run for run, _, _ in members])
     runs = []
-    for k, (one, phases, project) in enumerate(kept):
-        part = Share(progress, k / len(kept), (k + 1) / len(kept))
+    for k, (one, phases, project) in enumerate(members):
+        part = Share(progress, k / len(members), (k + 1) / len(members))
         runs.append(phased_run(names[k], one, phases, project, part, seen))
     counted = runs[reference].curve.quantity
     if len({one.curve.quantity for one in runs}) > 1:
         raise ValueError("the runs are compared by different curves, say which: --curve KIND[:NAME]")
-    keys = run_keys(tuple(one for one, _, _ in kept))
+    keys = run_keys(tuple(one for one, _, _ in members))
     fixed, _ = pairs_by_run(matched, keys, reference, [one.fit.n for one in runs])
     for k, of, own in options.match:
         if not 1 <= k <= len(runs) or k - 1 == reference:
@@ -124,7 +124,7 @@ def run(options: argparse.Namespace, progress: Progress, seen: Callable[[TraceSt
         "reference": names[reference],
         "axis": axis,
         "share": share,
-        "curve": kept[reference][0].project.curve,
+        "curve": members[reference][0].project.curve,
         "curve_name": counted.name,
         "unit": counted.unit,
         "runs": [
@@ -144,10 +144,10 @@ def run(options: argparse.Namespace, progress: Progress, seen: Callable[[TraceSt
 
 def _differences(alignment: Alignment, placement: Placement) -> list[JSON]:
     return [
-        {"run": run.name, **picked(found, "area=signed more less reference_area=reference"),
-         "relative": found.signed / (found.reference or float("nan"))}
-        for run, found in zip(alignment.runs, placement.areas, strict=True)
-        if found is not None
+        {"run": run.name, **picked(area, "area=signed more less reference_area=reference"),
+         "relative": area.signed / (area.reference or float("nan"))}
+        for run, area in zip(alignment.runs, placement.areas, strict=True)
+        if area is not None
     ]  # fmt: skip
 
 
@@ -160,7 +160,7 @@ def settled(options: argparse.Namespace) -> tuple[list[Kept], tuple[Matched, ...
     from desktop.workbench.model import PhaseSettings, run_keys
 
     asked = options.n is not None or options.model is not None
-    kept: list[Kept] = []
+    members: list[Kept] = []
     matched: tuple[Matched, ...] = ()
     axis, reference, share = "start", 0, False
     for file in options.files:
@@ -170,7 +170,7 @@ def settled(options: argparse.Namespace) -> tuple[list[Kept], tuple[Matched, ...
             settings = PhaseSettings(options.model or "mixed", options.n) if options.n is not None else None
             if settings is None and options.model is not None:
                 raise ValueError("--model needs -n N: say how many phases")
-            kept.append(
+            members.append(
                 (plain_run(file, settings or PhaseSettings(), options.curve or "computing"), settings, None)
             )
             continue
@@ -181,7 +181,7 @@ def settled(options: argparse.Namespace) -> tuple[list[Kept], tuple[Matched, ...
             if key in comparison.hidden:
                 continue
             if key == comparison.reference:
-                reference = len(kept)
+                reference = len(members)
             if options.curve and options.curve != one.project.curve:
                 # Breaks of another curve are none of this one's.
                 free = replace(one.project.phases, breaks=None, degrees=None, suggested=False)
@@ -189,11 +189,11 @@ def settled(options: argparse.Namespace) -> tuple[list[Kept], tuple[Matched, ...
             own = one.project.phases
             if asked:
                 own = PhaseSettings(options.model or own.model, options.n or own.n)
-            kept.append((one, own, file))
+            members.append((one, own, file))
         axis, share = comparison.axis, comparison.share
     if options.reference is not None:
         reference = options.reference - 1
-    return kept, matched, options.axis or axis, reference, options.share or share
+    return members, matched, options.axis or axis, reference, options.share or share
 
 
 def told(result: JSON) -> list[str]:

@@ -80,18 +80,18 @@ def run(
     from desktop.workbench.contrasting import load, names_of, phased
 
     sides = [settled(argparse.Namespace(**{**vars(options), "files": files}))[0] for files in _sides(options)]
-    kept = [one for side in sides for one in side]
-    labels = names_of([one for one, _, _ in kept])
+    members = [one for side in sides for one in side]
+    labels = names_of([one for one, _, _ in members])
     doings: list[Doings | None] = []
 
     def first(store: TraceStore) -> None:
         seen(store)
-        use = build(store, kept[0][0].project.rules or Rules(), progress)
+        use = build(store, members[0][0].project.rules or Rules(), progress)
         doings.append(structure(store, use, progress).doings(use.curve()))
 
     runs: list[Phased] = []
-    for k, (one, phases, project) in enumerate(kept):
-        part = Share(progress, k / len(kept), (k + 1) / len(kept))
+    for k, (one, phases, project) in enumerate(members):
+        part = Share(progress, k / len(members), (k + 1) / len(members))
         curve = load(one, project, part, seen if k else first)
         one_run = phased(labels[k], curve, phases if phases or not runs else _as(runs[0], MOST))
         if phases is None and one_run.fit.n > MOST:
@@ -108,17 +108,19 @@ def run(
     )
     count = len(sides[0])
     base, new = lengths[:, :count], lengths[:, count:]
-    names = ["", *phase_names(doings[0], runs[0].fit.breaks, called=kept[0][0].project.names)]
+    names = ["", *phase_names(doings[0], runs[0].fit.breaks, called=members[0][0].project.names)]
     limit = options.fail_over
-    found = differences(base, new, in_order=options.in_order)
-    alone = found[0].significant is None
-    told: list[JSON] = []
-    for k, (times, name) in enumerate(zip(found, names, strict=True)):
+    tests = differences(base, new, in_order=options.in_order)
+    alone = tests[0].significant is None
+    differing: list[JSON] = []
+    for k, (times, name) in enumerate(zip(tests, names, strict=True)):
         held = times.significant or (alone and k == 0)
         over = bool(held and limit is not None and times.change > limit)
         had = {f"{side}_runs": int((of[k] > 0).sum()) for side, of in (("base", base), ("new", new))}
         phase = f"phase {k}" if k else "run"
-        told.append({"phase": phase, "name": name, **times._asdict(), "level": LEVEL, "over": over, **had})
+        differing.append(
+            {"phase": phase, "name": name, **times._asdict(), "level": LEVEL, "over": over, **had}
+        )
     gone = [
         {"run": runs[k].name, "phase": phase + 1, "duration_s": float(runs[k].fit.duration[phase])}
         for row in alignment.rows.tolist() if row[0] == NONE
@@ -126,13 +128,13 @@ def run(
     ]  # fmt: skip
     result = {
         "base": labels[:count], "new": labels[count:], "stated_level": LEVEL, "fail_over": limit,
-        "in_order": options.in_order, "failed": any(one["over"] for one in told),
+        "in_order": options.in_order, "failed": any(one["over"] for one in differing),
     }  # fmt: skip
-    said = {
-        "verdict": _verdict(result, told) + _not_ruled_out(result, told),
+    sentences = {
+        "verdict": _verdict(result, differing) + _not_ruled_out(result, differing),
         "judged": _judged(result, alone),
     }
-    return {**result, **said, "differences": told, "unmatched": gone}
+    return {**result, **sentences, "differences": differing, "unmatched": gone}
 
 
 def _as(run: Phased, most: int) -> PhaseSettings:
@@ -142,24 +144,24 @@ def _as(run: Phased, most: int) -> PhaseSettings:
     return PhaseSettings(run.fit.model, min(run.fit.n, most))
 
 
-def _verdict(result: JSON, found: list[JSON]) -> str:
+def _verdict(result: JSON, tests: list[JSON]) -> str:
     if result["failed"]:
-        slower = [f"{_called(one)} {_change(one)}" for one in found if one["over"]]
+        slower = [f"{_called(one)} {_change(one)}" for one in tests if one["over"]]
         return f"Failed, slower by more than {_limit(result)}: {', '.join(slower)}."
-    differ = [f"{_called(one)} {_change(one)}" for one in found if one["significant"]]
+    differ = [f"{_called(one)} {_change(one)}" for one in tests if one["significant"]]
     passed = ""
     if result["fail_over"] is not None:
         passed = f"Passed, nothing is seen to be slower by more than {_limit(result)}. "
-    if found[0]["significant"] is None:
-        return f"{passed}The new runs differ by {_change(found[0])}."
+    if tests[0]["significant"] is None:
+        return f"{passed}The new runs differ by {_change(tests[0])}."
     return f"{passed}{'Differences: ' + ', '.join(differ) if differ else 'No difference beyond the scatter'}."
 
 
-def _not_ruled_out(result: JSON, found: list[JSON]) -> str:
+def _not_ruled_out(result: JSON, tests: list[JSON]) -> str:
     """What is slower by more than the limit somewhere in its interval, though that is not seen."""
     if result["fail_over"] is None or result["failed"]:
         return ""
-    wide = [f"{_called(one)} {_change(one, 'high')}" for one in found if one["high"] > result["fail_over"]]
+    wide = [f"{_called(one)} {_change(one, 'high')}" for one in tests if one["high"] > result["fail_over"]]
     several = f" and {len(wide) - 3} more" if len(wide) > 3 else ""
     return f" The scatter does not rule out: {', '.join(wide[:3])}{several}. More runs would." if wide else ""
 

@@ -38,30 +38,30 @@ def main(options: argparse.Namespace) -> int:
         names = run.names(model)
         with terminal_progress() as progress:
             breaks = model.breaks.tolist()
-            kept = Statistics(store)
-            found = explain(kept, use, breaks, names, options.kept.names, progress)
-            better = would_help(kept, use, breaks, run.limit, progress) if options.json else ()
+            statistics = Statistics(store)
+            explanation = explain(statistics, use, breaks, names, options.kept.names, progress)
+            better = would_help(statistics, use, breaks, run.limit, progress) if options.json else ()
         if options.json:
             ids = [location.id for location in store.locations]
-            told = {
+            result = {
                 **picked(model, "model n"),
                 "breaks_s": breaks,
                 "in_doubt_s": in_doubt(store),
-                **picked(found, "paragraph lost_s"),
-                "causes": [_plain(cause, ids) for cause in found.causes],
+                **picked(explanation, "paragraph lost_s"),
+                "causes": [_plain(cause, ids) for cause in explanation.causes],
                 "phases": [
                     {
                         "name": name,
                         **asdict(replace(phase, causes=())),
                         "causes": [_plain(cause, ids) for cause in phase.causes],
                     }
-                    for name, phase in zip(names, found.phases, strict=False)
+                    for name, phase in zip(names, explanation.phases, strict=False)
                 ],
                 "would_help": [one.plain() for one in better],
             }
-            print_json({"source": store.source.name, **told})
+            print_json({"source": store.source.name, **result})
         else:
-            _print(found)
+            _print(explanation)
             print_doubt(store)
         return outcome(store)
 
@@ -74,17 +74,17 @@ def _plain(cause: Told, ids: list[int]) -> dict[str, object]:
     }
 
 
-def _print(found: Explanation) -> None:
+def _print(explanation: Explanation) -> None:
     """As a person reads it, within 100 columns."""
-    if not found.paragraph:
+    if not explanation.paragraph:
         print("The source is a curve: of its processors nothing else is known.")
         return
-    for text in (found.paragraph, *(phase.sentence for phase in found.phases)):
+    for text in (explanation.paragraph, *(phase.sentence for phase in explanation.phases)):
         print(textwrap.fill(printable(text, 4000), 98))
         print()
     from desktop.core.root_causes import STRENGTH
 
-    said = {cause.strength for cause in found.causes}
+    strengths = {cause.strength for cause in explanation.causes}
     for strength, meaning in STRENGTH.items():
-        if strength in said:
+        if strength in strengths:
             print(textwrap.fill(f"{strength} evidence: {meaning}", 98, subsequent_indent="  "))

@@ -26,11 +26,13 @@ def main(options: argparse.Namespace) -> int:
 
     with open_as_asked(options.file) as store:
         with terminal_progress() as progress:
-            made = export(store, options.to, options.output, progress, False if options.as_recorded else None)
+            written = export(
+                store, options.to, options.output, progress, False if options.as_recorded else None
+            )
         if options.json:
-            print_json({"file": str(made.file), "records": made.records, "left_out": made.left_out})
+            print_json({"file": str(written.file), "records": written.records, "left_out": written.left_out})
         else:
-            print(f"{options.file}: {made.records} records in {made.file}")
-            for what, count in made.left_out.items():
+            print(f"{options.file}: {written.records} records in {written.file}")
+            for what, count in written.left_out.items():
                 print(f"not written: {count} {what}")
         return outcome(store)

@@ -48,46 +48,46 @@ def main(options: argparse.Namespace) -> int:
     if (options.start, options.end, options.ranks) != (None, None, None):
         return _import_part(options, how)
     with terminal_progress() as progress:
-        found = expand(options.sources, progress)
+        expanded = expand(options.sources, progress)
         folder = options.output and options.output.is_dir()
-        if options.output and len(found.paths) > 1 and not folder:
+        if options.output and len(expanded.paths) > 1 and not folder:
             raise ValueError("several sources need a folder after -o, which exists")
-        places = [options.output / f"{name}.h5" if folder else options.output for _, name in found.paths]
-        sources = [path for path, _ in found.paths]
+        places = [options.output / f"{name}.h5" if folder else options.output for _, name in expanded.paths]
+        sources = [path for path, _ in expanded.paths]
         outcomes = import_all(list(zip(sources, places, strict=True)), progress, **how)
     codes, results = [], []
     left = sum(isinstance(one, Cancelled) for one in outcomes)
-    for source, made in zip(sources, outcomes, strict=True):
-        if isinstance(made, Exception):
+    for source, imported in zip(sources, outcomes, strict=True):
+        if isinstance(imported, Exception):
             if len(sources) == 1:
-                raise made
-            stopped = isinstance(made, Cancelled)
-            error = "stopped" if stopped else told_error(made)
+                raise imported
+            stopped = isinstance(imported, Cancelled)
+            error = "stopped" if stopped else told_error(imported)
             results.append({"source": {"name": source.name}, "error": error})
             if not stopped:
                 print(f"phasewright: {error}", file=sys.stderr)
                 codes.append(FAILED)
             continue
         if left:
-            results.append({"source": {"name": source.name}, "store": str(made)})
+            results.append({"source": {"name": source.name}, "store": str(imported)})
             if not options.json:
-                print(f"{source}: kept in {made}")
+                print(f"{source}: kept in {imported}")
             continue
-        with open_store(made) as store:
+        with open_store(imported) as store:
             facts = info(store)
             codes.append(outcome(store))
-        results.append({"store": str(made), **facts})
+        results.append({"store": str(imported), **facts})
         if not options.json:
             print(
                 f"{source}: {facts['totals']['events']} events of {len(facts['locations'])} locations, "
-                f"kept in {made}"
+                f"kept in {imported}"
             )
-    if found.strange:
-        names = [str(path) for path in found.strange]
+    if expanded.strange:
+        names = [str(path) for path in expanded.strange]
         more = f" and {len(names) - 10} more" if len(names) > 10 else ""
         print(f"phasewright: not recognised as traces: {', '.join(names[:10])}{more}", file=sys.stderr)
     if options.json:
-        several = {"imports": results, "not_recognised": [str(path) for path in found.strange]}
+        several = {"imports": results, "not_recognised": [str(path) for path in expanded.strange]}
         print_json(results[0] if len(results) == 1 else several)
     if left:
         raise Cancelled(

@@ -63,15 +63,15 @@ def _print_info(facts: JSON) -> None:
         head = f"{place['id']:>12}{place['rank']:>6} {place['kind']:<12}{place['events']:>10}"
         print(f"{head}{times}  {printable(place['name'])}")
     for finding in facts["report"]:
-        said = f"{finding['severity']}: {finding['count']} x {finding['text']} {finding['where']}"
-        print(printable(said, 2000))
+        line = f"{finding['severity']}: {finding['count']} x {finding['text']} {finding['where']}"
+        print(printable(line, 2000))
 
 
 def _print_curves(curves: Sequence[str]) -> None:
     kinds = Counter(curve.partition(":")[0] for curve in curves)
     many = {curve.partition(":")[0] for curve in curves if ":" in curve}
-    told = (f"{kind}:NAME ({count})" if kind in many else kind for kind, count in kinds.items())
-    print(textwrap.fill("curves          " + ", ".join(told), 110, subsequent_indent=16 * " "))
+    listed = (f"{kind}:NAME ({count})" if kind in many else kind for kind, count in kinds.items())
+    print(textwrap.fill("curves          " + ", ".join(listed), 110, subsequent_indent=16 * " "))
     metrics = [curve.partition(":")[2] for curve in curves if curve.startswith("metric:")]
     if metrics:
         names = printable(", ".join(metrics), 2000)

@@ -51,8 +51,8 @@ def run(options: argparse.Namespace) -> list[str]:
 
 def data_home() -> Path:
     """Where the user's applications, icons and types of files are."""
-    told = Path(os.environ.get("XDG_DATA_HOME", ""))
-    return told if told.is_absolute() else Path.home() / ".local" / "share"
+    folder = Path(os.environ.get("XDG_DATA_HOME", ""))
+    return folder if folder.is_absolute() else Path.home() / ".local" / "share"
 
 
 def window_command() -> Path:
@@ -112,12 +112,12 @@ def remove(home: Path) -> list[str]:
     ------
     OSError : a file cannot be removed.
     """
-    found = [place for place in places() if (home / place).exists()]
-    for place in found:
+    present = [place for place in places() if (home / place).exists()]
+    for place in present:
         (home / place).unlink()
-    if found:
+    if present:
         _refresh(home)
-    return found
+    return present
 
 
 def quoted(command: Path) -> str:
@@ -137,9 +137,9 @@ def _escaped(text: str) -> str:
 def _refresh(home: Path) -> None:
     """Let the desktop know, where it keeps databases of its own; without their tools there are none."""
     for tool, folder in (("update-mime-database", "mime"), ("update-desktop-database", "applications")):
-        found = shutil.which(tool)
-        if found and (home / folder).is_dir():
-            subprocess.run([found, str(home / folder)], capture_output=True, check=False)
+        program = shutil.which(tool)
+        if program and (home / folder).is_dir():
+            subprocess.run([program, str(home / folder)], capture_output=True, check=False)
     icons = home / "icons" / "hicolor"
     if icons.is_dir():
         os.utime(icons)  # icon caches are older than the folder, then

@@ -38,26 +38,26 @@ def main(options: argparse.Namespace) -> int:
     with run_asked(options, other=True) as run:
         store, curve = run.store, run.curve
         with terminal_progress() as progress:
-            found = find(store, run.use, progress, curve)
+            iterations = find(store, run.use, progress, curve)
         if options.json:
-            print_json(result(found, curve, n, model))
+            print_json(result(iterations, curve, n, model))
         elif options.csv:
-            print_csv(COLUMNS, rows(found))
+            print_csv(COLUMNS, rows(iterations))
         else:
-            print("\n".join(told(found, curve, n, model)))
+            print("\n".join(told(iterations, curve, n, model)))
             print_doubt(store)
         return outcome(store)
 
 
-def result(found: Iterations, curve: StepCurve, n: int | None, model: str) -> JSON:
+def result(iterations: Iterations, curve: StepCurve, n: int | None, model: str) -> JSON:
     """What ``--json`` prints."""
     from desktop.data.iterations import phases_in
 
     return {
-        "found": found.found,
-        "reason": found.reason,
+        "found": iterations.found,
+        "reason": iterations.reason,
         "levels": [
-            _level(level, curve, phases_in(level, curve.capacity, n, model)) for level in found.levels
+            _level(level, curve, phases_in(level, curve.capacity, n, model)) for level in iterations.levels
         ],
     }
 
@@ -82,21 +82,21 @@ def _level(level: Level, curve: StepCurve, phases: PhaseFit) -> JSON:
     }
 
 
-def rows(found: Iterations) -> Iterator[tuple[float, ...]]:
+def rows(iterations: Iterations) -> Iterator[tuple[float, ...]]:
     """The rows of the CSV form."""
-    for number, level in enumerate(found.levels, 1):
+    for number, level in enumerate(iterations.levels, 1):
         bounds, usual = level.loop.bounds.tolist(), level.loop.usual.tolist()
         for index, regular in enumerate(usual):
             start, end = bounds[index], bounds[index + 1]
             yield number, index, start, end, end - start, int(regular)
 
 
-def told(found: Iterations, curve: StepCurve, n: int | None, model: str) -> list[str]:
+def told(iterations: Iterations, curve: StepCurve, n: int | None, model: str) -> list[str]:
     """The same as a person reads it."""
     from desktop.data.iterations import firm_in, phases_in
 
     lines = []
-    for number, level in enumerate(found.levels, 1):
+    for number, level in enumerate(iterations.levels, 1):
         loop = level.loop
         lines.append(f"level {number}: {printable(level.sentence, 200)}")
         lines.append(f"  from {si(loop.bounds[0])}s to {si(loop.bounds[-1])}s, by {_BY[level.by]}")
@@ -115,9 +115,9 @@ def told(found: Iterations, curve: StepCurve, n: int | None, model: str) -> list
             lines.append(f"  odd: {where}, {si(one.excess_s)}s longer{ranks}{region}")
         if level.odd_count > len(level.odd):
             lines.append(f"  and {level.odd_count - len(level.odd)} more odd ones")
-    if not found.found:
+    if not iterations.found:
         lines.append("no iterations were found")
-    return [*lines, found.reason]
+    return [*lines, iterations.reason]
 
 
 _BY = {"events": "its events", "curve": "its curve", "both": "its events and its curve"}

@@ -268,15 +268,16 @@ def _phases(options: argparse.Namespace) -> int:
     )
     traced = [Traced(path, system=name) for name, own in zip(names, groups, strict=True) for path in own]
     with terminal_progress() as progress:
-        found = gather(traced, progress)
-        model = model_runs(found.runs)
+        gathered = gather(traced, progress)
+        runs = gathered.runs
+        model = model_runs(runs)
     at = _numbers_of(options.at) if options.at else told_of.all_further(model)
     result: JSON = {
         "runs": [
             {"run": name, "p": p, "breaks_s": list(ends)}
-            for name, p, ends in zip(found.runs.runs, found.runs.p.tolist(), found.breaks, strict=True)
+            for name, p, ends in zip(runs.runs, runs.p.tolist(), gathered.breaks, strict=True)
         ],
-        "matched": found.matched,
+        "matched": gathered.matched,
         "sentences": list(told_of.all_sentences(model)),
         "warnings": list(told_of.all_warnings(model, at)),
     }  # fmt: skip
@@ -290,7 +291,7 @@ def _phases(options: argparse.Namespace) -> int:
     ]  # fmt: skip
     result |= each[0]
     if not isinstance(model, PhaseModel):
-        for row, name in zip(result["runs"], found.runs.systems, strict=True):
+        for row, name in zip(result["runs"], gathered.runs.systems, strict=True):
             row["system"] = name
         result |= {
             "joint": model.joint,
@@ -304,16 +305,16 @@ def _phases(options: argparse.Namespace) -> int:
         lambda: [
             {str(k): v for k, v in row.items()} for row in told_of.all_tables(model, at).to_dict("records")
         ],
-        lambda: [*told_of.words(model, at), "", f"{len(found.runs.runs)} runs; {found.matched}"],
+        lambda: [*told_of.words(model, at), "", f"{len(gathered.runs.runs)} runs; {gathered.matched}"],
     )
     return DONE
 
 
 def _numbers_of(text: str) -> list[float]:
     try:
-        found = [float(word) for word in text.split(",")]
+        numbers = [float(word) for word in text.split(",")]
     except ValueError:
-        found = []
-    if not found or not all(1 <= p < 1e9 for p in found):
+        numbers = []
+    if not numbers or not all(1 <= p < 1e9 for p in numbers):
         raise ValueError(f"--at {text}: write numbers of processors, such as 128,256")
-    return found
+    return numbers

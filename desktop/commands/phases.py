@@ -147,10 +147,10 @@ def _firm(run: AskedRun, model: PhaseFit) -> tuple[Firm | None, ...]:
         runs = [Phased("", curve, model, frozenset(region.name for region in run.store.regions))]
         for file in options.repeat:
             if is_project(file):
-                kept = [(one, one.project.phases, file) for one in read_workspace(file).runs]
+                members = [(one, one.project.phases, file) for one in read_workspace(file).runs]
             else:
-                kept = [(plain_run(file, asked), asked, None)]
-            runs += [phased_run(one.trace.name, one, phases, at, progress) for one, phases, at in kept]
+                members = [(plain_run(file, asked), asked, None)]
+            runs += [phased_run(one.trace.name, one, phases, at, progress) for one, phases, at in members]
     return tuple(a or b for a, b in zip(over_runs(align(runs), 0), over, strict=True))
 
 
@@ -181,7 +181,9 @@ def _print_phases(
                 **basis_in_words(model),
                 **({} if model.basis is None else {"search_limit": _limit(model, options)}),
                 "in_doubt_s": in_doubt_s,
-                "break_events": [[{"time_s": e.time_s, "text": e.text} for e in found] for found in events],
+                "break_events": [
+                    [{"time_s": e.time_s, "text": e.text} for e in there_events] for there_events in events
+                ],
                 "break_intervals": [one and one._asdict() for one in firm],
                 "phases": rows,
             }
@@ -199,11 +201,11 @@ def _print_phases(
             print(f"n = {model.requested} is suggested: {why}")
         if _limit(model, options):
             print(_limit(model, options))
-        for k, found in enumerate(events, 1):
-            if found:
-                there = abs(found[0].time_s - model.breaks[k]) <= NEAR * curve.duration
+        for k, there_events in enumerate(events, 1):
+            if there_events:
+                there = abs(there_events[0].time_s - model.breaks[k]) <= NEAR * curve.duration
                 ends = "ends" if there else "could as well end"
-                print(f"phase {k} {ends} where {found[0].text}, at {si(found[0].time_s)}s")
+                print(f"phase {k} {ends} where {there_events[0].text}, at {si(there_events[0].time_s)}s")
         for k, one in enumerate(firm, 1):
             if one is not None:
                 print(f"median end of phase {k}: {one.told}")

@@ -65,7 +65,7 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[list[Recorded]
 
     program = words_of(options.program, "record")
     runs: list[Recorded] = []
-    told: list[JSON] = []
+    results: list[JSON] = []
     for count in range(options.repeat):
         if options.output is None:
             folder = new_folder(program, Path.cwd())
@@ -76,8 +76,8 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[list[Recorded]
             )
         runs.append(record(program, folder, progress))
         with open_trace(folder, progress) as store:
-            told.append({"folder": str(folder), "exit_code": runs[-1].code, **info(store)})
-    return runs, told[0] if len(told) == 1 else {"runs": told}
+            results.append({"folder": str(folder), "exit_code": runs[-1].code, **info(store)})
+    return runs, results[0] if len(results) == 1 else {"runs": results}
 
 
 def words_of(given: list[str], command: str) -> list[str]:
@@ -95,9 +95,9 @@ def words_of(given: list[str], command: str) -> list[str]:
 
 def lines(runs: list[Recorded], facts: JSON) -> list[str]:
     """What was recorded, as the user reads it."""
-    told = facts.get("runs", [facts])
+    results = facts.get("runs", [facts])
     result = []
-    for one, fact in zip(runs, told, strict=True):
+    for one, fact in zip(runs, results, strict=True):
         use = fact["utilization"]
         result.append(
             f"{one.folder}: {fact['totals']['events']} events in {fact['duration_s']:.4g} s, "

@@ -120,15 +120,15 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[JSON, list[Tra
     _prepare_qt()
     project = is_project(options.file)
     opening = Share(progress, 0, 0.3)
-    compare, kept, shown = None, ReportChoices(), 0
+    compare, choices, shown = None, ReportChoices(), 0
     span = span_of(options, (-math.inf, math.inf))
     if project:
-        subjects, compare, kept, shown = _of_project(options, span, opening)
+        subjects, compare, choices, shown = _of_project(options, span, opening)
     else:
         subjects = [_of_trace(options, span, opening)]
-    base = presenting.contents(kept)
+    base = presenting.contents(choices)
     chosen = kind == "pptx" and (figures is not None or tables is not None)
-    style, theme = options.style or kept.style, options.theme or kept.theme
+    style, theme = options.style or choices.style, options.theme or choices.theme
     own = own_file(options, kind)
     contents = replace(
         base,
@@ -145,7 +145,7 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[JSON, list[Tra
         options.output.name,
         options.title,
         span,
-        look_words(style, options.colours, theme, (kept.style, kept.theme), own_words(kind, own)),
+        look_words(style, options.colours, theme, (choices.style, choices.theme), own_words(kind, own)),
         base,
     )
     if options.live:
@@ -174,10 +174,10 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[JSON, list[Tra
         own=own,
         progress=Share(progress, 0.8, 1),
     )
-    told = {"title": report.title, "date": report.date.isoformat(timespec="seconds"), "command": words}
+    facts = {"title": report.title, "date": report.date.isoformat(timespec="seconds"), "command": words}
     drawn = [picked(one, "figure number finding") for one in report.pictures]
     stores = [subject.store for subject in subjects if subject.store is not None]
-    return {**_of_file(options.output), **told, "figures": drawn, "runs": list(report.facts)}, stores
+    return {**_of_file(options.output), **facts, "figures": drawn, "runs": list(report.facts)}, stores
 
 
 def _live(
@@ -191,16 +191,16 @@ def _live(
     material = write_live(
         subject, options.output, colours=options.colours, command=command, own=options.css, progress=share
     )
-    told = {"title": material.title, "date": today().isoformat(timespec="seconds"), "command": command}
+    facts = {"title": material.title, "date": today().isoformat(timespec="seconds"), "command": command}
     stores = [] if subject.store is None else [subject.store]
-    return {**_of_file(options.output), **told, "figures": [], "runs": []}, stores
+    return {**_of_file(options.output), **facts, "figures": [], "runs": []}, stores
 
 
 def _of_file(path: Path) -> JSON:
     """What there is to say of a report that was written."""
     content = path.read_bytes()
-    said = {"output": str(path), "kind": path.suffix.lower()[1:]}
-    return {**said, "size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+    facts = {"output": str(path), "kind": path.suffix.lower()[1:]}
+    return {**facts, "size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
 
 
 def _listed(word: str, given: str | None, known: Iterable[str]) -> tuple[str, ...] | None:
@@ -279,16 +279,16 @@ def _with_models(
     from desktop.workbench.modelling import model_of
 
     why = "holds no run to report on"
-    for kept in read_workspace(options.file).tables:
-        shown = model_of(kept, progress)
+    for table in read_workspace(options.file).tables:
+        shown = model_of(table, progress)
         if shown.fit is None:
-            why = f"holds a table without a model, {kept.name}: {shown.problem}"
+            why = f"holds a table without a model, {table.name}: {shown.problem}"
         elif report is None:
-            alone = compose(shown, kept.name, command)
+            alone = compose(shown, table.name, command)
             report = replace(alone, title=options.title or alone.title)
         else:
-            found, slides = sections(shown, kept.name, len(report.pictures) + 1)
-            every = (*report.sections[:-1], *found, report.sections[-1])  # how it is made stays the end
+            more, slides = sections(shown, table.name, len(report.pictures) + 1)
+            every = (*report.sections[:-1], *more, report.sections[-1])  # how it is made stays the end
             report = replace(report, sections=every, story=(*report.story, *slides)[: STORY - 1])
     if report is None:
         raise ProjectError(why, file=options.file)

@@ -149,26 +149,26 @@ def _piloted(experiment: Experiment, options: argparse.Namespace) -> Said:
     file = experiment.folder / pilots.PILOT
     with terminal_progress() as progress:
         try:
-            found = pilots.run_pilot(runner, progress)
+            pilot = pilots.run_pilot(runner, progress)
         except Cancelled:
             raise Cancelled(f"the same command goes on from here, with the runs in {file}") from None
-    rows = pilots.told(found)
-    result = {"pilot": str(file), "base": found.base, "largest": found.largest, "places": rows,
-              "size": found.size or None, "reason": found.reason}  # fmt: skip
+    rows = pilots.told(pilot)
+    result = {"pilot": str(file), "base": pilot.base, "largest": pilot.largest, "places": rows,
+              "size": pilot.size or None, "reason": pilot.reason}  # fmt: skip
     lines = [
-        f"runs without a delay give {found.base:.4g} {found.unit}, kept in {file}",
+        f"runs without a delay give {pilot.base:.4g} {pilot.unit}, kept in {file}",
         *row_lines(rows, Column("place", name="factor"), Column("take"), Column("shows at", name="delay"),
                    Column("effect"), Column("SE", name="se", significant=3),
                    Column("share", "", "% of base", 3, name="percent_of_unperturbed")),
     ]  # fmt: skip
-    lines.append(found.reason)
-    result["taken"] = bool(found.sizes and options.take)
+    lines.append(pilot.reason)
+    result["taken"] = bool(pilot.sizes and options.take)
     if result["taken"]:
         from desktop.data.experiment import write_experiment
 
-        write_experiment(pilots.taken(experiment, found))
+        write_experiment(pilots.taken(experiment, pilot))
         lines.append("taken: the description says these sizes now")
-    elif found.sizes:
+    elif pilot.sizes:
         lines.append(f"next: write what is to take into {experiment.folder / 'experiment.toml'}, in place of "
                      "what stands there (with --take the pilot does so)")  # fmt: skip
     else:
@@ -212,14 +212,18 @@ def _stands(experiment: Experiment) -> Said:
             best = experiments.search(experiment)
             result["effects"] = spt_effects.searched(best) | {"response": response}
             return result, lines + spt_effects.told_ranking(best, response)
-        found = analyse(experiments.to_trials(experiment))
+        effects = analyse(experiments.to_trials(experiment))
     except (ValueError, DesktopError) as error:
         return result, [*lines, f"no effects yet: {error}"]
-    ranking = spt_effects.ranks(found, False, experiment.factors)
-    said = answer_of(experiment, found, waiting=state.waiting)
-    result["effects"] = spt_effects.analysed(found, False) | {"response": response, "ranks": ranking}
-    result["answer"] = spt_confirm.plain_answer(said)
-    return result, [said.text, *lines, *spt_effects.told_effects(found, False, response, experiment.factors)]
+    ranking = spt_effects.ranks(effects, False, experiment.factors)
+    answer = answer_of(experiment, effects, waiting=state.waiting)
+    result["effects"] = spt_effects.analysed(effects, False) | {"response": response, "ranks": ranking}
+    result["answer"] = spt_confirm.plain_answer(answer)
+    return result, [
+        answer.text,
+        *lines,
+        *spt_effects.told_effects(effects, False, response, experiment.factors),
+    ]
 
 
 # --- design ---
@@ -241,24 +245,24 @@ def design(options: argparse.Namespace) -> Said:
         return _recommended(names, wanted if options.resolution else 4, options)
     if options.offers:
         return _offers(names, options.runs, wanted, options)
-    made = _made(options, names, wanted)
+    design_made = _made(options, names, wanted)
     if options.fold is not None:
-        made = designs.foldover(made, options.fold or None)
+        design_made = designs.foldover(design_made, options.fold or None)
     seed = secrets.randbelow(1 << 31) if options.seed is None else options.seed
-    sheet = designs.run_sheet(made, options.replicates, seed)
+    sheet = designs.run_sheet(design_made, options.replicates, seed)
     if options.output:
         from desktop.data.runs import write_sheet
 
-        write_sheet(options.output, made, sheet)
-    result = described(made)
+        write_sheet(options.output, design_made, sheet)
+    result = described(design_made)
     result |= {
         "replicates": options.replicates,
         "order": [int(t) + 1 for t in sheet.treatment],
         "seed": seed,
-        "detectable_effect": _detectable(options, made),
-        "power": _power_of(options, made),
+        "detectable_effect": _detectable(options, design_made),
+        "power": _power_of(options, design_made),
     }
-    return result, _told_design(made, result, options)
+    return result, _told_design(design_made, result, options)
 
 
 def _made(options: argparse.Namespace, names: tuple[str, ...], wanted: int) -> Design:
@@ -281,49 +285,49 @@ def _made(options: argparse.Namespace, names: tuple[str, ...], wanted: int) -> D
     runs = options.runs
     if runs is None:
         runs = designs.smallest_runs(len(names), wanted) if options.resolution else None
-    made = designs.regular(names, runs)
-    if options.resolution and made.resolution and made.resolution < wanted:
+    design = designs.regular(names, runs)
+    if options.resolution and design.resolution and design.resolution < wanted:
         raise ValueError(
-            f"{len(names)} factors in {runs} runs have resolution {designs.roman(made.resolution)}; "
+            f"{len(names)} factors in {runs} runs have resolution {designs.roman(design.resolution)}; "
             f"resolution {designs.roman(wanted)} needs {designs.smallest_runs(len(names), wanted)} runs"
         )
-    return made
+    return design
 
 
-def described(made: Design) -> JSON:
+def described(design: Design) -> JSON:
     """The keys of the contract that follow from the design."""
     from desktop.core.design import roman
 
-    mains, pairs = made.clear()
-    words = made.defining_relation()
+    mains, pairs = design.clear()
+    words = design.defining_relation()
     return {
-        "kind": made.kind,
-        "factors": list(made.factors),
-        "runs": made.levels.tolist(),
-        "blocks": (made.blocks + 1).tolist(),
-        "generators": list(made.generators),
-        "defining_relation": [("-" if sign < 0 else "") + made.word(members) for sign, members in words],
-        "resolution": roman(made.resolution),
-        "word_length_pattern": list(made.word_lengths()[2:]),
-        "minimum_aberration": made.minimum_aberration,
-        "aliases": [[made.term(members) for members in same] for same in made.aliases()],
-        "clear_main_effects": [made.factors[j] for j in mains],
-        "clear_two_factor_interactions": [made.term(pair) for pair in pairs],
-        "unperturbed_run": made.unperturbed + 1 if made.unperturbed >= 0 else None,
-        "note": made.note,
+        "kind": design.kind,
+        "factors": list(design.factors),
+        "runs": design.levels.tolist(),
+        "blocks": (design.blocks + 1).tolist(),
+        "generators": list(design.generators),
+        "defining_relation": [("-" if sign < 0 else "") + design.word(members) for sign, members in words],
+        "resolution": roman(design.resolution),
+        "word_length_pattern": list(design.word_lengths()[2:]),
+        "minimum_aberration": design.minimum_aberration,
+        "aliases": [[design.term(members) for members in same] for same in design.aliases()],
+        "clear_main_effects": [design.factors[j] for j in mains],
+        "clear_two_factor_interactions": [design.term(pair) for pair in pairs],
+        "unperturbed_run": design.unperturbed + 1 if design.unperturbed >= 0 else None,
+        "note": design.note,
     }
 
 
-def _detectable(options: argparse.Namespace, made: Design) -> float | None:
+def _detectable(options: argparse.Namespace, design: Design) -> float | None:
     from desktop.core.power import detectable
 
     if options.sigma is None:
         return None
-    size = detectable(options.sigma, made.runs, options.replicates)
+    size = detectable(options.sigma, design.runs, options.replicates)
     return size if size == size else None
 
 
-def _power_of(options: argparse.Namespace, made: Design) -> JSON | None:
+def _power_of(options: argparse.Namespace, design: Design) -> JSON | None:
     """Replicates that find an effect, and the chance with fewer and more."""
     from desktop.core.power import power_curve, replicates_to_find, sigma_bound
 
@@ -332,16 +336,16 @@ def _power_of(options: argparse.Namespace, made: Design) -> JSON | None:
     df = float("inf") if options.sigma_df is None else options.sigma_df
     if not (options.sigma > 0 and df > 0):
         raise ValueError("--sigma and --sigma-df have to be positive")
-    wanted = replicates_to_find(options.sigma, options.effect, made.runs, df)
+    wanted = replicates_to_find(options.sigma, options.effect, design.runs, df)
     counts = sorted({2, 3, 4, 6, 8, max(2, wanted // 2), max(2, wanted - 1), wanted, 2 * wanted})
-    found, bound = power_curve(options.effect, options.sigma, made.runs, counts, df)
+    powers, bound = power_curve(options.effect, options.sigma, design.runs, counts, df)
     return {
         "effect": options.effect,
         "sigma_bound": sigma_bound(options.sigma, df),
         "replicates": wanted,
         "curve": [
             {"replicates": r, "power": float(a), "power_at_bound": float(b)}
-            for r, a, b in zip(counts, found, bound, strict=True)
+            for r, a, b in zip(counts, powers, bound, strict=True)
         ],
     }
 
@@ -354,10 +358,10 @@ def _recommended(names: tuple[str, ...], wanted: int, options: argparse.Namespac
     # Without a time of the run, sizes are shares of it.
     sigma, run_s = options.sigma or NOISE, options.run_s or float("nan")
     base = run_s if options.sigma and options.run_s else 1.0
-    found = recommend(len(names), sigma, options.effect or EFFECT * base, wanted)
-    text = found.text(base, run_s)
-    return picked(found, "runs replicates resolution sees noise effect enough trials") | {
-        "factors": list(names), "text": text, "seconds": found.trials * run_s,
+    advice = recommend(len(names), sigma, options.effect or EFFECT * base, wanted)
+    text = advice.text(base, run_s)
+    return picked(advice, "runs replicates resolution sees noise effect enough trials") | {
+        "factors": list(names), "text": text, "seconds": advice.trials * run_s,
     }, [text]  # fmt: skip
 
 
@@ -365,8 +369,8 @@ def _offers(names: tuple[str, ...], budget: int | None, wanted: int, options: ar
     from desktop.core import design as designs
     from desktop.core.recommend import meaning
 
-    found = designs.offers(names, budget, wanted)
-    if not found:
+    offers = designs.offers(names, budget, wanted)
+    if not offers:
         raise ValueError(
             f"no design of {len(names)} factors has resolution {designs.roman(wanted)} in {budget} runs; "
             f"it needs {designs.smallest_runs(len(names), wanted)}"
@@ -386,7 +390,7 @@ def _offers(names: tuple[str, ...], budget: int | None, wanted: int, options: ar
             if offer.resolution or offer.kind != "plackett-burman"
             else "",
         }
-        for offer in found
+        for offer in offers
     ]
     lines = row_lines(
         [row | {"A3, A4": ", ".join(map(str, row["word_length_pattern"][:4])) or "-"} for row in rows],
@@ -400,18 +404,18 @@ def _offers(names: tuple[str, ...], budget: int | None, wanted: int, options: ar
     return {"factors": list(names), "designs": rows}, lines
 
 
-def _told_design(made: Design, result: JSON, options: argparse.Namespace) -> list[str]:
+def _told_design(design: Design, result: JSON, options: argparse.Namespace) -> list[str]:
     from desktop.core.power import chance_in_words
     from desktop.core.recommend import described as in_words
 
-    lines = [f"{made.kind} design of {len(made.factors)} factors in {made.runs} runs, "
+    lines = [f"{design.kind} design of {len(design.factors)} factors in {design.runs} runs, "
              f"resolution {result['resolution']}, seed {result['seed']}"]  # fmt: skip
-    said, equal = in_words(made)
-    lines += [*said, *(f"not told apart: {one}" for one in equal)]
+    words, equal = in_words(design)
+    lines += [*words, *(f"not told apart: {one}" for one in equal)]
     if result["detectable_effect"] is not None:
         lines.append(
             f"an effect of {result['detectable_effect']:.4g} is seen with a chance of "
-            f"{chance_in_words(made.runs, options.replicates)} "
+            f"{chance_in_words(design.runs, options.replicates)} "
             f"({options.replicates} replicates, standard deviation {options.sigma:g})"
         )
     power = result["power"]
@@ -425,10 +429,10 @@ def _told_design(made: Design, result: JSON, options: argparse.Namespace) -> lis
     if options.output:
         lines.append(f"{len(result['order'])} trials in random order are in {options.output}")
         return lines
-    levels = [str(v) if made.levels.min() >= 0 else "+" if v > 0 else "-" for v in made.levels.ravel()]
-    each = zip(*[iter(levels)] * len(made.factors), strict=True)
-    runs = [{"run": k, **dict(zip(made.factors, row, strict=True))} for k, row in enumerate(each, 1)]
-    lines += row_lines(runs, Column("run"), *map(Column, made.factors))
+    levels = [str(v) if design.levels.min() >= 0 else "+" if v > 0 else "-" for v in design.levels.ravel()]
+    each = zip(*[iter(levels)] * len(design.factors), strict=True)
+    runs = [{"run": k, **dict(zip(design.factors, row, strict=True))} for k, row in enumerate(each, 1)]
+    lines += row_lines(runs, Column("run"), *map(Column, design.factors))
     if len(result["order"]) <= 256:
         lines.append("order " + " ".join(map(str, result["order"])))
     return lines

@@ -64,18 +64,18 @@ def barriers(options: argparse.Namespace) -> Said:
     if options.cost_se < 0:
         raise ValueError("--cost-se is a standard error, so it is not below zero")
     table = _one(options.table, options.response)
-    found = comparing.barriers(table, options.cost, options.cost_se)
-    if not found:
+    pairs = comparing.barriers(table, options.cost, options.cost_se)
+    if not pairs:
         raise ValueError(f"{options.table.name} has no pair of factors such as FB1_x and FB2_x")
     rows = [
         {"before_factor": p.before, "after_factor": p.after}
         | picked(p.barrier, "before after difference se t share")
         | {"interval": [p.barrier.low, p.barrier.high]}
         | {"share_interval": [p.barrier.share_low, p.barrier.share_high]}
-        for p in found
+        for p in pairs
     ]
-    lines = table_lines(*effect_rows.barriers(found))
-    vague = [p.after for p in found if math.isinf(p.barrier.share_low)]
+    lines = table_lines(*effect_rows.barriers(pairs))
+    vague = [p.after for p in pairs if math.isinf(p.barrier.share_low)]
     if vague:
         lines.append(f"{', '.join(vague)}: cannot be told from zero, so nothing limits the share of it")
     return {"barriers": rows, "cost": options.cost, "cost_se": options.cost_se}, lines
@@ -87,15 +87,15 @@ def versions(options: argparse.Namespace) -> Said:
     from desktop.workbench.comparing import normalised
 
     first, other = _one(options.table, options.response), _one(options.other, options.response)
-    found = tuple(
+    terms = tuple(
         sorted(normalised(first, other), key=lambda n: -max(abs(n.first), abs(n.second), key=_known))
     )
-    rows = [picked(n, "term first second change") | {"change_interval": [n.low, n.high]} for n in found]
+    rows = [picked(n, "term first second change") | {"change_interval": [n.low, n.high]} for n in terms]
     lines = [
         f"first: {first.name}, unperturbed run {first.unperturbed:.5g}",
         f"second: {other.name}, unperturbed run {other.unperturbed:.5g}",
         "effects in percent of the unperturbed run of each",
-        *table_lines(*effect_rows.versions("first", "second", found)),
+        *table_lines(*effect_rows.versions("first", "second", terms)),
     ]
     return {"first": first.name, "second": other.name, "effects": rows}, lines
 
@@ -120,18 +120,18 @@ def processors(options: argparse.Namespace) -> Said:
             raise ValueError(f"{word!r} names no number of processors, write 8={name}")
         tables.append(replace(_one(Path(name), options.response), processors=number))
     try:
-        found = sorted(over_processors(tables), key=lambda one: -abs(one.effect[-1]))
+        scaled = sorted(over_processors(tables), key=lambda one: -abs(one.effect[-1]))
     except ValueError as error:
         raise ValueError(f"this {error}; name each as P=TABLE, such as 8=runs.csv") from None
     rows = [
         picked(one, "term p effect se")
         | picked(one.fit, "shared shared_se shared_margin serial serial_se serial_margin slope slope_margin")
-        for one in found
+        for one in scaled
     ]
     lines = ["a/p + b: what is shared, and what does not shrink; slope of ln effect on ln p (-1 and 0)"]
     lines += row_lines(
         [row | {f"{p:g}": effect for p, effect in zip(row["p"], row["effect"], strict=True)} for row in rows],
-        Column("term"), *(Column(f"p = {p:g}", name=f"{p:g}") for p in found[0].p),
+        Column("term"), *(Column(f"p = {p:g}", name=f"{p:g}") for p in scaled[0].p),
         Column("a", name="shared"), Column("± 95 %", "", "", 2, name="shared_margin"),
         Column("b", name="serial"), Column("± 95 %", "", "", 2, name="serial_margin"),
         Column("slope", significant=3), Column("± 95 %", "", "", 2, name="slope_margin"),
@@ -199,13 +199,13 @@ def pin(options: argparse.Namespace) -> Said:
     for name, routine in routines.items():
         region = chosen.get(name) or pinned.likely(routine or name)
         phases = pinned.of(region) if region else ()
-        told = [
+        places = [
             {"phase": one.phase + 1, "start_s": pinned.start_s[one.phase], "end_s": pinned.end_s[one.phase]}
             | picked(one, "inclusive_s exclusive_s")
             for one in phases
         ]
-        rows.append({"factor": name, "region": region or None, "phases": told})
-        every += [{"factor": name, "region": region} | one for one in told]
+        rows.append({"factor": name, "region": region or None, "phases": places})
+        every += [{"factor": name, "region": region} | one for one in places]
         if not phases:
             lines.append(f"{name}: no region is called like it; say --region {name}=REGION")
     lines[:0] = row_lines(

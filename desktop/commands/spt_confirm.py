@@ -40,15 +40,15 @@ def confirm(options: argparse.Namespace) -> Said:
     if options.runs < 2:
         raise ValueError("a verdict needs two runs of either setting")
     experiment = read_experiment(options.experiment)
-    found = analyse(to_trials(experiment, options.response))
+    effects = analyse(to_trials(experiment, options.response))
     names = [name.strip() for name in options.factors.split(",") if name.strip()]
     if not names:
-        names = list(answer_of(experiment, found, options.response).named[:1])
+        names = list(answer_of(experiment, effects, options.response).named[:1])
         if not names:
             raise ValueError("the effects name nothing to confirm; say --factors")
     agree(options, experiment.folder, confirm_commands(experiment, setting_of(experiment, names)))
     with terminal_progress() as progress:
-        one = run_confirmation(Runner(experiment), found, names, options.runs, options.response, progress)
+        one = run_confirmation(Runner(experiment), effects, names, options.runs, options.response, progress)
     response = next(r for r in experiment.responses if options.response in (None, r.name))
     result = picked(
         one,

@@ -73,7 +73,7 @@ def effects(options: argparse.Namespace) -> Said:
     terms = None
     if options.terms:
         terms = [members_of(word.strip(), table.data.factors) for word in options.terms.split(",")]
-    found = analyse(
+    analysis = analyse(
         condensed(table.data, options.inner),
         error=options.error,
         terms=terms,
@@ -83,21 +83,21 @@ def effects(options: argparse.Namespace) -> Said:
         transform=_power(options.transform),
         covariate=options.covariate,
     )
-    result = analysed(found, options.half)
+    result = analysed(analysis, options.half)
     result |= {"response": table.response, "missing_runs": list(missing(table.data))}
     described_as = _description_of(options.runs)
     factors = described_as.factors if described_as is not None else tuple(table.settings.values())
-    result["ranks"] = ranks(found, options.half, factors)
+    result["ranks"] = ranks(analysis, options.half, factors)
     if described_as is not None and table.response in [r.name for r in described_as.responses]:
-        said = answer_of(described_as, found, table.response)
+        answer = answer_of(described_as, analysis, table.response)
     else:
-        said = answer_of_table(found, table)
-    result["answer"] = spt_confirm.plain_answer(said)
+        answer = answer_of_table(analysis, table)
+    result["answer"] = spt_confirm.plain_answer(answer)
     unread = table.unread(options.covariate) if names is None and described_as is None else ""
     more = [note for note in (table.refused, unread) if note]
     result["notes"] += more
-    lines = told_effects(found, options.half, table.response, factors)
-    return result, [said.text, *lines, *(f"note: {note}" for note in more)]
+    lines = told_effects(analysis, options.half, table.response, factors)
+    return result, [answer.text, *lines, *(f"note: {note}" for note in more)]
 
 
 def _description_of(runs: Path) -> Experiment | None:
@@ -129,13 +129,13 @@ def _ranking(options: argparse.Namespace) -> Said:
     table = read_array(
         options.runs, response=options.response, factors=names, where=pairs(options.where, "COLUMN=VALUE")
     )
-    found = array_search_of(table.data)
-    result = searched(found) | {"response": table.response, "missing_runs": list(missing(table.data))}
+    search = array_search_of(table.data)
+    result = searched(search) | {"response": table.response, "missing_runs": list(missing(table.data))}
     result["notes"] += [table.refused] if table.refused else []
-    return result, told_ranking(found, table.response, table.refused)
+    return result, told_ranking(search, table.response, table.refused)
 
 
-def searched(found: ArraySearch) -> JSON:
+def searched(search: ArraySearch) -> JSON:
     """An array has no effects but a ranking."""
     return {
         "table": "array",
@@ -144,37 +144,37 @@ def searched(found: ArraySearch) -> JSON:
             {
                 "rank": place + 1,
                 "run": name,
-                "levels": dict(zip(found.factors, found.settings[place], strict=True)),
-                "mean": found.mean[place],
-                "trials": found.count[place],
-                "percent_of_unperturbed": found.percent(place),
+                "levels": dict(zip(search.factors, search.settings[place], strict=True)),
+                "mean": search.mean[place],
+                "trials": search.count[place],
+                "percent_of_unperturbed": search.percent(place),
             }
-            for place, name in enumerate(found.names)
+            for place, name in enumerate(search.names)
         ],
-        "level_means": [picked(m, "factor level mean trials=runs") for m in found.levels],
-        "spread": dict(zip(found.factors, found.spread, strict=True)),
-        "notes": _gaps(found),
+        "level_means": [picked(m, "factor level mean trials=runs") for m in search.levels],
+        "spread": dict(zip(search.factors, search.spread, strict=True)),
+        "notes": _gaps(search),
     }
 
 
-def _gaps(found: ArraySearch) -> list[str]:
-    have = "setting has" if found.unseen == 1 else "settings have"
-    text = f"{found.unseen} {have} no response, so level means are of different runs"
-    return [text] if found.unseen else []
+def _gaps(search: ArraySearch) -> list[str]:
+    have = "setting has" if search.unseen == 1 else "settings have"
+    text = f"{search.unseen} {have} no response, so level means are of different runs"
+    return [text] if search.unseen else []
 
 
-def told_ranking(found: ArraySearch, response: str, refused: str = "") -> list[str]:
+def told_ranking(search: ArraySearch, response: str, refused: str = "") -> list[str]:
     from desktop.workbench import effect_rows
 
     lines = [
-        f"{len(found.order)} settings by {response}, the smallest first",
-        *table_lines(*effect_rows.ranking(found)),
+        f"{len(search.order)} settings by {response}, the smallest first",
+        *table_lines(*effect_rows.ranking(search)),
         "mean response at every level:",
     ]
-    for name in found.factors:
-        means = ", ".join(f"{m.level:g}: {m.mean:.5g}" for m in found.levels if m.factor == name)
+    for name in search.factors:
+        means = ", ".join(f"{m.level:g}: {m.mean:.5g}" for m in search.levels if m.factor == name)
         lines.append(f"      {name:<12}{means}")
-    return lines + [f"note: {note}" for note in (*_gaps(found), refused) if note]
+    return lines + [f"note: {note}" for note in (*_gaps(search), refused) if note]
 
 
 def rows(result: JSON) -> list[JSON]:
@@ -200,21 +200,21 @@ def _doses(options: argparse.Namespace) -> Said:
     tables = tables_in(options.runs, options.response)
     if not any(table.delay for table in tables):
         raise ValueError(f"{options.runs.name} holds effects without a column `delay`, and no trials")
-    found = doses(tables)
+    by_name = doses(tables)
     result: JSON = {
         "table": "delays",
         "convention": "effect",
         "effects": [
             {"term": name}
             | picked(one, "delays=delay values=effect se per_unit per_unit_se linear p warning")
-            for name, one in found
+            for name, one in by_name
         ],
     }
     lines = ["effect against the size of the delay; per unit, it is level where the linear model holds"]
     lines += row_lines(rows(result), Column("Term", name="term"), Column("Delay", name="delay", whole=True),
                        Column("Effect", name="values"), Column("SE", name="se", significant=3),
                        Column("Per unit", name="per_unit"))  # fmt: skip
-    lines += [f"note: {name}: {one.warning}" for name, one in found if one.warning]
+    lines += [f"note: {name}: {one.warning}" for name, one in by_name if one.warning]
     if tables[0].refused:
         result["notes"] = [tables[0].refused]
         lines.append(f"note: {tables[0].refused}")
@@ -234,15 +234,15 @@ def _check_generators(text: str, factors: tuple[str, ...], x: NDArray[np.float64
             raise ValueError(f"the runs do not follow the generator {generator}")
 
 
-def analysed(found: Effects, half: bool) -> JSON:
+def analysed(analysis: Effects, half: bool) -> JSON:
     """The keys of the contract."""
     scale = 0.5 if half else 1.0
-    lenth = found.lenth
-    se = next((e.se for e in found.effects if e.se == e.se), float("nan"))
+    lenth = analysis.lenth
+    se = next((e.se for e in analysis.effects if e.se == e.se), float("nan"))
     return {
         "convention": "half_effect" if half else "effect",
-        "mean": found.mean,
-        "mean_se": found.mean_se,
+        "mean": analysis.mean,
+        "mean_se": analysis.mean_se,
         "effects": [
             {
                 "term": e.term,
@@ -250,17 +250,17 @@ def analysed(found: Effects, half: bool) -> JSON:
                 "value": scale * e.value,
                 "se": scale * e.se,
                 **picked(e, "df t p significant"),
-                "percent_of_unperturbed": scale * found.percent(e),
+                "percent_of_unperturbed": scale * analysis.percent(e),
                 "percent_interval": [scale * e.share_low, scale * e.share_high],
                 "interval": [scale * e.low, scale * e.high],
             }
-            for e in found.effects
+            for e in analysis.effects
         ],
-        "pooled_variance": found.variance,
+        "pooled_variance": analysis.variance,
         "error": {
-            "method": found.error,
+            "method": analysis.error,
             "se": scale * se,
-            "df": lenth.df if found.error == "lenth" and lenth is not None else found.df,
+            "df": lenth.df if analysis.error == "lenth" and lenth is not None else analysis.df,
         },
         "lenth": lenth
         and {
@@ -271,32 +271,32 @@ def analysed(found: Effects, half: bool) -> JSON:
         },
         "half_normal": [
             {"term": e.term, "quantile": e.half_normal, "value": scale * abs(e.value)}
-            for e in sorted(found.effects, key=lambda e: e.half_normal)
+            for e in sorted(analysis.effects, key=lambda e: e.half_normal)
         ],
-        "suspect_runs": [picked(s, "run=label response=value expected t limit") for s in found.suspects],
-        "unperturbed": found.unperturbed,
-        "unperturbed_measured": found.unperturbed_measured,
-        "anova": [picked(r, "source ss df ms f p") for r in found.anova],
-        "r2": found.r2,
-        "r2_adjusted": found.r2_adjusted,
-        "threshold": found.threshold,
-        "limit": picked(found.limit, "kind value level df count some"),
-        "transform": found.transform,
-        "covariate_slope": found.slope and dict(zip(("slope", "se"), found.slope, strict=True)),
-        "response_power": _powers(found),
-        "notes": list(found.notes),
+        "suspect_runs": [picked(s, "run=label response=value expected t limit") for s in analysis.suspects],
+        "unperturbed": analysis.unperturbed,
+        "unperturbed_measured": analysis.unperturbed_measured,
+        "anova": [picked(r, "source ss df ms f p") for r in analysis.anova],
+        "r2": analysis.r2,
+        "r2_adjusted": analysis.r2_adjusted,
+        "threshold": analysis.threshold,
+        "limit": picked(analysis.limit, "kind value level df count some"),
+        "transform": analysis.transform,
+        "covariate_slope": analysis.slope and dict(zip(("slope", "se"), analysis.slope, strict=True)),
+        "response_power": _powers(analysis),
+        "notes": list(analysis.notes),
     }
 
 
-def _powers(found: Effects) -> JSON | None:
+def _powers(analysis: Effects) -> JSON | None:
     """Which power of the response fits; None where nothing tells."""
     from desktop.core.response_power import powers_of
 
-    fitting = powers_of(found)
+    fitting = powers_of(analysis)
     return None if fitting is None else picked(fitting, "power low high suggested text")
 
 
-def ranks(found: Effects, half: bool, factors: Sequence[Factor] = ()) -> list[JSON]:
+def ranks(analysis: Effects, half: bool, factors: Sequence[Factor] = ()) -> list[JSON]:
     """Main effects from the largest down (NISTIR 5139, table 3), as step 4 of the window has them: those
     within one standard error share a rank, and those that are not above zero have none. `factors`: where they
     are."""
@@ -304,7 +304,7 @@ def ranks(found: Effects, half: bool, factors: Sequence[Factor] = ()) -> list[JS
 
     places = {factor.name: factor for factor in factors}
     rows = []
-    for line in ranked(found):
+    for line in ranked(analysis):
         e, place = line.effect, places.get(line.effect.term)
         scale = 0.5 if half else 1.0
         row: JSON = {
@@ -322,17 +322,17 @@ def ranks(found: Effects, half: bool, factors: Sequence[Factor] = ()) -> list[JS
     return rows
 
 
-def told_effects(found: Effects, half: bool, response: str, factors: Sequence[Factor] = ()) -> list[str]:
+def told_effects(analysis: Effects, half: bool, response: str, factors: Sequence[Factor] = ()) -> list[str]:
     from desktop.workbench import effect_rows
 
     word = effect_rows.effect_word(half)
-    columns, mains = effect_rows.rank(found, "", {one.name: one for one in factors}, half=half)
+    columns, mains = effect_rows.rank(analysis, "", {one.name: one for one in factors}, half=half)
     lines = [
-        f"{len(found.trials.y)} trials, response {response}, mean {found.mean:.6g}, error by {found.error}; "
-        f"* marks more than {found.threshold}",
+        f"{len(analysis.trials.y)} trials, response {response}, mean {analysis.mean:.6g}, "
+        f"error by {analysis.error}; * marks more than {analysis.threshold}",
         *table_lines(
-            *effect_rows.effects(found, "", half=half), "Term", capital(word), "SE", "t", "Share", "Marked",
-            "Not told apart from",
+            *effect_rows.effects(analysis, "", half=half), "Term", capital(word), "SE", "t", "Share",
+            "Marked", "Not told apart from",
         ),
         f"SPT rank, by {word}; those within one standard error share a rank:",
         *table_lines(
@@ -342,10 +342,10 @@ def told_effects(found: Effects, half: bool, response: str, factors: Sequence[Fa
     ]  # fmt: skip
     for tip in dict.fromkeys(row.tip for row in mains if row.tip):
         lines.append(f"      {', '.join(str(row.key) for row in mains if row.tip == tip)}: {tip}")
-    for s in found.suspects:
+    for s in analysis.suspects:
         lines.append(f"suspect: run {s.label} gave {s.value:.5g}, expected {s.expected:.5g} (t = {s.t:.1f})")
-    power = _powers(found)
-    if power is not None and power["suggested"] not in (None, found.transform):
+    power = _powers(analysis)
+    if power is not None and power["suggested"] not in (None, analysis.transform):
         word = "log" if power["suggested"] == 0 else f"{power['suggested']:g}"
         lines.append(f"note: {power['text']} (--transform {word})")
-    return lines + [f"note: {note}" for note in found.notes]
+    return lines + [f"note: {note}" for note in analysis.notes]

@@ -66,24 +66,24 @@ def new(options: argparse.Namespace) -> Said:
         return _told(offers_of(asked))
     if options.folder is None:
         raise ValueError("name the folder of the new experiment")
-    made = new_experiment(options.folder, asked)
+    experiment = new_experiment(options.folder, asked)
     rows = [
         {"name": f.name, "minus": f.levels[0], "plus": f.levels[1]} | picked(f, "file line routine construct")
-        for f in made.factors
+        for f in experiment.factors
     ]
     result = {
-        "folder": str(made.folder), "description": str(made.folder / "experiment.toml"), "factors": rows,
-        "build": list(made.program.build), "run": list(made.program.run),
-        "runs": made.plan.runs, "replicates": made.plan.replicates,
+        "folder": str(experiment.folder), "description": str(experiment.folder / "experiment.toml"),
+        "factors": rows, "build": list(experiment.program.build), "run": list(experiment.program.run),
+        "runs": experiment.plan.runs, "replicates": experiment.plan.replicates,
     }  # fmt: skip
-    delays = any(f.is_delay for f in made.factors)
-    kept = "; your program is as it was, its copy has the delays" if delays else ""
-    lines = [f"{made.folder} holds the experiment{kept}"]
+    delays = any(f.is_delay for f in experiment.factors)
+    untouched = "; your program is as it was, its copy has the delays" if delays else ""
+    lines = [f"{experiment.folder} holds the experiment{untouched}"]
     table = [row | {"at": row["file"] and "{file}:{line}  {construct}".format(**row)} for row in rows]
     lines += row_lines(table, Column("factor", name="name"), Column("-", name="minus"),
                        Column("+", name="plus"), Column("place", name="at"))  # fmt: skip
-    lines += [f"{made.plan.runs} treatments, {made.plan.replicates} times each; the commands are in "
-              f"{result['description']}",
+    lines += [f"{experiment.plan.runs} treatments, {experiment.plan.replicates} times each; the commands "
+              f"are in {result['description']}",
               f"next: phasewright spt run {options.folder} --check" + (
                   ", then --pilot --take for the size of the delay, then without either" if delays else
                   ", then without it")]  # fmt: skip
@@ -99,8 +99,8 @@ def places(options: argparse.Namespace) -> Said:
         found_offers = offered(Path(), names)
         seconds = _seconds(options.trace)
         return _told(hottest(found_offers, seconds) if seconds else found_offers)
-    found = find_places(Path(), names, options.call)
-    rows = [picked(p, "name=macro file line routine construct") for p in found]
+    prepared = find_places(Path(), names, options.call)
+    rows = [picked(p, "name=macro file line routine construct") for p in prepared]
     lines = row_lines(rows, *map(Column, ("name", "file", "line", "routine", "construct")))
     return {"factors": rows}, lines if rows else [f"no conditional block calls {options.call}"]
 

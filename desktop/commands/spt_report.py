@@ -42,17 +42,17 @@ def report(options: argparse.Namespace) -> Said:
     from desktop.ui.reporting import kind_of, write
 
     own = own_file(options, kind_of(options.output))
-    experiment, found, answer, response, unit = _read(options)
+    experiment, effects, answer, response, unit = _read(options)
     _prepare_qt()
     title = options.title or (experiment.title if experiment is not None else options.table.stem)
     factors = {one.name: one for one in experiment.factors} if experiment is not None else {}
-    made = compose(title, found, answer, response, unit, factors, experiment)
+    written = compose(title, effects, answer, response, unit, factors, experiment)
     with terminal_progress() as progress:
-        write(made, options.output, own=own, progress=progress)
+        write(written, options.output, own=own, progress=progress)
     result = {
         "output": str(options.output),
-        "title": made.title,
-        "figures": [p.figure for p in made.pictures],
+        "title": written.title,
+        "figures": [p.figure for p in written.pictures],
     }
     return result | {"answer": answer.text}, [answer.text, f"the report is in {options.output}"]
 
@@ -67,11 +67,11 @@ def figures(options: argparse.Namespace) -> Said:
     unknown = next((name for name in wanted if name not in CHARTS), None)
     if unknown is not None:
         raise ValueError(f"there is no chart {unknown!r}, choose of {', '.join(CHARTS)}")
-    _, found, _, response, unit = _read(options)
+    _, effects, _, response, unit = _read(options)
     _prepare_qt()
     options.output.mkdir(parents=True, exist_ok=True)
     written: list[str] = []
-    for name, content in drawings(found, response, unit, wanted).items():
+    for name, content in drawings(effects, response, unit, wanted).items():
         path = options.output / f"{name}.{options.kind}"
         written += map(str, export("", content, Look(), path, kind=options.kind, data=options.data))
     return {"files": written}, [f"{len(written)} files are in {options.output}"]
@@ -86,14 +86,14 @@ def _read(options: argparse.Namespace) -> tuple[Experiment | None, Effects, SptA
 
     if options.table.is_dir() or options.table.name == DESCRIPTION:
         experiment = read_experiment(options.table)
-        found = analyse(to_trials(experiment, options.response))
+        effects = analyse(to_trials(experiment, options.response))
         state = state_of(experiment, read_journal(experiment))
-        kept = next(r for r in experiment.responses if options.response in (None, r.name))
-        said = answer_of(experiment, found, kept.name, state.waiting)
-        return experiment, found, said, kept.name, kept.unit or ""
+        response = next(r for r in experiment.responses if options.response in (None, r.name))
+        answer = answer_of(experiment, effects, response.name, state.waiting)
+        return experiment, effects, answer, response.name, response.unit or ""
     table = read_runs(options.table, response=options.response)
-    found, name = analyse(table.data), table.response.split(" ")[0]
-    return None, found, answer_of_table(found, table), name, unit_of(name)
+    effects, name = analyse(table.data), table.response.split(" ")[0]
+    return None, effects, answer_of_table(effects, table), name, unit_of(name)
 
 
 def _prepare_qt() -> None:

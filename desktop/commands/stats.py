@@ -49,48 +49,61 @@ def main(options: argparse.Namespace) -> int:
             ranges += itertools.pairwise(breaks)
             names += [f"phase {i}" for i in range(1, model.n + 1)]
             levels += model.coefficients[:, 0].tolist()
-        kept = Statistics(store)
+        statistics = Statistics(store)
         with terminal_progress() as progress:
-            found = kept.ranges(ranges, use, progress, replay=True)
+            stats_of_ranges = statistics.ranges(ranges, use, progress, replay=True)
             metrics = metrics_in(store, use, options.metric, ranges, progress)
         if options.json:
-            before = [None, None, *found[1:-1]]
-            told = [
-                {"name": name, "level": level, **explained(store, kept, use, found[0], stats, former)}
+            before = [None, None, *stats_of_ranges[1:-1]]
+            plain_ranges = [
+                {
+                    "name": name,
+                    "level": level,
+                    **explained(store, statistics, use, stats_of_ranges[0], stats, former),
+                }
                 | ({"metrics": of} if of else {})
-                for name, level, stats, former, of in zip(names, levels, found, before, metrics, strict=False)
+                for name, level, stats, former, of in zip(
+                    names, levels, stats_of_ranges, before, metrics, strict=False
+                )
             ]
             model_id = options.phases.model if by_phase else None
-            how = {"model": model_id, "n": len(found) - 1, "breaks_s": breaks, "in_doubt_s": in_doubt(store)}
+            how = {
+                "model": model_id,
+                "n": len(stats_of_ranges) - 1,
+                "breaks_s": breaks,
+                "in_doubt_s": in_doubt(store),
+            }
             what = {"curve": options.curve, "unit": curve.quantity.unit}
-            print_json({"source": store.source.name, **how, "ranges": told, **what})
+            print_json({"source": store.source.name, **how, "ranges": plain_ranges, **what})
         elif options.csv:
             rows = [
                 {"name": name, "level": level, **single(stats)}
                 | {f"metric {one['name']} {key}": one[key] for one in of for key in ("mean", "total")}
-                for name, level, stats, of in zip(names, levels, found, metrics, strict=True)
+                for name, level, stats, of in zip(names, levels, stats_of_ranges, metrics, strict=True)
             ]
             print_csv(tuple(rows[0]), (row.values() for row in rows))
         else:
-            _print_stats(kept, use, names, found, metrics)
+            _print_stats(statistics, use, names, stats_of_ranges, metrics)
             print_doubt(store)
         return outcome(store)
 
 
 def _print_stats(
-    kept: Statistics,
+    statistics: Statistics,
     use: Utilization,
     names: Sequence[str],
-    found: Sequence[RangeStats],
+    ranges: Sequence[RangeStats],
     metrics: Sequence[Sequence[JSON]],
 ) -> None:
     """The ranges as a person reads them, within 100 columns."""
     # Worked out first: nothing is printed of what is stopped.
-    changed = [kept.changes(found[0], left, right, 5) for left, right in itertools.pairwise(found[1:])]
+    changed = [
+        statistics.changes(ranges[0], left, right, 5) for left, right in itertools.pairwise(ranges[1:])
+    ]
     heads = ("start", "length", "computing", "par.eff", "balance", "comm", "serial", "transfer", "messages")
     print("{:<10}{:>11}{:>11}{:>10}{:>9}{:>9}{:>9}{:>9}{:>10}{:>10}".format("", *heads))
-    begins, lengths = column([one.start_s for one in found]), column([one.duration_s for one in found])
-    for name, stats, begin, long in zip(names, found, begins, lengths, strict=True):
+    begins, lengths = column([one.start_s for one in ranges]), column([one.duration_s for one in ranges])
+    for name, stats, begin, long in zip(names, ranges, begins, lengths, strict=True):
         parts = (
             stats.parallel_efficiency,
             stats.load_balance,
@@ -98,24 +111,24 @@ def _print_stats(
             stats.serialisation_efficiency,
             stats.transfer_efficiency,
         )
-        told = ["-" if part is None or math.isnan(part) else f"{100 * part:.1f}%" for part in parts]
+        percents = ["-" if part is None or math.isnan(part) else f"{100 * part:.1f}%" for part in parts]
         count = "-" if stats.messages is None else f"{stats.messages.sent.sum()}"
         print(
             f"{name:<10}{begin:>10}s{long:>10}s{stats.computing:>10.4g}"
-            f"{told[0]:>9}{told[1]:>9}{told[2]:>9}{told[3]:>9}{told[4]:>10}{count:>10}"
+            f"{percents[0]:>9}{percents[1]:>9}{percents[2]:>9}{percents[3]:>9}{percents[4]:>10}{count:>10}"
         )
-    for name, stats, measured in zip(names, found, metrics, strict=True):
+    for name, stats, measured in zip(names, ranges, metrics, strict=True):
         print(f"\n{name}")
         for one in measured:
             counted = "" if one["total"] is None else f", in all {one['total']:.6g}"
             print(f"  {printable(one['name'], 60)}: mean {one['mean']:.6g} {printable(one['unit'])}{counted}")
         if stats.is_processor.any():
             ends = [
-                f"{printable(kept.name(i))} ({100 * stats.utilization[i]:.1f}%)"
+                f"{printable(statistics.name(i))} ({100 * stats.utilization[i]:.1f}%)"
                 for i in (int(stats.most_loaded(1)[0]), int(stats.idlest(1)[0]))
             ]
             print(f"  computing most of the time {ends[0]}, least {ends[1]}")
-        rows = kept.flat(stats, use)[:5]
+        rows = statistics.flat(stats, use)[:5]
         own, whole = column([row.exclusive_s for row in rows]), column([row.inclusive_s for row in rows])
         for row, exclusive, inclusive in zip(rows, own, whole, strict=True):
             name = printable(row.name, 32)
@@ -129,7 +142,7 @@ def _print_stats(
             title, _ = ACCOUNTS[account.name.lower()]
             print(f"  {title:<32}{100 * part:>7.1f}%{part * total:>11.4g} proc·s of {total:.4g} proc·s")
         for delay in stats.caused.delays[:3] if stats.caused else ():
-            who = printable(f"{kept.name(delay.location)} in {delay.name}", 44)
+            who = printable(f"{statistics.name(delay.location)} in {delay.name}", 44)
             print(
                 f"  {who} made others wait {delay.seconds:.4g} proc·s, "
                 f"{delay.long_s:.4g} of it through others"

@@ -47,9 +47,9 @@ def written() -> str:
 def told_error(error: BaseException) -> str:
     if isinstance(error, Cancelled | KeyboardInterrupt):
         return f"stopped, {str(error) or written() or 'nothing was written'}"
-    said = sentence(error)
-    if said:
-        return said
+    text = sentence(error)
+    if text:
+        return text
     return (
         f"an error of the program itself ({type(error).__name__}: {' '.join(str(error).split())}), "
         "repeat with --debug and report what it prints"
@@ -71,9 +71,9 @@ def print_doubt(store: TraceStore) -> None:
     """Say at the numbers of a curve how much of them may be wrong."""
     from desktop.data.consistency import doubt
 
-    found = doubt(store)
-    if found is not None:
-        print(found.sentence)
+    lacking = doubt(store)
+    if lacking is not None:
+        print(lacking.sentence)
 
 
 def print_json(value: object) -> None:
@@ -91,8 +91,8 @@ def show(
     if options.json:
         print_json(result)
     elif getattr(options, "csv", False):
-        found = rows()
-        print_csv(tuple(found[0]), (row.values() for row in found))
+        table = rows()
+        print_csv(tuple(table[0]), (row.values() for row in table))
     else:
         for line in lines():
             print(line)

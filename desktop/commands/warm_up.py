@@ -103,6 +103,6 @@ def _look_at(store: TraceStore, picture: Path) -> None:
 
 def main(options: argparse.Namespace) -> int:
     with terminal_progress() as progress:
-        said = run(options, progress)
-    print("\n".join(said))
+        words = run(options, progress)
+    print("\n".join(words))
     return DONE

@@ -99,10 +99,10 @@ def _in_terminal(command: list[str] | None, folder: Path) -> int:
     try:
         while True:
             over = command is not None and not thread.is_alive()
-            found = follower.look() if folder.is_dir() else None
-            shown = found or shown
+            look = follower.look() if folder.is_dir() else None
+            shown = look or shown
             whole = 0 < shown.expected <= shown.processes == shown.ended
-            if found is not None:
+            if look is not None:
                 drawn = _draw(shown, drawn)
             if over or (command is None and whole):
                 break

@@ -61,7 +61,7 @@ def main(options: argparse.Namespace) -> int:
         store, use, fit = run.store, run.use, run.fit(suggested=True)
         with terminal_progress() as progress:
             program = rerun(store, use, progress, limit=run.limit, breaks=fit.breaks[1:-1].tolist())
-            found = program.predict(changes, progress)
+            prediction = program.predict(changes, progress)
             ideal = program.predict(Changes(network=machine.IDEAL), progress, times=False)
             names = [f"phase {k}" for k in range(1, fit.n + 1)]
             largest = (
@@ -70,20 +70,20 @@ def main(options: argparse.Namespace) -> int:
                 else largest_regions(Statistics(store), use, run.span, progress)
             )
             ranked = would_help_most(program, names, largest, progress)
-        rows = _phases(fit, found, program.start_s)
+        rows = _phases(fit, prediction, program.start_s)
         known_network = program.estimate
         result = {
             "source": store.source.name,
             "changes": changes.sentence,
-            "recorded_s": found.recorded_s,
-            "predicted_s": found.duration_s,
+            "recorded_s": prediction.recorded_s,
+            "predicted_s": prediction.duration_s,
             "ideal_s": ideal.duration_s,
-            "note": found.note,
+            "note": prediction.note,
             "estimated": None if known_network is None else known_network._asdict(),
             "phases": rows,
             "would_help": [one.plain() for one in ranked],
         }
-        show(options, result, lambda: rows, lambda: _lines(found, rows, ranked))
+        show(options, result, lambda: rows, lambda: _lines(prediction, rows, ranked))
         if not (options.json or options.csv):
             print_doubt(store)
         return outcome(store)
@@ -136,10 +136,10 @@ def _ranks(text: str) -> tuple[int, int]:
     return int(first), int(last or first)
 
 
-def _phases(fit: PhaseFit, found: RunPrediction, start_s: float) -> list[JSON]:
-    moved = [start_s, *found.breaks_s.tolist(), start_s + found.duration_s]
+def _phases(fit: PhaseFit, prediction: RunPrediction, start_s: float) -> list[JSON]:
+    moved = [start_s, *prediction.breaks_s.tolist(), start_s + prediction.duration_s]
     ends = fit.breaks.tolist()
-    if found.note:
+    if prediction.note:
         moved = [math.nan] * len(ends)
     return [
         {
@@ -155,14 +155,14 @@ def _phases(fit: PhaseFit, found: RunPrediction, start_s: float) -> list[JSON]:
     ]
 
 
-def _lines(found: RunPrediction, rows: list[JSON], ranked: tuple[Help, ...]) -> Iterator[str]:
-    told = printable(found.changes.sentence) or "as recorded"
-    if found.note:
-        yield f"{told}: no prediction. {found.note}"
+def _lines(prediction: RunPrediction, rows: list[JSON], ranked: tuple[Help, ...]) -> Iterator[str]:
+    what = printable(prediction.changes.sentence) or "as recorded"
+    if prediction.note:
+        yield f"{what}: no prediction. {prediction.note}"
         return
-    saved = f"{signed(100 * -found.saved_s / found.recorded_s, 3)} %"
-    lasts, lasted = quantity(found.duration_s, "s"), quantity(found.recorded_s, "s")
-    yield f"{told}: {lasts}" + (f" instead of {lasted} ({saved})" if found.changes.sentence else "")
+    saved = f"{signed(100 * -prediction.saved_s / prediction.recorded_s, 3)} %"
+    lasts, lasted = quantity(prediction.duration_s, "s"), quantity(prediction.recorded_s, "s")
+    yield f"{what}: {lasts}" + (f" instead of {lasted} ({saved})" if prediction.changes.sentence else "")
     yield ""
     yield f"{'phase':<8}{'start':>12}{'length':>12}{'predicted':>12}"
     columns = [

@@ -37,38 +37,38 @@ def described(design: Design) -> tuple[list[str], list[str]]:
     def signed(sign: int, members: tuple[int, ...]) -> str:
         return ("−" if sign < 0 else "") + design.term(members)
 
-    said = count(design.runs, "treatment")
+    treatments = count(design.runs, "treatment")
     if design.resolution:
-        said += f", resolution {roman(design.resolution)}: {meaning(design.resolution)}"
+        treatments += f", resolution {roman(design.resolution)}: {meaning(design.resolution)}"
     elif design.kind == "full":
-        said += ", full factorial: every effect can be told apart"
-    found = [f"{said}."]
+        treatments += ", full factorial: every effect can be told apart"
+    sentences = [f"{treatments}."]
     if design.note:
-        found.append(f"{capital(design.note)}.")
+        sentences.append(f"{capital(design.note)}.")
     if design.generators:
-        found.append(f"Generators: {', '.join(design.generators)}")
+        sentences.append(f"Generators: {', '.join(design.generators)}")
     words = design.defining_relation()
     if words:
         shown = " = ".join(signed(sign, members) for sign, members in words[:_WORDS])
         more = f" … and {len(words) - _WORDS} more" if len(words) > _WORDS else ""
-        found.append(f"Defining relation: I = {shown}{more}")
+        sentences.append(f"Defining relation: I = {shown}{more}")
         lengths = [f"{n} of {k}" for k, n in enumerate(design.word_lengths(), 1) if n]
         least = ", the fewest short ones there can be" if design.minimum_aberration else ""
-        found.append(f"Words by their letters: {', '.join(lengths)}{least}.")
+        sentences.append(f"Words by their letters: {', '.join(lengths)}{least}.")
     sets = design.aliases()
     if design.regular:
         mains, pairs = design.clear()
-        found.append(f"Clear main effects: {', '.join(design.factors[j] for j in mains) or 'none'}.")
+        sentences.append(f"Clear main effects: {', '.join(design.factors[j] for j in mains) or 'none'}.")
         if design.generators:
             clear = ", ".join(design.term(pair) for pair in pairs[:60]) or "none"
-            found.append(f"Clear two-factor interactions: {clear}.")
+            sentences.append(f"Clear two-factor interactions: {clear}.")
             if not sets:
-                found.append("No two main effects or two-factor interactions share a column.")
+                sentences.append("No two main effects or two-factor interactions share a column.")
     equal = [
         " = ".join(signed(design.key(m)[1] * design.key(members[0])[1], m) for m in members)
         for members in sets[:_ALIASES]
     ]
-    return found, equal + [f"… and {len(sets) - _ALIASES} more sets"] * (len(sets) > _ALIASES)
+    return sentences, equal + [f"… and {len(sets) - _ALIASES} more sets"] * (len(sets) > _ALIASES)
 
 
 @dataclass(frozen=True)

@@ -89,9 +89,9 @@ def powers(data: Trials, replicated: bool) -> Powers:
     return Powers(_POWERS, likelihood, float(_POWERS[int(np.argmax(likelihood))]), low, high, suggested)
 
 
-def powers_of(found: Effects) -> Powers | None:
+def powers_of(effects: Effects) -> Powers | None:
     """Of the trials of an analysis; None where nothing tells."""
     try:
-        return powers(found.trials, found.error == "replicates")
+        return powers(effects.trials, effects.error == "replicates")
     except ValueError:
         return None

@@ -52,7 +52,7 @@ class SptAnswer:
 
 
 def answer(
-    found: Effects,
+    effects: Effects,
     unit: str = "",
     factors: Mapping[str, Factor] | None = None,
     delays_s: Mapping[str, float] | None = None,
@@ -62,15 +62,17 @@ def answer(
     """From effects on a response in `unit`. `factors`: what they are, by name. `delays_s`: how long their
     delays take. `waiting`: trials that are planned and not run."""
     factors, delays_s = factors or {}, delays_s or {}
-    mains = [e for e in found.effects if len(e.members) == 1 and e.estimable]
-    limits = {e.term: _limit(found, e) for e in found.effects}
+    mains = [e for e in effects.effects if len(e.members) == 1 and e.estimable]
+    limits = {e.term: _limit(effects, e) for e in effects.effects}
     if not mains or not any(math.isfinite(limits[e.term]) for e in mains):
-        said = f"Nothing can be said of {response} yet: there is no standard error to judge the effects by."
+        nothing_yet = (
+            f"Nothing can be said of {response} yet: there is no standard error to judge the effects by."
+        )
         what = (
             f"run the {waiting} trials that are left" if waiting else "run replicates, two of each treatment"
         )
-        return SptAnswer((said,), (), math.nan, what)
-    beyond = [e for e in found.effects if abs(e.value) > limits[e.term]]
+        return SptAnswer((nothing_yet,), (), math.nan, what)
+    beyond = [e for e in effects.effects if abs(e.value) > limits[e.term]]
     named = sorted((e for e in mains if e in beyond), key=lambda e: -abs(e.value))
     others = [e for e in mains if e not in named]
     # Every interval of the family holds what is true at once with 95 %.
@@ -78,45 +80,45 @@ def answer(
     what = _subject(response)
     sentences = []
     for place, e in enumerate(named):
-        told, cost = _place(e, factors), _cost(found, e, unit, factors, delays_s)
+        place_words, cost = _place(e, factors), _cost(effects, e, unit, factors, delays_s)
         if e.value < 0 and _is_delay(e.term, factors):
-            sentences.append(f"{told} makes it faster when it is delayed: {cost}.")
+            sentences.append(f"{place_words} makes it faster when it is delayed: {cost}.")
         elif place == 0:
             most = " most" if len(named) > 1 else ""
-            sentences.append(f"{told} is what {what} depends on{most}: {cost}.")
+            sentences.append(f"{place_words} is what {what} depends on{most}: {cost}.")
         else:
-            sentences.append(f"Then {told}: {cost}.")
+            sentences.append(f"Then {place_words}: {cost}.")
     pairs = sorted((e for e in beyond if len(e.members) > 1), key=lambda e: -abs(e.value))
     if pairs:
-        names = " and ".join(found.trials.factors[j] for j in pairs[0].members)
+        names = " and ".join(effects.trials.factors[j] for j in pairs[0].members)
         more = f" ({len(pairs)} interactions stand out)" if len(pairs) > 1 else ""
-        sentences.append(f"{names} depend on each other: {_amount(found, pairs[0], unit)}{more}.")
+        sentences.append(f"{names} depend on each other: {_amount(effects, pairs[0], unit)}{more}.")
     if others:
         subject = "Nothing else" if named else f"Nothing that was tried changes {what}"
-        above = f"above {_number(found, bound, unit)} (95 %)"
+        above = f"above {_number(effects, bound, unit)} (95 %)"
         sentences.append(f"{subject} {above}." if named else f"{subject} by more than {above[6:]}.")
     return SptAnswer(
         tuple(sentences),
         tuple(e.term for e in named),
         bound,
-        _next(found, named, others, bound, factors, waiting),
+        _next(effects, named, others, bound, factors, waiting),
     )
 
 
 def answer_of(
-    experiment: Experiment, found: Effects, response: str | None = None, waiting: int = 0
+    experiment: Experiment, effects: Effects, response: str | None = None, waiting: int = 0
 ) -> SptAnswer:
     """Of an experiment that is described, with what its delays take here. `response` None: its first."""
     unit_s = delay_unit_of(experiment) if experiment.program.build else math.nan
     factors = {one.name: one for one in experiment.factors}
-    kept = next((r for r in experiment.responses if r.name == response), experiment.responses[0])
-    return answer(found, kept.unit or "", factors, delays(experiment, unit_s), kept.name, waiting)
+    measured = next((r for r in experiment.responses if r.name == response), experiment.responses[0])
+    return answer(effects, measured.unit or "", factors, delays(experiment, unit_s), measured.name, waiting)
 
 
-def answer_of_table(found: Effects, table: RunTable) -> SptAnswer:
+def answer_of_table(effects: Effects, table: RunTable) -> SptAnswer:
     """Of runs that were made elsewhere."""
     name = table.response.split(" ")[0]
-    return answer(found, unit_of(name), table.settings, response=name)
+    return answer(effects, unit_of(name), table.settings, response=name)
 
 
 def delay_unit_of(experiment: Experiment) -> float:
@@ -124,16 +126,16 @@ def delay_unit_of(experiment: Experiment) -> float:
     of one experiment refers to the same."""
     from desktop.core.delay import delay_unit_s
 
-    kept = experiment.folder / "delay_unit.txt"
+    file = experiment.folder / "delay_unit.txt"
     try:
-        unit = float(head(kept, 40).split()[0])
+        unit = float(head(file, 40).split()[0])
     except (OSError, ValueError, IndexError):
         unit = math.nan
     if not 0 < unit < 1:
         unit = delay_unit_s()
         with suppress(OSError):  # a folder of somebody else
             if (experiment.folder / JOURNAL).exists():
-                kept.write_text(f"{unit!r} s take one unit of delay here", encoding="utf-8")
+                file.write_text(f"{unit!r} s take one unit of delay here", encoding="utf-8")
     return unit
 
 
@@ -149,13 +151,13 @@ def delays(experiment: Experiment, unit_s: float) -> dict[str, float]:
          if flag.startswith("-DSPT_DELAY=") and flag[12:].isdigit()),
         0,
     )  # fmt: skip
-    found = {}
+    seconds_of = {}
     for one in experiment.factors:
         if "SPT_FACTORS" in dict(one.high.environment):
-            found[one.name] = 1e-6 * one.delay
+            seconds_of[one.name] = 1e-6 * one.delay
         elif one.delay or (common and one.routine and one.high.flags):
-            found[one.name] = (one.delay or common) * unit_s
-    return {name: seconds for name, seconds in found.items() if seconds > 0 and math.isfinite(seconds)}
+            seconds_of[one.name] = (one.delay or common) * unit_s
+    return {name: seconds for name, seconds in seconds_of.items() if seconds > 0 and math.isfinite(seconds)}
 
 
 @lru_cache(maxsize=256)
@@ -172,15 +174,15 @@ def _subject(response: str) -> str:
     return usual.get(plain, "the response" if plain.startswith("response") else response)
 
 
-def _limit(found: Effects, effect: Effect) -> float:
+def _limit(effects: Effects, effect: Effect) -> float:
     """|effect| beyond which one or more of all are in 5 % where none is real; NaN without an error."""
-    if found.error == "lenth":
-        return found.lenth.simultaneous if found.lenth is not None else math.nan
-    if found.error == "none" or not effect.se > 0 or not effect.df > 0:
+    if effects.error == "lenth":
+        return effects.lenth.simultaneous if effects.lenth is not None else math.nan
+    if effects.error == "none" or not effect.se > 0 or not effect.df > 0:
         return math.nan
     # A choice of terms that was made with a look at them has a limit of its own.
-    chosen = found.limit.value if found.limit.kind == "selected" else 0.0
-    return max(_beyond(len(found.effects), effect.df), chosen) * effect.se
+    chosen = effects.limit.value if effects.limit.kind == "selected" else 0.0
+    return max(_beyond(len(effects.effects), effect.df), chosen) * effect.se
 
 
 def _is_delay(name: str, factors: Mapping[str, Factor]) -> bool:
@@ -198,52 +200,52 @@ def _place(effect: Effect, factors: Mapping[str, Factor]) -> str:
 
 
 def _cost(
-    found: Effects, effect: Effect, unit: str, factors: Mapping[str, Factor], delays_s: Mapping[str, float]
+    effects: Effects, effect: Effect, unit: str, factors: Mapping[str, Factor], delays_s: Mapping[str, float]
 ) -> str:
     """What a delay there costs, for a length of it that can be imagined; of a setting what changes."""
     one = factors.get(effect.term)
-    share = found.percent(effect)
+    share = effects.percent(effect)
     of_run = f", {digits(abs(share), 3)} % of the run" if math.isfinite(share) else ""
     delay = delays_s.get(effect.term, 0.0)
-    if delay > 0 and unit == "s" and found.unperturbed > 0 and _plain(found):
+    if delay > 0 and unit == "s" and effects.unperturbed > 0 and _plain(effects):
         rate = effect.value / delay
         length, word = next(
-            ((n, w) for n, w in _LENGTHS if abs(rate) * n <= _MANY * found.unperturbed), _LENGTHS[-1]
+            ((n, w) for n, w in _LENGTHS if abs(rate) * n <= _MANY * effects.unperturbed), _LENGTHS[-1]
         )
         verb = "costs" if effect.value > 0 else "saves"
         return (
             f"{word} there {verb} {quantity(abs(rate) * length, 's', 2)} (the delay of "
             f"{quantity(delay, 's', 2)} {'cost' if effect.value > 0 else 'saved'} "
-            f"{_amount(found, effect, unit)}{of_run})"
+            f"{_amount(effects, effect, unit)}{of_run})"
         )
-    amount = _amount(found, effect, unit)
+    amount = _amount(effects, effect, unit)
     if one is not None and not _is_delay(effect.term, factors):
         low, high = one.levels
         return f"{high} in place of {low} takes {amount} {'more' if effect.value > 0 else 'less'}{of_run}"
     return f"the delay there {'costs' if effect.value > 0 else 'saves'} {amount}{of_run}"
 
 
-def _plain(found: Effects) -> bool:
+def _plain(effects: Effects) -> bool:
     """Whether effects are in the unit of the response."""
-    return found.transform == 1.0
+    return effects.transform == 1.0
 
 
-def _amount(found: Effects, effect: Effect, unit: str) -> str:
-    if not _plain(found):
-        return f"{digits(abs(found.percent(effect)), 3)} %"
-    if not math.isfinite(effect.se) or found.error == "lenth":
-        return _number(found, abs(effect.value), unit)
+def _amount(effects: Effects, effect: Effect, unit: str) -> str:
+    if not _plain(effects):
+        return f"{digits(abs(effects.percent(effect)), 3)} %"
+    if not math.isfinite(effect.se) or effects.error == "lenth":
+        return _number(effects, abs(effect.value), unit)
     return margin(abs(effect.value), effect.se, unit)
 
 
-def _number(found: Effects, value: float, unit: str) -> str:
-    if not _plain(found):
-        return f"{digits(100 * math.expm1(value), 2)} %" if found.transform == 0 else digits(value, 2)
+def _number(effects: Effects, value: float, unit: str) -> str:
+    if not _plain(effects):
+        return f"{digits(100 * math.expm1(value), 2)} %" if effects.transform == 0 else digits(value, 2)
     return quantity(value, unit, 2) if unit else digits(value, 2)
 
 
 def _next(
-    found: Effects,
+    effects: Effects,
     named: Sequence[Effect],
     others: Sequence[Effect],
     bound: float,
@@ -253,8 +255,8 @@ def _next(
     """The step that tells most."""
     if waiting:
         return f"run the {waiting} trials that are left"
-    if found.suspects:
-        return f"look at trial {found.suspects[0].label}, which does not fit the others"
+    if effects.suspects:
+        return f"look at trial {effects.suspects[0].label}, which does not fit the others"
     places = [e for e in named if _is_delay(e.term, factors) and e.value > 0]
     names = [e.term for e in named]
     for e in named:

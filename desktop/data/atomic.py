@@ -229,20 +229,20 @@ def scratch(*, whatever_happens: bool = False) -> TemporaryDirectory[str]:
     OSError : it cannot be made.
     """
     with stopping.making:
-        made = TemporaryDirectory(prefix="phasewright-", ignore_cleanup_errors=whatever_happens)
-        stopping.leave_no(made.name, partial(_take_away, Path(made.name)))
-    return made
+        folder = TemporaryDirectory(prefix="phasewright-", ignore_cleanup_errors=whatever_happens)
+        stopping.leave_no(folder.name, partial(_take_away, Path(folder.name)))
+    return folder
 
 
 @contextmanager
 def scratch_folder() -> Iterator[Path]:
     """The same, removed when its block ends."""
-    made = scratch()
+    folder = scratch()
     try:
-        with made as name:
+        with folder as name:
             yield Path(name)
     finally:
-        stopping.left(made.name)
+        stopping.left(folder.name)
 
 
 def _take_away(folder: Path) -> None:

@@ -91,9 +91,9 @@ class Intervals(NamedTuple):
     def between(self, begin: Ints, end: Ints) -> Ints:
         """(ranges, kinds) ticks of each kind."""
         cuts = np.concatenate([begin, end])
-        found = np.zeros((cuts.size, self.sums.shape[1]), np.int64)
-        spent_until(self.begin, self.end, self.what, _EVERY, self.sums, cuts, found)
-        inside: Ints = found[begin.size :] - found[: begin.size]
+        until = np.zeros((cuts.size, self.sums.shape[1]), np.int64)
+        spent_until(self.begin, self.end, self.what, _EVERY, self.sums, cuts, until)
+        inside: Ints = until[begin.size :] - until[: begin.size]
         return inside
 
 
@@ -123,15 +123,15 @@ def in_places(where: NDArray[np.int32], time: Ints, places: int) -> tuple[Ints, 
 def call_at(time: Ints, over: NDArray[np.bool_], begin: Ints, end: Ints, first: int) -> Ints:
     """The call in which each time (n,) is, -1 for none; `first` is the number of the first one of `begin`.
     Where one ends as another begins, what is `over` then belongs to the former, if nothing else does."""
-    found = np.empty(time.size, np.int64)
-    within(time, over, begin, end, first, np.zeros(begin.size, np.uint8), found)
-    return found
+    call = np.empty(time.size, np.int64)
+    within(time, over, begin, end, first, np.zeros(begin.size, np.uint8), call)
+    return call
 
 
 def request_times(kind: NDArray[np.uint8], request: NDArray[np.uint64], time: Ints) -> Ints:
     """Of each row (n,) of a location's messages: of an IRECV when it was posted, of an ISEND when it was
     completed; `BEGIN` where that is not known. A request belongs to the latest row that began it."""
-    found = np.full(kind.size, BEGIN)
+    times = np.full(kind.size, BEGIN)
     for first, last, of_first in (
         (MessageKind.IRECV_POST, MessageKind.IRECV, False),
         (MessageKind.ISEND, MessageKind.ISEND_COMPLETE, True),
@@ -142,7 +142,7 @@ def request_times(kind: NDArray[np.uint8], request: NDArray[np.uint64], time: In
         pairs = (request[a] == request[b]) & (kind[a] == first) & (kind[b] == last)
         begun, over = a[pairs], b[pairs]
         if of_first:
-            found[begun] = time[over]
+            times[begun] = time[over]
         else:
-            found[over] = time[begun]
-    return found
+            times[over] = time[begun]
+    return times

@@ -210,29 +210,29 @@ class Causality:
         names, sent_most, got_most = ([np.zeros(0, np.int64)] for _ in range(3))
         needed, partner = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
         self.disagreeing = instances = 0
-        for found in match_collectives(store, depends):
-            self.disagreeing += found.disagreeing
-            members = np.diff(found.start)
+        for matched in match_collectives(store, depends):
+            self.disagreeing += matched.disagreeing
+            members = np.diff(matched.start)
             if not members.size:
                 continue
-            begin = corrected(found.begin, found.location, *clocks)
-            root = np.maximum.reduceat(found.root, found.start[:-1])
-            is_root = process[found.location] == process[np.repeat(root, members)]
+            begin = corrected(matched.begin, matched.location, *clocks)
+            root = np.maximum.reduceat(matched.root, matched.start[:-1])
+            is_root = process[matched.location] == process[np.repeat(root, members)]
             is_root &= np.repeat(root >= 0, members)
-            of_kind = of_text[found.operation]
+            of_kind = of_text[matched.operation]
             late, who = np.empty(begin.size, np.int64), np.empty(begin.size, np.int64)
-            waited_for(found.start, of_kind, found.location, begin, is_root, late, who)
-            where.append(found.location.astype(np.int32))
+            waited_for(matched.start, of_kind, matched.location, begin, is_root, late, who)
+            where.append(matched.location.astype(np.int32))
             time.append(begin)
             kind.append(np.repeat(of_kind, members).astype(np.uint8))
             key.append(np.repeat(np.arange(instances, instances + members.size, dtype=np.int32), members))
             needed.append(late)
             partner.append(who)
             roots.append(root)
-            barriers.append(is_barrier[found.operation])
-            names.append(found.operation)
-            sent_most.append(np.maximum.reduceat(found.sent, found.start[:-1]))
-            got_most.append(np.maximum.reduceat(found.received, found.start[:-1]))
+            barriers.append(is_barrier[matched.operation])
+            names.append(matched.operation)
+            sent_most.append(np.maximum.reduceat(matched.sent, matched.start[:-1]))
+            got_most.append(np.maximum.reduceat(matched.received, matched.start[:-1]))
             instances += members.size
         self.collectives = Collectives(*map(np.concatenate, (roots, barriers, names, sent_most, got_most)))
         order, start = in_places(np.concatenate(where), np.concatenate(time), places)
@@ -307,9 +307,9 @@ class Causality:
         places = len(self._store.locations)
         with ThreadPoolExecutor(_THREADS) as threads:
             try:
-                for i, found in enumerate(threads.map(unless_cancelled, range(places))):
+                for i, answer in enumerate(threads.map(unless_cancelled, range(places))):
                     progress.step(i, places, "waiting")
-                    yield found
+                    yield answer
             finally:
                 threads.shutdown(cancel_futures=True)
 
@@ -435,25 +435,25 @@ class Causality:
             offer_collective(a, *ours, *members, self.collectives.barrier, int(Account.BARRIER), end, *state)
             if asks.any():
                 self._ask(asks[calls.region[a:b]], i, end, state)
-            found = np.flatnonzero(best > begin)
-            where, released = partner[found], late[found]
-            partner_call = np.full(found.size, -1, np.int32)
+            waiting = np.flatnonzero(best > begin)
+            where, released = partner[waiting], late[waiting]
+            partner_call = np.full(waiting.size, -1, np.int32)
             call_of_partner(where, released, calls.start, calls.begin, calls.end, partner_call)
             return (
-                (found + a).astype(np.int32),
-                best[found],
-                account[found],
+                (waiting + a).astype(np.int32),
+                best[waiting],
+                account[waiting],
                 where,
                 released,
                 partner_call,
-                state[4][found],
+                state[4][waiting],
             )
 
-        found = list(self._each(wait, progress))
+        by_location = list(self._each(wait, progress))
         del self._member, self._needed, self._partner
-        start = np.concatenate([[0], np.cumsum([one[0].size for one in found])]).astype(np.int64)
+        start = np.concatenate([[0], np.cumsum([one[0].size for one in by_location])]).astype(np.int64)
         types = [np.int32, np.int64, np.uint8, np.int32, np.int64, np.int32, np.int32]
-        columns = zip([np.zeros(0, one) for one in types], *found, strict=True)
+        columns = zip([np.zeros(0, one) for one in types], *by_location, strict=True)
         self.waits = Waits(start, *(np.concatenate(column) for column in columns))
         self._held, self._depends = held & 1, held >> 1
 
@@ -534,24 +534,24 @@ class Causality:
         Where nothing tells waiting from moving data (`waiting_note`), all communication is of the account
         `UNKNOWN`.
         """
-        found = accounts.copy()
+        split = accounts.copy()
         refused = self.why_none()
         for i, parts in enumerate(self._parts):
             if refused:
-                found[i, :, Account.UNKNOWN] += found[i, :, Account.MOVING]
-                found[i, :, Account.MOVING] = 0
+                split[i, :, Account.UNKNOWN] += split[i, :, Account.MOVING]
+                split[i, :, Account.MOVING] = 0
                 continue
             moved = parts.pieces.between(begin, end)
-            found[i] += moved
-            found[i, :, Account.MOVING] -= moved.sum(axis=1)
+            split[i] += moved
+            split[i, :, Account.MOVING] -= moved.sum(axis=1)
         for j, (a, b) in enumerate(zip(begin.tolist(), end.tolist(), strict=True)):
             if (
                 not refused and self._violations and self._split(a, b)[0] is None
             ):  # of this range clocks say too little
                 unknown = [Account.MOVING, *sorted(WAITING)]
-                found[:, j, Account.UNKNOWN] += found[:, j, unknown].sum(axis=1)
-                found[:, j, unknown] = 0
-        return found
+                split[:, j, Account.UNKNOWN] += split[:, j, unknown].sum(axis=1)
+                split[:, j, unknown] = 0
+        return split
 
     def between(self, begin: int, end: int, before: Ints, useful: Ints, sent: int, received: int) -> Replayed:
         """The part of the run from tick `begin` to tick `end` of the common clock.
@@ -628,12 +628,12 @@ class Causality:
         if not self._violations:
             return spoken, waited, "", 0
         off, unit = int(doubted.sum()), 1.0 / self._store.ticks_per_second
-        said = f"The clocks contradict each other in {self._violations} of {self._checked} comparisons"
+        sentence = f"The clocks contradict each other in {self._violations} of {self._checked} comparisons"
         if self._most < END:
-            said += f", by {si(self._most * unit, 3)}s at most"
+            sentence += f", by {si(self._most * unit, 3)}s at most"
         if off > DOUBTED * spoken.sum():
-            return None, None, f"{said}, so nobody knows who waited for whom.", 0
-        return spoken, waited, f"{said}, which may change waiting by {si(off * unit, 3)}s.", off
+            return None, None, f"{sentence}, so nobody knows who waited for whom.", 0
+        return spoken, waited, f"{sentence}, which may change waiting by {si(off * unit, 3)}s.", off
 
 
 def memory_needed(store: TraceStore) -> int:

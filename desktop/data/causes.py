@@ -116,14 +116,14 @@ class Causes:
         self.store, self.causality = store, causality
         self.outside = len(store.regions)
         self.before = self.outside + 1
-        calls, found = causality.calls, causality.waits
+        calls, waits = causality.calls, causality.waits
         places = np.arange(len(store.locations))
         met = np.where(
-            found.partner_call >= 0, calls.end[found.partner_call], found.released
-        ) if calls.begin.size else found.released  # fmt: skip
+            waits.partner_call >= 0, calls.end[waits.partner_call], waits.released
+        ) if calls.begin.size else waits.released  # fmt: skip
         self.waits = WaitStates(
-            np.repeat(places, np.diff(found.start)), found.partner.astype(np.int64),
-            calls.begin[found.call], found.until, calls.end[found.call], np.maximum(met, found.until),
+            np.repeat(places, np.diff(waits.start)), waits.partner.astype(np.int64),
+            calls.begin[waits.call], waits.until, calls.end[waits.call], np.maximum(met, waits.until),
         )  # fmt: skip
         repaired = store.repair if causality.rules.repaired is None else causality.rules.repaired
         self._clocks = [at.clock(repaired) for at in store.locations]
@@ -211,20 +211,20 @@ class Causes:
         have come to a collective operation; the rest of a send that waited for its receive on that.
         """
         causality = self.causality
-        calls, operations, found = causality.calls, causality.operations, causality.waits
+        calls, operations, waits = causality.calls, causality.operations, causality.waits
         places = len(self.store.locations)
         kind, key = operations.kind, operations.key
         where = np.repeat(np.arange(places, dtype=np.int32), np.diff(operations.start))
         # Nodes: operations as those that others depend on, calls as those that depend, ends of locations.
         released = calls.begin.copy()
-        released[found.call] = found.until
+        released[waits.call] = waits.until
         own = operations.call
         inside = np.flatnonzero((own >= 0) & (kind != ideal.RECEIVE))
         np.maximum.at(released, own[inside], operations.time[inside])
         needed = np.flatnonzero(kind != ideal.RECEIVE).astype(np.int32)
         m = calls.begin.size
-        late = np.flatnonzero((found.account == Account.LATE_RECEIVER) & (found.partner_call >= 0))
-        begun = found.partner_call[late]  # calls whose begin a sender waited for
+        late = np.flatnonzero((waits.account == Account.LATE_RECEIVER) & (waits.partner_call >= 0))
+        begun = waits.partner_call[late]  # calls whose begin a sender waited for
         instances = causality.collectives.root.size
         size = needed.size + m + late.size + places
         time_of = np.empty(size, np.int64)
@@ -253,7 +253,7 @@ class Causes:
             at_operation[needed[c:d]] = place[: d - c]
             at_call[a:b] = place[d - c : d - c + b - a]
             at_begin[mine] = place[d - c + b - a : -1]
-        source, target = [at_begin], [at_call[found.call[late]]]
+        source, target = [at_begin], [at_call[waits.call[late]]]
         messages = causality.messages
         received = own[messages.receive]
         good = received >= 0
@@ -287,7 +287,7 @@ class Causes:
         since[size:] = time_of[size:]
         release = np.zeros(time_of.size, bool)
         release[at_call] = True
-        since[at_call[found.call]] = calls.begin[found.call]
+        since[at_call[waits.call]] = calls.begin[waits.call]
         spare = np.full(time_of.size, UNKNOWN)
         spare[first[1:] - 1] = self.ends.max(initial=BEGIN) - self.ends
         start = np.zeros(time_of.size + 1, np.int32)

@@ -306,14 +306,14 @@ def with_choices(content: Content, choices: Mapping[Way, AxisChoice]) -> Content
 
 def words(content: Content) -> dict[str, str]:
     """The texts that may be replaced, by key."""
-    found = {"title": content.title}
+    texts = {"title": content.title}
     if content.heading:
-        found["heading"] = content.heading
+        texts["heading"] = content.heading
     if content.axes:
-        found |= {key: axis.title for key, axis in (("x", content.x), ("y", content.y)) if axis.title}
+        texts |= {key: axis.title for key, axis in (("x", content.x), ("y", content.y)) if axis.title}
     if content.chosen and content.chosen.label:
-        found["chosen"] = content.chosen.label
-    return found | {f"series {i + 1}": label for i, label in content.legend if i >= 0}
+        texts["chosen"] = content.chosen.label
+    return texts | {f"series {i + 1}": label for i, label in content.legend if i >= 0}
 
 
 def with_words(content: Content, given: Mapping[str, str]) -> Content:
@@ -374,8 +374,8 @@ def _along(content: Content, way: Way) -> list[Floats]:
     firm = [s for s in content.series if s.kind != "band"] or list(content.series)
     if way == ("y" if content.horizontal_bars else "x"):
         return [s.x for s in firm]
-    found = [v for s in firm for v in (s.y, s.low, s.high if s.kind != "boxes" else None) if v is not None]
-    return [*found, np.array([v for v, _ in content.levels])]
+    values = [v for s in firm for v in (s.y, s.low, s.high if s.kind != "boxes" else None) if v is not None]
+    return [*values, np.array([v for v, _ in content.levels])]
 
 
 def _range(content: Content, way: Way) -> tuple[float, float]:
@@ -386,10 +386,10 @@ def _range(content: Content, way: Way) -> tuple[float, float]:
     if way == "x" and content.cells is not None and content.cells.across is not None:
         return content.cells.across
     values = _along(content, way) + ([np.array([v for v, _ in content.verticals])] if way == "x" else [])
-    found = np.concatenate([v.ravel() for v in values] or [np.empty(0)])
-    found = axis.place(found[np.isfinite(found)])
-    found = found[np.isfinite(found)]
-    low, high = (float(found.min()), float(found.max())) if found.size else (0.0, 1.0)
+    flat = np.concatenate([v.ravel() for v in values] or [np.empty(0)])
+    flat = axis.place(flat[np.isfinite(flat)])
+    flat = flat[np.isfinite(flat)]
+    low, high = (float(flat.min()), float(flat.max())) if flat.size else (0.0, 1.0)
     if axis.tight:
         low, high = low - 0.5 * axis.whole, high + 0.5 * axis.whole
     else:
@@ -491,17 +491,17 @@ class Layout:
     def dots(self, series: Series, side: float, *, faint: bool = False) -> NDArray[np.int64]:
         """(K, 2) columns and rows, of squares with this side, that marks or segments fall into: one where
         many lie."""
-        found = np.stack(self.marks(series), axis=1)
+        points = np.stack(self.marks(series), axis=1)
         if series.faint or faint:
-            found = found[np.isin(np.arange(len(found)), list(series.faint), invert=not faint)]
+            points = points[np.isin(np.arange(len(points)), list(series.faint), invert=not faint)]
         if series.kind == "segments":
-            ends = found.reshape(-1, 2, 2)
+            ends = points.reshape(-1, 2, 2)
             ends = ends[np.isfinite(ends).all(axis=(1, 2))]
             steps = np.ceil(np.abs(ends[:, 1] - ends[:, 0]).max(axis=1, initial=0) / side).astype(int) + 1
             part = np.arange(steps.sum()) - np.repeat(np.cumsum(steps) - steps, steps)
             ends, part = np.repeat(ends, steps, axis=0), part / np.repeat(np.maximum(steps - 1, 1), steps)
-            found = ends[:, 0] + (ends[:, 1] - ends[:, 0]) * part[:, None]
-        at = np.floor(found[np.isfinite(found).all(axis=1)] / side).astype(np.int64)
+            points = ends[:, 0] + (ends[:, 1] - ends[:, 0]) * part[:, None]
+        at = np.floor(points[np.isfinite(points).all(axis=1)] / side).astype(np.int64)
         return np.stack(np.divmod(np.unique(at[:, 0] << 32 | at[:, 1]), 1 << 32), axis=1)
 
     def ends(self, series: Series) -> tuple[Floats, Floats]:
@@ -554,9 +554,9 @@ def elided(text: str, room: float, measure: Measure) -> str:
     return _cut(text, low)
 
 
-def _cut(text: str, kept: int) -> str:
-    tail = kept // 2
-    return f"{text[: kept - tail]}…{text[len(text) - tail :]}" if kept else "…"
+def _cut(text: str, letters: int) -> str:
+    tail = letters // 2
+    return f"{text[: letters - tail]}…{text[len(text) - tail :]}" if letters else "…"
 
 
 def lay_out(
@@ -623,8 +623,8 @@ def lay_out(
         left, top = float(math.ceil(left)), float(math.ceil(top))
         wide, tall = (float(max(math.ceil(v - 1), 1)) for v in (wide, tall))
     titles = [
-        f"{axis.title} ({found.unit})" if axis.time and found.unit else axis.title
-        for axis, found in ((content.x, x_ticks), (content.y, y_ticks))
+        f"{axis.title} ({tick_marks.unit})" if axis.time and tick_marks.unit else axis.title
+        for axis, tick_marks in ((content.x, x_ticks), (content.y, y_ticks))
     ]
     laid = Layout(
         content, line, left, top, wide, tall, x, y, x_ticks, y_ticks, titles[0], titles[1],
@@ -676,13 +676,13 @@ def _ticks(axis: Axis, span: tuple[float, float], count: float, unit: tuple[floa
         return ticks.time_ticks(low, high, count, unit)
     if axis.log:
         return (ticks.doubling_ticks if axis.doubling else ticks.power_ticks)(low, high, count)
-    found = ticks.level_ticks(low, high, count, whole=axis.whole)
+    marks = ticks.level_ticks(low, high, count, whole=axis.whole)
     if not (axis.whole and axis.tight):
-        return found
+        return marks
     # The first number is always said, and what stands close to it is not.
     first = math.ceil(low)
-    step = found.positions[1] - found.positions[0] if len(found.positions) > 1 else 1.0
-    rest = [v for v in found.positions if v - first >= 0.8 * step and v <= high]
+    step = marks.positions[1] - marks.positions[0] if len(marks.positions) > 1 else 1.0
+    rest = [v for v in marks.positions if v - first >= 0.8 * step and v <= high]
     return Ticks([float(first), *rest], [format_number(v) for v in (first, *rest)])
 
 
@@ -779,9 +779,9 @@ def _scale_words(content: Content, tall: float, line: float) -> list[tuple[str, 
         return []
     low, high = cells.ends
     middle = math.sqrt(low * high) if cells.log else (low + high) / 2
-    said = [(high, line / 2), (middle, tall / 2), (low, tall - line / 2)]
+    worded = [(high, line / 2), (middle, tall / 2), (low, tall - line / 2)]
     if low == high:
-        said = said[:1]
+        worded = worded[:1]
     elif tall < 4 * line:
-        said = said[::2]
-    return [(cells.text(value), at) for value, at in said]
+        worded = worded[::2]
+    return [(cells.text(value), at) for value, at in worded]

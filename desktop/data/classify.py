@@ -188,8 +188,8 @@ def mpi_call(name: str) -> str:
     >>> mpi_call("MPI_Send"), mpi_call("pmpi_send_"), mpi_call("main")
     ('send', 'send', '')
     """
-    found = re.fullmatch(r"p?mpi_(\w+?)_*", name.lower())
-    return found[1] if found else ""
+    match = re.fullmatch(r"p?mpi_(\w+?)_*", name.lower())
+    return match[1] if match else ""
 
 
 def accelerator_call(name: str) -> str:

@@ -163,11 +163,11 @@ class _Check:
     def _collectives(self, first: bool) -> Iterator[Held]:
         if not self._names:
             return
-        for found in match_collectives(self._source, depends, progress=self._progress):
+        for instances in match_collectives(self._source, depends, progress=self._progress):
             self._progress.step(0, 0, "comparing clocks")
-            held, pattern = holds(found, self._source.texts, self._process, self._reordered)
+            held, pattern = holds(instances, self._source.texts, self._process, self._reordered)
             if first:
-                self._disagreeing += _roots_differ(found, pattern)
+                self._disagreeing += _roots_differ(instances, pattern)
             useful = (
                 np.logical_or.reduceat(held.source, held.start[:-1]) if held.ordered.size else held.ordered
             )
@@ -179,9 +179,9 @@ class _Check:
             messages = match_in_passing(self._source, progress=self._progress, tally=self._tally)
         else:
             messages = match_messages(self._source, progress=self._progress)
-        for found in messages:
+        for matches in messages:
             self._progress.step(0, 0, "comparing clocks")
-            yield found
+            yield matches
 
     def _go(
         self,
@@ -196,17 +196,17 @@ class _Check:
         """One pass: count what contradicts the clocks with a correction, and collect bounds, as recorded, of
         all checks or of those with an even number (`half`). `lines`: of the even ones, and of the others.
         In the `first` pass messages have other numbers than in all others."""
-        found = _Pass()
+        counted = _Pass()
         c, process = correction, self._process
         clocks = c.shift, c.drift, self._origin
         for held in self._collectives(first):
             begin, end = (corrected(x, held.process, *clocks) for x in (held.begin, held.end))
             late = np.empty(held.ordered.size, np.int64)
             late_sources(held.start, held.process, begin, end, held.source, held.target, held.ordered, late)
-            even = (found.instances + np.arange(late.size)) % 2 == 0
-            found.instances += late.size
-            found.wrong = _plus(found.wrong, *_lateness(late))
-            found.odd = _plus(found.odd, *_lateness(late[~even]))
+            even = (counted.instances + np.arange(late.size)) % 2 == 0
+            counted.instances += late.size
+            counted.wrong = _plus(counted.wrong, *_lateness(late))
+            counted.odd = _plus(counted.odd, *_lateness(late[~even]))
             if bounds is not None:
                 bounds.add_collectives(held.only(even) if half else held)
             for part, chosen in zip(lines, (even, ~even), strict=False):
@@ -214,13 +214,13 @@ class _Check:
         wrong, odd = np.zeros((2, 3), np.int64)
         for m in self._messages(first):
             both = m.sender, m.receiver, m.sent, m.received, m.certain
-            late_messages(*both, process, *clocks, found.messages, wrong, odd)
+            late_messages(*both, process, *clocks, counted.messages, wrong, odd)
             if bounds is not None or lines:
                 ends = process[m.sender], process[m.receiver], m.sent, m.received
                 sure = m.certain > 0
             if half or lines:
-                even = (found.messages + np.arange(m.sent.size)) % 2 == 0
-            found.messages += m.sent.size
+                even = (counted.messages + np.arange(m.sent.size)) % 2 == 0
+            counted.messages += m.sent.size
             if bounds is not None:
                 bounds.add_messages(*_only(sure & even if half else sure, *ends[:2], m.received - m.sent))
             if lines:
@@ -228,9 +228,9 @@ class _Check:
                     part.add_messages(*_only(chosen, *ends))
             if matched is not None:
                 matched(m)
-        found.wrong = _plus(found.wrong, 0, *wrong.tolist())
-        found.odd = _plus(found.odd, 0, *odd.tolist())
-        return found
+        counted.wrong = _plus(counted.wrong, 0, *wrong.tolist())
+        counted.odd = _plus(counted.odd, 0, *odd.tolist())
+        return counted
 
     def result(self, matched: Callable[[Matches], None] | None) -> ClockResult:
         none = self._none()
@@ -254,8 +254,8 @@ class _Check:
                 if solution.forced > least or (not few and self._shift_holds(as_recorded)):
                     most = LESS * float(solution.least.std())
                     drifts = not few and len(parts) == 2 and parts[0].moved(parts[1]) <= most
-                    found = self._lines(as_recorded, parts) if drifts else None
-                    chosen, after = found or (shifted, self._shifted(shifted))
+                    lines = self._lines(as_recorded, parts) if drifts else None
+                    chosen, after = lines or (shifted, self._shifted(shifted))
             if chosen is none and (as_recorded.wrong.most > least or not few):
                 chosen, after = self._lines(as_recorded, parts) or (chosen, after)
             if chosen is none and solution is None:
@@ -290,18 +290,18 @@ class _Check:
         tried = _Correction("shift", solution.least, np.zeros(self._n), np.zeros(0))
         return 2 * self._go(tried).odd.total < as_recorded.odd.total
 
-    def _shifted(self, found: _Correction) -> _Pass:
+    def _shifted(self, correction: _Correction) -> _Pass:
         """What shifts leave; they may be off as far as any line may be that does as well. That takes linear
         programs, which are slow to load, and is not known where times stay as recorded unless asked for."""
         if self._n > SURE or not self._source.repair:
-            found.off[1:] = np.inf
-            return self._go(found)
+            correction.off[1:] = np.inf
+            return self._go(correction)
         even, odd = parts = self._parts()
         for part in parts:
-            part.again(found.shift, found.drift)
-        after = self._go(found, lines=parts)
-        start = found.shift.astype(np.float64)
-        found.off = np.maximum(found.off, even.off(Lines(start, start), odd))
+            part.again(correction.shift, correction.drift)
+        after = self._go(correction, lines=parts)
+        start = correction.shift.astype(np.float64)
+        correction.off = np.maximum(correction.off, even.off(Lines(start, start), odd))
         return after
 
     def _parts(self) -> tuple[LineBounds, LineBounds]:
@@ -316,15 +316,15 @@ class _Check:
         if tried is None or 2 * self._go(tried[0]).odd.total >= as_recorded.odd.total:
             return None
         for _ in range(4):
-            found = self._line(even, odd)
-            if found is None:
+            corrected = self._line(even, odd)
+            if corrected is None:
                 return None
             for part in (even, odd):
-                part.again(found[0].shift, found[0].drift)
-            after = self._go(found[0], lines=(even, odd))
+                part.again(corrected[0].shift, corrected[0].drift)
+            after = self._go(corrected[0], lines=(even, odd))
             if not after.wrong.checks:
-                found[0].off = even.off(found[1], odd)
-                return found[0], after
+                corrected[0].off = even.off(corrected[1], odd)
+                return corrected[0], after
         return None
 
     def _line(self, *bounds: LineBounds) -> tuple[_Correction, Lines] | None:
@@ -336,13 +336,13 @@ class _Check:
         return _Correction("linear", shift, rate, np.full(self._n, np.inf)), lines
 
 
-def _roots_differ(found: Instances, pattern: Ints) -> int:
+def _roots_differ(instances: Instances, pattern: Ints) -> int:
     """Of how many operations with a root the members do not all name the same."""
     if not pattern.size:
         return 0
-    starts, last = found.start[:-1], np.iinfo(np.int64).max
-    most = np.maximum.reduceat(found.root, starts)
-    least = np.minimum.reduceat(np.where(found.root < 0, last, found.root), starts)
+    starts, last = instances.start[:-1], np.iinfo(np.int64).max
+    most = np.maximum.reduceat(instances.root, starts)
+    least = np.minimum.reduceat(np.where(instances.root < 0, last, instances.root), starts)
     rooted = np.isin(pattern, (ideal.ONE_TO_ALL, ideal.ALL_TO_ONE))
     return int(np.count_nonzero(rooted & (most >= 0) & (least != most)))
 

@@ -60,13 +60,13 @@ def coarse_for(store: TraceStore, progress: Progress) -> bytes:
         raise StoreError("has no curve that was kept", file=store.path)
     use = build(store, Rules(), progress)
     edges = _edges(int(use.edges[-1]))
-    found = np.zeros((len(Activity), edges.size - 1), _FORM)
+    means = np.zeros((len(Activity), edges.size - 1), _FORM)
     for k, counts in enumerate(use.counts):
         progress.step(k, len(Activity))
         if counts.any():
             curve = StepCurve(use.edges, counts, float(use.processors), use.unit)
-            found[k] = averaged(curve, edges).level
-    return zlib.compress(found.tobytes(), 1)
+            means[k] = averaged(curve, edges).level
+    return zlib.compress(means.tobytes(), 1)
 
 
 def _edges(end: int) -> NDArray[np.float64]:

@@ -80,7 +80,7 @@ def depends(operation: str) -> Depends | None:
 
 
 def holds(
-    found: Instances, texts: Sequence[str], process: Ints, reordered: Collection[int] | None
+    instances: Instances, texts: Sequence[str], process: Ints, reordered: Collection[int] | None
 ) -> tuple[Held, Ints]:
     """Which rows of operations cannot have been left before which others were entered; pattern of each
     instance.
@@ -88,13 +88,15 @@ def holds(
     process : (locations,) by number. reordered : communicators whose ranks are not in the order of locations.
     """
     rules = np.array([depends(text) or Depends(-1, NEVER, NEVER) for text in texts], np.int64).reshape(-1, 3)
-    pattern, sources, targets = rules[found.operation].T
-    members = np.diff(found.start)
-    first = found.start[:-1]
+    pattern, sources, targets = rules[instances.operation].T
+    members = np.diff(instances.start)
+    first = instances.start[:-1]
     ordered = pattern == ideal.PREFIX
-    unknown = found.communicator >= 0 if reordered is None else np.isin(found.communicator, list(reordered))
+    unknown = (
+        instances.communicator >= 0 if reordered is None else np.isin(instances.communicator, list(reordered))
+    )
     sources = np.where(ordered & unknown, NEVER, sources)
-    data = np.maximum(found.sent, found.received)
+    data = np.maximum(instances.sent, instances.received)
     some = np.maximum.reduceat(data, first) > 0 if first.size else np.zeros(0, bool)
 
     def chosen(rule: Ints, own: Ints) -> NDArray[np.bool_]:
@@ -102,9 +104,11 @@ def holds(
         picked: NDArray[np.bool_] = np.repeat(whole, members) | (np.repeat(rule == OWN, members) & (own > 0))
         return picked
 
-    source, target = chosen(sources, found.sent), chosen(targets, found.received)
-    root = np.maximum.reduceat(found.root, first) if first.size else np.zeros(0, np.int64)
-    of_root = np.repeat(root >= 0, members) & (process[found.location] == process[np.repeat(root, members)])
+    source, target = chosen(sources, instances.sent), chosen(targets, instances.received)
+    root = np.maximum.reduceat(instances.root, first) if first.size else np.zeros(0, np.int64)
+    of_root = np.repeat(root >= 0, members) & (
+        process[instances.location] == process[np.repeat(root, members)]
+    )
     one_to_all = np.repeat(pattern == ideal.ONE_TO_ALL, members)
     all_to_one = np.repeat(pattern == ideal.ALL_TO_ONE, members)
     source &= ~one_to_all | of_root
@@ -112,6 +116,14 @@ def holds(
     target &= ~(one_to_all & of_root)
     source &= ~(all_to_one & of_root)
     return (
-        Held(found.start, process[found.location], found.begin, found.end, source, target, ordered),
+        Held(
+            instances.start,
+            process[instances.location],
+            instances.begin,
+            instances.end,
+            source,
+            target,
+            ordered,
+        ),
         pattern,
     )

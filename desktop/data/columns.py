@@ -108,8 +108,8 @@ class TableRow:
 def table(columns: Sequence[Column], rows: Sequence[TableRow]) -> tuple[ArrayTable, RowMarks]:
     """The table of rows that are put together cell by cell, for `FrameView.show_frame`."""
 
-    made = {column.source: [row.cells[k] for row in rows] for k, column in enumerate(columns)}
-    return columnar(made, [row.key for row in rows]), RowMarks(
+    cells = {column.source: [row.cells[k] for row in rows] for k, column in enumerate(columns)}
+    return columnar(cells, [row.key for row in rows]), RowMarks(
         {k: row.tone for k, row in enumerate(rows) if row.tone},
         {k: row.tip for k, row in enumerate(rows) if row.tip},
         {k: row.fixed for k, row in enumerate(rows) if row.fixed},
@@ -117,7 +117,7 @@ def table(columns: Sequence[Column], rows: Sequence[TableRow]) -> tuple[ArrayTab
 
 
 def records(
-    columns: Sequence[Column], found: Iterable[T], key: str, tone: Callable[[T], str] = lambda _: ""
+    columns: Sequence[Column], things: Iterable[T], key: str, tone: Callable[[T], str] = lambda _: ""
 ) -> list[TableRow]:
     """Rows of things by their attributes: `Column.name` says which, also of what is in them
     (``"fit.slope"``), `key` that of the row's index. Values of a column in % are parts of 1."""
@@ -128,7 +128,7 @@ def records(
 
     return [
         TableRow(tuple(cell(one, column) for column in columns), attrgetter(key)(one), tone(one))
-        for one in found
+        for one in things
     ]
 
 
@@ -139,15 +139,15 @@ def columnar(columns: Mapping[str, Sequence[object]], keys: Sequence[object] | N
         kinds = {type(cell) for cell in cells}
         return np.array(cells) if len(kinds) == 1 and kinds <= {int, float, bool} else _objects(cells)
 
-    made = {name: values(cells) for name, cells in columns.items()}
-    return ArrayTable(made, index=None if keys is None else _objects(keys))
+    arrays = {name: values(cells) for name, cells in columns.items()}
+    return ArrayTable(arrays, index=None if keys is None else _objects(keys))
 
 
 def _objects(values: Sequence[object]) -> AnyArray:
     """(K,) as they are: a tuple is one of them."""
-    made = np.empty(len(values), object)
-    made[:] = values
-    return made
+    objects = np.empty(len(values), object)
+    objects[:] = values
+    return objects
 
 
 def _array(shown: Shown, name: str) -> AnyArray:
@@ -227,10 +227,10 @@ class ColumnCells:
 
     def text(self, k: int, fewer: int = 0) -> str:
         """As a cell shows it, by so many `fewer` digits where it has little room."""
-        found = self._texts.get((k, fewer))
-        if found is None:
-            found = self._texts[k, fewer] = self._text(k, fewer)
-        return found
+        text = self._texts.get((k, fewer))
+        if text is None:
+            text = self._texts[k, fewer] = self._text(k, fewer)
+        return text
 
     def _text(self, k: int, fewer: int) -> str:
         if self.labels is not None:
@@ -308,10 +308,10 @@ def aligned(shown: Shown, columns: Sequence[Column]) -> list[str]:
     """A table as lines of text, headings first: numbers stand to the right, words to the left, and columns
     that say nothing in any row are left out. Numbers have the signs of a keyboard, so that they can be
     copied."""
-    made = []
+    shown_columns = []
     for cells in (ColumnCells(column, shown) for column in columns):
         texts = [cells.head, *(cells.text(k) for k in range(len(cells.values)))]
         width = max(map(len, texts))
         if any(texts[1:]) or len(texts) == 1:
-            made.append([text.rjust(width) if cells.right else text.ljust(width) for text in texts])
-    return ["  ".join(row).rstrip().translate(_KEYBOARD) for row in zip(*made, strict=True)]
+            shown_columns.append([text.rjust(width) if cells.right else text.ljust(width) for text in texts])
+    return ["  ".join(row).rstrip().translate(_KEYBOARD) for row in zip(*shown_columns, strict=True)]

@@ -101,7 +101,7 @@ class Prediction:
     noise: float = math.nan
 
 
-def predicted(found: Effects, levels: Sequence[float]) -> Prediction:
+def predicted(effects: Effects, levels: Sequence[float]) -> Prediction:
     """What a setting (of -1 and +1) changes against the unperturbed program, in the response as it is.
 
     All main effects and pairs are in it, as what is too small to stand out changes a single setting all the
@@ -112,12 +112,12 @@ def predicted(found: Effects, levels: Sequence[float]) -> Prediction:
     ------
     ValueError : there is no standard error to judge by.
     """
-    found = analyse(found.trials, threshold="familywise")
-    factors = found.trials.factors
+    effects = analyse(effects.trials, threshold="familywise")
+    factors = effects.trials.factors
     pairs = {":".join(factors[j] for j in pair): pair for pair in combinations(range(len(factors)), 2)}
     value = variance = 0.0
-    bar, picked = found.limit.value, list[ChosenEffect]()
-    for e in found.effects:
+    bar, picked = effects.limit.value, list[ChosenEffect]()
+    for e in effects.effects:
         words: list[tuple[int, ...]] = [pairs[name] for name in (e.term, *e.aliases) if name in pairs]
         if len(e.members) == 1 or (not words and e.significant):
             words = [e.members]
@@ -131,10 +131,10 @@ def predicted(found: Effects, levels: Sequence[float]) -> Prediction:
             if larger:  # it would not be here if it had not stood out
                 part = math.copysign(e.se**2, e.value * changes.mean())
                 picked.append(ChosenEffect(abs(e.value), part, 0.0, bar * float(e.se)))
-    df = min((float(e.df) for e in found.effects), default=math.nan)
+    df = min((float(e.df) for e in effects.effects), default=math.nan)
     if not math.isfinite(variance):
         raise ValueError("the effects have no standard error, so nothing can be confirmed; run replicates")
-    mains = sorted((e for e in found.effects if len(e.members) == 1), key=lambda e: -abs(e.value))
+    mains = sorted((e for e in effects.effects if len(e.members) == 1), key=lambda e: -abs(e.value))
     count = sum(level > 0 for level in levels)
     first, sets = mains[:count], 1
     if all(levels[e.members[0]] > 0 for e in first):
@@ -144,7 +144,7 @@ def predicted(found: Effects, levels: Sequence[float]) -> Prediction:
             ChosenEffect(abs(e.value), math.copysign(e.se**2, e.value), least, named * float(e.se))
             for e in first
         ]
-    return Prediction(value, math.sqrt(variance), df, tuple(picked), sets, found.variance)
+    return Prediction(value, math.sqrt(variance), df, tuple(picked), sets, effects.variance)
 
 
 def judged(
@@ -222,21 +222,21 @@ def _limit(difference: float, se: float, df: float, chosen: Sequence[ChosenEffec
         named &= other > one.limit * noise
         first &= other > one.least
 
-    def passed(level: float, kept: NDArray[np.bool_]) -> float:
-        within = np.cumsum(chance * kept.reshape(2, -1).sum(0))
+    def passed(level: float, used: NDArray[np.bool_]) -> float:
+        within = np.cumsum(chance * used.reshape(2, -1).sum(0))
         return float(np.interp((1 - level) * within[-1], within, edge[1:])) if within[-1] > 0 else math.inf
 
     # Or by all that might have been chosen at once, which is narrower where two were nearly alike.
     bound = passed(_ANY / count, named)
     if abs(difference) > bound * se:
         return bound * se
-    kept = named & first & (np.abs(size) <= bound)
-    return min(passed((LEVEL - _ANY) / (1 - _ANY), kept), bound) * se
+    alike = named & first & (np.abs(size) <= bound)
+    return min(passed((LEVEL - _ANY) / (1 - _ANY), alike), bound) * se
 
 
 def run_confirmation(
     runner: Runner,
-    found: Effects,
+    effects: Effects,
     names: Sequence[str],
     runs: int = RUNS,
     response: str | None = None,
@@ -258,7 +258,7 @@ def run_confirmation(
     if response is not None and response not in known:
         raise ExperimentError(f"has no response {response!r}", file=experiment.folder)
     at = known.index(response) if response is not None else 0
-    prediction = predicted(found, [float(v) if v > 0 else -1.0 for v in levels])
+    prediction = predicted(effects, [float(v) if v > 0 else -1.0 for v in levels])
     taken: Mapping[str, list[float]] = {"unperturbed": [], "setting": []}
     path = experiment.folder / CONFIRMATION
     generator = np.random.default_rng((experiment.plan.seed, 1))

@@ -411,12 +411,12 @@ def far(places: Sequence[tuple[int, int, int]]) -> list[int]:
     if len(places) < 2:
         return []
     begin, ends = min(first for first, _, _ in places), sorted(last for _, _, last in places)
-    found = []
+    far_off = []
     for i, (_, before, last) in enumerate(places):
         reached = max(before, ends[-2])
         if last == ends[-1] and last - reached > FAR * (reached - begin) > 0:
-            found.append(i)
-    return found
+            far_off.append(i)
+    return far_off
 
 
 def tell_far(report: ImportReport, locations: Sequence[Location], before: Sequence[int]) -> None:
@@ -656,10 +656,10 @@ class NestingDigest:
         """Of the locations that were followed, if the calls of MPI among the regions are still these."""
         if not np.array_equal(self._speaks, speaks[: self._speaks.size]):
             return {}
-        found = {i: walk for i, walk in self._walks.items() if walk is not None}
-        for walk in found.values():
+        walks = {i: walk for i, walk in self._walks.items() if walk is not None}
+        for walk in walks.values():
             walk.know(speaks)
-        return found
+        return walks
 
 
 # Fields of a walk's state: next record, time of the first and the last event and of that before it, what is

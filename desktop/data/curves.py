@@ -62,8 +62,8 @@ class CurveAsked(NamedTuple):
 
     def there(self, *kinds: str) -> list[int]:
         """Locations of these kinds that have events."""
-        found = enumerate(self.store.locations)
-        return [i for i, at in found if at.kind in kinds and at.first is not None]
+        numbered = enumerate(self.store.locations)
+        return [i for i, at in numbered if at.kind in kinds and at.first is not None]
 
 
 @dataclass(frozen=True)
@@ -156,8 +156,8 @@ def _stepped(
     at = np.concatenate([[0], times[before:stop], [end]])
     levels = np.concatenate([[level[before - 1] if before else 0.0], level[before:stop]])
     # A change holds if time moves on before the next one, and changes something.
-    kept = np.flatnonzero(at[1:] > at[:-1])
-    at, levels = at[kept], levels[kept]
+    changes = np.flatnonzero(at[1:] > at[:-1])
+    at, levels = at[changes], levels[changes]
     new = np.flatnonzero(np.concatenate([[True], levels[1:] != levels[:-1]]))
     edges = np.append(at[new], end).astype(np.float64)
     top = float(np.max(levels, initial=0.0)) if capacity is None else capacity
@@ -176,8 +176,8 @@ def _summed(times: Ints, change: Ints) -> tuple[Ints, Floats]:
 def _activity(activity: Activity) -> Callable[[CurveAsked, str, CurveQuantity], StepCurve]:
     def make(asked: CurveAsked, _: str, quantity: CurveQuantity) -> StepCurve:
         rules = replace(asked.use.rules, computing=frozenset({activity}))
-        found = replace(asked.use, rules=rules).curve()
-        return StepCurve(found.edges, found.level, found.capacity, found.unit, quantity)
+        own = replace(asked.use, rules=rules).curve()
+        return StepCurve(own.edges, own.level, own.capacity, own.unit, quantity)
 
     return make
 
@@ -205,16 +205,16 @@ def _communicating(store: TraceStore) -> NDArray[np.bool_]:
 
 
 def _communication_names(store: TraceStore) -> list[str]:
-    found = _communicating(store)
-    return [""] if found[occurring(store, "calls", "region")].any() else []
+    communicating = _communicating(store)
+    return [""] if communicating[occurring(store, "calls", "region")].any() else []
 
 
 STREAMS = CurveQuantity("Streams busy", "Streams", "streams", "str")
 
 
 def _each_stream(store: TraceStore) -> list[str]:
-    found = (at for at in store.locations if at.kind == "accelerator" and at.first is not None)
-    return list(dict.fromkeys(map(location_name, found)))
+    streams = (at for at in store.locations if at.kind == "accelerator" and at.first is not None)
+    return list(dict.fromkeys(map(location_name, streams)))
 
 
 def _streams(asked: CurveAsked, name: str, quantity: CurveQuantity) -> StepCurve:
@@ -246,8 +246,8 @@ def _where(store: TraceStore, name: str) -> tuple[NDArray[np.bool_], list[int]]:
 
 
 def _communicators(store: TraceStore) -> list[str]:
-    called, found = communicator_names(store.notes), occurring(store, "collectives", "communicator")
-    return [called.get(number, str(number)) for number in found if number != 0xFFFFFFFF]
+    called, numbers = communicator_names(store.notes), occurring(store, "collectives", "communicator")
+    return [called.get(number, str(number)) for number in numbers if number != 0xFFFFFFFF]
 
 
 def _communicator(asked: CurveAsked, name: str, quantity: CurveQuantity) -> StepCurve:
@@ -318,10 +318,10 @@ def _links(asked: CurveAsked) -> Iterator[tuple[Ints, Ints, Ints]]:
     """When messages were sent and received, ticks since the start, and their bytes."""
     store = asked.store
     if not store.has("links"):
-        for found in match_messages(store):
+        for matches in match_messages(store):
             yield from (
-                (asked.common(a, found.sent[k]), asked.common(b, found.received[k]), found.bytes[k])
-                for a, b, k in _pairs(found.sender, found.receiver)
+                (asked.common(a, matches.sent[k]), asked.common(b, matches.received[k]), matches.bytes[k])
+                for a, b, k in _pairs(matches.sender, matches.receiver)
             )
         return
     for sender in range(len(store.locations)):
@@ -364,8 +364,10 @@ def _metric_quantity(store: TraceStore, kind: str, name: str) -> CurveQuantity:
     unit = PHYSICAL.get(about.unit, about.unit)
     rate = _is_rate(kind, about)
     per = f"{unit}/s" if rate else unit
-    said = f"{name}, mean" if kind == "metric-mean" else f"{name} per second" if rate else name
-    return CurveQuantity(said, said, per, per, counted=False, physical=unit in ("", *PHYSICAL) and bool(per))
+    title = f"{name}, mean" if kind == "metric-mean" else f"{name} per second" if rate else name
+    return CurveQuantity(
+        title, title, per, per, counted=False, physical=unit in ("", *PHYSICAL) and bool(per)
+    )
 
 
 def _metric(kind: str) -> Callable[[CurveAsked, str, CurveQuantity], StepCurve]:
@@ -428,9 +430,9 @@ def _held(
         if rate:
             with np.errstate(divide="ignore"):
                 value = value / (np.diff(starts) * unit)
-        found = np.append(value, nothing)
-        kept = np.append(starts[1:] > starts[:-1], True)
-        return starts[kept], found[kept]
+        levels = np.append(value, nothing)
+        lasting = np.append(starts[1:] > starts[:-1], True)
+        return starts[lasting], levels[lasting]
     if rate:
         value = np.append(value[:-1] / (np.diff(time) * unit), nothing)
     return time, value
@@ -468,12 +470,12 @@ def measured(
     CurveError : the trace has no metric of a name.
     """
     names = dict.fromkeys(n for one in wanted for n in (_metric_names(store) if one == "ALL" else [one]))
-    found = []
+    metrics = []
     for name in [*names][:most]:
         curve = build_curve(store, use, f"metric:{name}", progress)
         rate = _is_rate("metric", about_metric(store, name))
-        found.append(Measured(name, curve.quantity, rate, envelope(curve)))
-    return tuple(found)
+        metrics.append(Measured(name, curve.quantity, rate, envelope(curve)))
+    return tuple(metrics)
 
 
 def metrics_in(
@@ -486,11 +488,11 @@ def metrics_in(
     """Of each range (seconds) the metrics that are `wanted`: ``name``, ``mean`` over time, its ``unit``, and
     ``total``: of a rate what was counted in the range, else None. Raises as `measured`.
     """
-    found = measured(store, use, wanted, progress)
+    metrics = measured(store, use, wanted, progress)
     return [
         [
             {"name": one.name, "mean": one.mean(a, b), "unit": one.quantity.unit, "total": one.total(a, b)}
-            for one in found
+            for one in metrics
         ]
         for a, b in ranges
     ]

@@ -106,11 +106,11 @@ def statements(text: str) -> Iterator[Statement]:
 
 def commented(text: str) -> str:
     """A description with a line about every key where it stands first."""
-    lines, told = text.split("\n"), set()
+    lines, described_keys = text.split("\n"), set()
     about: dict[int, str] = {}
     for one in statements(text):
-        said = KEYS.get((one.table, one.key))
-        if said is not None and (one.table, one.key) not in told:
-            told.add((one.table, one.key))
-            about[one.line - 1] = f"# {said}"
+        meaning = KEYS.get((one.table, one.key))
+        if meaning is not None and (one.table, one.key) not in described_keys:
+            described_keys.add((one.table, one.key))
+            about[one.line - 1] = f"# {meaning}"
     return "\n".join(part for k, line in enumerate(lines) for part in (*filter(None, (about.get(k),)), line))

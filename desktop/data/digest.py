@@ -202,7 +202,7 @@ class DerivedRows:
         self.report = ImportReport()
         #: blocks of rows by table and location
         self.rows: dict[tuple[str, int], list[dict[str, AnyArray]]] = {}
-        made = digests(self)
+        takers = digests(self)
         chosen = range(len(self.locations)) if chosen is None else chosen
         needed = {"events": ("time", "kind", "region"), "messages": ("time", "kind", "peer", "bytes")}
         for done, location in enumerate(chosen):
@@ -210,9 +210,9 @@ class DerivedRows:
                 columns = needed[table]
                 for block in source.blocks(table, location, *columns):
                     progress.step(done, len(chosen), what)
-                    for digest in made:
+                    for digest in takers:
                         digest.take(table, location, dict(zip(columns, block, strict=True)))
-        for digest in made:
+        for digest in takers:
             digest.finish()
 
     def derive(self, table: str, location: int, **columns: AnyArray) -> None:

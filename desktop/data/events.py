@@ -187,9 +187,9 @@ class ImportReport:
 
     def add(self, name: str, severity: Severity, text: str, *, count: int = 1, where: str = "") -> None:
         """Count an oddity; text and first place of the first call are kept, and the worst severity."""
-        found = self.findings.setdefault(name, Finding(name, severity, text, 0, where))
-        found.count += count
-        found.severity = max(found.severity, severity, key=SEVERITIES.index)
+        finding = self.findings.setdefault(name, Finding(name, severity, text, 0, where))
+        finding.count += count
+        finding.severity = max(finding.severity, severity, key=SEVERITIES.index)
 
     def tell(
         self, known: Findings, name: str, count: int = 1, where: str = "", severity: Severity | None = None
@@ -338,11 +338,11 @@ class Importer:
 
 def occurring(source: EventSource, table: str, column: str) -> list[int]:
     """The values of a column that occur at any location, rising."""
-    found: set[int] = set()
+    occurs: set[int] = set()
     for i in range(len(source.locations)):
         for (values,) in source.blocks(table, i, column):
-            found.update(np.unique(values).tolist())
-    return sorted(found)
+            occurs.update(np.unique(values).tolist())
+    return sorted(occurs)
 
 
 def columns_like(table: str, rows: int) -> dict[str, AnyArray]:

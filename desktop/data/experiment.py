@@ -269,15 +269,15 @@ class Experiment:
 
     def source_hashes(self) -> dict[str, str]:
         """SHA-256 of every source; raises `ExperimentError` where one cannot be read."""
-        found = {}
+        hashes = {}
         for name in self.program.sources:
             try:
-                found[name] = hashlib.sha256((self.folder / name).read_bytes()).hexdigest()
+                hashes[name] = hashlib.sha256((self.folder / name).read_bytes()).hexdigest()
             except OSError as error:
                 raise ExperimentError(
                     f"source {name} cannot be read ({reason(error)})", file=self.folder
                 ) from None
-        return found
+        return hashes
 
     def identity(self) -> JSON:
         """What must not change while trials are collected. More replicates may be added, and a fold that
@@ -306,12 +306,12 @@ class Experiment:
 def _designed(names: tuple[str, ...], plan: Plan) -> Design:
     """Made once: every trial asks for its levels."""
     if plan.kind == "plackett-burman":
-        made = plackett_burman(names, plan.runs)
+        design = plackett_burman(names, plan.runs)
     elif plan.kind == "orthogonal-array":
-        made = orthogonal_array(plan.array, names)
+        design = orthogonal_array(plan.array, names)
     else:
-        made = regular(names, plan.runs, plan.generators or None)
-    return made if plan.fold is None else foldover(made, plan.fold or None)
+        design = regular(names, plan.runs, plan.generators or None)
+    return design if plan.fold is None else foldover(design, plan.fold or None)
 
 
 def _filled(
@@ -319,18 +319,18 @@ def _filled(
 ) -> tuple[str, ...]:
     """``{flags}`` and ``{args}`` as words of their own become as many words as there are; arguments without a
     place of their own come last."""
-    found: list[str] = []
+    filled: list[str] = []
     for word in words:
         if word == "{flags}" and not shell:
-            found += flags
+            filled += flags
         elif word == "{args}" and not shell:
-            found += args
+            filled += args
         else:
             word = word.replace("{flags}", shlex.join(flags)).replace("{args}", shlex.join(args))
-            found.append(word.replace("{out}", out))
+            filled.append(word.replace("{out}", out))
     if any("{args}" in word for word in words):
-        return tuple(found)
-    return (" ".join([*found, *map(shlex.quote, args)]),) if shell else (*found, *args)
+        return tuple(filled)
+    return (" ".join([*filled, *map(shlex.quote, args)]),) if shell else (*filled, *args)
 
 
 # --- the description ---
@@ -350,13 +350,13 @@ def read_experiment(path: Path) -> Experiment:
         if path.stat().st_size > _LARGEST:
             raise ExperimentError(f"is larger than {_LARGEST >> 20} MB", file=path)
         text = plain(path).read_text(encoding="utf-8")
-        said = tomllib.loads(text)
+        tables = tomllib.loads(text)
     except OSError as error:
         raise ExperimentError(f"cannot be read ({reason(error)})", file=path) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ExperimentError(f"is no description of an experiment ({error})", file=path) from None
     try:
-        return _understood(said, path.absolute().parent)
+        return _understood(tables, path.absolute().parent)
     except ExperimentError as error:
         where = _with_line(text, error.where or "", error.what)
         raise ExperimentError(error.what, file=path, where=where, hint=error.hint or _SCHEMA) from None
@@ -374,9 +374,9 @@ def _with_line(text: str, where: str, what: str) -> str:
     lines = {(s.table, s.number, s.key): s.line for s in statements(text)}
     for key in (*keys, ""):
         # A list of short tables may stand in brackets under its own name.
-        found = lines.get((*wanted, key)) or (lines.get(("", 1, wanted[0])) if not key else None)
-        if found:
-            return ", ".join(filter(None, (where, f"line {found}")))
+        line = lines.get((*wanted, key)) or (lines.get(("", 1, wanted[0])) if not key else None)
+        if line:
+            return ", ".join(filter(None, (where, f"line {line}")))
     return where
 
 
@@ -447,27 +447,29 @@ def _no_pattern(name: str, pattern: str) -> str:
     return ""
 
 
-def _understood(said: JSON, folder: Path) -> Experiment:
-    if said.get("format") != FORMAT:
-        newer = isinstance(said.get("format"), int) and said["format"] > FORMAT
+def _understood(tables: JSON, folder: Path) -> Experiment:
+    if tables.get("format") != FORMAT:
+        newer = isinstance(tables.get("format"), int) and tables["format"] > FORMAT
         raise ExperimentError(
-            f"has format {said.get('format')!r}, this program knows {FORMAT}",
+            f"has format {tables.get('format')!r}, this program knows {FORMAT}",
             hint="use a newer Phasewright" if newer else "is it an experiment?",
         )
-    said = {key: value for key, value in said.items() if key != "format"}
-    if not isinstance(said.get("factors"), list) or not said["factors"]:
+    tables = {key: value for key, value in tables.items() if key != "format"}
+    if not isinstance(tables.get("factors"), list) or not tables["factors"]:
         raise ExperimentError("names no factors", hint="add a [[factors]] table for every place")
-    program, design, responses = said.get("program"), said.get("design"), said.get("responses")
+    program, design, responses = tables.get("program"), tables.get("design"), tables.get("responses")
     if isinstance(program, dict) and program.get("shell") is True:  # one text, of which the shell makes words
-        said["program"] = {k: [v] if k in _COMMANDS and isinstance(v, str) else v for k, v in program.items()}
+        tables["program"] = {
+            k: [v] if k in _COMMANDS and isinstance(v, str) else v for k, v in program.items()
+        }
     if isinstance(design, dict):
-        said["design"] = design | {"runs": design.get("runs") or None}
+        tables["design"] = design | {"runs": design.get("runs") or None}
     if isinstance(responses, list):
-        said["responses"] = [
+        tables["responses"] = [
             {"name": one.get("kind", "wall")} | one if isinstance(one, dict) else one for one in responses
         ] or None
     try:
-        table = Decoder().decode(_Description, said)
+        table = Decoder().decode(_Description, tables)
     except Misfit as misfit:
         first = misfit.problems[0]
         named = re.match(r"(program|design|(factors|responses)\[(\d+)\])[.:]? ?", first)
@@ -476,32 +478,32 @@ def _understood(said: JSON, folder: Path) -> Experiment:
         where = f"[[{named[2]}]] {int(named[3]) + 1}" if named[2] else f"[{named[1]}]"
         raise ExperimentError(first[named.end() :], where=where) from None
     factors = tuple(one.factor() for one in table.factors)
-    found = Experiment(
+    experiment = Experiment(
         folder, table.title, table.program, factors, table.responses or (Response("wall"),), table.design
     )
-    names = [*found.names, *(r.name for r in found.responses)]
+    names = [*experiment.names, *(r.name for r in experiment.responses)]
     for name in names:
         if names.count(name) > 1 or name in RESERVED or not name or re.search(r"[\s,:*=\"']", name):
             raise ExperimentError(
                 f"{name!r} cannot be the name of a factor or response",
                 hint="names are different, without blanks and signs, and no column of the journal",
             )
-    product = (folder / found.program.product).resolve()
+    product = (folder / experiment.program.product).resolve()
     if not product.is_relative_to(folder.resolve()):
         raise ExperimentError(
-            f"product {found.program.product!r} lies outside the experiment", where="[program] product"
+            f"product {experiment.program.product!r} lies outside the experiment", where="[program] product"
         )
-    for name in found.program.sources:
+    for name in experiment.program.sources:
         if not (folder / name).resolve().is_relative_to(folder.resolve()):
             raise ExperimentError(f"source {name!r} lies outside the experiment", where="[program] sources")
-    _used(found)
-    count = found.design().runs * found.plan.replicates
+    _used(experiment)
+    count = experiment.design().runs * experiment.plan.replicates
     if count > MOST_TRIALS:
         raise ExperimentError(
             f"asks for {count} trials, up to {MOST_TRIALS} are possible", where="[design] replicates"
         )
-    found.sheet()
-    return found
+    experiment.sheet()
+    return experiment
 
 
 def _used(experiment: Experiment) -> None:
@@ -573,10 +575,10 @@ def described(experiment: Experiment) -> str:
     def plain(value: object) -> Any:
         if isinstance(value, dict):
             # An empty text means something there.
-            kept = {k: v for k, v in value.items() if v is not None and (k in ("fold", "unit") or v != "")}
-            if not kept.get("fold_after", 1):
-                del kept["fold_after"]
-            return {k: plain(v) for k, v in kept.items() if v not in ((), [], {})}
+            given = {k: v for k, v in value.items() if v is not None and (k in ("fold", "unit") or v != "")}
+            if not given.get("fold_after", 1):
+                del given["fold_after"]
+            return {k: plain(v) for k, v in given.items() if v not in ((), [], {})}
         return [plain(v) for v in value] if isinstance(value, list | tuple) else value
 
     program = plain(asdict(experiment.program))
@@ -714,10 +716,10 @@ def _header(journal: Path) -> JSON:
     with journal.open("rb") as file:
         first = file.readline(_LARGEST)
     try:
-        found = json.loads(first.decode("utf-8").removeprefix("#"))
-        if not isinstance(found, dict):
+        header = json.loads(first.decode("utf-8").removeprefix("#"))
+        if not isinstance(header, dict):
             raise ValueError
-        return found
+        return header
     except ValueError:
         raise ExperimentError(
             "does not begin as a journal does",
@@ -775,7 +777,7 @@ def read_journal(experiment: Experiment) -> tuple[Trial, ...]:
     if len(lines) < 2:
         return ()
     reader = csv.DictReader(lines[1:])
-    found: list[Trial] = []
+    trials: list[Trial] = []
     design = experiment.design()
     places = _places(experiment)
     while True:
@@ -795,7 +797,7 @@ def read_journal(experiment: Experiment) -> tuple[Trial, ...]:
                     where=f"line {reader.line_num + 1}",
                     hint="a fold comes after all that was run, and stays once it was begun",
                 )
-            found.append(
+            trials.append(
                 Trial(
                     int(row["order"]),
                     replicate,
@@ -819,7 +821,7 @@ def read_journal(experiment: Experiment) -> tuple[Trial, ...]:
                 where=f"line {reader.line_num + 1}",
                 hint="mend or move it",
             ) from None
-    return tuple(found)
+    return tuple(trials)
 
 
 def _places(experiment: Experiment) -> dict[tuple[int, int], int]:

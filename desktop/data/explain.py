@@ -38,7 +38,7 @@ NO_ACCOUNTS: dict[str, float | None] = {f"{one.name.lower()}_s": None for one in
 
 def explained(
     store: TraceStore,
-    kept: Statistics,
+    statistics: Statistics,
     use: Utilization,
     run: RangeStats,
     stats: RangeStats,
@@ -78,7 +78,7 @@ def explained(
             {"level": level, "share": share}
             for level, share in zip(stats.levels.tolist(), stats.shares.tolist(), strict=True)
         ],
-        "roles": kept.by_role(stats),
+        "roles": statistics.by_role(stats),
         "regions": [
             {
                 "name": row.name,
@@ -89,11 +89,13 @@ def explained(
                 "calls": row.calls,
                 "share": row.share,
             }
-            for row in kept.flat(stats, use)
+            for row in statistics.flat(stats, use)
         ],
-        "locations": [_location(store, kept, stats, i) for i in range(len(ids)) if stats.is_processor[i]],
-        "most_loaded": [kept.name(i) for i in stats.most_loaded(NAMED).tolist()],
-        "idlest": [kept.name(i) for i in stats.idlest(NAMED).tolist()],
+        "locations": [
+            _location(store, statistics, stats, i) for i in range(len(ids)) if stats.is_processor[i]
+        ],
+        "most_loaded": [statistics.name(i) for i in stats.most_loaded(NAMED).tolist()],
+        "idlest": [statistics.name(i) for i in stats.idlest(NAMED).tolist()],
         "messages": None
         if messages is None
         else {
@@ -105,12 +107,14 @@ def explained(
         },
         "waiting_note": replayed.waiting_note if replayed else "",
         "note": stats.note,
-        "changes": [] if before is None else [_change(change) for change in kept.changes(run, before, stats)],
-        "causes": _causes(store, kept, use, stats),
+        "changes": []
+        if before is None
+        else [_change(change) for change in statistics.changes(run, before, stats)],
+        "causes": _causes(store, statistics, use, stats),
     }
 
 
-def _causes(store: TraceStore, kept: Statistics, use: Utilization, stats: RangeStats) -> JSON | None:
+def _causes(store: TraceStore, statistics: Statistics, use: Utilization, stats: RangeStats) -> JSON | None:
     """Who made others wait, and the critical path (`desktop.data.causes`), all in seconds; None if not known.
 
     Keys: ``waiting_s``; ``costs_s``: waiting, at any time, that delays of the range caused;
@@ -124,7 +128,7 @@ def _causes(store: TraceStore, kept: Statistics, use: Utilization, stats: RangeS
     caused = stats.caused
     if caused is None:
         return None
-    causes = kept.causes(use)
+    causes = statistics.causes(use)
     ids = [location.id for location in store.locations]
     keys = (
         "waits_direct_s",
@@ -192,7 +196,7 @@ def _by_account(seconds: Mapping[Account, float] | None) -> dict[str, float | No
     return None if seconds is None else {f"{one.name.lower()}_s": value for one, value in seconds.items()}
 
 
-def _location(store: TraceStore, kept: Statistics, stats: RangeStats, i: int) -> JSON:
+def _location(store: TraceStore, statistics: Statistics, stats: RangeStats, i: int) -> JSON:
     talk, replayed = stats.messages, stats.replayed
     waiting: Sequence[NDArray[np.float64] | None] = (None, None, None)
     if replayed is not None:
@@ -202,7 +206,7 @@ def _location(store: TraceStore, kept: Statistics, stats: RangeStats, i: int) ->
         accounts = {one: float(stats.accounts[i, one] * stats.unit_s) for one in Account}
     return {
         "id": store.locations[i].id,
-        "name": kept.name(i),
+        "name": statistics.name(i),
         "utilization": stats.utilization[i],
         **_by_activity({activity: float(stats.seconds[i, activity]) for activity in Activity}),
         "accounts": _by_account(accounts),

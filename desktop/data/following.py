@@ -222,31 +222,31 @@ class Follower:
         rooms = np.empty((3, 2 * many + 2), np.int64)
         assert self._zero is not None
         tick, ns, rate = one.clock.line
-        taken, made, known = _replay(
+        taken, count, known = _replay(
             records, not one.done and one.read + many == int(head["records"]), tick, ns - self._zero, rate,
             int(head["thread"]) > 0, calls.switch, calls.parallel, calls.kind, calls.count, calls.spent,
             one.state, rooms,
         )  # fmt: skip
         one.read += taken
-        begin, end, kind = rooms[:, :made]
+        begin, end, kind = rooms[:, :count]
         self._grown.add(one.processor, begin, end, kind, known)
         return int(taken)
 
     def _told(self) -> Followed:
         grown, heads = self._grown, [one.head for one in self._files.values()]
         share, edges = grown.computing(self._columns)
-        made: dict[str, tuple[int, int]] = {}
+        calls: dict[str, tuple[int, int]] = {}
         for one in self._calls.values():
             for k in np.flatnonzero(one.count).tolist():
-                count, spent = made.get(one.names[k], (0, 0))
-                made[one.names[k]] = count + int(one.count[k]), spent + int(one.spent[k])
-        order = sorted(made, key=lambda name: -made[name][1])
+                count, spent = calls.get(one.names[k], (0, 0))
+                calls[one.names[k]] = count + int(one.count[k]), spent + int(one.spent[k])
+        order = sorted(calls, key=lambda name: -calls[name][1])
         return Followed(
             curves=grown.curves(_NAMES),
             known_s=grown.common * 1e-9,
             until_s=ahead(max(grown.common, 1) * 1e-9),
             latest_s=int(grown.known.max(initial=0)) * 1e-9,
-            calls=tuple((name, made[name][0], made[name][1] * 1e-9) for name in order),
+            calls=tuple((name, calls[name][0], calls[name][1] * 1e-9) for name in order),
             names=tuple(_name(head) for head in heads),
             share=share,
             edges_s=edges * np.float64(1e-9),
@@ -287,9 +287,9 @@ def _time(tick, ns, rate, at):
 
 
 @inlined
-def _put(rooms, made, begin, end, kind):
-    rooms[0, made], rooms[1, made], rooms[2, made] = begin, end, kind
-    return made + 1
+def _put(rooms, n, begin, end, kind):
+    rooms[0, n], rooms[1, n], rooms[2, n] = begin, end, kind
+    return n + 1
 
 
 @arithmetic
@@ -313,7 +313,7 @@ def _replay(records, open_end, tick, ns, rate, worker, switch, parallel, kind, c
     if taken > 0 and _number(records, taken - 1) < COMMUNICATOR:
         long = records[taken - 1, 1] & 0xFFFFFFFF == SATURATED
         taken -= long or (open_end and taken == records.shape[0])
-    made, known = 0, -1
+    n, known = 0, -1
     for i in range(taken):
         call, length = _number(records, i), records[i, 1] & 0xFFFFFFFF
         mark = call in (ENTER, LEAVE)
@@ -332,20 +332,20 @@ def _replay(records, open_end, tick, ns, rate, worker, switch, parallel, kind, c
             state[_PARALLEL] += step * (number == parallel)
             state[_WAITS] += step * (kind[number] == IDLE)
             if state[_IDLE] >= 0:
-                made = _put(rooms, made, state[_IDLE], begin, IDLE)
+                n = _put(rooms, n, state[_IDLE], begin, IDLE)
             idle = state[_WAITS] > 0 or (worker and state[_PARALLEL] <= 0)
             state[_IDLE] = begin if idle else -1
         elif call < kind.size:
             count[call] += 1
             spent[call] += end - begin
             if kind[call]:
-                made = _put(rooms, made, begin, end, kind[call])
+                n = _put(rooms, n, begin, end, kind[call])
             if call == switch:
                 if state[_OFF] >= 0:
-                    made = _put(rooms, made, state[_OFF], begin, UNMEASURED)
+                    n = _put(rooms, n, state[_OFF], begin, UNMEASURED)
                 state[_OFF] = end if records[i, 2] >> 32 == 0 else -1
     if known >= 0 and state[_OFF] >= 0:
-        made, state[_OFF] = _put(rooms, made, state[_OFF], known, UNMEASURED), known
+        n, state[_OFF] = _put(rooms, n, state[_OFF], known, UNMEASURED), known
     if known >= 0 and state[_IDLE] >= 0:
-        made, state[_IDLE] = _put(rooms, made, state[_IDLE], known, IDLE), known
-    return taken, made, known
+        n, state[_IDLE] = _put(rooms, n, state[_IDLE], known, IDLE), known
+    return taken, n, known

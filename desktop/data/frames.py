@@ -214,17 +214,17 @@ def safe(frame: DataFrame) -> DataFrame:
     import numpy as np
     import pandas as pd
 
-    made = frame.copy()
-    made.attrs = {}
+    copied = frame.copy()
+    copied.attrs = {}
     for k, (_, column) in enumerate(frame.items()):
         if column.dtype.kind == "f":
-            made.isetitem(k, column.where(np.isfinite(column)))
+            copied.isetitem(k, column.where(np.isfinite(column)))
         elif column.dtype.kind not in "iub":
             # Not by `map`, which makes floats of whole numbers beside which something is missing.
             values = [guarded(v) if isinstance(v, str) else v for v in column.astype(object)]
-            made.isetitem(k, pd.Series(values, column.index, dtype=object))
-    made.columns = [guarded(str(name)) for name in frame.columns]
-    return made
+            copied.isetitem(k, pd.Series(values, column.index, dtype=object))
+    copied.columns = [guarded(str(name)) for name in frame.columns]
+    return copied
 
 
 def as_csv_text(frame: DataFrame) -> str:

@@ -94,7 +94,7 @@ def helps(
     if program.note:
         return ()
     tried = list(_single(program, phases, regions))
-    found = []
+    helping = []
     basis: dict[Changes, float] = {}
     for k, (kind, title, assumption, changes, base) in enumerate(tried):
         part = Share(progress, k / len(tried), (k + 1) / len(tried))
@@ -107,8 +107,8 @@ def helps(
         duration = program.predict(changes, part, times=False).duration_s
         help_ = Help(kind, title, assumption, changes, duration, basis[base])
         if help_.saved_s > LEAST * program.recorded_s:
-            found.append(help_)
-    return tuple(sorted(found, key=lambda one: (one.bound, -one.saved_s)))
+            helping.append(help_)
+    return tuple(sorted(helping, key=lambda one: (one.bound, -one.saved_s)))
 
 
 #: By how much of the run an estimated network may miss it, if anything is to be said of it.
@@ -116,7 +116,7 @@ TRUSTED = 0.1
 
 
 def would_help(
-    kept: Statistics,
+    statistics: Statistics,
     use: Utilization,
     breaks: Sequence[float],
     limit: tuple[float, float] | None = None,
@@ -124,9 +124,9 @@ def would_help(
 ) -> tuple[Help, ...]:
     """What would shorten a run with phases between `breaks` (all of them, s), see `helps`."""
     progress = progress or Progress()
-    causality = kept.causality(use, progress)
-    rerun = Rerun(kept.store, use, progress, causality=causality, limit=limit, breaks=breaks[1:-1])
-    regions = largest_regions(kept, use, (breaks[0], breaks[-1]), progress)
+    causality = statistics.causality(use, progress)
+    rerun = Rerun(statistics.store, use, progress, causality=causality, limit=limit, breaks=breaks[1:-1])
+    regions = largest_regions(statistics, use, (breaks[0], breaks[-1]), progress)
     return helps(rerun, [f"phase {k}" for k in range(1, len(breaks))], regions, progress)
 
 
@@ -179,7 +179,7 @@ def _single(
     if known is None:
         return
     base = Machine(known.latency_s, known.bandwidth)
-    told = f"Of the network as it is estimated from {known.messages} messages ({machine_words(base)})."
+    assumption = f"Of the network as it is estimated from {known.messages} messages ({machine_words(base)})."
     half, double = base.latency_s / 2, 2 * base.bandwidth
     changed = [
         ("network", "Half the latency", replace(base, latency_s=half)),
@@ -189,14 +189,16 @@ def _single(
     ]
     for kind, title, network in changed:
         if network != base:
-            yield kind, title, told, Changes(network=network), Changes(network=base)
+            yield kind, title, assumption, Changes(network=network), Changes(network=base)
 
 
 def largest_regions(
-    kept: Statistics, use: Utilization, span: tuple[float, float], progress: Progress | None = None
+    statistics: Statistics, use: Utilization, span: tuple[float, float], progress: Progress | None = None
 ) -> tuple[str, ...]:
     """Names of the regions in which most is computed, up to `REGIONS`, of a range of time (s)."""
-    stats = kept.ranges([span], use, progress)[0]
-    rows = [row for row in kept.flat(stats, use) if row.region >= 0 and row.activity in use.rules.computing]
+    stats = statistics.ranges([span], use, progress)[0]
+    rows = [
+        row for row in statistics.flat(stats, use) if row.region >= 0 and row.activity in use.rules.computing
+    ]
     rows.sort(key=lambda row: -row.exclusive_s)
     return tuple(dict.fromkeys(row.name for row in rows if row.exclusive_s > 0))[:REGIONS]

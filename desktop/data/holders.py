@@ -35,13 +35,13 @@ class ThreadWaits(NamedTuple):
         """By account and region the seconds (locations,) that each was waited for in a range."""
         length = np.minimum(self.end, last) - np.maximum(self.begin, first)
         inside = (length > 0) & (self.holder >= 0)
-        found: dict[tuple[int, int], Floats] = {}
+        waited: dict[tuple[int, int], Floats] = {}
         which = np.stack([self.account[inside], self.region[inside]])
         for account, region in np.unique(which, axis=1).T.tolist():
             mine = (which[0] == account) & (which[1] == region)
             ticks = np.bincount(self.holder[inside][mine], length[inside][mine], places)
-            found[account, region] = (ticks * unit).astype(np.float64)
-        return found
+            waited[account, region] = (ticks * unit).astype(np.float64)
+        return waited
 
 
 def holders(store: TraceStore, waits: Sequence[Ints]) -> ThreadWaits:
@@ -54,7 +54,7 @@ def holders(store: TraceStore, waits: Sequence[Ints]) -> ThreadWaits:
     meets = np.array(["barrier" in name for name in names] + [False], bool)
     lock = account == Account.LOCK
     chosen = np.flatnonzero(np.where(lock, gets[region], meets[region]))
-    found = [np.zeros((3, 0), np.int64)]
+    parts = [np.zeros((3, 0), np.int64)]
     rows = [np.zeros(0, np.int64)]
     keys = np.stack([process[where[chosen]], region[chosen]])
     for key in np.unique(keys, axis=1).T:
@@ -71,7 +71,7 @@ def holders(store: TraceStore, waits: Sequence[Ints]) -> ThreadWaits:
                 break
             room = min(MOST, n)
         if n <= room:
-            found.append(out[:3, :n])
+            parts.append(out[:3, :n])
             rows.append(mine[out[3, :n]])
-    (a, b, who), row = np.concatenate(found, axis=1), np.concatenate(rows)
+    (a, b, who), row = np.concatenate(parts, axis=1), np.concatenate(rows)
     return ThreadWaits(a, b, who, account[row], region[row])

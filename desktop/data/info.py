@@ -102,8 +102,8 @@ def info(store: TraceStore) -> JSON:
 
 def in_doubt(store: TraceStore) -> float | None:
     """Processor-seconds of the curve that may be wrong for what was lost, at most; None: not known."""
-    found = doubt(store)
-    return 0.0 if found is None else found.seconds
+    lacking = doubt(store)
+    return 0.0 if lacking is None else lacking.seconds
 
 
 def _mpi_calls(store: TraceStore) -> tuple[Counter[str], list[int]]:

@@ -125,7 +125,7 @@ def find(
     end = curve.start + curve.duration
     places = _looked_at(store)
     symbols = _Symbols(store, use, _SYMBOLS // max(len(places), 1))
-    found: list[list[core.Repeat]] = []
+    by_location: list[list[core.Repeat]] = []
     sequences = []
     left = _ROWS
     for number, place in enumerate(places):
@@ -137,23 +137,23 @@ def find(
         symbol, time = symbols.of(place)
         inside = slice(*np.searchsorted(time, (curve.start, end)))
         sequences.append((symbol[inside], time[inside]))
-        found.append(core.in_events(*sequences[-1], curve.start, end, symbols.preferred()))
-    verdict = core.judge(found, curve)
+        by_location.append(core.in_events(*sequences[-1], curve.start, end, symbols.preferred()))
+    verdict = core.judge(by_location, curve)
     if not verdict.loops:
-        return Iterations((), _why_none(len(found), verdict))
-    kept = Statistics(store)
+        return Iterations((), _why_none(len(by_location), verdict))
+    statistics = Statistics(store)
     levels: list[Level] = []
     for loop, place, by in verdict.loops:
         structural = core.interrupted(loop, levels[-1].loop) if levels else None
         strange = core.odd(loop, structural)
         if explained and sequences:
-            told = _odd(kept, store, use, loop, strange[:ODD], progress)
+            odd = _odd(statistics, store, use, loop, strange[:ODD], progress)
         else:
-            told = [_plain(loop, index, excess) for index, excess in strange[:ODD]]
+            odd = [_plain(loop, index, excess) for index, excess in strange[:ODD]]
         region = symbols.begins_with(loop, *sequences[place]) if sequences else ""
         plain = loop if structural is None else replace(loop, usual=loop.usual & ~structural)
-        levels.append(Level(loop, by, region, core.fold(curve, plain), tuple(told), len(strange)))
-    return Iterations(tuple(levels), _why(len(found), verdict.loops[0]))
+        levels.append(Level(loop, by, region, core.fold(curve, plain), tuple(odd), len(strange)))
+    return Iterations(tuple(levels), _why(len(by_location), verdict.loops[0]))
 
 
 def phases_in(level: Level, capacity: float, n: int | None, model: str) -> PhaseFit:
@@ -170,10 +170,10 @@ def firm_in(level: Level, curve: StepCurve, phases: PhaseFit) -> tuple[Firm | No
     return over_iterations(curve, level.loop, phases.breaks, phases.degree.tolist())
 
 
-def firm_breaks(found: Iterations | None, curve: StepCurve, fit: PhaseFit) -> tuple[Firm | None, ...]:
+def firm_breaks(iterations: Iterations | None, curve: StepCurve, fit: PhaseFit) -> tuple[Firm | None, ...]:
     """How firm the inner breakpoints of a run are: of those that its iterations have, over these."""
     firm: list[Firm | None] = [None] * (fit.n - 1)
-    for level in () if found is None else found.levels:
+    for level in () if iterations is None else iterations.levels:
         own = in_the_run(curve, level.loop, fit)
         firm = [known or one for known, one in zip(firm, own, strict=True)]
     return tuple(firm)
@@ -185,12 +185,12 @@ def _why(looked: int, first: core.Loop) -> str:
         return (
             f"The curve repeats itself: each period is like the next one (correlation {loop.likeness:.2f})."
         )
-    said = "The one location that was looked at repeats the same events"
+    sentence = "The one location that was looked at repeats the same events"
     if looked > 1:
         same = round(loop.agree * looked)
-        said = f"{same} of {looked} locations looked at repeat the same events at the same times"
+        sentence = f"{same} of {looked} locations looked at repeat the same events at the same times"
     shown = "the curve shows it too" if first.by == "both" else "the curve does not show it"
-    return f"{said}; {shown} (correlation of neighbours {loop.likeness:.2f})."
+    return f"{sentence}; {shown} (correlation of neighbours {loop.likeness:.2f})."
 
 
 def _why_none(looked: int, verdict: core.Verdict) -> str:
@@ -324,7 +324,7 @@ class _Symbols:
 
 
 def _odd(
-    kept: Statistics,
+    statistics: Statistics,
     store: TraceStore,
     use: Utilization,
     loop: core.Repeat,
@@ -338,8 +338,8 @@ def _odd(
         others = [i for i in range(max(index - 3, 0), min(index + 4, loop.count)) if i != index]
         other = min(others, key=lambda i: (abs(loop.durations[i] - loop.period), abs(i - index)))
         wanted += [(float(loop.bounds[i]), float(loop.bounds[i + 1])) for i in (other, index)]
-    stats = kept.ranges(wanted, use, progress)  # of all at once, as each location is read once then
-    found = []
+    stats = statistics.ranges(wanted, use, progress)  # of all at once, as each location is read once then
+    odd_ones = []
     for k, (index, excess) in enumerate(strange):
         usual, odd = stats[2 * k : 2 * k + 2]
         more = odd.useful_s - usual.useful_s
@@ -347,8 +347,8 @@ def _odd(
         longer = np.flatnonzero(more >= 0.5 * most) if most >= 0.5 * excess else np.empty(0, np.int64)
         ranks = tuple(sorted({store.locations[i].rank for i in longer.tolist()}))
         region = _region(store, use, usual, odd, bool(ranks))
-        found.append(Odd(index, *wanted[2 * k + 1], excess, ranks, region))
-    return found
+        odd_ones.append(Odd(index, *wanted[2 * k + 1], excess, ranks, region))
+    return odd_ones
 
 
 def _plain(loop: core.Repeat, index: int, excess: float) -> Odd:

@@ -75,10 +75,10 @@ def run_one(experiment: Experiment, order: int) -> Trial:
     trial = Runner(experiment).single(keys[order], order)
     if before is not None:
         trial = replace(trial, attempt=before.attempt + 1)
-    said = {name: getattr(trial, name) for name in Trial.__dataclass_fields__}
-    said["responses"] = list(trial.responses)
-    said["identity"] = experiment.identity()
-    write_text(path, json.dumps(said))
+    plain = {name: getattr(trial, name) for name in Trial.__dataclass_fields__}
+    plain["responses"] = list(trial.responses)
+    plain["identity"] = experiment.identity()
+    write_text(path, json.dumps(plain))
     return trial
 
 
@@ -111,10 +111,10 @@ def _read(path: Path, experiment: Experiment, key: tuple[int, int], order: int) 
     try:
         if path.stat().st_size > _LARGEST:
             raise ValueError("it is too large")
-        said = json.loads(path.read_text(encoding="utf-8"))
-        if said.pop("identity") != identity:
+        plain = json.loads(path.read_text(encoding="utf-8"))
+        if plain.pop("identity") != identity:
             raise ExperimentError("was measured with another program or design", file=path, hint="remove it")
-        trial = Trial(**{**said, "responses": tuple(float(v) for v in said["responses"])})
+        trial = Trial(**{**plain, "responses": tuple(float(v) for v in plain["responses"])})
         if (trial.replicate, trial.treatment, trial.order) != (*key, order):
             raise ValueError("it is another trial")
         if trial.status not in ("ok", "failed", "disturbed") or not isinstance(trial.note, str):

@@ -88,15 +88,15 @@ def decimal(buf: Any, p: int, end: int, fortran: bool) -> Any:
         p += 1
     value: Any = np.int64(0)
     decimals: Any = np.int64(0)
-    kept = digits = 0
+    significant = digits = 0
     point = dropped = False
     while p < end:
         c = byte(buf, p)
         if 48 <= c <= 57:
             digits += 1
-            if kept < 18:
+            if significant < 18:
                 value = value * 10 + (c - 48)
-                kept += value != 0
+                significant += value != 0
                 decimals += point
             else:
                 dropped = dropped or c != 48
@@ -257,10 +257,10 @@ def numbered(path: Path, report: ImportReport) -> Iterator[tuple[bytes, bool, in
 @arithmetic
 def line_feeds(data: Any) -> int:
     """How many line feeds are in (N,) bytes."""
-    found = 0
+    count = 0
     for i in range(len(data)):
-        found += data[i] == 10
-    return found
+        count += data[i] == 10
+    return count
 
 
 _Item = TypeVar("_Item")

@@ -92,10 +92,10 @@ def live_page(
     columns, cells = _CURVE_COLUMNS, _TIMELINE_CELLS
     while True:
         arrays = {**page.curve_arrays(columns), **page.timeline(cells, Share(progress, 0.8, 0.99))}
-        made = _html(facts, arrays, page.words, command, date, own_style).encode()
-        if len(made) < LARGEST or cells < 1024:
+        content = _html(facts, arrays, page.words, command, date, own_style).encode()
+        if len(content) < LARGEST or cells < 1024:
             progress.step(1, 1)
-            return made, material
+            return content, material
         columns, cells = columns // 2, cells // 2
 
 
@@ -117,15 +117,15 @@ class _LiveRun:
         """Everything but arrays, as plain values."""
         shown, curve, subject = self.material.fit, self.curve, self.subject
         fits = {key: list(self._fits(key)) for key in dict.fromkeys((*_MODELS, shown.model))}
-        kept = Statistics(self.store)
+        statistics = Statistics(self.store)
         whole = self.use.curve()
         doings = self.structure.doings(whole if subject.limit is None else whole.window(*subject.limit))
         models = []
-        for k, (key, found) in enumerate(fits.items()):
+        for k, (key, of_model) in enumerate(fits.items()):
             part = Share(progress, k / len(fits), (k + 1) / len(fits))
-            told = found if self.all_told else [fit for fit in found if fit is shown]
-            known = self._known(kept, found if self.all_accounts else told, told, part)
-            rows = [self._fit(fit, doings, known) for fit in found]
+            explained = of_model if self.all_told else [fit for fit in of_model if fit is shown]
+            known = self._known(statistics, of_model if self.all_accounts else explained, explained, part)
+            rows = [self._fit(fit, doings, known) for fit in of_model]
             models.append({"key": key, "name": MODELS[key], "fits": rows})
         scale = time_scale(curve.duration)
         # The reason is one of the fit that was suggested, not of another with as many phases.
@@ -156,8 +156,8 @@ class _LiveRun:
         own = subject.basis if model == shown.model else None
         # A budget counts parameters.
         last = max(60 if model == "budget" else SWEEP, least_n(model, subject.locked))
-        found = sweep(self.curve, model, last, locked=subject.locked, basis=own)
-        fits = {fit.requested: fit for fit in found.fits}
+        swept = sweep(self.curve, model, last, locked=subject.locked, basis=own)
+        fits = {fit.requested: fit for fit in swept.fits}
         for n, fit in fits.items():
             fits[n] = at_events(self.curve, fit, known, subject.locked)
         if model == shown.model:
@@ -165,16 +165,22 @@ class _LiveRun:
         yield from (fits[n] for n in sorted(fits))
 
     def _known(
-        self, kept: Statistics, fits: Sequence[PhaseFit], told: Sequence[PhaseFit], progress: Progress
+        self,
+        statistics: Statistics,
+        fits: Sequence[PhaseFit],
+        explained: Sequence[PhaseFit],
+        progress: Progress,
     ) -> dict[Span, tuple[RangeStats, Charges | None]]:
-        """Statistics of all phases of some fits, each range once, and charges of those that are `told`;
+        """Statistics of all phases of some fits, each range once, and charges of those that are `explained`;
         nothing of a curve alone."""
-        if kept.of_curve or not fits:
+        if statistics.of_curve or not fits:
             return {}
-        causality = kept.causality(self.use, progress)
+        causality = statistics.causality(self.use, progress)
         wanted = self._spans(fits)
-        ranges = dict(zip(wanted, kept.ranges(wanted, self.use, progress, causality=causality), strict=True))
-        of = [span for span in self._spans(told) if span in ranges]
+        ranges = dict(
+            zip(wanted, statistics.ranges(wanted, self.use, progress, causality=causality), strict=True)
+        )
+        of = [span for span in self._spans(explained) if span in ranges]
         charged = (
             charges(self.store, causality, self.use, [ranges[span] for span in of], progress) if of else []
         )
@@ -196,12 +202,12 @@ class _LiveRun:
         spans = list(pairwise(fit.breaks.tolist()))
         whole = (float(fit.breaks[0]), float(fit.breaks[-1]))
         sentences = [""] * fit.n
-        found = [one[1] for span in (whole, *spans) if (one := known.get(span)) is not None and one[1]]
-        if len(found) == 1 + fit.n:
-            told = explanation(found, names, naming(self.store, self.subject.names))
-            sentences = [printable(phase.sentence, 2000) for phase in told.phases]
+        charged = [one[1] for span in (whole, *spans) if (one := known.get(span)) is not None and one[1]]
+        if len(charged) == 1 + fit.n:
+            words = explanation(charged, names, naming(self.store, self.subject.names))
+            sentences = [printable(phase.sentence, 2000) for phase in words.phases]
             if fit is self.material.fit:
-                self.words = told
+                self.words = words
         phases = []
         for k, row in enumerate(phase_table(self.curve, fit)):
             stats = known.get(spans[k], (None,))[0]
@@ -230,26 +236,26 @@ class _LiveRun:
                 "level": curve.level.astype(np.float32),
             }
         ends = curve.start + curve.duration
-        found = envelope(curve).columns(np.linspace(curve.start, ends, columns + 1))
+        seen = envelope(curve).columns(np.linspace(curve.start, ends, columns + 1))
         return {
-            "low": found.minimum.astype(np.float32),
-            "high": found.maximum.astype(np.float32),
-            "mean": found.mean.astype(np.float32),
+            "low": seen.minimum.astype(np.float32),
+            "high": seen.maximum.astype(np.float32),
+            "mean": seen.mean.astype(np.float32),
         }
 
     def timeline(self, cells: int, progress: Progress) -> JSON:
         """The shares (in 255ths, rounded down) of each activity in each cell; see `Bars`."""
         if self.material.bars is None:
             return {}
-        found = bars(self.store, self.subject.rules, self.curve, progress, cells=cells)
-        if found is None:
+        drawn = bars(self.store, self.subject.rules, self.curve, progress, cells=cells)
+        if drawn is None:
             return {}
         return {
-            "shares": (np.moveaxis(found.shares, 2, 0) * 255).astype(np.uint8),
-            "columns": found.times - self.curve.start,
-            "rows": list(found.labels),
-            "row_names": list(found.names),
-            "classes": list(found.classes),
+            "shares": (np.moveaxis(drawn.shares, 2, 0) * 255).astype(np.uint8),
+            "columns": drawn.times - self.curve.start,
+            "rows": list(drawn.labels),
+            "row_names": list(drawn.names),
+            "classes": list(drawn.classes),
         }
 
 

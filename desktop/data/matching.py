@@ -74,8 +74,8 @@ class Links:
         for sender in range(len(self._writer.locations)):
             if not self._spill.size(sender):
                 continue
-            with closing(by_time(self._spill, sender, ROWS)) as found:
-                for rows in found.chunks():
+            with closing(by_time(self._spill, sender, ROWS)) as ordered:
+                for rows in ordered.chunks():
                     if (rows["time"][1:] == rows["time"][:-1]).any():
                         rows = rows[np.lexsort((rows["order"], rows["time"]))]
                     columns = {name: rows[name].astype(dtype) for name, dtype in DERIVED["links"].items()}
@@ -118,17 +118,17 @@ def address_of(source: EventSource) -> Ints:
 
 
 @arithmetic
-def choose_shares(rows: Ints, width: int, shares: int, found: Ints) -> None:
-    """`found` (n,): in which of `shares` each of `rows` (n, columns) is, by its first `width` columns."""
+def choose_shares(rows: Ints, width: int, shares: int, share: Ints) -> None:
+    """`share` (n,): in which of `shares` each of `rows` (n, columns) is, by its first `width` columns."""
     for i in range(rows.shape[0]):
-        found[i] = np.int64(mixed(rows, i, width, np.uint64(0)) >> np.uint64(33)) % shares
+        share[i] = np.int64(mixed(rows, i, width, np.uint64(0)) >> np.uint64(33)) % shares
 
 
 @arithmetic
-def count_up(channel: Ints, following: Ints, found: Ints) -> None:
+def count_up(channel: Ints, following: Ints, number: Ints) -> None:
     """The next number of each channel, which moves on."""
     for i in range(channel.size):
-        found[i] = following[channel[i]]
+        number[i] = following[channel[i]]
         following[channel[i]] += 1
 
 
@@ -143,9 +143,9 @@ class _Count:
         channel = self._channels(rows)
         if self._next.size < self._channels.used:
             self._next = np.pad(self._next, (0, 2 * self._channels.used - self._next.size))
-        found = np.empty_like(channel)
-        count_up(channel, self._next, found)
-        return found
+        number = np.empty_like(channel)
+        count_up(channel, self._next, number)
+        return number
 
 
 def _in_shares(
@@ -170,15 +170,15 @@ def _in_shares(
         for number, i in enumerate(places):
             if progress is not None and number % _STEP == 0:
                 progress.step(0, 0, "comparing clocks")
-            for found in take(i):
+            for ends in take(i):
                 if shares == 1:
-                    whole.append(found)
+                    whole.append(ends)
                     continue
                 if spill is None:
-                    spill = stack.enter_context(closing(_spill(found)))
-                share = np.empty(len(found), np.int64)
-                choose_shares(found, width, shares, share)
-                spill.add(found.view(spill.dtype)[:, 0], share, shares)
+                    spill = stack.enter_context(closing(_spill(ends)))
+                share = np.empty(len(ends), np.int64)
+                choose_shares(ends, width, shares, share)
+                spill.add(ends.view(spill.dtype)[:, 0], share, shares)
         if whole:
             yield np.concatenate(whole)
         if spill is not None:
@@ -224,9 +224,9 @@ def match_messages(
         threads = threads_of[here]
         count = sum(source.rows("messages", thread) for thread in threads)
         counts = None if count <= length else (_Count(_PART), _Count(_PART))
-        for found, outward in _ends(_rows(source, threads, rows), count, int(address[here]), rows):
-            found[:, _PART] = 0 if counts is None else counts[outward](found) // length
-            yield found
+        for ends, outward in _ends(_rows(source, threads, rows), count, int(address[here]), rows):
+            ends[:, _PART] = 0 if counts is None else counts[outward](ends) // length
+            yield ends
 
     yield from _in_parts(source, take, rows, progress, counted)
 
@@ -238,12 +238,12 @@ def _in_parts(
     progress: Progress | None,
     counted: Ints,
 ) -> Iterator[Matches]:
-    for found in _in_shares(source, "messages", rows, _PART + 1, take, progress):
+    for ends in _in_shares(source, "messages", rows, _PART + 1, take, progress):
         channels = Interner(width=_PART + 1)
-        channel = channels(found)
-        matches = np.empty((len(Matches._fields), len(found) // 2), np.int64)
-        work, queue = np.zeros((6, channels.used + 1), np.int64), np.empty(len(found), np.int64)
-        n = pair_up(channel, found, channels.used, matches, counted, queue, *work)
+        channel = channels(ends)
+        matches = np.empty((len(Matches._fields), len(ends) // 2), np.int64)
+        work, queue = np.zeros((6, channels.used + 1), np.int64), np.empty(len(ends), np.int64)
+        n = pair_up(channel, ends, channels.used, matches, counted, queue, *work)
         yield Matches(*matches[:, :n])
 
 
@@ -486,12 +486,12 @@ def _rest(
         counts = _Count(_PART), _Count(_PART)
         own = waiting[owner == here]
         for outward in (True, False):
-            found = own[(own[:, _END] & 1) == outward]
-            found[:, _PART] = counts[outward](found) // length
-            yield found
-        for found, outward in streams[here].rest(rows):
-            found[:, _PART] = counts[outward](found) // length
-            yield found
+            ends = own[(own[:, _END] & 1) == outward]
+            ends[:, _PART] = counts[outward](ends) // length
+            yield ends
+        for ends, outward in streams[here].rest(rows):
+            ends[:, _PART] = counts[outward](ends) // length
+            yield ends
 
     yield from _in_parts(source, take, rows, progress, counted)
 
@@ -516,10 +516,10 @@ class _Stream:
 
     def advance(self) -> bool:
         """Read the next block; False if there is none."""
-        found = next(self._blocks, None)
-        if found is None:
+        next_columns = next(self._blocks, None)
+        if next_columns is None:
             return False
-        *block, request = found
+        *block, request = next_columns
         time, kind = block[:2]
         self.reached = int(time[-1]) - self._first
         waits = (kind == _IRECV) | (kind == MessageKind.IRECV_POST)
@@ -548,9 +548,9 @@ class _Stream:
     def rest(self, rows: int) -> Iterator[tuple[Ints, bool]]:
         """All that was not taken, as `_ends`."""
         for block in self.ready:
-            for outward, found in enumerate(self._ends(block)):
-                if len(found):
-                    yield found, not outward
+            for outward, ends in enumerate(self._ends(block)):
+                if len(ends):
+                    yield ends, not outward
         held = self._ends(self._held[0])[1] if self._held else None
         here = self._here
         blocks = ((*block, np.full(block[0].size, here, np.int64)) for block in self._blocks)
@@ -616,8 +616,8 @@ class _Meeting:
 
     def waiting(self) -> Ints:
         """(n, columns) all that wait, as `tabulate` has them."""
-        found = np.empty((len(self._pool), _END + 1), np.int64)
-        return found[: list_waiting(self._names[: self._state[_NAMES]], self._queues, self._pool, found)]
+        ends = np.empty((len(self._pool), _END + 1), np.int64)
+        return ends[: list_waiting(self._names[: self._state[_NAMES]], self._queues, self._pool, ends)]
 
 
 # State of a meeting: names in the table, first free place of the pool, places ever used, matches of a block.
@@ -730,18 +730,18 @@ def take_over(old_names: Any, old_queues: Any, slots: Any, names: Any, queues: A
 
 
 @arithmetic
-def list_waiting(names: Any, queues: Any, pool: Any, found: Any) -> int:
+def list_waiting(names: Any, queues: Any, pool: Any, ends: Any) -> int:
     """All that wait, of each channel in their order; how many."""
     n = 0
     for c in range(names.shape[0]):
         at = queues[c, 0]
         while at >= 0:
             for k in range(4):
-                found[n, k] = names[c, k]
-            found[n, _PART] = pool[at, 3]
-            found[n, _TIME] = pool[at, 1]
-            found[n, _BYTES] = pool[at, 2]
-            found[n, _END] = 2 * names[c, 0] + 1 if queues[c, 2] else 2 * names[c, 1]
+                ends[n, k] = names[c, k]
+            ends[n, _PART] = pool[at, 3]
+            ends[n, _TIME] = pool[at, 1]
+            ends[n, _BYTES] = pool[at, 2]
+            ends[n, _END] = 2 * names[c, 0] + 1 if queues[c, 2] else 2 * names[c, 1]
             n += 1
             at = pool[at, 0]
     return n
@@ -785,8 +785,8 @@ def match_collectives(
             k = count(comm[:, None])
             yield np.stack([comm, k, operation, np.full_like(k, here), *others], axis=1)
 
-    for found in _in_shares(source, "collectives", rows, 2, take, progress):
-        comm, k, operation, *others = np.ascontiguousarray(found.T)
+    for calls in _in_shares(source, "collectives", rows, 2, take, progress):
+        comm, k, operation, *others = np.ascontiguousarray(calls.T)
         order = np.lexsort((k, comm))
         comm, k, operation = comm[order], k[order], operation[order]
         new = (
@@ -798,11 +798,11 @@ def match_collectives(
         if not members.size:
             continue
         agreed = np.minimum.reduceat(operation, new) == np.maximum.reduceat(operation, new)
-        kept = agreed & (members > 1)
-        order = order[np.repeat(kept, members)]
-        start = np.r_[0, np.cumsum(members[kept])]
+        matched = agreed & (members > 1)
+        order = order[np.repeat(matched, members)]
+        start = np.r_[0, np.cumsum(members[matched])]
         here, begin, end, root, sent, received = (column[order] for column in others)
         yield Instances(
-            start, here, begin, end, root, sent, received, comm[new][kept], operation[new][kept],
+            start, here, begin, end, root, sent, received, comm[new][matched], operation[new][matched],
             int(members[~agreed].sum()),
         )  # fmt: skip

@@ -248,8 +248,8 @@ def gather(
     if subject.limit is not None:
         curve = curve.window(*subject.limit)
     progress.step(0.4, 1, "fitting every n")
-    found = structure(store, use, progress)
-    known = landmarks_of(subject, found, curve)
+    events = structure(store, use, progress)
+    known = landmarks_of(subject, events, curve)
     swept, suggestion = search(
         curve,
         subject.model,
@@ -282,7 +282,7 @@ def gather(
         else:
             fit = at_events(curve, swept.fit(n), known, subject.locked)
     part = use.curve() if subject.limit is None else use.curve().window(*subject.limit)
-    names = phase_names(found.doings(part), fit.breaks, subject.phase_names, subject.names)
+    names = phase_names(events.doings(part), fit.breaks, subject.phase_names, subject.names)
     fit = replace(fit, names=names)
     progress.step(0.7, 1, "timeline")
     gathered = Material(
@@ -330,16 +330,16 @@ def landmarks_of(subject: Subject, structure: Structure, curve: StepCurve) -> La
 def stack(use: Utilization, limit: tuple[float, float] | None = None) -> dict[str, StepCurve]:
     """Processors by class over time, those that occur; what counts as computing is one class. Within `limit`
     (seconds), if one is given."""
-    found = {"computing": use.curve()}
+    curves = {"computing": use.curve()}
     for name in list(ACTIVITIES)[1:]:
         drawn_as = frozenset({Activity[name.upper()]}) - use.rules.computing
         level = replace(use, rules=replace(use.rules, computing=drawn_as)).curve()
         if level.level.any():
-            found[name] = level
+            curves[name] = level
     if limit is not None:
-        parts = {name: level.window(*limit) for name, level in found.items()}
-        found = {name: part for name, part in parts.items() if name == "computing" or part.level.any()}
-    return found
+        parts = {name: level.window(*limit) for name, level in curves.items()}
+        curves = {name: part for name, part in parts.items() if name == "computing" or part.level.any()}
+    return curves
 
 
 # Many: what a figure of the timeline can be told.
@@ -485,26 +485,26 @@ def tables(
     Columns end in their unit: ``_s`` seconds; levels are processors. Of curves only what lies in `span`
     (seconds; None: all); the timeline is that of `Material.bars`, phases and errors are those of the run.
     """
-    found: dict[str, Iterable[tuple[object, ...]]] = {}
+    rows_of: dict[str, Iterable[tuple[object, ...]]] = {}
     if figure in ("curve", "residual"):
-        found = {"curve": _steps(_within(material, material.curve, span)), "fit": _fit(material.fit)}
+        rows_of = {"curve": _steps(_within(material, material.curve, span)), "fit": _fit(material.fit)}
     if figure in ("curve", "phases"):
-        found["phases"] = _phases(material)
+        rows_of["phases"] = _phases(material)
     if figure in ("curve", "stack") and material.predicted is not None:
-        found["predicted"] = _steps(_within(material, material.predicted.curve, span))
+        rows_of["predicted"] = _steps(_within(material, material.predicted.curve, span))
     if figure == "stack":
-        found = {name: _steps(_within(material, curve, span)) for name, curve in material.stack.items()}
+        rows_of = {name: _steps(_within(material, curve, span)) for name, curve in material.stack.items()}
     if figure == "epsilon" and material.sweep is not None:
         swept = material.sweep
-        found["epsilon"] = [
+        rows_of["epsilon"] = [
             ("n", "epsilon", "lower", "upper", "shown"),
-            *((f.requested, f.epsilon, f.lower, f.upper, told) for f, told in _errors(material, swept)),
+            *((f.requested, f.epsilon, f.lower, f.upper, shown) for f, shown in _errors(material, swept)),
         ]
     if figure == "timeline" and material.bars is not None:
-        found["timeline"] = _bars(material.bars)
+        rows_of["timeline"] = _bars(material.bars)
     if figure == "comparison" and material.contrast is not None:
-        found = _compared(material.contrast)
-    return found
+        rows_of = _compared(material.contrast)
+    return rows_of
 
 
 def _steps(curve: StepCurve) -> Iterator[tuple[object, ...]]:
@@ -568,17 +568,17 @@ def _phases(material: Material) -> Iterator[tuple[object, ...]]:
 def _compared(contrast: Contrast) -> dict[str, Iterable[tuple[object, ...]]]:
     """The table of phases, and by the numbers of the runs their curves and differences on the axis."""
     placement = contrast.placement
-    found: dict[str, Iterable[tuple[object, ...]]] = {"cells": [Cell._fields, *table(contrast.alignment)]}
+    rows_of: dict[str, Iterable[tuple[object, ...]]] = {"cells": [Cell._fields, *table(contrast.alignment)]}
     for kind, curves in (("run", placement.curves), ("difference", placement.differences)):
-        found |= {f"{kind}{k}": _steps(curve) for k, curve in enumerate(curves, 1) if curve is not None}
-    return found
+        rows_of |= {f"{kind}{k}": _steps(curve) for k, curve in enumerate(curves, 1) if curve is not None}
+    return rows_of
 
 
-def _bars(found: Bars) -> Iterator[tuple[object, ...]]:
-    what = "region" if found.shades else "activity"
+def _bars(drawn: Bars) -> Iterator[tuple[object, ...]]:
+    what = "region" if drawn.shades else "activity"
     yield ("row", "processors", "start_s", "end_s", what, "time_s")
-    times, seconds = found.times.tolist(), found.ticks * found.unit
-    for row, (name, merged) in enumerate(zip(found.names, found.merged, strict=True)):
-        for column, k in np.argwhere(found.ticks[row]).tolist():
+    times, seconds = drawn.times.tolist(), drawn.ticks * drawn.unit
+    for row, (name, merged) in enumerate(zip(drawn.names, drawn.merged, strict=True)):
+        for column, k in np.argwhere(drawn.ticks[row]).tolist():
             spent = float(seconds[row, column, k])
-            yield name, merged, times[column], times[column + 1], found.classes[k], spent
+            yield name, merged, times[column], times[column + 1], drawn.classes[k], spent

@@ -82,9 +82,11 @@ def communicator_names(notes: Mapping[str, object]) -> dict[int, str]:
     >>> communicator_names({"communicator_names": {"0": "world", "3": "row", "4": "row"}})
     {0: 'world', 3: 'row (3)', 4: 'row (4)'}
     """
-    kept = notes.get("communicator_names")
-    kept = kept if isinstance(kept, dict) else {}
-    named = {int(key): str(name) for key, name in kept.items() if len(key) <= 10 and key.isdecimal() and name}
+    noted = notes.get("communicator_names")
+    noted = noted if isinstance(noted, dict) else {}
+    named = {
+        int(key): str(name) for key, name in noted.items() if len(key) <= 10 and key.isdecimal() and name
+    }
     often = Counter(named.values())
     alone = {name for name, count in often.items() if count == 1 and not name.isdecimal()}
     return {number: name if name in alone else f"{name} ({number})" for number, name in named.items()}

@@ -117,8 +117,8 @@ def open_trace(
         if output is None:
             return open_remote(path, progress or Progress(), about)
         return open_store(copy_remote(path, progress or Progress(), about, output))
-    found = _found(Path(path), output, progress or Progress(), _where(workers, scheduler), **about)
-    return open_store(found) if isinstance(found, Path) else found
+    opened = _found(Path(path), output, progress or Progress(), _where(workers, scheduler), **about)
+    return open_store(opened) if isinstance(opened, Path) else opened
 
 
 def _found(
@@ -223,10 +223,10 @@ def _import_one(path: Path, output: Path | None, options: JSON, progress: Progre
 
         return copy_remote(path, progress, options, output)
     how = _where(options.pop("workers", None), options.pop("scheduler", None))
-    found = _found(path, output, progress, how, **options)
-    if isinstance(found, Path):
-        return found
-    with found as store:
+    opened = _found(path, output, progress, how, **options)
+    if isinstance(opened, Path):
+        return opened
+    with opened as store:
         return store.path
 
 
@@ -260,17 +260,17 @@ def _chosen(
     file: Path | None = None,
 ) -> Path:
     """The trace in a folder, of several the one that `member` names. Errors call it `what`, and `file`."""
-    found = traces_in(folder, progress).traces
+    inside = traces_in(folder, progress).traces
     if format_id:
-        found = [(trace, importer) for trace, importer in found if importer.id == format_id]
+        inside = [(trace, importer) for trace, importer in inside if importer.id == format_id]
     # Two columns of numbers beside a trace are somebody's notes.
-    found = [one for one in found if one[1].id != curve.IMPORTER.id] or found
-    if len(found) == 1:
-        return found[0][0]
-    names = [trace.relative_to(folder).as_posix() for trace, _ in found]
+    inside = [one for one in inside if one[1].id != curve.IMPORTER.id] or inside
+    if len(inside) == 1:
+        return inside[0][0]
+    names = [trace.relative_to(folder).as_posix() for trace, _ in inside]
     if member:
         if member in names:
-            return found[names.index(member)][0]
+            return inside[names.index(member)][0]
         raise TraceFormatError(f"is {what} without a trace {member!r}", file=file or folder)
     if not names:
         raise TraceFormatError(
@@ -312,9 +312,9 @@ class _Source:
             possible = [self._importer]
         elif self._time_unit != "s":
             possible = [
-                found.in_unit(self._time_unit)
+                one.in_unit(self._time_unit)
                 for name in importers.FORMATS
-                if (found := importers.importer(name)).takes_unit and self._format_id in (None, name)
+                if (one := importers.importer(name)).takes_unit and self._format_id in (None, name)
             ]
         else:
             names = importers.FORMATS if self._format_id is None else (self._format_id,)
@@ -327,14 +327,14 @@ class _Source:
             stamp = []
             folders: dict[Path, Path] = {}  # resolved once each: a trace may have 10^5 files in one
             for file in self._importer.files(self.path) if self._importer else [self.path]:
-                found = file.stat()
+                status = file.stat()
                 folder = file.parent
                 if folder not in folders:
                     folders[folder] = folder.resolve()
                 place = file.resolve() if file.is_symlink() else folders[folder] / file.name
                 if self._member:
                     place /= self._member
-                stamp.append((str(place), found.st_size, found.st_mtime_ns))
+                stamp.append((str(place), status.st_size, status.st_mtime_ns))
             return stamp
         except OSError as error:
             raise TraceFormatError(
@@ -365,12 +365,12 @@ class _Source:
         return _chosen(folder, "an archive", self._format_id, self._member, progress, self.path)
 
     def _choose(self, path: Path) -> Importer:
-        found = importers.detect(path) if self._format_id is None else importers.importer(self._format_id)
+        chosen = importers.detect(path) if self._format_id is None else importers.importer(self._format_id)
         try:
-            return found.in_unit(self._time_unit)
+            return chosen.in_unit(self._time_unit)
         except ValueError:
             raise TraceFormatError(
-                f"is of the kind {found.title}, which says its own unit of time",
+                f"is of the kind {chosen.title}, which says its own unit of time",
                 file=path,
                 hint="leave the unit of time out",
             ) from None
@@ -550,15 +550,15 @@ def _apply(result: ClockResult, writer: StoreWriter) -> None:
     for location, (shift, drift, origin, off) in zip(writer.locations, repair, strict=True):
         location.shift, location.drift, location.origin = int(shift), float(drift), int(origin)
         location.half_width = float(off)
-    found = result.repair in ("shift", "linear")
-    applied = found and writer.repair
+    repaired = result.repair in ("shift", "linear")
+    applied = repaired and writer.repair
     after = result.after if applied else result.before
     unit = 1.0 / writer.ticks_per_second
     writer.clock = ClockSummary(
         checked=result.collectives + result.messages,
         violations_before=result.before.checks,
         violations_after=after.checks,
-        repair="none" if found and not applied else result.repair,
+        repair="none" if repaired and not applied else result.repair,
         details={
             "collectives": result.collectives,
             "messages": result.messages,

@@ -106,10 +106,10 @@ def _inflated(packed: bytes, size: int, stream: isal_zlib.Decompress) -> bytes |
     """So many bytes; None if it is no stream, or one of another length."""
     try:
         # One byte more than fits, so that a bomb is found out and not unpacked.
-        found = bytes(stream.decompress(packed, size + 1))
+        content = bytes(stream.decompress(packed, size + 1))
     except isal_zlib.error:  # type: ignore[misc]  # its stub calls the class an instance
         return None
-    return found if len(found) == size else None
+    return content if len(content) == size else None
 
 
 @cache
@@ -120,8 +120,8 @@ def _zeros(size: int) -> bytes:
 
 def _check_sum(planes: Any, size: int) -> int:
     """Adler-32 of these bytes and of the zeros that follow them up to `size`."""
-    found = isal_zlib.adler32(planes)
-    low, high = found & 0xFFFF, found >> 16
+    total = isal_zlib.adler32(planes)
+    low, high = total & 0xFFFF, total >> 16
     return (high + (size - memoryview(planes).nbytes) * low) % _BASE << 16 | low
 
 

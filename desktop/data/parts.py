@@ -191,10 +191,10 @@ def name_apart(writer: StoreWriter) -> None:
             "Locations carry only metrics; they are no processors and have no row of their own.",
         ),
     ):
-        found = of_kind[kind]
-        if found:
-            first = found[0].name or f"location {found[0].id}"
-            writer.report.add(name, "info", text, count=len(found), where=first)
+        apart = of_kind[kind]
+        if apart:
+            first = apart[0].name or f"location {apart[0].id}"
+            writer.report.add(name, "info", text, count=len(apart), where=first)
     metrics = sum(writer.rows("metrics", i) for i in range(len(writer.locations)))
     if metrics:
         writer.report.add(
@@ -333,12 +333,12 @@ def _describe(writer: StoreWriter, parts: Sequence[Part], stores: Sequence[Trace
     for _, number, at in places:
         index = writer.location(stores[number].locations[at])
         writer.tallies[index] = stores[number].tallies[at]
-    found = [
+    findings = [
         (parts[number].dates[finding.name], number, at, finding)
         for number, store in enumerate(stores)
         for at, finding in enumerate(store.report.findings.values())
     ]
-    for *_, finding in sorted(found, key=lambda one: one[:3]):
+    for *_, finding in sorted(findings, key=lambda one: one[:3]):
         writer.report.add(
             finding.name, finding.severity, finding.text, count=finding.count, where=finding.where
         )

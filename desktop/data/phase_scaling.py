@@ -69,7 +69,7 @@ def _by_events(runs: Sequence[Candidate]) -> list[list[float]]:
     events = [_keyed(run) for run in runs]
     best: list[list[float]] = [[run.curve.start, run.curve.start + run.curve.duration] for run in runs]
     for reference, run in enumerate(runs):
-        found: list[list[float]] = []
+        matched: list[list[float]] = []
         own = events[reference]
         for t in run.fit.breaks[1:-1].tolist():
             near = sorted(
@@ -78,11 +78,13 @@ def _by_events(runs: Sequence[Candidate]) -> list[list[float]]:
                 if abs(time - t) <= _NEAR * run.curve.duration
             )
             at = next(([e[key] for e in events] for _, key in near if all(key in e for e in events)), None)
-            if at is not None and all(a < b for a, b in zip(found[-1] if found else [], at, strict=False)):
-                found.append(at)
-        if len(found) + 2 > len(best[0]):
+            if at is not None and all(
+                a < b for a, b in zip(matched[-1] if matched else [], at, strict=False)
+            ):
+                matched.append(at)
+        if len(matched) + 2 > len(best[0]):
             best = [
-                [r.curve.start, *(at[k] for at in found), r.curve.start + r.curve.duration]
+                [r.curve.start, *(at[k] for at in matched), r.curve.start + r.curve.duration]
                 for k, r in enumerate(runs)
             ]
     return best
@@ -97,7 +99,9 @@ def _keyed(run: Candidate) -> dict[tuple[str, str, int, int], float]:
     for event in run.known.events:
         kinds.setdefault((event.text.rpartition(" on ")[0], event.happens), []).append(event)
     return {
-        (*kind, i, len(found)): event.time_s for kind, found in kinds.items() for i, event in enumerate(found)
+        (*kind, i, len(same_kind)): event.time_s
+        for kind, same_kind in kinds.items()
+        for i, event in enumerate(same_kind)
     }
 
 
@@ -114,11 +118,11 @@ def _by_shape(runs: Sequence[Candidate]) -> list[list[float]]:
         if not all(n in run.swept.n for run in runs):
             continue
         fits = [fit(run, n) for run in runs]
-        if any(found.n != n for found in fits):
+        if any(fitted.n != n for fitted in fits):
             continue
-        forms = [shapes(run.curve, found) for run, found in zip(runs, fits, strict=True)]
+        forms = [shapes(run.curve, fitted) for run, fitted in zip(runs, fits, strict=True)]
         if all((match(a, b).of_a == np.arange(n)).all() for a, b in pairwise(forms)):
-            return [found.breaks.tolist() for found in fits]
+            return [fitted.breaks.tolist() for fitted in fits]
     return [[run.curve.start, run.curve.start + run.curve.duration] for run in runs]
 
 
@@ -244,12 +248,12 @@ def _found(runs: Sequence[OpenRun], structures: Sequence[Structure | None]) -> t
 
 def _common_names(names: Sequence[Sequence[str]]) -> tuple[str, ...]:
     """What a phase is called in most runs, without the parts that its calls take, which change with p."""
-    found = []
+    common = []
     for k in range(len(names[0])):
         own = [one[k].partition(":")[0].partition(",")[0] for one in names]
         words = [" ".join(w for w in one.split() if not w[0].isdigit() and w != "%") for one in own]
-        found.append(max(words, key=words.count))
-    return tuple(found)
+        common.append(max(words, key=words.count))
+    return tuple(common)
 
 
 def _numbers(
@@ -275,7 +279,7 @@ def _numbers(
     # Accounts that are nowhere a hundredth of a phase are not worth a law.
     worth = np.any(whole > 0.01 * duration[:, :, None], axis=(0, 1))
     titles = tuple(
-        ACCOUNTS[a.name.lower()][0] for a, told in zip(Account, worth.tolist(), strict=True) if told
+        ACCOUNTS[a.name.lower()][0] for a, worthy in zip(Account, worth.tolist(), strict=True) if worthy
     )
     return ScalingRuns(tuple(called), names, at, duration, parts, whole[:, :, worth], titles)
 

@@ -126,32 +126,36 @@ def sentences(model: PhaseModel) -> tuple[str, ...]:
 def _told(models: Sequence[tuple[str, PhaseModel]]) -> tuple[str, ...]:
     """`sentences` of one model, or of those of several systems: what they differ in is said of each."""
     facts = [(name, _Facts.of(model)) for name, model in models]
-    made = []
+    sentences_made = []
     still = {name: _Said("goes on scaling as far as the runs say anything", f"({one.most})")
              for name, one in facts if one.first is None}  # fmt: skip
     if still:
-        made.append(f"Every phase {_each(still, facts)}.")
+        sentences_made.append(f"Every phase {_each(still, facts)}.")
     for k in dict.fromkeys(k for _, one in facts for k in one.told):
         model = facts[0][1].model
         comma = "," if model.data.phases[k] else ""
-        said = f"{capital(name_of(model, k))}{comma} {_each({n: _behaves(f, k) for n, f in facts}, facts)}"
+        sentence = (
+            f"{capital(name_of(model, k))}{comma} {_each({n: _behaves(f, k) for n, f in facts}, facts)}"
+        )
         where = {name: one.head(k) for name, one in facts if one.head(k)}
         heads = {name: _Said(_HALF, value) for name, value in where.items()}
         if len({*where.values()}) == 1 and not next(iter(where.values())).startswith("at"):
             heads = {name: _Said(value, _HALF) for name, value in where.items()}
         if heads:
-            said += f"; {_each(heads, facts)}"
+            sentence += f"; {_each(heads, facts)}"
         first = {name: _Said("It is the first to stop scaling") for name, one in facts if one.first == k}
-        made.append(f"{said}. {_each(first, facts)}." if first else f"{said}.")
+        sentences_made.append(f"{sentence}. {_each(first, facts)}." if first else f"{sentence}.")
     none = {name: _Said("becomes more than half of the run", f"up to {one.most}")
             for name, one in facts if not one.heads}  # fmt: skip
     if none:
-        made.append(f"No phase {_each(none, facts)}.")
+        sentences_made.append(f"No phase {_each(none, facts)}.")
     stops = {name: _Said("scales no more", one.where(one.stop, "at every p that was run"))
              for name, one in facts if one.stop is not None}  # fmt: skip
     if stops:
-        made.append(f"The run itself {_each(stops, facts)}: twice the processors save less than 29 % there.")
-    return tuple(made)
+        sentences_made.append(
+            f"The run itself {_each(stops, facts)}: twice the processors save less than 29 % there."
+        )
+    return tuple(sentences_made)
 
 
 def _named(names: Sequence[str]) -> str:
@@ -159,16 +163,16 @@ def _named(names: Sequence[str]) -> str:
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
-def _each(said: dict[str, _Said], every: Sequence[tuple[str, _Facts]]) -> str:
+def _each(by_system: dict[str, _Said], every: Sequence[tuple[str, _Facts]]) -> str:
     """What is said of some of all systems, once where it is the same."""
-    first, *others = said.values()
+    first, *others = by_system.values()
     if all(one == first for one in others):
-        on = "" if len(said) == len(every) else f" on {_named(list(said))}"
+        on = "" if len(by_system) == len(every) else f" on {_named(list(by_system))}"
         return f"{first}{on}"
     if all(one.stem == first.stem and one.after == first.after for one in others):
-        told = ", ".join(f"on {name} {one.value}" for name, one in said.items())
-        return " ".join(filter(None, (first.stem, told, first.after)))
-    return ", ".join(f"on {name} {one}" for name, one in said.items())
+        listed = ", ".join(f"on {name} {one.value}" for name, one in by_system.items())
+        return " ".join(filter(None, (first.stem, listed, first.after)))
+    return ", ".join(f"on {name} {one}" for name, one in by_system.items())
 
 
 def _behaves(facts: _Facts, phase: int) -> _Said:
@@ -177,8 +181,8 @@ def _behaves(facts: _Facts, phase: int) -> _Said:
     grows = model.grows(phase)
     if grows is not None and grows.chance > _SURE and np.isfinite(grows.p):
         return _Said("takes longer with more processors", facts.where(grows, "at every p"))
-    kept = model.kept(phase)
-    value, low, high = (float(x[0]) for x in (kept.value, kept.low, kept.high))
+    efficiency = model.kept(phase)
+    value, low, high = (float(x[0]) for x in (efficiency.value, efficiency.low, efficiency.high))
     if low > 0.005:
         between = "" if high - low < 0.02 else f" (95 %: {100 * low:.0f} to {min(100 * high, 100):.0f} %)"
         return _Said("keeps", f"{100 * min(value, 1.0):.0f} %{between}", "of its time at any p")
@@ -188,33 +192,33 @@ def _behaves(facts: _Facts, phase: int) -> _Said:
     return _Said("scales no more", facts.where(turn, "at every p"))
 
 
-def by_system(found: PhaseModel | SystemsModel) -> tuple[tuple[str, PhaseModel], ...]:
+def by_system(model: PhaseModel | SystemsModel) -> tuple[tuple[str, PhaseModel], ...]:
     """Models with the names of their systems, "" where all runs were on one."""
-    return (("", found),) if isinstance(found, PhaseModel) else found.told
+    return (("", model),) if isinstance(model, PhaseModel) else model.told
 
 
-def all_sentences(found: PhaseModel | SystemsModel) -> tuple[str, ...]:
+def all_sentences(model: PhaseModel | SystemsModel) -> tuple[str, ...]:
     """`sentences`; of several systems how much faster the others are than the first, and what differs."""
-    if isinstance(found, PhaseModel):
-        return sentences(found)
-    made = [_against(found, s) for s in range(1, len(found.systems))]
-    return (*filter(None, made), *_told(found.told))
+    if isinstance(model, PhaseModel):
+        return sentences(model)
+    against = [_against(model, s) for s in range(1, len(model.systems))]
+    return (*filter(None, against), *_told(model.told))
 
 
-def _against(found: SystemsModel, other: int) -> str:
+def _against(systems: SystemsModel, other: int) -> str:
     """How many times as fast a system is as the first, at the least and the largest p of both."""
-    first, second = found.models[0], found.models[other]
+    first, second = systems.models[0], systems.models[other]
     if first is None or second is None:
         return ""
     ends = sorted({max(first.least, second.least), min(first.largest, second.largest)})
-    over = found.ratio(0, other, np.array(ends))
+    over = systems.ratio(0, other, np.array(ends))
     assert over is not None
-    names = found.systems[other], found.systems[0]
-    told: list[str] = []
+    names = systems.systems[other], systems.systems[0]
+    parts: list[str] = []
     pair: tuple[str, str] | None = None
     for p, value, low, high in zip(ends, over.value, over.low, over.high, strict=True):
         if low <= 1 <= high:
-            told.append(f"{names[0]} and {names[1]} are not told apart on {whole(p)} processors")
+            parts.append(f"{names[0]} and {names[1]} are not told apart on {whole(p)} processors")
             pair = None
             continue
         if value < 1:
@@ -224,63 +228,63 @@ def _against(found: SystemsModel, other: int) -> str:
             fast, slow = names
         between = f"(95 %: {digits(low, 3)} to {digits(high, 3)})"
         if pair == (fast, slow):
-            told[-1] += f" and {digits(value, 3)} times on {whole(p)} {between}"
+            parts[-1] += f" and {digits(value, 3)} times on {whole(p)} {between}"
             continue
         pair = fast, slow
-        told.append(
+        parts.append(
             f"{fast} is {digits(value, 3)} times as fast as {slow} on {whole(p)} processors {between}"
         )
-    return "; ".join(told) + "."
+    return "; ".join(parts) + "."
 
 
-def all_warnings(found: PhaseModel | SystemsModel, at: Sequence[float] = ()) -> tuple[str, ...]:
+def all_warnings(fitted: PhaseModel | SystemsModel, at: Sequence[float] = ()) -> tuple[str, ...]:
     """`warnings` of each system, and what keeps them from sharing a model."""
-    if isinstance(found, PhaseModel):
-        return warnings(found, at)
-    made = [] if found.joint else [f"{capital(found.problem)}."]
+    if isinstance(fitted, PhaseModel):
+        return warnings(fitted, at)
+    lines = [] if fitted.joint else [f"{capital(fitted.problem)}."]
     of: dict[str, list[str]] = {}
-    for name, model in zip(found.systems, found.models, strict=True):
+    for name, model in zip(fitted.systems, fitted.models, strict=True):
         if model is None:
-            made.append(f"{name} has runs on too few numbers of processors for a model by itself.")
+            lines.append(f"{name} has runs on too few numbers of processors for a model by itself.")
             continue
-        for one in warnings(model, at, found.different if found.joint else None):
+        for one in warnings(model, at, fitted.different if fitted.joint else None):
             of.setdefault(one, []).append(name)
-    made += [
-        one if len(names) == len(found.told) else f"On {_named(names)}: {one}" for one, names in of.items()
+    lines += [
+        one if len(names) == len(fitted.told) else f"On {_named(names)}: {one}" for one, names in of.items()
     ]
-    return tuple(made)
+    return tuple(lines)
 
 
-def speed_lines(found: PhaseModel | SystemsModel) -> list[str]:
+def speed_lines(model: PhaseModel | SystemsModel) -> list[str]:
     """A line for each system but the first: its speeds by functions of p."""
-    if isinstance(found, PhaseModel) or not found.joint:
+    if isinstance(model, PhaseModel) or not model.joint:
         return []
-    rows = found.speeds()
+    rows = model.speeds()
     return [
-        f"Speeds of {name} over those of {found.systems[0]} (95 %): "
+        f"Speeds of {name} over those of {model.systems[0]} (95 %): "
         + "; ".join(
             f"{one['function']} {digits(one['value'], 3)} ({digits(one['low'], 3)} to "
             f"{digits(one['high'], 3)})"
             for one in rows if one["system"] == name
         )
-        for name in found.systems[1:]
+        for name in model.systems[1:]
     ]  # fmt: skip
 
 
 def warnings(model: PhaseModel, at: Sequence[float] = (), different: int | None = None) -> tuple[str, ...]:
     """What limits what is said: few runs, p beyond `FARTHEST` times the largest, a law that hardly stands
     out. `different`: on how many p runs were that say something of it, else those of its own."""
-    made = []
+    lines = []
     count = int(np.unique(model.data.p).size) if different is None else different
     if count < 5:
-        made.append(f"{count} different p say little of a law: intervals are wide, five or more are better.")
+        lines.append(f"{count} different p say little of a law: intervals are wide, five or more are better.")
     far = [p for p in at if p > model.farthest]
     if far:
-        made.append(
+        lines.append(
             f"p = {', '.join(map(whole, far))} is more than {FARTHEST:.0f} times the largest p that was run "
             f"({whole(model.largest)}): no run says what happens there."
         )
-    return tuple(made)
+    return tuple(lines)
 
 
 def further(model: PhaseModel) -> tuple[float, ...]:
@@ -289,9 +293,9 @@ def further(model: PhaseModel) -> tuple[float, ...]:
     return (*own, *(model.largest * times for times in (2, 4, 8)))
 
 
-def all_further(found: PhaseModel | SystemsModel) -> tuple[float, ...]:
+def all_further(models: PhaseModel | SystemsModel) -> tuple[float, ...]:
     """`further` of all systems."""
-    return tuple(sorted({p for _, model in by_system(found) for p in further(model)}))
+    return tuple(sorted({p for _, model in by_system(models) for p in further(model)}))
 
 
 def predictions(model: PhaseModel, at: Sequence[float]) -> list[JSON]:
@@ -299,8 +303,8 @@ def predictions(model: PhaseModel, at: Sequence[float]) -> list[JSON]:
     p = np.array(at, np.float64)
     phases, run = model.durations(p)
     alone, _ = model.durations(p, joint=False)
-    made = []
-    found = [band(run), *(band(phases[:, k]) for k in range(phases.shape[1]))]
+    rows = []
+    bands = [band(run), *(band(phases[:, k]) for k in range(phases.shape[1]))]
     single = [band(alone[:, k]) for k in range(phases.shape[1])]
     parts = [model.efficiencies(p, None if k < 0 else k) for k in range(-1, phases.shape[1])]
     seen = [model.measured_efficiencies(None if k < 0 else k) for k in range(-1, phases.shape[1])]
@@ -310,7 +314,7 @@ def predictions(model: PhaseModel, at: Sequence[float]) -> list[JSON]:
         def told(k: int, i: int = i, own: NDArray[np.bool_] = own) -> JSON:
             duration = model.data.duration.sum(axis=1) if k == 0 else model.data.duration[:, k - 1]
             return {
-                **_plain(found[k], i, "duration_s", "low_s", "high_s"),
+                **_plain(bands[k], i, "duration_s", "low_s", "high_s"),
                 "measured_s": float(duration[own].mean()) if own.any() else None,
                 "efficiency": {
                     name: _plain(band(values), i, "value", "low", "high")
@@ -319,25 +323,25 @@ def predictions(model: PhaseModel, at: Sequence[float]) -> list[JSON]:
                 },
             }
 
-        made.append({
+        rows.append({
             "p": float(one),
             **told(0),
             "phases": [
                 {"phase": k, "name": model.data.phases[k - 1], **told(k)}
                 | {"alone": _plain(single[k - 1], i, "duration_s", "low_s", "high_s")}
                 | {"accounts": _accounts(model, k - 1, one)}
-                for k in range(1, len(found))
+                for k in range(1, len(bands))
             ],
         })  # fmt: skip
-    return made
+    return rows
 
 
 def _accounts(model: PhaseModel, phase: int, p: float) -> dict[str, float]:
     """Seconds of a processor in each account at p."""
     if not model.accounts:
         return {}
-    found = model.account_parts(phase, np.array([p]))[:, 0]
-    return dict(zip(model.data.account_names, found.tolist(), strict=True))
+    parts = model.account_parts(phase, np.array([p]))[:, 0]
+    return dict(zip(model.data.account_names, parts.tolist(), strict=True))
 
 
 def _plain(of: Band, i: int, *names: str) -> dict[str, float]:
@@ -347,12 +351,12 @@ def _plain(of: Band, i: int, *names: str) -> dict[str, float]:
 def laws(model: PhaseModel) -> list[JSON]:
     """Of every phase: its likeliest functions with their weights (s), what else they could be, where it
     stops scaling, and from where on it is more than half of the run."""
-    made = []
+    rows = []
     p = np.array([2.0 * model.largest])
     ahead, _ = model.durations(p)
     for k, law in enumerate(model.phases):
         turns = {"stops": model.stops(k), "dominates": model.dominates(k)}
-        made.append({
+        rows.append({
             "phase": k + 1,
             "name": model.data.phases[k],
             "functions": list(law.functions),
@@ -362,20 +366,20 @@ def laws(model: PhaseModel) -> list[JSON]:
             "interval": {"p": float(p[0]), **_plain(band(ahead[:, k]), 0, "duration_s", "low_s", "high_s")},
             **{name: None if t is None else asdict(t) for name, t in turns.items()},
         })  # fmt: skip
-    return made
+    return rows
 
 
-def all_tables(found: PhaseModel | SystemsModel, at: Sequence[float]) -> DataFrame:
+def all_tables(fitted: PhaseModel | SystemsModel, at: Sequence[float]) -> DataFrame:
     """`table` of each system, of several with the column system (text) before the others."""
     import pandas as pd
 
-    if isinstance(found, PhaseModel):
-        return table(found, at)
-    frames = [table(model, at) for _, model in found.told]
-    made = pd.concat(frames, keys=[name for name, _ in found.told], names=["system", None])
-    made = made.reset_index("system").reset_index(drop=True)
-    made.attrs.update(frames[0].attrs)
-    return made
+    if isinstance(fitted, PhaseModel):
+        return table(fitted, at)
+    frames = [table(model, at) for _, model in fitted.told]
+    joined = pd.concat(frames, keys=[name for name, _ in fitted.told], names=["system", None])
+    joined = joined.reset_index("system").reset_index(drop=True)
+    joined.attrs.update(frames[0].attrs)
+    return joined
 
 
 def table(model: PhaseModel, at: Sequence[float]) -> DataFrame:
@@ -401,11 +405,11 @@ def table(model: PhaseModel, at: Sequence[float]) -> DataFrame:
                     for key, (name, which) in _EFFICIENCY_COLUMNS.items()
                 },
             })  # fmt: skip
-    made = pd.DataFrame(rows)
-    made.attrs["units"] = dict.fromkeys(("predicted", "low", "high", "measured"), "s") | dict.fromkeys(
+    frame = pd.DataFrame(rows)
+    frame.attrs["units"] = dict.fromkeys(("predicted", "low", "high", "measured"), "s") | dict.fromkeys(
         ("part", *_EFFICIENCY_COLUMNS), "1"
     )
-    return made
+    return frame
 
 
 def law_lines(model: PhaseModel) -> list[str]:
@@ -459,12 +463,12 @@ def _stack(model: PhaseModel, grid: Floats, shown: Shown) -> tuple[Series, ...]:
             Series("band", grid, upper[k], label, k % SERIES, low=below, high=upper[k], opacity=0.5)
         )
     for k in range(middle.shape[0]):
-        said = tuple(
+        names = tuple(
             f"{capital(name_of(model, k))} on {whole(one)}: {quantity(float(v), 's')} measured"
             for one, v in zip(p, measured[:, k], strict=True)
         )
         series.append(Series("line", grid, upper[k], "", k % SERIES, width=1.2))
-        series.append(Series("points", p, seen[:, k], "", k % SERIES, names=said))
+        series.append(Series("points", p, seen[:, k], "", k % SERIES, names=names))
     if shown != "share":
         for edge, label in ((whole_run.low, "95 % of new runs"), (whole_run.high, "")):
             series.append(Series("line", grid, edge * scale, label, "muted", dashed=True, width=1.2))
@@ -472,12 +476,12 @@ def _stack(model: PhaseModel, grid: Floats, shown: Shown) -> tuple[Series, ...]:
 
 
 def _efficiency_series(model: PhaseModel, grid: Floats) -> tuple[Series, ...]:
-    found, seen = model.efficiencies(grid), model.measured_efficiencies()
+    draws, seen = model.efficiencies(grid), model.measured_efficiencies()
     series = []
     for k, name in enumerate(EFFICIENCIES):
-        if name not in found:
+        if name not in draws:
             continue
-        at = band(100.0 * found[name])
+        at = band(100.0 * draws[name])
         label = (
             f"{capital(name)} efficiency"
             if name not in ("load balance", "computation scaling")
@@ -486,19 +490,19 @@ def _efficiency_series(model: PhaseModel, grid: Floats) -> tuple[Series, ...]:
         opacity = 1.0 if name == "global" else 0.07  # of the usual, or thinner
         series.append(Series("band", grid, at.value, "", k, low=at.low, high=at.high, opacity=opacity))
         series.append(Series("line", grid, at.value, label, k, dashed=k % 2 == 1))
-        said = tuple(
+        names = tuple(
             f"{label} on {whole(one)}: {100 * v:.1f} % measured"
             for one, v in zip(model.data.p, seen[name], strict=True)
         )
-        series.append(Series("points", model.data.p, 100.0 * seen[name], "", k, names=said))
+        series.append(Series("points", model.data.p, 100.0 * seen[name], "", k, names=names))
     return tuple(series)
 
 
-def words(found: PhaseModel | SystemsModel, at: Sequence[float]) -> list[str]:
+def words(fitted: PhaseModel | SystemsModel, at: Sequence[float]) -> list[str]:
     """The model as a person reads it."""
-    lines = [*all_sentences(found), *(f"Note: {one}" for one in all_warnings(found, at))]
-    lines += speed_lines(found)
-    for name, model in by_system(found):
+    lines = [*all_sentences(fitted), *(f"Note: {one}" for one in all_warnings(fitted, at))]
+    lines += speed_lines(fitted)
+    for name, model in by_system(fitted):
         lines += ["", f"On {name}", *_words(model, at)] if name else ["", *_words(model, at)]
     return lines
 
@@ -513,11 +517,11 @@ def _words(model: PhaseModel, at: Sequence[float]) -> list[str]:
             f"{quantity(one['high_s'], 's')}){seen}"
         )]  # fmt: skip
         if one["efficiency"]:
-            told = (
+            texts = (
                 f"{name} {100 * at['value']:.1f} % ({100 * at['low']:.1f} to {100 * at['high']:.1f})"
                 for name, at in one["efficiency"].items()
             )
-            lines.append(f"  efficiency: {', '.join(told)}")
+            lines.append(f"  efficiency: {', '.join(texts)}")
         for part in one["phases"]:
             seen = "" if part["measured_s"] is None else f", measured {quantity(part['measured_s'], 's')}"
             lines.append(

@@ -97,7 +97,7 @@ class Pilot:
             return words
         last = max(self.places, key=lambda place: place.delay)
         unit = f" {self.unit}" if self.unit else ""
-        said = (
+        text = (
             f"at {last.delay} units {last.factor} shows as the last: {last.effect:.3g} ± {last.se:.2g}{unit}"
             f", {100 * last.effect / self.base:.3g} % of the unperturbed run"
         )
@@ -108,12 +108,12 @@ class Pilot:
             late = [one.factor for one in shared if one.delay > self.common and one is not longest]
             hidden = ", ".join(late) or longest.factor
             most = f"no more than {self.common} units are" if self.common else "no size is"
-            said += (
+            text += (
                 f"; {longest.factor} would add about {longest.adds(wanted):.3g}{unit} to a run at {wanted} "
                 f"units, so {most} to be taken: to see {hidden}, leave {longest.factor} out or give it a "
                 "smaller delay of its own"
             )
-        return "; ".join(filter(None, (said, words)))
+        return "; ".join(filter(None, (text, words)))
 
 
 def places_of(experiment: Experiment) -> tuple[int, ...]:
@@ -124,17 +124,17 @@ def places_of(experiment: Experiment) -> tuple[int, ...]:
     ExperimentError : there is none.
     """
     common = any(_DELAY.fullmatch(flag) for flag in experiment.program.flags)
-    found = tuple(
+    places = tuple(
         j for j, factor in enumerate(experiment.factors) if _own(factor) or (common and factor.high.flags)
     )
-    if not found:
+    if not places:
         raise ExperimentError(
             "says no size of the delay that a pilot could change",
             file=experiment.folder,
             hint="write -DSPT_DELAY=100 into the flags, or {delay} into those of a factor; where no factor "
             "is a delay, run it without a pilot",
         )
-    return found
+    return places
 
 
 def _own(factor: Factor) -> bool:
@@ -151,17 +151,17 @@ def sized(experiment: Experiment, size: int) -> Experiment:
 
 def taken(experiment: Experiment, pilot: Pilot) -> Experiment:
     """With the sizes that the pilot found: each place its own where the description says one for it."""
-    sizes, found = pilot.sizes, sized(experiment, pilot.common) if pilot.common else experiment
+    sizes, described = pilot.sizes, sized(experiment, pilot.common) if pilot.common else experiment
     factors = tuple(replace(f, delay=sizes[f.name]) if _own(f) and f.name in sizes else f
                     for f in experiment.factors)  # fmt: skip
-    return replace(found, factors=factors)
+    return replace(described, factors=factors)
 
 
 def sizes_of(experiment: Experiment) -> tuple[int, ...]:
     """From a ninth of the size that the description says upwards, each three times the one before."""
-    said = [int(m[2]) for flag in experiment.program.flags if (m := _DELAY.fullmatch(flag))]
-    said += [experiment.factors[j].delay for j in places_of(experiment) if _own(experiment.factors[j])]
-    first = max(1, min(said) // STEP**2)
+    described = [int(m[2]) for flag in experiment.program.flags if (m := _DELAY.fullmatch(flag))]
+    described += [experiment.factors[j].delay for j in places_of(experiment) if _own(experiment.factors[j])]
+    first = max(1, min(described) // STEP**2)
     return tuple(first * STEP**k for k in range(SIZES))
 
 
@@ -207,8 +207,10 @@ def run_pilot(runner: Runner, progress: Progress | None = None) -> Pilot:
             head = [str(number), *map(str, named)]
             if number <= len(known):
                 return _known(experiment, known[number - 1], head)
-            told = f"pilot: {experiment.names[place]} at {size} units" if place >= 0 else "pilot: unperturbed"
-            progress.step(len(shown), len(places), told)
+            title = (
+                f"pilot: {experiment.names[place]} at {size} units" if place >= 0 else "pilot: unperturbed"
+            )
+            progress.step(len(shown), len(places), title)
             value = runner.one(sized(experiment, size), _levels(experiment, place), progress)
             if value is None:
                 raise Cancelled
@@ -230,9 +232,9 @@ def run_pilot(runner: Runner, progress: Progress | None = None) -> Pilot:
             base.append(measure(sizes[0], -1))  # so that a drift of the machine is no effect
             sigma = _sigma([base, *runs.values()])
             for j in left:
-                found = _difference(experiment.factors[j], largest, runs[j, largest], base, sigma)
-                if found.effect > _LIMIT * found.se:
-                    shown[j] = found
+                effect = _difference(experiment.factors[j], largest, runs[j, largest], base, sigma)
+                if effect.effect > _LIMIT * effect.se:
+                    shown[j] = effect
             if len(shown) == len(places):
                 break
         file.write(_DONE)
@@ -264,8 +266,8 @@ def _runs_in(experiment: Experiment) -> list[list[str]]:
 def _known(experiment: Experiment, row: Sequence[str], head: Sequence[str]) -> float:
     """The response of a run that was made before."""
     try:
-        *said, value = row
-        if said == list(head) and math.isfinite(float(value)):
+        *setting, value = row
+        if setting == list(head) and math.isfinite(float(value)):
             return float(value)
     except ValueError:
         pass

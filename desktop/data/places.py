@@ -70,7 +70,7 @@ def find_places(folder: Path, sources: Sequence[str], call: str = DELAY) -> tupl
             read.append((name, text, language, [p for p in parts_of(text, language) if p.kind == "call"]))
     delays = {call.casefold()}
     while True:
-        found: dict[str, Place] = {}
+        places: dict[str, Place] = {}
         wrappers: set[str] = set()
         for name, text, language, calls in read:
             lines = _lines(text, language)
@@ -79,11 +79,11 @@ def find_places(folder: Path, sources: Sequence[str], call: str = DELAY) -> tupl
                     continue
                 place, routine = _prepared(part, name, language, lines)
                 if place is not None:
-                    found.setdefault(place.macro, place)
+                    places.setdefault(place.macro, place)
                 elif routine:
                     wrappers.add(routine.casefold())
         if wrappers <= delays:
-            return tuple(found.values())
+            return tuple(places.values())
         delays |= wrappers
 
 
@@ -138,10 +138,10 @@ def _lines(text: bytes, language: str) -> _Lines:
                 at.append(line + 1)
                 shift.append(-len(at))
         return _Lines(at, shift)
-    for found in _LINE.finditer(text):
-        line = text.count(b"\n", 0, found.start()) + 1
+    for directive in _LINE.finditer(text):
+        line = text.count(b"\n", 0, directive.start()) + 1
         at.append(line + 1)
-        shift.append(int(found[1]) - line - 1)
+        shift.append(int(directive[1]) - line - 1)
     return _Lines(at, shift)
 
 
@@ -172,7 +172,7 @@ def offered(folder: Path, sources: Sequence[str]) -> tuple[Spot, ...]:
     ------
     ExperimentError : a source cannot be read.
     """
-    found: list[Spot] = []
+    spots: list[Spot] = []
     for name in sources:
         language = language_of(name)
         text = read_source(Path(folder) / name) if language else b""
@@ -183,8 +183,8 @@ def offered(folder: Path, sources: Sequence[str]) -> tuple[Spot, ...]:
             at = _entry(part, language)
             if at is not None:
                 place = Place("", name, part.line, routine.name, part.construct)
-                found.append(Spot(place, at, part.node.end_point[0] + 1))
-    return tuple(found)
+                spots.append(Spot(place, at, part.node.end_point[0] + 1))
+    return tuple(spots)
 
 
 def hottest(offers: Sequence[Spot], seconds: Mapping[str, float]) -> tuple[Spot, ...]:
@@ -214,7 +214,7 @@ def chosen(offers: Sequence[Spot], names: Sequence[str]) -> tuple[Spot, ...]:
     ------
     ValueError : there is none of a name.
     """
-    found: dict[Spot, None] = {}
+    spots: dict[Spot, None] = {}
     for name in names:
         same = [o for o in offers if name in (o.key, f"{PurePosixPath(o.place.file).name}:{o.place.line}")]
         same = same or [o for o in offers if o.place.routine == name][:1]
@@ -223,8 +223,8 @@ def chosen(offers: Sequence[Spot], names: Sequence[str]) -> tuple[Spot, ...]:
             raise ValueError(
                 f"there is no routine or loop {name!r} in the sources; name a routine or FILE:LINE"
             )
-        found |= dict.fromkeys(same)
-    return tuple(found)
+        spots |= dict.fromkeys(same)
+    return tuple(spots)
 
 
 def first_choice(offers: Sequence[Spot], most: int) -> tuple[Spot, ...]:
@@ -273,14 +273,14 @@ def prepare(folder: Path, offers: Sequence[Spot], root: str = "") -> tuple[Place
 
 def _plain(name: str) -> str:
     """The last part of a region's name: ``void n::V<int>::g(int)`` is ``g``."""
-    name, depth, kept = name.casefold(), 0, []
+    name, depth, letters = name.casefold(), 0, []
     for sign in name:
         depth += (sign == "<") - (sign == ">")
         if depth == 0 and sign == "(":
             break
         if depth == 0 and sign != ">":
-            kept.append(sign)
-    return re.split(r"::|\.|\s|\$", "".join(kept).strip().rstrip("_"))[-1]
+            letters.append(sign)
+    return re.split(r"::|\.|\s|\$", "".join(letters).strip().rstrip("_"))[-1]
 
 
 def _is_pure(routine: Piece, text: bytes, language: str) -> bool:

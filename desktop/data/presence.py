@@ -101,7 +101,7 @@ def structure(store: TraceStore, use: Utilization, progress: Progress | None = N
     if len(places) > LOOKED_AT:
         places = [places[i * len(places) // LOOKED_AT] for i in range(LOOKED_AT)]
     wanted = [t for t, of in (("presence", "events"), ("exchanges", "messages")) if store.has(of)]
-    kept: dict[tuple[str, int], dict[str, AnyArray]] = {}
+    columns_of: dict[tuple[str, int], dict[str, AnyArray]] = {}
     if all(map(store.has, wanted)):
         names = tuple(DERIVED["presence"])
         for table in wanted:
@@ -110,13 +110,13 @@ def structure(store: TraceStore, use: Utilization, progress: Progress | None = N
             store.bring(table, spans, names)
             for location in places:
                 columns = store.part(table, location, 0, store.rows(table, location), *names)
-                kept[table, location] = dict(zip(names, columns, strict=True))
+                columns_of[table, location] = dict(zip(names, columns, strict=True))
     else:
-        found = DerivedRows(store, lambda rows: [PresenceDigest(rows)], progress, "structure", places)
-        kept = {key: part for key, (part,) in found.rows.items()}
+        derived = DerivedRows(store, lambda rows: [PresenceDigest(rows)], progress, "structure", places)
+        columns_of = {key: part for key, (part,) in derived.rows.items()}
     repaired = store.repair if use.rules.repaired is None else use.rules.repaired
     parts: list[tuple[AnyArray, ...]] = [(np.zeros(0), np.zeros(0), *[np.zeros(0, np.int64)] * 4)]
-    for (table, location), held in kept.items():
+    for (table, location), held in columns_of.items():
         clock = store.locations[location].clock(repaired)
         begin, end = ((clock.common(held[name]) - use.start) * use.unit for name in ("begin", "end"))
         what = held["what"].astype(np.int64)

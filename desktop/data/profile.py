@@ -355,8 +355,8 @@ class Profile:
         Ticks count from the first event: between location's first time and that they are negative, so that
         only differences between two cuts mean something. `cuts`: distinct ticks as recorded.
         """
-        found = self._remembered("events", location, cuts, self._find)
-        return np.stack([ticks for ticks, _ in found]), np.stack([calls for _, calls in found])
+        positions = self._remembered("events", location, cuts, self._find)
+        return np.stack([ticks for ticks, _ in positions]), np.stack([calls for _, calls in positions])
 
     def _remembered(
         self, table: str, location: int, cuts: Ints, find: Callable[[int, Ints], list[_Position]]
@@ -364,14 +364,14 @@ class Profile:
         """Positions of cuts: those known from before, and those that `find`, given rising cuts, finds."""
         names = [(table, location, cut) for cut in cuts.tolist()]
         with self._lock:
-            found = [self._positions.pop(name, None) for name in names]
-            self._size -= sum(_bytes(position) for position in found if position is not None)
-        missing = np.array([i for i, position in enumerate(found) if position is None], np.int64)
+            positions = [self._positions.pop(name, None) for name in names]
+            self._size -= sum(_bytes(position) for position in positions if position is not None)
+        missing = np.array([i for i, position in enumerate(positions) if position is None], np.int64)
         if missing.size:
             order = missing[np.argsort(cuts[missing], kind="stable")]
             for i, position in zip(order, find(location, cuts[order]), strict=True):
-                found[i] = position
-        known = [position for position in found if position is not None]
+                positions[i] = position
+        known = [position for position in positions if position is not None]
         with self._lock:
             self._positions.update(zip(names, known, strict=True))
             self._size += sum(map(_bytes, known))
@@ -401,13 +401,13 @@ class Profile:
             )
         if not regions.follow(tree):
             raise self._damaged()
-        found = []
+        positions = []
         summed = 0
         for cut, time, count in zip(cuts.tolist(), times.tolist(), before.tolist(), strict=True):
             if not count:
                 position = np.zeros(nodes, np.int64), np.zeros(nodes, np.int64)
                 position[0][0] = time - notes["time"][0]
-                found.append(position)
+                positions.append(position)
                 continue
             upto = int(ends[count - 1])
             callpaths.accumulate(*(column[summed:upto] for column in columns), ticks, calls)
@@ -429,16 +429,16 @@ class Profile:
                     )
             now, node = regions.now
             regions.ticks[node] += time - now
-            found.append((regions.ticks.copy(), regions.calls.copy()))
+            positions.append((regions.ticks.copy(), regions.calls.copy()))
         regions.reopen(*np.empty((2, 0), np.int64))
         self._idle.append(regions)
-        return found
+        return positions
 
     def traffic(self, location: int, cuts: Ints) -> tuple[Ints, Ints]:
         """Partners (k,) of a location, ascending, and (4, cuts, k) the number of messages sent, bytes sent,
         messages received and bytes received before `cuts`: distinct ticks as recorded."""
-        found = self._remembered("messages", location, cuts, self._find_messages)
-        return found[0][0], np.stack([counts for _, counts in found], axis=1)
+        positions = self._remembered("messages", location, cuts, self._find_messages)
+        return positions[0][0], np.stack([counts for _, counts in positions], axis=1)
 
     def _find_messages(self, location: int, cuts: Ints) -> list[_Position]:
         """Partners and counts (4, partners) at rising cuts."""
@@ -446,7 +446,7 @@ class Profile:
         peers = np.unique(notes["peer"]).astype(np.int64)
         if not peers.size:
             return [(peers, np.zeros((4, 0), np.int64))] * cuts.size
-        found = []
+        positions = []
         place = np.searchsorted(peers, notes["peer"])
         noted = np.stack([notes[name] for name in ("sent", "bytes_sent", "received", "bytes_received")])
         begins = np.flatnonzero(np.r_[True, notes["row"][1:] != notes["row"][:-1]])
@@ -465,8 +465,8 @@ class Profile:
                 part = self._store.part("messages", location, row, end, "time", "kind", "peer", "bytes")
                 if not add_until(*part, cut, peers, here):
                     raise self._damaged()
-            found.append((peers, here))
-        return found
+            positions.append((peers, here))
+        return positions
 
 
 def _digests(target: DigestTarget) -> tuple[EventDigest, TrafficDigest]:

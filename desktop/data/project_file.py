@@ -68,16 +68,16 @@ def digest_of(path: Path) -> str:
 
     Of an experiment that of its description; of another folder, of all files in it.
     """
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     try:
         if (path / DESCRIPTION).is_file():
             path = path / DESCRIPTION
         for file in sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else (path,):
             with plain(file).open("rb") as opened:
-                found.update(hashlib.file_digest(opened, "sha256").digest())
+                digest.update(hashlib.file_digest(opened, "sha256").digest())
     except OSError:
         return ""
-    return found.hexdigest()
+    return digest.hexdigest()
 
 
 def backup_of(path: Path) -> Path:

@@ -63,7 +63,7 @@ def recorder(progress: Progress | None = None) -> Path:
     target = cache / f"recorder-{VERSION}-{machine}-{digest}.so"
     if target.exists():
         return target
-    compiler = next((found for name in COMPILERS if (found := shutil.which(name))), None)
+    compiler = next((program for name in COMPILERS if (program := shutil.which(name))), None)
     if compiler is None:
         raise RunError(
             "the recorder has to be compiled once, and there is no C compiler",
@@ -202,8 +202,8 @@ def _told(launcher: str, words: list[str], names: tuple[str, ...]) -> list[str]:
     kind = _name(launcher)
     unset = [name for name in names if not any(f"{name}=" in word for word in words)]
     if kind in _OPEN_MPI_OR_HYDRA:
-        said = _version(launcher)
-        if "open mpi" in said or "openrte" in said or "prte" in said:
+        version = _version(launcher)
+        if "open mpi" in version or "openrte" in version or "prte" in version:
             return [launcher, *(word for name in unset for word in ("-x", name)), *words]
         for none, some in (("-genvnone", "-genvlist"), ("-envnone", "-envlist")):
             if none in words:
@@ -219,8 +219,8 @@ def _told(launcher: str, words: list[str], names: tuple[str, ...]) -> list[str]:
         for i, word in enumerate(words):
             start = "--export=" if word.startswith("--export=") else ""
             if start or (i and words[i - 1] == "--export"):
-                kept = [one for one in word.removeprefix(start).split(",") if one not in ("NONE", "NIL")]
-                words[i] = start + ",".join((*kept, *unset))
+                handed_on = [one for one in word.removeprefix(start).split(",") if one not in ("NONE", "NIL")]
+                words[i] = start + ",".join((*handed_on, *unset))
     if kind == "flux":
         ruled = [i + ("=" not in word) for i, word in enumerate(words) if word.partition("=")[0] in _RULES]
         if ruled:
@@ -247,12 +247,12 @@ def _beside(library: Path, command: list[str]) -> list[str]:
 
 def _version(launcher: str) -> str:
     try:
-        said = subprocess.run(
+        answer = subprocess.run(
             [launcher, "--version"], capture_output=True, text=True, timeout=20, errors="replace"
         )
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    return (said.stdout + said.stderr).lower()
+    return (answer.stdout + answer.stderr).lower()
 
 
 def record(
@@ -314,8 +314,8 @@ def _refuse_what_is_not_waited_for(command: list[str]) -> None:
 
 def _run(command: list[str], environment: dict[str, str], progress: Progress, output: Path | None) -> int:
     try:
-        with nullcontext() if output is None else output.open("wb") as said:
-            child = subprocess.Popen(command, env=environment, stdout=said, stderr=said)
+        with nullcontext() if output is None else output.open("wb") as log:
+            child = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
     except OSError as error:
         raise RunError(f"{command[0]} cannot be started ({reason(error)})") from None
     try:
@@ -336,7 +336,7 @@ def _run(command: list[str], environment: dict[str, str], progress: Progress, ou
 
 
 def _why_nothing(command: list[str]) -> str:
-    program = next((Path(found) for word in reversed(command) if (found := shutil.which(word))), None)
+    program = next((Path(place) for word in reversed(command) if (place := shutil.which(word))), None)
     if program is not None and _is_static(program):
         return f"{program} is linked statically, so nothing can be loaded before it; link it with -dynamic"
     return (

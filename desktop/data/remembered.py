@@ -79,9 +79,9 @@ def recall(
             for one in about["ranges"]:
                 known[tuple(one["span"])] = one, at
                 at += sum(_size(name, stats[0]) for name in one["arrays"])
-            found = tuple(_filled(one, *known[one.start_s, one.end_s], content) for one in stats)
-            if not causes or all(one.caused is not None for one in found if _waits(one)):
-                return found, None if about["words"] is None else _words(about["words"], of, stats[0])
+            recalled = tuple(_filled(one, *known[one.start_s, one.end_s], content) for one in stats)
+            if not causes or all(one.caused is not None for one in recalled if _waits(one)):
+                return recalled, None if about["words"] is None else _words(about["words"], of, stats[0])
     return None
 
 
@@ -112,9 +112,9 @@ def _elsewhere(store: TraceStore, of: Ranges, stats: Sequence[RangeStats]) -> by
     return packed
 
 
-def found_for(store: TraceStore, kept: Statistics, asked: JSON, progress: Progress) -> bytes:
-    """The answer to `_elsewhere`, on the machine of the store. `kept`: its statistics, which keep who waited
-    for whom for the next question; used by one thread at a time.
+def found_for(store: TraceStore, statistics: Statistics, asked: JSON, progress: Progress) -> bytes:
+    """The answer to `_elsewhere`, on the machine of the store. `statistics`: of the store, which keep who
+    waited for whom for the next question; used by one thread at a time.
 
     Raises
     ------
@@ -128,12 +128,14 @@ def found_for(store: TraceStore, kept: Statistics, asked: JSON, progress: Progre
     of = Ranges(rules, [float(at) for at in asked["breaks"]], asked["names"], asked["called"])
     use = build(store, rules, progress)
     spans = [(float(a), float(b)) for a, b in asked["spans"]]
-    stats = kept.ranges(spans, use, progress)
+    stats = statistics.ranges(spans, use, progress)
     known = recall(store, of, stats, True)
     if known is not None:
         return _packed(*known)
-    stats = kept.ranges(spans, use, progress, replay=True)
-    words = explain(kept, use, of.breaks, of.names, of.called, progress, kept.causality(use, progress))
+    stats = statistics.ranges(spans, use, progress, replay=True)
+    words = explain(
+        statistics, use, of.breaks, of.names, of.called, progress, statistics.causality(use, progress)
+    )
     keep(store, of, stats, words)
     return _packed(stats, words)
 
@@ -152,10 +154,10 @@ def path_there(store: TraceStore, use: Utilization) -> PathLine | None:
     return None
 
 
-def path_for(store: TraceStore, kept: Statistics, asked: JSON, progress: Progress) -> bytes:
-    """The answer to `path_there`; `kept` and errors as of `found_for`."""
+def path_for(store: TraceStore, statistics: Statistics, asked: JSON, progress: Progress) -> bytes:
+    """The answer to `path_there`; `statistics` and errors as of `found_for`."""
     use = build(store, Decoder().decode(Rules, asked), progress)
-    whole = np.stack(kept.causes(use, progress).path).astype(np.int64).tobytes()
+    whole = np.stack(statistics.causes(use, progress).path).astype(np.int64).tobytes()
     if len(whole) > MOST:
         raise ValueError("the critical path is too long to be sent")
     return zlib.compress(whole, 1)
@@ -315,9 +317,9 @@ def _words(plain: JSON, of: Ranges, run: RangeStats) -> Explanation:
     phases = len(words.phases)
     if phases not in (0, len(of.breaks) - 1) or not 0 <= words.named <= len(words.causes):
         raise ValueError("words of other phases")
-    for told in (*words.causes, *(cause for phase in words.phases for cause in phase.causes)):
-        if not (-1 <= told.phase < max(phases, 1) and told.start_s <= told.end_s) or not all(
-            -1 <= at < run.is_processor.size for at in (told.about, *told.locations)
+    for one_cause in (*words.causes, *(cause for phase in words.phases for cause in phase.causes)):
+        if not (-1 <= one_cause.phase < max(phases, 1) and one_cause.start_s <= one_cause.end_s) or not all(
+            -1 <= at < run.is_processor.size for at in (one_cause.about, *one_cause.locations)
         ):
             raise ValueError("words of another run")
     return words

@@ -236,10 +236,10 @@ class Line:
             while True:
                 self._check(progress)
                 with suppress(Empty):
-                    found = queue.get(timeout=0.1)
-                    if found is None:
+                    answer = queue.get(timeout=0.1)
+                    if answer is None:
                         raise LineLost("the line was lost")
-                    return found
+                    return answer
                 now = time.monotonic()
                 if now - since > TELL:
                     self._say(number, f"Waiting for {self.host}")
@@ -263,12 +263,12 @@ class Line:
         process.send(frame(about))
 
     def _error(self, about: JSON) -> Exception:
-        said = {key: printable(str(about.get(key) or ""), 2000) for key in ("error", "where", "hint")}
-        if said["error"] == "cancelled":
+        texts = {key: printable(str(about.get(key) or ""), 2000) for key in ("error", "where", "hint")}
+        if texts["error"] == "cancelled":
             return Cancelled()
         choices = about.get("choices")
         names = tuple(printable(str(name), 500) for name in choices) if isinstance(choices, list) else ()
-        return TraceFormatError(said["error"], where=said["where"], hint=said["hint"], choices=names)
+        return TraceFormatError(texts["error"], where=texts["where"], hint=texts["hint"], choices=names)
 
     # ---- the line itself
 
@@ -322,8 +322,8 @@ class Line:
         finally:
             self._say(-1, "")
 
-    def _unreachable(self, code: int | None, said: deque[str]) -> Unreachable:
-        words = printable(said[-1] if said else "it does not answer", 300)
+    def _unreachable(self, code: int | None, last_words: deque[str]) -> Unreachable:
+        words = printable(last_words[-1] if last_words else "it does not answer", 300)
         if code == 127 or "not found" in words:
             hint = "install the same Phasewright there, or say with --remote-command what to run"
         else:
@@ -460,7 +460,7 @@ class _There:
             while True:
                 places.clear()
                 try:
-                    told = self._line.ask(request, take, progress)
+                    opened = self._line.ask(request, take, progress)
                     break
                 except LineLost as error:
                     again(error)
@@ -471,13 +471,13 @@ class _There:
                 except DesktopError as error:
                     error.file = error.file or str(self.path)
                     raise
-        size, state = told.get("size"), told.get("state")
-        good = type(size) is int and 0 < size <= LARGEST and type(told.get("store")) is int
+        size, state = opened.get("size"), opened.get("state")
+        good = type(size) is int and 0 < size <= LARGEST and type(opened.get("store")) is int
         if not (good and isinstance(state, str) and _STATE.fullmatch(state)):
             raise StoreError("the other side answers with no store", file=self.path)
         self.first = [(int(at), int(n)) for part in places for at, n in part if 0 <= at <= at + n <= size]
-        self._at = self._line.made, told["store"]  # what the number belongs to
-        return told
+        self._at = self._line.made, opened["store"]  # what the number belongs to
+        return opened
 
     def fetch(self, ranges: Sequence[tuple[int, int]], take: Callable[[int, bytes], None]) -> None:
         """Bytes of the store, for `Blocks`."""
@@ -506,14 +506,14 @@ class _There:
     def _ask(self, request: JSON, taken: Callable[[JSON, bytes], None]) -> None:
         with self._line.lasting() as again:
             while True:
-                made, store = self._at
+                line_number, store = self._at
                 try:
-                    self._line.ask({**request, "store": store}, taken, at_work(), before=made)
+                    self._line.ask({**request, "store": store}, taken, at_work(), before=line_number)
                     return
                 except LineLost as error:
                     again(error)
                     with self._opening:
-                        if self._at[0] == made:
+                        if self._at[0] == line_number:
                             self._reopen()
 
     def _reopen(self) -> None:
@@ -581,13 +581,15 @@ def copy_remote(path: RemotePath, progress: Progress, options: JSON, output: Pat
     return target
 
 
-def _version(said: JSON) -> str:
-    version, store, protocol = (printable(str(said.get(key)), 40) for key in ("version", "store", "protocol"))
+def _version(hello_there: JSON) -> str:
+    version, store, protocol = (
+        printable(str(hello_there.get(key)), 40) for key in ("version", "store", "protocol")
+    )
     return f"Phasewright {version} (store {store}, protocol {protocol})"
 
 
-def _show(said: object, progress: Progress | None) -> None:
-    said = said if isinstance(said, list) else []
-    numbers = [float(v) for v in said[:2] if isinstance(v, int | float) and abs(v) < 1e300]
+def _show(plain: object, progress: Progress | None) -> None:
+    plain = plain if isinstance(plain, list) else []
+    numbers = [float(v) for v in plain[:2] if isinstance(v, int | float) and abs(v) < 1e300]
     if progress is not None and len(numbers) == 2:
-        progress.step(numbers[0], numbers[1], printable(str(said[-1]), 100))
+        progress.step(numbers[0], numbers[1], printable(str(plain[-1]), 100))

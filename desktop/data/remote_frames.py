@@ -66,7 +66,7 @@ def receive(read: Callable[[int], bytes]) -> tuple[JSON, bytes]:
 
 
 def _exactly(read: Callable[[int], bytes], size: int) -> bytes:
-    found = read(size) if size else b""
-    if len(found) != size:
+    content = read(size) if size else b""
+    if len(content) != size:
         raise NoFrame("it has ended")
-    return found
+    return content

@@ -380,14 +380,14 @@ def compose(
         findings = [beside[0].title]
     date = date or today()
     sections.append(made_by(command))
-    kept = (replace(one, blocks=_wanted(one.blocks, contents)) for one in sections)
-    sections = [one for one in kept if one.blocks or one.level == 1]
+    parts = (replace(one, blocks=_wanted(one.blocks, contents)) for one in sections)
+    sections = [one for one in parts if one.blocks or one.level == 1]
     name = title or (subjects[0].title if len(subjects) == 1 else f"{len(subjects)} runs")
     subtitle = f"Phasewright {desktop.__version__}, {date:%Y-%m-%d %H:%M} UTC"
-    told = _told(beside, stories)
+    story = _told(beside, stories)
     shown = contents.appendix
     notes = "\n\n".join(filter(None, spoken))
-    return Report(name, subtitle, date, tuple(sections), tuple(facts), findings[0], told, shown, notes)
+    return Report(name, subtitle, date, tuple(sections), tuple(facts), findings[0], story, shown, notes)
 
 
 def _wanted(blocks: Iterable[Block], contents: Contents) -> tuple[Block, ...]:
@@ -498,11 +498,11 @@ def _over_p(
     ]  # fmt: skip
     try:
         gathered = measured(opened, progress).runs
-        found = model_runs(gathered)
+        fitted = model_runs(gathered)
     except ValueError as why:
         return [Section("Phases over p", (Paragraph(f"The phases have no model over p: {why}."),))]
-    said, at, whole = told_of.all_sentences(found), told_of.all_further(found), told_of.whole
-    each = told_of.by_system(found)
+    sentences, at, whole = told_of.all_sentences(fitted), told_of.all_further(fitted), told_of.whole
+    each = told_of.by_system(fitted)
     factor, unit = time_unit(float(gathered.duration.sum(axis=1).max()))
     columns: list[_Column] = [
         *([("System", lambda row: str(row["system"]))] if gathered.systems else []),
@@ -520,7 +520,7 @@ def _over_p(
         f"on {name}, {one}" if name else one for name, m in each for one in told_of.law_lines(m)
     )
     blocks: list[Block] = [
-        Points((*said, *told_of.speed_lines(found), *told_of.all_warnings(found, at)), "scaling")
+        Points((*sentences, *told_of.speed_lines(fitted), *told_of.all_warnings(fitted, at)), "scaling")
     ]
     for name, model in each:
         on = f" on {name}" if name else ""
@@ -532,7 +532,7 @@ def _over_p(
                 Picture(f"efficiency over p{on}", number, own[-1], told_of.chart(model, "efficiency"))
             )
             number += 1
-    rows = told_of.all_tables(found, at).to_dict("records")
+    rows = told_of.all_tables(fitted, at).to_dict("records")
     blocks.append(_table("Phases over p", columns, rows, note=f"{note}.", part="scaling"))
     return [Section("Phases over p", tuple(blocks))]
 
@@ -602,43 +602,43 @@ class _Run:
         }
 
     def sections(self, contents: Contents, drawn: int, progress: Progress) -> list[Section]:
-        kept = Statistics(self._store)
+        statistics = Statistics(self._store)
         if contents.statistics:
-            self.statistics.extend(self._ask(kept, progress))
-            self.words.append(self._explain(kept, progress))
+            self.statistics.extend(self._ask(statistics, progress))
+            self.words.append(self._explain(statistics, progress))
         keys = [key for key in contents.figures if key in self.material.figures()]
         pictures = [
-            Picture(key, drawn + k, f"{self._finding(key, kept)}{self._doubt(key)}", self.material)
+            Picture(key, drawn + k, f"{self._finding(key, statistics)}{self._doubt(key)}", self.material)
             for k, key in enumerate(keys, 1)
         ]
         parts: dict[str, Iterable[Block]] = {
             "Why time is lost": self._why_lost(),
-            "Summary": (Points(tuple(self._summary(kept)), "summary"),),
+            "Summary": (Points(tuple(self._summary(statistics)), "summary"),),
             "Figures": pictures,
             "Phases": self._phases(),
-            "Phase statistics": self._made_of(kept) if contents.statistics else (),
-            "What changed at each breakpoint": self._changes(kept) if contents.statistics else (),
-            "The file": self._file(kept),
+            "Phase statistics": self._made_of(statistics) if contents.statistics else (),
+            "What changed at each breakpoint": self._changes(statistics) if contents.statistics else (),
+            "The file": self._file(statistics),
             "Options": (self._options(),),
         }
         return [Section(title, tuple(blocks)) for title, blocks in parts.items()]
 
     def _why_lost(self) -> Iterator[Block]:
-        for told in self.words:
-            said = tuple(text for text, _ in told.said)
-            phases = tuple(phase.sentence for phase in told.phases if len(told.phases) > 1)
-            yield from (Points(texts, "why") for texts in (said, phases) if texts)
-            if said or phases:
+        for explanation in self.words:
+            causes = tuple(text for text, _ in explanation.said)
+            phases = tuple(phase.sentence for phase in explanation.phases if len(explanation.phases) > 1)
+            yield from (Points(texts, "why") for texts in (causes, phases) if texts)
+            if causes or phases:
                 yield Paragraph(_STRENGTHS, "why")
 
     # ---- the story
 
     def finding(self) -> str:
         """What is to be said of the run in one sentence, and what was lost of it."""
-        said = [told.headline for told in self.words if told.level] or [
+        sentences = [explanation.headline for explanation in self.words if explanation.level] or [
             self._finding("curve", Statistics(self._store))
         ]
-        return " ".join(filter(None, (*said, self._lossy())))
+        return " ".join(filter(None, (*sentences, self._lossy())))
 
     def story(self, sections: Sequence[Section], name: str) -> list[Slide]:
         """The run in a few slides, the most telling first: the curve with its phases, why time is lost, what
@@ -650,33 +650,35 @@ class _Run:
             picture = pictures.get(figure)
             return [] if picture is None else [(picture.finding, picture)]
 
-        kept = Statistics(self._store)
+        statistics = Statistics(self._store)
         phases = "\n".join(
             text if text.startswith(f"Phase {k}") else f"Phase {k}: {text}"
             for k, text in enumerate(self.notes[1:], 1)
             if text
         )
-        causes = "\n".join(cause.sentence for told in self.words for cause in told.causes[:_STORY_REGIONS])
+        causes = "\n".join(
+            cause.sentence for explanation in self.words for cause in explanation.causes[:_STORY_REGIONS]
+        )
         slides: list[tuple[str, Iterable[tuple[str, Picture | ReportTable | Points]]]] = [
             (phases, shown("curve")),
             (causes, self._lost()),
             ("\n".join(one.told for one in self.helps[:_HELPS]),
              ((self.helps[0].told, table) for table in self._helps())),
             (self._extent(), shown("timeline")),
-            (" ".join(self._summary(kept)),
+            (" ".join(self._summary(statistics)),
              [(self._table_finding(self.material.rows), self._phases_short())]),
-            ("", self._why(kept) if self.statistics else shown("stack")),
-            ("", self._where(kept) if self.statistics else ()),
+            ("", self._why(statistics) if self.statistics else shown("stack")),
+            ("", self._where(statistics) if self.statistics else ()),
             ("", shown("epsilon")),
         ]  # fmt: skip
-        return [Slide(name + title, block, said) for said, found in slides for title, block in found]
+        return [Slide(name + title, block, spoken) for spoken, blocks in slides for title, block in blocks]
 
     @cached_property
     def notes(self) -> list[str]:
         """What a speaker says of the run, then of each phase."""
-        told = self.words[0] if self.words else None
+        explanation = self.words[0] if self.words else None
         subject, breaks = self.subject, self.material.fit.breaks.tolist()
-        return notes(told, breaks, subject.marks, subject.spoken)
+        return notes(explanation, breaks, subject.marks, subject.spoken)
 
     def _phases_short(self) -> ReportTable:
         """What a room can read of the phases; of very many, those that last longest."""
@@ -706,18 +708,18 @@ class _Run:
                 "–", _number(mean), of, tenth(did / work))  # fmt: skip
         return replace(shown, rows=(*shown.rows, rest))
 
-    def _explain(self, kept: Statistics, progress: Progress) -> Explanation:
+    def _explain(self, statistics: Statistics, progress: Progress) -> Explanation:
         fit = self.material.fit
         try:
-            return explain(kept, self.use, fit.breaks.tolist(), fit.names, self.subject.names, progress)
+            return explain(statistics, self.use, fit.breaks.tolist(), fit.names, self.subject.names, progress)
         except ValueError:  # a phase without a tick of the curve
             ends = [float(fit.breaks[0]), float(fit.breaks[-1])]
-            return explain(kept, self.use, ends, (), self.subject.names, progress)
+            return explain(statistics, self.use, ends, (), self.subject.names, progress)
 
     def _lost(self) -> Iterator[tuple[str, ReportTable]]:
         """Why time is lost: the first cause, and all that are worth a line."""
-        for told in self.words:
-            causes = [cause for cause in told.causes if cause.part >= 0.005][:_STORY_REGIONS]
+        for explanation in self.words:
+            causes = [cause for cause in explanation.causes if cause.part >= 0.005][:_STORY_REGIONS]
             if not causes:
                 return
             columns: list[_Column] = [
@@ -728,23 +730,23 @@ class _Run:
                 ("of what is lost", lambda cause: percent(cause.part)),
                 ("Evidence", lambda cause: cause.strength),
             ]
-            note = f"{told.level} {_STRENGTHS}"
-            yield told.headline, _table("Causes of lost time", columns, causes, 3, note)
+            note = f"{explanation.level} {_STRENGTHS}"
+            yield explanation.headline, _table("Causes of lost time", columns, causes, 3, note)
 
-    def _why(self, kept: Statistics) -> Iterator[tuple[str, ReportTable | Points]]:
+    def _why(self, statistics: Statistics) -> Iterator[tuple[str, ReportTable | Points]]:
         """What limits each phase, and what changes."""
         ranges = self._ranges()
         if not ranges or not ranges[0][1].is_processor.any():
             return
         yield self._limits(ranges), self._limits_table(ranges)
-        changes = self._largest_changes(kept)
+        changes = self._largest_changes(statistics)
         if changes is not None:
             yield changes
 
-    def _where(self, kept: Statistics) -> Iterator[tuple[str, ReportTable]]:
+    def _where(self, statistics: Statistics) -> Iterator[tuple[str, ReportTable]]:
         """Where the time goes."""
         run = self.statistics[0]
-        regions = kept.flat(run, self.use) if run is not None and run.is_processor.any() else []
+        regions = statistics.flat(run, self.use) if run is not None and run.is_processor.any() else []
         if regions:
             shown = self._regions("Regions of the run", [("Run", regions)], _STORY_REGIONS)
             rows = tuple(row[1:] for row in shown.rows)
@@ -793,11 +795,11 @@ class _Run:
             ("Transfer", lambda row: tenth(row[1].transfer_efficiency)),
         ]
 
-    def _largest_changes(self, kept: Statistics) -> tuple[str, ReportTable] | None:
+    def _largest_changes(self, statistics: Statistics) -> tuple[str, ReportTable] | None:
         """The largest difference between neighbouring phases, and the largest ones in order of time; None
         where none is known."""
-        found = [(c.seconds, k, c) for k, changes in self._changed(kept, 2) for c in changes]
-        most = sorted(found, key=lambda item: -item[0])[:_STORY_CHANGES]
+        differences = [(c.seconds, k, c) for k, changes in self._changed(statistics, 2) for c in changes]
+        most = sorted(differences, key=lambda item: -item[0])[:_STORY_CHANGES]
         if not most:
             return None
         names = self.subject.names
@@ -845,26 +847,26 @@ class _Run:
         note = "Over all processors, in processor-seconds; the share is of all their time."
         return _table(title, columns, rows, 3, note, "regions")
 
-    def _ask(self, kept: Statistics, progress: Progress) -> list[RangeStats | None]:
+    def _ask(self, statistics: Statistics, progress: Progress) -> list[RangeStats | None]:
         """Statistics of the run and of each phase; None of one shorter than a tick."""
         fit, unit = self.material.fit, self.use.unit
         ranges = [(float(fit.breaks[0]), float(fit.breaks[-1]))]
         ranges += [(float(a), float(b)) for a, b in pairwise(fit.breaks)]
         whole = [np.rint(b / unit) > np.rint(a / unit) or self._store.has("curve") for a, b in ranges]
         asked = [r for r, there in zip(ranges, whole, strict=True) if there]
-        answers = iter(kept.ranges(asked, self.use, progress, replay=True))
-        self.helps.extend(would_help(kept, self.use, fit.breaks.tolist(), self.subject.limit, progress))
+        answers = iter(statistics.ranges(asked, self.use, progress, replay=True))
+        self.helps.extend(would_help(statistics, self.use, fit.breaks.tolist(), self.subject.limit, progress))
         return [next(answers) if there else None for there in whole]
 
     # ---- sentences
 
-    def _summary(self, kept: Statistics) -> list[str]:
+    def _summary(self, statistics: Statistics) -> list[str]:
         fit = self.material.fit
         figures = ["curve", "epsilon"]
         if self.material.bars is not None and self.statistics:
             figures.append("timeline")
-        told = (self._finding(figure, kept) for figure in figures)
-        return [self._extent(), *told, *filter(None, (self._lossy(), fit.note))]
+        findings = (self._finding(figure, statistics) for figure in figures)
+        return [self._extent(), *findings, *filter(None, (self._lossy(), fit.note))]
 
     def _extent(self) -> str:
         """How long the run is, and what of it is analysed."""
@@ -884,16 +886,16 @@ class _Run:
         lost = [f for f in self._store.report if f.severity in ("loss", "error")]
         if not lost:
             return ""
-        found = doubt(self._store)
-        said = found.sentence if found else "Part of the input was lost."
-        return f"{said} Findings: {sum(f.count for f in lost)}, listed under “The file”."
+        doubtful = doubt(self._store)
+        sentence = doubtful.sentence if doubtful else "Part of the input was lost."
+        return f"{sentence} Findings: {sum(f.count for f in lost)}, listed under “The file”."
 
     def _doubt(self, figure: str) -> str:
         """At a curve, how much of it may be wrong."""
-        found = doubt(self._store) if figure in ("curve", "stack") else None
-        return f" {found.sentence}" if found else ""
+        doubtful = doubt(self._store) if figure in ("curve", "stack") else None
+        return f" {doubtful.sentence}" if doubtful else ""
 
-    def _finding(self, figure: str, kept: Statistics) -> str:
+    def _finding(self, figure: str, statistics: Statistics) -> str:
         """What a figure shows, in one sentence."""
         material = self.material
         curve, fit, rows = material.curve, material.fit, material.rows
@@ -936,7 +938,7 @@ class _Run:
                 return f"{chosen}, as many as are suggested: {suggested.reason}."
             return f"{chosen}; {suggested.n} would be suggested, as {suggested.reason}."
         if figure == "timeline":
-            return self._loads(kept)
+            return self._loads(statistics)
         return self._table_finding(rows)
 
     def _least_well(self) -> str:
@@ -955,17 +957,17 @@ class _Run:
             f"{percent((row.end_s - row.start_s) / self.material.curve.duration)} of the run."
         )
 
-    def _loads(self, kept: Statistics) -> str:
+    def _loads(self, statistics: Statistics) -> str:
         stats = self.statistics[0] if self.statistics else None
         if stats is None or not stats.is_processor.any():
             return "Which processors compute when."
         most, least = int(stats.most_loaded(1)[0]), int(stats.idlest(1)[0])
         high, low = (percent(float(stats.utilization[i])) for i in (most, least))
         if most == least:
-            return f"{capital(kept.name(most))} computes {high} of the time."
+            return f"{capital(statistics.name(most))} computes {high} of the time."
         return (
-            f"{capital(kept.name(most))} computes most, {high} of the time, {kept.name(least)} least, {low}"
-            f"; the load balance is {percent(stats.load_balance)}."
+            f"{capital(statistics.name(most))} computes most, {high} of the time, {statistics.name(least)} "
+            f"least, {low}; the load balance is {percent(stats.load_balance)}."
         )
 
     # ---- tables
@@ -1069,7 +1071,7 @@ class _Run:
         names = ["Run", *(f"Phase {k}" for k in range(1, len(self.statistics)))]
         return [(name, s) for name, s in zip(names, self.statistics, strict=True) if s is not None]
 
-    def _made_of(self, kept: Statistics) -> Iterable[Block]:
+    def _made_of(self, statistics: Statistics) -> Iterable[Block]:
         ranges = self._ranges()
 
         def sent(row: Any, name: str) -> str:
@@ -1085,10 +1087,10 @@ class _Run:
         if any(stats.seconds.any() for _, stats in ranges):
             yield self._activities(ranges)
             yield self._accounts(ranges)
-            yield from self._delays(kept, ranges)
+            yield from self._delays(statistics, ranges)
             yield from self._helps()
-            yield self._processors(kept, ranges)
-        regions = [(name, kept.flat(stats, self.use)) for name, stats in ranges]
+            yield self._processors(statistics, ranges)
+        regions = [(name, statistics.flat(stats, self.use)) for name, stats in ranges]
         if any(rows for _, rows in regions):
             yield self._regions(TABLES["regions"], regions, _REGIONS)
 
@@ -1105,14 +1107,14 @@ class _Run:
 
     def _accounts(self, ranges: Sequence[tuple[str, RangeStats]]) -> ReportTable:
         parts = [(name, dict(stats.account_parts())) for name, stats in ranges]
-        most = {one: max(found.get(one, 0.0) for _, found in parts) for one in Account}
+        most = {one: max(by_account.get(one, 0.0) for _, by_account in parts) for one in Account}
         seen = sorted(sorted(filter(most.get, Account), key=lambda one: -most[one])[:_ACCOUNTS])
         heads = ["Range", *(ACCOUNTS[one.name.lower()][0] for one in seen)]
-        rows = [[name, *(tenth(found.get(one, 0.0)) for one in seen)] for name, found in parts]
+        rows = [[name, *(tenth(by_account.get(one, 0.0)) for one in seen)] for name, by_account in parts]
         if len(seen) < sum(part > 0 for part in most.values()):
             heads.append("Others")
-            for row, (_, found) in zip(rows, parts, strict=True):
-                row.append(tenth(sum(part for one, part in found.items() if one not in seen)))
+            for row, (_, by_account) in zip(rows, parts, strict=True):
+                row.append(tenth(sum(part for one, part in by_account.items() if one not in seen)))
         return ReportTable(
             "Accounts: what length × processors was spent on", tuple(heads), tuple(map(tuple, rows)),
             note=" ".join(f"{title}: {what[0].lower()}{what[1:]}." for title, what in
@@ -1120,7 +1122,9 @@ class _Run:
             part="accounts",
         )  # fmt: skip
 
-    def _delays(self, kept: Statistics, ranges: Sequence[tuple[str, RangeStats]]) -> Iterator[ReportTable]:
+    def _delays(
+        self, statistics: Statistics, ranges: Sequence[tuple[str, RangeStats]]
+    ) -> Iterator[ReportTable]:
         rows = [
             (name, delay, stats.caused.path_s[delay.location] / stats.duration_s)
             for name, stats in ranges
@@ -1129,7 +1133,7 @@ class _Run:
         ]
         columns: list[_Column] = [
             ("Range", lambda row: row[0]),
-            ("Processor", lambda row: kept.name(row[1].location)),
+            ("Processor", lambda row: statistics.name(row[1].location)),
             ("In", lambda row: self._named(row[1].name)),
             ("Those who wait for it", lambda row: _number(row[1].short_s)),
             ("Others behind", lambda row: _number(row[1].long_s)),
@@ -1157,35 +1161,35 @@ class _Run:
             note += " A bound is what is gained at most." if bounds else ""
             yield _table(TABLES["helps"], columns, rows, 2, note, "helps")
 
-    def _processors(self, kept: Statistics, ranges: Sequence[tuple[str, RangeStats]]) -> ReportTable:
+    def _processors(self, statistics: Statistics, ranges: Sequence[tuple[str, RangeStats]]) -> ReportTable:
         rows = []
         for name, stats in ranges:
             ends = [int(v[0]) for v in (stats.most_loaded(1), stats.idlest(1)) if v.size]
-            cells = [cell for i in ends for cell in (kept.name(i), tenth(float(stats.utilization[i])))]
+            cells = [cell for i in ends for cell in (statistics.name(i), tenth(float(stats.utilization[i])))]
             rows.append((name, *(cells or ["–"] * 4)))
         heads = ("Range", "Computes most", "of the time", "Computes least", "of the time")
         return ReportTable("Most and least loaded processors", heads, tuple(rows), part="loads")
 
-    def _changed(self, kept: Statistics, most: int) -> Iterator[tuple[int, list[Change]]]:
+    def _changed(self, statistics: Statistics, most: int) -> Iterator[tuple[int, list[Change]]]:
         """Numbers of phases, and what differs most between each and the next; only where something does."""
         for k, (left, right) in enumerate(pairwise(self.statistics[1:]), 1):
             run = self.statistics[0]
             if run is None or left is None or right is None:
                 continue
-            if changes := kept.changes(run, left, right, most):
+            if changes := statistics.changes(run, left, right, most):
                 yield k, changes
 
-    def _changes(self, kept: Statistics) -> Iterable[Block]:
-        told = list(self._changed(kept, _CHANGES))
-        for k, changes in told:
+    def _changes(self, statistics: Statistics) -> Iterable[Block]:
+        changed = list(self._changed(statistics, _CHANGES))
+        for k, changes in changed:
             at = seconds(self.material.rows[k].start_s)
             yield Paragraph(f"From phase {k} to phase {k + 1}, at {at}:", "changes")
             yield Points(tuple(change.called(self.subject.names) for change in changes), "changes")
-        if not told:
+        if not changed:
             yield Paragraph("Nothing that is known of the phases differs." if self.material.fit.n > 1
                             else "There is one phase, so nothing changes.", "changes")  # fmt: skip
 
-    def _file(self, kept: Statistics) -> Iterable[Block]:
+    def _file(self, statistics: Statistics) -> Iterable[Block]:
         store, clock = self._store, self._store.clock
         source, rate = store.source, store.ticks_per_second
         facts = [
@@ -1213,7 +1217,7 @@ class _Run:
         )
         shifted = [
             (
-                kept.name(i),
+                statistics.name(i),
                 f"{x.shift / rate:.9g}",
                 f"{x.drift * 1e6:.4g}",
                 f"{x.half_width / rate:.3g}" if math.isfinite(x.half_width) else "not known",
@@ -1225,10 +1229,10 @@ class _Run:
             more = f"{len(shifted) - _SHIFTS} more are not listed." if len(shifted) > _SHIFTS else ""
             heads = ("Location", "Shift (s)", "Rate (µs/s)", "May be off by (s)")
             yield ReportTable("Repair of clocks", heads, tuple(shifted[:_SHIFTS]), note=more, part="file")
-        found = [(f.severity, f"{f.count}", f.text, f.where) for f in store.report]
-        if found:
+        findings = [(f.severity, f"{f.count}", f.text, f.where) for f in store.report]
+        if findings:
             yield ReportTable(
-                "Import report", ("Severity", "Count", "What", "Where"), tuple(found), 4, part="import"
+                "Import report", ("Severity", "Count", "What", "Where"), tuple(findings), 4, part="import"
             )
         else:
             yield Paragraph("The import found nothing to report.", "import")
@@ -1264,12 +1268,15 @@ class _Run:
 
 def _causes(stats: RangeStats) -> list[tuple[str, float]]:
     """The factors of a parallel efficiency, as fine as they are known."""
-    found = [("Load balance", stats.load_balance)]
+    factors = [("Load balance", stats.load_balance)]
     if stats.transfer_efficiency is not None and stats.serialisation_efficiency is not None:
-        found += [("Serialisation", stats.serialisation_efficiency), ("Transfer", stats.transfer_efficiency)]
+        factors += [
+            ("Serialisation", stats.serialisation_efficiency),
+            ("Transfer", stats.transfer_efficiency),
+        ]
     else:
-        found.append(("Communication", stats.communication_efficiency))
-    return [(name, value) for name, value in found if math.isfinite(value)] or [("Load balance", math.nan)]
+        factors.append(("Communication", stats.communication_efficiency))
+    return [(name, value) for name, value in factors if math.isfinite(value)] or [("Load balance", math.nan)]
 
 
 def _notes(stats: RangeStats) -> list[str]:

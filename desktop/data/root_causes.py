@@ -49,7 +49,7 @@ _WAITS = -1
 
 
 def explain(
-    kept: Statistics,
+    statistics: Statistics,
     use: Utilization,
     breaks: Sequence[float],
     names: Sequence[str] = (),
@@ -69,14 +69,14 @@ def explain(
     Cancelled : by `progress`.
     """
     progress = progress or Progress()
-    if kept.of_curve:
+    if statistics.of_curve:
         return Explanation()
     if causality is None:
-        causality = kept.causality(use, progress)
+        causality = statistics.causality(use, progress)
     spans = [(breaks[0], breaks[-1]), *itertools.pairwise(breaks)]
-    ranges = kept.ranges(spans, use, progress, causality=causality)
-    found = charges(kept.store, causality, use, ranges, progress)
-    return explanation(found, names, naming(kept.store, called or {}))
+    ranges = statistics.ranges(spans, use, progress, causality=causality)
+    charged = charges(statistics.store, causality, use, ranges, progress)
+    return explanation(charged, names, naming(statistics.store, called or {}))
 
 
 def charges(
@@ -101,7 +101,7 @@ def charges(
     waits = _waits(store, causality)
     segments = _segments(store, use, waits, np.unique(spans), progress)
     collective = np.array([depends(region.name) is not None for region in store.regions], bool)
-    found = []
+    charged = []
     for stats, (first, last) in zip(ranges, spans.tolist(), strict=True):
         rows, sums, seen = segments.between(first, last)
         waiting, calls = waits.between(first, last)
@@ -110,7 +110,7 @@ def charges(
             rows, sums = _untold(rows, sums, waiting, calls)
             seen, waiting = np.zeros(sums.shape[0], np.int64), np.zeros_like(waiting)
         hub, messages, size = _messages(causality, first, last, len(store.locations))
-        found.append(
+        charged.append(
             Charges(
                 start_s=stats.start_s,
                 end_s=stats.end_s,
@@ -136,7 +136,7 @@ def charges(
                 held_s=segments.held.between(first, last, len(store.locations), use.unit),
             )
         )
-    return found
+    return charged
 
 
 def _doubt(replayed: Replayed | None, causality: Causality) -> float:
@@ -293,15 +293,15 @@ def _states(store: TraceStore, i: int, use: Utilization, waits: _Waits) -> tuple
     inner = region[np.searchsorted(time, at, side="right")] + 1
     # A thread that has not begun is one that has nothing to do yet.
     begins = NOT_BEGUN if store.locations[i].thread == 0 else int(Account.SERIAL)
-    found = np.where(at < since.min(initial=end), begins, int(Account.ABSENT)) * factor
-    found[inside] = accounts_of_classes(use.rules).astype(np.int64)[doing[k[inside]]] * factor + inner[inside]
+    state = np.where(at < since.min(initial=end), begins, int(Account.ABSENT)) * factor
+    state[inside] = accounts_of_classes(use.rules).astype(np.int64)[doing[k[inside]]] * factor + inner[inside]
     w = np.searchsorted(wait_begin, at, side="right") - 1
     waiting = w >= 0
     waiting[waiting] = at[waiting] < wait_end[w[waiting]]
     unknown = int(Account.UNKNOWN) * factor + inner[waiting]
-    found[waiting] = np.where(followed[w[waiting]], _WAITS, unknown)
-    new = np.append(True, found[1:] != found[:-1])[: found.size]
-    return at[new], np.append(at[new][1:], end), found[new]
+    state[waiting] = np.where(followed[w[waiting]], _WAITS, unknown)
+    new = np.append(True, state[1:] != state[:-1])[: state.size]
+    return at[new], np.append(at[new][1:], end), state[new]
 
 
 def _untold(rows: Ints, sums: Ints, waiting: Ints, calls: Ints) -> tuple[Ints, Ints]:
@@ -338,13 +338,13 @@ def _collectives(store: TraceStore, causality: Causality, first: int, last: int)
     sent and received, by the region of the call of that name."""
     region_of = {mpi_call(region.name) or region.name.lower(): i for i, region in enumerate(store.regions)}
     of_text = np.array([region_of.get(mpi_call(text) or text.lower(), -1) for text in store.texts], np.int64)
-    found = np.zeros((len(store.regions), 2), np.int64)
+    sums = np.zeros((len(store.regions), 2), np.int64)
     for i in range(len(store.locations)):
         for begin, operation, sent, received in store.blocks(
             "collectives", i, "begin", "operation", "sent", "received"
         ):
             begin, region = causality.common(i, begin), of_text[operation]
             inside = (begin >= first) & (begin < last) & (region >= 0)
-            np.add.at(found[:, 0], region[inside], 1)
-            np.add.at(found[:, 1], region[inside], np.maximum(sent, received)[inside])
-    return found
+            np.add.at(sums[:, 0], region[inside], 1)
+            np.add.at(sums[:, 1], region[inside], np.maximum(sent, received)[inside])
+    return sums

@@ -82,15 +82,15 @@ def shown_commands(experiment: Experiment) -> tuple[str, ...]:
 
 def commands_of(settings: Iterable[tuple[Experiment, Sequence[int]]]) -> tuple[str, ...]:
     """Commands of some levels of experiments, each once, as one would type them."""
-    found: dict[str, None] = {}
+    commands: dict[str, None] = {}
     for experiment, levels in settings:
         build, run, environment = experiment.commands(levels)
         variables = "".join(f"{name}={shlex.quote(value)} " for name, value in environment.items())
         for words in (build, run):
             if words:
                 text = words[0] if experiment.program.shell else shlex.join(words)
-                found[(variables if words is run else "") + text] = None
-    return tuple(found)
+                commands[(variables if words is run else "") + text] = None
+    return tuple(commands)
 
 
 class Runner:
@@ -257,10 +257,10 @@ class Runner:
             self.build(self.experiment.levels(treatment), progress)
         if not self.experiment.program.build:
             return
-        found: dict[bytes, int] = {}
+        first_of: dict[bytes, int] = {}
         for treatment in range(runs):
             levels = self.experiment.levels(treatment)
-            before = found.setdefault(self._digest(levels), treatment)
+            before = first_of.setdefault(self._digest(levels), treatment)
             others = self.experiment.levels(before)
             if self._target(others) != self._target(levels):
                 raise self._same(f"treatment {treatment + 1}", levels, f"treatment {before + 1}", others)
@@ -294,8 +294,10 @@ class Runner:
             if outcome.exit < 0 and self._now.is_set():
                 raise Cancelled
             if outcome.exit or not product.exists():
-                made = program.product or Path(BUILDS) / key
-                what = outcome.ended or (f"ended with {outcome.exit}" if outcome.exit else f"made no {made}")
+                wanted = program.product or Path(BUILDS) / key
+                what = outcome.ended or (
+                    f"ended with {outcome.exit}" if outcome.exit else f"made no {wanted}"
+                )
                 raise RunError(
                     f"the build command {what}",
                     file=folder,
@@ -374,15 +376,15 @@ class Runner:
         these times differ by."""
         if self.experiment.program.busy_limit >= (os.cpu_count() or 1) or math.isfinite(self._base):
             return
-        found = []
+        busy_cores = []
         for done in range(_BASES):
             progress.step(done, _BASES, "measuring what else the machine does")
             busy, before, begun = psutil.cpu_times(), os.times(), time.perf_counter()
             if self._stop.wait(_BASE_S):
                 return
             wall = time.perf_counter() - begun
-            found.append(_busy_cores(busy, psutil.cpu_times(), wall, 0.0, before, os.times()))
-        self._base = statistics.mean(found) + 2 * statistics.stdev(found)
+            busy_cores.append(_busy_cores(busy, psutil.cpu_times(), wall, 0.0, before, os.times()))
+        self._base = statistics.mean(busy_cores) + 2 * statistics.stdev(busy_cores)
 
     def single(self, key: tuple[int, int], order: int) -> Trial:
         """One trial by itself: (replicate, treatment), and its place in the order.
@@ -680,21 +682,21 @@ def _busy_cores(
 def clock_mhz() -> float:
     """Mean frequency of the processors as they are; NaN where the system does not tell."""
     try:
-        found = psutil.cpu_freq()
+        frequency = psutil.cpu_freq()
     except (OSError, NotImplementedError, AttributeError):
         return math.nan
-    return float(found.current) if found is not None and found.current else math.nan
+    return float(frequency.current) if frequency is not None and frequency.current else math.nan
 
 
 def _responses(wanted: Sequence[Response], outcome: Outcome) -> tuple[tuple[float, ...], str]:
-    found = []
+    values = []
     for response in wanted:
         if response.kind == "wall":
-            found.append(outcome.wall_s)
+            values.append(outcome.wall_s)
         elif response.kind == "cpu":
-            found.append(outcome.cpu_s)
+            values.append(outcome.cpu_s)
         elif response.kind == "memory":
-            found.append(outcome.memory)
+            values.append(outcome.memory)
         else:
             match = re.search(response.pattern, outcome.output)
             try:
@@ -703,8 +705,8 @@ def _responses(wanted: Sequence[Response], outcome: Outcome) -> tuple[tuple[floa
                 value = math.nan
             if not math.isfinite(value):
                 return (), f"printed no number that matches {response.pattern!r}"
-            found.append(value)
-    return tuple(found), ""
+            values.append(value)
+    return tuple(values), ""
 
 
 def _tail(output: str) -> str:

@@ -196,7 +196,7 @@ def _kind(cells: dict[str, list[str]]) -> Kind:
     header = list(cells)
     if _effect_columns(header) is not None:
         return "effects"
-    if any(_is_factor(name, found) and set(found) & {"-", "-1"} for name, found in cells.items()):
+    if any(_is_factor(name, levels) and set(levels) & {"-", "-1"} for name, levels in cells.items()):
         return "runs"
     if _delay_column(header) is not None and any(name.casefold() in _PLACES for name in header):
         return "places"
@@ -442,7 +442,7 @@ def read_effects(path: Path) -> tuple[EffectTable, ...]:
     plain = [name.casefold() for name in header]
     delay = _delay_column(header)
     scale = next((plain.index(name) for name in _PROCESSORS if name in plain), None)
-    found: dict[tuple[float, float], dict[str, tuple[float, float]]] = {}
+    tables: dict[tuple[float, float], dict[str, tuple[float, float]]] = {}
     for line, cells in sheet.rows:
         at = tuple(0.0 if k is None else sheet.size(k, line, cells) for k in (delay, scale))
         try:
@@ -451,12 +451,12 @@ def read_effects(path: Path) -> tuple[EffectTable, ...]:
         except ValueError:
             wrong = f"{header[value]} of {cells[term]} is {cells[value]!r}, which is no number"
             raise sheet.refuse(wrong, line) from None
-        own = found.setdefault((at[0], at[1]), {})
+        own = tables.setdefault((at[0], at[1]), {})
         if cells[term] in own:
             hint = "give every version a table of its own, or a column delay or processors"
             raise sheet.refuse(f"has {cells[term]} twice", line, hint)
         own[cells[term]] = (effect, error)
-    return tuple(EffectTable(found[at], *at) for at in sorted(found))
+    return tuple(EffectTable(tables[at], *at) for at in sorted(tables))
 
 
 def _effect_columns(header: list[str]) -> tuple[int, int, int | None] | None:
@@ -513,7 +513,7 @@ def holds_experiment(path: Path) -> bool:
 def _sized(cells: dict[str, list[str]]) -> list[str]:
     """Columns of a few whole numbers that are neither kept nor a response: levels or sizes. Of two that say
     the same of a factor (its level and its delay), the first."""
-    found: list[str] = []
+    sized: list[str] = []
     for name, column in cells.items():
         plain, levels, count = name.casefold(), set(column), len(column)
         most = min(_MOST_LEVELS, count if count <= _MOST_LEVELS else count // 2)
@@ -523,10 +523,10 @@ def _sized(cells: dict[str, list[str]]) -> list[str]:
             and not plain.startswith("response")
             and 2 <= len(levels) <= most
             and all(cell.isascii() and cell.isdigit() for cell in levels)
-            and not _same(name, found, cells)
+            and not _same(name, sized, cells)
         ):
-            found.append(name)
-    return found
+            sized.append(name)
+    return sized
 
 
 def _same(name: str, known: list[str], cells: dict[str, list[str]]) -> bool:
@@ -542,8 +542,8 @@ def _same(name: str, known: list[str], cells: dict[str, list[str]]) -> bool:
 
 
 def _is_factor(name: str, cells: list[str]) -> bool:
-    found = set(cells)
-    return name.casefold() not in _KEPT and len(found) == 2 and any(found == set(pair) for pair in _LEVELS)
+    levels = set(cells)
+    return name.casefold() not in _KEPT and len(levels) == 2 and any(levels == set(pair) for pair in _LEVELS)
 
 
 def _settings(cells: dict[str, list[str]], factors: Sequence[str]) -> list[str]:
@@ -553,7 +553,7 @@ def _settings(cells: dict[str, list[str]], factors: Sequence[str]) -> list[str]:
         return []
     columns = [cells[name] for name in factors]
     treatments = list(zip(*columns, strict=True))
-    found = []
+    factors_more = []
     for name, values in cells.items():
         plain, levels = name.casefold(), set(values)
         if (
@@ -563,22 +563,22 @@ def _settings(cells: dict[str, list[str]], factors: Sequence[str]) -> list[str]:
             continue
         each = [{t for t, v in zip(treatments, values, strict=True) if v == level} for level in levels]
         if each[0] & each[1] and not any(len(set(zip(values, c, strict=True))) == 2 for c in columns):
-            found.append(name)
-    return found
+            factors_more.append(name)
+    return factors_more
 
 
 def _meant(name: str, sheet: _Sheet) -> None:
     """Refuse a column that looks like a factor's and is none: taken for something else, its effect would be
     counted as that of others."""
     cells = sheet.cells[name]
-    found = set(cells)
+    levels = set(cells)
     known = {level for pair in _LEVELS for level in pair}
-    if name.casefold() in _KEPT or _is_factor(name, cells) or not found:
+    if name.casefold() in _KEPT or _is_factor(name, cells) or not levels:
         return
-    signs = bool(found & {"-", "+"}) and (found <= known or {"-", "+"} <= found)
-    ones = len(found) <= 3 and "-1" in found and bool(found & {"1", "+1"})
-    if found == {"-1"} or found == {"+1"} or signs or ones:
-        if len(found) == 1:
+    signs = bool(levels & {"-", "+"}) and (levels <= known or {"-", "+"} <= levels)
+    ones = len(levels) <= 3 and "-1" in levels and bool(levels & {"1", "+1"})
+    if levels == {"-1"} or levels == {"+1"} or signs or ones:
+        if len(levels) == 1:
             raise sheet.refuse(
                 f"{name} is {cells[0]!r} in every trial, so it has no effect to see",
                 sheet.rows[0][0],
@@ -603,15 +603,15 @@ def _halves(sheet: _Sheet) -> NDArray[np.int64] | None:
 
 def _levels(name: str, sheet: _Sheet) -> list[float]:
     cells = sheet.cells[name]
-    found = set(cells)
+    levels = set(cells)
     for low, high in _LEVELS:
-        if found <= {low, high} and (len(found) == 2 or low == "-1" or low == "-"):
+        if levels <= {low, high} and (len(levels) == 2 or low == "-1" or low == "-"):
             return [1.0 if cell == high else -1.0 for cell in cells]
-    if len(found) == 2 and all(cell.isascii() and cell.isdigit() for cell in found):
-        return [1.0 if cell == max(found, key=int) else -1.0 for cell in cells]
+    if len(levels) == 2 and all(cell.isascii() and cell.isdigit() for cell in levels):
+        return [1.0 if cell == max(levels, key=int) else -1.0 for cell in cells]
     usual = max(_LEVELS, key=lambda pair: sum(cell in pair for cell in cells))
     bad = next((i for i, cell in enumerate(cells) if cell not in usual), 0)
-    if len(found) == 1:
+    if len(levels) == 1:
         what = f"{name} is {cells[0]!r} in every trial, so it has no effect to see"
     else:
         what = f"{name} is {cells[bad]!r}, while other rows have other signs"

@@ -100,18 +100,18 @@ class Service:
                 self._read(request, progress, tell)
                 tell({"end": True})
             elif not request.keys().isdisjoint(_FOUND):
-                found = self._found(request, progress)
-                for at in range(0, len(found), PIECE):
-                    tell({"at": at}, found[at : at + PIECE])
+                content = self._found(request, progress)
+                for at in range(0, len(content), PIECE):
+                    tell({"at": at}, content[at : at + PIECE])
                 tell({"end": True})
             else:
                 tell({"error": "the other side does not know this request"})
         except Cancelled:
             tell({"error": "cancelled"})
         except (DesktopError, OSError, ValueError, MemoryError, LookupError, TypeError) as error:
-            said = error.what if isinstance(error, DesktopError) else sentence(error) or type(error).__name__
+            what = error.what if isinstance(error, DesktopError) else sentence(error) or type(error).__name__
             more = {"hint": error.hint, "where": error.where} if isinstance(error, DesktopError) else {}
-            tell({"error": said, **more, "choices": list(getattr(error, "choices", ()))[:1000]})
+            tell({"error": what, **more, "choices": list(getattr(error, "choices", ()))[:1000]})
         finally:
             self._asked.pop(number, None)
 
@@ -121,20 +121,20 @@ class Service:
         options = {name: value for name, value in request.get("options", {}).items() if name in OPTIONS}
         store = open_trace(Path(request["open"]).expanduser(), progress, **options)
         file = Path(store.path).open("rb")  # noqa: SIM115 - until the connection ends
-        found = os.fstat(file.fileno())
-        state = [desktop.__version__, str(store.path), found.st_size, found.st_mtime_ns, found.st_ino]
+        status = os.fstat(file.fileno())
+        state = [desktop.__version__, str(store.path), status.st_size, status.st_mtime_ns, status.st_ino]
         name = hashlib.sha256(repr(state).encode("utf-8", "surrogateescape")).hexdigest()[:16]
         ranges = store.skeleton()
         for k in range(0, len(ranges), PIECE // 16):
             tell({}, np.ascontiguousarray(ranges[k : k + PIECE // 16], "<i8").tobytes())
-        kept = Statistics(store)
-        self._kept.append((kept, Lock(), Reruns(kept)))
+        statistics = Statistics(store)
+        self._kept.append((statistics, Lock(), Reruns(statistics)))
         self._stores.append((store, file, Lock()))
-        return {"store": len(self._stores) - 1, "state": name, "size": found.st_size}
+        return {"store": len(self._stores) - 1, "state": name, "size": status.st_size}
 
     def _found(self, request: JSON, progress: Progress) -> bytes:
         """What takes all rows of a store."""
-        store, (kept, turn, reruns) = self._stores[request["store"]][0], self._kept[request["store"]]
+        store, (statistics, turn, reruns) = self._stores[request["store"]][0], self._kept[request["store"]]
         if "coarse" in request:
             return coarse_for(store, progress)
         if "whatif" in request:
@@ -143,8 +143,8 @@ class Service:
             progress.step(0, 0)
         try:
             if "path" in request:
-                return path_for(store, kept, request["path"], progress)
-            return found_for(store, kept, request["accounts"], progress)
+                return path_for(store, statistics, request["path"], progress)
+            return found_for(store, statistics, request["accounts"], progress)
         finally:
             turn.release()
 
@@ -159,7 +159,7 @@ class Service:
                 tell({"at": begin}, data)
 
     def _send(self, about: JSON, body: bytes = b"") -> None:
-        said = frame(about, body)
+        framed = frame(about, body)
         with self._turn, suppress(OSError, ValueError):  # nobody listens any more: the input ends too
-            self._sink.write(said)
+            self._sink.write(framed)
             self._sink.flush()

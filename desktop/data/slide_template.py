@@ -87,9 +87,9 @@ def _cleaned(path: Path) -> bytes:
     """The file as a presentation without slides' files of others, once nothing speaks against it."""
     if path.stat().st_size > LARGEST:
         raise FileError(f"is larger than {LARGEST >> 20} MiB, too large for a template", file=path)
-    made = io.BytesIO()
+    cleaned = io.BytesIO()
     try:
-        with zipfile.ZipFile(path) as source, zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as target:
+        with zipfile.ZipFile(path) as source, zipfile.ZipFile(cleaned, "w", zipfile.ZIP_DEFLATED) as target:
             parts = source.infolist()
             if len(parts) > PARTS or sum(part.file_size for part in parts) > UNPACKED:
                 raise FileError("unpacks to more than a template needs", file=path, hint=_AGAIN)
@@ -113,7 +113,7 @@ def _cleaned(path: Path) -> bytes:
         raise FileError(
             f"is no template of slides ({type(error).__name__})", file=path, hint="take a .potx or .pptx"
         ) from None
-    return made.getvalue()
+    return cleaned.getvalue()
 
 
 def _check(name: str, content: bytes, path: Path) -> None:
@@ -136,34 +136,34 @@ def _drop_slides(deck: Any) -> None:
 
 def places(layout: Any, *kinds: str) -> list[Any]:
     """Its placeholders of some kinds, by the format's names; without: those for content."""
-    found = []
+    shapes = []
     for shape in layout.placeholders:
         kind = next(shape._element.iter("{*}ph")).get("type", "obj")
         if kind in kinds or (not kinds and kind in ("obj", "body", "subTitle")):
-            found.append(shape)
-    return found
+            shapes.append(shape)
+    return shapes
 
 
 def _layouts(deck: Any, path: Path) -> dict[str, Any]:
     every = [layout for master in deck.slide_masters for layout in master.slide_layouts]
     titled = [layout for layout in every if places(layout, "title", "ctrTitle")]
-    found: dict[str, Any] = {}
+    chosen: dict[str, Any] = {}
     for kind, (types, otherwise) in _KINDS.items():
-        made = [layout for layout in titled if layout._element.get("type") in types]
+        candidates = [layout for layout in titled if layout._element.get("type") in types]
         if kind == "title":
-            made += [layout for layout in titled if places(layout, "ctrTitle")]
+            candidates += [layout for layout in titled if places(layout, "ctrTitle")]
         if kind == "text":
-            made = [one for one in made if places(one)]
-            made += [one for one in titled if len(places(one)) == 1 and not places(one, "ctrTitle")]
-        if made:
-            found[kind] = made[0]
+            candidates = [one for one in candidates if places(one)]
+            candidates += [one for one in titled if len(places(one)) == 1 and not places(one, "ctrTitle")]
+        if candidates:
+            chosen[kind] = candidates[0]
         elif otherwise:
-            found[kind] = found[otherwise]
+            chosen[kind] = chosen[otherwise]
         else:
             names = ", ".join(layout.name for layout in every[:12]) or "none"
             what = f"has no layout for {_CALLED[kind]}; its layouts are {names}"
             raise FileError(what, file=path, hint="add one, with places for a title and for text")
-    return found
+    return chosen
 
 
 def box(shape: Any) -> Room:
@@ -193,8 +193,10 @@ def _is_dark(layout: Any) -> bool:
         named = named if scheme is None else scheme.get("val")
         break
     mapped = next(master._element.iter("{*}clrMap")).get(named, named)
-    found = re.search(rf'<a:{re.escape(mapped)}>.*?(?:lastClr|srgbClr val)="([0-9A-Fa-f]{{6}})"', theme, re.S)
-    return found is not None and _luminance(found[1]) < 0.4
+    colour = re.search(
+        rf'<a:{re.escape(mapped)}>.*?(?:lastClr|srgbClr val)="([0-9A-Fa-f]{{6}})"', theme, re.S
+    )
+    return colour is not None and _luminance(colour[1]) < 0.4
 
 
 def _luminance(colour: str) -> float:

@@ -88,7 +88,7 @@ def to_pptx(
     for slide in report.story:
         slides.block(slide.title, slide.block, draw)
         slides.say(slide.notes)
-    told = len(deck.slides)
+    story_slides = len(deck.slides)
     if report.appendix:
         rest = list(_rest(report))
         if rest:
@@ -96,10 +96,10 @@ def to_pptx(
         for k, section in enumerate(rest):
             progress.step(k, len(rest), "slides")
             slides.section(section, draw)
-    _divide(deck, told)
-    made = io.BytesIO()
-    deck.save(made)
-    return _dated(made.getvalue(), report)
+    _divide(deck, story_slides)
+    file = io.BytesIO()
+    deck.save(file)
+    return _dated(file.getvalue(), report)
 
 
 def _rest(report: Report) -> Iterator[Section]:
@@ -115,12 +115,16 @@ def _rest(report: Report) -> Iterator[Section]:
             yield Section(section.title, blocks, section.level)
 
 
-def _divide(deck: Any, told: int) -> None:
+def _divide(deck: Any, story_slides: int) -> None:
     """Name the parts of the deck, as programs list them beside the slides."""
     from pptx.oxml import parse_xml
 
     ids = [slide.slide_id for slide in deck.slides]
-    parts = [(name, held) for name, held in (("Story", ids[:told]), ("Appendix", ids[told:])) if held]
+    parts = [
+        (name, held)
+        for name, held in (("Story", ids[:story_slides]), ("Appendix", ids[story_slides:]))
+        if held
+    ]
     listed = "".join(
         f'<p14:section name="{name}" id="{{00000000-0000-0000-0000-{k:012d}}}"><p14:sldIdLst>'
         + "".join(f'<p14:sldId id="{number}"/>' for number in held)
@@ -199,10 +203,14 @@ class _Slides:
                 self._picture(block.finding, block, draw(block))
             elif isinstance(block, ReportTable):
                 tables.append((block, []))
-        said = [block for block in section.blocks if not isinstance(block, Picture | ReportTable)]
-        for block in said:
+        texts_of_section = [block for block in section.blocks if not isinstance(block, Picture | ReportTable)]
+        for block in texts_of_section:
             at = [texts for table, texts in tables if table.part == block.part]
-            if isinstance(block, Points) or not tables or any(isinstance(b, Points) for b in said):
+            if (
+                isinstance(block, Points)
+                or not tables
+                or any(isinstance(b, Points) for b in texts_of_section)
+            ):
                 alone.append(block)
             else:
                 (at or [tables[-1][1]])[-1].append(block.text)
@@ -249,9 +257,9 @@ class _Slides:
             if not listed:
                 _without_bullet(paragraph)
 
-    def _table(self, title: str, table: ReportTable, said: Sequence[str] = ()) -> None:
+    def _table(self, title: str, table: ReportTable, remarks: Sequence[str] = ()) -> None:
         """A table on as few slides as hold it, its rows shared out evenly."""
-        notes = [printable(text, _MOST_TEXT) for text in (table.note, *said) if text]
+        notes = [printable(text, _MOST_TEXT) for text in (table.note, *remarks) if text]
         wide_all, high_all = self._room.width, self._room.height
         below = sum(_rows(text, 12.0, wide_all) for text in notes) * 12.0 * _MM_PER_POINT * _LINE
         below += 3.0 if notes else 0.0
@@ -349,13 +357,13 @@ class _Slides:
 
     def _body(self, slide: Any) -> Any:
         """The place of a slide for its text; a box of its own where its layout has none."""
-        found = places(slide)
-        if found:
-            return found[0]
+        bodies = places(slide)
+        if bodies:
+            return bodies[0]
         room = self._room
-        made = slide.shapes.add_textbox(*_place(room.left, room.top, room.width, room.height))
-        made.text_frame.word_wrap = True
-        return made
+        box = slide.shapes.add_textbox(*_place(room.left, room.top, room.width, room.height))
+        box.text_frame.word_wrap = True
+        return box
 
     def _number(self, slide: Any) -> None:
         """Its number and the report's title at its foot: python-pptx takes these over from no layout."""
@@ -363,9 +371,9 @@ class _Slides:
             kind = next(place._element.iter(_q("p:ph"))).get("type")
             if kind not in ("sldNum", "ftr"):
                 continue
-            made = copy.deepcopy(place._element)
-            made.nvSpPr.cNvPr.set("id", str(max(shape.shape_id for shape in slide.shapes) + 1))
-            slide.shapes._spTree.append(made)
+            element = copy.deepcopy(place._element)
+            element.nvSpPr.cNvPr.set("id", str(max(shape.shape_id for shape in slide.shapes) + 1))
+            slide.shapes._spTree.append(element)
             if kind == "ftr":
                 slide.placeholders[place.placeholder_format.idx].text_frame.text = printable(
                     self._report.title, 100
@@ -419,8 +427,8 @@ def _measured(table: ReportTable, room: float, across: float) -> tuple[float, li
         if not broken and sum(high) <= room:
             roomy = min(1.35, room / sum(high))
             return size, wide, [h * roomy for h in high]
-    found = [(size, *_laid_out(lines, size, across)) for size in _SIZES if size <= 12.0]
-    size, wide, high, _ = next((one for one in found if not one[3]), found[-1])
+    tried = [(size, *_laid_out(lines, size, across)) for size in _SIZES if size <= 12.0]
+    size, wide, high, _ = next((one for one in tried if not one[3]), tried[-1])
     slides = len(_shared_out(high, room))
     for larger in _SIZES:  # what does not take more slides may be larger
         widths, heights, broken = _laid_out(lines, larger, across)
@@ -614,12 +622,12 @@ def _arrange(slide: Any, places: dict[str, tuple[float, float, float, float]]) -
 
 def _dated(content: bytes, report: Report) -> bytes:
     """The same archive with the report's date on all its members, so that equal reports are equal files."""
-    made = io.BytesIO()
+    dated = io.BytesIO()
     when = max(report.date.timetuple()[:6], (1980, 1, 1, 0, 0, 0))
-    with zipfile.ZipFile(io.BytesIO(content)) as source, zipfile.ZipFile(made, "w") as target:
+    with zipfile.ZipFile(io.BytesIO(content)) as source, zipfile.ZipFile(dated, "w") as target:
         for name in source.namelist():
             member = zipfile.ZipInfo(name, when)
             member.compress_type = zipfile.ZIP_DEFLATED
             member.external_attr = 0o600 << 16
             target.writestr(member, source.read(name))
-    return made.getvalue()
+    return dated.getvalue()

@@ -44,7 +44,9 @@ def traces_in(folder: Path, progress: Progress) -> Found:
     archives: list[Path] = []
     others: list[Path] = []
     taken: set[Path] = set()
-    for one in (found for name in importers.FORMATS if (found := importers.importer(name)).folders):
+    for one in (
+        one_importer for name in importers.FORMATS if (one_importer := importers.importer(name)).folders
+    ):
         whole = [place for place in sorted({file.parent for file in files}) if one.detect(place, b"")]
         traces += [(place, one) for place in whole]
         taken.update(file for place in whole for file in one.files(place))
@@ -75,14 +77,14 @@ def _is_named(file: Path, patterns: Sequence[str]) -> bool:
 
 
 def _files(folder: Path, progress: Progress) -> list[Path]:
-    found = []
+    paths = []
     for place, folders, names in os.walk(folder):
         progress.step(0, 0, "looking for traces")
         here = Path(place)
         deep = len(here.relative_to(folder).parts)
         folders[:] = sorted(name for name in folders if not name.startswith(".") and deep < DEPTH)
-        found += [here / name for name in sorted(names) if (here / name).is_file()]
-    return found
+        paths += [here / name for name in sorted(names) if (here / name).is_file()]
+    return paths
 
 
 class Sources(NamedTuple):
@@ -100,22 +102,24 @@ def expand(paths: Sequence[Path], progress: Progress) -> Sources:
     ------
     Cancelled : by `progress`.
     """
-    found: list[tuple[Path, str]] = []
+    sources: list[tuple[Path, str]] = []
     strange: list[Path] = []
     for path in paths:
         if not path.is_dir():
-            found.append((path, path.name))
+            sources.append((path, path.name))
             continue
         inside = traces_in(path, progress)
         traces = [trace for trace, _ in inside.traces]
         if len(traces) + len(inside.archives) < 2 and (opens(path) or not traces + inside.archives):
-            found.append((path, path.absolute().name))
+            sources.append((path, path.absolute().name))
             continue
         strange += inside.others
-        found += [(one, "-".join(one.relative_to(path).parts)) for one in sorted([*traces, *inside.archives])]
+        sources += [
+            (one, "-".join(one.relative_to(path).parts)) for one in sorted([*traces, *inside.archives])
+        ]
     seen: dict[str, int] = {}
     named = []
-    for path, name in found:
+    for path, name in sources:
         seen[name] = seen.get(name, 0) + 1
         named.append((path, name if seen[name] == 1 else f"{name}-{seen[name]}"))
     return Sources(named, strange)

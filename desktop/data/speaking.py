@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 
 
 def notes(
-    told: Explanation | None,
+    explanation: Explanation | None,
     breaks: Sequence[float],
     marks: Iterable[Mark],
     own: Iterable[tuple[float | None, str]],
 ) -> list[str]:
     """What to say of the run, then of each phase between `breaks` (s).
 
-    `told`: why time is lost, if that is known; `marks`: annotations, each said with the phase that it begins
-    in, those outside of all phases with the run; `own`: the user's notes, each by a time inside of its phase
-    (None: of the run), which take the place of all else.
+    `explanation`: why time is lost, if that is known; `marks`: annotations, each said with the phase that it
+    begins in, those outside of all phases with the run; `own`: the user's notes, each by a time inside of its
+    phase (None: of the run), which take the place of all else.
     """
     ends = list(pairwise(breaks))
     texts: list[list[str]] = [[] for _ in range(len(ends) + 1)]
@@ -32,14 +32,14 @@ def notes(
     def place(at: float) -> int:
         return next((k for k, (start, end) in enumerate(ends, 1) if start <= at < end), 0)
 
-    if told is not None:
-        texts[0].append(told.paragraph)
-        for k, phase in enumerate(told.phases[: len(ends)], 1):
+    if explanation is not None:
+        texts[0].append(explanation.paragraph)
+        for k, phase in enumerate(explanation.phases[: len(ends)], 1):
             texts[k].append(phase.sentence)
     for mark in sorted(marks, key=lambda one: one.start_s):
         when = seconds(mark.start_s) + ("" if mark.end_s is None else f" to {seconds(mark.end_s)}")
         texts[place(mark.start_s)].append(f"{when}: {mark.told}")
     for at, text in own:
-        if at is None or (found := place(at)):
-            mine[0 if at is None else found] = text
+        if at is None or (phase_at := place(at)):
+            mine[0 if at is None else phase_at] = text
     return [mine.get(k, "\n".join(filter(None, lines))) for k, lines in enumerate(texts)]

@@ -427,11 +427,11 @@ def by_time(spill: Spill, group: int, most: int) -> Sorted | _Nearly:
         nearly = _Nearly(spill, group, most)
         if nearly.overlap <= OVERLAP:
             return nearly
-    found = Sorted(spill.folder, most)
+    in_time = Sorted(spill.folder, most)
     try:
         for rows in spill.parts(group, most):
-            found.add(rows)
+            in_time.add(rows)
     except BaseException:
-        found.close()
+        in_time.close()
         raise
-    return found
+    return in_time

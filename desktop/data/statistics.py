@@ -288,8 +288,8 @@ def statistics_frame(names: Sequence[str], ranges: Sequence[RangeStats]) -> Data
         return float(stats.seconds[:, activity].sum()) / total if total else np.nan
 
     def replayed(stats: RangeStats, name: str) -> float:
-        found = getattr(stats.replayed, name) if stats.replayed else None
-        return np.nan if found is None else float(found.sum())
+        seconds_of = getattr(stats.replayed, name) if stats.replayed else None
+        return np.nan if seconds_of is None else float(seconds_of.sum())
 
     def account(stats: RangeStats, one: Account) -> float:
         return np.nan if stats.accounts is None else float(stats.accounts[:, one].sum() * stats.unit_s)
@@ -439,19 +439,19 @@ class _Counted:
     @cached_property
     def time(self) -> Ints:
         """(locations, ranges, activities) ticks."""
-        found = np.zeros((*self.classes.shape[:2], len(Activity)), np.int64)
+        ticks = np.zeros((*self.classes.shape[:2], len(Activity)), np.int64)
         for number, activity in enumerate(ACTIVITY_OF_CLASS.tolist()):
-            found[:, :, activity] += self.classes[:, :, number]
-        return found
+            ticks[:, :, activity] += self.classes[:, :, number]
+        return ticks
 
     def accounts(self, cuts: _Cuts, use: Utilization) -> Ints:
         """(locations, ranges, accounts) ticks, all of communication being `Account.MOVING`."""
-        found = np.zeros((*self.classes.shape[:2], len(Account)), np.int64)
+        ticks = np.zeros((*self.classes.shape[:2], len(Account)), np.int64)
         for number, account in enumerate(accounts_of_classes(use.rules).tolist()):
-            found[:, :, account] += self.classes[:, :, number]
+            ticks[:, :, account] += self.classes[:, :, number]
         length = np.where(self.there[:, None], cuts.end - cuts.begin, 0)
-        found[:, :, Account.ABSENT] = length - found.sum(axis=2)
-        return found
+        ticks[:, :, Account.ABSENT] = length - ticks.sum(axis=2)
+        return ticks
 
     def useful(self, use: Utilization) -> Ints:
         """(ranges, locations) ticks in the activities that the curve counts."""
@@ -559,7 +559,7 @@ class Statistics:
                 ]
             )
             counted = self._count(cuts, use, progress, exact)
-            found = [counted.stats(j, cuts, use, *level) for j, level in enumerate(levels.result())]
+            stats = [counted.stats(j, cuts, use, *level) for j, level in enumerate(levels.result())]
         if replay:
             causality, n = self.causality(use, progress), len(wanted)
             if causes is not None and causes.causality is not causality:
@@ -573,10 +573,10 @@ class Statistics:
             longest = np.argsort(cuts.begin[:n] - cuts.end[:n], kind="stable").tolist()
             with ThreadPoolExecutor(2) as threads:  # the run takes as long as all of its phases
                 done = dict(
-                    zip(longest, threads.map(finish, longest, [found[j] for j in longest]), strict=True)
+                    zip(longest, threads.map(finish, longest, [stats[j] for j in longest]), strict=True)
                 )
-            found = [done[j] for j in range(n)]
-        return tuple(found)
+            stats = [done[j] for j in range(n)]
+        return tuple(stats)
 
     def causality(self, use: Utilization | None = None, progress: Progress | None = None) -> Causality:
         """Who waited for whom; made once, and kept until the rules change.
@@ -722,8 +722,8 @@ class Statistics:
         # Of a store elsewhere they wait for the line.
         all_places = range(places)
         far = store.elsewhere is not None
-        found = in_order(beside, all_places, _LINES) if far else map(positions, all_places)
-        for i, (location, (passed, talked)) in enumerate(zip(store.locations, found, strict=True)):
+        counted_each = in_order(beside, all_places, _LINES) if far else map(positions, all_places)
+        for i, (location, (passed, talked)) in enumerate(zip(store.locations, counted_each, strict=True)):
             progress.step(i, places, "statistics")
             if talk is not None and talked is not None:
                 talk.add(i, *talked)
@@ -757,8 +757,8 @@ class Statistics:
     @cached_property
     def _address(self) -> Ints | None:
         """As `address_of` says; None where messages name every location itself."""
-        found = address_of(self._store)
-        return found if (found != np.arange(found.size)).any() else None
+        address = address_of(self._store)
+        return address if (address != np.arange(address.size)).any() else None
 
     def _received_by(
         self, location: int, peers: Ints, counts: Ints, begin: Ints, end: Ints
@@ -800,11 +800,16 @@ class Statistics:
         outside_of_all = len(self._store.regions)
 
         def caused(i: int) -> tuple[float, float, float, float]:
-            found = stats.caused
-            if found is None:
+            of_range = stats.caused
+            if of_range is None:
                 return np.nan, np.nan, np.nan, np.nan
-            waits, costs = found.region_waits_s[i].sum(), found.region_costs_s[i].sum()
-            return float(waits), float(costs), float(found.region_path_s[i]), float(found.region_slack_s[i])
+            waits, costs = of_range.region_waits_s[i].sum(), of_range.region_costs_s[i].sum()
+            return (
+                float(waits),
+                float(costs),
+                float(of_range.region_path_s[i]),
+                float(of_range.region_slack_s[i]),
+            )
 
         rows = [
             RegionRow(
@@ -825,13 +830,13 @@ class Statistics:
 
     def by_role(self, stats: RangeStats) -> dict[str, float]:
         """Seconds over all processors by the role of the innermost region, most first."""
-        found: dict[str, float] = {}
+        seconds_of: dict[str, float] = {}
         for region, own in zip(self._store.regions, stats.exclusive_s.tolist(), strict=False):
             if own > 0:
-                found[region.role or "unknown"] = found.get(region.role or "unknown", 0.0) + own
+                seconds_of[region.role or "unknown"] = seconds_of.get(region.role or "unknown", 0.0) + own
         if stats.outside_s > 0:
-            found[NO_REGION] = stats.outside_s
-        return dict(sorted(found.items(), key=lambda item: -item[1]))
+            seconds_of[NO_REGION] = stats.outside_s
+        return dict(sorted(seconds_of.items(), key=lambda item: -item[1]))
 
     def calls(
         self,
@@ -869,14 +874,16 @@ class Statistics:
         length, whose scatter says how well the means are known (their standard error); a difference has to be
         so many of these that among as many things without any one in a hundred times one would be found.
         """
-        found = [*self._regions_changed(left, right), *self._locations_changed(left, right)]
-        found += self._messages_changed(run, left, right)
-        found = [change for change in found if abs(change.difference) >= LEAST_CHANGE]
-        if found:
+        changes = [*self._regions_changed(left, right), *self._locations_changed(left, right)]
+        changes += self._messages_changed(run, left, right)
+        changes = [change for change in changes if abs(change.difference) >= LEAST_CHANGE]
+        if changes:
             noise = self._scatter(left), self._scatter(right)
             errors = 3.0 + 1.2 * np.log10(len(self._store.regions) + len(self._store.locations) + 1)
-            found = [change for change in found if abs(change.difference) > errors * _noise(change, *noise)]
-        return sorted(found, key=lambda change: (-change.seconds, -abs(change.difference)))[:most]
+            changes = [
+                change for change in changes if abs(change.difference) > errors * _noise(change, *noise)
+            ]
+        return sorted(changes, key=lambda change: (-change.seconds, -abs(change.difference)))[:most]
 
     def _scatter(self, stats: RangeStats) -> _Scatter:
         """How well the means of a range are known; not at all where it is too short to be parted."""
@@ -1045,14 +1052,14 @@ class _MergedTree:
             parent = max(self._paths[row].parent, 0)
             children[parent].append(row)
             wanted[parent] = wanted[parent] or wanted[row]
-        found: list[CallRow] = []
+        rows: list[CallRow] = []
         waiting = [(0, -1, 0)] if wanted[0] else []
         while waiting:
             row, parent, depth = waiting.pop()
-            path, here = self._paths[row], len(found)
+            path, here = self._paths[row], len(rows)
             activity = None if path.region < 0 else Activity(int(classes[path.region]))
             inclusive, mean = path.within * unit, path.within * unit / max(1, path.locations)
-            found.append(
+            rows.append(
                 CallRow(
                     here, parent, depth, path.region, names[row], activity, inclusive, path.own * unit,
                     path.came, path.locations, path.low * unit, mean, path.high * unit,
@@ -1061,7 +1068,7 @@ class _MergedTree:
             )  # fmt: skip
             below = sorted((c for c in children[row] if wanted[c]), key=lambda c: (self._paths[c].within, -c))
             waiting += [(child, here, depth + 1) for child in below]
-        return found
+        return rows
 
 
 class _Scatter(NamedTuple):
@@ -1076,8 +1083,8 @@ class _Scatter(NamedTuple):
 
 def _error(rows: Sequence[Floats]) -> Floats:
     """(things,) standard errors of the means of (parts, things)."""
-    found: Floats = np.nan_to_num(np.std(rows, axis=0, ddof=1) / len(rows) ** 0.5)
-    return found
+    error: Floats = np.nan_to_num(np.std(rows, axis=0, ddof=1) / len(rows) ** 0.5)
+    return error
 
 
 def _relative(rates: Sequence[Floats]) -> float:

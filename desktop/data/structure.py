@@ -82,12 +82,12 @@ class Decoder:
         """
         problems = list(also)
         try:
-            made: Tree = self._maker(kind)(value)
+            decoded: Tree = self._maker(kind)(value)
         except _Wrong as wrong:
             problems += [(place + path).lstrip(".") + text for path, text in wrong.args[0]]
         if problems:
             raise Misfit(problems)
-        return made
+        return decoded
 
     def _maker(self, kind: object) -> Make:
         if kind not in self._makers:
@@ -123,10 +123,10 @@ class Decoder:
                 far = place(value)
                 if not self._closed:
                     return far
-        found = Path(os.path.normpath(self._folder / value))
-        if self._closed and not found.is_relative_to(self._folder):
+        path = Path(os.path.normpath(self._folder / value))
+        if self._closed and not path.is_relative_to(self._folder):
             raise _wrong(value, "it must be inside of the bundle")
-        return found
+        return path
 
     def _dict(self, one: Make) -> Make:
         def make(value: object) -> object:
@@ -168,9 +168,9 @@ class Decoder:
                 problems += [(f".{key}", unknown) for key in sorted(value.keys() - names)]
                 problems += [(f".{key}", " is missing") for key in sorted(needed - value.keys())]
             known = [key for key in makers if key in value]
-            made = _each(".{}", ((key, makers[key], value[key]) for key in known), problems)
+            fields = _each(".{}", ((key, makers[key], value[key]) for key in known), problems)
             try:
-                record = kind(**dict(zip(known, made, strict=True)))
+                record = kind(**dict(zip(known, fields, strict=True)))
             except ValueError as error:  # as its own rules say
                 raise _wrong(value, str(error)) from None
             problem = record.problem() if check else ""
@@ -185,15 +185,15 @@ def _each(
     path: str, items: Iterable[tuple[object, Make, object]], problems: list[tuple[str, str]] | None = None
 ) -> list[object]:
     """What is made of (key, maker, value), or one `_Wrong` with all `problems` and those that are found."""
-    problems, made = problems or [], []
+    problems, values = problems or [], []
     for key, one, item in items:
         try:
-            made.append(one(item))
+            values.append(one(item))
         except _Wrong as wrong:
             problems += [(path.format(key) + below, text) for below, text in wrong.args[0]]
     if problems:
         raise _Wrong(problems)
-    return made
+    return values
 
 
 def _choice(members: Mapping[Any, object], values: Mapping[Any, object] | None = None) -> Make:

@@ -48,8 +48,8 @@ def read_style_sheet(path: Path) -> str:
 def _plain(text: str) -> str:
     """Without escapes that would hide a word."""
 
-    def letter(found: re.Match[str]) -> str:
-        code = int(found[1], 16) if found[1] else ord(found[2])
+    def letter(escaped: re.Match[str]) -> str:
+        code = int(escaped[1], 16) if escaped[1] else ord(escaped[2])
         return chr(code) if 31 < code < 0xD800 else ""
 
     return re.sub(r"\(\s+", "(", _ESCAPE.sub(letter, text))

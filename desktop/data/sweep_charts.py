@@ -87,15 +87,15 @@ def epsilon_chart(
 
 def links(rows: Sequence[Row]) -> list[tuple[int, float, float]]:
     """Breakpoints that last: place of the row, when in it, and when in the next."""
-    found: list[tuple[int, float, float]] = []
+    lasting: list[tuple[int, float, float]] = []
     for k, (upper, lower) in enumerate(pairwise(rows)):
         near = SAME * (upper[0][-1] - upper[0][0])
         here, inner = upper[0][1:-1], lower[0][1:-1]
         if here.size and inner.size:
             other = inner[np.abs(inner - here[:, None]).argmin(axis=1)]
             same = np.abs(other - here) <= near
-            found += [(k, t, o) for t, o in zip(here[same].tolist(), other[same].tolist(), strict=True)]
-    return found
+            lasting += [(k, t, o) for t, o in zip(here[same].tolist(), other[same].tolist(), strict=True)]
+    return lasting
 
 
 def breakpoint_chart(

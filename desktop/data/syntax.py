@@ -123,15 +123,15 @@ def parts_of(text: bytes, language: str) -> tuple[Piece, ...]:
     """In the order of the source; calls last, among what they stand in."""
     from tree_sitter import QueryCursor
 
-    found = [
+    captured = [
         (node, kind)
         for kind, nodes in QueryCursor(_tools(language)[1]).captures(parse(text, language)).items()
         for node in nodes
     ]
-    found.sort(key=lambda one: (one[0].start_byte, -one[0].end_byte))
+    captured.sort(key=lambda one: (one[0].start_byte, -one[0].end_byte))
     open_parts: list[Piece] = []
     parts: list[Piece] = []
-    for node, kind in found:
+    for node, kind in captured:
         while open_parts and open_parts[-1].node.end_byte <= node.start_byte:
             open_parts.pop()
         above = open_parts[-1] if open_parts else None
@@ -208,12 +208,12 @@ def _declared(node: Node) -> Node | None:
 def _without_templates(name: str) -> str:
     """``V<T>::g`` as ``V::g``; of operators the sign stays."""
     head, operator, rest = name.partition("operator")
-    depth, kept = 0, []
+    depth, letters = 0, []
     for sign in head:
         depth += (sign == "<") - (sign == ">")
         if depth == 0 and sign != ">":
-            kept.append(sign)
-    return "".join(kept) + operator + rest
+            letters.append(sign)
+    return "".join(letters) + operator + rest
 
 
 def _macro(node: Node) -> str:

@@ -178,8 +178,8 @@ class TableEdits:
         def values(role: Literal["work", "peak"], of: Literal["code", "system"]) -> dict[str, float] | None:
             if all(_same(getattr(a, role), getattr(b, role)) for a, b in pairs):
                 return None
-            found = ((getattr(a, of), getattr(b, role)) for a, b in pairs)
-            return {name: value for name, value in found if not math.isnan(value)}
+            named = ((getattr(a, of), getattr(b, role)) for a, b in pairs)
+            return {name: value for name, value in named if not math.isnan(value)}
 
         return cls(
             {old: new for old, new in called.items() if old != new},
@@ -246,9 +246,9 @@ def headings(source: Path | str) -> tuple[str, ...]:
 
 def missing_roles(header: Sequence[str]) -> tuple[str, ...]:
     """What a table of measurements needs and no heading says: of code, system, p and time (or t')."""
-    found = recognise(header)
-    wanted = ("code", "system", "p", "t_prime" if "t_prime" in found else "time")
-    return tuple(role for role in wanted if role not in found)
+    roles = recognise(header)
+    wanted = ("code", "system", "p", "t_prime" if "t_prime" in roles else "time")
+    return tuple(role for role in wanted if role not in roles)
 
 
 def holds_measurements(path: Path) -> bool:
@@ -331,10 +331,10 @@ def with_values(table: Table, source: Path, role: Literal["work", "peak"], unit:
             values[cells[name_at].strip()] = value
     if not any(getattr(row, of) in values for row in table.rows):
         raise TableError(f"names no {of} of {table.source}", file=source, hint="names have to be the same")
-    found = (values.get(getattr(row, of), math.nan) for row in table.rows)
+    looked_up = (values.get(getattr(row, of), math.nan) for row in table.rows)
     rows = (
         replace(row, work=value) if role == "work" else replace(row, peak=value)
-        for row, value in zip(table.rows, found, strict=True)
+        for row, value in zip(table.rows, looked_up, strict=True)
     )
     return replace(table, rows=tuple(rows), columns={**table.columns, role: header[value_at]})
 
@@ -370,14 +370,14 @@ def recognise(header: Sequence[str]) -> dict[str, int]:
     """Role -> index of the column whose heading says so."""
     names = [_heading(text)[0] for text in header]
     exact = [" ".join(text.strip().casefold().split()).replace(" ", "_") for text in header]
-    found: dict[str, int] = {}
+    roles: dict[str, int] = {}
     for role, headings in _HEADINGS.items():
         for heading in headings:
             at = next((k for k in range(len(names)) if heading in (exact[k], names[k])), None)
-            if at is not None and at not in found.values():
-                found[role] = at
+            if at is not None and at not in roles.values():
+                roles[role] = at
                 break
-    return found
+    return roles
 
 
 def _tabulate(cells: DataFrame, source: str, columns: Mapping[str, str], units: Mapping[str, str]) -> Table:
@@ -473,15 +473,15 @@ def _row(
 
 def _fault(row: Row, written: Mapping[str, str] | None = None) -> str:
     """Why a row cannot be used; "" if it can."""
-    said = written or {}
+    texts = written or {}
     if not row.code:
         return "no code is named"
     if not row.system:
         return "no system is named"
     if not (math.isfinite(row.p) and row.p >= 1 and row.p == int(row.p)):
-        return f"p is {said.get('p') or row.p!r}, it must be a positive whole number"
+        return f"p is {texts.get('p') or row.p!r}, it must be a positive whole number"
     if not (math.isfinite(row.time) and row.time > 0):
-        return f"the time is {said.get('time') or row.time!r}, it must be a positive number"
+        return f"the time is {texts.get('time') or row.time!r}, it must be a positive number"
     if row.p > _MOST_P or not 1 / _MOST_TIME < row.time < _MOST_TIME:
         return f"p = {row.p:g} and time {row.time:g} are beyond what is measured, check the columns"
     return ""
@@ -504,13 +504,13 @@ def _checked(table: Table) -> Table:
 
 
 def _similar(rows: Sequence[Row]) -> tuple[tuple[str, ...], ...]:
-    found = []
+    groups_alike = []
     for names in ({row.code for row in rows}, {row.system for row in rows}):
         groups: dict[str, list[str]] = {}
         for name in sorted(names):
             groups.setdefault(re.sub(r"[\s_-]+", "", name.casefold()), []).append(name)
-        found += [tuple(group) for group in groups.values() if len(group) > 1]
-    return tuple(found)
+        groups_alike += [tuple(group) for group in groups.values() if len(group) > 1]
+    return tuple(groups_alike)
 
 
 # --- listings of the NAS parallel benchmarks ---
@@ -520,22 +520,22 @@ _FIELD = re.compile(r"^\s*([A-Za-z/ ]+?)\s*=\s*(.+?)\s*$")
 
 
 def _from_listings(folder: Path) -> Table:
-    found = []
+    listings = []
     for path in sorted(folder.rglob("*")):
         if path.is_file() and not path.is_symlink() and path.stat().st_size < LARGEST:
             with path.open("rb") as file:
                 text = file.read().decode("utf-8", "replace")
             if _LISTING.search(text):
-                found.append((path, text))
-            if len(found) > 100_000:
+                listings.append((path, text))
+            if len(listings) > 100_000:
                 raise TableError("holds more than 100000 listings", file=folder)
-    if not found:
+    if not listings:
         raise TableError(
             "holds no result listing of the NAS parallel benchmarks",
             file=folder,
             hint="a listing has a line such as 'BT Benchmark Completed.'",
         )
-    return _listings(found, str(folder))
+    return _listings(listings, str(folder))
 
 
 def _listings(files: Sequence[tuple[Path, str]], source: str) -> Table:
@@ -568,14 +568,14 @@ def _name_inconsistent(rows: list[Row]) -> None:
         odd = [k for k in here if abs(rows[k].work / usual - 1.0) > 0.01]
         for k in here if 2 * len(odd) >= len(here) else odd:
             row = rows[k]
-            told = (
+            sentence = (
                 f"{row.source}: its Mop/s total times its time are {row.work:.4g} operations, "
                 f"those of the other runs of {code} {usual:.4g}"
             )
             if 2 * len(odd) < len(here):
-                rows[k] = replace(row, reason=told)
+                rows[k] = replace(row, reason=sentence)
             elif odd:
-                rows[k] = replace(row, work=math.nan, note=f"{told}; which is right is not known")
+                rows[k] = replace(row, work=math.nan, note=f"{sentence}; which is right is not known")
 
 
 def _listing(name: str, fields: Mapping[str, str], path: Path, number: int) -> Row:
@@ -698,7 +698,7 @@ def _shared(
     if missing:
         dropped.append(f"{role} is missing for {_listed(missing)}, so it is used for none")
         return None
-    found = []
+    medians = []
     for name in names:
         known = sorted(values[name])
         # Derived from rounded rates, operation counts agree to some digits only.
@@ -713,5 +713,5 @@ def _shared(
                 where=f"line {row.line}, column {table.columns.get(role, role)}",
                 hint=f"a {of} has one {role}; give other sizes another name",
             )
-        found.append(float(np.median(list(values[name].elements()))))
-    return np.array(found)
+        medians.append(float(np.median(list(values[name].elements()))))
+    return np.array(medians)

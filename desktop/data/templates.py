@@ -202,14 +202,14 @@ def variables_in(words: Iterable[str]) -> dict[str, tuple[str, str]]:
     ------
     ValueError : a word is none of these.
     """
-    found: dict[str, tuple[str, str]] = {}
+    variables: dict[str, tuple[str, str]] = {}
     for word in words:
         name, equals, values = word.partition("=")
         low, comma, high = values.partition(",")
         if not (name and equals and comma):
             raise ValueError(f"{word!r} should read NAME=LOW,HIGH, as OMP_NUM_THREADS=8,24")
-        found[name] = (low, high)
-    return found
+        variables[name] = (low, high)
+    return variables
 
 
 def home_of(asked: Asked) -> Path:
@@ -231,7 +231,7 @@ def _files(asked: Asked) -> list[tuple[str, Path]]:
         return [(name, home / name) for name in TEMPLATES[asked.template].example]
     if Path(asked.program).is_file():
         return [(Path(asked.program).name, Path(asked.program))]
-    found: list[tuple[str, Path]] = []
+    files: list[tuple[str, Path]] = []
     size, folders = 0, [home]
     for folder in folders:
         entries = sorted(folder.iterdir())
@@ -243,14 +243,14 @@ def _files(asked: Asked) -> list[tuple[str, Path]]:
                 folders.append(one)
             elif one.is_file():
                 size += one.stat().st_size
-                found.append((one.relative_to(home).as_posix(), one))
-        if size > _LARGEST or len(found) > _MOST_FILES:
+                files.append((one.relative_to(home).as_posix(), one))
+        if size > _LARGEST or len(files) > _MOST_FILES:
             raise ExperimentError(
                 f"holds more than {_LARGEST >> 20} MB or {_MOST_FILES} files",
                 file=home,
                 hint="name the folder of the sources alone",
             )
-    return found
+    return files
 
 
 def _sources(names: Sequence[str]) -> list[str]:
@@ -381,8 +381,8 @@ def in_order(names: Sequence[str], texts: Mapping[str, str]) -> tuple[str, ...]:
     """Sources of Fortran after the modules that they use; all others as they come."""
     makes: dict[str, str] = {}
     for name in names:
-        for found in re.finditer(r"^[ \t]*module[ \t]+(\w+)", texts[name], re.IGNORECASE | re.MULTILINE):
-            makes.setdefault(found[1].casefold(), name)
+        for module in re.finditer(r"^[ \t]*module[ \t]+(\w+)", texts[name], re.IGNORECASE | re.MULTILINE):
+            makes.setdefault(module[1].casefold(), name)
     done: dict[str, None] = {}
 
     def put(name: str, above: tuple[str, ...]) -> None:
@@ -412,7 +412,7 @@ def _make(texts: Mapping[str, str], language: str) -> tuple[tuple[str, ...], str
     if not files:
         raise ExperimentError("holds no Makefile", where=PROGRAM, hint="choose another template")
     file = min(files, key=lambda s: s.count("/"))
-    values = {found[1]: found[2].strip() for found in _ASSIGNED.finditer(texts[file])}
+    values = {matched[1]: matched[2].strip() for matched in _ASSIGNED.finditer(texts[file])}
 
     def told(text: str, depth: int = 8) -> str:
         def value(match: re.Match[str]) -> str:
@@ -429,9 +429,9 @@ def _make(texts: Mapping[str, str], language: str) -> tuple[tuple[str, ...], str
     words = [f"{k}={v}{' -cpp' if 'gfortran' in v else ''} {{flags}}" for k, v in commands.items()]
     product = "program"
     targets = {
-        t: found[2]
-        for found in _TARGET.finditer(texts[file])
-        for t in [told(found[1]).split()[0] if told(found[1]).split() else ""]
+        t: matched[2]
+        for matched in _TARGET.finditer(texts[file])
+        for t in [told(matched[1]).split()[0] if told(matched[1]).split() else ""]
     }
     for target, needs in targets.items():
         first = told(needs).split()
@@ -444,10 +444,10 @@ def _make(texts: Mapping[str, str], language: str) -> tuple[tuple[str, ...], str
 def _cmake(texts: Mapping[str, str]) -> tuple[tuple[str, ...], str]:
     """A text for a shell, as it is two commands; CMake sees that flags have changed."""
     names = [
-        found[1]
+        match[1]
         for s, text in texts.items()
         if s.casefold().endswith("cmakelists.txt")
-        for found in re.finditer(r"\badd_executable\s*\(\s*([\w.+-]+)", text, re.IGNORECASE)
+        for match in re.finditer(r"\badd_executable\s*\(\s*([\w.+-]+)", text, re.IGNORECASE)
     ]
     flags = " ".join(f"-DCMAKE_{one}_FLAGS='{{flags}}'" for one in ("C", "CXX", "Fortran"))
     configure = f"cmake -S {PROGRAM} -B cmake -DCMAKE_BUILD_TYPE=Release {flags} --no-warn-unused-cli"

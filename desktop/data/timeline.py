@@ -430,14 +430,14 @@ class Timeline:
 
     def ticks(self, seconds: Any) -> Any:
         """The tick of the common clock in which an instant lies."""
-        found = np.asarray(seconds) / self.unit
+        exact = np.asarray(seconds) / self.unit
         # What `seconds` made of a tick comes back as that tick, whatever rounding did to it.
-        return np.floor(found + np.maximum(1e-9, np.abs(found) * 1e-15)).astype(np.int64) + self.start
+        return np.floor(exact + np.maximum(1e-9, np.abs(exact) * 1e-15)).astype(np.int64) + self.start
 
     def _common(self, location: Ints, tick: Ints) -> Ints:
         """Ticks (n,) as recorded by locations (n,) on the common clock."""
-        found: Ints = corrected(tick, location, *self._repair)
-        return found
+        common: Ints = corrected(tick, location, *self._repair)
+        return common
 
     def _last_local(self, location: int, tick: int) -> int:
         """The last tick as a location records them that is not after one of the common clock."""
@@ -592,7 +592,7 @@ class Timeline:
         edges = np.ascontiguousarray(edges, np.int64) + self.start
         columns, total = edges.size - 1, sum(len(group) for group in groups)
         lut = self._lut(by_region)
-        found = np.zeros((len(groups), columns, gantt.CLASSES), np.int64)
+        ticks = np.zeros((len(groups), columns, gantt.CLASSES), np.int64)
         acc, mask = np.zeros((columns, gantt.CLASSES)), np.zeros(columns, np.int64)
         done = 0
         for row, members in enumerate(groups):
@@ -601,9 +601,9 @@ class Timeline:
                 span = self._span(member, int(edges[0]), int(edges[-1]))
                 self._add_exactly(member, span, edges, lut, by_region is not None, acc, mask)
                 done += 1
-            found[row] = acc  # whole numbers below 2**53
+            ticks[row] = acc  # whole numbers below 2**53
             acc[:] = 0.0
-        return found
+        return ticks
 
     def _add_exactly(
         self,
@@ -717,11 +717,11 @@ class Timeline:
                 until = end if following is None else int(following[0][0])
             stack, entered = regions.open
             after = row
-        told = np.arange(stack.size)
+        shown = np.arange(stack.size)
         if stack.size > LEVELS:
-            told = np.r_[told[: LEVELS // 2], told[-LEVELS // 2 :]]
-        asked = told if whole else told[-1:]
-        ends: list[int | None] = [None] * (told.size - asked.size)
+            shown = np.r_[shown[: LEVELS // 2], shown[-LEVELS // 2 :]]
+        asked = shown if whole else shown[-1:]
+        ends: list[int | None] = [None] * (shown.size - asked.size)
         ends += self._leave_times(location, after, stack, asked)
         levels = tuple(
             SummaryLevel(
@@ -729,7 +729,7 @@ class Timeline:
                 float(self.seconds(line.common(int(b)))),
                 None if e is None else float(self.seconds(line.common(e))),
             )
-            for r, b, e in zip(stack[told], entered[told], ends, strict=True)
+            for r, b, e in zip(stack[shown], entered[shown], ends, strict=True)
         )
         return Moment(
             location,
@@ -809,17 +809,17 @@ class Timeline:
             distance, signed, asked, k = heapq.heappop(heap)
             location = way * signed
             progress.step(0, 0, "finding")
-            found: tuple[int, int] | None = None
+            hit: tuple[int, int] | None = None
             if asked:
                 rows = int(spans.first[k]), int(spans.last[k])
-                found = self._enters(location, rows, wanted, tick, way, but)
+                hit = self._enters(location, rows, wanted, tick, way, but)
             else:
                 near = self._near(location, tick + way * distance, way, wanted)
                 if near is not None and way * near <= way * int(farthest[k]):
                     heapq.heappush(heap, (way * (near - tick), signed, True, k))
                     continue
-            if found is not None:
-                known = way * (found[0] - tick), signed, found[1]
+            if hit is not None:
+                known = way * (hit[0] - tick), signed, hit[1]
                 best = known if best is None else min(best, known)
             elif k + 1 < spans.location.size and spans.location[k + 1] == location:
                 push(k + 1)
@@ -939,7 +939,7 @@ class Timeline:
     def _look_up_communicators(self, known: TimelineMessages) -> Ints:
         """Of each message the communicator in which it was sent, -1 where that is not found: the sender's
         record of the same time, tag and size, the first for the first."""
-        found = np.full(known.tag.size, -1, np.int64)
+        communicators = np.full(known.tag.size, -1, np.int64)
         ticks = np.rint(known.sent_s / self.unit).astype(np.int64) + self.start
         order = np.argsort(known.sender, kind="stable")
         cuts = np.searchsorted(known.sender[order], np.arange(len(self._store.locations) + 1))
@@ -968,8 +968,8 @@ class Timeline:
             by = np.lexsort(keys)  # stable: the record comes before the message that equals it
             same = np.all([key[by][1:] == key[by][:-1] for key in keys], axis=0)
             record, message = by[:-1][same], by[1:][same] - time.size
-            found[mine[message]] = communicator[record]
-        return found
+            communicators[mine[message]] = communicator[record]
+        return communicators
 
     def messages(self) -> TimelineMessages | None:
         """All matched messages, sorted by when they were sent; None if they are too many to be kept."""
@@ -1012,8 +1012,8 @@ class Timeline:
         inside = (begin <= b_s) & (end >= a_s)
         if location is not None:
             inside &= owner == location
-        found = np.flatnonzero(inside)
-        if found.size > limit:
+        rows = np.flatnonzero(inside)
+        if rows.size > limit:
             return None
         texts = self._store.texts
         return [
@@ -1027,7 +1027,7 @@ class Timeline:
                 int(sent[i]),
                 int(received[i]),
             )
-            for i in found.tolist()
+            for i in rows.tolist()
         ]
 
     def messages_of(self, location: int, a_s: float, b_s: float) -> TimelineMessages | None:

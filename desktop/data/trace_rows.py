@@ -86,10 +86,12 @@ def trace_rows(
             run = TracedRun(build(store, progress=progress).curve(), path.name, store.source.sha256)
         seconds = run.curve.duration
         if quantity.phase is not None:
-            found = fit(run.curve, quantity.n, quantity.model)
-            if found.n < quantity.phase:
-                raise ValueError(f"{path.name} has only {found.n} phases, there is no phase {quantity.phase}")
-            seconds = float(found.duration[quantity.phase - 1])
+            fitted = fit(run.curve, quantity.n, quantity.model)
+            if fitted.n < quantity.phase:
+                raise ValueError(
+                    f"{path.name} has only {fitted.n} phases, there is no phase {quantity.phase}"
+                )
+            seconds = float(fitted.duration[quantity.phase - 1])
         rows.append(replace(run.row(code, system, seconds, str(quantity)), line=done + 1))
     return tuple(rows)
 
@@ -107,7 +109,7 @@ def phase_rows(alignment: Alignment, one_system: bool | None = None) -> tuple[Ro
     from desktop.core.matching import NONE
 
     runs = alignment.runs
-    said = one_system is None and any(run.system for run in runs)
+    systems_known = one_system is None and any(run.system for run in runs)
     if one_system is None:
         one_system = len({run.curve.capacity for run in runs}) == len(runs)
     rows: list[Row] = []
@@ -120,7 +122,7 @@ def phase_rows(alignment: Alignment, one_system: bool | None = None) -> tuple[Ro
                 Row(
                     len(rows) + 1,
                     alignment.label(r),
-                    (run.system or "not said") if said else "all runs" if one_system else run.name,
+                    (run.system or "not said") if systems_known else "all runs" if one_system else run.name,
                     run.curve.capacity,
                     run.rows[phase].end_s - run.rows[phase].start_s,
                     note=f"phase {phase + 1} of {run.fit.n} ({run.fit.model})",

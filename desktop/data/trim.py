@@ -328,15 +328,15 @@ class _Part:
 
     def link(self, links: Links) -> None:
         """Messages that were matched in the whole, if both ends are inside."""
-        for found in _matched(self._store):
-            inside = np.ones(found.sent.size, bool)
-            for place, time in ((found.sender, found.sent), (found.receiver, found.received)):
+        for matches in _matched(self._store):
+            inside = np.ones(matches.sent.size, bool)
+            for place, time in ((matches.sender, matches.sent), (matches.receiver, matches.received)):
                 inside &= self._locations[place] >= 0
                 inside &= (time >= self._begin[place]) & (time < self._end[place])
             if inside.any():
-                kept = Matches(*(column[inside] for column in found))
-                sender, receiver = self._locations[kept.sender], self._locations[kept.receiver]
-                links.add(kept._replace(sender=sender, receiver=receiver))
+                matched = Matches(*(column[inside] for column in matches))
+                sender, receiver = self._locations[matched.sender], self._locations[matched.receiver]
+                links.add(matched._replace(sender=sender, receiver=receiver))
 
     def tell(self) -> None:
         """Keep the findings of the import and add what was cut."""

@@ -423,8 +423,8 @@ class Kept:
 
 def keep(writer: StoreWriter, progress: Progress, steps: Steps | None = None) -> None:
     """Put the utilization into a store of which the clocks are known; parameters and errors as of `Kept`."""
-    with Kept(writer, progress, steps=steps) as kept:
-        kept.tell()
+    with Kept(writer, progress, steps=steps) as keeper:
+        keeper.tell()
 
 
 @arithmetic
@@ -676,7 +676,7 @@ def next_change(time: Any, code: Any, drift: float, resolve: Any, state: Any, to
     has moved on; at its end nothing that is pending has a duration.
     """
     at, shown, current, pending = state[_AT], state[_SHOWN], state[_CURRENT], state[_PENDING]
-    end, changed, found = state[_END], False, _MORE
+    end, changed, result = state[_END], False, _MORE
     while at < state[_FILLED] and not changed:
         t = common(time[at], state[_SHIFT], drift, state[_ORIGIN])
         if t < pending or t > end:
@@ -689,7 +689,7 @@ def next_change(time: Any, code: Any, drift: float, resolve: Any, state: Any, to
         at += 1
     state[_AT], state[_CURRENT], state[_PENDING] = at, current, pending
     if not changed and state[_ENDED] == 2:
-        found = _OVER
+        result = _OVER
     elif not changed and state[_ENDED] == 1:
         changed = True
         if current != shown and pending < end:
@@ -697,20 +697,20 @@ def next_change(time: Any, code: Any, drift: float, resolve: Any, state: Any, to
         else:
             state[_NEXT], state[_AFTER], state[_ENDED] = end, _ABSENT, 2
     if changed:
-        found = _FOUND
+        result = _FOUND
         totals[shown] += state[_NEXT] - state[_SINCE]
         state[_BEFORE], state[_SHOWN], state[_SINCE] = shown, state[_AFTER], state[_NEXT]
-    return found
+    return result
 
 
 # Many: a kernel's arguments, one by one.
 @arithmetic
 def sum_changes(
     time: Any, code: Any, drift: Any, resolve: Any, state: Any, totals: Any, first: Any, keys: Any,
-    known: Any, counts: Any, told: Any, out_time: Any, out_counts: Any,
+    known: Any, counts: Any, written: Any, out_time: Any, out_counts: Any,
 ) -> int:  # fmt: skip
     """Sum the changes of locations (rows of all arrays up to `totals`) to counts (classes,); times at which
-    nothing changes are none. The counts that were `told` last, and `known`, are as before and after.
+    nothing changes are none. The counts that were `written` last, and `known`, are as before and after.
 
     first, keys (2 leaves,): the tree of `_settle`, whose leaves, in the second half, are the locations and
     the times of their next changes; `first[1]` is the earliest of all.
@@ -720,7 +720,7 @@ def sum_changes(
         k = first[1]
         if known[_SEEKS] == 0:
             if keys[1] > known[_NOW]:
-                if not tell_counts(known, counts, told, out_time, out_counts):
+                if not tell_counts(known, counts, written, out_time, out_counts):
                     return _FOUND
                 known[_NOW] = keys[1]
             if state[k, _BEFORE] != _ABSENT:
@@ -728,25 +728,25 @@ def sum_changes(
             if state[k, _AFTER] != _ABSENT:
                 counts[state[k, _AFTER]] += 1
             known[_SEEKS] = 1
-        found = next_change(time[k], code[k], drift[k], resolve[k], state[k], totals[k])
-        if found in (_MORE, _WRONG):
-            return found
+        result = next_change(time[k], code[k], drift[k], resolve[k], state[k], totals[k])
+        if result in (_MORE, _WRONG):
+            return result
         known[_SEEKS] = 0
-        if found == _OVER:
+        if result == _OVER:
             known[_LEFT] -= 1
             keys[leaves + k] = _NEVER
         else:
             keys[leaves + k] = state[k, _NEXT]
         _settle(first, keys, leaves + k)
-    return _OVER if tell_counts(known, counts, told, out_time, out_counts) else _FOUND
+    return _OVER if tell_counts(known, counts, written, out_time, out_counts) else _FOUND
 
 
 @inlined
-def tell_counts(known: Any, counts: Any, told: Any, out_time: Any, out_counts: Any) -> bool:
+def tell_counts(known: Any, counts: Any, written: Any, out_time: Any, out_counts: Any) -> bool:
     """Add counts to the result if they are others than before; False if there is no room."""
     changed = False
     for c in range(counts.size):
-        changed |= counts[c] != told[c]
+        changed |= counts[c] != written[c]
     if not changed:
         return True
     n = known[_ROWS]
@@ -754,7 +754,7 @@ def tell_counts(known: Any, counts: Any, told: Any, out_time: Any, out_counts: A
         return False
     out_time[n] = known[_NOW]
     for c in range(counts.size):
-        out_counts[c, n] = told[c] = counts[c]
+        out_counts[c, n] = written[c] = counts[c]
     known[_ROWS] += 1
     return True
 
@@ -766,9 +766,9 @@ def list_changes(
     """The changes of a single location (the only row of all arrays but the results); how many, or -1."""
     n = 0
     while True:
-        found = next_change(time[0], code[0], drift[0], resolve[0], state[0], totals[0])
-        if found != _FOUND:
-            return -1 if found == _WRONG else n
+        result = next_change(time[0], code[0], drift[0], resolve[0], state[0], totals[0])
+        if result != _FOUND:
+            return -1 if result == _WRONG else n
         out_time[n], out_after[n] = state[0, _NEXT], state[0, _AFTER]
         n += 1
 
@@ -884,21 +884,21 @@ class _Tracks:
             winner = 2 * node + int(keys[2 * node + 1] < keys[2 * node])
             first[node], keys[node] = first[winner], keys[winner]
         known = np.array([locations, 0, keys[1], 0], np.int64)
-        counts, told = np.zeros(_CLASSES, np.int64), np.full(_CLASSES, -1, np.int64)
+        counts, written = np.zeros(_CLASSES, np.int64), np.full(_CLASSES, -1, np.int64)
         result = _FOUND
         while result != _OVER:
             known[_ROWS] = 0
             times = np.empty(ROWS_IN_FLIGHT, np.int64)
-            found = np.empty((_CLASSES, times.size), np.int32)
+            counts_out = np.empty((_CLASSES, times.size), np.int32)
             while (
-                result := sum_changes(*self._about, first, keys, known, counts, told, times, found)
+                result := sum_changes(*self._about, first, keys, known, counts, written, times, counts_out)
             ) == _MORE:
                 progress.step(self._done, self._rows, "utilization")
                 self._load(int(first[1]))
             if result == _WRONG:
                 raise self._damaged(int(first[1]))
             n = int(known[_ROWS])
-            yield times[:n] - start, found[:, :n]
+            yield times[:n] - start, counts_out[:, :n]
 
     def listed(self) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
         """Of a single location, from when on (n,) it is in which class; the last one is at its end."""
@@ -960,30 +960,30 @@ def class_resolve(location: Location, worked: bool) -> NDArray[np.uint8]:
     """As `resolve_of`, of classes of `desktop.core.accounts`."""
     serial = CLASS_OF[int(Activity.IDLE), Account.SERIAL]
     worker = location.thread != 0 and location.base == Activity.COMPUTING and worked
-    found = np.arange(CLASS_NUMBERS, dtype=np.uint8)
-    found[:CODES] = resolved(int(location.base), int(Activity.COMPUTING), serial, worker)
-    return found
+    activity = np.arange(CLASS_NUMBERS, dtype=np.uint8)
+    activity[:CODES] = resolved(int(location.base), int(Activity.COMPUTING), serial, worker)
+    return activity
 
 
 def accounts_of_classes(rules: Rules) -> NDArray[np.uint8]:
     """(CLASS_NUMBERS,) the account of each class of `desktop.core.accounts`: computing is what counts."""
-    found = np.full(CLASS_NUMBERS, Account.IDLE, np.uint8)
+    account_of = np.full(CLASS_NUMBERS, Account.IDLE, np.uint8)
     for number, (doing, account) in CLASSES.items():
         counts = Activity(doing) in rules.computing
-        found[number] = Account.COMPUTING if counts else account
+        account_of[number] = Account.COMPUTING if counts else account
     if Activity.COMPUTING not in rules.computing:
-        found[0] = Account.IDLE
-    return found
+        account_of[0] = Account.IDLE
+    return account_of
 
 
 def classes_of(regions: Sequence[Region], rules: Rules) -> NDArray[np.uint8]:
     """(regions,) the `Activity` of each; nobody may add to them meanwhile."""
-    found = np.zeros(len(regions), np.uint8)
+    activity = np.zeros(len(regions), np.uint8)
     for i, region in enumerate(regions):
         by_role = rules.overrides.get(f"role:{region.role}")
         by_name = rules.overrides.get(region.name, by_role)
-        found[i] = region_activity(region) if by_name is None else by_name
-    return found
+        activity[i] = region_activity(region) if by_name is None else by_name
+    return activity
 
 
 def states(

@@ -43,8 +43,8 @@ _PICL_B = """-3 -901 0.0 0 0 0
 
 def traces(folder: Path) -> list[Path]:
     """A small trace of each format, and of each form with kernels of its own; some are made in `folder`."""
-    made = {"curve.csv": _CURVE, "picl-b.trf": _PICL_B}
-    for name, text in made.items():
+    texts = {"curve.csv": _CURVE, "picl-b.trf": _PICL_B}
+    for name, text in texts.items():
         (folder / name).write_text(text, encoding="utf-8")
     home = resources.folder() / "warm-up"
     samples = {sample.path.parent.name: sample.path for sample in resources.samples()}
@@ -53,7 +53,7 @@ def traces(folder: Path) -> list[Path]:
         home / "paraver.tar.xz",
         home / "otf1.tar.xz",
         samples["wave1d_8_eztrace"],
-        *(folder / name for name in made),
+        *(folder / name for name in texts),
     ]
 
 
@@ -81,17 +81,17 @@ def _state() -> str:
     import numba
     from llvmlite import binding
 
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     host = binding.get_host_cpu_name()
-    said = (desktop.__version__, numba.__version__, sys.implementation.cache_tag, host)
-    found.update(repr(said).encode())
+    about_program = (desktop.__version__, numba.__version__, sys.implementation.cache_tag, host)
+    digest.update(repr(about_program).encode())
     package = Path(desktop.__file__).parent
     # A frozen program has no sources beside it.
     for file in [*sorted(package.rglob("*.py")), Path(sys.executable)]:
         with suppress(OSError):
             about = file.stat()
-            found.update(f"{file}\0{about.st_size}\0{about.st_mtime_ns}\n".encode())
-    return found.hexdigest()
+            digest.update(f"{file}\0{about.st_size}\0{about.st_mtime_ns}\n".encode())
+    return digest.hexdigest()
 
 
 @contextmanager

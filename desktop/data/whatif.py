@@ -200,15 +200,15 @@ class Rerun:
         """All operations in the range: those that are known, receives that are posted before, sends that
         are completed later, and the breaks of phases. Times and calls of them, and of each message the call
         in which its sender waits for it, -1 if it never does."""
-        found, places = self.causality, len(self._store.locations)
-        operations, messages, calls = found.operations, found.messages, found.calls
+        causality, places = self.causality, len(self._store.locations)
+        operations, messages, calls = causality.operations, causality.messages, causality.calls
         receive_call = operations.call[messages.receive]
         begins = np.where(receive_call >= 0, calls.begin[receive_call] if calls.begin.size else BEGIN, BEGIN)
         early = np.flatnonzero((messages.posted > BEGIN) & (messages.posted < begins))
         del receive_call, begins
         more = [_Rows.of(messages.receiver[early], messages.posted[early], machine.POST, early, -1)]
         waiting = np.full(messages.sent.size, -1, np.int32)
-        call, message = found.sends
+        call, message = causality.sends
         waiting[message] = call
         later = np.flatnonzero((waiting >= 0) & (waiting != operations.call[messages.send]))
         in_call = waiting[later]
@@ -316,8 +316,8 @@ class Rerun:
     def computing_s(self) -> Floats:
         """(locations, phases) seconds that each location computes outside of calls."""
         at = self._place() * self.phases + self._phase
-        found = np.bincount(at, self._busy, self._born.size * self.phases).reshape(-1, self.phases)
-        return np.asarray(found * self.unit, np.float64)
+        ticks = np.bincount(at, self._busy, self._born.size * self.phases).reshape(-1, self.phases)
+        return np.asarray(ticks * self.unit, np.float64)
 
     def calls_of(self, region: str, progress: Progress | None = None) -> int:
         """How often a region is entered.
@@ -341,7 +341,7 @@ class Rerun:
             if not of_name:
                 raise ValueError(f"there is no region {name!r} in the trace")
             wanted[of_name] = k
-        found: list[list[tuple[_Indices, Floats, _Indices, Floats]]] = [[] for _ in names]
+        by_name: list[list[tuple[_Indices, Floats, _Indices, Floats]]] = [[] for _ in names]
         for i in range(len(store.locations)):
             progress.step(i, len(store.locations), "regions")
             at = self._stretches(i).astype(np.int32)
@@ -353,10 +353,10 @@ class Rerun:
                     stack = np.concatenate([stack, np.zeros(state[0] + when.size, np.int64)])
                 in_regions(self._clocks[i].common(when), kind, region, wanted, stack, state, low, high,
                            reached, ticks, entered)  # fmt: skip
-            for parts, spent, times in zip(found, ticks, entered, strict=True):
+            for parts, spent, times in zip(by_name, ticks, entered, strict=True):
                 there, begun = spent > 0, times > 0
                 parts.append((at[there], spent[there], at[begun], times[begun]))
-        for name, parts in zip(names, found, strict=True):
+        for name, parts in zip(names, by_name, strict=True):
             of_calls, spent, of_enters, times = (np.concatenate(one) for one in zip(*parts, strict=True))
             self._known_regions[name] = of_calls, spent, of_enters, times
 
@@ -393,23 +393,23 @@ class Rerun:
         n = self.operations
         operations = Schedule(*self._ops, gap[:n], extra, self._free(changes.no_wait), begin, gap[n:])
         network = Network(messages.receiver, transfer, manner, together.root, cost, latency, buses)
-        found = machine.replay(operations, network, progress, times)
-        if found.duration == machine.STUCK:
+        replayed = machine.replay(operations, network, progress, times)
+        if replayed.duration == machine.STUCK:
             return RunPrediction(changes, math.nan, self.recorded_s, _STUCK)
-        ends = np.where(self._decides, found.ends, 0.0)
+        ends = np.where(self._decides, replayed.ends, 0.0)
         lasts = RunPrediction(
             changes, float(ends.max(initial=0.0)) * self.unit, self.recorded_s, "", ends * self.unit
         )
         if not times:
             return lasts
         moved = np.full((self.breaks.size, begin.size), np.nan)
-        moved_breaks(self.breaks, *self._laid, *spent, on is None, begin, found.went, gap, moved)
+        moved_breaks(self.breaks, *self._laid, *spent, on is None, begin, replayed.went, gap, moved)
         moved[:, ~self.is_processor] = np.nan
         for k, at in enumerate(moved):
             at = at[~np.isnan(at)]
             moved[k, 0] = at.mean() if at.size else self.breaks[k] - self._begin
         breaks = self.start_s + np.maximum.accumulate(moved[:, 0]) * self.unit
-        drawn = partial(self.curve, found.went, busy, on is None, lasts.duration_s)
+        drawn = partial(self.curve, replayed.went, busy, on is None, lasts.duration_s)
         return replace(lasts, breaks_s=breaks, _of=[drawn])
 
     @cached_property
@@ -432,7 +432,7 @@ class Rerun:
 
     def _rows(self) -> tuple[int, int]:
         """Sends and receives that are recorded in the range."""
-        found = [0, 0]
+        count = [0, 0]
         for i, clock in enumerate(self._clocks):
             for when, kind in self._store.blocks("messages", i, "time", "kind"):
                 when = clock.common(when)
@@ -440,8 +440,8 @@ class Rerun:
                 for k, kinds in enumerate(
                     ((MessageKind.SEND, MessageKind.ISEND), (MessageKind.RECV, MessageKind.IRECV))
                 ):
-                    found[k] += int(np.isin(kind[inside], kinds).sum())
-        return found[0], found[1]
+                    count[k] += int(np.isin(kind[inside], kinds).sum())
+        return count[0], count[1]
 
     @cached_property
     def collectives(self) -> tuple[str, ...]:
@@ -481,8 +481,8 @@ class Rerun:
         ops = self._ops
         talks = ops.last > ops.first
         process = process_of(self._store)
-        found: NDArray[np.bool_] = self.is_processor & (talks | ~np.isin(process, process[talks]))
-        return found
+        deciding: NDArray[np.bool_] = self.is_processor & (talks | ~np.isin(process, process[talks]))
+        return deciding
 
     @cached_property
     def _members(self) -> Ints:
@@ -545,10 +545,10 @@ class Rerun:
     def _ranked(self, first: int, last: int) -> Ints:
         """The locations of a range of ranks (of threads without ranks: of their numbers)."""
         ranks = np.array([i if x.rank < 0 else x.rank for i, x in enumerate(self._store.locations)])
-        found = np.flatnonzero((ranks >= first) & (ranks <= last) & self.is_processor)
-        if not found.size:
+        locations = np.flatnonzero((ranks >= first) & (ranks <= last) & self.is_processor)
+        if not locations.size:
             raise ValueError(f"there is no rank from {first} to {last} in the trace")
-        return found
+        return locations
 
     def _balance(self, busy: Floats, k: int) -> None:
         """Every location that is there in a phase computes as long as the mean of them all."""

@@ -68,9 +68,11 @@ class RerunThere:
             known = {region.name for region in store.regions}
             #: names of those in which most is computed
             self.regions = tuple(name for name in _texts(about["regions"]) if name in known)
-            found = about["estimate"]
+            estimate = about["estimate"]
             self.estimate = (
-                None if found is None else NetworkEstimate(_time(found[0]), float(found[1]), int(found[2]))
+                None
+                if estimate is None
+                else NetworkEstimate(_time(estimate[0]), float(estimate[1]), int(estimate[2]))
             )
         except (ValueError, LookupError, TypeError) as error:
             raise self._senseless() from error
@@ -132,10 +134,10 @@ class RerunThere:
 
 
 class Reruns:
-    """Answers of one store; the run that was asked about last is kept. `kept`: its statistics."""
+    """Answers of one store; the run that was asked about last is kept. `statistics`: of the store."""
 
-    def __init__(self, kept: Statistics) -> None:
-        self._kept = kept
+    def __init__(self, statistics: Statistics) -> None:
+        self._kept = statistics
         self._known: tuple[str, Rerun, tuple[str, ...]] | None = None
 
     def answer(self, asked: JSON, progress: Progress, turn: Lock) -> bytes:
@@ -152,17 +154,17 @@ class Reruns:
         arrays: list[NDArray[np.float64]] = []
         if "changes" in asked:
             changes = Decoder().decode(Changes, asked["changes"])
-            found = program.predict(changes, progress, bool(asked["times"]))
-            about: JSON = {"note": found.note, "duration_s": found.duration_s}
-            drawn = found.curve
-            arrays = [found.ends_s, found.breaks_s, np.zeros(0), np.zeros(0)]
+            prediction = program.predict(changes, progress, bool(asked["times"]))
+            about: JSON = {"note": prediction.note, "duration_s": prediction.duration_s}
+            drawn = prediction.curve
+            arrays = [prediction.ends_s, prediction.breaks_s, np.zeros(0), np.zeros(0)]
             if drawn is not None:
                 arrays[2:] = drawn.edges, drawn.level
                 if drawn.segments > STEPS:
                     ends = drawn.edges[[0, -1]]
                     arrays[2:] = ends, averaged(drawn, np.linspace(ends[0], ends[1], STEPS + 1)).level
             about["sizes"] = [part.size for part in arrays]
-            if found.note:
+            if prediction.note:
                 about["duration_s"] = None
         elif "helps" in asked:
             ranked = helps(program, [str(name) for name in asked["helps"]], regions, progress)
@@ -242,7 +244,7 @@ def _texts(values: Sequence[object]) -> list[str]:
 
 def _time(value: float) -> float:
     """Seconds that can be."""
-    found = float(value)
-    if not 0 <= found < 1e300:
+    seconds = float(value)
+    if not 0 <= seconds < 1e300:
         raise ValueError("no time")
-    return found
+    return seconds

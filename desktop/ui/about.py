@@ -53,7 +53,7 @@ of Tennessee, 1997 (factor model).
 
 def versions() -> list[tuple[str, str]]:
     """Names and versions of the program and of what it runs on."""
-    found = [
+    listed = [
         ("Phasewright", desktop.__version__),
         ("Python", f"{platform.python_version()} ({platform.python_implementation()})"),
         ("Qt for Python", PySide6.__version__),
@@ -61,11 +61,11 @@ def versions() -> list[tuple[str, str]]:
     ]
     for name in _LIBRARIES:
         try:
-            found.append((name, version(name)))
+            listed.append((name, version(name)))
         except PackageNotFoundError:
             # A frozen program holds the library without what the installer knows of it.
             continue
-    return found
+    return listed
 
 
 def versions_text() -> str:

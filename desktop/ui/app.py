@@ -154,10 +154,10 @@ class Windows:
     def offer_recoveries(self) -> bool:
         """Ask what to do with what sessions that crashed have left; whether the user goes on with any."""
         recovered = False
-        for file, found in recoveries():
-            names = [run.trace.title for run in found.workspace.runs]
-            what = found.of.name if found.of is not None else ", ".join(names) or "a project"
-            when = datetime.fromtimestamp(found.kept).strftime("%Y-%m-%d %H:%M")
+        for file, recovery in recoveries():
+            names = [run.trace.title for run in recovery.workspace.runs]
+            what = recovery.of.name if recovery.of is not None else ", ".join(names) or "a project"
+            when = datetime.fromtimestamp(recovery.kept).strftime("%Y-%m-%d %H:%M")
             box = QMessageBox(QMessageBox.Icon.Question, "Phasewright", f"Go on with the work on {what}?")
             box.setObjectName("recovery_question")
             box.setInformativeText(
@@ -169,7 +169,7 @@ class Windows:
             box.setEscapeButton(box.addButton("Later", QMessageBox.ButtonRole.RejectRole))
             box.exec()
             if box.clickedButton() is recover:
-                self._make().trace.desk.keeper.recover(file, found)
+                self._make().trace.desk.keeper.recover(file, recovery)
                 recovered = True
             elif box.clickedButton() is discard:
                 file.unlink(missing_ok=True)

@@ -23,21 +23,21 @@ class BundleDialog(Dialog):
 
     chosen = Signal(object)
 
-    def __init__(self, parent: QWidget, found: Sequence[Outside], folder: Path | None) -> None:
+    def __init__(self, parent: QWidget, outside: Sequence[Outside], folder: Path | None) -> None:
         super().__init__(parent, "bundle_dialog", "Files for the bundle")
-        self._found = found
+        self._found = outside
         if folder is None:
             why = "The project was not saved yet, so none of its files are in its folder."
         else:
             why = f"These files are not in the folder of the project, {printable(str(folder))}."
-        said = quiet(
+        intro = quiet(
             f"{why} Tick those that whoever gets the bundle may have; the others are named in it, but are "
             "not there. A project from somebody else may name any file of yours."
         )
-        said.setTextFormat(Qt.TextFormat.PlainText)
+        intro.setTextFormat(Qt.TextFormat.PlainText)
         named = "Files outside of the project's folder"
         self.files = set_up(listing(named, "File", "Kind", "Size"), rootIsDecorated=False)
-        self._rows = [self._row(one) for one in found]
+        self._rows = [self._row(one) for one in outside]
         self.files.addTopLevelItems(self._rows)
         self.files.setTextElideMode(Qt.TextElideMode.ElideMiddle)
         self.files.itemChanged.connect(lambda *_: self._count())
@@ -45,7 +45,7 @@ class BundleDialog(Dialog):
         buttons = self.ending("&Export")
         self.every = set_up(QPushButton("&Tick all"), clicked=self._tick_all)
         buttons.addButton(self.every, QDialogButtonBox.ButtonRole.ActionRole)
-        fill_layout(QVBoxLayout(self), said, self.files, self.total, buttons)
+        fill_layout(QVBoxLayout(self), intro, self.files, self.total, buttons)
         width = self.fontMetrics().averageCharWidth()
         self.resize(100 * width, 24 * self.fontMetrics().lineSpacing())
         self._count()

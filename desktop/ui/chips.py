@@ -56,10 +56,10 @@ def _chips(shown: Snapshot, document: Document, bench: Workbench) -> Iterator[Ch
         text, tip = f"fitted curve: {title[:1].lower()}{title[1:]}", "End it: fit the processors that compute"
         yield Chip("curve", text, tip, lambda: bench.set_curve(PLAIN))
     if limit is not None:
-        kept = waiting(shown.project)
-        waits = f"; {count(kept, 'break')} outside of it not applied" if kept else ""
+        outside = waiting(shown.project)
+        waits = f"; {count(outside, 'break')} outside of it not applied" if outside else ""
         tip = "End it: analyse the whole run"
-        tip += ", with the breakpoints outside that are locked or set by hand" if kept else ""
+        tip += ", with the breakpoints outside that are locked or set by hand" if outside else ""
         yield Chip("limit", f"analysis limited to {_told(limit)}{waits}", tip, lambda: bench.limit_to(None))
     selection = shown.project.view.selection
     if selection is not None:
@@ -98,9 +98,9 @@ class ChipBar(QWidget):
             button.deleteLater()
         for place, chip in enumerate(self._shown):
             if chip.key not in self._buttons:
-                made = self._buttons[chip.key] = set_up(QToolButton(), objectName=f"chip_{chip.key}")
-                made.clicked.connect(lambda _=False, key=chip.key: self._end(key))
-                self._row.insertWidget(place, made)
+                new_button = self._buttons[chip.key] = set_up(QToolButton(), objectName=f"chip_{chip.key}")
+                new_button.clicked.connect(lambda _=False, key=chip.key: self._end(key))
+                self._row.insertWidget(place, new_button)
             set_up(
                 self._buttons[chip.key], text=f"{chip.text}  ×", toolTip=chip.tip, accessibleName=chip.text,
                 accessibleDescription=chip.tip,

@@ -236,11 +236,11 @@ class ComparePage(Page):
         length = (span[1] - span[0]) or 1.0
         means = [total / length for total in sums(placement.curves, span)]
         factor = 100.0 if placement.share else 1.0
-        told = [
+        mean_texts = [
             f"{run.name} {digits(mean * factor)}{' %' if placement.share else ''}"
             for run, mean in zip(alignment.runs, means, strict=True)
         ]
-        self._selected.setText("Selected, {} on average: {}".format(unit, ", ".join(told)))
+        self._selected.setText("Selected, {} on average: {}".format(unit, ", ".join(mean_texts)))
 
     def _fill_runs(self) -> None:
         self._runs_menu.clear()
@@ -298,9 +298,9 @@ class ComparePage(Page):
         runs = {entry.key: entry.name for entry in self.shown.entries if entry.shown}
         held = self.shown.comparison.systems
 
-        def choose(found: dict[str, str]) -> None:
+        def choose(names: dict[str, str]) -> None:
             others = [one for one in held if one[0] not in runs]
-            self.bench.change(systems=(*others, *((k, v.strip()) for k, v in found.items() if v.strip())))
+            self.bench.change(systems=(*others, *((k, v.strip()) for k, v in names.items() if v.strip())))
 
         SystemsDialog(self, runs, dict(held), choose).open()
 

@@ -169,7 +169,7 @@ def _lock_of(file: Path) -> Path:
 
 def crashes(folder: Path | None = None) -> list[Crash]:
     """Sessions that have crashed and were not told of yet. Those that were killed left nothing to tell."""
-    found = []
+    crashed = []
     for file in sorted((folder or log_folder()).glob("session-*.crash")):
         lock = set_up(QLockFile(str(_lock_of(file))), staleLockTime=0)
         if not lock.tryLock(0):
@@ -182,10 +182,10 @@ def crashes(folder: Path | None = None) -> list[Crash]:
         except (OSError, ValueError, LookupError, TypeError):
             crash = Crash(file, 0.0, 0.0, "", "")
         if crash.where:
-            found.append(crash)
+            crashed.append(crash)
         else:
             crash.forget()
-    return found
+    return crashed
 
 
 # ---- errors

@@ -178,15 +178,15 @@ class Sheet(Protocol):
         `shown` (rows, columns)."""
         (x, y, width, height), (rows, columns) = box, shown.shape
         w, h = width / columns, height / rows
-        found: dict[tuple[int, ...], list[tuple[float, float, float, float]]] = {}
+        by_colour: dict[tuple[int, ...], list[tuple[float, float, float, float]]] = {}
         for i in range(rows):
             other = np.any(np.diff(colours[i].astype(int), axis=0), axis=1)
             changes = np.flatnonzero(other | np.diff(shown[i]))
             for a, b in pairwise([0, *(changes + 1).tolist(), columns]):  # neighbours that are alike as one
                 if shown[i, a]:
                     rect = (x + a * w, y + i * h, (b - a) * w, h)
-                    found.setdefault(tuple(colours[i, a].tolist()), []).append(rect)
-        for colour, rects in found.items():
+                    by_colour.setdefault(tuple(colours[i, a].tolist()), []).append(rect)
+        for colour, rects in by_colour.items():
             self.rects(rects, Fill("#{:02x}{:02x}{:02x}".format(*colour)))
 
 
@@ -253,8 +253,8 @@ def shaded(opacity: NDArray[np.uint8], colour: str) -> QImage:
     for shift, part in ((16, known.red()), (8, known.green()), (0, known.blue())):
         pixels |= ((alpha * part + 127) // 255) << shift
     height, width = pixels.shape
-    made = QImage(pixels.data, width, height, 4 * width, QImage.Format.Format_ARGB32_Premultiplied)
-    return made.copy()
+    image = QImage(pixels.data, width, height, 4 * width, QImage.Format.Format_ARGB32_Premultiplied)
+    return image.copy()
 
 
 class SvgSheet(Sheet):

@@ -210,10 +210,10 @@ class ExperimentPage(Page):
         from desktop.ui.reporting import write
 
         new = self.shown
-        found, answer, experiment = new.effects, new.answer, new.project.experiment
-        if found is None or answer is None:
+        effects, answer, experiment = new.effects, new.answer, new.project.experiment
+        if effects is None or answer is None:
             return
-        report = compose(new.name, found, answer, new.response, new.unit, new.factors, experiment)
+        report = compose(new.name, effects, answer, new.response, new.unit, new.factors, experiment)
         own = self.settings.own(path.suffix.lower()[1:])
         self.bench.write_beside(path, lambda job: write(report, path, own=own, progress=job))
 
@@ -258,12 +258,12 @@ class ExperimentPage(Page):
 
     def keep_marked(self) -> None:
         """Reduce the model to what stands out, keeping the main effects below it."""
-        found = self.bench.snapshot.effects
-        if found is None:
+        effects = self.bench.snapshot.effects
+        if effects is None:
             return
-        marked = {e.members for e in found.effects if e.significant}
+        marked = {e.members for e in effects.effects if e.significant}
         mains = {(j,) for members in marked for j in members}
-        every = [e.members for e in (self.bench.snapshot.every or found).effects]
+        every = [e.members for e in (self.bench.snapshot.every or effects).effects]
         terms = tuple(m for m in every if m in marked | mains)
         if terms:
             self.bench.set_analysis("keep what stands out", terms=terms)

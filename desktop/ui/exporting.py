@@ -157,10 +157,10 @@ class ExportDialog(Dialog):
 
         def failed(error: BaseException) -> None:
             self._busy(False)
-            said = sentence(error)
-            if not said:
-                said = f"Something went wrong inside the program ({type(error).__name__}: {error})"
-            self.status.setText(f"Nothing was written. {said}")
+            text = sentence(error)
+            if not text:
+                text = f"Something went wrong inside the program ({type(error).__name__}: {error})"
+            self.status.setText(f"Nothing was written. {text}")
 
         self._busy(True)
         self.status.setText(title)
@@ -336,9 +336,9 @@ class FigureDialog(SheetDialog):
     ) -> None:
         super().__init__(home_of(shown), deliver, parent, "export_figure", "Export figure", **look)
         self._shown, self._messages, self._path = shown, messages, path
-        made = material_of(shown)
-        assert made is not None
-        self._material = replace(made, contrast=contrast)
+        material = material_of(shown)
+        assert material is not None
+        self._material = replace(material, contrast=contrast)
         # The timeline of each range, by activities and by regions, as far as it was asked for.
         self._bars: dict[tuple[tuple[float, float] | None, bool], Bars | None] = {}
         self.figure, self.range = QComboBox(), QComboBox()
@@ -404,10 +404,10 @@ class FigureDialog(SheetDialog):
                     path=self._path,
                 )  # fmt: skip
 
-        def done(found: Bars | None) -> None:
+        def done(bars: Bars | None) -> None:
             self.status.setText("")
-            self._bars[asked] = found
-            self._material = replace(self._material, bars=found)
+            self._bars[asked] = bars
+            self._material = replace(self._material, bars=bars)
             self._fill_figures()
             if self.figure.currentData() == "timeline":
                 self._show_texts()
@@ -495,12 +495,12 @@ def export(
     progress = progress or Progress()
     progress.step(0, 0, path.name)
     files = [(path, figures.file(figure, material, look, kind, dpi))]
-    found: Mapping[str, Iterable[Iterable[object]]] = {}
+    data_tables: Mapping[str, Iterable[Iterable[object]]] = {}
     if data and isinstance(material, Material):
-        found = tables(material, figure, look.span)
+        data_tables = tables(material, figure, look.span)
     elif data:
-        found = {"data": chart.table(cast("Content", material))}
-    for name, rows in found.items():
+        data_tables = {"data": chart.table(cast("Content", material))}
+    for name, rows in data_tables.items():
         parts = []
         for part in as_csv(rows):
             progress.step(0, 0, f"{name}.csv")
@@ -555,19 +555,19 @@ class ReportDialog(ExportDialog):
             kind: PathField(title, OWN[kind][1], "" if settings is None else getattr(settings, OWN[kind][0]))
             for kind, title in (("pptx", "Template of slides"), ("html", "Style sheet"))
         }
-        kept = shown.project.report
+        choices_kept = shown.project.report
         self.title = QLineEdit(shown.document.title)
-        self.format, self.style_box = choices(REPORTS, kept.kind), choices(STYLES, kept.style)
-        self.ground = choices(GROUNDS, kept.theme)
-        self.states = states_box(kept.by_region or (by_region and kept == ReportChoices()))
+        self.format, self.style_box = choices(REPORTS, choices_kept.kind), choices(STYLES, choices_kept.style)
+        self.ground = choices(GROUNDS, choices_kept.theme)
+        self.states = states_box(choices_kept.by_region or (by_region and choices_kept == ReportChoices()))
         self.figures = {key: QCheckBox(title) for key, title in FIGURES.items()}
         self.tables = {key: QCheckBox(title) for key, title in TABLES.items()}
         for key, check in self._parts().items():
-            check.setChecked(key not in kept.without)
+            check.setChecked(key not in choices_kept.without)
         self.statistics = QCheckBox("Statistics of each phase, and what changed (reads all events once)")
-        self.statistics.setChecked(kept.statistics)
+        self.statistics.setChecked(choices_kept.statistics)
         self.appendix = QCheckBox("Appendix behind the story: what is ticked and not told in it")
-        self.appendix.setChecked(kept.appendix)
+        self.appendix.setChecked(choices_kept.appendix)
         fields = form(
             ("&Title", self.title), ("For&mat", self.format), ("St&yle", self.style_box),
             ("Slides &on", self.ground), ("T&emplate of slides", self.own["pptx"]),

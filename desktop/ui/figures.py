@@ -170,13 +170,13 @@ def svg(
 def image(figure: str, material: Material | Content, look: Look, dpi: float) -> QImage:
     """The figure as pixels."""
     scale = dpi / 25.4
-    made = QImage(round(look.width * scale), round(look.height * scale), QImage.Format.Format_RGB32)
-    made.fill(QColor(ink(look).ground))  # the sheet may end within a pixel
-    made.setDotsPerMeterX(round(1000 * scale))
-    made.setDotsPerMeterY(round(1000 * scale))
-    with QPainter(made) as painter:
+    pixels = QImage(round(look.width * scale), round(look.height * scale), QImage.Format.Format_RGB32)
+    pixels.fill(QColor(ink(look).ground))  # the sheet may end within a pixel
+    pixels.setDotsPerMeterX(round(1000 * scale))
+    pixels.setDotsPerMeterY(round(1000 * scale))
+    with QPainter(pixels) as painter:
         draw(QtSheet(painter, look.width, look.height, scale), figure, material, look)
-    return made
+    return pixels
 
 
 def file(figure: str, material: Material | Content, look: Look, kind: str, dpi: float = 300) -> bytes:
@@ -218,10 +218,10 @@ def dated_pdf(pdf: bytes, date: datetime | None = None) -> bytes:
     end = pdf.index(b"endstream")  # behind what it says of itself
     dates = rb'/(?:Creation|Mod)Date \([^)]*\)|xmp:\w+Date="[^"]*"'
 
-    def said(found: re.Match[bytes]) -> bytes:
+    def said(match: re.Match[bytes]) -> bytes:
         if date is None:
-            return b" " * len(found[0])
-        known = re.sub(rb"D:\d{14}", date.strftime("D:%Y%m%d%H%M%S").encode(), found[0])
+            return b" " * len(match[0])
+        known = re.sub(rb"D:\d{14}", date.strftime("D:%Y%m%d%H%M%S").encode(), match[0])
         iso = date.strftime("%Y-%m-%dT%H:%M:%S").encode()
         return re.sub(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", iso, known)
 
@@ -469,13 +469,13 @@ class _Mark:
 def _marks(frame: _Frame, plot: PlotData) -> dict[str, _Mark]:
     """By their ink in the description."""
     ink, thin = frame.ink, Stroke(frame.ink.text, 0.4 * MM_PER_POINT)
-    found = {name: _Mark(fill) for name, fill in ink.areas.items()}
-    found |= {f"shade {k}": _Mark(fill) for k, fill in ink.regions.items()}
+    marks = {name: _Mark(fill) for name, fill in ink.areas.items()}
+    marks |= {f"shade {k}": _Mark(fill) for k, fill in ink.regions.items()}
     if any(series.look == "filled" for lane in plot.lanes for series in lane.series):
         # Wider lines are for the fit: a curve that jumps about would fill its area with them.
         line = frame.stroke(ink.curve, 0.8 / math.sqrt(frame.look.lines))
-        found["computing"] = _Mark(ink.areas["computing"], line)
-    found |= {
+        marks["computing"] = _Mark(ink.areas["computing"], line)
+    marks |= {
         "extremes": _Mark(Fill(ink.curve, 0.3)),
         "fit": _Mark(None, frame.stroke(ink.fit, 2.0)),
         "break": _Mark(Fill(ink.fit, 0.15), frame.stroke(ink.text, 0.8, (4.0, 2.0))),
@@ -490,8 +490,8 @@ def _marks(frame: _Frame, plot: PlotData) -> dict[str, _Mark]:
         "path": _Mark(None, frame.stroke(ink.fit, 1.2)),
     }
     if plot.figure == "comparison":
-        found |= {f"run {k}": _Mark(None, line) for k, line in enumerate(_run_strokes(frame, plot))}
-    return found
+        marks |= {f"run {k}": _Mark(None, line) for k, line in enumerate(_run_strokes(frame, plot))}
+    return marks
 
 
 def _run_strokes(frame: _Frame, plot: PlotData) -> list[Stroke]:
@@ -618,12 +618,12 @@ def _paint_over(frame: _Frame, plot: PlotData, lane: LaneData, box: Box) -> None
 def _paint_fit(frame: _Frame, plot: PlotData, box: Box) -> None:
     assert plot.fit is not None
     sheet = frame.sheet
-    found = pieces(plot.fit, box.x0, box.x1, 0.5 * (box.x1 - box.x0) / box.width if box.log else None)
+    parts = pieces(plot.fit, box.x0, box.x1, 0.5 * (box.x1 - box.x0) / box.width if box.log else None)
     places = [box.points(t, v).tolist() for t, v in (
-        (found.a, found.start), ((found.a + found.b) / 2, found.middle), (found.b, found.end)
+        (parts.a, parts.start), ((parts.a + parts.b) / 2, parts.middle), (parts.b, parts.end)
     )]  # fmt: skip
-    bent = (plot.fit.degree[found.phase] >= 2) & (not box.log)
-    wide = np.where(found.phase == plot.phase, 3.6, 2.0)
+    bent = (plot.fit.degree[parts.phase] >= 2) & (not box.log)
+    wide = np.where(parts.phase == plot.phase, 3.6, 2.0)
     # First in the colour of the ground and wider: the fit stands off a curve as dark as itself.
     for colour, more in ((frame.ink.ground, 1.6), (frame.ink.fit, 0.0)):
         for start, middle, end, curved, width in zip(*places, bent, wide.tolist(), strict=True):
@@ -676,8 +676,8 @@ def _paint_strips(frame: _Frame, plot: PlotData, box: Box, rail: float, marks: M
                 sheet.rects([[x0, top, x1 - x0, high]], Fill(colour))
             if several:
                 sheet.line(around(x0, top, x1 - x0, high), thin)
-        found = strip.labelled(plot.axis, box.width, em, lambda text: text_width(text, size, bold=True))
-        for k, a, b, label in found:
+        labels = strip.labelled(plot.axis, box.width, em, lambda text: text_width(text, size, bold=True))
+        for k, a, b, label in labels:
             x, y, chosen = box.left + (a + b) / 2, top + high / 2 + 0.36 * size, k == strip.chosen
             shade = ink.ground if chosen else ink.text
             sheet.text(x, y, label, size, shade, "middle", bold=chosen)
@@ -732,10 +732,10 @@ def _place_notes(frame: _Frame, marks: Sequence[Mark], box: Box, most: int) -> l
             return placed
     more, last = len(marks) - len(placed), max(len(ends) - 1, 0)
     wide = text_width("… and 999 more", em)
-    kept = [note for note in placed if note.row < last or note.left + text_width(note.text, em) + em
+    fitting = [note for note in placed if note.row < last or note.left + text_width(note.text, em) + em
             < box.right - wide]  # fmt: skip
-    more += len(placed) - len(kept)
-    return [*kept, _Note(Mark(math.nan, ""), last, box.right - wide, f"… and {more} more")]
+    more += len(placed) - len(fitting)
+    return [*fitting, _Note(Mark(math.nan, ""), last, box.right - wide, f"… and {more} more")]
 
 
 def _paint_notes(
@@ -833,8 +833,8 @@ def epsilon_content(material: Material) -> Content:
     beyond = None if fit.requested in material.sweep.n.tolist() else (fit.requested, fit.epsilon / 1.2)
     apart = material.by_hand is not None and not beyond
     how = fit.note if fit.note == AS_SUGGESTED else "set by hand"
-    said = epsilon_words(errors, first, fit.requested, fit.epsilon, set_=how if apart else "")
-    chosen = Chosen(x=float(fit.requested), y=fit.epsilon, label=said)
+    words = epsilon_words(errors, first, fit.requested, fit.epsilon, set_=how if apart else "")
+    chosen = Chosen(x=float(fit.requested), y=fit.epsilon, label=words)
     suggested = material.suggestion.n if material.suggestion else None
     unit = material.curve.quantity.of_error
     return epsilon_chart(errors, first, fit.model, suggested, beyond, chosen, unit=unit)

@@ -249,9 +249,9 @@ class Frame(QMainWindow):
         """Another page of a kind, of an experiment or table that is worked on at a `bench` already."""
         module = import_module(f"desktop.ui.{kind}_page")
         more = {} if bench is None else {"bench": bench}
-        made: Page = getattr(module, f"{kind.capitalize()}Page")(self.main, **more)
-        self.main.take(made)
-        return made
+        page: Page = getattr(module, f"{kind.capitalize()}Page")(self.main, **more)
+        self.main.take(page)
+        return page
 
     def take(self, page: Page) -> None:
         """Put a page into this frame, behind those that are there."""
@@ -288,8 +288,8 @@ class Frame(QMainWindow):
         """Sort the tabs by kind; of a kind that has no page anywhere, a tab that will make one."""
         if self is self.main:
             there = {page.KIND for page in self.all_pages}
-            kept: list[Page | str] = [place for place in self._places if isinstance(place, Page)]
-            self._places = kept + [kind for kind in KINDS if kind not in there]
+            pages: list[Page | str] = [place for place in self._places if isinstance(place, Page)]
+            self._places = pages + [kind for kind in KINDS if kind not in there]
         order = list(TITLES)
         self._places.sort(key=lambda place: order.index(place if isinstance(place, str) else place.KIND))
         self.strip.blockSignals(True)
@@ -485,11 +485,11 @@ class Frame(QMainWindow):
 
     def keep_in_project(self, page: ModelPage | ExperimentPage) -> None:
         """Keep what a page shows in the project of this window."""
-        kept, desk = page.bench.kept(), self.main.trace.desk
-        if kept is None:
+        record, desk = page.bench.kept(), self.main.trace.desk
+        if record is None:
             page.say("Save the experiment first, so that a project can refer to it", 8000)
             return
-        desk.take_in(kept, page.bench)
+        desk.take_in(record, page.bench)
         page.say(f"Kept in {desk.name}; save it there", 8000)
 
     # ---- what pages tell
@@ -503,14 +503,14 @@ class Frame(QMainWindow):
         """In each bar the latest sentence of the page in front; of problems also other pages', with a name.
         Notices of other pages wait until these are in front."""
         for kind, bar in (("problem", self.problem_bar), ("notice", self.notice_bar)):
-            found: list[tuple[Page | None, str, Message]] = [
+            messages: list[tuple[Page | None, str, Message]] = [
                 (page, key, message)
                 for page in sorted(self.pages, key=lambda page: page is self.current)
                 for key, message in page.messages.items()
                 if message.kind == kind and (kind == "problem" or page is self.current)
             ]
-            found += [(None, key, own) for key, own in self._own_messages.items() if own.kind == kind]
-            shown = self._told[kind] = found[-1] if found else None
+            messages += [(None, key, own) for key, own in self._own_messages.items() if own.kind == kind]
+            shown = self._told[kind] = messages[-1] if messages else None
             if shown is None:
                 bar.hide()
                 continue
@@ -683,7 +683,7 @@ class Frame(QMainWindow):
             page for page in self.all_pages if page is self.trace or page.source or page.KIND == "compare"
         ]
         front = self.current if self.current in pages else self.trace
-        told = [
+        described = [
             {
                 "kind": page.KIND,
                 "path": "" if page is self.trace or page.source is None else str(page.source),
@@ -696,7 +696,7 @@ class Frame(QMainWindow):
         project = self.trace.desk.keeper.path
         if project is not None or len(pages) > 1:
             runs = self.trace.desk.keeper.opened
-            session = json.dumps({"pages": told, "front": pages.index(front), "runs": runs})
+            session = json.dumps({"pages": described, "front": pages.index(front), "runs": runs})
             self.settings.keep_session(project, session)
 
     def restore_session(self, project: Path | None) -> None:
@@ -704,24 +704,24 @@ class Frame(QMainWindow):
         or is not there any more is left out."""
         try:
             session = json.loads(self.settings.session(project))
-            told, front = list(session["pages"]), int(session["front"])
+            described, front = list(session["pages"]), int(session["front"])
             self.trace.desk.keeper.reopen([run for run in session["runs"] if isinstance(run, int)])
         except (ValueError, TypeError, LookupError):
             return
-        found: list[Page | None] = []
-        for one in told:
-            found.append(self._restored(one) if isinstance(one, dict) else None)
-        for one, page in zip(told, found, strict=True):
+        restored: list[Page | None] = []
+        for one in described:
+            restored.append(self._restored(one) if isinstance(one, dict) else None)
+        for one, page in zip(described, restored, strict=True):
             own = one.get("own") if isinstance(one, dict) else None
             if page is not None and isinstance(own, str) and own and page.frame is self and self.can_detach:
                 beside = self.detach(page)
                 beside.restoreGeometry(QByteArray.fromBase64(own.encode("ascii", "replace")))
                 beside.keep_on_screen()
-        shown = found[front] if 0 <= front < len(found) else None
+        shown = restored[front] if 0 <= front < len(restored) else None
         self.go_to(shown or self.trace)
 
-    def _restored(self, told: dict[str, object]) -> Page | None:
-        kind, path = told.get("kind"), told.get("path")
+    def _restored(self, described: dict[str, object]) -> Page | None:
+        kind, path = described.get("kind"), described.get("path")
         if kind == "trace":
             return self.trace
         if kind == "compare":

@@ -82,7 +82,7 @@ def contents() -> list[tuple[str, str]]:
 @cache
 def sections() -> tuple[HandbookSection, ...]:
     """All pages of the contents, cut at their headings."""
-    found = []
+    parts = []
     for title, page in contents():
         heading, lines, fenced = title, [], False
         for line in [*(docs() / page).read_text(encoding="utf-8").splitlines(), "# "]:
@@ -93,24 +93,24 @@ def sections() -> tuple[HandbookSection, ...]:
                 continue
             text = _MARKS.sub("", " ".join(lines)).strip()
             if text:
-                found.append(HandbookSection(page, title, heading, " ".join(text.split())))
+                parts.append(HandbookSection(page, title, heading, " ".join(text.split())))
             heading, lines = _MARKS.sub("", head[2]) if head else "", []
-    return tuple(found)
+    return tuple(parts)
 
 
 def search(words: str) -> list[tuple[HandbookSection, str]]:
     """Sections that hold all words, in any order, with a piece of text; first those whose heading does."""
     wanted = words.lower().split()
-    found = []
+    hits = []
     for section in sections():
         heading, text = section.heading.lower(), section.text.lower()
         if wanted and all(word in heading or word in text for word in wanted):
             at = min((i for word in wanted if (i := text.find(word)) >= 0), default=0)
             begin = max(0, text.rfind(" ", 0, max(0, at - 40)) + 1)
             piece = section.text[begin : at + 80]
-            told = f"{'… ' if begin else ''}{piece}{' …' if at + 80 < len(text) else ''}"
-            found.append((sum(word not in heading for word in wanted), section, told))
-    return [(section, told) for _, section, told in sorted(found, key=lambda one: one[0])]
+            excerpt = f"{'… ' if begin else ''}{piece}{' …' if at + 80 < len(text) else ''}"
+            hits.append((sum(word not in heading for word in wanted), section, excerpt))
+    return [(section, excerpt) for _, section, excerpt in sorted(hits, key=lambda one: one[0])]
 
 
 class _Page(QTextBrowser):
@@ -268,10 +268,12 @@ class Handbook(QMainWindow):
         else:
             rows = [
                 (
-                    f"{s.title} – {s.heading}\n{told}" if s.heading != s.title else f"{s.title}\n{told}",
+                    f"{s.title} – {s.heading}\n{excerpt}"
+                    if s.heading != s.title
+                    else f"{s.title}\n{excerpt}",
                     s.place,
                 )
-                for s, told in search(words)
+                for s, excerpt in search(words)
             ]
         for text, place in rows:
             item = set_up(QListWidgetItem(text), data=(Qt.ItemDataRole.UserRole, place))

@@ -57,18 +57,18 @@ def lettered(texts: Sequence[str], together: Callable[[int, int], bool] = lambda
     The letter that a text would like goes to the first that asks for it; then come the first letters of
     words, then all others. Where all are taken, none is marked.
     """
-    found = [""] * len(texts)
+    letters = [""] * len(texts)
 
     def give(wanted: Callable[[str], Sequence[str]]) -> None:
         for k, text in enumerate(texts):
-            taken = {found[i] for i in range(len(texts)) if found[i] and i != k and together(i, k)}
-            if not found[k]:
-                found[k] = next((one for one in wanted(text) if one not in taken), "")
+            taken = {letters[i] for i in range(len(texts)) if letters[i] and i != k and together(i, k)}
+            if not letters[k]:
+                letters[k] = next((one for one in wanted(text) if one not in taken), "")
 
     give(lambda text: [letter(text)] if letter(text) else [])
     give(lambda text: [word[0] for word in plain(text).lower().split() if word[0].isalnum()])
     give(lambda text: [one for one in plain(text).lower() if one.isalnum()])
-    return [_marked(text, one) for text, one in zip(texts, found, strict=True)]
+    return [_marked(text, one) for text, one in zip(texts, letters, strict=True)]
 
 
 def letter_menu(menu: QMenu) -> None:
@@ -101,18 +101,18 @@ class _Target:
 
 def _targets(window: QWidget) -> list[_Target]:
     """What has a letter in a window or on a page of one, but for the menus."""
-    found = []
+    targets = []
     for widget in window.findChildren(QWidget):
         if widget.window() is not window.window() and not widget.isHidden():
             continue  # in a window of its own, such as an open dialog
         if (isinstance(widget, QLabel) and widget.buddy() is not None) or isinstance(widget, QAbstractButton):
-            found.append(_Target(widget, widget.text(), widget.setText))
+            targets.append(_Target(widget, widget.text(), widget.setText))
         elif isinstance(widget, QGroupBox):
-            found.append(_Target(widget, widget.title(), widget.setTitle))
+            targets.append(_Target(widget, widget.title(), widget.setTitle))
         elif isinstance(widget, QTabBar):
             for k in range(widget.count()):
-                found.append(_Target(widget, widget.tabText(k), partial(widget.setTabText, k)))
-    return [target for target in found if letter(target.text)]
+                targets.append(_Target(widget, widget.tabText(k), partial(widget.setTabText, k)))
+    return [target for target in targets if letter(target.text)]
 
 
 def settle(window: QWidget, menus: Sequence[QAction] = ()) -> None:

@@ -202,9 +202,9 @@ class ModelPage(Page):
         lines: list[str] = []
         if new.fit is not None:
             out = 0 if new.selection is None else len(new.selection.excluded)
-            told = results.summary(new.fit, new.test, out, new.choice)
+            summary = results.summary(new.fit, new.test, out, new.choice)
             first, *others = map(escape, new.headline)
-            lines = [" ".join([f"<b>{first}</b>", *others]), *map(escape, told)]
+            lines = [" ".join([f"<b>{first}</b>", *others]), *map(escape, summary)]
         lines += [
             f"<span style='color: {self._theme.warning}'>Note:</span> {escape(text)}"
             for text in results.warnings(new.fit, new.selection)
@@ -234,9 +234,9 @@ class ModelPage(Page):
 
     def _offer_merge(self, new: ModelSnapshot) -> None:
         names = self._alike()
-        told = " and ".join(f"“{name}”" for name in names or ())
+        quoted = " and ".join(f"“{name}”" for name in names or ())
         self.tell(
-            "alike", "notice", told and f"{told} differ by blanks or case only. Are they the same?",
+            "alike", "notice", quoted and f"{quoted} differ by blanks or case only. Are they the same?",
             action="Merge names", act=self._merge, dismissed=self._keep_apart,
         )  # fmt: skip
 

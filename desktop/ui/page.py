@@ -220,10 +220,10 @@ class Page(QMainWindow):
         """What the commands that take a step back and make it again are about."""
         undo, redo = self.frame.undo_label, self.frame.redo_label
         for name, text, label in (("undo", "Undo {0}", undo), ("redo", "Redo {0}", redo)):
-            told, action = text.format(label or "").strip(), self.actions_by_id[name]
+            title, action = text.format(label or "").strip(), self.actions_by_id[name]
             action.setEnabled(label is not None)
-            if plain(action.text()) != told:
-                action.setText(told.replace("&", "&&"))
+            if plain(action.text()) != title:
+                action.setText(title.replace("&", "&&"))
 
     def _begin(self) -> None:
         """All is made: leave drops to the frame, and look as the settings say."""
@@ -281,8 +281,8 @@ class Page(QMainWindow):
         for command in self.COMMANDS:
             action, keys = self.actions_by_id[command.id], self.keys_of(command)
             action.setShortcuts([QKeySequence(key) for key in keys])
-            told = ", ".join(key.toString(_NATIVE) for key in action.shortcuts())
-            action.setToolTip(f"{command.title}{f' ({told})' if told else ''}\n{command.tip}")
+            keys_shown = ", ".join(key.toString(_NATIVE) for key in action.shortcuts())
+            action.setToolTip(f"{command.title}{f' ({keys_shown})' if keys_shown else ''}\n{command.tip}")
 
     def keys_html(self) -> str:
         """The key list: commands with keys by menu, and gestures."""

@@ -41,17 +41,17 @@ Part: TypeAlias = QWidget | QLayout | tuple[Any, ...] | None
 L = TypeVar("L", bound=QBoxLayout)
 
 
-def set_up(made: W, **settings: object) -> W:
+def set_up(widget: W, /, **settings: object) -> W:
     """Set properties by name and connect signals: ``set_up(QLabel(), wordWrap=True, linkActivated=go)``. A
     tuple is the arguments of a setter that takes several."""
     for name, value in settings.items():
-        known = getattr(made, name, None)
+        known = getattr(widget, name, None)
         if isinstance(known, SignalInstance):
             known.connect(value)
         else:
-            setter = getattr(made, f"set{name[0].upper()}{name[1:]}")
+            setter = getattr(widget, f"set{name[0].upper()}{name[1:]}")
             setter(*value) if isinstance(value, tuple) else setter(value)
-    return made
+    return widget
 
 
 def fill_layout(
@@ -106,13 +106,13 @@ def listing(name: str, *headings: str) -> QTreeWidget:
 def refill(box: QComboBox, entries: Mapping[K, str], chosen: K | None = None) -> None:
     """Other entries for a combo box, by what they stand for. The current one is `chosen`, else the one that
     was so before, else the first; nobody is told."""
-    keys, kept = list(entries), box.currentData() if chosen is None else chosen
+    keys, wanted = list(entries), box.currentData() if chosen is None else chosen
     with QSignalBlocker(box):
         if [(box.itemData(k), box.itemText(k)) for k in range(box.count())] != list(entries.items()):
             box.clear()
             for key, text in entries.items():
                 box.addItem(text, key)
-        box.setCurrentIndex(keys.index(kept) if kept in entries else 0 if keys else -1)
+        box.setCurrentIndex(keys.index(wanted) if wanted in entries else 0 if keys else -1)
 
 
 def choices(
@@ -145,9 +145,9 @@ def same(names: Iterable[str]) -> dict[str, str]:
 
 def line(name: str, act: Callable[[str], object], tip: str = "") -> QLineEdit:
     """A line of text; `act` gets it when the user has finished with it."""
-    made = set_up(QLineEdit(), accessibleName=name, objectName=name.lower().replace(" ", "_"), toolTip=tip)
-    made.editingFinished.connect(lambda: act(made.text()))
-    return made
+    field = set_up(QLineEdit(), accessibleName=name, objectName=name.lower().replace(" ", "_"), toolTip=tip)
+    field.editingFinished.connect(lambda: act(field.text()))
+    return field
 
 
 def button(

@@ -49,13 +49,13 @@ class PaletteEntry:
     def tip(self) -> str:
         """What it does, or why it cannot."""
         command = self.command
-        told = f"{self.action.statusTip().rstrip('.')}."
-        return told if self.action.isEnabled() or command is None else f"{command.obstacle} {told}"
+        tip = f"{self.action.statusTip().rstrip('.')}."
+        return tip if self.action.isEnabled() or command is None else f"{command.obstacle} {tip}"
 
 
 def entries(page: Page) -> list[PaletteEntry]:
     """All that the menus of a page hold, as deep as they go."""
-    found: list[PaletteEntry] = []
+    collected: list[PaletteEntry] = []
 
     def collect(above: QMenu, place: str) -> None:
         # Not by QAction.menu(), whose answer takes the menu with it when Python lets go of it (PySide 6.10).
@@ -66,13 +66,13 @@ def entries(page: Page) -> list[PaletteEntry]:
             if menu is not None:
                 menu.aboutToShow.emit()  # some are filled only when they are opened
                 collect(menu, f"{place} › {text}" if place else text)
-            elif text and not action.isSeparator() and all(action != entry.action for entry in found):
-                found.append(PaletteEntry(text, place, page, action))
+            elif text and not action.isSeparator() and all(action != entry.action for entry in collected):
+                collected.append(PaletteEntry(text, place, page, action))
 
     for name in page.MENUS:
         page.menus[name].aboutToShow.emit()
         collect(page.menus[name], plain(page.menus[name].title()))
-    return found
+    return collected
 
 
 def score(query: str, text: str, more: str = "") -> float:
@@ -109,11 +109,11 @@ class Palette(Dialog):
     def __init__(self, parent: Frame) -> None:
         super().__init__(parent, "palette", "Command palette")
         self._frame = parent
-        found: dict[tuple[str, str], PaletteEntry] = {}
+        entries_by_action: dict[tuple[str, str], PaletteEntry] = {}
         for page in self._pages(parent):
             for entry in entries(page):
-                found.setdefault(entry.same, entry)
-        self._entries = list(found.values())
+                entries_by_action.setdefault(entry.same, entry)
+        self._entries = list(entries_by_action.values())
         self.words = set_up(
             QLineEdit(), placeholderText="Words of a command, such as: zoom sel",
             accessibleName="Words of a command", clearButtonEnabled=True, textChanged=self._find,
@@ -139,12 +139,12 @@ class Palette(Dialog):
                 yield from (page for page in window.pages if page not in own)
 
     def _find(self, words: str) -> None:
-        found = [(score(words, e.text, f"{e.place} {e.action.statusTip()}"), e) for e in self._entries]
+        scored = [(score(words, e.text, f"{e.place} {e.action.statusTip()}"), e) for e in self._entries]
         # Stable: what answers alike keeps the order of the menus, this window's before those of others.
-        kept = sorted((one for one in found if one[0]), key=lambda one: -one[0])[:MOST]
+        best = sorted((one for one in scored if one[0]), key=lambda one: -one[0])[:MOST]
         self.list.clear()
         first: QTreeWidgetItem | None = None
-        for _, entry in kept:
+        for _, entry in best:
             place = entry.place
             if entry.page is not self._frame.current:
                 of = self._frame.title_of(entry.page)

@@ -36,10 +36,10 @@ class PartDialog(Dialog):
 
         named = self.ranks.text().strip()
         try:
-            found = of_ranks(self._known, named) if named else None
+            part = of_ranks(self._known, named) if named else None
         except DesktopError as error:
-            said = str(error)
-            self.problem.setText(said[:1].upper() + said[1:] + ".")
+            text = str(error)
+            self.problem.setText(text[:1].upper() + text[1:] + ".")
             return
         super().accept()
-        self.chosen.emit(found)
+        self.chosen.emit(part)

@@ -318,8 +318,8 @@ class _Keys(QWidget):
     def _filter(self) -> None:
         words = self.filter.text().lower().split()
         for item, _ in self._rows():
-            told = f"{item.text(0)} {item.text(1)} {item.toolTip(0)}".lower()
-            item.setHidden(not all(word in told for word in words))
+            text = f"{item.text(0)} {item.text(1)} {item.toolTip(0)}".lower()
+            item.setHidden(not all(word in text for word in words))
         for head in self._heads:
             head.setHidden(all(head.child(k).isHidden() for k in range(head.childCount())))
 
@@ -353,22 +353,22 @@ class _Keys(QWidget):
         taken = self._taken(window, command, asked[0])
         if taken:
             owners = ", ".join(f"“{other.title}” ({where})" for where, _, other in taken)
-            told = f"{native} belongs to {owners}, which loses it if you set it here."
+            note = f"{native} belongs to {owners}, which loses it if you set it here."
         else:
-            told = f"{native} is free."
-        self.note.setText(told)
+            note = f"{native} is free."
+        self.note.setText(note)
 
     def _taken(self, window: str, command: AnyCommand, key: str) -> list[tuple[str, str, AnyCommand]]:
         """Commands that have `key` where `command` is too: title and name of the window, and the command."""
-        found: dict[tuple[str, str], tuple[str, str, AnyCommand]] = {}
+        owners: dict[tuple[str, str], tuple[str, str, AnyCommand]] = {}
         for kind in self._windows:
             if window not in ("all", kind.name):
                 continue
             for other in kind.commands:
                 name = "all" if other.common else kind.name
                 if (name, other.id) != (window, command.id) and key in self._keys(name, other):
-                    found[name, other.id] = ("all windows" if other.common else kind.title, name, other)
-        return list(found.values())
+                    owners[name, other.id] = ("all windows" if other.common else kind.title, name, other)
+        return list(owners.values())
 
     def _append(self) -> None:
         if (current := self._current()) is not None:

@@ -174,8 +174,8 @@ class Presentation(QWidget):
             with open_store(document.store) as store:
                 return bars(store, run.rules, run.curve, job, span=self.span, breaks=breaks, names=names)
 
-        def done(found: Bars | None) -> None:
-            self._bars = (asked, found)
+        def done(bars: Bars | None) -> None:
+            self._bars = (asked, bars)
             self._redraw()
 
         self._lane.submit("Reading the timeline", work, done, lambda _error: None)
@@ -199,10 +199,10 @@ class Presentation(QWidget):
         if figure != "accounts":
             return self._material
         shown, phase = self._bench.snapshot, self._bench.snapshot.project.view.phase
-        found = shown.explained
-        for scope, stats in zip(found.scopes, found.stats, strict=False):
-            if scope.phase == (-1 if phase is None else phase) and found.fit is shown.fit:
-                return accounts(scope.label, stats, found.waits)[0]
+        explained = shown.explained
+        for scope, stats in zip(explained.scopes, explained.stats, strict=False):
+            if scope.phase == (-1 if phase is None else phase) and explained.fit is shown.fit:
+                return accounts(scope.label, stats, explained.waits)[0]
         return None
 
     def _redraw(self, *, below: bool = True) -> None:
@@ -318,10 +318,10 @@ class Presentation(QWidget):
     def why_text(self) -> str:
         """Why time is lost in the chosen phase, else in the run; nothing where that is not known."""
         shown = self._bench.snapshot
-        told, phase = shown.explained.words, shown.project.view.phase
-        if told is None or shown.explained.fit is not shown.fit:
+        words, phase = shown.explained.words, shown.project.view.phase
+        if words is None or shown.explained.fit is not shown.fit:
             return ""
-        of = told.phases[phase] if phase is not None and phase < len(told.phases) else told
+        of = words.phases[phase] if phase is not None and phase < len(words.phases) else words
         if not of.causes:
             return ""
         first = of.causes[0]
@@ -345,9 +345,9 @@ class Presentation(QWidget):
             self._words = of.breaks.tolist(), shown.explained.words
         # Another fit with these breaks may differ in the last digits.
         near = len(self._words[0]) == len(breaks) and math.dist(self._words[0], breaks) < 1e-9 * breaks[-1]
-        told = self._words[1] if near else None
+        words = self._words[1] if near else None
         marks = presenting.marks(shown.project.annotations, shown.document.locations)
-        return notes(told, breaks, marks, shown.project.own_notes)
+        return notes(words, breaks, marks, shown.project.own_notes)
 
     def phase_text(self) -> str:
         """The chosen phase, else the run."""
@@ -491,8 +491,8 @@ class Presentation(QWidget):
         self._show_view(max(0, min(len(views) - 1, start)))
 
     def _show_number(self, number: int) -> None:
-        for place, kept in enumerate(self._bench.snapshot.project.views):
-            if kept.number == number:
+        for place, view in enumerate(self._bench.snapshot.project.views):
+            if view.number == number:
                 self._show_view(place)
 
     def _show_view(self, place: int) -> None:
@@ -633,15 +633,15 @@ def present(
 ) -> Presentation:
     """A presentation over a whole screen: another one than that on which `over` stands, if there is one; the
     speaker then has curve, timeline, accounts and notes on that of `over`."""
-    made = Presentation(workbench, theme, deliver, span)
-    made.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-    made.left.connect(left)
+    presentation = Presentation(workbench, theme, deliver, span)
+    presentation.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+    presentation.left.connect(left)
     own = over.screen()
     other = next((one for one in own.virtualSiblings() if one is not own), None)
-    made.setGeometry((other or own).geometry())
-    made.showFullScreen()
-    made.activateWindow()
-    made.setFocus()
+    presentation.setGeometry((other or own).geometry())
+    presentation.showFullScreen()
+    presentation.activateWindow()
+    presentation.setFocus()
     if other is not None:
-        made.show_speaker(own)
-    return made
+        presentation.show_speaker(own)
+    return presentation

@@ -317,9 +317,9 @@ class ProjectDesk(QObject):
         path = one.trace.path if kind == "runs" else one.path
         title = f"Where is {path.name}? It was in {path.parent}"
         folder = kind == "experiments" and not path.suffix  # of its description
-        found = asked_path(self._window, title, way="folder" if folder else "open")
-        if found is not None:
-            self.keeper.relocate(kind, index, found)
+        place = asked_path(self._window, title, way="folder" if folder else "open")
+        if place is not None:
+            self.keeper.relocate(kind, index, place)
 
     def take_in(self, record: KeptExperiment | KeptTable, bench: WorkedOn) -> None:
         """Keep what another window works on, in place of what the project has of the same file."""
@@ -366,17 +366,17 @@ class ProjectDesk(QObject):
         if path is not None:
             self.keeper.find_outside(partial(self._ask_for_files, path))
 
-    def _ask_for_files(self, target: Path, found: tuple[Outside, ...]) -> None:
+    def _ask_for_files(self, target: Path, outside: tuple[Outside, ...]) -> None:
         def done(path: Path) -> None:
             self._window.say(f"The bundle is in {path}", 8000)
 
         def pack(allowed: frozenset[Path]) -> None:
             self.keeper.export_bundle(target, None, done, allowed)
 
-        if not found:
+        if not outside:
             pack(frozenset())
             return
-        dialog = BundleDialog(self._window, found, self.keeper.folder)
+        dialog = BundleDialog(self._window, outside, self.keeper.folder)
         dialog.chosen.connect(pack)
         dialog.open()
 
@@ -405,9 +405,9 @@ class ProjectDesk(QObject):
             self._window, "Export trace", str(self._suggested("-export")), ";;".join(titles)
         )
 
-        def done(made: Exported) -> None:
-            left = "".join(f"; not written: {count} {what}" for what, count in made.left_out.items())
-            self._window.say(f"The trace is in {made.file}{left}", 8000)
+        def done(exported: Exported) -> None:
+            left = "".join(f"; not written: {count} {what}" for what, count in exported.left_out.items())
+            self._window.say(f"The trace is in {exported.file}{left}", 8000)
 
         if name:
             self._bench.export_trace(Path(name), titles.get(title, "otf2"), done)

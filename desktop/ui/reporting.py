@@ -98,11 +98,11 @@ def write(
     progress = progress or Progress()
     look, kind = Look(style=style, colours=colours, dark=dark), kind_of(path)
     if kind == "pdf":
-        made = pdf(report, look, progress)
+        content = pdf(report, look, progress)
     else:
-        made = {"html": html, "pptx": pptx}[kind](report, look, progress, own)
+        content = {"html": html, "pptx": pptx}[kind](report, look, progress, own)
     progress.step(1, 1, "writing")
-    write_bytes(path, made)
+    write_bytes(path, content)
 
 
 def write_live(
@@ -294,33 +294,33 @@ def _cuts(document: QTextDocument) -> list[_Cut]:
     """Between what stands on its own: not behind a heading, nor between a figure and its caption or a table
     and what is said of it, nor so that a row of a table stands alone."""
     parts = _parts(document)
-    found: list[_Cut] = []
+    cuts: list[_Cut] = []
     for (part, _, bottom), (behind, top, _) in pairwise(parts):
         if isinstance(part, QTextTable):
-            found += _cuts_within(document, part)
+            cuts += _cuts_within(document, part)
             if isinstance(behind, QTextBlock) and not behind.blockFormat().headingLevel():
                 continue
         elif part.blockFormat().headingLevel() or part.text() == _HOLE or part.text().endswith(":"):
             continue
-        found.append(_Cut((bottom + top) / 2))
+        cuts.append(_Cut((bottom + top) / 2))
     if parts and isinstance(parts[-1][0], QTextTable):
-        found += _cuts_within(document, parts[-1][0])
-    return found
+        cuts += _cuts_within(document, parts[-1][0])
+    return cuts
 
 
 def _parts(document: QTextDocument) -> list[tuple[QTextBlock | QTextTable, float, float]]:
     """Paragraphs and tables with their tops and bottoms."""
     layout = document.documentLayout()
-    found: list[tuple[QTextBlock | QTextTable, QRectF]] = []
+    placed: list[tuple[QTextBlock | QTextTable, QRectF]] = []
     at = document.rootFrame().begin()
     while not at.atEnd():
         frame, block = at.currentFrame(), at.currentBlock()
         if isinstance(frame, QTextTable):
-            found.append((frame, layout.frameBoundingRect(frame)))
+            placed.append((frame, layout.frameBoundingRect(frame)))
         elif block.isValid() and block.text():
-            found.append((block, layout.blockBoundingRect(block)))
+            placed.append((block, layout.blockBoundingRect(block)))
         at += 1
-    return [(part, place.top(), place.bottom()) for part, place in found]
+    return [(part, place.top(), place.bottom()) for part, place in placed]
 
 
 def _cuts_within(document: QTextDocument, table: QTextTable) -> list[_Cut]:
@@ -361,15 +361,15 @@ def _sliced(cuts: list[_Cut], end: float, height: float) -> list[list[tuple[floa
 
 def _fill(document: QTextDocument) -> None:
     """Put figures where their numbers stand between two marks, which no text of a report can hold."""
-    found = document.find(_HOLE)
-    while not found.isNull():
-        end = document.find(_HOLE, found)
-        whole = set_up(QTextCursor(document), position=found.selectionStart())
+    hole = document.find(_HOLE)
+    while not hole.isNull():
+        end = document.find(_HOLE, hole)
+        whole = set_up(QTextCursor(document), position=hole.selectionStart())
         whole.setPosition(end.selectionEnd(), QTextCursor.MoveMode.KeepAnchor)
         number = int(whole.selectedText().strip(_HOLE))
         form = set_up(QTextCharFormat(), objectType=_Drawn.KIND, property=(_Drawn.NUMBER, number))
         whole.insertText(_HOLE, form)
-        found = document.find(_HOLE, whole)
+        hole = document.find(_HOLE, whole)
 
 
 def _paint_page(painter: QPainter, pages: _Pages, number: int, report: Report) -> None:

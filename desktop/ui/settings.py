@@ -66,8 +66,8 @@ def put_settings_aside(why: str) -> Path | None:
     file = settings_file()
     if not file.exists():
         return None
-    kept = file.with_name(f"{file.stem}.{why}-{_now()}{file.suffix}")
-    return file.replace(kept)
+    aside = file.with_name(f"{file.stem}.{why}-{_now()}{file.suffix}")
+    return file.replace(aside)
 
 
 def _forget(store: QSettings, folder: TemporaryDirectory[str]) -> None:
@@ -106,8 +106,8 @@ class _Setting(Generic[T]):
         return value if self._allowed is None or value in self._allowed else self._first
 
     def __set__(self, settings: Settings, value: T) -> None:
-        kept = str(value).lower() if isinstance(value, bool) else 0 if value is None else value
-        settings._store.setValue(self._name, kept)
+        stored = str(value).lower() if isinstance(value, bool) else 0 if value is None else value
+        settings._store.setValue(self._name, stored)
 
 
 _yes = {"true": True, "false": False}.__getitem__
@@ -157,10 +157,10 @@ class Settings:
     @classmethod
     def passing(cls) -> Settings:
         """As at the first start, and forgotten with the last reference."""
-        made = cls.__new__(cls)
-        made.aside = None
-        made._pass()
-        return made
+        settings = cls.__new__(cls)
+        settings.aside = None
+        settings._pass()
+        return settings
 
     def _pass(self) -> None:
         folder = scratch(whatever_happens=True)
@@ -203,16 +203,16 @@ class Settings:
         """Files opened last, the latest first."""
         value = self._store.value("recent", [])
         names = [value] if isinstance(value, str) else value if isinstance(value, list) else []
-        found = []
+        paths = []
         for name in names:
             with suppress(ValueError):  # no place that there can be
-                found += [place(name)] if isinstance(name, str) and name else []
-        return found[:RECENT]
+                paths += [place(name)] if isinstance(name, str) and name else []
+        return paths[:RECENT]
 
     def add_recent(self, path: Path) -> None:
         path = path.absolute()
-        kept = [path, *(other for other in self.recent if other != path)]
-        self._store.setValue("recent", [str(other) for other in kept[:RECENT]])
+        paths = [path, *(other for other in self.recent if other != path)]
+        self._store.setValue("recent", [str(other) for other in paths[:RECENT]])
 
     def clear_recent(self) -> None:
         self._store.remove("recent")
@@ -226,8 +226,8 @@ class Settings:
     @property
     def hidden_columns(self) -> list[str] | None:
         """Titles of the phase table's columns that are left out; None: those that are at first."""
-        found = self._store.value("hidden_columns", None)
-        return None if found is None else [title for title in str(found).split("\t") if title]
+        stored = self._store.value("hidden_columns", None)
+        return None if stored is None else [title for title in str(stored).split("\t") if title]
 
     @hidden_columns.setter
     def hidden_columns(self, value: list[str] | None) -> None:
@@ -255,22 +255,22 @@ class Settings:
 
     def session(self, project: Path | None) -> str:
         """What `keep_session` was given last for a project, "" if nothing."""
-        kept = self._sessions().get(str(project or ""), "")
-        return kept if isinstance(kept, str) else ""
+        text = self._sessions().get(str(project or ""), "")
+        return text if isinstance(text, str) else ""
 
-    def keep_session(self, project: Path | None, told: str) -> None:
+    def keep_session(self, project: Path | None, session: str) -> None:
         """Which pages are open with a project (None: without one), of as many projects as recent files."""
         known = self._sessions()
         known.pop(str(project or ""), None)
-        kept = [*known.items(), (str(project or ""), told)][-RECENT:]
-        self._store.setValue("sessions", json.dumps(dict(kept)))
+        recent = [*known.items(), (str(project or ""), session)][-RECENT:]
+        self._store.setValue("sessions", json.dumps(dict(recent)))
 
     def _sessions(self) -> dict[str, object]:
         try:
-            found = json.loads(str(self._store.value("sessions", "{}")))
+            sessions = json.loads(str(self._store.value("sessions", "{}")))
         except ValueError:
             return {}
-        return found if isinstance(found, dict) else {}
+        return sessions if isinstance(sessions, dict) else {}
 
     @property
     def last_project(self) -> Path | None:

@@ -150,8 +150,8 @@ class SpeakerView(QWidget):
         for pane in self._panes:
             pane.redraw()
         on = "black" if self._presentation.black else self._presentation.figure
-        told = (f"Audience: {on}", self._presentation.phase_text(), self._presentation.why_text())
-        self.said.setText("\n".join(printable(text) for text in told if text))
+        lines = (f"Audience: {on}", self._presentation.phase_text(), self._presentation.why_text())
+        self.said.setText("\n".join(printable(text) for text in lines if text))
         text = self._presentation.notes()[0 if self._phase is None else self._phase + 1]
         if text != self.notes.toPlainText():
             self.notes.blockSignals(True)

@@ -120,12 +120,12 @@ def _shown_frame(cells: Sequence[ColumnCells], rows: NDArray[np.int64]) -> DataF
     """Rows of the frame under their headings, in the units of these."""
     import pandas as pd
 
-    made = []
+    columns = []
     for one in cells:
         values = (one.values if one.labels is None or one.numeric else one.labels)[rows]
         scaled = one.numeric and one.scale.factor != 1
-        made.append(pd.Series(values / one.scale.factor if scaled else values))
-    return pd.concat(made, axis=1).set_axis([one.head for one in cells], axis=1)
+        columns.append(pd.Series(values / one.scale.factor if scaled else values))
+    return pd.concat(columns, axis=1).set_axis([one.head for one in cells], axis=1)
 
 
 def _texts(cells: Sequence[ColumnCells], rows: NDArray[np.int64]) -> Texts:
@@ -312,8 +312,8 @@ class FrameModel(QAbstractItemModel):
         """Where a row of the frame is; an invalid index if it is not shown."""
         if self._parents is not None:
             return self.createIndex(int(self._place[k]), column, k) if k >= 0 else QModelIndex()
-        found = np.flatnonzero(self.order == k)
-        return self.index(int(found[0]), column) if found.size else QModelIndex()
+        row = np.flatnonzero(self.order == k)
+        return self.index(int(row[0]), column) if row.size else QModelIndex()
 
     def key(self, k: int) -> Any:
         """The frame's index of a row."""
@@ -337,8 +337,8 @@ class FrameModel(QAbstractItemModel):
             among = np.fromiter(
                 (key in named for key in self._index[self.order].tolist()), bool, self.order.size
             )
-        found: list[int] = np.flatnonzero(among).tolist()
-        return found
+        rows: list[int] = np.flatnonzero(among).tolist()
+        return rows
 
     def column(self, source: str) -> int:
         """The place of a column by its name in the frame, or its title."""
@@ -435,16 +435,16 @@ class FrameModel(QAbstractItemModel):
         return True
 
     def flags(self, index: Index) -> Qt.ItemFlag:
-        found = Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable
+        flags = Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable
         if not index.isValid():
-            return found
+            return flags
         k, column = self.row_of(index), self.columns[index.column()]
         if column.check:
-            found |= Qt.ItemFlag.ItemIsUserCheckable
+            flags |= Qt.ItemFlag.ItemIsUserCheckable
         chosen = column.choices is not None and bool(column.choices(k))
         if chosen or (column.editable and column.source not in self.marks.fixed.get(k, ())):
-            found |= Qt.ItemFlag.ItemIsEditable
-        return found
+            flags |= Qt.ItemFlag.ItemIsEditable
+        return flags
 
     def headerData(self, section: int, orientation: Qt.Orientation, role: int = ROLE.DisplayRole) -> object:
         if orientation != Qt.Orientation.Horizontal or not 0 <= section < len(self.columns):
@@ -800,10 +800,10 @@ class _Framed(_Base):
             if form is not html:
                 board.setText(text)
                 return
-            made = QMimeData()
-            made.setText(text)
-            made.setHtml(text)
-            board.setMimeData(made)
+            copied = QMimeData()
+            copied.setText(text)
+            copied.setHtml(text)
+            board.setMimeData(copied)
             _empty_at_end()
 
         self._beside("copy", len(places) * len(cells), lambda: form(_texts(cells, places)), done)
@@ -839,8 +839,8 @@ class _Framed(_Base):
         here = MainThread(self)
 
         def run() -> None:
-            found = work()
-            here.deliver(lambda: done(found) if asked == self._asked[what] else None)
+            answer = work()
+            here.deliver(lambda: done(answer) if asked == self._asked[what] else None)
 
         threading.Thread(target=run, name="phasewright-table", daemon=True).start()
 

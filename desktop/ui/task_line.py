@@ -48,8 +48,8 @@ class TaskLine(QWidget):
     ) -> None:
         """`of`: on which page; `timed`: how long it still takes is said too."""
         remaining = left(task.left) if timed and task.left is not None else ""
-        told = " – ".join(part for part in (task.title, task.text, remaining) if part)
-        self._words.setText(f"{of}: {told}" if of else told)
+        words = " – ".join(part for part in (task.title, task.text, remaining) if part)
+        self._words.setText(f"{of}: {words}" if of else words)
         self.progress.setRange(0, 0 if task.fraction is None else 1000)
         if task.fraction is not None:
             self.progress.setValue(round(1000 * task.fraction))

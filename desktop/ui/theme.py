@@ -228,9 +228,9 @@ def dress(root: QWidget, theme: Theme) -> None:
 
 def faded(colour: str | QColor, alpha: int) -> QColor:
     """A colour that covers `alpha` parts of 255 of what is below."""
-    found = QColor(colour)
-    found.setAlpha(alpha)
-    return found
+    transparent = QColor(colour)
+    transparent.setAlpha(alpha)
+    return transparent
 
 
 def paint_focus(painter: QPainter, widget: QWidget, theme: Theme) -> None:

@@ -409,8 +409,8 @@ class TracePage(Page):
             self._recent_menu.aboutToShow.connect(self._fill_recent_menu)
             samples = menu.addMenu("Bundled traces")
             for sample in resources.samples():
-                made = samples.addAction(sample.title, partial(self.open_path, sample.path))
-                made.setStatusTip(sample.text)
+                opener = samples.addAction(sample.title, partial(self.open_path, sample.path))
+                opener.setStatusTip(sample.text)
 
     def _add_steady(self, action: QAction) -> None:
         """A button of the toolbar for an action whose text changes often: one of Qt's would lay out the whole
@@ -508,8 +508,8 @@ class TracePage(Page):
         if afresh or view.shown != before.shown:
             self.curve_view.set_shown(view.shown)
         if new.explained is not old.explained:
-            found = new.explained
-            self.timeline.view.set_path(found.path if found.run is new.run else None)
+            explained = new.explained
+            self.timeline.view.set_path(explained.path if explained.run is new.run else None)
         if new.project.names != old.project.names:
             self.timeline.set_names(new.project.names)
         if afresh or new.tracks != old.tracks:
@@ -593,13 +593,15 @@ class TracePage(Page):
         self.curve_view.show_all()
         self.desk.look_at(new.project.view)
         self.curve_view.setFocus()
-        found = summary(document.report)
-        if found:
+        findings = summary(document.report)
+        if findings:
             first = next(iter(document.report))
-            told = f"Import report: {found}. {first.text[:1].upper()}{first.text[1:].removesuffix('.')}"
-            told += f". {document.doubt.sentence}" if document.doubt else ""
+            sentence = (
+                f"Import report: {findings}. {first.text[:1].upper()}{first.text[1:].removesuffix('.')}"
+            )
+            sentence += f". {document.doubt.sentence}" if document.doubt else ""
             show = partial(self.show_panel, "trace")
-            self.tell("report", "notice", told, action="Show report", act=show, settled=True)
+            self.tell("report", "notice", sentence, action="Show report", act=show, settled=True)
         else:
             self.tell("report", "notice", "")
 
@@ -644,17 +646,17 @@ class TracePage(Page):
     def _reading_text(self, curve: StepCurve, time_s: float) -> str:
         """What there is at an instant, in the same words and digits as beside the cursor."""
         a, b = self.curve_view.visible_range()
-        text, found, of = instant(time_s, b - a), self.curve_view.reading(time_s), curve.quantity
-        if found is None:
+        text, reading, of = instant(time_s, b - a), self.curve_view.reading(time_s), curve.quantity
+        if reading is None:
             return text
-        level, all_ = format_number(found.level), f" of {curve.capacity:g}" if of.counted else ""
+        level, all_ = format_number(reading.level), f" of {curve.capacity:g}" if of.counted else ""
         if of == PROCESSORS:
             text += f"   {level}{all_} processors at this instant"
         else:
             text = f"{text}   {of.name} {level}{all_} {of.unit}".rstrip()
-        if found.phase is not None:
-            left = signed(found.level - found.fit)
-            text += f"   phase {found.phase + 1}: fit {format_number(found.fit)}, residual {left}"
+        if reading.phase is not None:
+            left = signed(reading.level - reading.fit)
+            text += f"   phase {reading.phase + 1}: fit {format_number(reading.fit)}, residual {left}"
         return text
 
     def _show_selection(self) -> None:
@@ -664,9 +666,9 @@ class TracePage(Page):
             return
         a, b = selection
         start, end = self.curve_view.visible_range()
-        told = (instant(t, b - a, axis_s=end - start) for t in (a, b))
+        ends = (instant(t, b - a, axis_s=end - start) for t in (a, b))
         long = scaled(b - a, time_scale(end - start))  # all in the unit of the axis
-        self._selection_text.setText("selected {} to {} ({})".format(*told, long))
+        self._selection_text.setText("selected {} to {} ({})".format(*ends, long))
 
     @property
     def shown(self) -> Snapshot:

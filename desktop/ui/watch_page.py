@@ -99,9 +99,9 @@ class _Words(QWidget):
 
     def say(self, text: str, bold: str = "", italic: str = "") -> None:
         """Show them: the bold one above, the italic one below."""
-        said = tuple(p for p in ((bold, True, False), (text, False, False), (italic, False, True)) if p[0])
-        if said != self._said:
-            self._said = said
+        lines = tuple(p for p in ((bold, True, False), (text, False, False), (italic, False, True)) if p[0])
+        if lines != self._said:
+            self._said = lines
             self.setAccessibleDescription(self.text())
             self.update()
 

@@ -35,8 +35,8 @@ def program_thread() -> MainThread:
     """The one of the program, for results that no single window waits for."""
     app = QCoreApplication.instance()
     assert app is not None
-    found = app.findChild(MainThread, "program_thread")
-    if found is None:
-        found = MainThread(app)
-        found.setObjectName("program_thread")
-    return found
+    thread = app.findChild(MainThread, "program_thread")
+    if thread is None:
+        thread = MainThread(app)
+        thread.setObjectName("program_thread")
+    return thread

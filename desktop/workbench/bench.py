@@ -39,9 +39,9 @@ class Bench(Generic[S]):
 
     def _lane(self, name: str, thread: str = "", *, latest: bool = True) -> Lane:
         """One of its lanes, which ends with it; its `thread` is called like it unless said."""
-        made = Lane(thread or name, latest=latest, deliver=self._deliver, executor=self._executors.get(name))
-        self._lanes.append(made)
-        return made
+        lane = Lane(thread or name, latest=latest, deliver=self._deliver, executor=self._executors.get(name))
+        self._lanes.append(lane)
+        return lane
 
     @property
     def busy(self) -> bool:
@@ -150,5 +150,5 @@ class EditBench(Bench[S], Generic[S, Tree]):
 
 def sentence(error: BaseException, *known: type[Exception]) -> str:
     """What went wrong; errors that nobody foresaw (none of ours, of `known`, no ValueError) are called so."""
-    said = str(error) if isinstance(error, known) else of_error(error)
-    return said or f"something went wrong ({type(error).__name__}: {error})"
+    text = str(error) if isinstance(error, known) else of_error(error)
+    return text or f"something went wrong ({type(error).__name__}: {error})"

@@ -36,18 +36,18 @@ def outside(workspace: Workspace, folder: Path | None, progress: Progress) -> tu
     `folder` None: the project has none, so it is all of them. Hidden files (with a name that begins with a
     dot), and all in a folder that holds the user's home, count as outside.
     """
-    found: dict[Path, Outside] = {}
+    files_outside: dict[Path, Outside] = {}
     for path, options in _traces(workspace):
         files = _files_of_trace(path, options, progress)
         if not all(_within(file, folder) for file, _ in files):
             real = path.resolve()
-            found.setdefault(real, Outside("trace", path, real, sum(size for _, size in files)))
+            files_outside.setdefault(real, Outside("trace", path, real, sum(size for _, size in files)))
     for kind, path in _others(workspace):
         for file in _files(path):
             real = file.resolve()
             if not _within(real, folder):
-                found.setdefault(real, Outside(kind, file, real, file.stat().st_size))
-    return tuple(found.values())
+                files_outside.setdefault(real, Outside(kind, file, real, file.stat().st_size))
+    return tuple(files_outside.values())
 
 
 def pack(
@@ -130,29 +130,31 @@ class _Bundle:
                     self.files[place if file == path else f"{place}/{below}"] = file
         return self._taken[path]
 
-    def experiment(self, kept: KeptExperiment, progress: Progress) -> KeptExperiment:
-        compared = (replace(one, path=self.take("compared", one.path)) for one in kept.compared)
-        there = kept.trace is not None and kept.trace.exists()
+    def experiment(self, experiment: KeptExperiment, progress: Progress) -> KeptExperiment:
+        compared = (replace(one, path=self.take("compared", one.path)) for one in experiment.compared)
+        there = experiment.trace is not None and experiment.trace.exists()
         return replace(
-            kept,
-            path=self.take("experiments", kept.path),
+            experiment,
+            path=self.take("experiments", experiment.path),
             compared=tuple(compared),
-            trace=self.trace(kept.trace, AS_FOUND, progress) if there and kept.trace is not None else None,
+            trace=self.trace(experiment.trace, AS_FOUND, progress)
+            if there and experiment.trace is not None
+            else None,
         )
 
 
 def _traces(workspace: Workspace) -> Iterator[tuple[Path, OpenOptions]]:
     for run in workspace.runs:
         yield run.trace.path, run.trace.options
-    for kept in workspace.experiments:
-        if kept.trace is not None and kept.trace.exists():
-            yield kept.trace, AS_FOUND
+    for experiment in workspace.experiments:
+        if experiment.trace is not None and experiment.trace.exists():
+            yield experiment.trace, AS_FOUND
 
 
 def _others(workspace: Workspace) -> Iterator[tuple[Literal["experiment", "table"], Path]]:
-    for kept in workspace.experiments:
-        yield "experiment", kept.path
-        for one in kept.compared:
+    for experiment in workspace.experiments:
+        yield "experiment", experiment.path
+        for one in experiment.compared:
             yield "table", one.path
     for table in workspace.tables:
         if table.path is not None:

@@ -99,24 +99,24 @@ def tables_in(path: Path, response: str | None = None) -> tuple[Compared, ...]:
         return (_analysed(experiment.title or experiment.folder.name, path, to_trials(experiment)),)
     kind = runs.kind_of(path)
     if kind == "effects":
-        told = runs.read_effects(path)
+        tables = runs.read_effects(path)
         return tuple(
             Compared(
-                _called(path, t.delay if len(told) > 1 else 0),
+                _called(path, t.delay if len(tables) > 1 else 0),
                 path,
                 t.effects,
                 math.nan,
                 t.processors,
                 t.delay,
             )
-            for t in told
+            for t in tables
         )
     table = runs.read_table(path, response=response, kind=kind)
     sized = by_delay(path, table)
     if not sized and table.array:
         raise ValueError(f"{path.name} holds several levels of each factor; open it to rank its runs")
-    found = sized or (_analysed(path.stem, path, table.data),)
-    return tuple(replace(one, refused=table.refused) for one in found)
+    compared = sized or (_analysed(path.stem, path, table.data),)
+    return tuple(replace(one, refused=table.refused) for one in compared)
 
 
 def by_delay(path: Path, table: RunTable) -> tuple[Compared, ...]:
@@ -145,19 +145,24 @@ def by_delay(path: Path, table: RunTable) -> tuple[Compared, ...]:
     sized = [(x, size) for x in data.x.T for size in np.unique(x[x > 0])]
     relative = _relative_variance([base, *(data.y[x == size] for x, size in sized)])
     pooled = sum(y.size - 1 for y in [base, *(data.y[x == size] for x, size in sized)])
-    found: dict[float, dict[str, tuple[float, float]]] = {}
+    effects: dict[float, dict[str, tuple[float, float]]] = {}
     df: dict[float, dict[str, float]] = {}
     common = _variance_of_mean(base, relative)
     for name, x in zip(data.factors, data.x.T, strict=True):
         for size in np.unique(x[x > 0]):
             y = data.y[x == size]
             own = _variance_of_mean(y, relative)
-            found.setdefault(float(size), {})[name] = (float(y.mean() - base.mean()), math.sqrt(own + common))
+            effects.setdefault(float(size), {})[name] = (
+                float(y.mean() - base.mean()),
+                math.sqrt(own + common),
+            )
             parts = [float(v.size - 1 if v.size >= _OWN else pooled) for v in (y, base)]
             df.setdefault(float(size), {})[name] = pooled_df(np.array([own, common]), np.array(parts))
     return tuple(
-        Compared(_called(path, size), path, found[size], float(base.mean()), 0.0, size, df[size], {}, common)
-        for size in sorted(found)
+        Compared(
+            _called(path, size), path, effects[size], float(base.mean()), 0.0, size, df[size], {}, common
+        )
+        for size in sorted(effects)
     )
 
 
@@ -182,12 +187,12 @@ def _analysed(name: str, path: Path, data: Trials, delay: float = 0.0) -> Compar
     return compared_of(name, path, analyse(data), 0.0, delay)
 
 
-def compared_of(name: str, path: Path, found: Effects, processors: float, delay: float) -> Compared:
+def compared_of(name: str, path: Path, analysis: Effects, processors: float, delay: float) -> Compared:
     """The effects of an analysis, to compare with."""
-    effects = {e.term: (e.value, e.se) for e in found.effects if e.estimable}
-    shares = {e.term: (found.percent(e), e.share_low, e.share_high) for e in found.effects}
-    df = {e.term: e.df for e in found.effects}
-    return Compared(name, path, effects, found.unperturbed, processors, delay, df, shares)
+    effects = {e.term: (e.value, e.se) for e in analysis.effects if e.estimable}
+    shares = {e.term: (analysis.percent(e), e.share_low, e.share_high) for e in analysis.effects}
+    df = {e.term: e.df for e in analysis.effects}
+    return Compared(name, path, effects, analysis.unperturbed, processors, delay, df, shares)
 
 
 # --- barriers ---
@@ -213,12 +218,12 @@ def pairs_in(names: Iterable[str]) -> tuple[tuple[str, str], ...]:
 def barriers(table: Compared, cost: float = 0.0, cost_se: float = 0.0) -> tuple[Pair, ...]:
     """What is waited at every barrier (NISTIR 5139, table 11). `cost`: of the artificial barrier itself, with
     its standard error."""
-    found = []
+    pairs = []
     for before, after in pairs_in(table.effects):
         (a, se_a), (b, se_b) = table.effects[before], table.effects[after]
         df = min(table.df_of(before), table.df_of(after))
-        found.append(Pair(before, after, barrier(a, b, math.hypot(se_a, se_b), cost, cost_se, df)))
-    return tuple(found)
+        pairs.append(Pair(before, after, barrier(a, b, math.hypot(se_a, se_b), cost, cost_se, df)))
+    return tuple(pairs)
 
 
 # --- versions, processors, delays ---
@@ -281,10 +286,10 @@ def two_scales(tables: Sequence[Compared]) -> tuple[Scaling, ...]:
     ------
     ValueError : fewer than two different numbers are said, or the tables share no effect.
     """
-    said = sorted((t for t in tables if t.processors > 0), key=lambda t: t.processors)
-    if len(said) < 2 or said[0].processors == said[-1].processors:
-        raise ValueError(f"two tables with different numbers of processors are needed, {len(said)} say one")
-    small, large = said[0], said[-1]
+    sized = sorted((t for t in tables if t.processors > 0), key=lambda t: t.processors)
+    if len(sized) < 2 or sized[0].processors == sized[-1].processors:
+        raise ValueError(f"two tables with different numbers of processors are needed, {len(sized)} say one")
+    small, large = sized[0], sized[-1]
     df = tuple(min(t.df.values(), default=math.inf) for t in (small, large))
     return scaling(
         dict(small.effects), small.processors, dict(large.effects), large.processors, (df[0], df[1])
@@ -309,18 +314,18 @@ def over_processors(tables: Sequence[Compared]) -> tuple[Scaled, ...]:
     ------
     ValueError : fewer than three different numbers of processors.
     """
-    said = sorted((t for t in tables if t.processors > 0), key=lambda t: t.processors)
-    p = np.array([t.processors for t in said])
+    sized = sorted((t for t in tables if t.processors > 0), key=lambda t: t.processors)
+    p = np.array([t.processors for t in sized])
     if np.unique(p).size < 3:
         raise ValueError(f"needs 3 or more numbers of processors, has {np.unique(p).size}")
-    found = []
-    for name in _common(said):
-        effect = np.array([t.effects[name][0] for t in said])
-        se = np.array([t.effects[name][1] for t in said])
+    scaled = []
+    for name in _common(sized):
+        effect = np.array([t.effects[name][0] for t in sized])
+        se = np.array([t.effects[name][1] for t in sized])
         known = bool(np.isfinite(se).all() and (se > 0).all())
-        fit = fitted(p, effect, se if known else None, np.array([t.df_of(name) for t in said]))
-        found.append(Scaled(name, tuple(p), tuple(effect), tuple(se), fit))
-    return tuple(found)
+        fit = fitted(p, effect, se if known else None, np.array([t.df_of(name) for t in sized]))
+        scaled.append(Scaled(name, tuple(p), tuple(effect), tuple(se), fit))
+    return tuple(scaled)
 
 
 def doses(tables: Sequence[Compared]) -> tuple[tuple[str, Dose], ...]:
@@ -330,10 +335,10 @@ def doses(tables: Sequence[Compared]) -> tuple[tuple[str, Dose], ...]:
     ------
     ValueError : there is none.
     """
-    said = sorted((t for t in tables if t.delay > 0), key=lambda t: t.delay)
-    found = []
-    for name in dict.fromkeys(n for t in said for n in t.effects if ":" not in n):
-        own = [t for t in said if name in t.effects]
+    sized = sorted((t for t in tables if t.delay > 0), key=lambda t: t.delay)
+    by_name = []
+    for name in dict.fromkeys(n for t in sized for n in t.effects if ":" not in n):
+        own = [t for t in sized if name in t.effects]
         delay = np.array([t.delay for t in own])
         if np.unique(delay).size < 2:
             continue
@@ -341,12 +346,12 @@ def doses(tables: Sequence[Compared]) -> tuple[tuple[str, Dose], ...]:
         se = np.array([t.effects[name][1] for t in own])
         df = np.array([t.df_of(name) for t in own])
         common = min(t.common for t in own)
-        found.append((name, dose(delay, effect, np.where(np.isfinite(se), se, 0.0), df, common)))
-    if not found:
-        sizes = len({t.delay for t in said})
+        by_name.append((name, dose(delay, effect, np.where(np.isfinite(se), se, 0.0), df, common)))
+    if not by_name:
+        sizes = len({t.delay for t in sized})
         shared = " that share an effect" if sizes > 1 else ""
         raise ValueError(f"needs 2 or more sizes of the delay{shared}, has {'none' if shared else sizes}")
-    return tuple(found)
+    return tuple(by_name)
 
 
 def _common(tables: Sequence[Compared]) -> list[str]:
@@ -357,21 +362,21 @@ def _common(tables: Sequence[Compared]) -> list[str]:
 _SCALES = ("s", "x_s", "scale", "p", "procs", "processors", "threads", "ranks", "np", "nproc")
 
 
-def guess_scale(found: Effects) -> tuple[str, str]:
+def guess_scale(effects: Effects) -> tuple[str, str]:
     """Factor and scale of a 2^2: the scale by its name, the factor the first that can be told from it."""
-    names = found.trials.factors
+    names = effects.trials.factors
     plain = {name.casefold(): name for name in names}
     scale = next((plain[name] for name in _SCALES if name in plain), names[-1])
     for name in names:
         try:
-            scale_test_of(found, name, scale)
+            scale_test_of(effects, name, scale)
         except ValueError:
             continue
         return name, scale
     return names[0], scale
 
 
-def scale_test_of(found: Effects, factor: str, scale: str, se: float | None = None) -> ScaleTest:
+def scale_test_of(effects: Effects, factor: str, scale: str, se: float | None = None) -> ScaleTest:
     """One factor and the scale (5417, table 4), from the effects of both and of their interaction.
 
     `se` of a half effect, as known elsewhere; None: from replicates, with their degrees of freedom. Three
@@ -381,20 +386,20 @@ def scale_test_of(found: Effects, factor: str, scale: str, se: float | None = No
     ------
     ValueError : one of the three effects cannot be told from these trials.
     """
-    names = found.trials.factors
+    names = effects.trials.factors
     for name in (factor, scale):
         if name not in names:
             raise ValueError(f"there is no factor {name!r}")
     if factor == scale:
         raise ValueError("the factor and the scale have to be two different columns")
     try:
-        f, s = found.effect(factor), found.effect(scale)
-        both = found.effect(":".join(n for n in names if n in (factor, scale)))
+        f, s = effects.effect(factor), effects.effect(scale)
+        both = effects.effect(":".join(n for n in names if n in (factor, scale)))
     except KeyError as error:
         raise ValueError(f"the trials do not tell {error.args[0]!r}") from None
     if len({id(e) for e in (f, s, both)}) < 3:
         raise ValueError("the factor, the scale and their interaction cannot be told apart by these trials")
     df = math.inf
     if se is None:
-        se, df = (f.se / 2, f.df) if found.error == "replicates" else (math.nan, math.inf)
-    return scale_test(found.mean, f.half, s.half, both.half, se, df)
+        se, df = (f.se / 2, f.df) if effects.error == "replicates" else (math.nan, math.inf)
+    return scale_test(effects.mean, f.half, s.half, both.half, se, df)

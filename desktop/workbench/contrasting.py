@@ -140,9 +140,9 @@ class Contraster(Bench[ContrastSnapshot]):
         known = self._comparison.matched
         old = next((m for m in known if _same(m, self.snapshot.reference, key, of, own)), None)
         pairs = [p for p in (old.pairs if old else ()) if not contradict((p, (reference, phase)))]
-        made = Matched(self.snapshot.reference, key, of, own, tuple(sorted([*pairs, (reference, phase)])))
-        rest = tuple(m for m in known if (m.reference, m.run) != (made.reference, made.run))
-        self.change(matched=(*rest, made))
+        matched = Matched(self.snapshot.reference, key, of, own, tuple(sorted([*pairs, (reference, phase)])))
+        rest = tuple(m for m in known if (m.reference, m.run) != (matched.reference, matched.run))
+        self.change(matched=(*rest, matched))
 
     def match_again(self) -> None:
         """Let go of all pairs set by hand between the compared runs."""
@@ -153,14 +153,14 @@ class Contraster(Bench[ContrastSnapshot]):
     @property
     def by_hand(self) -> dict[str, tuple[tuple[int, int], ...]]:
         """The pairs set by hand that hold now, by run."""
-        alignment, found = self.snapshot.alignment, {}
+        alignment, pairs = self.snapshot.alignment, {}
         if alignment is not None:
             of = alignment.runs[alignment.reference].fit.n
             for key, run in zip(self.snapshot.keys, alignment.runs, strict=True):
                 for m in self._comparison.matched:
                     if _same(m, self.snapshot.reference, key, of, run.fit.n):
-                        found[key] = m.pairs
-        return found
+                        pairs[key] = m.pairs
+        return pairs
 
     def cancel(self) -> None:
         """Give up what is being computed; what was shown stays."""
@@ -228,8 +228,8 @@ class Contraster(Bench[ContrastSnapshot]):
 
         watched = self._watched
 
-        def done(found: tuple[tuple[_Loaded, ...], _Repeated, dict[str, object]]) -> None:
-            self._loaded, repeated, answer = found
+        def done(outcome: tuple[tuple[_Loaded, ...], _Repeated, dict[str, object]]) -> None:
+            self._loaded, repeated, answer = outcome
             self._bench.know_repeats(*repeated)
             self._show(**answer, refining=False, task=None, problem="")
 
@@ -314,13 +314,13 @@ def _answer(
         repeated: _Repeated = (None, ()) if few else _repeated(wanted, _aligned(comparison, keys, runs)[0])
         return tuple(loaded), repeated, {}
     job.step(0, 0, "subtracting")
-    found, held = compared(comparison, keys, runs, placed)
-    alignment = found.alignment
+    contrast, held = compared(comparison, keys, runs, placed)
+    alignment = contrast.alignment
     ours = [m for m in comparison.matched if m.reference == keys[alignment.reference] and m.run in keys]
     answer: dict[str, object] = {
         "keys": keys,
         "alignment": alignment,
-        "placement": _drawable(found.placement),
+        "placement": _drawable(contrast.placement),
         "cells": tuple(table(alignment)),
         "outdated": len(ours) - held,
     }
@@ -523,12 +523,12 @@ def run_names(traces: Sequence[TraceId]) -> tuple[str, ...]:
 
 def names_of(runs: Sequence[KeptRun]) -> tuple[str, ...]:
     """`run_names` of runs; where the analysis of one is limited, with its range of time."""
-    found = []
+    names = []
     for name, run in zip(run_names([run.trace for run in runs]), runs, strict=True):
         ends = zip(("from", "to"), run.project.limit or (), strict=False)
         part = [f"{word} {time_s:.4g} s" for word, time_s in ends if math.isfinite(time_s)]
-        found.append(f"{name} ({' '.join(part)})" if part else name)
-    return tuple(found)
+        names.append(f"{name} ({' '.join(part)})" if part else name)
+    return tuple(names)
 
 
 def plain_run(path: Path, phases: PhaseSettings, curve: str = "computing") -> KeptRun:

@@ -61,45 +61,45 @@ def meaning(half: bool) -> str:
 
 def of_snapshot(shown: ExperimentSnapshot, *, ranks: bool = False) -> Rows:
     """The table of effects, or of `ranks`, of what is shown."""
-    found, half, unit = shown.effects, shown.project.analysis.half, shown.effect_unit
-    assert found is not None
+    shown_effects, half, unit = shown.effects, shown.project.analysis.half, shown.effect_unit
+    assert shown_effects is not None
     if ranks:
-        return rank(found, unit, shown.factors, half=half)
-    return effects(found, unit, every=shown.every, half=half)
+        return rank(shown_effects, unit, shown.factors, half=half)
+    return effects(shown_effects, unit, every=shown.every, half=half)
 
 
-def effects(found: Effects, unit: str, *, every: Effects | None = None, half: bool = False) -> Rows:
+def effects(analysis: Effects, unit: str, *, every: Effects | None = None, half: bool = False) -> Rows:
     """Every term, those of the model with their errors. Keys are terms. `unit`: of the numbers, "" for none;
     `every`: effects of all terms, if the model has not all."""
-    every, title, scale = every or found, capital(effect_word(half)), 0.5 if half else 1.0
+    every, title, scale = every or analysis, capital(effect_word(half)), 0.5 if half else 1.0
     columns = (
         Column("In", "Whether the model has this term (Space or Del)", check=True),
         Column("Term"),
         Column(title, f"{title}: {meaning(half)}", unit),
-        Column("SE", f"Standard error from {METHODS[found.error]}", unit, 3),
+        Column("SE", f"Standard error from {METHODS[analysis.error]}", unit, 3),
         Column("t", "Over its standard error", significant=3),
         Column(
             "p",
-            f"Chance of as large an effect where there is none, {FAMILY[found.limit.kind]}",
+            f"Chance of as large an effect where there is none, {FAMILY[analysis.limit.kind]}",
             significant=2,
         ),
         Column("Share", "Full effect as percent of the unperturbed run", "% of base", 3),
-        Column("Marked", f"Above {found.threshold}"),
+        Column("Marked", f"Above {analysis.threshold}"),
         Column("Not told apart from", "Aliases up to two-factor interactions"),
         Column("95 % from", INTERVAL, unit, 3),
         Column("to", INTERVAL, unit, 3),
         Column("Share from", SHARE, "% of base", 3),
         Column("Share to", SHARE, "% of base", 3),
     )
-    kept = {e.members: e for e in found.effects}
+    in_model = {e.members: e for e in analysis.effects}
     rows = []
     # The largest first, whether or not the model has it; what the trials cannot tell comes last.
     for one in sorted(every.effects, key=lambda e: -abs(e.value) if e.estimable else 1.0):
-        e = kept.get(one.members, one)
-        on = one.members in kept
+        e = in_model.get(one.members, one)
+        on = one.members in in_model
         numbers = (e.value * scale, e.se * scale, e.t, e.p) if on else (e.value * scale, None, None, None)
         cells: tuple[Value, ...] = (
-            on, e.term, *numbers, found.percent(e), "★" if e.significant and on else "",
+            on, e.term, *numbers, analysis.percent(e), "★" if e.significant and on else "",
             ", ".join(e.aliases),
             *((e.low * scale, e.high * scale, e.share_low, e.share_high) if on else (None,) * 4),
         )  # fmt: skip
@@ -108,11 +108,11 @@ def effects(found: Effects, unit: str, *, every: Effects | None = None, half: bo
     return columns, rows
 
 
-def rank(found: Effects, unit: str, factors: Mapping[str, Factor], *, half: bool = False) -> Rows:
+def rank(analysis: Effects, unit: str, factors: Mapping[str, Factor], *, half: bool = False) -> Rows:
     """Main effects, largest first, with where their factors are in the program. Keys are factors."""
     title, scale = capital(effect_word(half)), 0.5 if half else 1.0
     columns = (
-        Column("Rank", f"Effects above {found.threshold}; within one standard error they share a rank"),
+        Column("Rank", f"Effects above {analysis.threshold}; within one standard error they share a rank"),
         Column("Factor"),
         Column(title, "", unit),
         Column("±", "Standard error", unit, 3),
@@ -127,7 +127,7 @@ def rank(found: Effects, unit: str, factors: Mapping[str, Factor], *, half: bool
         Column("Not told apart from"),
     )
     rows = []
-    for line in ranked(found):
+    for line in ranked(analysis):
         e = line.effect
         place = factors.get(e.term)
         where: tuple[Value, ...] = (
@@ -156,9 +156,9 @@ _ANOVA = (
 )  # fmt: skip
 
 
-def anova(found: Effects) -> Rows:
+def anova(analysis: Effects) -> Rows:
     """The analysis of variance. Keys are sources."""
-    return _ANOVA, records(_ANOVA, found.anova, "source")
+    return _ANOVA, records(_ANOVA, analysis.anova, "source")
 
 
 # --- tables beside each other ---
@@ -202,16 +202,16 @@ _DOSES = (
 )  # fmt: skip
 
 
-def barriers(found: Iterable[Pair]) -> Rows:
+def barriers(pairs: Iterable[Pair]) -> Rows:
     """What is waited at barriers. Keys are the factors after them."""
 
     def differs(pair: Pair) -> str:
         return "strong" if pair.barrier.low > 0 or pair.barrier.high < 0 else ""
 
-    return _BARRIERS, records(_BARRIERS, found, "after", differs)
+    return _BARRIERS, records(_BARRIERS, pairs, "after", differs)
 
 
-def versions(first: str, second: str, found: Iterable[Normalised]) -> Rows:
+def versions(first: str, second: str, terms: Iterable[Normalised]) -> Rows:
     """Effects of two versions by their names. Keys are factors."""
     columns = (
         Column("Factor", name="term"),
@@ -225,20 +225,20 @@ def versions(first: str, second: str, found: Iterable[Normalised]) -> Rows:
     def differs(one: Normalised) -> str:
         return "strong" if one.low > 0 or one.high < 0 else ""
 
-    return columns, records(columns, found, "term", differs)
+    return columns, records(columns, terms, "term", differs)
 
 
-def scales(found: Iterable[Scaling]) -> Rows:
+def scales(scalings: Iterable[Scaling]) -> Rows:
     """Effects at two numbers of processors. Keys are terms."""
-    return _SCALES, records(_SCALES, found, "term")
+    return _SCALES, records(_SCALES, scalings, "term")
 
 
-def over_processors(found: Iterable[Scaled]) -> Rows:
+def over_processors(scaled: Iterable[Scaled]) -> Rows:
     """Effects over processors with a/p + b. Keys are terms."""
-    return _OVER_P, records(_OVER_P, found, "term")
+    return _OVER_P, records(_OVER_P, scaled, "term")
 
 
-def doses(found: Iterable[tuple[str, Dose]]) -> Rows:
+def doses(by_name: Iterable[tuple[str, Dose]]) -> Rows:
     """Effects over the size of the delay. Keys are terms."""
     return _DOSES, [
         TableRow(
@@ -248,24 +248,24 @@ def doses(found: Iterable[tuple[str, Dose]]) -> Rows:
             ),
             name, "" if d.linear else "warning",
         )
-        for name, d in found
+        for name, d in by_name
     ]  # fmt: skip
 
 
-def ranking(found: ArraySearch) -> Rows:
+def ranking(search: ArraySearch) -> Rows:
     """Runs of an array, the smallest response first. Keys are runs."""
     columns = (
         Column("Rank"), Column("Run"), Column("Mean response"),
         Column("Share", "Of the run with every factor at its lowest level", "% of base", 3),
-        *map(Column, found.factors), Column("Trials"),
+        *map(Column, search.factors), Column("Trials"),
     )  # fmt: skip
     rows = []
-    for place, (name, setting) in enumerate(zip(found.names, found.settings, strict=True)):
-        base = place == found.base
+    for place, (name, setting) in enumerate(zip(search.names, search.settings, strict=True)):
+        base = place == search.base
         run: Value = int(name) if name.isdigit() else name
-        share: Value = found.percent(place) if found.base >= 0 else None
+        share: Value = search.percent(place) if search.base >= 0 else None
         cells: tuple[Value, ...] = (
-            place + 1, run, found.mean[place], share, *map(exact, setting), found.count[place]
+            place + 1, run, search.mean[place], share, *map(exact, setting), search.count[place]
         )  # fmt: skip
         rows.append(TableRow(cells, name, "strong" if base else "", "The unperturbed program" * base))
     return columns, rows

@@ -40,7 +40,7 @@ def entered(text: str, experiment: Experiment, first: int = 1) -> dict[int, tupl
         return {first + k: _values(row, names) for k, row in enumerate(rows) if any(row)}
     header, body = headed(cells)
     columns = _response_columns(header, names, experiment.names)
-    found: dict[int, tuple[float, ...]] = {}
+    responses: dict[int, tuple[float, ...]] = {}
     where = _Places(header, experiment, keys)
     for number, row in body:
         values = [row[k] if k is not None else "" for k in columns]
@@ -48,12 +48,12 @@ def entered(text: str, experiment: Experiment, first: int = 1) -> dict[int, tupl
             continue
         try:
             order = where.order(row)
-            found[order] = _values(values, names)
+            responses[order] = _values(values, names)
         except ValueError as error:
             raise ValueError(f"line {number}: {error}") from None
-    if not found:
+    if not responses:
         raise ValueError("the table holds no response")
-    return found
+    return responses
 
 
 def _number(cell: str) -> float | None:
@@ -65,13 +65,13 @@ def _number(cell: str) -> float | None:
 
 def _values(cells: Sequence[str], names: Sequence[str]) -> tuple[float, ...]:
     """One number a response; what is not given is unknown."""
-    found = []
+    numbers = []
     for cell in cells[: len(names)]:
         value = _number(cell) if cell else math.nan
         if value is None or math.isinf(value):
             raise ValueError(f"{cell!r} is no number")
-        found.append(value)
-    return tuple(found) + (math.nan,) * (len(names) - len(found))
+        numbers.append(value)
+    return tuple(numbers) + (math.nan,) * (len(names) - len(numbers))
 
 
 def _response_columns(

@@ -161,9 +161,9 @@ class ExperimentSnapshot:
 
     def region_of(self, factor: str, pinned: Pinned) -> str:
         """The region of a factor: as the user said, else called as its routine or itself; "" if none."""
-        said = self.project.regions.get(factor, "")
-        if said in pinned.names:
-            return said
+        chosen = self.project.regions.get(factor, "")
+        if chosen in pinned.names:
+            return chosen
         known = self.factors.get(factor)
         return pinned.likely(known.routine if known and known.routine else factor)
 
@@ -275,20 +275,20 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
             done,
         )
 
-    def open_kept(self, kept: KeptExperiment) -> None:
+    def open_kept(self, record: KeptExperiment) -> None:
         """An experiment or table of runs of a project, read as it was. Nothing is run.
 
         What is not as it was then, and what cannot be compared with any more, is told in
         `ExperimentSnapshot.problem`.
         """
 
-        def done(found: tuple[ExperimentProject, str, str]) -> None:
-            project, digest, problem = found
-            self._begin(project, kept.path.name, saved=True, digest=digest, trace=kept.trace)
+        def done(opened: tuple[ExperimentProject, str, str]) -> None:
+            project, digest, problem = opened
+            self._begin(project, record.path.name, saved=True, digest=digest, trace=record.trace)
             if problem:
                 self._show(problem=problem)
 
-        self._begin_work(self._files, f"Opening {kept.name}", lambda _: _opened(kept), done)
+        self._begin_work(self._files, f"Opening {record.name}", lambda _: _opened(record), done)
 
     def kept(self) -> KeptExperiment | None:
         """What a project keeps of this; None where nothing is open or it was never written."""
@@ -309,9 +309,9 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
 
     def read_again(self) -> None:
         """As it is on the disk; what was changed and not written is lost."""
-        kept = self.kept()
-        if kept is not None:
-            self.open_kept(replace(kept, sha256=""))
+        record = self.kept()
+        if record is not None:
+            self.open_kept(replace(record, sha256=""))
 
     def create(self, experiment: Experiment) -> None:
         """A new experiment; not written before `save`."""
@@ -345,8 +345,8 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
 
         self._begin_work(self._files, "Reading the sources", work, found)
 
-    def make_experiment(self, folder: Path, asked: Asked, made: Callable[[], None]) -> None:
-        """An experiment of a program, in a folder of its own, and open it. `made`: is called when it is
+    def make_experiment(self, folder: Path, asked: Asked, then: Callable[[], None]) -> None:
+        """An experiment of a program, in a folder of its own, and open it. `then`: is called when it is
         there."""
 
         def work(job: Job) -> Experiment:
@@ -356,7 +356,7 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
 
         def done(experiment: Experiment) -> None:
             self.open(experiment.folder)
-            made()
+            then()
 
         self._begin_work(self._files, f"Copying the program to {folder.name}", work, done)
 
@@ -429,11 +429,11 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
 
     def toggle_term(self, term: str) -> None:
         """Take a term out of the model, or put it back."""
-        found = self.snapshot.every
-        members = next((e.members for e in found.effects if e.term == term), None) if found else None
-        if found is None or members is None:
+        effects = self.snapshot.every
+        members = next((e.members for e in effects.effects if e.term == term), None) if effects else None
+        if effects is None or members is None:
             return
-        every = [e.members for e in found.effects]
+        every = [e.members for e in effects.effects]
         terms = self.asked.analysis.terms
         now = set(every if terms is None else terms)
         changed = tuple(m for m in every if (m in now) != (m == members))
@@ -568,7 +568,7 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
         else:
             self._show(problem=self.snapshot.problem or UNREAD)
 
-    def _piloted(self, found: Pilot) -> None:
+    def _piloted(self, pilot: Pilot) -> None:
         """Show it, and its effects beside what else is compared."""
         from desktop.data.pilot import PILOT
         from desktop.workbench.comparing import tables_in
@@ -576,9 +576,9 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
         experiment, project = self._experiment, self.asked
         assert experiment is not None
         path = experiment.folder / PILOT
-        self._show(pilot=found)
+        self._show(pilot=pilot)
         # One size alone is nothing to compare.
-        tables = tables_in(path) if found.largest > found.first else ()
+        tables = tables_in(path) if pilot.largest > pilot.first else ()
         others = tuple(table for table in project.tables if table.path != path)
         if tables or len(others) < len(project.tables):
             self._edit("add the pilot", replace(project, tables=(*others, *tables)))
@@ -810,13 +810,13 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
         from desktop.errors import DesktopError
 
         try:
-            found = call()
+            answer = call()
         except (DesktopError, ValueError, OSError) as error:
             self._show(problem=sentence(error))
             return None
         if self.snapshot.problem:
             self._show(problem="")
-        return found
+        return answer
 
     def attempt(self, call: Callable[[], object]) -> bool:
         """Do something at once; False with a problem if it cannot be done."""
@@ -854,8 +854,8 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
             # The same that all sentences on this experiment refer to.
             return offers(names) if len(names) <= LISTED else (), delay_unit_of(experiment)
 
-        def done(found: tuple[tuple[Offer, ...], float]) -> None:
-            self._show(offers=found[0], unit_s=found[1])
+        def done(outcome: tuple[tuple[Offer, ...], float]) -> None:
+            self._show(offers=outcome[0], unit_s=outcome[1])
 
         self._planning.submit("Designs", offered, done, self._failed)
         self._read_journal()
@@ -893,13 +893,13 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
             # Too few trials yet is no problem to be told of.
             self._show(**_UNREAD, unread=str(error))
 
-        def done(found: dict[str, object]) -> None:
-            self._show(**_UNREAD | found, unread="")
+        def done(fields: dict[str, object]) -> None:
+            self._show(**_UNREAD | fields, unread="")
 
         self._analysing.submit("Analysing", lambda job: _analysed(project), done, failed)
 
 
-def _opened(kept: KeptExperiment) -> tuple[ExperimentProject, str, str]:
+def _opened(record: KeptExperiment) -> tuple[ExperimentProject, str, str]:
     """What a project keeps, as it is now; by what it is known; and, in a sentence, what is not as it was."""
     from desktop.data.experiment import read_experiment
     from desktop.data.project_file import digest_of
@@ -907,36 +907,36 @@ def _opened(kept: KeptExperiment) -> tuple[ExperimentProject, str, str]:
     from desktop.errors import DesktopError
     from desktop.workbench.comparing import read_compared
 
-    settings, said = kept.settings, []
+    settings, problems = record.settings, []
     experiment, imported = None, None
-    if kept.path.is_dir() or kept.path.suffix == ".toml":
-        experiment = read_experiment(kept.path)
+    if record.path.is_dir() or record.path.suffix == ".toml":
+        experiment = read_experiment(record.path)
         factors = len(experiment.names)
         digest = digest_of(experiment.folder)
-    elif (kind := kind_of(kept.path)) == "effects":
-        imported = Imported(kept.path, None)
-        factors, digest = 0, digest_of(kept.path)
+    elif (kind := kind_of(record.path)) == "effects":
+        imported = Imported(record.path, None)
+        factors, digest = 0, digest_of(record.path)
     else:
-        table = read_table(kept.path, response=settings.response, where=dict(kept.where), kind=kind)
-        imported = Imported(kept.path, table, kept.where, kept.left_out)
+        table = read_table(record.path, response=settings.response, where=dict(record.where), kind=kind)
+        imported = Imported(record.path, table, record.where, record.left_out)
         settings = replace(settings, response=table.response)
         factors = len(table.data.factors)
-        digest = digest_of(kept.path)
-    if kept.sha256 not in ("", digest):
-        said.append(f"{kept.name} is not as it was when the project was saved")
+        digest = digest_of(record.path)
+    if record.sha256 not in ("", digest):
+        problems.append(f"{record.name} is not as it was when the project was saved")
     if any(members[-1] >= factors for members in settings.terms or ()):
-        said.append("chosen terms name factors that it no longer has, so all terms are shown")
+        problems.append("chosen terms name factors that it no longer has, so all terms are shown")
         settings = replace(settings, terms=None)
     compared = []
-    for one in kept.compared:
+    for one in record.compared:
         try:
-            found = read_compared(one.path, delay=one.delay, processors=one.processors)
+            table_there = read_compared(one.path, delay=one.delay, processors=one.processors)
         except (DesktopError, OSError, ValueError) as error:
-            said.append(f"it cannot be compared with {one.path.name}: {error}")
+            problems.append(f"it cannot be compared with {one.path.name}: {error}")
             continue
-        compared.append(replace(found, processors=one.processors, delay=one.delay))
-    project = ExperimentProject(experiment, imported, settings, tuple(compared), kept.regions)
-    return project, digest, "; ".join(said)
+        compared.append(replace(table_there, processors=one.processors, delay=one.delay))
+    project = ExperimentProject(experiment, imported, settings, tuple(compared), record.regions)
+    return project, digest, "; ".join(problems)
 
 
 #: Nothing was read from the trials.
@@ -990,16 +990,20 @@ def _analysed(project: ExperimentProject) -> dict[str, object]:
         every = read(None, settings.error)
         more: dict[str, object] = {"answer": _answered(project, every), "powers": powers_of(every)}
         return {"effects": every, "every": every, "parts": parts, **more}
-    found = read(settings.terms, settings.error)
+    effects = read(settings.terms, settings.error)
     try:
         every = read(None, settings.error)
     except ValueError:  # the chosen error needs terms to be left out
         every = read(None, None)
-    more = {"hierarchy": _hierarchy(found), "powers": powers_of(found), "answer": _answered(project, found)}
-    return {"effects": found, "every": every, "parts": parts, **more}
+    more = {
+        "hierarchy": _hierarchy(effects),
+        "powers": powers_of(effects),
+        "answer": _answered(project, effects),
+    }
+    return {"effects": effects, "every": every, "parts": parts, **more}
 
 
-def _answered(project: ExperimentProject, found: Effects) -> SptAnswer:
+def _answered(project: ExperimentProject, effects: Effects) -> SptAnswer:
     """In words what was found."""
     from desktop.data.answer import answer, answer_of, answer_of_table
     from desktop.data.experiment import read_journal, state_of
@@ -1007,19 +1011,19 @@ def _answered(project: ExperimentProject, found: Effects) -> SptAnswer:
     experiment, imported = project.experiment, project.imported
     if experiment is not None and imported is None:
         waiting = state_of(experiment, read_journal(experiment)).waiting
-        return answer_of(experiment, found, project.analysis.response, waiting)
+        return answer_of(experiment, effects, project.analysis.response, waiting)
     table = imported.table if imported is not None else None
-    return answer(found) if table is None else answer_of_table(found, table)
+    return answer(effects) if table is None else answer_of_table(effects, table)
 
 
-def _hierarchy(found: Effects) -> str:
+def _hierarchy(effects: Effects) -> str:
     """Interactions that stand without one of their main effects."""
-    names = found.trials.factors
-    kept = {members for e in found.effects for members in [e.members]}
-    told = {name for e in found.effects for name in (e.term, *e.aliases)}
-    for e in found.effects:
+    names = effects.trials.factors
+    in_model = {members for e in effects.effects for members in [e.members]}
+    named = {name for e in effects.effects for name in (e.term, *e.aliases)}
+    for e in effects.effects:
         for j in e.members:
-            if len(e.members) > 1 and (j,) not in kept and names[j] not in told:
+            if len(e.members) > 1 and (j,) not in in_model and names[j] not in named:
                 return f"the model keeps {e.term} without {names[j]}, so it depends on how levels are coded"
     return ""
 

@@ -116,8 +116,8 @@ class StatisticsRequest:
             if one.compare
         )
 
-    def answer(self, kept: Statistics, job: Job, early: Callable[[Explained], None]) -> Explained:
-        """All that was asked; `kept`: of the store. `early` gets what is known sooner."""
+    def answer(self, statistics: Statistics, job: Job, early: Callable[[Explained], None]) -> Explained:
+        """All that was asked; `statistics`: of the store. `early` gets what is known sooner."""
         import pandas  # noqa: F401 - here, as the window's thread would wait for it with the first table
 
         use, scopes = self.run.utilization, _scopes(self)
@@ -131,24 +131,26 @@ class StatisticsRequest:
         if known and (before.causes is causes or not at_once):
             stats, at_once = before.stats, before.causes is causes
         else:
-            stats = kept.ranges(spans, use, job, causality=causality if at_once else None, causes=causes)
+            stats = statistics.ranges(
+                spans, use, job, causality=causality if at_once else None, causes=causes
+            )
             recalled = self._recalled(stats, causes is not None) if not at_once else None
             if recalled is not None:
-                (stats, told), at_once = recalled, True
-                words = words or told
+                (stats, words_then), at_once = recalled, True
+                words = words or words_then
         changes = None
         if "changes" in self.parts:
             by_phase = {
                 scope.phase: one for scope, one in zip(scopes, stats, strict=True) if scope.phase >= 0
             }
             changes = {
-                k: tuple(kept.changes(stats[0], by_phase[k], by_phase[k + 1], CHANGES))
+                k: tuple(statistics.changes(stats[0], by_phase[k], by_phase[k + 1], CHANGES))
                 for k in by_phase
                 if k + 1 in by_phase
             }
-        calls = tuple(kept.calls(spans[focus], use, job)) if "calls" in self.parts else ()
-        flat = tuple(kept.flat(stats[focus], use))
-        names = tuple(kept.name(i) for i in range(len(self.store.locations)))
+        calls = tuple(statistics.calls(spans[focus], use, job)) if "calls" in self.parts else ()
+        flat = tuple(statistics.flat(stats[focus], use))
+        names = tuple(statistics.name(i) for i in range(len(self.store.locations)))
         loops = self.known
         from desktop.core.phases import BY_HAND
 
@@ -167,33 +169,33 @@ class StatisticsRequest:
             from desktop.data.curves import measured
 
             metrics = measured(self.store, use, ["ALL"], job, METRICS)
-        found = Explained(
+        explained = Explained(
             self.fit, scopes, stats, focus, flat, calls, changes, names, at_once, causality, causes,
             words, None if causes is None else causes.path_line(use), run=self.run, iterations=loops,
             firm=firm, metrics=metrics,
         )  # fmt: skip
         if causality is None:
             if recalled is not None and self.store.elsewhere is not None:
-                early(replace(found, there=True))
-                return replace(found, there=True, path=self._path_there())
-            return found
+                early(replace(explained, there=True))
+                return replace(explained, there=True, path=self._path_there())
+            return explained
         if "words" in self.parts and words is None and self.fit is not None:
             from desktop.data.root_causes import explain
 
-            early(found if at_once else replace(found, replayed=known))
+            early(explained if at_once else replace(explained, replayed=known))
             breaks = [float(b) for b in self.fit.breaks]
-            words = explain(kept, use, breaks, self.fit.names, self.called, job, causality)
-            found = replace(found, words=words)
+            words = explain(statistics, use, breaks, self.fit.names, self.called, job, causality)
+            explained = replace(explained, words=words)
         if not at_once:
-            early(replace(found, replayed=known))
-            (looked_at,) = kept.ranges([spans[focus]], use, job, causality=causality, causes=causes)
-            early(replace(found, stats=(*stats[:focus], looked_at, *stats[focus + 1 :]), replayed=known))
-            stats = kept.ranges(spans, use, job, causality=causality, causes=causes)
-            flat = tuple(kept.flat(stats[focus], use))
-            found = replace(found, stats=stats, flat=flat, replayed=True)
+            early(replace(explained, replayed=known))
+            (looked_at,) = statistics.ranges([spans[focus]], use, job, causality=causality, causes=causes)
+            early(replace(explained, stats=(*stats[:focus], looked_at, *stats[focus + 1 :]), replayed=known))
+            stats = statistics.ranges(spans, use, job, causality=causality, causes=causes)
+            flat = tuple(statistics.flat(stats[focus], use))
+            explained = replace(explained, stats=stats, flat=flat, replayed=True)
         if recalled is None and causes is not None:
-            self._keep(found)
-        return found
+            self._keep(explained)
+        return explained
 
     def _ranges(self) -> Ranges | None:
         """What the numbers depend on; None where there are no phases, or only a part is looked at."""
@@ -221,13 +223,13 @@ class StatisticsRequest:
 
         return path_there(self.store, self.run.utilization)
 
-    def _keep(self, found: Explained) -> None:
+    def _keep(self, explained: Explained) -> None:
         from desktop.data.remembered import keep
 
         of = self._ranges()
         if of is not None:
-            rows = zip(found.scopes, found.stats, strict=True)
-            keep(self.store, of, [one for scope, one in rows if scope.key != "selection"], found.words)
+            rows = zip(explained.scopes, explained.stats, strict=True)
+            keep(self.store, of, [one for scope, one in rows if scope.key != "selection"], explained.words)
 
 
 def _scopes(request: StatisticsRequest) -> tuple[Scope, ...]:
@@ -235,12 +237,12 @@ def _scopes(request: StatisticsRequest) -> tuple[Scope, ...]:
     curve, fit = request.run.curve, request.fit
     start, end = curve.start, curve.start + curve.duration
     label = "Whole run" if request.run.limit is None else "Limited range"
-    found = [Scope("run", label, start, end)]
+    scopes = [Scope("run", label, start, end)]
     least = 2 * curve.unit
     if request.selection is not None:
         a, b = max(min(request.selection), start), min(max(request.selection), end)
         if b - a > least:
-            found.append(Scope("selection", "Selection", a, b))
+            scopes.append(Scope("selection", "Selection", a, b))
     if fit is not None:
         breaks = [float(b) for b in fit.breaks]
         chosen = range(len(breaks) - 1)
@@ -249,8 +251,8 @@ def _scopes(request: StatisticsRequest) -> tuple[Scope, ...]:
             chosen = range(max(0, middle - 5), min(len(breaks) - 1, middle + 6))
         for k in chosen:
             if breaks[k + 1] - breaks[k] > least:
-                found.append(Scope(f"phase {k}", f"Phase {k + 1}", breaks[k], breaks[k + 1], k))
-    return tuple(found)
+                scopes.append(Scope(f"phase {k}", f"Phase {k + 1}", breaks[k], breaks[k + 1], k))
+    return tuple(scopes)
 
 
 def _focus(request: StatisticsRequest, scopes: tuple[Scope, ...]) -> int:

@@ -40,10 +40,10 @@ class Imagined:
     def drawn(self) -> RunPrediction | None:
         """What is drawn over the curve: nothing, unless something is different. The curve of a run without
         changes has not been made, and would be here, in the window's thread."""
-        found = self.prediction
-        if self.changes is None or found is None or found.note or not found.changes.sentence:
+        prediction = self.prediction
+        if self.changes is None or prediction is None or prediction.note or not prediction.changes.sentence:
             return None
-        return found
+        return prediction
 
 
 #: Seconds after which a prediction is given up for that of newer changes.
@@ -142,46 +142,46 @@ class Imagining:
             from desktop.data.whatif import Rerun
             from desktop.data.whatif_there import RerunThere
 
-            made, regions = program, state.regions
-            if made is None and basis.store.elsewhere is not None:
+            rerun, regions = program, state.regions
+            if rerun is None and basis.store.elsewhere is not None:
                 use, limit = basis.run.utilization, basis.run.limit
-                made = RerunThere(basis.store, use, job, limit=limit, breaks=basis.breaks)
-                regions = made.regions
-            elif made is None:
+                rerun = RerunThere(basis.store, use, job, limit=limit, breaks=basis.breaks)
+                regions = rerun.regions
+            elif rerun is None:
                 use, limit = basis.run.utilization, basis.run.limit
-                made = Rerun(basis.store, use, job, causality=causality, limit=limit, breaks=basis.breaks)
+                rerun = Rerun(basis.store, use, job, causality=causality, limit=limit, breaks=basis.breaks)
                 curve = basis.run.curve
                 span = curve.start, curve.start + curve.duration
                 regions = largest_regions(Statistics(basis.store), use, span, job)
             wanted = changes or NONE
-            if any(k >= made.phases for k in (*wanted.balanced, *(k for k, _ in wanted.phases))):
+            if any(k >= rerun.phases for k in (*wanted.balanced, *(k for k, _ in wanted.phases))):
                 wanted = replace(  # there are fewer phases now
                     wanted,
-                    balanced=tuple(k for k in wanted.balanced if k < made.phases),
-                    phases=tuple(one for one in wanted.phases if one[0] < made.phases),
+                    balanced=tuple(k for k in wanted.balanced if k < rerun.phases),
+                    phases=tuple(one for one in wanted.phases if one[0] < rerun.phases),
                 )
-            found = made.predict(wanted, job, times=bool(wanted.sentence))
-            if wanted.sentence and not found.note:
-                drawn = found.curve  # here, as it is kept
+            prediction = rerun.predict(wanted, job, times=bool(wanted.sentence))
+            if wanted.sentence and not prediction.note:
+                drawn = prediction.curve  # here, as it is kept
                 if drawn is not None:
                     from desktop.core.envelope import envelope
 
                     envelope(drawn)
-            return made, found, regions
+            return rerun, prediction, regions
 
         def done(answer: tuple[Rerun | RerunThere, RunPrediction, tuple[str, ...]]) -> None:
-            self._program, found, regions = answer
+            self._program, prediction, regions = answer
             if changes is None:
-                self._recorded = found
+                self._recorded = prediction
             more = self.state.changes != changes
             self._tell(
                 replace(
                     self.state,
-                    prediction=found,
+                    prediction=prediction,
                     outdated=more,
                     regions=regions,
                     task=None,
-                    problem=found.note,
+                    problem=prediction.note,
                 )
             )
             if more:

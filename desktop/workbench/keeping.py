@@ -258,16 +258,16 @@ class Keeper:
             place = _unpacked(path, job)
             return None, place, read_workspace(place, closed=True)
 
-        def done(found: tuple[Path | None, Path | None, Workspace]) -> None:
-            place, unpacked, workspace = found
+        def done(opened: tuple[Path | None, Path | None, Workspace]) -> None:
+            place, unpacked, workspace = opened
             self._take(place, workspace, saved=True, unpacked=unpacked)
 
         self._bench.run(f"Opening {path.name}", work, done)
 
-    def recover(self, file: Path, found: Recovery) -> None:
+    def recover(self, file: Path, recovery: Recovery) -> None:
         """Go on where a session that crashed has left."""
-        self._take(found.of, found.workspace, saved=False)
-        if found.of is not None and found.of.exists() and found.of.stat().st_mtime > found.kept:
+        self._take(recovery.of, recovery.workspace, saved=False)
+        if recovery.of is not None and recovery.of.exists() and recovery.of.stat().st_mtime > recovery.kept:
             self._stamp = None  # somebody has gone on since
         try:
             self.keep_now()
@@ -297,22 +297,22 @@ class Keeper:
 
     def _open_run(self, number: int) -> None:
         self._put_away()
-        kept = self._record(number, KeptRun)
-        place = self._find(kept.trace)
+        record = self._record(number, KeptRun)
+        place = self._find(record.trace)
         if place is None:
             self._bench.report(
                 ProjectError(
                     "is not where it was when the project was saved, nor beside the project",
-                    file=kept.trace.path,
+                    file=record.trace.path,
                     hint="say where it is in the panel Project",
                 )
             )
             return
         asked = self._asked.get(number)
-        if asked is None or asked.value.made != kept.project.made:
-            asked = self._bench.history.branch(kept.project, self._bench.turn)
+        if asked is None or asked.value.made != record.project.made:
+            asked = self._bench.history.branch(record.project, self._bench.turn)
         self._awaited = number
-        self._bench.open(place, kept.trace.options, asked, kept.project.view)
+        self._bench.open(place, record.trace.options, asked, record.project.view)
 
     def _put_away(self) -> None:
         """Remember the run that is shown, before another takes its place."""
@@ -383,8 +383,8 @@ class Keeper:
 
     def numbers(self, kind: Kind) -> tuple[int, ...]:
         """What runs, experiments or tables are known by, as long as this project is open here."""
-        found: tuple[int, ...] = getattr(self._contents.value, kind)
-        return found
+        numbers: tuple[int, ...] = getattr(self._contents.value, kind)
+        return numbers
 
     def bench(self, kind: Lent, index: int) -> WorkedOn:
         """Where an experiment or table is worked on, opened as the project has it: the same for all who show
@@ -393,9 +393,9 @@ class Keeper:
         if number not in self._loans:
             record = self._records[number]
             assert not isinstance(record, KeptRun)
-            made = self._make_bench(record)
-            self._loans[number] = Loan(self, number, record, made)
-            made.open_kept(cast("Any", record))  # as the bench is made for it
+            bench = self._make_bench(record)
+            self._loans[number] = Loan(self, number, record, bench)
+            bench.open_kept(cast("Any", record))  # as the bench is made for it
         return self._loans[number].bench
 
     def work_on(self, kind: Lent, index: int, bench: WorkedOn, record: Kept) -> None:
@@ -452,12 +452,12 @@ class Keeper:
         self._changed()
 
     def _find(self, trace: TraceId) -> Path | None:
-        found = find_trace(trace, self.path)
-        if found is None:
+        place = find_trace(trace, self.path)
+        if place is None:
             return self._locate(trace)
-        if found != trace.path:
-            self._tell(f"{trace.title} has moved and was found in {found.parent}.")
-        return found
+        if place != trace.path:
+            self._tell(f"{trace.title} has moved and was found in {place.parent}.")
+        return place
 
     def _follow(self, old: Snapshot, new: Snapshot) -> None:
         if new.document is not old.document:
@@ -571,8 +571,8 @@ class Keeper:
         with self._writing:
             if content is self._kept:
                 self._recovery.parent.mkdir(parents=True, exist_ok=True)
-                kept = Recovery(content, self.path, *_this_process(), kept=time.time())
-                project_file.write(self._recovery, kept, project_file.RECOVERY, backup=False)
+                recovery = Recovery(content, self.path, *_this_process(), kept=time.time())
+                project_file.write(self._recovery, recovery, project_file.RECOVERY, backup=False)
 
     def _discard_recovery(self) -> None:
         self._lane.cancel()
@@ -671,7 +671,7 @@ def find_trace(trace: TraceId, project: Path | None) -> Path | None:
     if trace.path.exists() or project is None:
         return trace.path if trace.path.exists() else None
     folder = project.absolute().parent
-    found = []
+    candidates = []
     looked_at = 0
     for place, folders, files in os.walk(folder):
         here = Path(place)
@@ -680,11 +680,11 @@ def find_trace(trace: TraceId, project: Path | None) -> Path | None:
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         looked_at += len(files)
         if trace.path.name in files or trace.path.name in folders:
-            found.append(here / trace.path.name)
+            candidates.append(here / trace.path.name)
         if looked_at > LOOKED_AT:
             break
-    found.sort(key=lambda path: not path.is_file() or path.stat().st_size != trace.size)
-    return found[0] if found else None
+    candidates.sort(key=lambda path: not path.is_file() or path.stat().st_size != trace.size)
+    return candidates[0] if candidates else None
 
 
 def compared_trace(trace: TraceId, project: Path | None) -> Path:
@@ -714,16 +714,16 @@ def recoveries(folder: Path | None = None) -> list[tuple[Path, Recovery]]:
     """
     from desktop.data import project_file
 
-    found = []
+    unfinished = []
     for file in sorted((folder or recovery_folder()).glob("*.phasewright")):
         try:
             left = json.loads(file.read_bytes())["tree"]
             if left["machine"] != platform.node() or _lives(left["process"], left["started"]):
                 continue
-            found.append((file, project_file.read(file, Recovery, model.names(), project_file.RECOVERY)))
+            unfinished.append((file, project_file.read(file, Recovery, model.names(), project_file.RECOVERY)))
         except (OSError, ValueError, LookupError, TypeError, ProjectError, RecursionError):
             continue
-    return sorted(found, key=lambda one: -one[1].kept)
+    return sorted(unfinished, key=lambda one: -one[1].kept)
 
 
 def _this_process() -> tuple[int, float, str]:
@@ -736,8 +736,8 @@ def _lives(process: int, started: float) -> bool:
     import psutil
 
     try:
-        found = psutil.Process(process)
-        return bool(abs(found.create_time() - started) < 1 and found.status() != psutil.STATUS_ZOMBIE)
+        running = psutil.Process(process)
+        return bool(abs(running.create_time() - started) < 1 and running.status() != psutil.STATUS_ZOMBIE)
     except (psutil.Error, ValueError, OverflowError):
         return False
 
@@ -759,8 +759,8 @@ def _unpacked(bundle: Path, job: Job) -> Path:
         with WorkFolder(folder) as work:
             inside = work / "unpacked"
             inside.mkdir()
-            found = project_file.unpack_bundle(bundle, inside, job)
-            if not found.is_file():
+            project = project_file.unpack_bundle(bundle, inside, job)
+            if not project.is_file():
                 raise TraceFormatError("is an archive without a project", file=bundle)
             shutil.move(inside, folder)
     return folder / project_file.BUNDLED

@@ -56,8 +56,8 @@ def _whole(project: Project, whole: Span) -> PhaseSettings:
         return phases
     locked = tuple(sorted({*phases.locked, *aside.locked}))
     least = (len(locked) + 1) * (2 if phases.model == "budget" else 1)
-    found = replace(phases, locked=locked, n=max(phases.n, least))
-    before = found.free() if aside.breaks is None else replace(found, breaks=aside.breaks)
+    unlimited = replace(phases, locked=locked, n=max(phases.n, least))
+    before = unlimited.free() if aside.breaks is None else replace(unlimited, breaks=aside.breaks)
     if aside.breaks is not None:
         before = replace(before, degrees=aside.degrees)
     if phases.breaks is None:
@@ -65,4 +65,4 @@ def _whole(project: Project, whole: Span) -> PhaseSettings:
     start, end = project.limit
     outside = [t for t in (before.breaks or ())[1:-1] if not start < t < end]
     breaks = (whole[0], *sorted({*outside, *phases.breaks[1:-1]}), whole[1])
-    return found.by_hand(breaks, [*before.by_ends, *phases.by_ends])
+    return unlimited.by_hand(breaks, [*before.by_ends, *phases.by_ends])

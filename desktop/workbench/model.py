@@ -167,12 +167,12 @@ class PhaseSettings:
         from desktop.core.selection import at_events
 
         if self.breaks is not None:
-            found = fit_breaks(
+            fitted = fit_breaks(
                 curve, self.breaks, self.model, degrees=self.degrees, like=like, basis=self.basis
             )
-            return replace(found, note=AS_SUGGESTED) if self.suggested else found
-        found = fit(curve, self.n, self.model, locked=self.locked, stop=stop, basis=self.basis)
-        return at_events(curve, found, None if self.pure else known, self.locked)
+            return replace(fitted, note=AS_SUGGESTED) if self.suggested else fitted
+        fitted = fit(curve, self.n, self.model, locked=self.locked, stop=stop, basis=self.basis)
+        return at_events(curve, fitted, None if self.pure else known, self.locked)
 
     def problem(self) -> str:
         if self.model not in MODELS:
@@ -364,7 +364,7 @@ class Project:
             return "limit ends before it begins"
         if self.limit is None and self.aside is not None:
             return "aside is of no use without a limit"
-        numbers = [kept.number for kept in self.views]
+        numbers = [view.number for view in self.views]
         return "two views have the same number" if len(set(numbers)) < len(numbers) else ""
 
     @property

@@ -61,23 +61,25 @@ def headline(fit: ModelFit) -> tuple[str, ...]:
     known = np.isfinite(fit.delta).all(0) & (fit.points > 0)
     if not known.any():
         return ("The measurements say nothing of any code on any system.",)
-    made, first = [], []
+    sentences, first = [], []
     for axis, names in enumerate((data.systems, data.codes)):
         order = _ordered(fit, known, axis)
         first.append(order[0])
-        told = (_against(fit, known, axis, order[0], k) for k in order[:0:-1])
-        if said := next(filter(None, told), ""):
-            made.append(f"{names[order[0]]} {said}.")
+        against = (_against(fit, known, axis, order[0], k) for k in order[:0:-1])
+        if text := next(filter(None, against), ""):
+            sentences.append(f"{names[order[0]]} {text}.")
     slow, stopping, _, _ = _stopping(fit, first[0])
     on = data.systems[first[0]]
     if stopping and len(fit.functions) > 1:
         _, stops, when = stopping[0]
-        made.append(f"On {on}, {stops} stops scaling first: {when} {slow} is more than half of its time.")
-    if not made:
+        sentences.append(
+            f"On {on}, {stops} stops scaling first: {when} {slow} is more than half of its time."
+        )
+    if not sentences:
         code = int(np.flatnonzero(known[:, first[0]])[0])
         told_of = _falling_answer(fit, code, first[0])
-        made.append(f"{data.codes[code]} on {on}, its time: {told_of[:1].lower()}{told_of[1:]}")
-    return tuple(made)
+        sentences.append(f"{data.codes[code]} on {on}, its time: {told_of[:1].lower()}{told_of[1:]}")
+    return tuple(sentences)
 
 
 def _pair(
@@ -127,10 +129,10 @@ def _against(fit: ModelFit, known: NDArray[np.bool_], axis: int, best: int, othe
         more = [f"on {_whole(ends[0])} {digits(first.value, 2)} times"]
     # What is said to two digits needs no interval that is the same to two digits.
     parts = [f"95 %: {digits(low, 2)} to {digits(high, 2)}"] if high - low > 0.01 * high else []
-    times, said = f"{digits(last.value, 2)} times as {how}", "; ".join([*parts, *more])
+    times, interval = f"{digits(last.value, 2)} times as {how}", "; ".join([*parts, *more])
     if low <= 1.0 <= high:
-        return f"is not told apart from {name} ({times} on {at} processors; {said})"
-    return f"{verb} {times} as {name} on {at} processors" + (f" ({said})" if said else "")
+        return f"is not told apart from {name} ({times} on {at} processors; {interval})"
+    return f"{verb} {times} as {name} on {at} processors" + (f" ({interval})" if interval else "")
 
 
 def _time_answer(fit: ModelFit, c: int, s: int, p: float) -> str:
@@ -138,24 +140,24 @@ def _time_answer(fit: ModelFit, c: int, s: int, p: float) -> str:
     value, low, high = (float(shown_as(fit, c, s, at, part, "time")[0]) for part in interval(fit, c, s, at))
     unit = time_unit(fit)
     if value <= 0:
-        said = f"The model gives {digits(value)} {unit}, which is no time: its functions do not fit here."
+        text = f"The model gives {digits(value)} {unit}, which is no time: its functions do not fit here."
     elif np.isfinite(low):
-        said = (
+        text = (
             f"{digits(value)} {unit}; one new measurement lies between {digits(max(low, 0.0))} and "
             f"{digits(high)} {unit} with 95 % probability."
         )
     else:
-        said = f"{digits(value)} {unit}, without an interval: the cell has no points to spare."
+        text = f"{digits(value)} {unit}, without an interval: the cell has no points to spare."
     note = range_note(fit, c, s, p)
     size = fit.data.size_at(c, s, at)
     if size is not None:
-        said += f" The problem size is taken as N = {digits(float(size[0]))}."
-    return f"{said} {note[:1].upper()}{note[1:]}." if note else said
+        text += f" The problem size is taken as N = {digits(float(size[0]))}."
+    return f"{text} {note[:1].upper()}{note[1:]}." if note else text
 
 
 def _overtaking_answer(fit: ModelFit, c: int, s: int) -> str:
     data = fit.data
-    said: list[str] = []
+    overtaking: list[str] = []
     never: list[str] = []
     unknown: list[str] = []
     least = np.array([float(data.p.min())])
@@ -165,22 +167,22 @@ def _overtaking_answer(fit: ModelFit, c: int, s: int) -> str:
             continue
         here, there = (float(fit.seconds(c, which, least)[0]) for which in (s, other))
         ahead, behind = (other, s) if there < here else (s, other)
-        found = crossover_places(fit, c, s, other)
-        told = [text for text in map(_place_words, found) if text]
-        if told:
+        places = crossover_places(fit, c, s, other)
+        texts = [text for text in map(_place_words, places) if text]
+        if texts:
             marks = [f"{data.systems[ahead]} is ahead before"]
-            marks += ["beyond all measured p"] if found[0].p > data.p.max() else []
-            said.append(
-                f"{data.systems[other]} is {what} {data.systems[s]} at {' and '.join(told[:3])} "
+            marks += ["beyond all measured p"] if places[0].p > data.p.max() else []
+            overtaking.append(
+                f"{data.systems[other]} is {what} {data.systems[s]} at {' and '.join(texts[:3])} "
                 f"({'; '.join(marks)})"
             )
-        elif found:
+        elif places:
             unknown.append(data.systems[other])
         else:
             never.append(f"{data.systems[ahead]} stays ahead of {data.systems[behind]}")
     if unknown:
         never.append(f"the measurements do not say whether, or where, {', '.join(unknown)} overtakes")
-    parts = [*said, *never]
+    parts = [*overtaking, *never]
     if not parts:
         return "There is no other system that the model can compare."
     tail = "" if fit.in_seconds else " t' is compared, not time: the table holds no times."
@@ -254,13 +256,13 @@ def _stopping(fit: ModelFit, s: int) -> tuple[str, list[tuple[float, str, str]],
         if shares(fit, c, s, least)[slow, 0] > 0.5:
             stopping.append((0.0, code, "at every measured p"))
             continue
-        found = [place for place in half_share_places(fit, c, s, slow) if place.rising]
-        told = _place_words(found[0]) if found else ""
-        if told:
+        places = [place for place in half_share_places(fit, c, s, slow) if place.rising]
+        where = _place_words(places[0]) if places else ""
+        if where:
             # As it is said: what rounding adds puts none before another.
-            stopping.append((round(found[0].p, 0 if found[0].p >= 10 else 1), code, f"from {told}"))
+            stopping.append((round(places[0].p, 0 if places[0].p >= 10 else 1), code, f"from {where}"))
         else:
-            (unknown if found else never).append(code)
+            (unknown if places else never).append(code)
     return name, sorted(stopping), never, unknown
 
 

@@ -85,11 +85,11 @@ def _sheet(
     """Columns with their values; rows are called by `keys`, by their places without."""
     import pandas as pd
 
-    made = pd.DataFrame({column.source: values for column, values in columns})
+    table = pd.DataFrame({column.source: values for column, values in columns})
     if keys is not None:
-        made.index = pd.Index(keys)
-    made.attrs["units"] = {column.source: column.unit for column, _ in columns if column.unit}
-    return ResultSheet(tuple(column for column, _ in columns), made, frozenset(alarming))
+        table.index = pd.Index(keys)
+    table.attrs["units"] = {column.source: column.unit for column, _ in columns if column.unit}
+    return ResultSheet(tuple(column for column, _ in columns), table, frozenset(alarming))
 
 
 def unit_of(fit: ModelFit) -> str:
@@ -134,8 +134,8 @@ def measured_sheet(table: Table, selection: Selection | None, fit: ModelFit | No
     suspect: frozenset[int] = frozenset()
     if selection is not None and fit is not None:
         suspect = frozenset(at[suspects(fit)].tolist())
-    made = _sheet(columns, suspect, lines)
-    return replace(made, muted=frozenset(k for k, row in enumerate(rows) if row.reason))
+    sheet = _sheet(columns, suspect, lines)
+    return replace(sheet, muted=frozenset(k for k, row in enumerate(rows) if row.reason))
 
 
 def standing_out(fit: ModelFit | None, selection: Selection | None) -> str:
@@ -143,7 +143,7 @@ def standing_out(fit: ModelFit | None, selection: Selection | None) -> str:
     if fit is None or selection is None or not (odd := suspects(fit)).size:
         return ""
     worst = set(accused(fit).tolist())
-    told = []
+    verdicts = []
     for verdict, rows in (
         ("accused", [k for k in odd.tolist() if k in worst]),
         ("worth a look", [k for k in odd.tolist() if k not in worst]),
@@ -151,24 +151,24 @@ def standing_out(fit: ModelFit | None, selection: Selection | None) -> str:
         lines = sorted(selection.lines[k] for k in rows)
         if lines:
             more = f" and {len(lines) - _NAMED} more" if len(lines) > _NAMED else ""
-            told.append(f"{verdict}: line {', '.join(map(str, lines[:_NAMED]))}{more}")
-    return capital("; ".join(told))
+            verdicts.append(f"{verdict}: line {', '.join(map(str, lines[:_NAMED]))}{more}")
+    return capital("; ".join(verdicts))
 
 
 def parameter_sheet(fit: ModelFit) -> ResultSheet:
     """Work and speed, or delta, with standard errors; negative ones are alarming."""
-    found = parameters(fit)
-    value = np.array([p.value for p in found])
-    se = np.array([p.se for p in found])
+    rows = parameters(fit)
+    value = np.array([p.value for p in rows])
+    se = np.array([p.se for p in rows])
     width, known = parameter_width(fit)
-    df = np.full(len(found), known)
+    df = np.full(len(rows), known)
     if fit.kind == "individual":
         at = (
             {name: k for k, name in enumerate(fit.data.codes)},
             {name: k for k, name in enumerate(fit.data.systems)},
         )
         df = np.array(
-            [fit.points[at[0][str(p.code)], at[1][str(p.system)]] - len(fit.functions) for p in found], float
+            [fit.points[at[0][str(p.code)], at[1][str(p.system)]] - len(fit.functions) for p in rows], float
         )
     half = se * width * quantile(df)
 
@@ -179,21 +179,21 @@ def parameter_sheet(fit: ModelFit) -> ResultSheet:
             return "fixed" if fit.kind == "joint" and fit.status == "converged" else "no standard error"
         words = ["below zero"] if value[k] < 0 else []
         # As the interval beside it says, which may be wider than two standard errors.
-        zero = abs(value[k]) <= half[k] if np.isfinite(half[k]) else found[k].undetermined
+        zero = abs(value[k]) <= half[k] if np.isfinite(half[k]) else rows[k].undetermined
         words.append("not different from zero" if zero else "different from zero")
         return ", ".join(words)
 
     columns = (
         (Column("Kind", "speed of a system, work of a code, or delta of a cell", name="kind"),
-         [p.kind for p in found]),
+         [p.kind for p in rows]),
         (Column("Of", name="of"),
-         [" on ".join(name for name in (p.code, p.system) if name) for p in found]),
-        (Column("Function", name="function"), [p.function for p in found]),
+         [" on ".join(name for name in (p.code, p.system) if name) for p in rows]),
+        (Column("Function", name="function"), [p.function for p in rows]),
         (Column("Value", name="value"), value),
         (Column("Std. error", "Asymptotic: s² (J'J)⁻¹", significant=3, name="se"), se),
         (Column("95 % from", name="low"), value - half),
         (Column("to", name="high"), value + half),
-        (Column("Different from zero?", name="verdict"), [verdict(k) for k in range(len(found))]),
+        (Column("Different from zero?", name="verdict"), [verdict(k) for k in range(len(rows))]),
     )  # fmt: skip
     return _sheet(columns, np.flatnonzero(value < 0).tolist())
 
@@ -315,7 +315,7 @@ def forms_sheet(fit: ModelFit, forms: NormalForms, p: float) -> ResultSheet:
     out. Keys are code * systems + system."""
     data, at = fit.data, np.array([p])
     systems = len(data.systems)
-    found = [forms.interval(form, at) for form in forms.forms]
+    intervals = [forms.interval(form, at) for form in forms.forms]
     with np.errstate(all="ignore"):
         loose = fit.residual / (1.0 - fit.leverage)
         loose = loose if fit.response.kind == "log" else np.log(fit.response.y / (fit.response.y - loose))
@@ -337,9 +337,9 @@ def forms_sheet(fit: ModelFit, forms: NormalForms, p: float) -> ResultSheet:
         (Column("Error of the fit", "Of the fit that is shown, without each point", "%", 3,
                 name="fit_error"), np.array([error(key) for key in keys.tolist()])),
         (Column("p", name="p", whole=True), np.full(len(keys), float(p))),
-        (Column("Predicted", "", unit, name="predicted"), np.array([float(v[0]) for v, _, _ in found])),
-        (Column("95 % from", _NEW, unit, name="low"), np.array([float(low[0]) for _, low, _ in found])),
-        (Column("to", _NEW, unit, name="high"), np.array([float(high[0]) for _, _, high in found])),
+        (Column("Predicted", "", unit, name="predicted"), np.array([float(v[0]) for v, _, _ in intervals])),
+        (Column("95 % from", _NEW, unit, name="low"), np.array([float(low[0]) for _, low, _ in intervals])),
+        (Column("to", _NEW, unit, name="high"), np.array([float(high[0]) for _, _, high in intervals])),
     )  # fmt: skip
     return _sheet(columns, (), keys)
 
@@ -493,11 +493,11 @@ def cell_values(fit: ModelFit, checks: Sequence[CellCheck], measure: str) -> Arr
     """(codes, systems) of one of `CELL_MEASURES`; NaN where there is nothing."""
     data = fit.data
     shape = len(data.codes), len(data.systems)
-    found = np.full(shape, np.nan)
+    values = np.full(shape, np.nan)
     if measure == "left out":
         for check in checks:
-            found[check.code, check.system] = 100.0 * check.error
-        return found
+            values[check.code, check.system] = 100.0 * check.error
+        return values
     cell = (data.code * shape[1] + data.system)[fit.used]
     size = shape[0] * shape[1]
     count = np.bincount(cell, minlength=size).reshape(shape)
@@ -563,14 +563,14 @@ def choice_words(choice: FactorChoice) -> str:
     """What was chosen by AICc, and what comes next."""
     fit = choice.fit
     named, how = " + ".join(fit.functions), response_name(fit.response.kind)
-    told = f"Best of {choice.tried} by AICc: {named}, fitted to {how}"
+    best = f"Best of {choice.tried} by AICc: {named}, fitted to {how}"
     if not choice.rivals:
-        return told
+        return best
     rivals = "; ".join(
         f"{' + '.join(one.functions)}, {response_name(one.response)}: {digits(one.more, 3)} more"
         for one in choice.rivals[:3]
     )
-    return f"{told}. Next: {rivals}" + (" (below 2 they are as good)" if choice.rivals[0].more < 2 else "")
+    return f"{best}. Next: {rivals}" + (" (below 2 they are as good)" if choice.rivals[0].more < 2 else "")
 
 
 def response_name(kind: str) -> str:
@@ -580,21 +580,21 @@ def response_name(kind: str) -> str:
 
 def width_words(fit: ModelFit) -> str:
     """By how much intervals are wider than if the model held, and why; "" if they are not."""
-    found, parts = widths(fit), []
-    if found.lack > 1.0:
+    width, parts = widths(fit), []
+    if width.lack > 1.0:
         parts.append(
-            f"the form is lacking, so those of works and speeds are {digits(found.lack**0.5, 2)} times as "
+            f"the form is lacking, so those of works and speeds are {digits(width.lack**0.5, 2)} times as "
             "wide"
         )
-    if found.cell > 1.0 or found.cell_times > 1.0:
+    if width.cell > 1.0 or width.cell_times > 1.0:
         parts.append(
-            f"those of cells never measured {digits(found.cell**0.5 * found.cell_times, 2)} times as wide"
+            f"those of cells never measured {digits(width.cell**0.5 * width.cell_times, 2)} times as wide"
         )
-    if found.rise > 0 or found.far_times > 1.0:
-        at_ten = (1.0 + found.rise * float(np.log(FARTHEST))) ** 0.5 * found.far_times
+    if width.rise > 0 or width.far_times > 1.0:
+        at_ten = (1.0 + width.rise * float(np.log(FARTHEST))) ** 0.5 * width.far_times
         parts.append(
             f"at {FARTHEST:.0f} times the measured p {digits(at_ten, 2)} times as wide, as predictions of "
-            f"the largest p of {found.ends} cells show"
+            f"the largest p of {width.ends} cells show"
         )
     return f"Intervals: {', '.join(parts)}" if parts else ""
 
@@ -614,7 +614,7 @@ def f_test_words(test: FTest) -> str:
 
 def warnings(fit: ModelFit | None, selection: Selection | None) -> tuple[str, ...]:
     """Of the fit and of columns that were not used."""
-    found = [] if fit is None else [*fit.warnings]
+    notes = [] if fit is None else [*fit.warnings]
     if fit is not None and fit.response.note:
-        found.append(fit.response.note)
-    return (*found, *(selection.dropped if selection is not None else ()))
+        notes.append(fit.response.note)
+    return (*notes, *(selection.dropped if selection is not None else ()))

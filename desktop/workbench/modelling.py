@@ -148,11 +148,11 @@ class ModelBench(EditBench[ModelSnapshot, ModelProject]):
             table = read_table(source, columns=columns, units=units)
             return table, _origin(source, columns, units)
 
-        def done(found: tuple[Table, KeptTable] | Unassigned) -> str | None:
-            if isinstance(found, Unassigned):
-                self._show(unassigned=found, task=None)
+        def done(opened: tuple[Table, KeptTable] | Unassigned) -> str | None:
+            if isinstance(opened, Unassigned):
+                self._show(unassigned=opened, task=None)
                 return None
-            self._begin(*found, source)
+            self._begin(*opened, source)
             return ""
 
         self._open(name, work, done)
@@ -160,9 +160,9 @@ class ModelBench(EditBench[ModelSnapshot, ModelProject]):
     def _open(self, name: str, work: Callable[[Job], T], done: Callable[[T], str | None]) -> None:
         """Read a table; `done` says what is wrong with it once it is open, None where it is not."""
 
-        def opened(found: T) -> None:
+        def opened(table: T) -> None:
             later, self._later = self._later, None
-            problem = done(found)
+            problem = done(table)
             if problem is not None:
                 for rows, look in later or ():
                     self.add_rows(rows, look=look)
@@ -173,31 +173,31 @@ class ModelBench(EditBench[ModelSnapshot, ModelProject]):
         self._show(task=Task(f"Opening {name}"), problem="", unassigned=None)
         self._fitting.submit(f"Opening {name}", work, opened, self._failed)
 
-    def open_kept(self, kept: KeptTable) -> None:
+    def open_kept(self, record: KeptTable) -> None:
         """A table of a project: read again, changed as it was, and modelled as it was.
 
         A table that is not as it was then is told of in `ModelSnapshot.problem`.
         """
-        source = kept.path or kept.text or None
+        source = record.path or record.text or None
 
         def work(_: Job) -> tuple[Table, Table, KeptTable]:
-            origin = KeptTable() if source is None else _origin(source, kept.columns, kept.units)
-            return *_read_again(kept), origin
+            origin = KeptTable() if source is None else _origin(source, record.columns, record.units)
+            return *_read_again(record), origin
 
-        def done(found: tuple[Table, Table, KeptTable]) -> str | None:
-            read, table, origin = found
+        def done(tables: tuple[Table, Table, KeptTable]) -> str | None:
+            read, table, origin = tables
             if not table.rows:
-                self._show(task=None, problem=f"the project holds no rows of {kept.name}")
+                self._show(task=None, problem=f"the project holds no rows of {record.name}")
                 return None
-            self._begin(read, origin, source, table, kept.settings)
-            if kept.sha256 in ("", origin.sha256):
+            self._begin(read, origin, source, table, record.settings)
+            if record.sha256 in ("", origin.sha256):
                 return ""
             return (
-                f"{kept.name} is not as it was when the project was saved: rows that were left out, and "
+                f"{record.name} is not as it was when the project was saved: rows that were left out, and "
                 "names, may not fit any more"
             )
 
-        self._open(kept.name, work, done)
+        self._open(record.name, work, done)
 
     def kept(self) -> KeptTable | None:
         """What a project keeps of this; None where no table is open."""
@@ -406,12 +406,12 @@ class ModelBench(EditBench[ModelSnapshot, ModelProject]):
 
         self._ask("Searching normal forms", "forms", work)
 
-    def write_beside(self, path: Path, write: Callable[[Job], None], told: Callable[[str], None]) -> None:
+    def write_beside(self, path: Path, write: Callable[[Job], None], tell: Callable[[str], None]) -> None:
         """Write a file about what is shown, beside the window, and tell that."""
 
         def done(_: None) -> None:
             self._show(task=None)
-            told(f"Wrote {path.name}")
+            tell(f"Wrote {path.name}")
 
         self._beside(f"Writing {path.name}", write, done)
 
@@ -463,8 +463,8 @@ class ModelBench(EditBench[ModelSnapshot, ModelProject]):
         if project.table is None:
             return
 
-        def done(found: dict[str, object]) -> None:
-            self._show(**found, task=None)
+        def done(fields: dict[str, object]) -> None:
+            self._show(**fields, task=None)
 
         def failed(error: BaseException) -> None:
             self._show(**_NOTHING)
@@ -514,8 +514,8 @@ def _unassigned(source: Path | str) -> Unassigned | None:
     header = headings(source)
     if not header:
         return None
-    found = {role: header[at] for role, at in recognise(header).items()}
-    return Unassigned(source, header, found, missing_roles(header))
+    roles = {role: header[at] for role, at in recognise(header).items()}
+    return Unassigned(source, header, roles, missing_roles(header))
 
 
 def _fitted(project: ModelProject, job: Progress) -> dict[str, object]:
@@ -528,28 +528,28 @@ def _fitted(project: ModelProject, job: Progress) -> dict[str, object]:
     except DesktopError as error:
         # The rows stay in sight, to be mended there.
         return _NOTHING | {"sheet": measured_sheet(project.table, None, None), "problem": str(error)}
-    found = _fits(selection, project.settings, job)
-    sheet = measured_sheet(project.table, selection, cast("ModelFit | None", found["fit"]))
-    return found | {"selection": selection, "sheet": sheet}
+    fits = _fits(selection, project.settings, job)
+    sheet = measured_sheet(project.table, selection, cast("ModelFit | None", fits["fit"]))
+    return fits | {"selection": selection, "sheet": sheet}
 
 
-def model_of(kept: KeptTable, progress: Progress) -> ModelSnapshot:
+def model_of(record: KeptTable, progress: Progress) -> ModelSnapshot:
     """A table of a project and its model as it was asked for, without a bench.
 
     Raises
     ------
     DesktopError, OSError : the table cannot be read.
     """
-    project = ModelProject(_read_again(kept)[1], kept.settings or ModelSettings())
-    shown = ModelSnapshot(project=project, source=kept.path or kept.text or None)
+    project = ModelProject(_read_again(record)[1], record.settings or ModelSettings())
+    shown = ModelSnapshot(project=project, source=record.path or record.text or None)
     return changed(shown, _fitted(project, progress))
 
 
-def _read_again(kept: KeptTable) -> tuple[Table, Table]:
+def _read_again(record: KeptTable) -> tuple[Table, Table]:
     """A table of a project as it stands in its source, and as it was changed."""
-    source = kept.path or kept.text or None
-    read = _no_table() if source is None else read_table(source, columns=kept.columns, units=kept.units)
-    return read, read if kept.edits is None else kept.edits.on(read)
+    source = record.path or record.text or None
+    read = _no_table() if source is None else read_table(source, columns=record.columns, units=record.units)
+    return read, read if record.edits is None else record.edits.on(read)
 
 
 def _fits(selection: Selection, settings: ModelSettings, job: Progress) -> dict[str, object]:
@@ -560,7 +560,7 @@ def _fits(selection: Selection, settings: ModelSettings, job: Progress) -> dict[
     from desktop.workbench.model_answers import headline
 
     fit: ModelFit | None = None
-    found = _NOTHING | {"problem": ""}
+    fits = _NOTHING | {"problem": ""}
     response = "" if settings.response == "auto" else settings.response
     try:
         choice = choose(
@@ -569,20 +569,20 @@ def _fits(selection: Selection, settings: ModelSettings, job: Progress) -> dict[
             progress=job,
         )  # fmt: skip
     except ValueError as error:
-        found["problem"] = str(error)
+        fits["problem"] = str(error)
         functions, response = settings.functions or DEFAULT_FUNCTIONS, response or "t'"
     else:
-        fit = found["fit"] = choice.fit
-        found["choice"] = choice if choice.tried > 1 else None
-        found["headline"] = headline(choice.fit)
+        fit = fits["fit"] = choice.fit
+        fits["choice"] = choice if choice.tried > 1 else None
+        fits["headline"] = headline(choice.fit)
         functions, response = choice.fit.functions, choice.fit.response.kind
     if not settings.joint:
-        return found | {"individual": fit}
+        return fits | {"individual": fit}
     with suppress(ValueError):
-        found["individual"] = individual = fit_individual(selection.data, functions, response)
+        fits["individual"] = individual = fit_individual(selection.data, functions, response)
         if fit is not None:
-            found["test"] = f_test(fit, individual)
-    return found
+            fits["test"] = f_test(fit, individual)
+    return fits
 
 
 def _same_but_rows(one: Table | None, other: Table | None) -> bool:

@@ -54,12 +54,12 @@ class PhaseModeller(Bench[PhaseModelSnapshot]):
             from desktop.core.phase_systems import model_runs
             from desktop.data.phase_scaling import gather
 
-            found = gather(traced(chosen, alignment, path), job)
+            gathered = gather(traced(chosen, alignment, path), job)
             job.step(0, 0, "modelling")
-            return model_runs(found.runs), found.matched
+            return model_runs(gathered.runs), gathered.matched
 
-        def done(found: tuple[PhaseModel | SystemsModel, str]) -> None:
-            self._show(model=found[0], matched=found[1], task=None, problem="")
+        def done(outcome: tuple[PhaseModel | SystemsModel, str]) -> None:
+            self._show(model=outcome[0], matched=outcome[1], task=None, problem="")
 
         def failed(error: BaseException) -> None:
             self._show(model=None, matched="", task=None, problem=sentence(error, OSError))
@@ -86,11 +86,11 @@ def traced(runs: list[KeptRun], alignment: Alignment | None, project: Path | Non
     from desktop.data.phase_scaling import Traced
 
     whole = alignment is not None and bool((alignment.rows >= 0).all())
-    made = []
+    traces = []
     for k, run in enumerate(runs):
         place = compared_trace(run.trace, project)
         breaks = tuple(alignment.runs[k].fit.breaks.tolist()) if whole and alignment is not None else None
         system = "" if alignment is None else alignment.runs[k].system
         options = asdict(run.trace.options)
-        made.append(Traced(place, options, run.project.rules, run.project.limit, breaks, system))
-    return made
+        traces.append(Traced(place, options, run.project.rules, run.project.limit, breaks, system))
+    return traces

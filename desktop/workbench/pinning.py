@@ -117,12 +117,12 @@ def region_seconds(path: Path, job: Progress | None = None) -> dict[str, float]:
     with open_trace(path, job) as store:
         use = build(store, None, job)
         (whole,) = Statistics(store).ranges([(0.0, use.curve().duration)], use, job)
-        found: dict[str, float] = {}
+        seconds_of: dict[str, float] = {}
         for region, seconds in zip(store.regions, whole.exclusive_s.tolist(), strict=True):
-            found[region.name] = found.get(region.name, 0.0) + seconds
-    if not any(found.values()):
+            seconds_of[region.name] = seconds_of.get(region.name, 0.0) + seconds
+    if not any(seconds_of.values()):
         raise ValueError(f"{path.name} holds no regions, so it has no profile to choose places by")
-    return found
+    return seconds_of
 
 
 def pin(path: Path, job: Progress, stop: NDArray[np.uint8] | None = None) -> Pinned:
@@ -146,8 +146,8 @@ def pin(path: Path, job: Progress, stop: NDArray[np.uint8] | None = None) -> Pin
         use = build(store, None, Share(job, 0.7, 0.8))
         curve = use.curve()
         known = structure(store, use, Share(job, 0.8, 0.85)).known(curve)
-        found, suggestion = search(curve, _MODEL, stop=stop, known=known)
-        breaks = suggestion.fit(curve, found).breaks.tolist()
+        swept, suggestion = search(curve, _MODEL, stop=stop, known=known)
+        breaks = suggestion.fit(curve, swept).breaks.tolist()
         ranges = list(pairwise(breaks))
         stats = Statistics(store).ranges(ranges, use, Share(job, 0.85, 1.0))
         return in_phases(path, [region.name for region in store.regions], range(len(ranges)), stats)

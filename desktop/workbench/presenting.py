@@ -29,13 +29,15 @@ def marks(annotations: Iterable[Annotation], locations: Sequence[str]) -> tuple[
 
 def predicted(imagined: Imagined) -> Predicted | None:
     """The run with changes, if any are asked for."""
-    found = imagined.drawn
-    curve = None if found is None else found.curve
-    if found is None or curve is None:
+    prediction = imagined.drawn
+    curve = None if prediction is None else prediction.curve
+    if prediction is None or curve is None:
         return None
     from desktop.data.material import Predicted
 
-    return Predicted(curve, found.breaks_s, found.duration_s, found.changes.sentence or "no change")
+    return Predicted(
+        curve, prediction.breaks_s, prediction.duration_s, prediction.changes.sentence or "no change"
+    )
 
 
 def contents(choices: ReportChoices) -> Contents:

@@ -112,8 +112,8 @@ class Side(Bench[T], Generic[T, B]):
 
     def _chosen_bench(self) -> B | None:
         """The bench of the chosen one, opened if need be."""
-        found = self._keeper.bench(self.KIND, self._place) if self._place >= 0 else None
-        return cast("B | None", found)  # as `KIND` says
+        bench = self._keeper.bench(self.KIND, self._place) if self._place >= 0 else None
+        return cast("B | None", bench)  # as `KIND` says
 
     def _leave(self) -> None:
         if self._bench is not None:
@@ -214,14 +214,16 @@ class EffectsSide(Side[EffectsSnapshot, ExperimentBench]):
     def _pin(self) -> None:
         """Ask for the regions in the phases, once for the statistics that are there."""
         now = self.workbench.snapshot
-        found, document = now.explained, now.document
-        if not self._watched or self.snapshot.shown is None or document is None or not found.stats:
+        explained, document = now.explained, now.document
+        if not self._watched or self.snapshot.shown is None or document is None or not explained.stats:
             return
-        if found is self._explained or found.outdated:
+        if explained is self._explained or explained.outdated:
             return
-        self._explained = found
+        self._explained = explained
         regions = [region.name for region in document.regions]
-        phases = [(s.phase, one) for s, one in zip(found.scopes, found.stats, strict=True) if s.phase >= 0]
+        phases = [
+            (s.phase, one) for s, one in zip(explained.scopes, explained.stats, strict=True) if s.phase >= 0
+        ]
 
         def work(job: Job) -> Pinned:
             return in_phases(document.source, regions, [k for k, _ in phases], [s for _, s in phases], job)

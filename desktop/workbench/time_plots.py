@@ -141,13 +141,13 @@ class AxisData:
 
     def upright(self, length: float, line: float) -> Ticks:
         """Ticks of an upright axis so long, where a line of text is so high."""
-        found = _ticks(self, max(length / (line * _LINES), 1.5))
+        marks = _ticks(self, max(length / (line * _LINES), 1.5))
         if self.top is None or not self.low <= self.top <= self.high:
-            return found
+            return marks
         at = self.share(self.top)
-        kept = [k for k, v in enumerate(found.positions) if abs(self.share(v) - at) * length > line]
-        labels = [*(found.labels[k] for k in kept), format_number(self.top * self.factor)]
-        return Ticks([*(found.positions[k] for k in kept), self.top], labels)
+        apart = [k for k, v in enumerate(marks.positions) if abs(self.share(v) - at) * length > line]
+        labels = [*(marks.labels[k] for k in apart), format_number(self.top * self.factor)]
+        return Ticks([*(marks.positions[k] for k in apart), self.top], labels)
 
 
 @lru_cache(maxsize=32)  # the grid has those of the axes, and the next picture often the same
@@ -156,12 +156,12 @@ def _ticks(axis: AxisData, room: float) -> Ticks:
         return ticks.time_ticks(axis.low, axis.high, room, axis.asked)
     low, high = axis.low * axis.factor, axis.high * axis.factor
     if axis.log:
-        found = ticks.power_ticks(math.log10(low), math.log10(high), room)
-        places = [10.0**v for v in found.positions]
+        marks = ticks.power_ticks(math.log10(low), math.log10(high), room)
+        places = [10.0**v for v in marks.positions]
     else:
-        found = ticks.level_ticks(low, high, room, whole=axis.whole)
-        places = found.positions
-    return Ticks([v / axis.factor for v in places], found.labels)
+        marks = ticks.level_ticks(low, high, room, whole=axis.whole)
+        places = marks.positions
+    return Ticks([v / axis.factor for v in places], marks.labels)
 
 
 @dataclass(frozen=True)
@@ -413,8 +413,8 @@ def quantity_axis(of: CurveQuantity, low: float, high: float, title: str, *, who
     """An axis of levels in their unit, with a prefix where it takes one; `whole`: as numbers of things."""
     most = max(abs(low), abs(high))
     if of.physical:
-        found = common((most,), of.unit)
-        return AxisData(title, low, high, found.symbol, 1 / found.factor)
+        prefix = common((most,), of.unit)
+        return AxisData(title, low, high, prefix.symbol, 1 / prefix.factor)
     return AxisData(title, low, high, "" if of.axis.lower().startswith(of.unit) else of.unit, whole=whole)
 
 
@@ -576,7 +576,7 @@ def run_plot(
 ) -> PlotData:
     """Lanes of a run with all that stands in and above them."""
     shown = "" if known is None else heights.note(run.levels, known)
-    said = "" if run.predicted is None else WORDS["predicted"].format(run.predicted.words)
+    prediction = "" if run.predicted is None else WORDS["predicted"].format(run.predicted.words)
     fit = run.fit
     return PlotData(
         figure,
@@ -591,7 +591,7 @@ def run_plot(
         phase=run.phase,
         notes=notes_in(run.notes, axis),
         limit=run.limit,
-        remarks=tuple(filter(None, (shown, said))),
+        remarks=tuple(filter(None, (shown, prediction))),
         doubt=run.doubt,
         firm=firm_in(run.firm, axis),
         boundaries=boundaries_in(run.boundaries, axis),
@@ -664,8 +664,8 @@ def figure_plot(
     even = np.linspace(a, b, columns + 1)
     if figure == "residual":
         lane = residual_lane(run, even, known, say)
-        found = run_plot(figure, run, axis, [lane], lane.entries, title=title)
-        return replace(found, remarks=(lane.note,))
+        plot = run_plot(figure, run, axis, [lane], lane.entries, title=title)
+        return replace(plot, remarks=(lane.note,))
     if figure == "stack":
         # Alone, computing is the other figure.
         drawn = frozenset(material.stack) if shown in (None, {"computing"}) else shown
@@ -704,11 +704,11 @@ def _timeline(run: RunData, bars: Bars, axis: AxisData, title: str, say: Words, 
         legend += path_legend(say)
     shared = shared_rows(sum(bars.merged), len(bars.names), say)
     rows = AxisData(say(row_title(bars.names)), float(len(bars.names)), 0.0)
-    found = run_plot("timeline", run, axis, [LaneData(rows, ())], legend, title=title, ranges=False)
+    plot = run_plot("timeline", run, axis, [LaneData(rows, ())], legend, title=title, ranges=False)
     named = bars.labels or bars.names
     most = np.where(bars.ticks.any(axis=2), bars.ticks.argmax(axis=2), -1)
     cells = CellData(named, bars.times, most, inks)
-    return replace(found, bars=bars, cells=cells, rows=named, remarks=(shared,) if shared else ())
+    return replace(plot, bars=bars, cells=cells, rows=named, remarks=(shared,) if shared else ())
 
 
 def sparse(marks: int, rows: int, pixels: float) -> bool:
@@ -733,14 +733,14 @@ def mark_legend(
     say: Words, *, messages: int, densest: int = 0, collectives: bool = False
 ) -> list[LegendData]:
     """Of what connects the rows: so many messages one by one, or `densest` at a point at most."""
-    found = []
+    entries = []
     if densest:
-        found.append(LegendData(say("messages", f"{densest:,}".replace(",", " ")), "density"))
+        entries.append(LegendData(say("messages", f"{densest:,}".replace(",", " ")), "density"))
     elif messages:
-        found.append(LegendData(say("message"), "message"))
+        entries.append(LegendData(say("message"), "message"))
     if collectives:
-        found.append(LegendData(say("collective"), "collective"))
-    return found
+        entries.append(LegendData(say("collective"), "collective"))
+    return entries
 
 
 def path_legend(say: Words) -> list[LegendData]:
@@ -841,8 +841,10 @@ def _level_axis(contrast: Contrast, how: Comparing, say: Words) -> AxisData:
 
 def _compared(contrast: Contrast) -> CurveQuantity:
     """What the curves of all runs count; of different things their bare levels."""
-    found = {run.curve.quantity for run in contrast.alignment.runs}
-    return found.pop() if len(found) == 1 else CurveQuantity("Level", "Level", "", "", counted=False)
+    quantities = {run.curve.quantity for run in contrast.alignment.runs}
+    return (
+        quantities.pop() if len(quantities) == 1 else CurveQuantity("Level", "Level", "", "", counted=False)
+    )
 
 
 def _in_phases(contrast: Contrast, run: int, c: Columns, x: Floats) -> NDArray[np.bool_]:

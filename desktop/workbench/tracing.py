@@ -174,13 +174,13 @@ def load_and_compile() -> None:
 def stamp_of(source: Path) -> tuple[int, int] | None:
     """By which a file is known to be as it was."""
     try:
-        found = source.stat()
+        status = source.stat()
     except OSError:
         return None
-    return found.st_mtime_ns, found.st_size
+    return status.st_mtime_ns, status.st_size
 
 
-def open_source(source: Path, options: OpenOptions, kept: Project | None, job: Job) -> Opened:
+def open_source(source: Path, options: OpenOptions, project: Project | None, job: Job) -> Opened:
     from desktop.data.consistency import doubt
     from desktop.data.info import info
     from desktop.data.opening import open_trace
@@ -193,7 +193,7 @@ def open_source(source: Path, options: OpenOptions, kept: Project | None, job: J
         names = () if store.has("curve") else tuple(map(location_name, store.locations))
         lost = doubt(store)
         document = Document(source, place, facts, store.report, regions, store.repair, again, names, lost)
-        wanted = Project() if kept is None else kept
+        wanted = Project() if project is None else project
         key = key_of(wanted.phases, wanted.annotations)
         free, lack = key._replace(locked=()), ""
         try:
@@ -204,8 +204,8 @@ def open_source(source: Path, options: OpenOptions, kept: Project | None, job: J
                 raise
             lack = f"{error}; shown is what computes"
             whole = shown = build_run(store, wanted.rules, free, job)
-        if kept is not None and kept.limit is not None and holds(whole[0].curve, kept.limit):
-            shown = part_of(whole[0], kept.limit, key, job)
+        if project is not None and project.limit is not None and holds(whole[0].curve, project.limit):
+            shown = part_of(whole[0], project.limit, key, job)
     except BaseException:
         store.close()
         raise
@@ -272,9 +272,15 @@ def build_run(
         envelope(drawn)
     _ = curve.mean  # kept with it, here: the window says it
     summarise(utilization.curve())
-    found = structure(store, utilization, job) if like is None or like.structure is None else like.structure
+    events = structure(store, utilization, job) if like is None or like.structure is None else like.structure
     run = TraceRun(
-        rules, utilization, curve, stack, structure=found, doings=found.doings(utilization.curve()), name=name
+        rules,
+        utilization,
+        curve,
+        stack,
+        structure=events,
+        doings=events.doings(utilization.curve()),
+        name=name,
     )
     return run, _swept(run, key, job)
 
@@ -292,9 +298,9 @@ def part_of(whole: TraceRun, limit: tuple[float, float], key: SweepKey, job: Job
     _ = curve.mean
     if curve.quantity == whole.utilization.curve().quantity:
         summarise(curve)
-    found = whole.structure
-    doings = None if found is None else found.doings(whole.utilization.curve().window(*limit))
-    run = TraceRun(whole.rules, whole.utilization, curve, stack, limit, whole, found, doings, whole.name)
+    events = whole.structure
+    doings = None if events is None else events.doings(whole.utilization.curve().window(*limit))
+    run = TraceRun(whole.rules, whole.utilization, curve, stack, limit, whole, events, doings, whole.name)
     fits = Fits()
     key = key._replace(locked=tuple(t for t in key.locked if limit[0] < t < limit[1]))
     fits.sweeps[key] = sweep_of(run, key, job)
@@ -320,15 +326,15 @@ def sweep_of(run: TraceRun, key: SweepKey, job: Job, before: Swept | None = None
             at_events(run.curve, one, before.known, key.locked)
             for one in wider.fits[len(before.sweep.fits) :]
         )
-        found = before._replace(sweep=replace(wider, fits=(*before.sweep.fits, *fits)))
+        widened = before._replace(sweep=replace(wider, fits=(*before.sweep.fits, *fits)))
     else:
         known = None
         if run.structure is not None and key.marks is not None:
             known = run.structure.known(run.curve, key.marks)
         swept = search(run.curve, key.model, locked=key.locked, stop=job.stop, known=known, basis=key.basis)
-        found = Swept(*swept, known)
+        widened = Swept(*swept, known)
     job.step(0, 0)
-    return found
+    return widened
 
 
 def reaches(sweep: Sweep) -> int:
@@ -359,17 +365,17 @@ def within(phases: PhaseSettings, curve: StepCurve) -> PhaseSettings:
     """Settings that were kept, on a curve that may have become another since."""
     start, end = ends_of(curve)
     locked = tuple(t for t in phases.locked if start < t < end)
-    found = replace(phases, n=max(phases.n, least_n(phases.model, locked)), locked=locked)
+    inside = replace(phases, n=max(phases.n, least_n(phases.model, locked)), locked=locked)
     if phases.breaks is None:
-        return found
+        return inside
     breaks = (start, *(t for t in phases.breaks[1:-1] if start < t < end), end)
     near = 1e-9 * max(abs(start), abs(end))
     if (
         len(breaks) == len(phases.breaks)
         and max(abs(start - phases.breaks[0]), abs(end - phases.breaks[-1])) <= near
     ):
-        return found  # rounding of the ends is no change
-    return found.by_hand(breaks, phases.by_ends)
+        return inside  # rounding of the ends is no change
+    return inside.by_hand(breaks, phases.by_ends)
 
 
 def first_settings(run: TraceRun, fits: Fits) -> PhaseSettings:

@@ -110,10 +110,10 @@ class Watcher(Bench[WatchSnapshot]):
         if self.snapshot.running:
             self._show(running=False)
 
-    def _see(self, found: tuple[Followed, Sweep | None, int] | None, shown: WatchSnapshot) -> None:
+    def _see(self, look: tuple[Followed, Sweep | None, int] | None, shown: WatchSnapshot) -> None:
         """Take what a look has found, which began when this was `shown`."""
-        if found is not None and not self.snapshot.paused:
-            followed, swept, suggested = found
+        if look is not None and not self.snapshot.paused:
+            followed, swept, suggested = look
             if followed.curve is not None and swept is not None:
                 at, looks = self._suggested
                 alone = swept.n.size < _FEW
@@ -126,7 +126,7 @@ class Watcher(Bench[WatchSnapshot]):
         whole = seen.processes >= max(seen.expected, 1) and seen.ended == seen.processes
         # A program that we run is waited for; of another one, all processes have said that they end.
         if not self.snapshot.running and (
-            whole or (not shown.running and found is None and self.snapshot.code is not None)
+            whole or (not shown.running and look is None and self.snapshot.code is not None)
         ):
             self._show(over=True)
 
@@ -158,8 +158,8 @@ def _seen(
     if known is None or curve.duration >= until:
         return followed, *_swept(curve, shown.model, shown.n, None, job)
     n = known.requested
-    found = fit(curve, n, shown.model, stop=job.stop)
-    return followed, Sweep(shown.model, np.array([n]), (found,), np.array([found.epsilon])), shown.suggested
+    fitted = fit(curve, n, shown.model, stop=job.stop)
+    return followed, Sweep(shown.model, np.array([n]), (fitted,), np.array([fitted.epsilon])), shown.suggested
 
 
 def _swept(

@@ -246,7 +246,7 @@ class Workbench(EditBench[Snapshot, Project]):
 
         What is open stays until the new trace is there, and if it cannot be had.
         """
-        kept = None if asked is None else asked.value
+        former = None if asked is None else asked.value
         self._open_member = lambda name: self.open(source, replace(options, member=name), asked, view)
 
         def done(opened: Opened) -> None:
@@ -255,12 +255,12 @@ class Workbench(EditBench[Snapshot, Project]):
             self._store = store
             self._causality = None if waits is None else (store, waits)
             fits = self._fits
-            if asked is not None and kept is not None:
-                fitting = replace(kept, curve=run.name)
-                if run.limit != kept.limit:  # of a trace that has become another
-                    fitting = limited(kept, None, ends_of(run.curve))
+            if asked is not None and former is not None:
+                fitting = replace(former, curve=run.name)
+                if run.limit != former.limit:  # of a trace that has become another
+                    fitting = limited(former, None, ends_of(run.curve))
                 fitting = replace(fitting, phases=within(fitting.phases, run.curve))
-                self._turn_to(asked if fitting == kept else self.history.branch(fitting, self.turn))
+                self._turn_to(asked if fitting == former else self.history.branch(fitting, self.turn))
             else:
                 self._turn_to(self.history.branch(Project(first_settings(run, fits)), self.turn))
             project = self.asked
@@ -269,17 +269,17 @@ class Workbench(EditBench[Snapshot, Project]):
                 fit=None, rows=(), opening=None, problem=Problem(lack) if lack else None, marked=(),
                 boundaries=(), explained=NOTHING,
             )  # fmt: skip
-            self._anew = kept is None
+            self._anew = former is None
             self.sharpen()
 
         self._keep_rules()
-        parked = self._take_parked(source, options, kept)
+        parked = self._take_parked(source, options, former)
         if parked is not None:
             self._files.cancel()
             done(parked)
             return
         self._on_files(
-            f"Opening {run_name(source)}", lambda job: open_source(source, options, kept, job), done
+            f"Opening {run_name(source)}", lambda job: open_source(source, options, former, job), done
         )
 
     def sharpen(self) -> None:
@@ -303,9 +303,9 @@ class Workbench(EditBench[Snapshot, Project]):
             self._resolve(project=project, run=run, fit=None, rows=(), explained=NOTHING)
 
         def failed(error: BaseException) -> None:
-            found = problem_of(error)
-            again = f"{found.sentence}. Analyse > Curve > Exact curve asks for it again"
-            self._show(problem=replace(found, sentence=again))
+            problem = problem_of(error)
+            again = f"{problem.sentence}. Analyse > Curve > Exact curve asks for it again"
+            self._show(problem=replace(problem, sentence=again))
 
         self._sharpening.submit(
             "The exact curve",
@@ -392,7 +392,7 @@ class Workbench(EditBench[Snapshot, Project]):
     @property
     def fits_under_way(self) -> dict[str, tuple[Task, Callable[[], None]]]:
         """Fits and what they need, made beside the window, each as a task, and how it is given up."""
-        found = {}
+        under_way = {}
         for name, lane, give_up in (
             ("exact", self._sharpening, self.cancel_exact),
             ("fit", self._fitting, self.cancel_fit),
@@ -402,8 +402,8 @@ class Workbench(EditBench[Snapshot, Project]):
         ):
             job = lane.current
             if job is not None and (lane is not self._sweeping or self._widening is not None):
-                found[name] = replace(job.task, elapsed=job.elapsed), give_up
-        return found
+                under_way[name] = replace(job.task, elapsed=job.elapsed), give_up
+        return under_way
 
     def cancel_fit(self) -> None:
         """Give up the fit that is being made: phases are asked for again as they were last known."""
@@ -412,8 +412,8 @@ class Workbench(EditBench[Snapshot, Project]):
         self._fitting.cancel()
         before = [step.before.phases for step in reversed(self.branch.steps)]
         swept = [
-            PhaseSettings(key.model, max(1, found.suggestion.n), key.locked)
-            for key, found in self._fits.sweeps.items()
+            PhaseSettings(key.model, max(1, known.suggestion.n), key.locked)
+            for key, known in self._fits.sweeps.items()
         ]
         for phases in (*before, *swept):
             if self._known(phases) is not None:
@@ -671,16 +671,16 @@ class Workbench(EditBench[Snapshot, Project]):
         known = self.asked.annotations
         if colour is None:
             colour = (known[-1].colour + 1) % COLOURS if known else 0
-        made = Annotation(start_s, text, end_s, colour, location)
-        self._edit_annotations("add annotation", (*known, made))
+        annotation = Annotation(start_s, text, end_s, colour, location)
+        self._edit_annotations("add annotation", (*known, annotation))
 
     def change_annotation(self, index: int, **changes: object) -> None:
         """Other values for fields of annotation `index`."""
         known = self.asked.annotations
-        made = changed(known[index], changes)
-        if made != known[index]:
-            verb = "edit" if "hidden" not in changes else "hide" if made.hidden else "show"
-            self._edit_annotations(f"{verb} annotation", (*known[:index], made, *known[index + 1 :]))
+        annotation = changed(known[index], changes)
+        if annotation != known[index]:
+            verb = "edit" if "hidden" not in changes else "hide" if annotation.hidden else "show"
+            self._edit_annotations(f"{verb} annotation", (*known[:index], annotation, *known[index + 1 :]))
 
     def remove_annotation(self, index: int) -> None:
         known = self.asked.annotations
@@ -688,16 +688,16 @@ class Workbench(EditBench[Snapshot, Project]):
 
     def keep_view(self, number: int, seen: View, name: str = "") -> None:
         """Keep what is looked at as view `number`; of `seen` what only the plots know counts."""
-        old = next((kept.name for kept in self.asked.views if kept.number == number), "")
+        old = next((named_view.name for named_view in self.asked.views if named_view.number == number), "")
         own = self._view
         view = replace(seen, selection=own.selection, phase=own.phase, shown=own.shown)
-        made = NamedView(number, name or old, view)
-        self._edit_views(f"keep view {number}", made, number)
+        new_view = NamedView(number, name or old, view)
+        self._edit_views(f"keep view {number}", new_view, number)
 
     def rename_view(self, number: int, name: str) -> None:
-        for kept in self.asked.views:
-            if kept.number == number and kept.name != name:
-                self._edit_views(f"rename view {number}", replace(kept, name=name), number)
+        for named_view in self.asked.views:
+            if named_view.number == number and named_view.name != name:
+                self._edit_views(f"rename view {number}", replace(named_view, name=name), number)
 
     def remove_view(self, number: int) -> None:
         self._edit_views(f"delete view {number}", None, number)
@@ -708,9 +708,9 @@ class Workbench(EditBench[Snapshot, Project]):
         if fit is None or not 0 <= phase < fit.n or name == (fit.names[phase] if fit.names else ""):
             return
         start, end = fit.breaks[phase : phase + 2].tolist()
-        kept = tuple(one for one in self.asked.phase_names if not start <= one.at_s < end)
+        others = tuple(one for one in self.asked.phase_names if not start <= one.at_s < end)
         more = (PhaseName((start + end) / 2, name),) if name else ()
-        names = tuple(sorted((*kept, *more), key=lambda one: one.at_s))
+        names = tuple(sorted((*others, *more), key=lambda one: one.at_s))
         if names != self.asked.phase_names:
             self._edit(f"name phase {phase + 1}", replace(self.asked, phase_names=names))
 
@@ -724,12 +724,12 @@ class Workbench(EditBench[Snapshot, Project]):
             start, end = fit.breaks[phase : phase + 2].tolist()
             at = (start + end) / 2
         whole = phase is None
-        kept = [
+        others = [
             one
             for one in self.asked.spoken
             if (one.at_s is None) != whole or not start <= (one.at_s or 0.0) < end
         ]
-        spoken = (*kept, *(() if text is None else (SpeakerNote(text, at),)))
+        spoken = (*others, *(() if text is None else (SpeakerNote(text, at),)))
         if spoken != self.asked.spoken:
             self._edit("write notes", replace(self.asked, spoken=spoken), f"note {phase}")
 
@@ -773,15 +773,15 @@ class Workbench(EditBench[Snapshot, Project]):
 
     def _known_causality(self, run: TraceRun) -> Causality | None:
         """Who waited for whom, if that is known with the rules of a run."""
-        found = self._causality
-        if found is None or found[0] is not self._store or found[1] is None:
+        known = self._causality
+        if known is None or known[0] is not self._store or known[1] is None:
             return None
-        return found[1] if found[1].rules == run.utilization.rules else None
+        return known[1] if known[1].rules == run.utilization.rules else None
 
     def _known_causes(self, run: TraceRun) -> Causes | None:
         """What caused the waiting, if that is known."""
-        found, causality = self._causes, self._known_causality(run)
-        return found[1] if found is not None and found[0] is causality else None
+        known, causality = self._causes, self._known_causality(run)
+        return known[1] if known is not None and known[0] is causality else None
 
     def _find_causes(self, request: StatisticsRequest) -> None:
         """What caused the waiting, when accounts have been shown."""
@@ -796,8 +796,8 @@ class Workbench(EditBench[Snapshot, Project]):
 
             return Causes(request.store, causality, job)
 
-        def done(found: Causes) -> None:
-            self._causes = causality, found
+        def done(causes: Causes) -> None:
+            self._causes = causality, causes
             self._ask_statistics()
 
         def failed(error: BaseException) -> None:
@@ -832,8 +832,8 @@ class Workbench(EditBench[Snapshot, Project]):
                 )
             return Causality(store, rules, job)
 
-        def done(found: Causality) -> None:
-            self._causality = store, found
+        def done(waits: Causality) -> None:
+            self._causality = store, waits
             self._ask_statistics()
             self._imagine()
 
@@ -894,20 +894,20 @@ class Workbench(EditBench[Snapshot, Project]):
                 time.sleep(0.01)
             from desktop.data.statistics import Statistics
 
-            kept = self._statistics
-            if kept is None or kept[0] is not request.store:
-                kept = self._statistics = request.store, Statistics(request.store)
-            return request.answer(kept[1], job, lambda early: self._counting.tell(job, show, early))
+            statistics = self._statistics
+            if statistics is None or statistics[0] is not request.store:
+                statistics = self._statistics = request.store, Statistics(request.store)
+            return request.answer(statistics[1], job, lambda early: self._counting.tell(job, show, early))
 
-        def show(found: Explained) -> None:
-            if found.causality is None and not found.there and request.parts & {"accounts", "words"}:
+        def show(explained: Explained) -> None:
+            if explained.causality is None and not explained.there and request.parts & {"accounts", "words"}:
                 given_up = self._causality is not None and self._causality[1] is None
-                found = replace(found, waits=self._why_no_waits if given_up else WAITS_ON_THE_WAY)
-            self._show(explained=found)
+                explained = replace(explained, waits=self._why_no_waits if given_up else WAITS_ON_THE_WAY)
+            self._show(explained=explained)
 
-        def done(found: Explained) -> None:
-            show(found)
-            if not found.there:
+        def done(explained: Explained) -> None:
+            show(explained)
+            if not explained.there:
                 self._find_causality(request)
             self._find_causes(request)
 
@@ -979,9 +979,9 @@ class Workbench(EditBench[Snapshot, Project]):
 
     def show_view(self, number: int) -> View | None:
         """Look at what was kept under a number; the plots show its span and order."""
-        for kept in self.asked.views:
-            if kept.number == number:
-                view = kept.view
+        for named_view in self.asked.views:
+            if named_view.number == number:
+                view = named_view.view
                 there = view.phase is not None and view.phase < len(self.snapshot.rows)
                 self._look(selection=view.selection, phase=view.phase if there else None, shown=view.shown)
                 return view
@@ -1034,9 +1034,9 @@ class Workbench(EditBench[Snapshot, Project]):
     def _edit_annotations(self, label: str, annotations: tuple[Annotation, ...]) -> None:
         self._edit(label, replace(self.asked, annotations=annotations))
 
-    def _edit_views(self, label: str, made: NamedView | None, number: int) -> None:
-        kept = [one for one in self.asked.views if one.number != number]
-        views = tuple(sorted([*kept, *([made] if made else [])], key=lambda one: one.number))
+    def _edit_views(self, label: str, new_view: NamedView | None, number: int) -> None:
+        others = [one for one in self.asked.views if one.number != number]
+        views = tuple(sorted([*others, *([new_view] if new_view else [])], key=lambda one: one.number))
         if views != self.asked.views:
             self._edit(label, replace(self.asked, views=views))
 
@@ -1160,21 +1160,21 @@ class Workbench(EditBench[Snapshot, Project]):
         def work(job: Job) -> dict[str, StepCurve | None]:
             from desktop.data.curves import build_curve
 
-            found: dict[str, StepCurve | None] = {}
+            by_name: dict[str, StepCurve | None] = {}
             for name in missing:
                 try:
                     envelope(curve := build_curve(store, use, name, job))
-                    found[name] = curve
+                    by_name[name] = curve
                 except CurveError:  # of a trace that has become another
-                    found[name] = None
-            return found
+                    by_name[name] = None
+            return by_name
 
-        def done(found: dict[str, StepCurve | None]) -> None:
-            curves.update(found)
+        def done(by_name: dict[str, StepCurve | None]) -> None:
+            curves.update(by_name)
             now = self.snapshot.run
             if now is not None and now.utilization is use:
                 self._show(**self._tracks(now))
-            lack = [name for name in self.asked.tracks if name in found and found[name] is None]
+            lack = [name for name in self.asked.tracks if name in by_name and by_name[name] is None]
             if lack:
                 self._show(problem=Problem(f"This trace has no curve {', '.join(lack)}."))
 
@@ -1187,11 +1187,11 @@ class Workbench(EditBench[Snapshot, Project]):
         return {"tracks": tuple((name, curve) for name, curve in known if curve is not None)}
 
     def _known(self, phases: PhaseSettings) -> PhaseFit | None:
-        found = self._fits.single.get(phases)
+        fit = self._fits.single.get(phases)
         swept = self._fits.sweeps.get(self._key(phases))
-        if found is None and phases.breaks is None and swept is not None and phases.n <= reaches(swept.sweep):
-            found = swept.sweep.fit(phases.n)
-        return found
+        if fit is None and phases.breaks is None and swept is not None and phases.n <= reaches(swept.sweep):
+            fit = swept.sweep.fit(phases.n)
+        return fit
 
     def _key(self, phases: PhaseSettings) -> SweepKey:
         return key_of(phases, self.asked.annotations)
@@ -1215,8 +1215,8 @@ class Workbench(EditBench[Snapshot, Project]):
             fit = named(run, self._timed_fit(run, phases, fits, known, job.stop), asked)
             return fit, rows_of(run, fit)  # here, as the window has enough to do when the fit arrives
 
-        def done(found: tuple[PhaseFit, tuple[PhaseRow, ...]]) -> None:
-            fit, rows = found
+        def done(answer: tuple[PhaseFit, tuple[PhaseRow, ...]]) -> None:
+            fit, rows = answer
             fits.single[phases] = fit
             if self.snapshot.run is run and self.snapshot.project.phases == phases:
                 self._show(fit=fit, rows=rows, refining=False)
@@ -1237,15 +1237,15 @@ class Workbench(EditBench[Snapshot, Project]):
         while known is not None and to < min(phases.n, LIMIT):
             to = min(2 * to, LIMIT)
         if self._sweeping.busy and self._widening is not None:
-            of, made, far = self._widening
-            if of is fits and made == key and to <= far:
+            of, widened, far = self._widening
+            if of is fits and widened == key and to <= far:
                 return
         self._widening = fits, key, to
 
-        def done(found: Swept) -> None:
-            fits.sweeps[key] = found
+        def done(answer: Swept) -> None:
+            fits.sweeps[key] = answer
             if self.snapshot.run is run and self._key(self.snapshot.project.phases) == key:
-                self._show(sweep=found.sweep, suggestion=found.suggestion, known=found.known)
+                self._show(sweep=answer.sweep, suggestion=answer.suggestion, known=answer.known)
 
         self._sweeping.submit(
             "Fitting every n", lambda job: sweep_of(run, key, job, known, to), done, self._fit_failed
@@ -1260,9 +1260,9 @@ class Workbench(EditBench[Snapshot, Project]):
         stop: NDArray[np.uint8] | None = None,
     ) -> PhaseFit:
         begun = time.perf_counter()
-        found = phases.fit(run.curve, known, stop=stop)
+        fitted = phases.fit(run.curve, known, stop=stop)
         fits.pace[phases.model] = (time.perf_counter() - begun) / phases.n
-        return found
+        return fitted
 
     def _by_hand(
         self, breaks: tuple[float, ...], locked: tuple[float, ...]
@@ -1291,15 +1291,15 @@ class Workbench(EditBench[Snapshot, Project]):
     def _named(self, run: TraceRun, fit: PhaseFit) -> PhaseFit:
         """The fit with what its phases are called; the same object as long as it is asked for again."""
         asked = self.asked.phase_names, self.asked.names
-        kept = self._named_fits
-        for k, (known, how, found) in enumerate(kept):
+        recent = self._named_fits
+        for k, (known, how, fit_named) in enumerate(recent):
             if known is fit and how == asked:
-                kept.append(kept.pop(k))
-                return found
-        found = named(run, fit, self.asked)
-        kept.append((fit, asked, found))
-        del kept[:-NAMED]
-        return found
+                recent.append(recent.pop(k))
+                return fit_named
+        fit_named = named(run, fit, self.asked)
+        recent.append((fit, asked, fit_named))
+        del recent[:-NAMED]
+        return fit_named
 
     def _settled(self) -> PhaseFit | None:
         """The fit before a drag that may be going on; None while another part of the run is made ready."""
@@ -1317,8 +1317,8 @@ class Workbench(EditBench[Snapshot, Project]):
         if not 0 < index < len(breaks) - 1:
             return None
         gap = min(CLOSEST * (breaks[-1] - breaks[0]), (breaks[index + 1] - breaks[index - 1]) / 4)
-        kept = max(breaks[index - 1] + gap, min(breaks[index + 1] - gap, time_s))
-        return (*breaks[:index], kept, *breaks[index + 1 :])
+        limited = max(breaks[index - 1] + gap, min(breaks[index + 1] - gap, time_s))
+        return (*breaks[:index], limited, *breaks[index + 1 :])
 
     def _failed(self, error: BaseException) -> None:
         self._show(problem=problem_of(error))
@@ -1352,14 +1352,14 @@ class Workbench(EditBench[Snapshot, Project]):
         while len(self._parked) > most or sum(one.size for one in self._parked) > memory.limit():
             self._parked.pop(0).store.close()
 
-    def _take_parked(self, source: Path, options: OpenOptions, kept: Project | None) -> Opened | None:
+    def _take_parked(self, source: Path, options: OpenOptions, project: Project | None) -> Opened | None:
         """What was put aside of a trace, if it is still what is asked for."""
         from desktop.data.utilization import Rules
 
         for one in self._parked:
-            if (one.document.source, one.document.options) == (source, options) and kept is not None:
+            if (one.document.source, one.document.options) == (source, options) and project is not None:
                 self._parked.remove(one)
-                wanted = kept.rules or Rules(), kept.limit, kept.curve
+                wanted = project.rules or Rules(), project.limit, project.curve
                 run = one.shown[0]
                 if one.stamp == stamp_of(source) and (run.rules, run.limit, run.name) == wanted:
                     return one

@@ -58,15 +58,17 @@ def export(
     write = import_module(f"desktop.data.exporters.{EXPORTERS[to]}").write
     try:
         with WorkFolder(folder) as work:
-            made = work / "made"
-            made.mkdir()
-            found = write(store, made, progress or Progress(), store.repair if repaired is None else repaired)
+            target = work / "made"
+            target.mkdir()
+            exported = write(
+                store, target, progress or Progress(), store.repair if repaired is None else repaired
+            )
             if folder.exists():
                 folder.rmdir()
-            made.rename(folder)
+            target.rename(folder)
     except OSError as error:
         raise StoreError(
             f"cannot be written ({reason(error)})", file=folder, hint="make room there"
         ) from None
-    found.file = folder / found.file.name
-    return found
+    exported.file = folder / exported.file.name
+    return exported

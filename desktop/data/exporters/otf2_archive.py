@@ -63,7 +63,7 @@ def write(store: TraceStore, folder: Path, progress: Progress, repaired: bool) -
     ------
     OSError : the folder cannot be written. StoreError : the store is damaged. Cancelled : by `progress`.
     """
-    found = Exported(folder / "traces.otf2")
+    exported = Exported(folder / "traces.otf2")
     inside = folder / "traces"
     inside.mkdir()
     clock, definitions = WrittenTicks(store, repaired), _Definitions(store)
@@ -73,7 +73,7 @@ def write(store: TraceStore, folder: Path, progress: Progress, repaired: bool) -
     agreed = _file(_clock_offset(time) for time in (0, clock.length + 1))
     for i, location in enumerate(store.locations):
         with (inside / f"{i}.evt").open("wb") as file:
-            events, records_of = EventWriter(file), _WrittenRecords(store, i, definitions, found)
+            events, records_of = EventWriter(file), _WrittenRecords(store, i, definitions, exported)
 
             def timed(records: Ints, at: Location = location) -> Ints:
                 records[_TIME] = clock(at, records[_TIME])
@@ -88,14 +88,14 @@ def write(store: TraceStore, folder: Path, progress: Progress, repaired: bool) -
         done += events.count
         records.append(events.count)
         (inside / f"{i}.def").write_bytes(agreed)
-    made = definitions.records(records, clock)
-    (folder / "traces.def").write_bytes(_file(made))
+    defined = definitions.records(records, clock)
+    (folder / "traces.def").write_bytes(_file(defined))
     marks = _marks(store, clock)
     if marks:
         (folder / "traces.marker").write_bytes(_file(marks))
-    found.file.write_bytes(_anchor(len(store.locations), len(made), store.source.name))
-    found.records = done
-    return found
+    exported.file.write_bytes(_anchor(len(store.locations), len(defined), store.source.name))
+    exported.records = done
+    return exported
 
 
 # ------------------------------------------------------------------ definitions
@@ -184,43 +184,45 @@ class _Definitions:
     def records(self, events: list[int], clock: WrittenTicks) -> list[bytes]:
         """All definitions; `events`: how many records each location has."""
         store = self._store
-        made = [_record(5, "NNNN", clock.per_second, 0, clock.length + 1, 0)]
+        written = [_record(5, "NNNN", clock.per_second, 0, clock.length + 1, 0)]
         known: dict[str, int] = {}
 
         def text(value: str) -> int:
             if value not in known:
                 known[value] = len(known)
-                made.append(_record(10, "ns", known[value], value))
+                written.append(_record(10, "ns", known[value], value))
             return known[value]
 
         text("")
         machine = text(str(store.notes.get("machine") or "machine"))
-        made.append(_record(12, "nnnn", 0, machine, text("machine"), UNDEFINED))
+        written.append(_record(12, "nnnn", 0, machine, text("machine"), UNDEFINED))
         groups = self._processes()
         for number, (process, sort) in enumerate(dict.fromkeys(groups)):
-            made.append(_record(13, "nnbnn", number, text(process), sort, 0, UNDEFINED))
+            written.append(_record(13, "nnbnn", number, text(process), sort, 0, UNDEFINED))
         order = {group: number for number, group in enumerate(dict.fromkeys(groups))}
         for i, at in enumerate(store.locations):
             sort = {"accelerator": 2, "metric": 3}.get(at.kind, 1)
-            made.append(_record(14, "NnbNn", i, text(at.name), sort, events[i], order[groups[i]]))
+            written.append(_record(14, "NnbNn", i, text(at.name), sort, events[i], order[groups[i]]))
         for number, region in enumerate(store.regions):
             named, role, paradigm = _standing_for(region)
             name = text(named)
             kinds = ROLES.index(role), PARADIGMS.index(paradigm)
-            made.append(_record(15, "nnnbnnnnbbn", number, name, 0, 0, UNDEFINED, 0, 0, name, *kinds, 0))
+            written.append(_record(15, "nnnbnnnnbbn", number, name, 0, 0, UNDEFINED, 0, 0, name, *kinds, 0))
         world = {i: rank for rank, i in enumerate(self._world)}
         names = store.notes.get("communicator_names") or {}
         for number, inside in enumerate([self._world, *self._inside]):
             ranks = [world[i] for i in inside] if number else inside
             kind = COMM_LOCATIONS if not number else COMM_GROUP if ranks else COMM_SELF
             forms = "nnbn" + "N" * len(ranks) + "bbn"
-            made.append(_record(18, forms, number, 0, 0, len(ranks), *ranks, kind, PARADIGMS.index("mpi"), 0))
+            written.append(
+                _record(18, forms, number, 0, 0, len(ranks), *ranks, kind, PARADIGMS.index("mpi"), 0)
+            )
         for comm, number in self.communicators.items():
             name = text(str(names.get(str(comm), "")))
-            made.append(_record(22, "nnnnn", number, name, number + 1, UNDEFINED, 0))
+            written.append(_record(22, "nnnnn", number, name, number + 1, UNDEFINED, 0))
         for metric, number in self.metrics.items():
-            made += self._metric(number, text(store.texts[metric]), store.texts[metric], text)
-        return made
+            written += self._metric(number, text(store.texts[metric]), store.texts[metric], text)
+        return written
 
     def _metric(self, number: int, name: int, of: str, text: Callable[[str], int]) -> list[bytes]:
         """A metric and a class of it alone."""
@@ -233,11 +235,11 @@ class _Definitions:
 
     def _processes(self) -> list[tuple[str, int]]:
         """Name and kind of the group of each location: its process, accelerators apart."""
-        found = []
+        groups = []
         for at in self._store.locations:
             name = at.process or (f"rank {at.rank}" if at.rank >= 0 else at.name)
-            found.append((name, 2 if at.kind == "accelerator" else 1))
-        return found
+            groups.append((name, 2 if at.kind == "accelerator" else 1))
+        return groups
 
 
 def _standing_for(region: Region) -> tuple[str, str, str]:
@@ -255,12 +257,12 @@ def _standing_for(region: Region) -> tuple[str, str, str]:
 
 def _marks(store: TraceStore, clock: WrittenTicks) -> list[bytes]:
     """The users' marks, of one category."""
-    made: list[bytes] = []
+    marks: list[bytes] = []
     for i, location in enumerate(store.locations):
         for time, text in store.blocks("marks", i):
             for at, number in zip(clock(location, time).tolist(), text.tolist(), strict=True):
-                made.append(_record(6, "NNnbNs", at, 0, 0, 1, i, store.texts[number]))
-    return [_record(5, "nssb", 0, "Phasewright", "mark", 1), *made] if made else []
+                marks.append(_record(6, "NNnbNs", at, 0, 0, 1, i, store.texts[number]))
+    return [_record(5, "nssb", 0, "Phasewright", "mark", 1), *marks] if marks else []
 
 
 # ------------------------------------------------------------------ events
@@ -272,19 +274,19 @@ _KIND, _TIME, _A, _B, _C, _D, _E = range(7)
 
 
 def _rows(kind: AnyArray | int, time: AnyArray, *fields: AnyArray | int) -> Ints:
-    made = np.zeros((7, time.size), np.int64)
+    rows = np.zeros((7, time.size), np.int64)
     for i, column in enumerate((kind, time, *fields)):
-        made[i] = (
+        rows[i] = (
             column.view(np.int64) if isinstance(column, np.ndarray) and column.dtype == np.uint64 else column
         )
-    return made
+    return rows
 
 
 class _WrittenRecords:
     """The event records of a location, stretch by stretch, in their order."""
 
-    def __init__(self, store: TraceStore, here: int, known: _Definitions, found: Exported) -> None:
-        self._location, self._known, self._found = store.locations[here], known, found
+    def __init__(self, store: TraceStore, here: int, known: _Definitions, exported: Exported) -> None:
+        self._location, self._known, self._found = store.locations[here], known, exported
         self._speaks = np.array([is_communication(region) for region in store.regions], bool)
         self._off = np.array([_is_off(region) for region in store.regions], bool)
         self._late = _rows(0, np.empty(0))  # ends of operations that are still to come
@@ -328,7 +330,7 @@ class _WrittenRecords:
         time, leaves, region = events["time"], events["kind"] == EventKind.LEAVE, events["region"]
         speaks, off = self._speaks[region], self._off[region]
         kind = np.where(off, ON_OFF, np.where(leaves, LEAVE, ENTER))
-        made = _rows(kind, time, np.where(off, np.where(leaves, ON, OFF), region))
+        own = _rows(kind, time, np.where(off, np.where(leaves, ON, OFF), region))
         row = np.arange(time.size)
         # The latest entered call up to each row, and the first left one from it on.
         entered = np.maximum.accumulate(np.where(speaks & ~leaves, row, -1)) if time.size else row
@@ -336,7 +338,7 @@ class _WrittenRecords:
             np.minimum.accumulate(np.where(speaks & leaves, row, time.size)[::-1])[::-1] if time.size else row
         )
         entered, left = np.append(entered, -1), np.append(left, time.size)
-        parts, places, order = [made], [row], [np.full(time.size, _EVENT)]
+        parts, places, order = [own], [row], [np.full(time.size, _EVENT)]
         for rows, rank in others:
             a, b = (np.searchsorted(time, rows[_TIME], side) for side in ("left", "right"))
             inside_entered, inside_left = entered[b - 1] + 1, left[a]
@@ -360,10 +362,10 @@ class _WrittenRecords:
         lost = partnered & (rows["peer"] < 0)
         self._found.leave_out("messages whose partner is not known", lost.sum())
         request = rows["request"].view(np.int64)
-        made = _rows(
+        written = _rows(
             kind, rows["time"], np.where(partnered, rank, request), comm, rows["tag"], rows["bytes"], request
         )
-        return made[:, ~lost]
+        return written[:, ~lost]
 
     def _operations(self, rows: Columns) -> Ints:
         """Begins of operations; their ends come when they are due."""

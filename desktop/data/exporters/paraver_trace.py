@@ -55,20 +55,20 @@ def write(store: TraceStore, folder: Path, progress: Progress, repaired: bool) -
     ------
     OSError : the folder cannot be written. StoreError : the store is damaged. Cancelled : by `progress`.
     """
-    found = Exported(folder / "trace.prv")
+    exported = Exported(folder / "trace.prv")
     threads = _Threads(store)
     labels = _Labels(store)
     clock = WrittenTicks(store, repaired, 10**9)
     counts = np.zeros(BINS, np.int64)
     files: list[Path] = []
-    kept = Share(progress, 0.0, 0.6)
+    part = Share(progress, 0.0, 0.6)
     for number, i in enumerate(threads.locations):
-        kept.step(number, len(threads.locations), f"writing {store.locations[i].name}")
-        rows = _lines_of(store, i, labels, threads, clock, found)
+        part.step(number, len(threads.locations), f"writing {store.locations[i].name}")
+        rows = _lines_of(store, i, labels, threads, clock, exported)
         counts += np.histogram(rows[:, _TIME], BINS, (0, clock.length + 1))[0]
         files.append(folder / f"{number}.rows")
         rows.tofile(files[-1])
-    with found.file.open("wb") as out:
+    with exported.file.open("wb") as out:
         out.write(threads.header(clock.length, communicator_members(store, address_of(store))))
         writer = _WrittenLines(out, threads.prefixes)
         written = Share(progress, 0.6, 1.0)
@@ -77,16 +77,16 @@ def write(store: TraceStore, folder: Path, progress: Progress, repaired: bool) -
             written.step(begin, clock.length + 1, "writing lines")
     for file in files:
         file.unlink()
-    found.file.with_suffix(".pcf").write_text(labels.text(), encoding="utf-8")
-    found.file.with_suffix(".row").write_text(threads.names(), encoding="utf-8")
-    found.records = writer.count
+    exported.file.with_suffix(".pcf").write_text(labels.text(), encoding="utf-8")
+    exported.file.with_suffix(".row").write_text(threads.names(), encoding="utf-8")
+    exported.records = writer.count
     metrics = sum(store.rows("metrics", i) for i in range(len(store.locations)) if i not in threads.locations)
-    found.leave_out("values of metrics that belong to no thread", metrics)
-    found.leave_out("marks", sum(store.rows("marks", i) for i in range(len(store.locations))))
+    exported.leave_out("values of metrics that belong to no thread", metrics)
+    exported.leave_out("marks", sum(store.rows("marks", i) for i in range(len(store.locations))))
     sent = sum(tally.sent for tally in store.tallies)
     matched = sum(store.rows("links", i) for i in threads.locations)
-    found.leave_out("messages without a matching receive", max(sent - matched, 0))
-    return found
+    exported.leave_out("messages without a matching receive", max(sent - matched, 0))
+    return exported
 
 
 class _Threads:
@@ -223,7 +223,7 @@ def _type_of(call: str, region: Region, operations: set[str]) -> int:
 
 
 def _lines_of(
-    store: TraceStore, here: int, labels: _Labels, threads: _Threads, clock: WrittenTicks, found: Exported
+    store: TraceStore, here: int, labels: _Labels, threads: _Threads, clock: WrittenTicks, exported: Exported
 ) -> Ints:
     """All lines of a thread in order of time, (n, 6); times those of the trace."""
     location = store.locations[here]
@@ -261,7 +261,7 @@ def _lines_of(
             parts.append(_rows(at, EVENT, kind, value))
         kinds = np.array([labels.metrics[text] for text in metrics["metric"].tolist()], np.int64)
         whole = np.rint(metrics["value"])
-        found.leave_out(
+        exported.leave_out(
             "fractions of values of metrics, which are whole numbers here", (whole != metrics["value"]).sum()
         )
         parts.append(_rows(clock(location, metrics["time"]), EVENT, kinds, whole.astype(np.int64)))
@@ -273,18 +273,18 @@ def _lines_of(
             of = peer == other
             come[of] = clock(store.locations[other], arrival[of])
         known = threads.thread[peer] >= 0
-        made = _rows(clock(location, sent), COMMUNICATION, threads.thread[peer], come, size, tag)
-        parts.append(made[known])
+        sent_lines = _rows(clock(location, sent), COMMUNICATION, threads.thread[peer], come, size, tag)
+        parts.append(sent_lines[known])
     lines = np.concatenate(parts) if parts else np.empty((0, 6), np.int64)
     return lines[np.argsort(lines[:, _TIME], kind="stable")]
 
 
 def _rows(time: Ints, kind: int, *more: ArrayLike) -> Ints:
-    made = np.zeros((len(time), 6), np.int64)
-    made[:, _TIME], made[:, _KIND] = time, kind
+    lines = np.zeros((len(time), 6), np.int64)
+    lines[:, _TIME], lines[:, _KIND] = time, kind
     for column, values in enumerate(more, _A):
-        made[:, column] = values
-    return made
+        lines[:, column] = values
+    return lines
 
 
 def _states(

@@ -17,8 +17,8 @@ def importer(format_id: str) -> Importer:
     """The importer of that id; ValueError if there is none."""
     if format_id not in FORMATS:
         raise ValueError(f"there is no format {format_id!r}, known are {', '.join(FORMATS)}")
-    found: Importer = import_module(f"desktop.data.importers.{format_id}").IMPORTER
-    return found
+    chosen: Importer = import_module(f"desktop.data.importers.{format_id}").IMPORTER
+    return chosen
 
 
 def detect(path: Path) -> Importer:
@@ -37,9 +37,9 @@ def detect(path: Path) -> Importer:
     except OSError as error:
         raise TraceFormatError(f"cannot be read ({reason(error)})", file=path) from None
     for format_id in FORMATS:
-        found = importer(format_id)
-        if found.detect(path, first):
-            return found
+        candidate = importer(format_id)
+        if candidate.detect(path, first):
+            return candidate
     if path.is_dir():
         raise TraceFormatError("no trace is in this folder itself", file=path, hint="name the trace file")
     titles = ", ".join(importer(format_id).title for format_id in FORMATS)

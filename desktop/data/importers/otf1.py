@@ -125,14 +125,14 @@ class Otf1Files:
         self.twice = 0
         part = re.compile(re.escape(self.stem) + r"\.([0-9a-f]{1,8})\.(def|events|snaps|stats|marker)(\.z)?")
         for file in sorted(master.parent.iterdir()):
-            found = part.fullmatch(file.name)
-            if found and file.is_file():
-                key = (found[2], int(found[1], 16))
+            match = part.fullmatch(file.name)
+            if match and file.is_file():
+                key = (match[2], int(match[1], 16))
                 self.twice += key in self.parts
                 self.parts.setdefault(key, file)
 
     def of(self, kind: str) -> dict[int, Path]:
-        return {stream: file for (found, stream), file in self.parts.items() if found == kind}
+        return {stream: file for (part, stream), file in self.parts.items() if part == kind}
 
 
 class ReadTask:
@@ -197,15 +197,15 @@ class Trace:
 
     def defined(self) -> tuple[Otf1Definitions, dict[int, Otf1Definitions]]:
         """The definitions that hold everywhere, and those of single streams."""
-        found: dict[int, Otf1Definitions] = {}
+        by_stream: dict[int, Otf1Definitions] = {}
         for stream, file in sorted(self.files.of("def").items()):
             self.progress.step(0, 0, "reading definitions")
-            known = found[stream] = Otf1Definitions(file, found.get(0))
+            known = by_stream[stream] = Otf1Definitions(file, by_stream.get(0))
             self.tell("damaged definitions", bool(known.cut), f"{file.name}: {known.cut}")
             self.tell("bad definitions", known.damaged, file.name)
             self.tell("repeated definitions", known.repeated, file.name)
-        self.tell("definitions", 0 not in found, f"{self.files.stem}.0.def")
-        return found.pop(0, None) or Otf1Definitions(), found
+        self.tell("definitions", 0 not in by_stream, f"{self.files.stem}.0.def")
+        return by_stream.pop(0, None) or Otf1Definitions(), by_stream
 
     def describe(self) -> None:
         every = [self.definitions, *self.local.values()]
@@ -223,12 +223,14 @@ class Trace:
                 "says its own unit of time", file=self.files.master, hint="leave the unit of time out"
             )
         self.span = LONGEST_GAP * 86400 * resolutions[0] if resolutions else ln.LIMIT
-        found, orphans = locations(every, (process for listed in self.streams.values() for process in listed))
+        places, orphans = locations(
+            every, (process for listed in self.streams.values() for process in listed)
+        )
         self.tell("parents", orphans)
         names = ("timer resolution", "timer resolutions", "odd timer resolution")
-        told = (self.sink.report.findings.get(name) for name in names)
-        timeless = any(finding is not None and finding.severity == "loss" for finding in told)
-        for location in found:
+        findings = (self.sink.report.findings.get(name) for name in names)
+        timeless = any(finding is not None and finding.severity == "loss" for finding in findings)
+        for location in places:
             location.doubt = EVERYTHING if timeless else 0
             self.locations[location.id] = location
             self.index[location.id] = self.sink.location(location)
@@ -373,8 +375,8 @@ def master_of(path: Path) -> Path | None:
     """The master file: the path itself, or the only ``*.otf`` in the folder."""
     if not path.is_dir():
         return path
-    found = sorted(file for file in path.iterdir() if file.suffix.lower() == ".otf")
-    return found[0] if len(found) == 1 else None
+    masters = sorted(file for file in path.iterdir() if file.suffix.lower() == ".otf")
+    return masters[0] if len(masters) == 1 else None
 
 
 def detect(path: Path, head: bytes) -> bool:

@@ -178,10 +178,10 @@ class Archive:
         )
 
     def read_marks(self) -> None:
-        found = self.engine.marks()
-        self.tell("marks", bool(found.damage), f"{self.anchor.folder.name}.marker, {found.damage}")
+        read = self.engine.marks()
+        self.tell("marks", bool(read.damage), f"{self.anchor.folder.name}.marker, {read.damage}")
         self.marks: dict[int, list[tuple[int, str]]] = {}
-        for mark in found.marks:
+        for mark in read.marks:
             if 0 <= mark.time < TIME_LIMIT:
                 index = self.dense.get(mark.location, 0) if mark.location is not None else 0
                 self.marks.setdefault(index, []).append((mark.time, mark.text))
@@ -291,8 +291,8 @@ def anchor_of(path: Path) -> Path | None:
     """The anchor file: the path itself, or the only ``*.otf2`` in the directory."""
     if not path.is_dir():
         return path
-    found = sorted(path.glob("*.otf2"))
-    return found[0] if len(found) == 1 else None
+    anchors = sorted(path.glob("*.otf2"))
+    return anchors[0] if len(anchors) == 1 else None
 
 
 def detect(path: Path, head: bytes) -> bool:

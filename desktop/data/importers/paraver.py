@@ -159,9 +159,9 @@ class _Reading:
             reader = self.readers.pop()
         except IndexError:
             reader = ln.LineReader(self.header.first_task, self.header.first_thread)
-        found = reader.parse(data, at, final, line)
+        rows = reader.parse(data, at, final, line)
         self.readers.append(reader)
-        return found, done
+        return rows, done
 
     def _begin(self, block: bytes) -> int:
         end = block.find(b"\n")
@@ -393,11 +393,11 @@ class _Reading:
 
         def beside(event: int, otherwise: int) -> NDArray[np.int64]:
             """The value of an event that stands beside the begins."""
-            found = rows[rows["type"] == event]
-            if not len(found):
+            of_event = rows[rows["type"] == event]
+            if not len(of_event):
                 return np.full(len(begin), otherwise, np.int64)
-            near = np.minimum(np.searchsorted(found["time"], begin), len(found) - 1)
-            return np.where(found["time"][near] == begin, found["value"][near], otherwise)
+            near = np.minimum(np.searchsorted(of_event["time"], begin), len(of_event) - 1)
+            return np.where(of_event["time"][near] == begin, of_event["value"][near], otherwise)
 
         communicator = beside(tb.COMMUNICATOR, self.communicator)
         self.sink.append(

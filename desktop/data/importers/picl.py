@@ -113,10 +113,12 @@ def _deliver(intake: Intake, sink: Sink, progress: Progress, folder: Path) -> No
         rows = walk.Walk(place, intake, names, folder)
         return place, list(rows.rows()) if rows.size <= walk.CHUNK else None
 
-    for place, made in in_order(ready, places):
+    for place, rows_made in in_order(ready, places):
         # What is too large to be made ready as a whole is made chunk by chunk.
         rows: Generator[walk.Rows, None, None] = (
-            ahead(walk.Walk(place, intake, names, folder).rows()) if made is None else (row for row in made)
+            ahead(walk.Walk(place, intake, names, folder).rows())
+            if rows_made is None
+            else (row for row in rows_made)
         )
         with closing(rows):  # while the folder of its files is there
             for table, columns in rows:
@@ -124,8 +126,8 @@ def _deliver(intake: Intake, sink: Sink, progress: Progress, folder: Path) -> No
                     if table == "marks":
                         pairs = np.stack((columns.pop("kind"), columns.pop("value")))
                         pairs, which = np.unique(pairs, axis=1, return_inverse=True)
-                        found = np.array([mark(*pair) for pair in pairs.T.tolist()], np.uint32)
-                        columns["text"] = found[which.ravel()]
+                        numbers = np.array([mark(*pair) for pair in pairs.T.tolist()], np.uint32)
+                        columns["text"] = numbers[which.ravel()]
                     sink.append(table, place.index, **columns)
         done += place.location.records
         progress.step(total + done, 2 * total, "arranging processors")

@@ -193,30 +193,32 @@ def read(path: Path, sink: Sink, progress: Progress) -> None:
         begun[int(head["world"])] = min(start, int(head["start"]))
     worlds = sorted(begun, key=lambda world: (world != 0, begun[world]))
     programs = _programs([head for _, head in heads])
-    found = [
+    recorded = [
         _file(file, head, worlds.index(int(head["world"])), program)
         for (file, head), program in zip(heads, programs, strict=True)
     ]
-    found.sort(key=lambda file: file.team)
-    teams = list(dict.fromkeys(file.team for file in found))
-    for file in found:
+    recorded.sort(key=lambda file: file.team)
+    teams = list(dict.fromkeys(file.team for file in recorded))
+    for file in recorded:
         file.place.id |= teams.index(file.team) % 4096 << 52
-    if not found:
+    if not recorded:
         raise TraceFormatError("has no records", file=path, hint="did the program call MPI_Init?")
-    machines = {file.machine: [other for other in found if other.machine == file.machine] for file in found}
+    machines = {
+        file.machine: [other for other in recorded if other.machine == file.machine] for file in recorded
+    }
     clocks = {machine: RecordedClock([one.head for one in members]) for machine, members in machines.items()}
-    first = min(clocks[file.machine].of(np.array([file.head["start"]], "u8"))[0] for file in found)
+    first = min(clocks[file.machine].of(np.array([file.head["start"]], "u8"))[0] for file in recorded)
     for clock in clocks.values():
         clock.zero = int(first)
-    for file in found:
+    for file in recorded:
         file.location = sink.location(file.place)
-    reader = _Reader(found, sink)
+    reader = _Reader(recorded, sink)
     sink.describe(
         ticks_per_second=1e9,
         repair=len(machines) > 1,
         notes={
-            "program": Path(_text(found[0].head["program"])).name,
-            "library": LIBRARIES.get(int(found[0].head["library"]), ""),
+            "program": Path(_text(recorded[0].head["program"])).name,
+            "library": LIBRARIES.get(int(recorded[0].head["library"]), ""),
             "machines": len(machines),
             "reordered": reader.reordered,
             LEFT_OPEN: True,
@@ -230,12 +232,12 @@ def read(path: Path, sink: Sink, progress: Progress) -> None:
         )  # fmt: skip
     missing = 0
     for team in teams:
-        there = [file for file in found if file.team == team]
+        there = [file for file in recorded if file.team == team]
         missing += max(0, int(there[0].head["size"]) - len({file.rank for file in there}))
     if missing > 0:
         sink.report.add("missing ranks", "loss", "ranks of the run left no file", count=missing)
-    total, done = sum(sum(file.records()) for file in found), 0
-    for file in found:
+    total, done = sum(sum(file.records()) for file in recorded), 0
+    for file in recorded:
         if not sink.wants(file.location):
             continue
         for block in reader.read(file, clocks[file.machine]):
@@ -371,23 +373,23 @@ class _RecordedProcess:
 
 
 class _Reader:
-    def __init__(self, found: list[_File], sink: Sink) -> None:
+    def __init__(self, recorded: list[_File], sink: Sink) -> None:
         self._sink = sink
         self._processes: dict[tuple[bytes, bytes, int], _RecordedProcess] = {}
         #: Hash and count of a communicator, and the program -> its number.
         self._numbers: dict[tuple[int, int, int], int] = {}
         self.reordered: list[int] = []
         self._regions: dict[str, int] = {}
-        ranks = {(file.team, file.rank): file.location for file in reversed(found)}
+        ranks = {(file.team, file.rank): file.location for file in reversed(recorded)}
         self._teams: dict[tuple[int, int], tuple[Columns, Columns]] = {}  # its ranks, and their locations
-        for team in {file.team for file in found}:
+        for team in {file.team for file in recorded}:
             known = sorted((rank, place) for (where, rank), place in ranks.items() if where == team)
             self._teams[team] = np.array([k[0] for k in known], "i8"), np.array([k[1] for k in known], "i4")
-        for file in found:
+        for file in recorded:
             process = self._process(file)
             if not file.head["thread"]:
                 process.state = int(file.head["state"])
-            shared = int(file.head["thread"]) or sum(other.process == file.process for other in found) > 1
+            shared = int(file.head["thread"]) or sum(other.process == file.process for other in recorded) > 1
             # Only where threads share them is a communicator used before the file that says what it is.
             for block in file.blocks() if shared else ():
                 self._define(process, block, {})

@@ -78,10 +78,10 @@ class Blocks:
     def opened(cls, place: Path) -> Blocks | None:
         """Those of a store that is open, for one more user."""
         with cls.opening:
-            found = cls._open.get(place)
-            if found is not None:
-                found._users += 1
-            return found
+            blocks = cls._open.get(place)
+            if blocks is not None:
+                blocks._users += 1
+            return blocks
 
     @classmethod
     def of(cls, place: Path) -> Blocks | None:
@@ -91,12 +91,12 @@ class Blocks:
         ------
         StoreError : it lies elsewhere, and is not open.
         """
-        found = cls.opened(place)
-        if found is None and place.parent == remote_folder():
+        blocks = cls.opened(place)
+        if blocks is None and place.parent == remote_folder():
             raise StoreError(
                 "holds parts of a trace on another machine", file=place, hint="open the trace there"
             )
-        return found
+        return blocks
 
     def close(self) -> None:
         """One user less; with the last one goes the line, and what is here is noted."""
@@ -191,11 +191,11 @@ class Blocks:
 
     def _blocks_of(self, ranges: Ranges) -> NDArray[np.int64]:
         """Numbers of the blocks in which these bytes lie, that are not here."""
-        found = [
+        numbers = [
             np.arange(max(at, 0) // self.block, -(-min(at + size, self.size) // self.block))
             for at, size in ranges
         ]
-        blocks = np.unique(np.concatenate(found)) if found else np.zeros(0, np.int64)
+        blocks = np.unique(np.concatenate(numbers)) if numbers else np.zeros(0, np.int64)
         return blocks[self._state[blocks] != _HERE]
 
     def _ranges_of(self, blocks: NDArray[np.int64]) -> list[tuple[int, int]]:
@@ -240,9 +240,9 @@ def _make_room(place: Path) -> None:
     """Remove what was used longest ago, and former states of the same store."""
     family = place.name.rsplit("-", 1)[0]
     there = sorted(
-        (found.st_mtime, getattr(found, "st_blocks", found.st_size // 512) * 512, path)
+        (status.st_mtime, getattr(status, "st_blocks", status.st_size // 512) * 512, path)
         for path in place.parent.glob("*.h5")
-        for found in [path.stat()]
+        for status in [path.stat()]
     )
     held = sum(size for _, size, _ in there)
     for _, size, path in there:

@@ -429,33 +429,33 @@ def _child(group: h5py.Group, name: str, kind: type[_Kind]) -> _Kind | None:
         return None
     if links.get_info(name.encode()).type != h5py.h5l.TYPE_HARD:
         raise ValueError(f"{group.name}/{name} is a link to another place, which is not allowed")
-    found = group[name]
-    if not isinstance(found, kind):
+    member = group[name]
+    if not isinstance(member, kind):
         raise ValueError(f"{group.name}/{name} is not a {kind.__name__.lower()}")
-    return found
+    return member
 
 
 def _dataset(group: h5py.Group, name: str, dtype: str, column: bool, limit: int | None) -> h5py.Dataset:
-    found = _child(group, name, h5py.Dataset)
-    if found is None:
+    dataset = _child(group, name, h5py.Dataset)
+    if dataset is None:
         raise ValueError(f"{group.name}/{name} is missing")
-    if found.dtype != np.dtype(dtype) or len(found.shape) != 1:
+    if dataset.dtype != np.dtype(dtype) or len(dataset.shape) != 1:
         raise ValueError(f"{group.name}/{name} is not a column of type {dtype}")
-    (size,) = found.shape
+    (size,) = dataset.shape
     if limit is not None and size > limit:
         raise ValueError(f"{group.name}/{name} is larger than the allowed {limit} bytes")
-    properties = found.id.get_create_plist()  # once: h5py asks for it anew with every question
+    properties = dataset.id.get_create_plist()  # once: h5py asks for it anew with every question
     chunks = properties.get_chunk() if properties.get_layout() == h5py.h5d.CHUNKED else None
     if column and chunks not in ((CHUNK,), *((rows,) for rows in FORMER_CHUNKS)):
         raise ValueError(f"{group.name}/{name} is not in chunks of {CHUNK} rows")
-    _plain(found, properties)
+    _plain(dataset, properties)
     if chunks is not None:
         if chunks[0] > max(CHUNK, 1 << 20):
             raise ValueError(f"{group.name}/{name} is in chunks of {chunks[0]} rows")
         # Rows that were never written would be invented by HDF5, without limit.
-        if found.id.get_num_chunks() != -(-size // chunks[0]):
+        if dataset.id.get_num_chunks() != -(-size // chunks[0]):
             raise ValueError(f"{group.name}/{name} is incomplete")
-    return found
+    return dataset
 
 
 def _plain(dataset: h5py.Dataset, properties: h5py.h5p.PropDCID) -> None:

@@ -125,8 +125,8 @@ def _entries(held: bytes) -> list[_Entry]:
     """All that look like one, the latest first; not necessarily whole."""
     marks = np.frombuffer(held, np.dtype("S8"))[:: STEP // 8]
     places = np.flatnonzero(marks == _MARK) * STEP
-    found = [_Entry(int(at), *_HEAD.unpack_from(held, int(at))[1:]) for at in places]
-    return sorted((one for one in found if _end(one) - one.at <= len(held)), key=lambda one: -one.number)
+    entries = [_Entry(int(at), *_HEAD.unpack_from(held, int(at))[1:]) for at in places]
+    return sorted((one for one in entries if _end(one) - one.at <= len(held)), key=lambda one: -one.number)
 
 
 def _end(entry: _Entry) -> int:

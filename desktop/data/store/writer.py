@@ -176,8 +176,8 @@ class StoreWriter(Description):
     def take_texts(self, store: TraceStore) -> NDArray[np.uint32]:
         """Define the texts and metrics of another store; their numbers here."""
         metrics = store.metrics
-        found = [self.metric(t, metrics[t]) if t in metrics else self.text(t) for t in store.texts]
-        return np.array(found, np.uint32)
+        numbers = [self.metric(t, metrics[t]) if t in metrics else self.text(t) for t in store.texts]
+        return np.array(numbers, np.uint32)
 
     def wants(self, location: int) -> bool:
         return self._only is None or self._only(location)
@@ -400,10 +400,10 @@ class StoreWriter(Description):
 class _TableWriter:
     """Columns of one table: buffers of one chunk, compressed here and stored as they are."""
 
-    def __init__(self, group: h5py.Group, columns: dict[str, str], table: str, kept: Chunks | None) -> None:
+    def __init__(self, group: h5py.Group, columns: dict[str, str], table: str, recent: Chunks | None) -> None:
         self.group = group
         self.table = table
-        self._kept = kept  # None: these rows are not read again
+        self._kept = recent  # None: these rows are not read again
         self.index: dict[int, tuple[int, int]] = {}
         self.location = -1
         self.flushed = 0
@@ -497,19 +497,19 @@ class _TableWriter:
         return np.concatenate(pieces)
 
     def _chunk(self, name: str, number: int) -> AnyArray:
-        kept = self._kept or Chunks()
+        recent = self._kept or Chunks()
         key = (self.table, name, number)
-        chunk = kept.get(key)
+        chunk = recent.get(key)
         if chunk is None:
             _, packed = self.datasets[name].id.read_direct_chunk((number * CHUNK,))
             # What regular programs say of their messages is the same in many chunks.
             alike = (self.table, name, packed)
-            chunk = kept.get(alike) if len(packed) < ALIKE else None
+            chunk = recent.get(alike) if len(packed) < ALIKE else None
             if chunk is None:
                 chunk = unpack(packed, CHUNK, self.buffers[name].dtype)
                 if len(packed) < ALIKE:
-                    kept.put(alike, chunk)
-            kept.put(key, chunk)
+                    recent.put(alike, chunk)
+            recent.put(key, chunk)
         return chunk
 
     def _make_room(self, rows: int) -> None:

@@ -109,8 +109,8 @@ class PhasesView(QWidget):
         return by_system(self._found)
 
     def _show(self, new: PhaseModelSnapshot | None = None) -> None:
-        found = self._found
-        if found is None:
+        model_shown = self._found
+        if model_shown is None:
             waiting = new is not None and new.task is not None
             text = (
                 "The runs are being read…" if waiting else "No model of the phases can be made of these runs."
@@ -124,13 +124,13 @@ class PhasesView(QWidget):
         each = self._each
         at = (*sorted({p for _, model in each for p in model.data.p.tolist()}), float(self.p.value()))
         at = tuple(dict.fromkeys(at))
-        said = " ".join(all_sentences(found))
+        sentences = " ".join(all_sentences(model_shown))
         notes = " ".join((
-            *(f"{one}." for one in speed_lines(found)), *all_warnings(found, at),
+            *(f"{one}." for one in speed_lines(model_shown)), *all_warnings(model_shown, at),
             f"{self._matched[:1].upper()}{self._matched[1:]}.",
         ))  # fmt: skip
-        self.said.setText(f"<b>{escape(said)}</b><br>{escape(notes)}")
-        frame = all_tables(found, at)
+        self.said.setText(f"<b>{escape(sentences)}</b><br>{escape(notes)}")
+        frame = all_tables(model_shown, at)
         order = frame.sort_values("p", ascending=False, kind="stable").reset_index(drop=True)
         order.attrs.update(frame.attrs)
         self.table.show_frame(order, (_SYSTEM, *COLUMNS) if "system" in frame else COLUMNS)

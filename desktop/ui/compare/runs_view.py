@@ -359,8 +359,10 @@ class RunsView(TimePlot):
         em, row = metrics.height(), self._legend
         x, sample = row.left(), 2.6 * em
         assert self._plot is not None
-        said = [entry.words for entry in self._plot.legend]
-        about = [words.removeprefix(run.name) for run, words in zip(alignment.runs, said, strict=True)]
+        legend_words = [entry.words for entry in self._plot.legend]
+        about = [
+            words.removeprefix(run.name) for run, words in zip(alignment.runs, legend_words, strict=True)
+        ]
         names = [metrics.horizontalAdvance(run.name) + 1.0 for run in alignment.runs]
         samples = (sample + 1.9 * em) * len(about)
         least = samples + sum(min(name, 6.0 * em) for name in names)
@@ -449,13 +451,13 @@ class RunsView(TimePlot):
         return super()._time_scale
 
     def axis_options(self) -> list[plot_menu.AxisOption]:
-        found = super().axis_options()
+        options = super().axis_options()
         plot = self.description()
         if plot is not None:
             axis = plot.lanes[0].axis
             low, high = axis.low * axis.factor, axis.high * axis.factor
-            found.append(plot_menu.AxisOption("y", axis.words, low, high, self._asked is None, None))
-        return found
+            options.append(plot_menu.AxisOption("y", axis.words, low, high, self._asked is None, None))
+        return options
 
     def choose_axis(self, way: str, choice: AxisChoice) -> None:
         plot = self.description()
@@ -544,12 +546,12 @@ class RunsView(TimePlot):
             return []
         if self._drag is not None and self._drag.kind == "match":
             return None
-        found = self._span_rects(self._rects) + self._cursor_rects(self._rects)
+        rects = self._span_rects(self._rects) + self._cursor_rects(self._rects)
         if self._cursor_x is not None:
             em, r = self.fontMetrics().height(), self._rects[0]
             box = QRectF(r.left(), r.top(), r.width(), (1 + len(self._alignment.runs)) * em + 20)
-            found.append(box)
-        return found
+            rects.append(box)
+        return rects
 
     def _paint_marks(self, painter: QPainter) -> None:
         lanes, drag = self._rects, self._drag
@@ -618,9 +620,9 @@ class RunsView(TimePlot):
         self._select(0, 0)
 
     def _hover_at(self, p: QPointF, region: str) -> None:
-        found = self._phase_at(p) if region == "strip" else None
-        self.setCursor(Qt.CursorShape.PointingHandCursor if found else Qt.CursorShape.ArrowCursor)
-        self.setToolTip(self._told(*found) if found else "")
+        phase_there = self._phase_at(p) if region == "strip" else None
+        self.setCursor(Qt.CursorShape.PointingHandCursor if phase_there else Qt.CursorShape.ArrowCursor)
+        self.setToolTip(self._told(*phase_there) if phase_there else "")
 
     def _told(self, run: int, phase: int) -> str:
         """A phase and its match, in words."""

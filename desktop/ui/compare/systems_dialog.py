@@ -26,9 +26,9 @@ class SystemsDialog(Dialog):
             key: set_up(QLineEdit(held.get(key, "")), placeholderText="one system", objectName=f"system_{k}")
             for k, key in enumerate(runs)
         }
-        told = quiet("Runs with the same name are of one system. Leave all empty where there is one only.")
+        intro = quiet("Runs with the same name are of one system. Leave all empty where there is one only.")
         rows = [(name, self.fields[key]) for key, name in runs.items()]
-        form(told, *rows, self.ending(), parent=self)
+        form(intro, *rows, self.ending(), parent=self)
         self.setMinimumWidth(420)
 
     def accept(self) -> None:

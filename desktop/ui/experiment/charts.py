@@ -1,6 +1,6 @@
 """What the charts of an experiment show, as contents of `desktop.data.chart`.
 
-`every` are the effects of all terms, `found` those of the model; keys are places in ``every.effects``, or
+`every` are the effects of all terms, `analysis` those of the model; keys are places in ``every.effects``, or
 trials in their order. Terms that were left out of the model stay to be seen, faintly.
 """
 
@@ -28,53 +28,53 @@ CORNERS: tuple[Corner, ...] = tuple((a, b, c) for c in (-1, 1) for b in (-1, 1) 
 LABELLED = 6
 
 
-def told(effect: Effect, kept: bool, half: bool, unit: str) -> str:
+def told(effect: Effect, in_model: bool, half: bool, unit: str) -> str:
     """One effect in words, for a hover."""
     scale = 0.5 if half else 1.0
     unit = f" {unit}" if unit else ""
     text = f"{effect.term}\n{effect_word(half)} {digits(effect.value * scale)}{unit}"
-    if not kept:
+    if not in_model:
         text += ", left out of the model"
     elif math.isfinite(effect.se):
         text += f" ± {digits(effect.se * scale, 2)}"
-    if kept and math.isfinite(effect.p):
+    if in_model and math.isfinite(effect.p):
         text += f", p {digits(effect.p, 2)}"
     if effect.aliases:
         text += "\nnot told apart from " + ", ".join(effect.aliases[:6])
     return text
 
 
-def _selected(found: Effects, term: str) -> frozenset[int]:
-    return frozenset(k for k, e in enumerate(found.effects) if term and e.term == term)
+def _selected(effects: Effects, term: str) -> frozenset[int]:
+    return frozenset(k for k, e in enumerate(effects.effects) if term and e.term == term)
 
 
-def _model(found: Effects, every: Effects) -> tuple[list[Effect], list[bool]]:
+def _model(analysis: Effects, every: Effects) -> tuple[list[Effect], list[bool]]:
     """Every term, as the model has it where it does, and whether it does."""
-    kept = {e.members: e for e in found.effects}
-    return [kept.get(e.members, e) for e in every.effects], [e.members in kept for e in every.effects]
+    in_model = {e.members: e for e in analysis.effects}
+    return [in_model.get(e.members, e) for e in every.effects], [e.members in in_model for e in every.effects]
 
 
-def half_normal(found: Effects | None, every: Effects | None, half: bool, unit: str, term: str) -> Content:
+def half_normal(analysis: Effects | None, every: Effects | None, half: bool, unit: str, term: str) -> Content:
     """|effect| against half-normal quantiles; the line's slope is the standard error."""
     name = effect_word(half)
     x, y = (
         Axis(f"size of {name}{f' [{unit}]' if unit else ''}", zero=True),
         Axis("half-normal quantile", zero=True),
     )
-    if found is None or every is None or len(every.effects) < 3:
+    if analysis is None or every is None or len(every.effects) < 3:
         return Content(x, y, empty="The half-normal plot needs three or more effects.")
     scale = 0.5 if half else 1.0
-    effects, kept = _model(found, every)
+    effects, in_model = _model(analysis, every)
     size = np.array([abs(e.value) * scale for e in effects])
     quantile = np.array([e.half_normal for e in every.effects])
     negative = np.array([e.value < 0 for e in effects])
-    marked = [k for k, e in enumerate(effects) if e.significant and kept[k]]
+    marked = [k for k, e in enumerate(effects) if e.significant and in_model[k]]
     shown = sorted(marked, key=lambda k: -size[k])
     series: list[Series] = []
-    se = _line_error(found)
+    se = _line_error(analysis)
     if math.isfinite(se) and se > 0:
         top = min(float(quantile.max()) * 1.05, float(size.max()) / (se * scale) * 1.05)
-        what = "Lenth's PSE" if found.error == "lenth" else "the standard error"
+        what = "Lenth's PSE" if analysis.error == "lenth" else "the standard error"
         series.append(
             Series("line", np.array([0.0, top * se * scale]), np.array([0.0, top]), f"slope of {what}",
                    colour="muted", dashed=True)
@@ -85,55 +85,55 @@ def half_normal(found: Effects | None, every: Effects | None, half: bool, unit: 
             labels = frozenset(int(i) for i, k in enumerate(at) if k in shown[:LABELLED])
             series.append(
                 Series("points", size[at], quantile[at], label, colour=1 if sign else 0, mark=MARKS[mark],
-                       names=tuple(told(effects[k], kept[k], half, unit) for k in at),
+                       names=tuple(told(effects[k], in_model[k], half, unit) for k in at),
                        keys=tuple(int(k) for k in at), labels=labels,
-                       faint=frozenset(i for i, k in enumerate(at) if not kept[k]))
+                       faint=frozenset(i for i, k in enumerate(at) if not in_model[k]))
             )  # fmt: skip
     return Content(x, y, tuple(series), selected=_selected(every, term))
 
 
-def _line_error(found: Effects) -> float:
+def _line_error(analysis: Effects) -> float:
     """Standard error of a typical effect, else Lenth's pseudo standard error."""
-    known = [e.se for e in found.effects if math.isfinite(e.se) and e.se > 0]
+    known = [e.se for e in analysis.effects if math.isfinite(e.se) and e.se > 0]
     if known:
         return float(np.median(known))
-    return found.lenth.pse if found.lenth else math.nan
+    return analysis.lenth.pse if analysis.lenth else math.nan
 
 
-def limit_of(found: Effects) -> float:
+def limit_of(analysis: Effects) -> float:
     """Size above which an effect is marked; NaN if nothing marks any."""
-    if found.limit.kind.startswith("lenth"):
-        return found.limit.value * found.lenth.pse if found.lenth else math.nan
-    return found.limit.value * _line_error(found)
+    if analysis.limit.kind.startswith("lenth"):
+        return analysis.limit.value * analysis.lenth.pse if analysis.lenth else math.nan
+    return analysis.limit.value * _line_error(analysis)
 
 
 def pareto(
-    found: Effects | None, every: Effects | None, half: bool, unit: str, term: str, most: int = 24
+    analysis: Effects | None, every: Effects | None, half: bool, unit: str, term: str, most: int = 24
 ) -> Content:
     """Effects by size, with the limit above which they are marked."""
     name = effect_word(half)
     title = f"size of {name}{f' [{unit}]' if unit else ''}"
-    if found is None or every is None or not every.effects:
+    if analysis is None or every is None or not every.effects:
         return Content(Axis(title), Axis(""), empty="There is no effect to show yet.")
     scale = 0.5 if half else 1.0
-    effects, kept = _model(found, every)
+    effects, in_model = _model(analysis, every)
     order = sorted(range(len(effects)), key=lambda k: abs(effects[k].value))[-most:]
     place = {k: float(i) for i, k in enumerate(order)}
     series = []
     for sign, label in ((False, "above zero"), (True, "below zero")):
         at = [k for k in order if (effects[k].value < 0) == sign]
         if at:
-            faint = frozenset(i for i, k in enumerate(at) if not (effects[k].significant and kept[k]))
+            faint = frozenset(i for i, k in enumerate(at) if not (effects[k].significant and in_model[k]))
             series.append(
                 Series("bars", np.array([place[k] for k in at]),
                        np.array([abs(effects[k].value) * scale for k in at]), label, colour=int(sign),
-                       names=tuple(told(effects[k], kept[k], half, unit) for k in at), keys=tuple(at),
+                       names=tuple(told(effects[k], in_model[k], half, unit) for k in at), keys=tuple(at),
                        faint=faint)
             )  # fmt: skip
     limits = []
-    limit = limit_of(found)
+    limit = limit_of(analysis)
     if math.isfinite(limit):
-        limits.append((limit * scale, f"limit, {100 * found.limit.level:.2g} %"))
+        limits.append((limit * scale, f"limit, {100 * analysis.limit.level:.2g} %"))
     categories = tuple(effects[k].term for k in order)
     return Content(
         Axis(title, zero=True), Axis("", categories=categories), tuple(series), tuple(limits),
@@ -141,29 +141,29 @@ def pareto(
     )  # fmt: skip
 
 
-def _cells(found: Effects, members: Sequence[int], levels: Sequence[float]) -> tuple[float, float]:
+def _cells(analysis: Effects, members: Sequence[int], levels: Sequence[float]) -> tuple[float, float]:
     """Mean response of the trials at these levels, and the half width of its 95 % interval."""
-    data = found.trials
+    data = analysis.trials
     at = np.all([data.x[:, j] == v for j, v in zip(members, levels, strict=True)], axis=0)
     if not at.any():
         return math.nan, math.nan
     mean = float(data.y[at].mean())
     # Of a transformed response the error is in another unit.
-    if not (math.isfinite(found.variance) and found.df > 0) or found.transform != 1:
+    if not (math.isfinite(analysis.variance) and analysis.df > 0) or analysis.transform != 1:
         return mean, math.nan
-    return mean, t_limit(found.df) * math.sqrt(found.variance / int(at.sum()))
+    return mean, t_limit(analysis.df) * math.sqrt(analysis.variance / int(at.sum()))
 
 
-def main_effects(found: Effects | None, every: Effects | None, response: str, term: str) -> Content:
+def main_effects(analysis: Effects | None, every: Effects | None, response: str, term: str) -> Content:
     """Means without and with each delay, with 95 % intervals."""
     y = Axis(response)
-    if found is None or every is None:
+    if analysis is None or every is None:
         return Content(Axis("factor"), y, empty="There are no trials to average yet.")
-    factors = found.trials.factors
+    factors = analysis.trials.factors
     terms = {e.term: k for k, e in enumerate(every.effects)}
-    marked = {e.term for e in found.effects if e.significant}
+    marked = {e.term for e in analysis.effects if e.significant}
     series: list[Series] = []
-    every_mean = [[_cells(found, (j,), (v,)) for v in (-1.0, 1.0)] for j in range(len(factors))]
+    every_mean = [[_cells(analysis, (j,), (v,)) for v in (-1.0, 1.0)] for j in range(len(factors))]
     by_size = sorted(range(len(factors)), key=lambda j: -abs(every_mean[j][1][0] - every_mean[j][0][0]))
     factors = tuple(factors[j] for j in by_size)
     for j, name in enumerate(factors):
@@ -181,25 +181,25 @@ def main_effects(found: Effects | None, every: Effects | None, response: str, te
             Series("points", x, m, "left −, right +" if j == 0 else "", low=m - half, high=m + half,
                    names=words, keys=(key, key) if key >= 0 else (), faint=faint)
         )  # fmt: skip
-    grand = float(found.trials.y.mean())
+    grand = float(analysis.trials.y.mean())
     return Content(
         Axis("factor", categories=factors), y, tuple(series), ((grand, "mean"),),
         selected=_selected(every, term),
     )  # fmt: skip
 
 
-def powers(found: Powers | None, power: float) -> Content:
+def powers(likely: Powers | None, power: float) -> Content:
     """Profile likelihood of powers of the response, with the one that is used."""
     x, y = Axis("power of the response (0: logarithm)"), Axis("log likelihood less the largest")
-    if found is None:
+    if likely is None:
         return Content(x, y, empty="Which power fits can be told from positive responses of more trials.")
-    near = found.likelihood >= -20
-    line = Series("line", found.powers[near], found.likelihood[near])
-    shown = sorted({power, found.power} & set(found.powers[near].tolist()))
-    at = np.array([int(np.argmin(np.abs(found.powers - v))) for v in shown], np.int64)
+    near = likely.likelihood >= -20
+    line = Series("line", likely.powers[near], likely.likelihood[near])
+    shown = sorted({power, likely.power} & set(likely.powers[near].tolist()))
+    at = np.array([int(np.argmin(np.abs(likely.powers - v))) for v in shown], np.int64)
     names = tuple("as analysed" if v == power else "fits best" for v in shown)
     points = Series(
-        "points", found.powers[at], found.likelihood[at], names=names, labels=frozenset(range(len(shown)))
+        "points", likely.powers[at], likely.likelihood[at], names=names, labels=frozenset(range(len(shown)))
     )
     return Content(x, y, (line, points), ((-1.9207, "95 %"),))
 
@@ -212,23 +212,23 @@ def power(effect: float, sigma: float, treatments: int, df: float, replicates: i
         return Content(x, y, empty="Say the standard deviation of one trial and the effect to be found.")
     most = min(max(8, replicates, replicates_to_find(sigma, effect, treatments, df)) + 2, 200)
     r = np.unique(np.linspace(2, most, 40).astype(int))
-    found, bound = power_curve(effect, sigma, treatments, r.tolist(), df)
-    series = [Series("line", r.astype(float), 100 * found, "deviation as found")]
+    chance, bound = power_curve(effect, sigma, treatments, r.tolist(), df)
+    series = [Series("line", r.astype(float), 100 * chance, "deviation as found")]
     if math.isfinite(df):
         series.append(Series("line", r.astype(float), 100 * bound, "its upper bound", colour=1, dashed=True))
     return Content(x, y, tuple(series), ((90.0, "90 %"),))
 
 
-def interaction(found: Effects | None, a: str, b: str, response: str) -> Content:
+def interaction(analysis: Effects | None, a: str, b: str, response: str) -> Content:
     """Cell means of two factors; parallel lines do not interact."""
     y = Axis(response)
-    if found is None or a not in found.trials.factors or b not in found.trials.factors or a == b:
+    if analysis is None or a not in analysis.trials.factors or b not in analysis.trials.factors or a == b:
         return Content(Axis(""), y, empty="Choose two different factors.")
-    names = found.trials.factors
+    names = analysis.trials.factors
     i, j = names.index(a), names.index(b)
     series: list[Series] = []
     for colour, (level, sign) in enumerate(((-1.0, "−"), (1.0, "+"))):
-        means = [_cells(found, (i, j), (v, level)) for v in (-1.0, 1.0)]
+        means = [_cells(analysis, (i, j), (v, level)) for v in (-1.0, 1.0)]
         # Beside each other, so that both intervals can be seen.
         x, m = np.array([0.0, 1.0]) + 0.02 * level, np.array([p for p, _ in means])
         half = np.nan_to_num(np.array([q for _, q in means]))
@@ -244,33 +244,33 @@ def interaction(found: Effects | None, a: str, b: str, response: str) -> Content
 RESIDUALS = ("order of the trials", "fitted value", "normal quantile")
 
 
-def residuals(found: Effects | None, against: str, response: str) -> Content:
+def residuals(analysis: Effects | None, against: str, response: str) -> Content:
     """What the chosen terms leave unexplained; suspects bear their names."""
     y = Axis(f"residual of {response}")
-    if found is None or found.trials.y.size - len(found.effects) < 2:
+    if analysis is None or analysis.trials.y.size - len(analysis.effects) < 2:
         return Content(
             Axis(against), y,
             empty="Every trial is explained by a term of its own. Run replicates, or leave terms out.",
         )  # fmt: skip
-    rest = found.transformed - found.fitted
+    rest = analysis.transformed - analysis.fitted
     count = rest.size
     if against == RESIDUALS[1]:
-        x = found.fitted
+        x = analysis.fitted
     elif against == RESIDUALS[2]:
         from scipy.special import ndtri
 
         x = np.empty(count)
         x[np.argsort(rest, kind="stable")] = ndtri((np.arange(count) + 0.625) / (count + 0.25))
-    elif against in found.trials.beside:
-        x = found.trials.beside[against]
+    elif against in analysis.trials.beside:
+        x = analysis.trials.beside[against]
     else:
-        x = _orders(found)
-    bad = {s.label for s in found.suspects}
+        x = _orders(analysis)
+    bad = {s.label for s in analysis.suspects}
     names = tuple(
         f"trial {label}\n{digits(v)}, residual {digits(r)}"
-        for label, v, r in zip(found.trials.label, found.trials.y, rest, strict=True)
+        for label, v, r in zip(analysis.trials.label, analysis.trials.y, rest, strict=True)
     )
-    labels = frozenset(k for k, label in enumerate(found.trials.label) if label in bad)
+    labels = frozenset(k for k, label in enumerate(analysis.trials.label) if label in bad)
     series = [Series("points", x, rest, names=names, keys=tuple(range(count)), labels=labels)]
     if against == RESIDUALS[2]:
         s = float(np.sqrt((rest**2).mean()))
@@ -280,16 +280,16 @@ def residuals(found: Effects | None, against: str, response: str) -> Content:
     return Content(Axis(title), y, tuple(series), ((0.0, ""),))
 
 
-def _orders(found: Effects) -> Floats:
+def _orders(analysis: Effects) -> Floats:
     """Labels that are numbers are the order in which trials ran; else they stand as read."""
-    labels = found.trials.label
+    labels = analysis.trials.label
     if all(label.isdigit() for label in labels) and len(set(labels)) == len(labels):
         return np.array([float(label) for label in labels])
     return np.arange(1.0, len(labels) + 1)
 
 
 def over_delay(
-    found: Sequence[tuple[str, Dose]], shown: Sequence[str], unit: str, why: str, whole: bool = False
+    by_name: Sequence[tuple[str, Dose]], shown: Sequence[str], unit: str, why: str, whole: bool = False
 ) -> Content:
     """Effect for each unit of delay at several sizes; level lines are what a linear model expects. `whole`:
     the effect itself."""
@@ -298,7 +298,7 @@ def over_delay(
         Axis(f"effect{'' if whole else ' per unit of delay'}{f' [{unit}]' if unit else ''}"),
     )
     series: list[Series] = []
-    for k, (name, dose) in enumerate((n, d) for n, d in found if n in shown):
+    for k, (name, dose) in enumerate((n, d) for n, d in by_name if n in shown):
         value, se = (dose.effect, dose.se) if whole else (dose.per_unit, dose.per_unit_se)
         half = np.where(se > 0, t_limit(math.inf) * se, 0.0)
         series.append(Series("line", dose.delay, value, colour=k, dashed=not dose.linear))
@@ -313,11 +313,11 @@ def over_delay(
     return Content(x, y, tuple(series), empty=why)
 
 
-def over_scale(found: Sequence[Scaled], shown: Sequence[str], unit: str, why: str) -> Content:
+def over_scale(scaled: Sequence[Scaled], shown: Sequence[str], unit: str, why: str) -> Content:
     """Effects over processors with a/p + b."""
     x, y = Axis("processors", log=True), Axis(f"effect{f' [{unit}]' if unit else ''}", zero=True)
     series: list[Series] = []
-    for k, one in enumerate(s for s in found if s.term in shown):
+    for k, one in enumerate(s for s in scaled if s.term in shown):
         p, effect = np.array(one.p), np.array(one.effect)
         half = np.nan_to_num(t_limit(math.inf) * np.array(one.se))
         fine = np.geomspace(p.min(), p.max(), 60)

@@ -218,16 +218,16 @@ class CompareStep(Step):
 
     def _draw_barriers(self, here: Compared | None) -> None:
         cost, cost_se = self.cost.value(), self.cost_se.value()
-        found = comparing.barriers(here, cost, cost_se) if here else ()
+        pairs = comparing.barriers(here, cost, cost_se) if here else ()
         self.barrier_said.setText(
             "FB1 delays before a barrier, FB2 after it, behind a barrier of its own; the difference is what "
             "is waited there (NISTIR 5139, table 11). Look at its share as well as at its t. The artificial "
             "barrier is not free: measure FB2 with a delay of 0 and type its effect and standard error."
-            if found
+            if pairs
             else "Barrier pairs are factors called alike but for 1 and 2, such as FB1_x and FB2_x; there are "
             "none."
         )
-        self.barriers.show_rows(*effect_rows.barriers(found))
+        self.barriers.show_rows(*effect_rows.barriers(pairs))
 
     def _draw_versions(self, here: Compared | None, others: Sequence[Compared]) -> None:
         refill(self.other, {k: t.name for k, t in enumerate(others)})
@@ -237,31 +237,31 @@ class CompareStep(Step):
             return
         other = others[self.other.currentData()]
         try:
-            found = comparing.normalised(here, other)
+            terms = comparing.normalised(here, other)
         except ValueError as error:
             self.version_said.setText(f"Versions cannot be compared: {error}.")
-            found = ()
+            terms = ()
         else:
             self.version_said.setText(
                 "Full effects as percent of each version's own unperturbed run (NISTIR 5131, table 2-C), so "
                 "that versions of different speed can be compared."
             )
-        self.versions.show_rows(*effect_rows.versions(here.name, other.name, found))
+        self.versions.show_rows(*effect_rows.versions(here.name, other.name, terms))
 
     def _draw_scaling(self) -> None:
         try:
-            found = comparing.two_scales(self._all())
+            scalings = comparing.two_scales(self._all())
         except ValueError as error:
             self.scaling_said.setText(f"Two tables are combined here: {error}.")
             self.scaling.show_rows(*effect_rows.scales(()))
             return
-        said = sorted((t for t in self._all() if t.processors > 0), key=lambda t: t.processors)
-        p, q = said[0].processors, said[-1].processors
+        sized = sorted((t for t in self._all() if t.processors > 0), key=lambda t: t.processors)
+        p, q = sized[0].processors, sized[-1].processors
         self.scaling_said.setText(
-            f"A is {said[0].name} on {p:g}, B is {said[-1].name} on {q:g} processors. Work that is shared "
+            f"A is {sized[0].name} on {p:g}, B is {sized[-1].name} on {q:g} processors. Work that is shared "
             f"perfectly has ratio {digits((p - q) / (p + q), 3)} and exponent −1 (NISTIR 5417, table 3)."
         )
-        self.scaling.show_rows(*effect_rows.scales(found))
+        self.scaling.show_rows(*effect_rows.scales(scalings))
 
     def _draw_single(self, new: ExperimentSnapshot) -> None:
         names = new.effects.trials.factors if new.effects else ()
@@ -348,31 +348,31 @@ class CompareStep(Step):
         )
 
     def _draw_search(self, new: ExperimentSnapshot) -> None:
-        found = new.search
+        search = new.search
         self._show_responses(new)
         why = (
             "An array search needs an experiment whose design is an orthogonal array, or a table of runs: a "
             "column of levels or sizes for each factor, and one of responses."
         )
-        if found is None:
+        if search is None:
             self.search_said.setText(why)
             self.ranking.show_rows((), [])
             self.level_chart.set_content(Content(Axis(""), Axis(""), empty=why))
             return
-        levels = zip(found.factors, found.settings[0], strict=True)
+        levels = zip(search.factors, search.settings[0], strict=True)
         best = ", ".join(f"{name} {level:g}" for name, level in levels)
-        share = f", {digits(found.percent(0), 3)} % of the unperturbed run" if found.base >= 0 else ""
+        share = f", {digits(search.percent(0), 3)} % of the unperturbed run" if search.base >= 0 else ""
         imported = new.project.imported
         refused = imported.table.refused if imported is not None and imported.table is not None else ""
-        have = "setting has" if found.unseen == 1 else "settings have"
-        gaps = f" {found.unseen} {have} no response, so level means are of different runs."
-        gaps = (gaps if found.unseen else "") + (f" {refused}." if refused else "")
+        have = "setting has" if search.unseen == 1 else "settings have"
+        gaps = f" {search.unseen} {have} no response, so level means are of different runs."
+        gaps = (gaps if search.unseen else "") + (f" {refused}." if refused else "")
         self.search_said.setText(
-            f"Best so far: run {found.names[0]} with {digits(found.mean[0])}{share} ({best}). Runs are "
+            f"Best so far: run {search.names[0]} with {digits(search.mean[0])}{share} ({best}). Runs are "
             f"ranked, level means compared; no linear effect is assumed.{gaps}"
         )
-        self.ranking.show_rows(*effect_rows.ranking(found))
-        self.level_chart.set_content(_level_means(found.levels, found.factors), self.search_said.text())
+        self.ranking.show_rows(*effect_rows.ranking(search))
+        self.level_chart.set_content(_level_means(search.levels, search.factors), self.search_said.text())
 
     def _show_responses(self, new: ExperimentSnapshot) -> None:
         refill(self.response, same(new.responses), new.project.analysis.response or new.read_response)

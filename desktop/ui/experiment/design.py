@@ -335,21 +335,21 @@ class DesignStep(Step):
             effect = max(EFFECT, noise / 2)
             with contextlib.suppress(ValueError):
                 self._advised = recommend(len(experiment.names), noise, effect, 4, known)
-        found = self._advised
-        self.advice.setVisible(found is not None)
-        self.take_advice.setVisible(found is not None)
-        if found is not None and experiment is not None:
+        advised = self._advised
+        self.advice.setVisible(advised is not None)
+        self.take_advice.setVisible(advised is not None)
+        if advised is not None and experiment is not None:
             plan = experiment.plan
-            self.advice.setText(f"Recommended: {found.text(1.0, new.run_s)}.")
+            self.advice.setText(f"Recommended: {advised.text(1.0, new.run_s)}.")
             now = plan.runs or 1 << len(experiment.names), plan.replicates
-            same = now == (found.runs, found.replicates)
+            same = now == (advised.runs, advised.replicates)
             self.take_advice.setEnabled(not same or plan.kind not in ("regular", "full"))
 
     @described
     def _take_advice(self, experiment: Experiment) -> None:
-        found = self._advised
-        if found is not None:
-            plan = Plan("regular", found.runs, replicates=found.replicates, seed=experiment.plan.seed)
+        advised = self._advised
+        if advised is not None:
+            plan = Plan("regular", advised.runs, replicates=advised.replicates, seed=experiment.plan.seed)
             self._edit("take the recommended design", replace(experiment, plan=plan))
 
     # ---- editing
@@ -462,9 +462,14 @@ def _kind_name(offer: Offer) -> str:
 
 def _sigma_of(new: ExperimentSnapshot) -> float:
     """Of one trial: from the trials so far, else from the estimate."""
-    found = new.effects
-    if found is not None and found.error == "replicates" and found.transform == 1 and found.variance > 0:
-        return math.sqrt(found.variance)
+    effects = new.effects
+    if (
+        effects is not None
+        and effects.error == "replicates"
+        and effects.transform == 1
+        and effects.variance > 0
+    ):
+        return math.sqrt(effects.variance)
     return new.estimate.sigma_s if new.estimate is not None else math.nan
 
 
@@ -477,12 +482,12 @@ def relation_html(design: Design, factors: Sequence[Factor] = ()) -> str:
         if f.routine
     )
     named = ", ".join(" ".join(filter(None, words)) for words in parted)
-    told = [f"<b>{escape(first)}</b>", *([f"Factors: {escape(named)}."] if named else [])]
-    told += map(escape, others)
+    described = [f"<b>{escape(first)}</b>", *([f"Factors: {escape(named)}."] if named else [])]
+    described += map(escape, others)
     if equal:
-        told.append("These cannot be told apart (up to two-factor interactions):")
+        described.append("These cannot be told apart (up to two-factor interactions):")
     listed = "".join(f"<li>{escape(one)}</li>" for one in equal)
-    return "".join(f"<p>{one}</p>" for one in told) + (f"<ul>{listed}</ul>" if listed else "")
+    return "".join(f"<p>{one}</p>" for one in described) + (f"<ul>{listed}</ul>" if listed else "")
 
 
 # --- on paper ---

@@ -117,10 +117,10 @@ class NewExperimentDialog(Dialog):
         self.look()
 
     def _line(self, name: str, tip: str, act: object = None) -> QLineEdit:
-        made = set_up(QLineEdit(), accessibleName=name, placeholderText=tip, toolTip=tip)
+        field = set_up(QLineEdit(), accessibleName=name, placeholderText=tip, toolTip=tip)
         if callable(act):
-            made.editingFinished.connect(lambda: act())
-        return made
+            field.editingFinished.connect(lambda: act())
+        return field
 
     # ---- what is asked for
 
@@ -221,17 +221,17 @@ class NewExperimentDialog(Dialog):
         command, example = asked.template == "command", asked.program is None and not asked.run
         possible = bool(varied if command and not example else count or varied or command)
         if typed and not varied:
-            said, possible = f"{typed!r} should read NAME=LOW,HIGH, as OMP_NUM_THREADS=8,24.", False
+            text, possible = f"{typed!r} should read NAME=LOW,HIGH, as OMP_NUM_THREADS=8,24.", False
         elif command:
-            said = "Variables of the environment are the factors: name those that are to be varied."
-            said = f"Factors: {', '.join(asked.variables or ())}." if varied else said
+            text = "Variables of the environment are the factors: name those that are to be varied."
+            text = f"Factors: {', '.join(asked.variables or ())}." if varied else text
         elif not self._spots:
-            said = (
+            text = (
                 "The sources hold no routine or loop that can be read: name the program's folder or source."
             )
         else:
-            said = f"{count} of {len(self._spots)} places get a delay."
-        self.said.setText(said if where else f"{said} Name the folder of the experiment.")
+            text = f"{count} of {len(self._spots)} places get a delay."
+        self.said.setText(text if where else f"{text} Name the folder of the experiment.")
         self.make.setEnabled(bool(where) and possible)
 
     # ---- acting

@@ -239,15 +239,15 @@ class ProgramStep(Step):
         )
 
     def _show_pilot(self, new: ExperimentSnapshot) -> None:
-        found = new.pilot
+        pilot = new.pilot
         self.pilot.setEnabled(new.running == "idle")
-        self.pilot_said.setVisible(found is not None)
+        self.pilot_said.setVisible(pilot is not None)
         experiment = new.project.experiment
-        sizes = found.sizes if found is not None else {}
-        self.take.setVisible(bool(found and sizes and experiment and taken(experiment, found) != experiment))
-        if found is not None:
-            more = " Step 5 shows effects against the delay." if found.largest > found.first else ""
-            self.pilot_said.setText(f"Pilot: {found.reason}.{more}")
+        sizes = pilot.sizes if pilot is not None else {}
+        self.take.setVisible(bool(pilot and sizes and experiment and taken(experiment, pilot) != experiment))
+        if pilot is not None:
+            more = " Step 5 shows effects against the delay." if pilot.largest > pilot.first else ""
+            self.pilot_said.setText(f"Pilot: {pilot.reason}.{more}")
             alike = set(sizes.values())
             self.take.setText(f"Take {min(alike)} units" if len(alike) == 1 else "Take a size for each place")
             self.take.setEnabled(new.running == "idle")
@@ -266,9 +266,9 @@ class ProgramStep(Step):
     @described
     def _take_pilot(self, experiment: Experiment) -> None:
         """The sizes of the delay that the pilot found."""
-        found = self.bench.snapshot.pilot
-        if found is not None and found.sizes:
-            self.bench.edit("take the delays of the pilot", taken(experiment, found))
+        pilot = self.bench.snapshot.pilot
+        if pilot is not None and pilot.sizes:
+            self.bench.edit("take the delays of the pilot", taken(experiment, pilot))
 
     def _show_seconds(self) -> None:
         """The delay in seconds of this machine; the units of the Python module are other ones."""
@@ -334,10 +334,10 @@ class ProgramStep(Step):
     def find_places(self, experiment: Experiment) -> None:
         """Fill the table with what the sources are prepared for."""
         sources = experiment.program.sources
-        found = self.bench.tried(lambda: find_places(experiment.folder, sources)) or ()
+        places = self.bench.tried(lambda: find_places(experiment.folder, sources)) or ()
         known = {f.name: f for f in experiment.factors}
         moved = {}
-        for place in found:
+        for place in places:
             if place.macro in known:
                 old = known[place.macro]
                 moved[place.macro] = replace(
@@ -347,8 +347,8 @@ class ProgramStep(Step):
             else:
                 self._known[place.macro] = place.factor()
         self.found.setText(
-            f"{len(found)} prepared places found; tick those that are to be factors."
-            if found
+            f"{len(places)} prepared places found; tick those that are to be factors."
+            if places
             else "No #ifdef block in these sources calls spt_delay. Add the delay headers, prepare a place, "
             "and look again."
         )
@@ -391,14 +391,14 @@ class ProgramStep(Step):
         if factor is None:
             return
         title = _FACTORS[column].title
-        made = self.bench.tried(lambda: _changed(factor, title, text))
-        if made is None:
+        edited = self.bench.tried(lambda: _changed(factor, title, text))
+        if edited is None:
             return
         if any(f.name == name for f in experiment.factors):
-            factors = [made if f.name == name else f for f in experiment.factors]
+            factors = [edited if f.name == name else f for f in experiment.factors]
             if not self._set_factors(f"change {name}", factors):
                 return
-        changed = ((made.name, made) if k == name else (k, f) for k, f in self._known.items())
+        changed = ((edited.name, edited) if k == name else (k, f) for k, f in self._known.items())
         self._known = dict(changed)
         self._show_now()
 
@@ -424,12 +424,12 @@ class ProgramStep(Step):
 
     @described
     def _response_edited(self, experiment: Experiment, name: str, column: int, text: str) -> None:
-        told = ("name", "kind", "pattern", "unit")
-        word = told[column]
+        names = ("name", "kind", "pattern", "unit")
+        word = names[column]
         every = []
         for response in experiment.responses:
             if response.name == name:
-                fields: dict[str, object] = {k: getattr(response, k) for k in told} | {word: text}
+                fields: dict[str, object] = {k: getattr(response, k) for k in names} | {word: text}
                 if word == "kind" and text == "output" and not response.pattern:
                     fields["pattern"] = "([0-9.eE+-]+)"
                 if word == "kind":

@@ -304,36 +304,36 @@ class ReadStep(Step):
         self.anova.show_rows(*effect_rows.anova(new.effects))
         self._say(new, new.effects, effect_rows.effect_word(self.half))
 
-    def _say(self, new: ExperimentSnapshot, found: Effects, word: str) -> None:
+    def _say(self, new: ExperimentSnapshot, effects: Effects, word: str) -> None:
         plain = f" {new.unit}" if new.unit else ""
-        unit = plain if found.transform != 0 else " (of the logarithm)"
-        base = "unperturbed run" if found.unperturbed_measured else "predicted unperturbed run"
-        error = f" ± {digits(found.mean_se, 2)}" if math.isfinite(found.mean_se) else ""
+        unit = plain if effects.transform != 0 else " (of the logarithm)"
+        base = "unperturbed run" if effects.unperturbed_measured else "predicted unperturbed run"
+        error = f" ± {digits(effects.mean_se, 2)}" if math.isfinite(effects.mean_se) else ""
         spread = ""
-        if math.isfinite(found.variance) and found.variance > 0 and found.error != "lenth":
-            spread = f" (s = {digits(math.sqrt(found.variance), 3)}{unit}, {found.df} df)"
-        marked = sum(e.significant for e in found.effects)
+        if math.isfinite(effects.variance) and effects.variance > 0 and effects.error != "lenth":
+            spread = f" (s = {digits(math.sqrt(effects.variance), 3)}{unit}, {effects.df} df)"
+        marked = sum(e.significant for e in effects.effects)
         self.said.setText(
             f"Numbers are {word}s: {effect_rows.meaning(new.project.analysis.half)}. "
-            f"Mean {digits(found.mean)}{error}{unit}, {base} {digits(found.unperturbed)}{plain}, "
-            f"{count(len(found.trials.y), 'trial')}. "
-            f"Standard error from {effect_rows.METHODS[found.error]}{spread}; R² {digits(found.r2, 4)}. "
+            f"Mean {digits(effects.mean)}{error}{unit}, {base} {digits(effects.unperturbed)}{plain}, "
+            f"{count(len(effects.trials.y), 'trial')}. "
+            f"Standard error from {effect_rows.METHODS[effects.error]}{spread}; R² {digits(effects.r2, 4)}. "
             f"{marked} of "
-            f"{count(len(found.effects), 'term')} marked: above {found.threshold}."
+            f"{count(len(effects.effects), 'term')} marked: above {effects.threshold}."
         )
-        unit = unit if found.transform == 1 else " (transformed)"
+        unit = unit if effects.transform == 1 else " (transformed)"
         lines = []
-        for s in found.suspects[:4]:
+        for s in effects.suspects[:4]:
             lines.append(
                 f"Trial {s.label} does not fit the effects that stand out: {digits(s.value)}{unit}, expected "
                 f"{digits(s.expected)}{unit} (t = {digits(s.t, 3)}, beyond {digits(s.limit, 3)} in 5 % of "
                 "experiments without such a trial). Look at it before you believe small effects."
             )
-        if len(found.suspects) > 4:
-            lines.append(f"{len(found.suspects) - 4} more trials do not fit either.")
-        if new.powers is not None and new.powers.suggested not in (None, found.transform):
+        if len(effects.suspects) > 4:
+            lines.append(f"{len(effects.suspects) - 4} more trials do not fit either.")
+        if new.powers is not None and new.powers.suggested not in (None, effects.transform):
             lines.append(f"{new.powers.text[:1].upper()}{new.powers.text[1:]} (chart Power).")
-        lines += [f"{note[:1].upper()}{note[1:]}." for note in found.notes]
+        lines += [f"{note[:1].upper()}{note[1:]}." for note in effects.notes]
         if new.hierarchy:
             lines.append(f"{new.hierarchy[:1].upper()}{new.hierarchy[1:]}.")
         imported = new.project.imported
@@ -351,14 +351,14 @@ class ReadStep(Step):
     # ---- charts
 
     def _draw(self, new: ExperimentSnapshot) -> None:
-        found, half = new.effects, new.project.analysis.half
-        said = self.said.text()
+        effects, half = new.effects, new.project.analysis.half
+        words = self.said.text()
         self.half_normal.set_content(
-            charts.half_normal(found, new.every, half, new.effect_unit, new.selected), said
+            charts.half_normal(effects, new.every, half, new.effect_unit, new.selected), words
         )
         self._draw_pareto(new)
         self.main_effects.set_content(
-            charts.main_effects(found, new.every, _response(new), new.selected), said
+            charts.main_effects(effects, new.every, _response(new), new.selected), words
         )
         self._draw_pairs(new)
         self._draw_residuals(new)
@@ -385,27 +385,27 @@ class ReadStep(Step):
         return super().eventFilter(watched, event)
 
     def _draw_pairs(self, new: ExperimentSnapshot) -> None:
-        found = new.effects
+        effects = new.effects
         a, b = str(self.first.currentData()), str(self.second.currentData())
         marked = self._effect(new.selected)
-        if marked is not None and len(marked.members) == 2 and found is not None and new is not None:
-            pair = [found.trials.factors[j] for j in marked.members]
+        if marked is not None and len(marked.members) == 2 and effects is not None and new is not None:
+            pair = [effects.trials.factors[j] for j in marked.members]
             if self._followed != new.selected:
                 a, b = pair
                 turn_to(self.first, a)
                 turn_to(self.second, b)
         self._followed = new.selected
-        self.interaction.set_content(charts.interaction(found, a, b, _response(new)))
+        self.interaction.set_content(charts.interaction(effects, a, b, _response(new)))
         names = tuple(str(combo.currentData()) for combo in self.corners)
-        if found is None or len(found.trials.factors) < 3:
+        if effects is None or len(effects.trials.factors) < 3:
             self._no_cube("The cube plot needs three factors.")
         elif len(set(names)) < 3:
             self._no_cube("Choose three different factors.")
         else:
             three = (names[0], names[1], names[2])
-            content, said = charts.cube(three, corner_means(found, three), new.unit)
-            self.cube.set_content(content, said)
-            self.cube.setToolTip(said.replace("; ", "\n"))
+            content, words = charts.cube(three, corner_means(effects, three), new.unit)
+            self.cube.set_content(content, words)
+            self.cube.setToolTip(words.replace("; ", "\n"))
 
     def _no_cube(self, why: str) -> None:
         self.cube.set_content(Content(Axis(""), Axis(""), empty=why))
@@ -418,15 +418,15 @@ class ReadStep(Step):
         self.residuals.set_content(charts.residuals(new.effects, against, _response(new)))
 
     def _predict(self, new: ExperimentSnapshot) -> None:
-        found = new.effects
-        if found is None:
+        effects = new.effects
+        if effects is None:
             return
         levels = [combo.currentData() for combo in self.setting.values()]
-        if len(levels) != len(found.trials.factors):
+        if len(levels) != len(effects.trials.factors):
             return
-        at = found.predict(levels)
+        at = effects.predict(levels)
         unit = f" {new.unit}" if new.unit else ""
-        share = 100 * at.value / found.unperturbed if found.unperturbed else math.nan
+        share = 100 * at.value / effects.unperturbed if effects.unperturbed else math.nan
         text = (
             f"Predicted {new.response} at the setting below: {digits(at.value)}{unit}, {digits(share, 4)} % "
             "of the unperturbed run."
@@ -547,9 +547,9 @@ def turn_to(combo: QComboBox, word: str) -> None:
         combo.setCurrentIndex(at)
 
 
-def corner_means(found: Effects, names: tuple[str, str, str]) -> Mapping[charts.Corner, float]:
+def corner_means(effects: Effects, names: tuple[str, str, str]) -> Mapping[charts.Corner, float]:
     """Mean response at the eight settings of three factors, over all others."""
-    data = found.trials
+    data = effects.trials
     at = [data.factors.index(n) for n in names]
     means = {}
     for corner in charts.CORNERS:

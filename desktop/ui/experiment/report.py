@@ -18,26 +18,28 @@ from desktop.workbench import effect_rows
 CHARTS = ("half-normal", "pareto", "main-effects", "residuals", "interactions")
 
 
-def drawings(found: Effects, response: str, unit: str, names: Sequence[str] = CHARTS) -> dict[str, Content]:
+def drawings(
+    analysis: Effects, response: str, unit: str, names: Sequence[str] = CHARTS
+) -> dict[str, Content]:
     """The charts of effects that can be drawn, by name; interactions of the largest pair."""
     of_response = f"{response} [{unit}]" if unit else response
-    pairs = sorted((e for e in found.effects if len(e.members) == 2), key=lambda e: -abs(e.value))
-    made = {
-        "half-normal": lambda: charts.half_normal(found, found, False, unit, ""),
-        "pareto": lambda: charts.pareto(found, found, False, unit, ""),
-        "main-effects": lambda: charts.main_effects(found, found, of_response, ""),
-        "residuals": lambda: charts.residuals(found, charts.RESIDUALS[0], of_response),
+    pairs = sorted((e for e in analysis.effects if len(e.members) == 2), key=lambda e: -abs(e.value))
+    draw = {
+        "half-normal": lambda: charts.half_normal(analysis, analysis, False, unit, ""),
+        "pareto": lambda: charts.pareto(analysis, analysis, False, unit, ""),
+        "main-effects": lambda: charts.main_effects(analysis, analysis, of_response, ""),
+        "residuals": lambda: charts.residuals(analysis, charts.RESIDUALS[0], of_response),
     }
     if pairs:
-        a, b = (found.trials.factors[j] for j in pairs[0].members)
-        made["interactions"] = lambda: charts.interaction(found, a, b, of_response)
-    drawn = {name: made[name]() for name in names if name in made}
+        a, b = (analysis.trials.factors[j] for j in pairs[0].members)
+        draw["interactions"] = lambda: charts.interaction(analysis, a, b, of_response)
+    drawn = {name: draw[name]() for name in names if name in draw}
     return {name: content for name, content in drawn.items() if content.shown}
 
 
 def compose(
     title: str,
-    found: Effects,
+    analysis: Effects,
     answer: SptAnswer,
     response: str,
     unit: str,
@@ -48,22 +50,22 @@ def compose(
     factors = factors or {}
     pictures = tuple(
         Picture(name, number, _FINDINGS[name], content)
-        for number, (name, content) in enumerate(drawings(found, response, unit).items(), 1)
+        for number, (name, content) in enumerate(drawings(analysis, response, unit).items(), 1)
     )
     # One and the same, as slides leave out of their appendix what they have shown.
-    ranks, effects = _ranks(found, unit, factors), _effects(found, unit)
+    ranks, effects = _ranks(analysis, unit, factors), _effects(analysis, unit)
     blocks = [Paragraph(sentence) for sentence in answer.sentences]
     if answer.next:
         blocks.append(Paragraph(f"Next: {answer.next}."))
     notes = [
-        f"Trial {s.label} gave {digits(s.value)}, expected {digits(s.expected)}." for s in found.suspects
+        f"Trial {s.label} gave {digits(s.value)}, expected {digits(s.expected)}." for s in analysis.suspects
     ]
-    notes += [f"{note[:1].upper()}{note[1:]}." for note in found.notes]
+    notes += [f"{note[:1].upper()}{note[1:]}." for note in analysis.notes]
     sections = [
         Section("The answer", tuple(blocks)),
         Section("Factors", (ranks,)),
         Section("Effects", (effects, *((Points(tuple(notes)),) if notes else ()), *pictures)),
-        Section("Analysis of variance", (_anova(found),)),
+        Section("Analysis of variance", (_anova(analysis),)),
     ]
     if experiment is not None:
         sections.append(_described(experiment))
@@ -73,12 +75,12 @@ def compose(
     story += [Slide(_FINDINGS[p.figure], p) for p in pictures[1:3]]
     if answer.next:
         story.append(Slide("Next", Points((f"{answer.next[:1].upper()}{answer.next[1:]}.",))))
-    subtitle = f"{count(len(found.trials.y), 'trial')}, response {response}"
+    subtitle = f"{count(len(analysis.trials.y), 'trial')}, response {response}"
     facts = (
         {
             "source": {"name": title},
             "response": response,
-            "trials": len(found.trials.y),
+            "trials": len(analysis.trials.y),
             "answer": answer.text,
         },
     )
@@ -99,24 +101,24 @@ def _sheet(
 ) -> ReportTable:
     """Columns of a table of the window, by their titles; so many at the `left` are words."""
     columns, lines = rows
-    kept = [next(c for c in columns if c.title == wanted) for wanted in titles]
-    head, *body = shown_texts(table(columns, lines)[0], kept)
+    wanted_columns = [next(c for c in columns if c.title == wanted) for wanted in titles]
+    head, *body = shown_texts(table(columns, lines)[0], wanted_columns)
     return ReportTable(title, tuple(head), tuple(map(tuple, body)), left=left, note=note)
 
 
-def _ranks(found: Effects, unit: str, factors: Mapping[str, Factor]) -> ReportTable:
+def _ranks(analysis: Effects, unit: str, factors: Mapping[str, Factor]) -> ReportTable:
     titles = ("Factor", "Low means", "High means", "File", "Line", "Rank", "Effect", "±", "Share")
-    return _sheet("Factors", effect_rows.rank(found, unit, factors), titles, 4)
+    return _sheet("Factors", effect_rows.rank(analysis, unit, factors), titles, 4)
 
 
-def _effects(found: Effects, unit: str) -> ReportTable:
+def _effects(analysis: Effects, unit: str) -> ReportTable:
     titles = ("Term", "Not told apart from", "Marked", "Effect", "SE", "t", "p")
-    return _sheet("Effects", effect_rows.effects(found, unit), titles, 3, f"★ above {found.threshold}.")
+    return _sheet("Effects", effect_rows.effects(analysis, unit), titles, 3, f"★ above {analysis.threshold}.")
 
 
-def _anova(found: Effects) -> ReportTable:
+def _anova(analysis: Effects) -> ReportTable:
     titles = ("Source", "Sum of squares", "df", "Mean square", "F", "p")
-    return _sheet("Analysis of variance", effect_rows.anova(found), titles, 1)
+    return _sheet("Analysis of variance", effect_rows.anova(analysis), titles, 1)
 
 
 def _described(experiment: Experiment) -> Section:

@@ -68,16 +68,16 @@ def scaling(
     keys = np.array(selection.lines, np.int64)
     for number, (c, s) in enumerate(pairs):
         name = {"cell": "measured", "code": data.systems[s], "system": data.codes[c]}[cells]
-        found = results.scaling(fit, c, s, quantity, largest)
+        cell_scaling = results.scaling(fit, c, s, quantity, largest)
         colour: int | str = number % SERIES
         mark = MARKS[(number + number // len(MARKS)) % len(MARKS)]
         alone = cells == "cell"
-        series += _curve(found, "fit" if alone else colour, alone)
-        if found.p.size:
-            at = found.index
+        series += _curve(cell_scaling, "fit" if alone else colour, alone)
+        if cell_scaling.p.size:
+            at = cell_scaling.index
             series.append(
                 Series(
-                    "points", found.p, found.value, name, colour, mark,
+                    "points", cell_scaling.p, cell_scaling.value, name, colour, mark,
                     names=partial(_told_at, fit, selection.lines, at), keys=keys[at],
                 )
             )  # fmt: skip
@@ -86,12 +86,12 @@ def scaling(
                 Series("points", np.empty(0), np.empty(0), f"{name} (never measured)", colour, mark)
             )
         series += _left_out(shown, c, s, quantity, alone)
-        mine = np.isin(keys[found.index], np.array(sorted(here), np.int64))
+        mine = np.isin(keys[cell_scaling.index], np.array(sorted(here), np.int64))
         if mine.any():
-            at = found.index[mine]
+            at = cell_scaling.index[mine]
             series.append(
                 Series(
-                    "points", found.p[mine], found.value[mine], "this run", 2, "diamond",
+                    "points", cell_scaling.p[mine], cell_scaling.value[mine], "this run", 2, "diamond",
                     names=partial(_told_at, fit, selection.lines, at), keys=keys[at],
                 )
             )  # fmt: skip
@@ -111,27 +111,27 @@ def scaling(
     )
 
 
-def _curve(found: CellScaling, colour: int | str, alone: bool) -> list[Series]:
-    made = []
-    if alone and np.isfinite(found.low).any():
-        made.append(
-            Series("band", found.grid, found.fitted, "95 % of new measurements", colour,
-                   low=found.low, high=found.high)
+def _curve(cell: CellScaling, colour: int | str, alone: bool) -> list[Series]:
+    series = []
+    if alone and np.isfinite(cell.low).any():
+        series.append(
+            Series("band", cell.grid, cell.fitted, "95 % of new measurements", colour,
+                   low=cell.low, high=cell.high)
         )  # fmt: skip
-    if found.measured is None:
+    if cell.measured is None:
         name = "fitted (never measured)" if alone else ""
-        return [*made, Series("line", found.grid, found.fitted, name, colour, dashed=True)]
-    a, b = found.measured
-    inside = (found.grid >= a) & (found.grid <= b)
-    made.append(Series("line", found.grid[inside], found.fitted[inside], "fitted" if alone else "", colour))
+        return [*series, Series("line", cell.grid, cell.fitted, name, colour, dashed=True)]
+    a, b = cell.measured
+    inside = (cell.grid >= a) & (cell.grid <= b)
+    series.append(Series("line", cell.grid[inside], cell.fitted[inside], "fitted" if alone else "", colour))
     label = "extrapolated" if alone else ""
-    for outside in (found.grid <= a, found.grid >= b):
+    for outside in (cell.grid <= a, cell.grid >= b):
         if outside.sum() > 1:
-            made.append(
-                Series("line", found.grid[outside], found.fitted[outside], label, colour, dashed=True)
+            series.append(
+                Series("line", cell.grid[outside], cell.fitted[outside], label, colour, dashed=True)
             )
             label = ""
-    return made
+    return series
 
 
 def _left_out(shown: ModelSnapshot, c: int, s: int, quantity: Quantity, named: bool) -> list[Series]:
@@ -156,8 +156,12 @@ def _before(shown: ModelSnapshot, quantity: Quantity, largest: float) -> list[Se
     if (old.response.kind, old.data.transformed) != (fit.response.kind, fit.data.transformed):
         return []
     at = old.data.codes.index(code), old.data.systems.index(system)
-    found = results.scaling(old, *at, quantity, largest)
-    return [Series("line", found.grid, found.fitted, "before the last exclusion", "muted", width=1.1)]
+    cell_scaling = results.scaling(old, *at, quantity, largest)
+    return [
+        Series(
+            "line", cell_scaling.grid, cell_scaling.fitted, "before the last exclusion", "muted", width=1.1
+        )
+    ]
 
 
 def residuals(shown: ModelSnapshot, against: Against) -> tuple[Content, str]:
@@ -238,8 +242,8 @@ def cell_map(
 
     def told(row: int, column: int) -> str:
         value = float(values[row, column])
-        said = number(value) if np.isfinite(value) else "nothing there"
-        return f"{rows[row]} on {columns[column]}\n{title}: {said}"
+        text = number(value) if np.isfinite(value) else "nothing there"
+        return f"{rows[row]} on {columns[column]}\n{title}: {text}"
 
     return Content(
         Axis("", categories=columns), Axis("", categories=rows, down=True), empty=empty, heading=title,
@@ -279,7 +283,7 @@ def relative(shown: ModelSnapshot, kind: Literal["speed", "work"]) -> tuple[Cont
         # From top to bottom as in the tables, functions in their order within a name.
         at = len(names) - 0.6 - thick * (i + 0.5) - np.arange(len(names), dtype=np.float64)
         v, h = values[i], half[i]
-        told = tuple(
+        words = tuple(
             f"{kind} of {name} in {function}\n{digits(float(a))}"
             + (f" ± {digits(float(b), 3)} (95 %)" if np.isfinite(b) else ", fixed")
             + (", below zero: this function does not describe it" if a < 0 else "")
@@ -291,7 +295,7 @@ def relative(shown: ModelSnapshot, kind: Literal["speed", "work"]) -> tuple[Cont
                 series.append(
                     Series(
                         "bars", at[these], v[these], f"{function}, below zero" if below else function, colour,
-                        names=tuple(told[k] for k in these), keys=these, thickness=thick * 0.9,
+                        names=tuple(words[k] for k in these), keys=these, thickness=thick * 0.9,
                     )
                 )  # fmt: skip
         series.append(Series("whiskers", at, v, colour="text", low=v - h, high=v + h))

@@ -74,13 +74,13 @@ class AssignColumns(Dialog):
                 grid.addWidget(unit, k, 2)
                 self.units[role] = unit
         grid.setColumnStretch(1, 1)
-        said = quiet(
+        intro = quiet(
             f"{name} has the columns {', '.join(table.headings[:12])}. "
             "Needed are code, system, p, and the time or t'."
         )
         self._need = quiet()
         self.buttons = self.ending()
-        fill_layout(QVBoxLayout(self), said, grid, self._need, self.buttons)
+        fill_layout(QVBoxLayout(self), intro, grid, self._need, self.buttons)
         self._check()
 
     def accept(self) -> None:
@@ -142,11 +142,11 @@ class AddRuns(Dialog):
         fields = form(
             ("&Code", self.code), ("&System", self.system), ("&Measured", self.what), ("Phase", phases)
         )
-        said = quiet(
+        intro = quiet(
             "Every trace is one run; its processors are p. A trace not imported yet is imported first."
         )
         self.buttons = self.ending()
-        fill_layout(QVBoxLayout(self), said, self.files, buttons, fields, self.buttons)
+        fill_layout(QVBoxLayout(self), intro, self.files, buttons, fields, self.buttons)
         for names in (self.code, self.system):
             names.editTextChanged.connect(self._check)
         self._check()

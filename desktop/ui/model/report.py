@@ -40,7 +40,7 @@ def sections(
         return (), ()
     of_cell = f"{fit.data.codes[cell[0]]} on {fit.data.systems[cell[1]]}"
     left_out = len(shown.selection.excluded)
-    told = results.summary(fit, shown.test, left_out, shown.choice)
+    summary = results.summary(fit, shown.test, left_out, shown.choice)
     answers = answers_of(fit, *cell, shown.view.p)
     scaling, in_words = contents.scaling(shown, "time", "cell", True)
     pictures = [Picture("scaling", number, f"{in_words}.", scaling)]
@@ -51,9 +51,9 @@ def sections(
         if not content.empty:
             pictures.append(Picture(key, number + len(pictures), f"{words}.", content))
     parameters, predictions = _parameters(shown), _predictions(shown)
-    good: list[Block] = [Paragraph(" ".join(shown.headline)), Points(tuple(f"{line}." for line in told))]
+    good: list[Block] = [Paragraph(" ".join(shown.headline)), Points(tuple(f"{line}." for line in summary))]
     good += [Points(notes)] if (notes := _notes(shown)) else []
-    made = (
+    parts = (
         Section(f"Factor model of {name}", tuple(good)),
         Section(of_cell, (*(Paragraph(f"{one.question} {one.text}") for one in answers), pictures[0])),
         Section(f"On {shown.view.p:.0f} processors", (predictions, *pictures[1:2])),
@@ -66,7 +66,7 @@ def sections(
         Slide(shown.headline[0], parameters),
         *(Slide(answers[-1].text.partition(". ")[0] + ".", one) for one in pictures[1:2]),
     )
-    return made, slides
+    return parts, slides
 
 
 def compose(shown: ModelSnapshot, name: str, command: str = "") -> Report:
@@ -76,16 +76,16 @@ def compose(shown: ModelSnapshot, name: str, command: str = "") -> Report:
     ------
     ValueError : nothing is fitted.
     """
-    made, slides = sections(shown, name)
-    if not made or shown.fit is None:
+    parts, slides = sections(shown, name)
+    if not parts or shown.fit is None:
         raise ValueError("there is no model to report on: choose functions and rows that can be fitted")
     fit = shown.fit
     subtitle = f"{count(fit.n, 'run')}, {count(len(fit.data.codes), 'code')} on "
     subtitle += count(len(fit.data.systems), "system")
     facts = ({"source": {"name": name}, "functions": list(fit.functions), "kind": fit.kind, "runs": fit.n},)
-    made = (*made, made_by(command))
+    parts = (*parts, made_by(command))
     return Report(
-        f"Factor model of {name}", subtitle, today(), made, facts, shown.headline[0], slides, appendix=True
+        f"Factor model of {name}", subtitle, today(), parts, facts, shown.headline[0], slides, appendix=True
     )
 
 
@@ -105,10 +105,10 @@ def _predictions(shown: ModelSnapshot) -> ReportTable:
         results.prediction_sheet(shown.fit, shown.view.p),
         f"Every cell on {shown.view.p:.0f} processors",
     )
-    found = _table(title, sheet, names, left=3, note="Of one new run, with 95 %.")
-    more = len(found.rows) - _CELLS
-    note = f"{found.note} {more} cells more are in the window." if more > 0 else found.note
-    return replace(found, rows=found.rows[:_CELLS], note=note)
+    table = _table(title, sheet, names, left=3, note="Of one new run, with 95 %.")
+    more = len(table.rows) - _CELLS
+    note = f"{table.note} {more} cells more are in the window." if more > 0 else table.note
+    return replace(table, rows=table.rows[:_CELLS], note=note)
 
 
 def _table(title: str, sheet: results.ResultSheet, names: Sequence[str], left: int, note: str) -> ReportTable:
@@ -121,8 +121,8 @@ def _table(title: str, sheet: results.ResultSheet, names: Sequence[str], left: i
 
 def _notes(shown: ModelSnapshot) -> tuple[str, ...]:
     """What has to be known, and the rows that stand out."""
-    made = [f"{text[:1].upper()}{text[1:]}." for text in results.warnings(shown.fit, shown.selection)]
+    notes = [f"{text[:1].upper()}{text[1:]}." for text in results.warnings(shown.fit, shown.selection)]
     odd = results.standing_out(shown.fit, shown.selection)
     if odd:
-        made.append(f"Rows that stand out, by their lines in the table. {odd}. {capital(VERDICTS)}.")
-    return tuple(made)
+        notes.append(f"Rows that stand out, by their lines in the table. {odd}. {capital(VERDICTS)}.")
+    return tuple(notes)

@@ -82,8 +82,8 @@ class TablePane(QWidget):
             return
         self.ranking.show_sheet(results.ranking_sheet(shown.ranking))
         dropped = results.dropped_pairs(shown.ranking)
-        said = "A double click, or Return, takes a pair."
-        self.ranked.setText(f"{said} Not listed: {dropped}." if dropped else said)
+        hint = "A double click, or Return, takes a pair."
+        self.ranked.setText(f"{hint} Not listed: {dropped}." if dropped else hint)
 
     def _fill_forms(self, shown: ModelSnapshot) -> None:
         none = shown.forms is None or shown.fit is None

@@ -28,21 +28,21 @@ class ChangesPanel(Panel):
         same = new.explained is old.explained and why_empty(new) == why_empty(old)
         if same and phase == before and names == old.project.names:
             return
-        found = new.explained
-        if not found.changes:
+        explained = new.explained
+        if not explained.changes:
             text = why_empty(new)
             if new.run is not None and len(new.rows) == 1:
                 text = "One phase has no inner breakpoint: choose two phases or more."
-            self.text.setHtml(f"<p>{(found.problem and escape(found.problem)) or text}</p>")
+            self.text.setHtml(f"<p>{(explained.problem and escape(explained.problem)) or text}</p>")
             return
-        ends = {scope.phase: scope.end_s for scope in found.scopes if scope.phase >= 0}
+        ends = {scope.phase: scope.end_s for scope in explained.scopes if scope.phase >= 0}
         # The break of the selected phase first.
-        order = sorted(found.changes, key=lambda k: (k != phase, k))
+        order = sorted(explained.changes, key=lambda k: (k != phase, k))
         parts = []
         for k in order:
             head = f"Breakpoint {k + 1} at {quantity(ends[k], 's', 6)}, phase {k + 1} to {k + 2}"
             items = "".join(
-                f"<li>{escape(printable(change.called(names)))}</li>" for change in found.changes[k]
+                f"<li>{escape(printable(change.called(names)))}</li>" for change in explained.changes[k]
             )
             items = items or "<li>Nothing differs by more than what also differs within the phases.</li>"
             parts.append(f"<h4><a href='{k}'>{escape(head)}</a></h4><ol>{items}</ol>")

@@ -128,17 +128,17 @@ class EffectsPanel(SidePanel[EffectsSnapshot, ExperimentBench]):
         shown = self._side.snapshot.shown
         if shown is None or shown.effects is None:
             return
-        half, said = shown.project.analysis.half, shown.effect_unit
+        half, unit = shown.project.analysis.half, shown.effect_unit
         if self.picture.currentIndex() == 0:
-            content = charts.half_normal(shown.effects, shown.every, half, said, shown.selected)
+            content = charts.half_normal(shown.effects, shown.every, half, unit, shown.selected)
         else:
             em = self.fontMetrics().height()
             rows = max(4, min(30, int((self.chart.height() - 6 * em) / (1.1 * em))))
-            content = charts.pareto(shown.effects, shown.every, half, said, shown.selected, rows)
-        told = (
+            content = charts.pareto(shown.effects, shown.every, half, unit, shown.selected, rows)
+        words = (
             f"{self.picture.currentText()} of {len(shown.effects.effects)} effects, which stand in the table"
         )
-        self.chart.set_content(content, content.empty or told)
+        self.chart.set_content(content, content.empty or words)
 
     def _go_to_phase(self, phase: str) -> None:
         self._workbench.select_phase(int(phase))
@@ -174,8 +174,8 @@ class EffectsPanel(SidePanel[EffectsSnapshot, ExperimentBench]):
         name = place.factor if place is not None else "factor"
         rename(self.region_label, "Region of {}".format(name.replace("&", "&&")))
         if place is not None and shown is not None:
-            said = shown.project.regions.get(place.factor, "")
-            self.region.setCurrentIndex(max(self.region.findData(said), 0))
+            chosen = shown.project.regions.get(place.factor, "")
+            self.region.setCurrentIndex(max(self.region.findData(chosen), 0))
         lines = []
         if shown is None or not shown.selected or (new.pinned is not None and not new.places):
             lines.append("Choose an effect: its regions are marked in timeline, statistics and profile.")

@@ -89,21 +89,21 @@ class IterationsPanel(Panel):
     def show_snapshot(self, old: Snapshot, new: Snapshot) -> None:
         if self._made and not new.boundaries and old.boundaries and self.drawn.isChecked():
             self.drawn.setChecked(False)  # of a run that is no longer shown
-        found = new.explained.iterations if new.explained.run is new.run else None
-        if found is None:
+        iterations = new.explained.iterations if new.explained.run is new.run else None
+        if iterations is None:
             self._found = None
             self.said.setText(new.explained.problem or self._waiting(new))
             self._arrange()
             return
-        if found is not self._found:
-            self._found = found
-            if found.levels and not self._made:
+        if iterations is not self._found:
+            self._found = iterations
+            if iterations.levels and not self._made:
                 self._make()
             self._arrange()
-            if found.levels:
-                self._list_levels(found)
+            if iterations.levels:
+                self._list_levels(iterations)
             else:
-                self.said.setText(f"No iterations were found. {found.reason}")
+                self.said.setText(f"No iterations were found. {iterations.reason}")
 
     @staticmethod
     def _waiting(new: Snapshot) -> str:
@@ -118,8 +118,8 @@ class IterationsPanel(Panel):
         if self._made:
             self.parts.setVisible(there)
 
-    def _list_levels(self, found: Iterations) -> None:
-        loops = [level.loop for level in found.levels]
+    def _list_levels(self, iterations: Iterations) -> None:
+        loops = [level.loop for level in iterations.levels]
         texts = (f"{loop.count} × {quantity(loop.period, 's', 4)}" for loop in loops)
         refill(self.level, dict(enumerate(texts)), 0)
         self._show_level()
@@ -183,10 +183,10 @@ class IterationsPanel(Panel):
             quantity(t, "s", 4) + ("" if one is None else f" ({one.told})")
             for t, one in zip(self._fit.breaks[1:-1].tolist(), firm, strict=True)
         )
-        told = f"{level.sentence} Phases in an iteration: {self._fit.n}"
+        words = f"{level.sentence} Phases in an iteration: {self._fit.n}"
         self.chart.set_content(
             fold_chart(level, self._fit, firm),
-            f"{told}, with breakpoints at {inner}." if inner else f"{told}.",
+            f"{words}, with breakpoints at {inner}." if inner else f"{words}.",
         )
         text = "The phases of this iteration in every iteration of the run"
         _offer(self.inner, level.loop.count * self._fit.n, text)

@@ -109,24 +109,24 @@ class MessagesPanel(Panel):
             self._fill()
 
     def _fill(self) -> None:
-        found = self._explained
-        talk = found.stats[found.focus].messages if found.stats else None
+        explained = self._explained
+        talk = explained.stats[explained.focus].messages if explained.stats else None
         none = np.zeros(0, np.int64)
         if talk is None:
             self.matrix.set_content(*self._matrix(none, none, none, (), "B"))
             self.table.show_frame(None)
             none_yet = why_empty(self._workbench.snapshot)
-            self._say(found.problem or ("This trace has no messages." if found.stats else none_yet))
+            self._say(explained.problem or ("This trace has no messages." if explained.stats else none_yet))
             return
         by_bytes = self.weight.currentData() == "bytes"
         amount = talk.bytes if by_bytes else talk.count
         self.matrix.set_content(
-            *self._matrix(talk.sender, talk.receiver, amount, found.names, "B" if by_bytes else "")
+            *self._matrix(talk.sender, talk.receiver, amount, explained.names, "B" if by_bytes else "")
         )
-        pairs = talk.to_frame(found.names)
+        pairs = talk.to_frame(explained.names)
         pairs["receiver"] = pairs["receiver"].replace("", "not known")
         self.table.show_frame(pairs)
-        scope = found.scopes[found.focus]
+        scope = explained.scopes[explained.focus]
         self._say(
             "{}: {} messages, {}".format(
                 scope.label, f"{int(talk.count.sum()):,}".replace(",", " "), _bytes(float(talk.bytes.sum()))

@@ -131,10 +131,10 @@ class ModelPanel(SidePanel[ModelSideSnapshot, ModelBench]):
         ):
             here = frozenset(row.line for row in new.here)
             self.scaling.set_content(*contents.scaling(shown, "time", "cell", True, here))
-        said = [shown.problem] if shown.problem else []
-        said += [*shown.headline, *results.warnings(shown.fit, shown.selection)]
-        self.note.setText(" ".join(f"{text[:1].upper()}{text[1:].rstrip('.')}." for text in said))
-        self.note.setVisible(bool(said))
+        notes = [shown.problem] if shown.problem else []
+        notes += [*shown.headline, *results.warnings(shown.fit, shown.selection)]
+        self.note.setText(" ".join(f"{text[:1].upper()}{text[1:].rstrip('.')}." for text in notes))
+        self.note.setVisible(bool(notes))
 
     def show_snapshot(self, old: Snapshot, new: Snapshot) -> None:
         super().show_snapshot(old, new)

@@ -132,14 +132,14 @@ class Why(QTextBrowser):
         if self.told:
             self.show_words(self._told)
 
-    def show_words(self, told: Explanation) -> None:
-        self._told = told
+    def show_words(self, explanation: Explanation) -> None:
+        self._told = explanation
         first, *others = [
             f"{escape(text)} <a href='cause:{k}'>Show</a>" if k >= 0 else escape(text)
-            for text, k in told.said
+            for text, k in explanation.said
         ]
         phases = []
-        for k, phase in enumerate(told.phases if len(told.phases) > 1 else ()):
+        for k, phase in enumerate(explanation.phases if len(explanation.phases) > 1 else ()):
             head = f"Phase {k + 1}"
             rest = escape(phase.sentence.removeprefix(head))
             phases.append(f"<p><a href='phase:{k}'>{head}</a>{rest}</p>")
@@ -435,10 +435,10 @@ class PhasesPanel(QScrollArea):
     # ---- showing
 
     def _show_words(self, old: Snapshot, new: Snapshot) -> None:
-        told, problem = new.explained.words, new.explained.problem or new.explained.waits
-        if told is not None and told.level:
-            self.why.show_words(told)
-        elif told is not None or problem or new.run is not old.run or not self.why.told:
+        words, problem = new.explained.words, new.explained.problem or new.explained.waits
+        if words is not None and words.level:
+            self.why.show_words(words)
+        elif words is not None or problem or new.run is not old.run or not self.why.told:
             self.why.say(problem or why_empty(new))
         # else what was said stays until there is something new
 
@@ -452,8 +452,8 @@ class PhasesPanel(QScrollArea):
             self._show_fit(new)
         if new.refining and not self._patience.isActive():
             self._patience.start()
-        found = new.sweep is not old.sweep or new.suggestion is not old.suggestion
-        if found or new.given_up != old.given_up:
+        swept = new.sweep is not old.sweep or new.suggestion is not old.suggestion
+        if swept or new.given_up != old.given_up:
             self._show_sweep(new)
         self._suggested.setEnabled(new.run is not None and not new.as_suggested)
         by_hand = new.fit is not None and (new.preview or new.project.phases.breaks is not None)

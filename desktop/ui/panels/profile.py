@@ -104,15 +104,17 @@ class ProfilePanel(Panel):
         self._tell()
 
     def _fill(self) -> None:
-        found, kind = self._explained, self.kind.currentData()
+        explained, kind = self._explained, self.kind.currentData()
         columns = {"tree": TREE, "flat": FLAT, "locations": LOCATIONS}[kind]
-        rows: Sequence[Any] = {"tree": found.calls, "flat": found.flat, "locations": found.stats}[kind]
+        rows: Sequence[Any] = {"tree": explained.calls, "flat": explained.flat, "locations": explained.stats}[
+            kind
+        ]
         if rows:
             from desktop.data.statistics import calls_frame, locations_frame, profile_frame
 
             parents = None
             if kind == "locations":
-                frame = locations_frame(found.names, found.stats[found.focus])
+                frame = locations_frame(explained.names, explained.stats[explained.focus])
             else:
                 frame = (calls_frame if kind == "tree" else profile_frame)(rows)
                 if self._names:
@@ -139,11 +141,11 @@ class ProfilePanel(Panel):
         self.view.select_rows(rows[:_MARKED])
 
     def _tell(self) -> None:
-        found = self._explained
-        if found.problem:
-            self.about.setText(found.problem)
-        elif found.scopes:
-            scope = found.scopes[found.focus]
+        explained = self._explained
+        if explained.problem:
+            self.about.setText(explained.problem)
+        elif explained.scopes:
+            scope = explained.scopes[explained.focus]
             self.about.setText("{}, {}".format(scope.label, quantity(scope.end_s - scope.start_s, "s")))
         else:
             self.about.setText(why_empty(self._workbench.snapshot))

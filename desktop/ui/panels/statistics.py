@@ -194,28 +194,28 @@ class StatisticsPanel(Panel):
         self._draw()
 
     def _fill(self) -> None:
-        found = self._explained
-        if found.scopes:
-            self.scope.setItemText(self.scope.findData("run"), found.scopes[0].label)
-        self._fill_table(found)
-        self.note.setText(found.problem or self._remark())
-        for told in (self.note, self.scope):
-            told.setToolTip(self.note.text())
+        explained = self._explained
+        if explained.scopes:
+            self.scope.setItemText(self.scope.findData("run"), explained.scopes[0].label)
+        self._fill_table(explained)
+        self.note.setText(explained.problem or self._remark())
+        for widget in (self.note, self.scope):
+            widget.setToolTip(self.note.text())
 
-    def _fill_table(self, found: Explained) -> None:
+    def _fill_table(self, explained: Explained) -> None:
         """Metrics below each other, ranges beside each other; that in focus in bold."""
         columns = [Column("Quantity", name="metric")]
-        for i, scope in enumerate(found.scopes):
+        for i, scope in enumerate(explained.scopes):
             tip = f"{quantity(scope.start_s, 's')} – {quantity(scope.end_s, 's')}"
             columns.append(Column(scope.label, tip, name=f"{i}", label=f"{i} text"))
-        if not found.stats:
+        if not explained.stats:
             self.table.show_frame(None, columns)
             return
         from pandas import DataFrame
 
         from desktop.data.statistics import statistics_frame
 
-        frame = statistics_frame([scope.label for scope in found.scopes], found.stats)
+        frame = statistics_frame([scope.label for scope in explained.scopes], explained.stats)
         units = frame.attrs.pop("units")  # which pandas would copy with every column that is asked for
         # Arrays: a column of pandas takes longer to get and to set than all that is computed here.
         ranges: dict[str, Floats] = {str(name): frame[name].to_numpy() for name in frame.columns}
@@ -223,12 +223,12 @@ class StatisticsPanel(Panel):
             whole = ranges["duration_s"] * ranges["processors"]
             ranges[f"{name}_account_part"] = ranges[f"{name}_account"] / whole
         marked = self._marked_regions()
-        of_trace = [_of_trace(one) for one in found.metrics]
+        of_trace = [_of_trace(one) for one in explained.metrics]
         metrics = (*(metric for metric, _ in marked), *_shown_metrics(ranges), *of_trace)
         for metric, regions in marked:
-            ranges[metric.name] = np.array([stats.inclusive_s[regions].sum() for stats in found.stats])
-        for metric, one in zip(of_trace, found.metrics, strict=True):
-            ranges[metric.name] = np.array([one.mean(at.start_s, at.end_s) for at in found.scopes])
+            ranges[metric.name] = np.array([stats.inclusive_s[regions].sum() for stats in explained.stats])
+        for metric, one in zip(of_trace, explained.metrics, strict=True):
+            ranges[metric.name] = np.array([one.mean(at.start_s, at.end_s) for at in explained.scopes])
             units = units | {metric.name: one.quantity.unit}
         rows = np.array([ranges[metric.name] for metric in metrics], float)
         texts = [
@@ -238,7 +238,7 @@ class StatisticsPanel(Panel):
         values: dict[str, object] = {f"{i}": column for i, column in enumerate(rows.T)}
         values |= {f"{i} text": list(column) for i, column in enumerate(zip(*texts, strict=True))}
         values["metric"] = [metric.title for metric in metrics]
-        focus = frozenset({f"{found.focus}"})
+        focus = frozenset({f"{explained.focus}"})
         marks = RowMarks(
             tone=dict.fromkeys(range(len(marked)), "strong"),
             tip={k: metric.tip for k, metric in enumerate(metrics)},
@@ -260,20 +260,20 @@ class StatisticsPanel(Panel):
         ]
 
     def _remark(self) -> str:
-        found = self._explained
-        if not found.stats:
+        explained = self._explained
+        if not explained.stats:
             return why_empty(self._workbench.snapshot)
-        stats = found.stats[found.focus]
-        said = [stats.note]
+        stats = explained.stats[explained.focus]
+        remarks = [stats.note]
         if stats.replayed is None:
-            said.append(found.waits)
+            remarks.append(explained.waits)
         if stats.replayed is not None:
-            said += [stats.replayed.ideal_note, stats.replayed.waiting_note]
+            remarks += [stats.replayed.ideal_note, stats.replayed.waiting_note]
         if stats.is_processor.any():
             ends = stats.most_loaded(3), stats.idlest(3)
-            told = (", ".join(found.names[i] for i in few) for few in ends)
-            said.append("Most loaded: {}. Idlest: {}.".format(*told))
-        return " ".join(text for text in said if text)
+            named = (", ".join(explained.names[i] for i in few) for few in ends)
+            remarks.append("Most loaded: {}. Idlest: {}.".format(*named))
+        return " ".join(text for text in remarks if text)
 
     def _chose_column(self, section: int) -> None:
         scopes = self._explained.scopes
@@ -282,18 +282,18 @@ class StatisticsPanel(Panel):
             self._workbench.select_phase(scope.phase if scope.phase >= 0 else None)
 
     def _draw(self) -> None:
-        found = self._explained
-        if not found.stats:
-            why = found.problem or why_empty(self._workbench.snapshot)
+        explained = self._explained
+        if not explained.stats:
+            why = explained.problem or why_empty(self._workbench.snapshot)
             self.chart.set_content(Content(Axis(""), Axis(""), empty=why))
             return
-        scope, stats = found.scopes[found.focus], found.stats[found.focus]
+        scope, stats = explained.scopes[explained.focus], explained.stats[explained.focus]
         if self.picture.currentData() == "accounts":
-            self.chart.set_content(*accounts(scope.label, stats, found.waits))
+            self.chart.set_content(*accounts(scope.label, stats, explained.waits))
         elif self.picture.currentData() != "utilization":
             self.chart.set_content(*_concurrency(scope.label, stats))
         elif stats.is_processor.any():
-            self.chart.set_content(*_utilization(scope.label, stats, found.names))
+            self.chart.set_content(*_utilization(scope.label, stats, explained.names))
         else:
             self.chart.set_content(
                 Content(Axis(""), Axis(""), empty="This source knows its curve only, no locations.")
@@ -319,10 +319,10 @@ def _concurrency(label: str, stats: RangeStats) -> tuple[Content, str]:
 def _utilization(label: str, stats: RangeStats, names: tuple[str, ...]) -> tuple[Content, str]:
     there = np.flatnonzero(stats.is_processor)
     values = 100 * stats.utilization[there]
-    told = tuple(f"{names[i]}: {v:.1f} %" for i, v in zip(there.tolist(), values, strict=True))
+    words = tuple(f"{names[i]}: {v:.1f} %" for i, v in zip(there.tolist(), values, strict=True))
     if there.size > _BARS:
         groups = np.array_split(np.arange(there.size), _BARS)
-        told = tuple(
+        words = tuple(
             f"{names[there[g[0]]]} to {names[there[g[-1]]]}: {values[g].min():.1f} to {values[g].max():.1f} %"
             for g in groups
         )
@@ -330,7 +330,7 @@ def _utilization(label: str, stats: RangeStats, names: tuple[str, ...]) -> tuple
     content = Content(
         Axis("Location, in the order of the trace", whole=True),
         Axis("Computing (%)", zero=True),
-        (Series("bars", np.arange(values.size, dtype=float), values, label, "curve", names=told),),
+        (Series("bars", np.arange(values.size, dtype=float), values, label, "curve", names=words),),
         levels=((100 * stats.parallel_efficiency, f"mean {100 * stats.parallel_efficiency:.3g} %"),),
     )
     return content, f"{label}: locations compute {values.min():.1f} to {values.max():.1f} % of the time."
@@ -344,14 +344,14 @@ def accounts(label: str, stats: RangeStats, waits: str) -> tuple[Content, str]:
     shown = [(ACCOUNTS[account.name.lower()], 100 * part) for account, part in reversed(parts)]
     values = np.array([part for _, part in shown])
     total = stats.duration_s * stats.processors
-    told = tuple(
+    words = tuple(
         f"{title}: {part:.2f} %, {quantity(part / 100 * total, 'proc·s')}. {meaning}"
         for (title, meaning), part in shown
     )
     content = Content(
         Axis("Processor time (%)", zero=True),
         Axis("", categories=tuple(title for (title, _), _ in shown)),
-        (Series("bars", np.arange(values.size, dtype=float), values, label, "curve", names=told),),
+        (Series("bars", np.arange(values.size, dtype=float), values, label, "curve", names=words),),
         horizontal_bars=True,
     )
     most = ", ".join(f"{title} {part:.1f} %" for (title, _), part in reversed(shown[-3:]))

@@ -66,7 +66,7 @@ def columns_of(
     of: CurveQuantity, tracks: Sequence[StepCurve] = (), firm: Sequence[Firm | None] = ()
 ) -> list[Column]:
     """The columns for phases of what a curve counts, and the means of more curves."""
-    found = [*COLUMNS, *(REPEATS if any(firm) else ())]
+    columns = [*COLUMNS, *(REPEATS if any(firm) else ())]
     if of != PROCESSORS:
         words = {
             "mean": ("Mean", f"Mean of the curve: {of.name}"),
@@ -74,10 +74,10 @@ def columns_of(
             "level": ("Level", "The fit at its start"),
             "efficiency": ("Share", "Mean of all that there are"),
         }
-        kept = (c for c in found if c.name != "efficiency" or of.counted)
-        said = ((c, *words.get(c.name, (c.title, c.tip))) for c in kept)
-        found = [replace(c, title=title, tip=tip) for c, title, tip in said]
-    return found + [
+        of_curve = (c for c in columns if c.name != "efficiency" or of.counted)
+        worded = ((c, *words.get(c.name, (c.title, c.tip))) for c in of_curve)
+        columns = [replace(c, title=title, tip=tip) for c, title, tip in worded]
+    return columns + [
         Column(curve.quantity.name, f"Mean over the phase: {curve.quantity.name}", name=f"track {k}")
         for k, curve in enumerate(tracks, 1)
     ]

@@ -168,7 +168,7 @@ class ViewsPanel(Panel):
 
     def keep(self) -> None:
         """What is seen, under the next free number; where there is none, under the chosen one."""
-        taken = {kept.number for kept in self._views}
+        taken = {view.number for view in self._views}
         free = next((k for k in range(1, VIEWS + 1) if k not in taken), None)
         chosen = self._view()
         if free is not None:
@@ -218,9 +218,9 @@ class ViewsPanel(Panel):
         if index is not None:
             note = self._notes[index]
             dialog = NoteDialog(self, "Edit annotation", note, self._locations)
-            said = ("text", "start_s", "end_s", "colour", "location")
+            fields = ("text", "start_s", "end_s", "colour", "location")
             dialog.taken.connect(
-                lambda made: self._workbench.change_annotation(index, **{k: getattr(made, k) for k in said})
+                lambda made: self._workbench.change_annotation(index, **{k: getattr(made, k) for k in fields})
             )
             dialog.open()
 

@@ -162,10 +162,10 @@ class WhatIfPanel(Panel):
         if value is not None:
             self._grid.addWidget(value, at, 3)
 
-    def _value(self, told: Callable[[], str]) -> QLabel:
+    def _value(self, words: Callable[[], str]) -> QLabel:
         value = QLabel()
         value.setMinimumWidth(value.fontMetrics().horizontalAdvance("0.00 × faster "))
-        self._values.append((value, told))
+        self._values.append((value, words))
         return value
 
     @staticmethod
@@ -174,7 +174,7 @@ class WhatIfPanel(Panel):
         label.setBuddy(widget)
         return _together(label, widget)
 
-    def _knob(self, name: str, low: float, high: float, told: Callable[[float], str], **ends: float) -> Knob:
+    def _knob(self, name: str, low: float, high: float, words: Callable[[float], str], **ends: float) -> Knob:
         """A slider as wide as two parts."""
         knob = Knob(low, high, **ends)
         knob.setAccessibleName(name)
@@ -184,7 +184,7 @@ class WhatIfPanel(Panel):
         label.setBuddy(knob)
         self._grid.addWidget(label, at, 0)
         self._grid.addWidget(knob, at, 1, 1, 2)
-        self._grid.addWidget(self._value(lambda: told(knob.number)), at, 3)
+        self._grid.addWidget(self._value(lambda: words(knob.number)), at, 3)
         return knob
 
     def _box(self, called: str) -> QComboBox:
@@ -193,11 +193,11 @@ class WhatIfPanel(Panel):
         box.setMinimumContentsLength(8)
         return box
 
-    def _speed(self, name: str, what: QWidget, called: str, told: Callable[[float], str]) -> Knob:
+    def _speed(self, name: str, what: QWidget, called: str, words: Callable[[float], str]) -> Knob:
         knob = Knob(1 / 8, 8)
         knob.setAccessibleName(called)
         knob.turned.connect(self._turned)
-        self._line(name, what, knob, self._value(lambda: told(knob.number)))
+        self._line(name, what, knob, self._value(lambda: words(knob.number)))
         return knob
 
     # ---- showing
@@ -243,34 +243,33 @@ class WhatIfPanel(Panel):
         phases = [(f"{k + 1}", k) for k in range(state.phases)]
         for box, wanted in ((self.region, regions), (self.phase, phases)):
             if [box.itemData(k) for k in range(box.count())] != [key for _, key in wanted]:
-                kept = box.currentData()
+                current = box.currentData()
                 box.clear()
                 for text, key in wanted:
                     box.addItem(text, key)
-                box.setCurrentIndex(max(box.findData(kept), 0) if wanted else -1)
+                box.setCurrentIndex(max(box.findData(current), 0) if wanted else -1)
 
     def _say(self, state: Imagined, ready: str) -> None:
-        found = state.prediction
+        prediction = state.prediction
         if state.problem:
             text = state.problem
-        elif found is None:
+        elif prediction is None:
             text = ready if self._workbench.snapshot.fit is None else "Being made ready from the events."
         elif state.changes is None:
-            text = (
-                f"The run lasts {quantity(found.recorded_s, 's')}. Turn something to see what it would last."
-            )
+            lasts = quantity(prediction.recorded_s, "s")
+            text = f"The run lasts {lasts}. Turn something to see what it would last."
         else:
-            change = signed(-100 * found.saved_s / found.recorded_s, 3)
+            change = signed(-100 * prediction.saved_s / prediction.recorded_s, 3)
             text = (
-                f"{quantity(found.duration_s, 's')} instead of {quantity(found.recorded_s, 's')} "
-                f"({change} %): {found.changes.sentence or 'no change'}."
+                f"{quantity(prediction.duration_s, 's')} instead of {quantity(prediction.recorded_s, 's')} "
+                f"({change} %): {prediction.changes.sentence or 'no change'}."
             )
         if state.task is not None and state.outdated:
             part = state.task.fraction
             text += f" Predicting{'' if part is None else f', {percent(part)}'} …"
         self.said.setText(text)
-        for value, told in self._values:
-            value.setText(told())
+        for value, words in self._values:
+            value.setText(words())
 
     def _list(self, helps: tuple[Help, ...]) -> None:
         of = time_scale(max((one.saved_s for one in helps), default=0.0))
@@ -315,7 +314,7 @@ class WhatIfPanel(Panel):
                 self.latency.number, self.bandwidth.number, self.eager.number, self.buses.value()
             )
         region, phase = self.region.currentData(), self.phase.currentData()
-        found = Changes(
+        changes = Changes(
             network=network,
             regions=((region, self.region_speed.number),) if region and self.region_speed.number != 1 else (),
             phases=((phase, self.phase_speed.number),)
@@ -326,7 +325,7 @@ class WhatIfPanel(Panel):
             if self.rank_speed.number != 1
             else (),
         )
-        return None if found == NONE else found
+        return None if changes == NONE else changes
 
     def _turned(self) -> None:
         self._shown = None
@@ -334,8 +333,8 @@ class WhatIfPanel(Panel):
             with QSignalBlocker(self.last_rank):
                 self.last_rank.setValue(self.first_rank.value())
         self._enable()
-        for value, told in self._values:
-            value.setText(told())
+        for value, words in self._values:
+            value.setText(words())
         self._workbench.ask_what_if(self._asked())
 
     def _reset(self) -> None:
@@ -378,8 +377,8 @@ class WhatIfPanel(Panel):
                     spin.setValue(rank)
             self.rank_speed.put(factor)
         self._shown = changes
-        for value, told in self._values:
-            value.setText(told())
+        for value, words in self._values:
+            value.setText(words())
         self._enable()
 
 

@@ -257,7 +257,7 @@ class Chart(PlotView):
         content, laid = self.content, self.laid
         if not content.shown or not content.axes or content.cells is not None:
             return []
-        found = []
+        options = []
         ways: tuple[tuple[Way, chart.Axis, tuple[float, float]], ...] = (
             ("x", content.x, laid.x), ("y", content.y, laid.y),
         )  # fmt: skip
@@ -267,8 +267,8 @@ class Chart(PlotView):
                 choice = self._choices.get(way, AxisChoice())
                 log = axis.log if chart.may_log(self._content, way) else None
                 free = choice.low is None and choice.high is None
-                found.append(plot_menu.AxisOption(way, axis.title, low, high, free, log))
-        return found
+                options.append(plot_menu.AxisOption(way, axis.title, low, high, free, log))
+        return options
 
     def choose_axis(self, way: Way, choice: AxisChoice) -> None:
         """Show an axis otherwise; without any ends by the values again."""
@@ -388,7 +388,7 @@ class Chart(PlotView):
     def mark_at(self, place: QPointF) -> tuple[int, int] | None:
         """The mark under the pointer: series and index."""
         laid = self.laid
-        best, found = 12.0, None
+        best, nearest = 12.0, None
         for i, series in enumerate(laid.content.series):
             if series.kind == "bars":
                 x, y, w, h = laid.bars(series).T
@@ -402,8 +402,8 @@ class Chart(PlotView):
             distance = np.where(np.isfinite(distance), distance, np.inf)
             k = int(np.argmin(distance))
             if distance[k] < best:
-                best, found = float(distance[k]), (i, k)
-        return found
+                best, nearest = float(distance[k]), (i, k)
+        return nearest
 
     def cell_at(self, place: QPointF) -> tuple[int, int] | None:
         """The cell under the pointer: row and column."""

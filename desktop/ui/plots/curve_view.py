@@ -195,9 +195,9 @@ class CurveView(TimePlot):
         self._coarse = 1  # it would be drawn twice
         self._stale = self._base_stale = True
         self.prepare(self.viewport().devicePixelRatioF())
-        found = self._differing(before, seen, steps)
-        self.dirty(*(rect for rect, _ in found))
-        self._grown = found
+        rects = self._differing(before, seen, steps)
+        self.dirty(*(rect for rect, _ in rects))
+        self._grown = rects
         self._marks_moved()
 
     def _differing(
@@ -210,24 +210,24 @@ class CurveView(TimePlot):
             return []
         if (before.fit is None) != (now.fit is None):
             return []
-        found: list[tuple[QRectF, Draw]] = [
+        rects: list[tuple[QRectF, Draw]] = [
             (self._main.rect, self._draw_main),
             (self._run.rect, self._draw_run),
         ]
         if self._over.fit is not None:
-            found.append((self._rail, self._draw_rail))
+            rects.append((self._rail, self._draw_rail))
         if self._residual.rect.height():
-            found.append((self._residual.rect, self._draw_residual))
+            rects.append((self._residual.rect, self._draw_residual))
         if [lane.note for lane in now.lanes[1:]] != [lane.note for lane in second]:
-            found.append((self._heading_rect, self._on_ground(self._paint_heading)))
+            rects.append((self._heading_rect, self._on_ground(self._paint_heading)))
         if [lane.axis for lane in now.lanes[1:]] != [lane.axis for lane in second]:
             r, beside = self._residual.rect, (self._paint_residual_axis, self._paint_levels, self._paint_time)
             reach = title_reach(r.height())
             gutter = QRectF(0, r.top() - reach, r.left(), r.height() + 2 * reach)
-            found.append((gutter, self._on_ground(*beside)))
+            rects.append((gutter, self._on_ground(*beside)))
         if (now.legend, now.doubt, self._steps_note) != (before.legend, before.doubt, steps):
-            found.append((self._head_rect, self._on_ground(self._paint_legend)))
-        return found
+            rects.append((self._head_rect, self._on_ground(self._paint_legend)))
+        return rects
 
     def _on_ground(self, *draws: Draw) -> Draw:
         """They, with what is below them."""
@@ -282,10 +282,10 @@ class CurveView(TimePlot):
         if changed & {"fit", "doubt"}:
             self._describe()
         self._redraw(base=not changed <= {"fit", "firm", "locked", "phase"})
-        said = [None if f is None else (f.n, f.model) for f in (self._over.fit, before.fit)]
-        if None in said and said[0] != said[1]:
+        named = [None if f is None else (f.n, f.model) for f in (self._over.fit, before.fit)]
+        if None in named and named[0] != named[1]:
             self.dirty()  # the rail comes or goes as well
-        elif said[0] != said[1] or "firm" in changed:
+        elif named[0] != named[1] or "firm" in changed:
             self.dirty(self._head_rect)  # the legend says it
 
     def set_annotations(self, annotations: tuple[Annotation, ...], locations: Sequence[str] = ()) -> None:
@@ -366,13 +366,13 @@ class CurveView(TimePlot):
         self._change_levels(Levels("start", log=self._levels.log))
 
     def axis_options(self) -> list[plot_menu.AxisOption]:
-        found = super().axis_options()
+        options = super().axis_options()
         known = self.heights
         if known is not None:
             free, log = self._levels.mode != "hand", self._levels.log
             ends = limits(self._levels, known)
-            found.append(plot_menu.AxisOption("y", self._curve_axis, *ends, free, log))
-        return found
+            options.append(plot_menu.AxisOption("y", self._curve_axis, *ends, free, log))
+        return options
 
     @property
     def _curve_axis(self) -> str:
@@ -530,22 +530,22 @@ class CurveView(TimePlot):
             return []
         em, main, residual = self.fontMetrics().height(), self._main.rect, self._residual.rect
         # The residual has a range of its own with every fit.
-        found = [main.united(self._rail).adjusted(0, -1, 0, 0), self._run.rect]
+        rects = [main.united(self._rail).adjusted(0, -1, 0, 0), self._run.rect]
         if residual.height():
             reach = title_reach(residual.height())
-            found.append(QRectF(0, residual.top() - reach, residual.left(), residual.height() + 2 * reach))
-            found.append(residual.adjusted(0, -1.6 * em, 0, 0))
+            rects.append(QRectF(0, residual.top() - reach, residual.left(), residual.height() + 2 * reach))
+            rects.append(residual.adjusted(0, -1.6 * em, 0, 0))
         if self._track_boxes:
-            found.append(self._tracks_rect)
+            rects.append(self._tracks_rect)
         if base:
-            found.append(QRectF(0, self._axis.top(), self.width(), self._axis.height()))
-            found.append(self._head_rect)
+            rects.append(QRectF(0, self._axis.top(), self.width(), self._axis.height()))
+            rects.append(self._head_rect)
             known = self.heights
             assert known is not None
             if (*limits(self._levels, known), self._levels.log) != self._levels_seen:
-                found.append(self._run.rect.adjusted(0, 0, 0, 6))  # with the ticks that touch it
-                found += self._gutters
-        return found
+                rects.append(self._run.rect.adjusted(0, 0, 0, 6))  # with the ticks that touch it
+                rects += self._gutters
+        return rects
 
     @property
     def _levels_seen(self) -> tuple[float, float, bool]:
@@ -637,13 +637,13 @@ class CurveView(TimePlot):
         m: TimeMap,
         c: Columns,
         thickness: int,
-        told: LaneOf | None,
+        shown: LaneOf | None,
     ) -> int:
         """Draw the curve's columns on a sheet, of a curve that has grown only those that differ; the first
         one that was drawn."""
         assert self._curve is not None
         end = m.x(self._curve.start + self._curve.duration) * sheet.image.devicePixelRatio()
-        axes = None if told is None else (told.axis, time_axis(m.a, m.b, words()))
+        axes = None if shown is None else (shown.axis, time_axis(m.a, m.b, words()))
         how = (
             sheet, m, lane.low, lane.high, lane.log, thickness, self._theme, self._grid,
             self._over.predicted, axes,
@@ -932,16 +932,16 @@ class CurveView(TimePlot):
         t, metrics = self._theme, self.fontMetrics()
         em = metrics.height()
         note = self._steps_note
-        found = entries(self._plot.legend, t)
+        items = entries(self._plot.legend, t)
         if self._room_for_one:
             mark = samples(t)["residual"]
-            found.append(replace(mark, label="Residual", key=_RESIDUAL_LANE, shown=self._residual_first))
+            items.append(replace(mark, label="Residual", key=_RESIDUAL_LANE, shown=self._residual_first))
         note = self._plot.doubt or note  # matters more than how it is drawn
-        if self._legend.width(metrics, found) + metrics.horizontalAdvance(note) > row.width():
+        if self._legend.width(metrics, items) + metrics.horizontalAdvance(note) > row.width():
             note, more, _ = self._plot.doubt.partition(":")
             note = note if more or not note else "partly in doubt"
         limit = row.right() - metrics.horizontalAdvance(note) - em * bool(note)
-        self._legend.paint(painter, row.adjusted(0, 0, limit - row.right(), 0), found, t)
+        self._legend.paint(painter, row.adjusted(0, 0, limit - row.right(), 0), items, t)
         painter.setPen(QColor(t.warning if self._plot.doubt else t.muted))
         painter.drawText(row, Qt.AlignmentFlag.AlignRight | _MIDDLE, note)
 
@@ -983,19 +983,19 @@ class CurveView(TimePlot):
         if self._curve is None:
             return []
         m, em, r = self._map(), self.fontMetrics().height(), self._main.rect
-        found = self._span_rects(self._lanes)
-        if found:
+        rects = self._span_rects(self._lanes)
+        if rects:
             # Its length, and the same of the whole run.
-            found += [QRectF(r.left(), r.bottom() - em - 8, r.width(), em + 8), self._run.rect]
+            rects += [QRectF(r.left(), r.bottom() - em - 8, r.width(), em + 8), self._run.rect]
         line = self._marked_line()
         if line is not None and m.a <= line <= m.b:
             x = m.x(line)
-            found.append(QRectF(x - 2, self._rail.top(), 4, self._residual.rect.bottom() - self._rail.top()))
+            rects.append(QRectF(x - 2, self._rail.top(), 4, self._residual.rect.bottom() - self._rail.top()))
         x = self._cursor_x
         if x is not None and self._readout():
             box = box_of(self.fontMetrics(), self._readout(), x, r.top() + 8, r)
-            found.append(box.adjusted(-1, -1, 1, 1))
-        return found + self._cursor_rects(self._lanes)
+            rects.append(box.adjusted(-1, -1, 1, 1))
+        return rects + self._cursor_rects(self._lanes)
 
     def _paint_marks(self, painter: QPainter) -> None:
         """What follows the mouse: selection, dragged things, visible frame, cursor."""
@@ -1072,8 +1072,8 @@ class CurveView(TimePlot):
     _read: list[str] = []
 
     def _tell(self, t: float, m: TimeMap) -> list[str]:
-        found = self.reading(t)
-        if found is None:
+        reading = self.reading(t)
+        if reading is None:
             return []
         number = format_number
         rows = [scales.format_time(t, (m.b - m.a) / m.width)]
@@ -1081,19 +1081,19 @@ class CurveView(TimePlot):
         of = self._curve.quantity
         named = of.name.lower() if of == PROCESSORS else of.name
         unit = "" if of.counted else f" {of.unit}".rstrip()
-        rows.append(f"{named} {number(found.level)}{unit} at this instant")
-        if found.minimum != found.maximum:
+        rows.append(f"{named} {number(reading.level)}{unit} at this instant")
+        if reading.minimum != reading.maximum:
             rows.append(
-                f"{number(found.mean)} on average in this pixel "
-                f"({number(found.minimum)} to {number(found.maximum)})"
+                f"{number(reading.mean)} on average in this pixel "
+                f"({number(reading.minimum)} to {number(reading.maximum)})"
             )
         for curve in self._tracks:
             level = float(curve.at([t])[0])
             rows.append(f"{curve.quantity.name} {number(level)} {curve.quantity.unit}".rstrip())
-        if found.phase is not None:
+        if reading.phase is not None:
             rows.append(
-                f"phase {found.phase + 1}: fit {number(found.fit)}, "
-                f"residual {signed(found.level - found.fit)}"
+                f"phase {reading.phase + 1}: fit {number(reading.fit)}, "
+                f"residual {signed(reading.level - reading.fit)}"
             )
         near = self._break_near(m.x(t), 2 * GRAB)
         one = self._over.firm[near - 1] if near is not None and near <= len(self._over.firm) else None
@@ -1377,13 +1377,13 @@ class CurveView(TimePlot):
         env = envelope(curve)
         c = env.columns(x)
         nothing = np.full(x.size - 1, math.nan)
-        told = [nothing, nothing, nothing]
+        of_fit = [nothing, nothing, nothing]
         if fit is not None:
             inside = np.searchsorted(fit.breaks[1:-1], (x[:-1] + x[1:]) / 2, side="right")
             beyond = (x[:-1] >= fit.breaks[-1]) | (x[1:] <= fit.breaks[0])  # of a limited analysis
             ends = [fitted(fit, inside, t)[0] for t in (x[:-1], x[1:])]
-            told = [np.where(beyond, math.nan, v) for v in (*ends, residual(env, fit, x, c).mean)]
-        yield from zip(x[:-1], x[1:], c.mean, c.minimum, c.maximum, *told, strict=True)
+            of_fit = [np.where(beyond, math.nan, v) for v in (*ends, residual(env, fit, x, c).mean)]
+        yield from zip(x[:-1], x[1:], c.mean, c.minimum, c.maximum, *of_fit, strict=True)
 
     def _phase_span(self, t: float) -> tuple[float, float] | None:
         if self._over.fit is None or not self._over.fit.breaks[0] <= t <= self._over.fit.breaks[-1]:

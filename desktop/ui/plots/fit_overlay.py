@@ -26,16 +26,16 @@ def draw_pieces(
 ) -> None:
     """One parabola per visible phase: exactly its constant, line or parabola."""
     step = 6 * (m.b - m.a) / m.width if lane.log else None  # at whole pixels, so without seams
-    found = pieces(fit, m.a, m.b, step)
+    parts = pieces(fit, m.a, m.b, step)
     # Pieces of a few pixels follow every step: as wide as others they would hide it.
-    shown = np.minimum(fit.breaks[found.phase + 1], m.b) - np.maximum(fit.breaks[found.phase], m.a)
+    shown = np.minimum(fit.breaks[parts.phase + 1], m.b) - np.maximum(fit.breaks[parts.phase], m.a)
     narrow = shown * m.width < 4 * (m.b - m.a)
-    width = np.where(found.phase == selected, 4.0, np.where(narrow, 1.0, 2.0))
+    width = np.where(parts.phase == selected, 4.0, np.where(narrow, 1.0, 2.0))
     bound = lane.rect.height() * 50  # far outside, yet small enough for arithmetic in pixels
-    y = np.clip(lane.y(np.stack([found.start, found.middle, found.end])), -bound, bound)
+    y = np.clip(lane.y(np.stack([parts.start, parts.middle, parts.end])), -bound, bound)
     if lane.log:
         y[1] = (y[0] + y[2]) / 2  # the parts are short
-    stroke(image, lane.rect, np.stack([m.x(found.a), m.x(found.b)]), y, width, QColor(theme.fit))
+    stroke(image, lane.rect, np.stack([m.x(parts.a), m.x(parts.b)]), y, width, QColor(theme.fit))
 
 
 def draw_breaks(

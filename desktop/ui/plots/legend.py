@@ -38,13 +38,13 @@ class LegendItem:
 def samples(theme: Theme) -> dict[str, LegendItem]:
     """What things of a description look like in the window, by their ink."""
     t, ground = theme, theme.background
-    found = {name: LegendItem("", QColor(getattr(t, name))) for name in ACTIVITIES}
+    items = {name: LegendItem("", QColor(getattr(t, name))) for name in ACTIVITIES}
     share = 0.78 if t.dark else 0.85
     for k, colour in enumerate(t.regions):
-        found[f"shade {k}"] = LegendItem("", mix(colour, ground, share))
-    found[f"shade {NO_REGION}"] = LegendItem("", mix(t.border, ground, 0.25))
-    found[f"shade {OTHER_REGION}"] = LegendItem("", QColor(t.muted))
-    return found | {
+        items[f"shade {k}"] = LegendItem("", mix(colour, ground, share))
+    items[f"shade {NO_REGION}"] = LegendItem("", mix(t.border, ground, 0.25))
+    items[f"shade {OTHER_REGION}"] = LegendItem("", QColor(t.muted))
+    return items | {
         "extremes": LegendItem(
             "", mix(t.computing, ground, FAINT), sample="many", second=mix(t.computing, ground, HALF)
         ),

@@ -29,10 +29,10 @@ def number(text: str, unit: str) -> float | None:
     >>> number("64 KiB", "B"), number("1.5 ms", "s"), number("many", "B")
     (65536.0, 0.0015, None)
     """
-    found = re.fullmatch(rf"(\d+(?:[.,]\d*)?(?:[eE][+-]?\d+)?)\s*([a-zA-Zµ]*?){unit}?", text.strip())
-    if found is None:
+    match = re.fullmatch(rf"(\d+(?:[.,]\d*)?(?:[eE][+-]?\d+)?)\s*([a-zA-Zµ]*?){unit}?", text.strip())
+    if match is None:
         return None
-    value, prefix = float(found[1].replace(",", ".")), found[2]
+    value, prefix = float(match[1].replace(",", ".")), match[2]
     factor = _BINARY.get(prefix.lower()) if unit == "B" else None
     if factor is None:
         factor = _PREFIXES.get("k" if prefix == "K" else prefix)

@@ -84,14 +84,14 @@ class NoteItems:
             own = None if row_of is None or note.location is None else row_of(note.location)
             if row_of is not None and note.location is not None and own is None:
                 continue  # the row is not in view
-            told = note.told(self._locations)
+            words = note.told(self._locations)
             ends = taken.setdefault(None if own is None else note.location, [lane.left() - 1.0] * ROWS)
             left = max(float(m.x(max(note.start_s, m.a))), lane.left())
             row = next((k for k in range(ROWS) if ends[k] < left), None)
             room = lane.right() - left
             # Where all rows are taken the flag is there without its text.
-            said = told if own is None else note.text  # its row tells where it is
-            text = "" if row is None else " ".join(said.split())[: 4 * CHARACTERS]
+            shown = words if own is None else note.text  # its row tells where it is
+            text = "" if row is None else " ".join(shown.split())[: 4 * CHARACTERS]
             wide = min(room - 14, CHARACTERS * metrics.averageCharWidth())
             text = metrics.elidedText(text, Qt.TextElideMode.ElideRight, int(max(wide, 0)))
             width = metrics.horizontalAdvance(text) + 14 if text else 7
@@ -99,7 +99,7 @@ class NoteItems:
             box = QRectF(left, top + (row or 0) * (high + 2), width, high)
             if row is not None:
                 ends[row] = box.right() + 4
-            flags.append(Flag(index, note, box, text, told, own))
+            flags.append(Flag(index, note, box, text, words, own))
         return flags
 
     def paint(

@@ -120,8 +120,8 @@ def popup(plot: Plot, event: QContextMenuEvent) -> None:
     """Open the menu of a plot at the pointer; by the key, within the plot."""
     by_key = event.reason() == QContextMenuEvent.Reason.Keyboard
     place = plot.rect().center() if by_key else event.pos()
-    made = plot.menu_at(QPointF(place)) if hasattr(plot, "menu_at") else plot_menu(plot)
-    made.popup(plot.mapToGlobal(QPoint(place)))
+    menu = plot.menu_at(QPointF(place)) if hasattr(plot, "menu_at") else plot_menu(plot)
+    menu.popup(plot.mapToGlobal(QPoint(place)))
     event.accept()
 
 

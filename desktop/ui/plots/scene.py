@@ -260,8 +260,8 @@ class PlotView(pg.GraphicsView):
     def items_changed(self) -> None:
         """Items in data coordinates were added or removed."""
         modes = QGraphicsView.ViewportUpdateMode
-        found = any(box.holds_items for box in self.boxes())
-        self.setViewportUpdateMode(modes.MinimalViewportUpdate if found else modes.NoViewportUpdate)
+        holds = any(box.holds_items for box in self.boxes())
+        self.setViewportUpdateMode(modes.MinimalViewportUpdate if holds else modes.NoViewportUpdate)
         self.dirty()
 
     @guarded

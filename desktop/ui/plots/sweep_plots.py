@@ -189,11 +189,11 @@ class EpsilonPlot(SweepPlot):
         if epsilon is None:
             return None
         y = epsilon if self._by_hand is None else self._by_hand
-        n, said, how = self._n, y, "" if self._by_hand is None else self._how
+        n, value, how = self._n, y, "" if self._by_hand is None else self._how
         pointed = self._epsilon_of(self._pointed) if self._pointed != self._n else None
         if pointed is not None:
-            n, said, how = self._pointed, pointed, ""
-        words = sweep_charts.epsilon_words(self._epsilon, self._first, n, said, set_=how)
+            n, value, how = self._pointed, pointed, ""
+        words = sweep_charts.epsilon_words(self._epsilon, self._first, n, value, set_=how)
         return Chosen(x=float(self._n), y=y, label=words)
 
 

@@ -129,12 +129,12 @@ class TimePlot(PlotView):
 
     def _spans(self) -> list[tuple[float, float, str]]:
         """Ranges of time that are tinted, from and to, and their colour: the selection, what is zoomed to."""
-        drag, found = self._drag, []
+        drag, spans = self._drag, []
         if self._selection is not None:
-            found.append((*self._selection, self._theme.selection))
+            spans.append((*self._selection, self._theme.selection))
         if drag is not None and drag.kind == "zoom" and drag.moved:
-            found.append((drag.a, drag.b, self._theme.accent))
-        return found
+            spans.append((drag.a, drag.b, self._theme.accent))
+        return spans
 
     def _span_rects(self, lanes: Sequence[QRectF]) -> list[QRectF]:
         """Where these are, with their ends, in lanes."""
@@ -204,8 +204,8 @@ class TimePlot(PlotView):
     ) -> None:
         """A vertical axis beside a lane, under its own name unless another is given."""
         ticks = axis.upright(lane.rect.height(), self.fontMetrics().height())
-        said = axis.words if title is None else title
-        scales.level_axis(painter, lane, ticks, self._theme, said, self.height(), right=right)
+        words = axis.words if title is None else title
+        scales.level_axis(painter, lane, ticks, self._theme, words, self.height(), right=right)
 
     @property
     def _cursor_x(self) -> float | None:

@@ -224,25 +224,25 @@ class TimelinePane(QWidget):
                 "Timeline", lambda job: _open(store, rules, seconds, job), self._replace, self._failed
             )
 
-    def _replace(self, found: _Opened | None) -> None:
+    def _replace(self, opened: _Opened | None) -> None:
         for lane in self._lanes[1:]:
             lane.cancel()
-        former, self._timeline = self._timeline, None if found is None else found.timeline
-        if found is None:
+        former, self._timeline = self._timeline, None if opened is None else opened.timeline
+        if opened is None:
             self.view.set_timeline(None, None, np.zeros(1), np.zeros(1))
         else:
             if former is not None and self.view.rows is not None:
-                found.rows.take_over(self.view.rows)
-            self.view.set_timeline(found.timeline, found.rows, found.weights, found.rarity)
-        self.message_form.set_communicators({} if found is None else found.timeline.communicators)
+                opened.rows.take_over(self.view.rows)
+            self.view.set_timeline(opened.timeline, opened.rows, opened.weights, opened.rarity)
+        self.message_form.set_communicators({} if opened is None else opened.timeline.communicators)
         if former is not None:
             # In the thread that may be reading it.
             self._thread.submit(former.close)
         self._list_names()
-        if found is None:
+        if opened is None:
             self._order.setCurrentIndex(0)
         self._search.setText(_OR.join(self._sought_for))
-        self.opened.emit(found is not None)
+        self.opened.emit(opened is not None)
 
     def set_names(self, names: Mapping[str, str]) -> None:
         """What regions are called instead: drawn, listed and found by these names."""
@@ -371,18 +371,16 @@ class TimelinePane(QWidget):
             self._result.clear()
             self._failed(error)
 
-        def done(found: _Found | None) -> None:
+        def done(hit: _Found | None) -> None:
             self._finding = False
-            if found is None:
+            if hit is None:
                 where = "after here" if forward else "before here"
                 self._result.setText(f"none {where}")
                 return
-            self._place = found.location, found.begin_s, words
-            self._result.setText(
-                f"{names(found.region)}, {scales.format_time(found.begin_s, pixel)}, {found.name}"
-            )
-            self.view.show_found(found.location, found.begin_s, found.end_s)
-            self.view.show_stack(found.location, found.begin_s, found.stack)
+            self._place = hit.location, hit.begin_s, words
+            self._result.setText(f"{names(hit.region)}, {scales.format_time(hit.begin_s, pixel)}, {hit.name}")
+            self.view.show_found(hit.location, hit.begin_s, hit.end_s)
+            self.view.show_stack(hit.location, hit.begin_s, hit.stack)
 
         self._finding = True
         search = partial(timeline.find, regions, start, forward=forward, but=but)
@@ -490,25 +488,25 @@ def describe(timeline: Timeline, location: int, time_s: float, pixel: float, nam
             f"sends {quantity(c.sent, 'B')}, receives {quantity(c.received, 'B')}"
         )
     if moment.levels:
-        found = timeline.messages_of(location, moment.begin_s, moment.end_s)
-        rows += _message_rows(timeline, location, found)
+        messages = timeline.messages_of(location, moment.begin_s, moment.end_s)
+        rows += _message_rows(timeline, location, messages)
     return rows
 
 
-def _message_rows(timeline: Timeline, location: int, found: TimelineMessages | None) -> list[str]:
-    if found is None:
+def _message_rows(timeline: Timeline, location: int, messages: TimelineMessages | None) -> list[str]:
+    if messages is None:
         return []
     rows = []
-    for k in range(min(found.sender.size, 3)):
-        out = found.sender[k] == location
-        partner = _rank(timeline, int(found.receiver[k] if out else found.sender[k]))
-        flight = quantity(float(found.received_s[k] - found.sent_s[k]), "s")
+    for k in range(min(messages.sender.size, 3)):
+        out = messages.sender[k] == location
+        partner = _rank(timeline, int(messages.receiver[k] if out else messages.sender[k]))
+        flight = quantity(float(messages.received_s[k] - messages.sent_s[k]), "s")
         way = "to" if out else "from"
         rows.append(
-            f"message {way} rank {partner}: {quantity(float(found.bytes[k]), 'B')}, {flight} on its way"
+            f"message {way} rank {partner}: {quantity(float(messages.bytes[k]), 'B')}, {flight} on its way"
         )
-    if found.sender.size > 3:
-        rows.append(f"and {found.sender.size - 3} more messages")
+    if messages.sender.size > 3:
+        rows.append(f"and {messages.sender.size - 3} more messages")
     return rows
 
 

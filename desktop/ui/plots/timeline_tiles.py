@@ -136,10 +136,10 @@ class Tiles(QObject):
             self._rest.start(REST)  # said each time: what is given to `start` stays the timer's interval
         if self._detail is None or not self._fits(self._detail, view):
             self._make(view)
-        found = self._detail
-        if found is not None and self._covers(found, view):
-            return [found]
-        return [p for p in (self._overview, found) if p is not None]
+        detail = self._detail
+        if detail is not None and self._covers(detail, view):
+            return [detail]
+        return [p for p in (self._overview, detail) if p is not None]
 
     def known(self, view: TileView) -> list[Placed]:
         """What there is of a view, without asking for more."""

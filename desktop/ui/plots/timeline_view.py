@@ -506,8 +506,8 @@ class TimelineView(TimePlot):
         """Which class a column shows that holds several: the rarest first."""
         spent = np.full(gantt.CLASSES, np.inf)
         if self._by_region:
-            found = np.bincount(self._classes, self._weights, minlength=gantt.CLASSES)
-            spent[: found.size] = found
+            weighed = np.bincount(self._classes, self._weights, minlength=gantt.CLASSES)
+            spent[: weighed.size] = weighed
         else:
             spent[: self._rarity.size] = self._rarity
         return np.argsort(spent[: gantt.ABSENT], kind="stable").astype(np.int64)
@@ -635,16 +635,16 @@ class TimelineView(TimePlot):
         else:
             names = [a for a in ACTIVITIES if self._rarity[_CODES.index(a)] > 0]
             inks = names
-        found = class_legend(names, inks, say, by_region=self._by_region)
+        items = class_legend(names, inks, say, by_region=self._by_region)
         if self._path_shown and self._path is not None:
-            found += path_legend(say)
+            items += path_legend(say)
         marks = self._tiles.marks
         if marks is None:
-            return found
+            return items
         densest = 0 if marks.density is None else int(marks.density.max(initial=0))
         single = 0 if marks.messages is None else marks.messages.sent_s.size
         collectives = bool(marks.collectives) and self._sparse(len(marks.collectives))
-        return found + mark_legend(say, messages=single, densest=densest, collectives=collectives)
+        return items + mark_legend(say, messages=single, densest=densest, collectives=collectives)
 
     def _note(self) -> str:
         return "; ".join(self._remarks(words()))
@@ -703,9 +703,9 @@ class TimelineView(TimePlot):
         m, plot, t = self._map(), self._plot, self._theme
         places = np.array([self._rows.row_of(i) for i in range(len(self._timeline.store.locations))], float)
         columns = max(1, round(plot.width()))
-        found, _ = self._path.lines(np.where(places < 0, np.nan, places + 0.5), m.a, m.b, columns)
-        x0, x1 = m.x(found[:, 0]).tolist(), m.x(found[:, 2]).tolist()
-        y0, y1 = ((plot.top() + (v - self._scroll) * self._row_height).tolist() for v in found.T[1::2])
+        segments, _ = self._path.lines(np.where(places < 0, np.nan, places + 0.5), m.a, m.b, columns)
+        x0, x1 = m.x(segments[:, 0]).tolist(), m.x(segments[:, 2]).tolist()
+        y0, y1 = ((plot.top() + (v - self._scroll) * self._row_height).tolist() for v in segments.T[1::2])
         lines = [QLineF(*ends) for ends in zip(x0, y0, x1, y1, strict=True)]
         with saved(painter):
             painter.setClipRect(plot)
@@ -757,11 +757,11 @@ class TimelineView(TimePlot):
             return []
         if self._found is not None or (drag is not None and drag.kind == "row"):
             return None
-        found = self._span_rects([plot]) + self._cursor_rects([plot])
+        rects = self._span_rects([plot]) + self._cursor_rects([plot])
         for rows, x, y in self._boxes():
             box = box_of(self.fontMetrics(), rows, x, y, self._bounds)
-            found += [box.adjusted(-1, -1, 1, 1), QRectF(x - 6, y - 14, 12, 12)]
-        return found
+            rects += [box.adjusted(-1, -1, 1, 1), QRectF(x - 6, y - 14, 12, 12)]
+        return rects
 
     def _paint_marks(self, painter: QPainter) -> None:
         """What follows the mouse: selection, cursor, the state looked at."""

@@ -43,9 +43,9 @@ def read_master(path: Path) -> Master:
     for line in lines:
         if line.startswith(b"i"):
             master.elsewhere += 1
-        elif found := STREAM.match(line):
-            listed = [int(number, 16) for number in found[2].replace(b",", b" ").split()]
-            mine = master.streams.setdefault(int(found[1], 16), [])
+        elif match := STREAM.match(line):
+            listed = [int(number, 16) for number in match[2].replace(b",", b" ").split()]
+            mine = master.streams.setdefault(int(match[1], 16), [])
             for process in listed:
                 if process in seen or process >= TOKENS:
                     master.repeated += 1
@@ -112,11 +112,11 @@ class Otf1Definitions:
 
     def _read(self, file: Path) -> None:
         text = Text(file)
-        kept = 0
+        count = 0
         for block in text.blocks():
             for line in block.splitlines():
-                kept += self._take(line)
-            if kept > MOST:
+                count += self._take(line)
+            if count > MOST:
                 self.cut = f"more than {MOST} definitions"
                 return
         self.damaged += text.overlong
@@ -124,27 +124,27 @@ class Otf1Definitions:
 
     def _take(self, line: bytes) -> bool:
         """Keep what a line defines, if it says something here; whether it did."""
-        found = _RECORD.match(line)
-        if found is None:
+        match = _RECORD.match(line)
+        if match is None:
             self.damaged += bool(line.strip()) and not line.lstrip().startswith(b"K")
             return False
-        kind = _KINDS.get(found[1])
+        kind = _KINDS.get(match[1])
         if kind is None:
             return False
         if kind in ("creator", "comment", "version"):
-            text = _string(line[found.end(1) :].replace(b'"', b" ").strip())
+            text = _string(line[match.end(1) :].replace(b'"', b" ").strip())
             self.notes[kind] = f"{self.notes[kind]}; {text}"[:LONGEST_NAME] if kind in self.notes else text
             return False
-        if kind == "processes" and found[2]:  # whose lists of members are not needed
-            self.by.setdefault(kind, {})[int(found[2][:16], 16)] = {"name": "process group"}
+        if kind == "processes" and match[2]:  # whose lists of members are not needed
+            self.by.setdefault(kind, {})[int(match[2][:16], 16)] = {"name": "process group"}
             return True
         fields: Fields = {}
-        at = found.end()
+        at = match.end()
         while at < len(line) and (part := _FIELD.match(line, at)) is not None:
             if name := _FIELDS.get(part[1]):
                 fields[name] = _string(part[2]) if part[3] is None else int(part[3][:16], 16)
             at = part.end()
-        number = int(found[2][:16], 16) if found[2] else 0
+        number = int(match[2][:16], 16) if match[2] else 0
         if at < len(line) or not number or (kind != "resolution" and "name" not in fields):
             self.damaged += 1
             return False
@@ -158,35 +158,35 @@ class Otf1Definitions:
 
     def _find(self, kind: str, number: int) -> Fields:
         """What is defined of a number; nothing if it is not."""
-        found = self.by.get(kind, {}).get(number)
-        if found is None and self.beneath is not None:
+        fields = self.by.get(kind, {}).get(number)
+        if fields is None and self.beneath is not None:
             return self.beneath._find(kind, number)
-        return found or {}
+        return fields or {}
 
     def region(self, number: int) -> Region | None:
         """The region of a function; None if it is not defined."""
-        found = self._find("function", number)
-        if not found:
+        fields = self._find("function", number)
+        if not fields:
             return None
-        name, group = str(found["name"]), found.get("group", 0)
+        name, group = str(fields["name"]), fields.get("group", 0)
         of_mpi = self._find("group", int(group)).get("name") == "MPI" or mpi_call(name)
         return Region(name, "function", "mpi" if of_mpi else "user")
 
     def knows(self, kind: str, number: int | None = None) -> bool:
         """Whether a number is defined; None: whether any of its kind is."""
-        found = self.by.get(kind, {})
-        here = bool(found) if number is None else number in found
+        numbers = self.by.get(kind, {})
+        here = bool(numbers) if number is None else number in numbers
         return here or (self.beneath is not None and self.beneath.knows(kind, number))
 
     def operation(self, number: int, within: int = 0) -> str:
         """The name of a collective operation, such as Allreduce. Of one without a known name, as "all-to-all"
         is none: that of the MPI call it lies in, if that is of its type, else what its type says. A barrier
         by its type or name is nothing else."""
-        found = self._find("operation", number)
-        name = str(found.get("name", "")) or f"operation {number}"
+        fields = self._find("operation", number)
+        name = str(fields.get("name", "")) or f"operation {number}"
         if mpi_call(name):
             name = name[name.index("_") + 1 :].rstrip("_")
-        kind = OPERATION_TYPES.get(int(found.get("type", 0)), "")
+        kind = OPERATION_TYPES.get(int(fields.get("type", 0)), "")
         if depends(name) is not None and (name == "Barrier" or name not in OPERATION_TYPES.values()):
             return name
         if kind in ("", "Barrier"):
@@ -199,16 +199,16 @@ class Otf1Definitions:
 
     def counter(self, number: int) -> tuple[str, int]:
         """Name and type of values of a counter; the type is one of `VALUE_TYPES`."""
-        found = self._find("counter", number)
-        return str(found.get("name", "")) or f"counter {number}", int(found.get("properties", 0)) & 0x1E0
+        fields = self._find("counter", number)
+        return str(fields.get("name", "")) or f"counter {number}", int(fields.get("properties", 0)) & 0x1E0
 
     def metric(self, number: int) -> MetricAbout:
         """What the values of a counter are."""
-        found = self._find("counter", number)
-        properties = int(found.get("properties", 0))
+        fields = self._find("counter", number)
+        properties = int(fields.get("properties", 0))
         timing: MetricTiming = "last" if properties & 12 == 8 else "next"
         mode: MetricMode = "absolute" if properties & 3 else "accumulated"
-        return MetricAbout(str(found.get("unit", "")).replace("#", ""), mode, timing)
+        return MetricAbout(str(fields.get("unit", "")).replace("#", ""), mode, timing)
 
 
 #: Types of collective operations: who waits for whom, whatever they are called.
@@ -257,12 +257,12 @@ def locations(definitions: list[Otf1Definitions], listed: Iterable[int]) -> tupl
     def name(number: int) -> str:
         return str(defined.get(number, {}).get("name", "")) or f"Process {number}"
 
-    found = []
+    processes = []
     for number in sorted(numbers, key=lambda n: (ranks[masters[n]], masters[n] != n, n)):
         of = masters[number]
         threads[of] = threads.get(of, -1) + 1
         location = Location(number, name(number), ranks[of], threads[of], process=name(of))
         if is_stream(location.name):
             location.kind, location.base = "accelerator", Activity.IDLE
-        found.append(location)
-    return found, len(orphans)
+        processes.append(location)
+    return processes, len(orphans)

@@ -123,11 +123,11 @@ FIELDS = len(_FIELDS)
 
 def _letters(words: NDArray[np.int64]) -> NDArray[np.int64]:
     """The row of each keyword of one letter, by its number; -1: there is none."""
-    found = np.full(32, -1, np.int64)
+    rows = np.full(32, -1, np.int64)
     for row, word in enumerate(words[:, 0]):
-        if word < len(found):
-            found[word] = row
-    return found
+        if word < len(rows):
+            rows[word] = row
+    return rows
 
 
 _RECORD_LETTERS, _FIELD_LETTERS = _letters(_RECORDS), _letters(_FIELDS)
@@ -147,14 +147,14 @@ def _which(words: Any, letters: Any, word: int) -> int:
 @inlined
 def _kind(word: int, letter: int) -> int:
     """Which record begins with a keyword, `letter` being the first of it."""
-    found = _which(_RECORDS, _RECORD_LETTERS, word)
-    if found < 0:
-        found = _STRANGE
+    kind = _which(_RECORDS, _RECORD_LETTERS, word)
+    if kind < 0:
+        kind = _STRANGE
         if letter == 75:  # K
-            found = _ADDENDUM
+            kind = _ADDENDUM
         elif letter in (70, 71, 77, 84, 85):  # F G M T U
-            found = _OTHERS
-    return found
+            kind = _OTHERS
+    return kind
 
 
 #: The value of each byte as a digit, or -1.
@@ -233,20 +233,20 @@ def _fields(buf: Any, p: int, values: Any) -> Any:
 @inlined
 def _group(processes: Any, groups: Any, process: int) -> int:
     at = place_in(processes, process)
-    found = UNLISTED
+    group = UNLISTED
     if at < len(processes) and processes[at] == process:
-        found = groups[at]
-    return found
+        group = groups[at]
+    return group
 
 
 @inlined
 def _find(opened: Any, count: int, group: int, handle: int) -> int:
     """The latest open collective of that group and matching id; -1: none."""
-    found, latest = -1, 0
+    row, latest = -1, 0
     for at in range(count):
         if opened[at, 0] == group and opened[at, 1] == handle and opened[at, 8] > latest:
-            found, latest = at, opened[at, 8]
-    return found
+            row, latest = at, opened[at, 8]
+    return row
 
 
 @inlined

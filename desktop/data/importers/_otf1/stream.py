@@ -91,15 +91,15 @@ class Stream:
         spill.add(rows.copy(), groups.copy(), self.count)  # the buffers are filled anew
 
     def _keep_notes(self, block: bytes, notes: NDArray[np.void], groups: NDArray[np.int64]) -> None:
-        kept = []
+        numbered = []
         for (_, at, size), group in zip(notes.tolist(), groups.tolist(), strict=True):
             text = block[at + 1 : at + min(size, 1 << 12)].decode("utf-8", "replace").strip()
             text = text.removeprefix("EVTCOMMENT").strip().strip('"')
             self.aborted |= text.startswith(_ABORTED)
             room = group >= 0 and (text in self.texts or len(self.texts) < TEXTS)
             self.comments_lost += group >= 0 and not room
-            kept.append(self.texts.setdefault(text, len(self.texts)) if room else -1)
-        numbers = np.array(kept, np.int64)
+            numbered.append(self.texts.setdefault(text, len(self.texts)) if room else -1)
+        numbers = np.array(numbered, np.int64)
         marks = np.empty((numbers >= 0).sum(), MARK)
         marks["time"], marks["text"] = notes["time"][numbers >= 0], numbers[numbers >= 0]
         self._keep(ln.NOTES, marks, groups[numbers >= 0])

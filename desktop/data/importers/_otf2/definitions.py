@@ -51,7 +51,7 @@ KEPT: dict[str, tuple[str, ...]] = {
 
 
 @arithmetic
-def look_up(keys: Any, sorted_keys: Any, values: Any, found: Any) -> None:
+def look_up(keys: Any, sorted_keys: Any, values: Any, out: Any) -> None:
     """found[k]: values[i] where sorted_keys[i] == keys[k], -1 where there is none; a run of equal keys costs
     one search."""
     known, value = -1, -1
@@ -61,7 +61,7 @@ def look_up(keys: Any, sorted_keys: Any, values: Any, found: Any) -> None:
             at = place_in(sorted_keys, key)
             known = key
             value = values[at] if at < sorted_keys.size and sorted_keys[at] == key else -1
-        found[k] = value
+        out[k] = value
 
 
 @dataclass
@@ -79,9 +79,9 @@ class Space:
         return Space(keys[order], np.array(list(pairs.values()), np.int64)[order])
 
     def __call__(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-        found = np.empty(numbers.size, np.int64)
-        look_up(np.ascontiguousarray(numbers), self.keys, self.values, found)
-        return found
+        indices = np.empty(numbers.size, np.int64)
+        look_up(np.ascontiguousarray(numbers), self.keys, self.values, indices)
+        return indices
 
     def add(self, pairs: dict[int, int]) -> None:
         both = Space.of(dict(zip(self.keys.tolist(), self.values.tolist(), strict=True)) | pairs)
@@ -126,8 +126,8 @@ class Definitions:
 
     def name(self, string: int, otherwise: str) -> str:
         """A string by its number; `otherwise` if it is not defined or empty."""
-        found = self.by["String"].get(string)
-        return (found[0].decode("utf-8", "replace") if found and found[0] else "") or otherwise
+        fields = self.by["String"].get(string)
+        return (fields[0].decode("utf-8", "replace") if fields and fields[0] else "") or otherwise
 
     def _lost(self, string: int) -> bool:
         """Whether a string is referred to and not there."""
@@ -138,17 +138,18 @@ class Definitions:
         which most regions have one text in all three places, as EZTrace writes them. Score-P leaves the
         description empty and has other canonical names for a few regions, such as ``main``."""
         regions = self.by["Region"].items()
-        thrice = sum(name == told == canonical for _, (name, _, _, told, canonical) in regions)
+        thrice = sum(name == description == canonical for _, (name, _, _, description, canonical) in regions)
         odd = [
             identity
-            for identity, (name, _, _, told, canonical) in regions
-            if name != told == canonical and self.name(told, "") not in ("", self.name(name, ""))
+            for identity, (name, _, _, description, canonical) in regions
+            if name != description == canonical
+            and self.name(description, "") not in ("", self.name(name, ""))
         ]
         return odd if 3 * len(odd) <= thrice else []
 
     def _illegible(self) -> list[int]:
         """Regions in whose names are control characters, read as UTF-8 or else as Latin-1."""
-        found = []
+        illegible = []
         for identity, (name, *_) in self.by["Region"].items():
             (text,) = self.by["String"].get(name, (b"",))
             try:
@@ -156,8 +157,8 @@ class Definitions:
             except UnicodeDecodeError:
                 letters = text.decode("latin-1")
             if any(unicodedata.category(letter) == "Cc" and letter not in "\t\n\r" for letter in letters):
-                found.append(identity)
-        return found
+                illegible.append(identity)
+        return illegible
 
     def _unequal(self) -> list[int]:
         """Regions of EZTrace itself, if those of one name are fewer than those of another: each process
@@ -194,17 +195,17 @@ class Definitions:
 
     def reordered(self) -> list[int]:
         """The communicators whose ranks are not in the order of world ranks, which is that of locations."""
-        found = []
+        reordered = []
         for comm, (group, _) in self.by["Comm"].items():
             members = np.array(self.by["Group"].get((group, COMM_GROUP), ((),))[-1], np.uint64)
             if (members[1:] < members[:-1]).any():
-                found.append(comm)
-        return found
+                reordered.append(comm)
+        return reordered
 
     def communicators(self) -> dict[str, str]:
         """What communicators are called, by their numbers; of the first `NAMED`."""
-        found = {str(comm): self.name(name, "") for comm, (_, name) in self.by["Comm"].items()}
-        return dict(islice(((comm, name[:LONGEST]) for comm, name in found.items() if name), NAMED))
+        names = {str(comm): self.name(name, "") for comm, (_, name) in self.by["Comm"].items()}
+        return dict(islice(((comm, name[:LONGEST]) for comm, name in names.items() if name), NAMED))
 
     def metric(self, metric: int, i: int) -> tuple[str, MetricAbout]:
         """Name and meaning of the i-th value of a metric class, or of an instance of one."""
@@ -274,8 +275,8 @@ class Definitions:
         region: dict[int, int] = {}
         lost = [
             k
-            for k, (text, _, _, told, canonical) in self.by["Region"].items()
-            if any(map(self._lost, (text, told, canonical)))
+            for k, (text, _, _, description, canonical) in self.by["Region"].items()
+            if any(map(self._lost, (text, description, canonical)))
         ]
         for which, text in (
             (lost, "Names of regions are not defined; what is called by a number here may be any call."),
@@ -312,15 +313,15 @@ class Communicators:
     def __init__(self, definitions: Definitions, dense: dict[int, int]) -> None:
         """`dense`: location number -> index."""
         members: list[NDArray[np.int64]] = []
-        start, own, found = [0], [], {}
+        start, own, index = [0], [], {}
         locations = Space.of(dense)
         for i, comm in enumerate(definitions.by["Comm"]):
             numbers = definitions.members(comm)
-            found[comm] = i
+            index[comm] = i
             own.append(numbers is None)
             members.append(locations((np.empty(0) if numbers is None else numbers).astype(np.int64)))
             start.append(start[-1] + members[-1].size)
-        self._numbers = Space.of(found)
+        self._numbers = Space.of(index)
         self._members = np.concatenate([*members, np.empty(0, np.int64)])
         self._start, self._own = np.array(start, np.int64), np.array(own, bool)
 

@@ -93,7 +93,7 @@ class Fields:
     def read(self, forms: str) -> list[Any]:
         """Fields by their letters: b byte, n and N number of 32 and 64 bits, s text; ``*`` before one: as
         many as a number says, ``+``: as a byte says."""
-        found: list[Any] = []
+        values: list[Any] = []
         many = ""
         for form in forms:
             if form in "*+":
@@ -102,11 +102,11 @@ class Fields:
             read = {"b": self.byte, "n": lambda: self.number(4), "N": self.number, "s": self.text}[form]
             if many:
                 n = self.byte() if many == "+" else self.number(4)
-                found.append([read() for _ in range(n)])
+                values.append([read() for _ in range(n)])
                 many = ""
             else:
-                found.append(read())
-        return found
+                values.append(read())
+        return values
 
 
 def wrapped(value: int) -> int:
@@ -171,15 +171,15 @@ class Files:
         self._events = None
 
     def definitions(self) -> Definitions:
-        found = Definitions()
+        definitions = Definitions()
         for kind, fields in records(self.anchor.definitions(), self.anchor.definition_chunk):
-            found.records += 1
+            definitions.records += 1
             if kind in LAYOUT:
-                record, forms, kept = LAYOUT[kind]
+                record, forms, places = LAYOUT[kind]
                 values = fields.read(forms)
-                found.torn += record == "String" and fields.at < fields.stop
-                found.add(record, *(values[i] for i in kept))
-        return found
+                definitions.torn += record == "String" and fields.at < fields.stop
+                definitions.add(record, *(values[i] for i in places))
+        return definitions
 
     def local(self, location: int) -> Local:
         local = Local()
@@ -205,10 +205,10 @@ class Files:
         return self._events.blocks(self.anchor.events(location), local)
 
     def marks(self) -> Marks:
-        found = Marks()
+        marks = Marks()
         file = self.anchor.folder.with_suffix(".marker")
         if not file.exists():
-            return found
+            return marks
         categories: dict[int, bytes] = {}
         try:
             for kind, fields in records(file, self.anchor.definition_chunk):
@@ -218,12 +218,12 @@ class Files:
                 elif kind == MARK:
                     time, _, number, scope, of, text = fields.read("NNnbNs")
                     words = (text or categories.get(number, b"")).decode("utf-8", "replace")
-                    found.marks.append(
+                    marks.marks.append(
                         EngineMark(time, words or f"mark {number}", of if scope == 1 else None)
                     )
         except Damage as damage:
-            found.damage = str(damage)
-        return found
+            marks.damage = str(damage)
+        return marks
 
 
 def mapping(fields: Fields) -> tuple[int, list[int], list[int]]:

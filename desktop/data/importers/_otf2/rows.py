@@ -29,7 +29,7 @@ class Rows:
         self.metric_names: dict[int, int] = {}
 
     def deliver(self, place: LocationPlace, block: list[NDArray[np.int64]]) -> None:
-        made = [
+        tables = [
             (TABLE_NAMES[table], rows(place, columns))
             for table, (columns, rows) in enumerate(
                 zip(block, (self.events, self.messages, self.collectives, self.metrics), strict=True)
@@ -37,7 +37,7 @@ class Rows:
             if columns.shape[1]
         ]
         # Events last: what is compared with the messages in them then need not wait.
-        for name, columns in sorted(made, key=lambda one: one[0] == "events"):
+        for name, columns in sorted(tables, key=lambda one: one[0] == "events"):
             self.sink.append(name, place.index, **columns)
 
     def events(self, place: LocationPlace, columns: NDArray[np.int64]) -> dict[str, NDArray[Any]]:

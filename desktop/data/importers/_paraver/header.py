@@ -72,15 +72,15 @@ def read_header(line: bytes, path: Path) -> Header:
     threads: list[int] = []
     at = start.end()
     for number in range(1, int(start[4]) + 1):
-        found = _APPLICATION.match(line, at)
-        if found is None:
+        match = _APPLICATION.match(line, at)
+        if match is None:
             raise refuse(f"names {int(start[4])} applications but describes {number - 1}")
-        objects = [entry.split(b":")[0].strip() for entry in found[2].split(b",") if entry.strip()]
-        if len(objects) != int(found[1]) or not all(entry.isdigit() for entry in objects):
-            raise refuse(f"describes {len(objects)} of {int(found[1])} tasks of application {number}")
+        objects = [entry.split(b":")[0].strip() for entry in match[2].split(b",") if entry.strip()]
+        if len(objects) != int(match[1]) or not all(entry.isdigit() for entry in objects):
+            raise refuse(f"describes {len(objects)} of {int(match[1])} tasks of application {number}")
         tasks.append(len(objects))
         threads += [int(entry) for entry in objects]
-        at = found.end()
+        at = match.end()
         if sum(threads) > MOST_THREADS:
             raise refuse(f"describes more than {MOST_THREADS} threads")
     if not sum(threads):
@@ -90,17 +90,17 @@ def read_header(line: bytes, path: Path) -> Header:
 
 def communicators(block: bytes) -> list[tuple[int, int]]:
     """Number and size of the communicators that follow the header at the beginning of `block`."""
-    found = []
+    numbers = []
     at = 0
     while block[at : at + 2] in (b"c:", b"i:"):
         end = block.find(b"\n", at)
         fields = block[at : end if end >= 0 else len(block)].split(b":", 4)
         if len(fields) > 3 and fields[2].isdigit() and fields[3].isdigit():
-            found.append((int(fields[2][:18]), int(fields[3][:18])))
+            numbers.append((int(fields[2][:18]), int(fields[3][:18])))
         if end < 0:
             break
         at = end + 1
-    return found
+    return numbers
 
 
 def companion(path: Path, suffix: str) -> Path:

@@ -299,10 +299,10 @@ def _sit(carry: Any, seat: int, used: int, time: int, out_time: Any, out_kind: A
 @inlined
 def _holds(carry: Any, tops: Any, open_at: Any) -> bool:
     """Whether a call is open inside the state's region."""
-    found = False
+    holds = False
     for kind in range(CALLS):
-        found = found or (tops[kind] > 0 and open_at[kind, tops[kind] - 1] > carry[SEAT_AT])
-    return found
+        holds = holds or (tops[kind] > 0 and open_at[kind, tops[kind] - 1] > carry[SEAT_AT])
+    return holds
 
 
 @inlined

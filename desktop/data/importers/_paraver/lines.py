@@ -63,8 +63,8 @@ def _thread(first_task: Any, first_thread: Any, app: int, task: int, thread: int
     t = first_task[app - 1] + task - 1
     if task < 1 or t >= first_task[app]:
         return -1
-    found = first_thread[t] + thread - 1
-    return found if thread >= 1 and found < first_thread[t + 1] else -1
+    index = first_thread[t] + thread - 1
+    return index if thread >= 1 and index < first_thread[t + 1] else -1
 
 
 @inlined
@@ -272,7 +272,7 @@ class LineReader:
 
     def parse(self, block: NDArray[np.uint8], at: int, final: bool, line: int) -> list[Rows]:
         """The lines from byte `at` on, with so many lines before them."""
-        found = []
+        parts = []
         firsts = np.zeros(COUNTS, np.int64)
         while at < len(block):
             at, used, sent, line = parse(
@@ -281,11 +281,11 @@ class LineReader:
                 self.spans, self.records, self.counts, firsts, line,
             )  # fmt: skip
             acts, messages = copied(self._acts[:used]), copied(self._messages[:sent])
-            found.append(
+            parts.append(
                 (acts, self._act_threads[:used].copy(), messages, self._message_threads[:sent].copy())
             )
         self._note_firsts(firsts)
-        return found
+        return parts
 
     def _note_firsts(self, firsts: NDArray[np.int64]) -> None:
         known = np.where(self.firsts, self.firsts, firsts)

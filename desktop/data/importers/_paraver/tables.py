@@ -67,8 +67,8 @@ def agreed(states: dict[int, str], again: dict[int, list[str]]) -> tuple[dict[in
         and (owner := moved(number, label)) is not None
         and labels.get(owner, "").lower() == label.lower()
     ]
-    kept = {number: label for number, label in labels.items() if number not in copied}
-    return kept, sorted({*again, *copied})
+    certain = {number: label for number, label in labels.items() if number not in copied}
+    return certain, sorted({*again, *copied})
 
 
 def moved(number: int, label: str) -> int | None:

@@ -59,8 +59,8 @@ def form_of(head: bytes, whole: bool) -> int | None:
     """The format of a file from its beginning; whole: the last line is not cut by us."""
     text = head.replace(b"\0", b"").lstrip(b"\xef\xbb\xbf\xff\xfe").replace(b"\x1a", b"").decode("latin-1")
     whole = whole or not re.search("[\r\n]", text)
-    found = (line[0].strip() for line in _LINE.finditer(text) if whole or line.end() < len(text))
-    written = list(islice((line for line in found if line and not line.startswith("#")), 250))
+    lines = (line[0].strip() for line in _LINE.finditer(text) if whole or line.end() < len(text))
+    written = list(islice((line for line in lines if line and not line.startswith("#")), 250))
     if written and written[0].split()[0] == "-1":
         return None  # an ALOG file: creator and date; no record of B is of that type
     for skipped, line in enumerate(written[:51]):
@@ -156,7 +156,7 @@ class Intake:
 
     def _note(self, parsed: ln.Parsed) -> None:
         """What is noted of a block, with that of the ones before."""
-        mine, notes, found = self.notes, parsed.notes, parsed.found
+        mine, notes, counts = self.notes, parsed.notes, parsed.found
         first, most = mine[ln.FIRST] or notes[ln.FIRST], max(mine[ln.SCALE], notes[ln.SCALE])
         mine += notes
         mine[[ln.FIRST, ln.SCALE, ln.TAINTED]] = first, most, notes[ln.TAINTED]
@@ -164,12 +164,12 @@ class Intake:
             begin, end, step, furthest = parsed.seconds.tolist()
             last = self._seconds[ln.END]
             if begin < last:
-                found[tb.BACK] += 1, 0
-                found[tb.BACK, 1] = parsed.rows["line"][0]
+                counts[tb.BACK] += 1, 0
+                counts[tb.BACK, 1] = parsed.rows["line"][0]
             most = self._seconds[[ln.STEP, ln.FURTHEST]]
             self._seconds[:] = begin, end, *np.maximum(most, (max(step, last - begin), furthest))
-        self.found[:, 1] = np.where(self.found[:, 0] > 0, self.found[:, 1], found[:, 1])
-        self.found[:, 0] += found[:, 0]
+        self.found[:, 1] = np.where(self.found[:, 0] > 0, self.found[:, 1], counts[:, 1])
+        self.found[:, 0] += counts[:, 0]
 
     def _take(self, parsed: ln.Parsed) -> None:
         rows = parsed.rows
@@ -188,8 +188,8 @@ class Intake:
         self.partners(parsed.partners)
         for side, values in enumerate(parsed.fourth):
             if len(values) and len(self._fourth[side]) < 10_000:
-                found, times = np.unique(values, return_counts=True)
-                self._fourth[side].update(dict(zip(found.tolist(), times.tolist(), strict=True)))
+                values_there, times = np.unique(values, return_counts=True)
+                self._fourth[side].update(dict(zip(values_there.tolist(), times.tolist(), strict=True)))
         if parsed.notes[ln.ODD]:
             self._note_unknown(rows, parsed.keys[:, 0])
         self.spill.add(rows, self.units(parsed.units), self.units.used)
@@ -236,8 +236,8 @@ class Intake:
 
     def _refuse_it(self, block: bytes) -> NoReturn:
         line = next((text for text in re.split(rb"[\r\n]+", block[: 1 << 16]) if text.strip()), b"")
-        found = f"its first line is {line[:60].decode('latin-1')!r}" if line else "it holds nothing"
-        self._refuse(f"is not a PICL trace: {found}", "line 1")
+        seen = f"its first line is {line[:60].decode('latin-1')!r}" if line else "it holds nothing"
+        self._refuse(f"is not a PICL trace: {seen}", "line 1")
 
     def _check(self, block: bytes) -> None:
         """Refuse a file of which too little is a trace."""
@@ -269,9 +269,11 @@ class Intake:
             if count:
                 self.report.add(name, severity, text.format(**facts), count=count, where=f"line {line}")
         for name, count in self._unknown.items():
-            kept = "counts as communication overhead" if name.startswith("event") else "changes no state"
+            consequence = (
+                "counts as communication overhead" if name.startswith("event") else "changes no state"
+            )
             # The library of A has no other types; whoever writes more of them does so often.
             odd = self.form == tb.FORMAT_A and count <= max(1, RARE * self.records)
-            text, where = f"A type that is not known was kept; it {kept}.", self._unknown_line[name]
+            text, where = f"A type that is not known was kept; it {consequence}.", self._unknown_line[name]
             severity = "loss" if odd else "notice"
             self.report.add(f"unknown {name}", severity, text, count=count, where=f"line {where}")

@@ -38,19 +38,19 @@ def jumps(rows: Any, carry: Any) -> None:
         t = rows[i]["time"]
         if carry[4] != 0:
             carry[3], carry[4], carry[5] = rows[i]["line"], 0, carry[0]
-        kept = 0
+        left = 0
         for k in range(carry[2]):
             least, most = min(cuts[k, 3], t), max(cuts[k, 4], t)
             if cuts[k, 2] - most > 100 * max(most - least, 1):
                 for c in range(3):
-                    cuts[kept, c] = cuts[k, c]
-                cuts[kept, 3], cuts[kept, 4] = least, most
-                kept += 1
-        if carry[0] > 0 and carry[1] - t > 100 and kept < _CUTS:
-            cuts[kept, 0], cuts[kept, 1], cuts[kept, 2] = rows[i]["line"], carry[0], carry[1]
-            cuts[kept, 3], cuts[kept, 4] = t, t
-            kept += 1
-        carry[2] = kept
+                    cuts[left, c] = cuts[k, c]
+                cuts[left, 3], cuts[left, 4] = least, most
+                left += 1
+        if carry[0] > 0 and carry[1] - t > 100 and left < _CUTS:
+            cuts[left, 0], cuts[left, 1], cuts[left, 2] = rows[i]["line"], carry[0], carry[1]
+            cuts[left, 3], cuts[left, 4] = t, t
+            left += 1
+        carry[2] = left
         carry[1] = min(carry[1], t) if carry[0] > 0 else t
         carry[0] += 1
         if rows[i]["kind"] == tb.CLOCK_SYNC:
@@ -95,7 +95,7 @@ def last_run(rows: Any, since: int, carry: Any) -> None:
 
 
 @arithmetic
-def descents(rows: Any, carry: Any, found: Any) -> None:
+def descents(rows: Any, carry: Any, findings: Any) -> None:
     """Count the steps back in time from one line to the next; carry (2,): rows so far, time of the last."""
     for i in range(len(rows)):
         kind, t = rows[i]["kind"], rows[i]["time"]
@@ -103,7 +103,7 @@ def descents(rows: Any, carry: Any, found: Any) -> None:
             continue  # statistics of a call that is over are written late
         fresh = carry[0] == 0 or kind == tb.TRACE_START or kind == tb.CLOCK_SYNC
         if not fresh and t < carry[1]:
-            count(found, tb.DESCENTS, rows[i]["line"])
+            count(findings, tb.DESCENTS, rows[i]["line"])
         carry[0] += 1
         carry[1] = t
 
@@ -149,7 +149,7 @@ _NEAR = 16
 @inlined
 def _twins(rows: Any, begin: int, end: int) -> int:
     """How many of rows[begin:end], which are of one time, equal another one of the nearest."""
-    found = 0
+    count = 0
     for i in range(begin, end):
         a = rows[i]
         for j in range(max(i - _NEAR, begin), min(i + _NEAR + 1, end)):
@@ -158,15 +158,16 @@ def _twins(rows: Any, begin: int, end: int) -> int:
             if same and (
                 a["d0"] == b["d0"] and a["d1"] == b["d1"] and a["d2"] == b["d2"] and a["d3"] == b["d3"]
             ):
-                found += 1
+                count += 1
                 break
-    return found
+    return count
 
 
 # Long: what is to be known of each kind of record.
 @arithmetic
 def survey(
-    rows: Any, own: Any, depth: Any, opened: Any, matched: Any, seen: Any, facts: Any, found: Any, ahead: Any
+    rows: Any, own: Any, depth: Any, opened: Any, matched: Any, seen: Any, facts: Any, findings: Any,
+    ahead: Any,
 ) -> None:  # fmt: skip
     """What must be known of a processor before its states are; rows cut between different times.
 
@@ -228,7 +229,7 @@ def survey(
         if spoken != 0 and timed:
             facts[TIMED] += 1
         elif spoken != 0:
-            count(found, tb.BARE, spoken)
+            count(findings, tb.BARE, spoken)
         if j > i + 1:
             facts[TWINS] += _twins(rows, i, j)
         if ending:
@@ -247,7 +248,7 @@ def survey(
                 continue
             row = depth[1, k] + more if more > 0 else 0
             if row > 1 and depth[1, k] < 2:
-                count(found, tb.INSIDE, rows[m]["line"])
+                count(findings, tb.INSIDE, rows[m]["line"])
             depth[0, k], depth[1, k] = opened[k], row
         i = j
 
@@ -258,7 +259,7 @@ def survey(
 @arithmetic
 def pair(
     rows: Any, begin: int, matched: Any, entered: Any, heads: Any, tails: Any, mate: Any, lasting: Any,
-    durations: Any, found: Any,
+    durations: Any, findings: Any,
 ) -> int:  # fmt: skip
     """Pair entries with exits first in, first out; how many entries stay open here, and are closed later.
 
@@ -281,7 +282,7 @@ def pair(
                     entered[k] += 1
                 if j >= begin and entered[k] > matched[k]:
                     mate[j] = -2
-                    count(found, tb.OPENED, rows[j]["line"])
+                    count(findings, tb.OPENED, rows[j]["line"])
                 else:
                     # Until it is paired, an entry's mate is the next entry of its key.
                     if heads[k] < 0:
@@ -301,7 +302,7 @@ def pair(
                 mate[m] = e
                 durations[k] += t - rows[e]["time"]
             else:
-                count(found, tb.ORPHANS, rows[m]["line"])
+                count(findings, tb.ORPHANS, rows[m]["line"])
         i = j
     left = 0
     for i in range(n):
@@ -369,7 +370,7 @@ def _switch(carry: Any, t: int, now: int, states: Any, out: Any, used: int) -> i
 
 @inlined
 def _measure(
-    rows: Any, later: int, t: int, total: int, line: int, ahead: Any, carry: Any, found: Any
+    rows: Any, later: int, t: int, total: int, line: int, ahead: Any, carry: Any, findings: Any
 ) -> None:
     """What a processor does from statistics at t to the next ones, in rows[later:] or `ahead`."""
     carry[INTERVAL] = 0
@@ -387,18 +388,18 @@ def _measure(
         later += 1
     span, grown = then - t, least - total
     if grown < 0:
-        count(found, tb.RESTARTS, line)
+        count(findings, tb.RESTARTS, line)
         if 0 <= grown + _WRAP <= span + 1:
             grown += _WRAP
     if grown < 0:
         carry[INTERVAL] = 2
         return
     if grown > span + _ROUNDING:
-        count(found, tb.GROWN, line)
+        count(findings, tb.GROWN, line)
     share = grown / span
     carry[INTERVAL] = 1 if share >= 0.5 else 0
     if span > _PARTIAL_SPAN and _PARTIAL_LOW <= share < _PARTIAL_HIGH:
-        count(found, tb.PARTIAL, line)
+        count(findings, tb.PARTIAL, line)
 
 
 @inlined
@@ -440,7 +441,7 @@ def _regions(
 @arithmetic
 def walk(
     rows: Any, begin: int, mate: Any, region_of: Any, user: Any, trace_key: int, states: Any, usable: bool,
-    restarted: bool, ahead: Any, carry: Any, found: Any, dangling: Any, time: Any, kind: Any, region: Any,
+    restarted: bool, ahead: Any, carry: Any, findings: Any, dangling: Any, time: Any, kind: Any, region: Any,
 ) -> int:  # fmt: skip
     """Enter and leave of regions and states in rows[begin:] (cut between different times); returns how many.
 
@@ -493,7 +494,7 @@ def walk(
                     carry[WRITTEN] = max(carry[WRITTEN], r["d0"]) if carry[WRITING] != 0 else r["d0"]
                     carry[WRITING] = 1
                 elif r["d0"] < t:
-                    count(found, tb.BACKWARD, r["line"])
+                    count(findings, tb.BACKWARD, r["line"])
             elif what == tb.TRACING:
                 carry[SESSIONS] += 1
             elif what == tb.TRACED:
@@ -509,7 +510,7 @@ def walk(
             carry[SESSIONS] = 1
         carry[SYNCED] = 1 if synced else (0 if counted else carry[SYNCED])
         if counted:
-            _measure(rows, j, t, total, line, ahead, carry, found)
+            _measure(rows, j, t, total, line, ahead, carry, findings)
         if named:
             used = _regions(rows, i, j, mate, region_of, user, trace_key, dangling, out, used)
         now = _state(carry, usable) if t < carry[UNTIL] else tb.BUSY

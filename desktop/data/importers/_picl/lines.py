@@ -241,22 +241,22 @@ def _fill_b(r: Any, numbers: Any, count: int) -> None:
 
 
 @inlined
-def count(found: Any, what: int, line: int) -> None:
-    """Count what is odd (`tables.FINDINGS`); found (FOUND, 2): how often, and its least line."""
-    found[what, 0] += 1
-    if found[what, 1] == 0 or line < found[what, 1]:
-        found[what, 1] = line
+def count(findings: Any, what: int, line: int) -> None:
+    """Count what is odd (`tables.FINDINGS`); findings (FOUND, 2): how often, and its least line."""
+    findings[what, 0] += 1
+    if findings[what, 1] == 0 or line < findings[what, 1]:
+        findings[what, 1] = line
 
 
 @inlined
-def _note(r: Any, event: int, partners: Any, fourth: Any, found: Any, notes: Any, seconds: Any) -> None:
+def _note(r: Any, event: int, partners: Any, fourth: Any, findings: Any, notes: Any, seconds: Any) -> None:
     """Note what a record says: about times, partners, what it is."""
     t = r["time"] * _POWERS[r["scale"]]
     if notes[USED] == 0:
         seconds[BEGIN] = t
     elif t < seconds[END]:
         seconds[STEP] = max(seconds[STEP], seconds[END] - t)
-        count(found, tb.BACK, r["line"])
+        count(findings, tb.BACK, r["line"])
     seconds[END], seconds[FURTHEST] = t, max(seconds[FURTHEST], abs(t))
     notes[SCALE] = max(notes[SCALE], r["scale"])
     kind = r["kind"]
@@ -279,14 +279,14 @@ def _note(r: Any, event: int, partners: Any, fourth: Any, found: Any, notes: Any
 @arithmetic
 def parse(
     buf: Any, form: int, final: bool, line: int, numbers: Any, rows: Any, units: Any, keyed: Any, keys: Any,
-    texts: Any, partners: Any, fourth: Any, found: Any, notes: Any, seconds: Any,
+    texts: Any, partners: Any, fourth: Any, findings: Any, notes: Any, seconds: Any,
 ) -> None:  # fmt: skip
     """Lines to records.
 
     units (N,): processor << 32 | process + 1 (0: none). keyed (N,), keys (N, 3; in B 1): records of entries
     and exits (in B all), and what they must share. texts (N, 3): record, begin and end of free text: of keys
     16 and 22 of A; in B of messages, and of statistics all that follows NDATA. partners (N,), fourth (2, N):
-    who and which communicator sends and receives name. found (FOUND, 2), notes (NOTED,), seconds (TIMES,):
+    who and which communicator sends and receives name. findings (FOUND, 2), notes (NOTED,), seconds (TIMES,):
     all 0, but for TAINTED if the block before ended so. final: the file ends with this block, so a line
     without an end may be cut. line: the number of lines before.
     """
@@ -320,7 +320,7 @@ def parse(
                 if oddity != tb.GARBAGE:
                     break
         if dropped:
-            count(found, tb.DIGITS, line)
+            count(findings, tb.DIGITS, line)
         good = oddity == _FINE or oddity == tb.SHORT
         if notes[TAINTED]:
             want = tb.FIELDS[numbers[0]] if good and 1 <= numbers[0] <= tb.TRACE_FILES else -1
@@ -339,13 +339,13 @@ def parse(
             good = good and oddity == _FINE and not statistic
             oddity = tb.UNENDED if good else (tb.CORRUPT if notes[TAINTED] else tb.CUT)
         if oddity >= 0:
-            count(found, oddity, line)
+            count(findings, oddity, line)
         if not good:
             continue
         notes[FIRST] = line if notes[FIRST] == 0 else notes[FIRST]
         processor = numbers[3]
         if processor == -1 or (form == FORMAT_B and -203 <= numbers[0] <= -201):
-            count(found, tb.DEFINITION, line)
+            count(findings, tb.DEFINITION, line)
             continue
         used = notes[USED]
         r = rows[used]
@@ -366,7 +366,7 @@ def parse(
             spoken = notes[SPOKEN]
             texts[spoken, 0], texts[spoken, 1], texts[spoken, 2] = used, text, e
             notes[SPOKEN] += 1
-        _note(r, event, partners, fourth, found, notes, seconds)
+        _note(r, event, partners, fourth, findings, notes, seconds)
         notes[USED] += 1
 
 
@@ -395,16 +395,20 @@ def read_lines(
     units, keyed, partners = np.empty((3, lines), np.int64)
     keys, fourth = np.empty((lines, WIDTHS[form]), np.int64), np.empty((2, lines), np.int64)
     texts = np.empty((lines, 3), np.int64)
-    found, notes, seconds = np.zeros((tb.FOUND, 2), np.int64), np.zeros(NOTED, np.int64), np.zeros(TIMES)
+    spoken_texts, notes, seconds = (
+        np.zeros((tb.FOUND, 2), np.int64),
+        np.zeros(NOTED, np.int64),
+        np.zeros(TIMES),
+    )
     notes[TAINTED] = tainted
     buf, numbers = np.frombuffer(block, np.uint8), np.zeros(_NUMBERS, np.int64)
     parse(
-        buf, form, final, before, numbers, rows, units, keyed, keys, texts, partners, fourth, found, notes,
-        seconds,
+        buf, form, final, before, numbers, rows, units, keyed, keys, texts, partners, fourth, spoken_texts,
+        notes, seconds,
     )  # fmt: skip
     used, locked, spoken = notes[: SPOKEN + 1].tolist()
     words = [(row, block[begin:end].decode("latin-1")) for row, begin, end in texts[:spoken].tolist()]
     return Parsed(
         rows[:used], units[:used], keyed[:locked], keys[:locked], words, partners[: notes[NAMED]],
-        (fourth[0, : notes[FOURTH]], fourth[1, : notes[FOURTH + 1]]), found, notes, seconds,
+        (fourth[0, : notes[FOURTH]], fourth[1, : notes[FOURTH + 1]]), spoken_texts, notes, seconds,
     )  # fmt: skip

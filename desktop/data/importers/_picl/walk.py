@@ -197,21 +197,21 @@ class Walk:
         self.carry[kn.UNBEGUN] = facts[kn.EARLY]
         self.carry[kn.SESSIONS] = self.first_format or facts[kn.EARLY] or not (place.begun or place.ended)
         self.restarted = bool(times[tb.TRACE_START] > 1)
-        told = self._judge_statistics(times, facts) if self.first_format else facts[kn.TOLD] > 0
-        self.silent = not told and elapsed > 0
-        if not (told or self.first_format):
+        has_events = self._judge_statistics(times, facts) if self.first_format else facts[kn.TOLD] > 0
+        self.silent = not has_events and elapsed > 0
+        if not (has_events or self.first_format):
             place.note("no events", 1, self.line)
         for name, kinds in (("trace buffer full", stop), ("trace flushes", flush)):
-            if told or self.first_format:
+            if has_events or self.first_format:
                 place.note(name, times[kinds].sum(), lines[kinds][times[kinds] > 0].min(initial=1 << 62))
         ends = place.ended or (self.first_format and (not elapsed or location.kind != "cpu"))
-        if not ends and (told or self.first_format):
+        if not ends and (has_events or self.first_format):
             place.doubted |= place.begun
             name = "trace_exit" if self.first_format else "-4 -901"
             place.note("tracing without end", 1, self.line, "loss" if place.begun else None, end=name)
-        if times[stop].any() and (self.first_format or (told and elapsed)):
+        if times[stop].any() and (self.first_format or (has_events and elapsed)):
             location.damage = "buffer full"
-        elif not elapsed or not told:
+        elif not elapsed or not has_events:
             location.damage = "no data"
         elif not ends:
             location.damage = "incomplete"
@@ -226,8 +226,8 @@ class Walk:
         place.usable = bool(several and (not facts[kn.LEVELS] or facts[kn.LEVEL] >= 2 or not called))
         assert location.first is not None and location.last is not None
         elapsed, total = location.last - location.first, int(facts[kn.STATS_MOST])
-        told = place.usable or described
-        if not told and elapsed:
+        has_events = place.usable or described
+        if not has_events and elapsed:
             place.note(
                 "statistics only", 1, self.line, place=location.name,
                 computing=(elapsed - total) * 1e-6, communicating=total * 1e-6,
@@ -250,7 +250,7 @@ class Walk:
         if place.found[tb.BARE, 0] <= most and not (facts[kn.UNTIMED] or times[tb.TRACE_STOP]):
             place.tell(tb.BARE)
         self.intervals = int(facts[kn.STATS])
-        return told
+        return has_events
 
     def _walk(self, records: Sorted, after: list[NDArray[np.int64]]) -> Iterator[Rows]:
         place, names, keys = self.place, self.names, len(self.names.region)
@@ -312,32 +312,34 @@ class Walk:
         at = np.flatnonzero(entry & (names.collective[key] >= 0))
         chosen, partner = rows[at], mate[at]
         exits = rows[np.maximum(partner, 0)]
-        made = np.empty(len(at), _COLLECTIVE)
-        made["begin"], made["line"] = chosen["time"], chosen["line"]
-        made["end"] = np.where(partner >= 0, exits["time"], np.where(partner == -2, self.last, _NOT_OVER))
-        made["operation"] = names.collective[chosen["key"]]
+        operations = np.empty(len(at), _COLLECTIVE)
+        operations["begin"], operations["line"] = chosen["time"], chosen["line"]
+        operations["end"] = np.where(
+            partner >= 0, exits["time"], np.where(partner == -2, self.last, _NOT_OVER)
+        )
+        operations["operation"] = names.collective[chosen["key"]]
         d0, d1, d2 = (chosen[name].astype(np.int64) for name in ("d0", "d1", "d2"))
         if self.first_format:
             root, subset = np.where(d0 == -1, -1, d1), 0 * d0
-            made["sent"] = made["received"] = 0
+            operations["sent"] = operations["received"] = 0
         else:
             event, nd = self.events[chosen["key"]], chosen["nd"]
             rooted, barrier = np.isin(event, tb.ROOTED_B) & (nd >= 3), event == tb.BARRIER_B
             root, subset = np.where(rooted, d1, -1), np.select([rooted, barrier], [d2, d0], d1)
-            made["sent"] = np.where(barrier | (nd < 2), 0, np.maximum(d0, 0))
+            operations["sent"] = np.where(barrier | (nd < 2), 0, np.maximum(d0, 0))
             # The exit of an allreduce carries something else, that of a barrier nothing.
             given = (partner >= 0) & ~barrier & (event != tb.ALLREDUCE_B)
-            made["received"] = np.where(given, np.maximum(exits["d0"], 0), 0)
-        made["communicator"] = subset & 0xFFFFFFFF
+            operations["received"] = np.where(given, np.maximum(exits["d0"], 0), 0)
+        operations["communicator"] = subset & 0xFFFFFFFF
         place = np.minimum(np.searchsorted(names.known, root), len(names.known) - 1)
-        made["root"] = np.where(names.known[place] == root, names.index[place], -1)
+        operations["root"] = np.where(names.known[place] == root, names.index[place], -1)
         # Those of former chunks that are over now, found by their lines.
-        over = made[(at < begin) & (partner >= 0)]
+        over = operations[(at < begin) & (partner >= 0)]
         if len(over):
             order = np.argsort(self.held["line"])
             held = order[np.searchsorted(self.held["line"], over["line"], sorter=order)]
             self.held["end"][held], self.held["received"][held] = over["end"], over["received"]
-        self.held = np.concatenate((self.held, made[at >= begin]))
+        self.held = np.concatenate((self.held, operations[at >= begin]))
         waiting = self.held["end"] == _NOT_OVER
         ready = int(np.argmax(waiting)) if waiting.any() else len(waiting)
         yield "collectives", {name: self.held[name][:ready].copy() for name in TABLES["collectives"]}
@@ -372,7 +374,7 @@ class Walk:
             value = self.intake.statistics.get((place.processor, 0, event))
             if value is None or not self.intake.paired[key]:
                 continue
-            found = durations[key] * unit
-            if abs(found - value) > 0.01 * abs(value) + 1e-5:
-                wrong.append(f"{event} of {place.location.name}, {value:g} s against {found:g} s")
+            summed = durations[key] * unit
+            if abs(summed - value) > 0.01 * abs(value) + 1e-5:
+                wrong.append(f"{event} of {place.location.name}, {value:g} s against {summed:g} s")
         place.note("statistics disagree", len(wrong), self.line, first="".join(wrong[:1]))
