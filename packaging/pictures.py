@@ -329,13 +329,13 @@ def _project(stage: Stage) -> TracePage:
         for file in (OTHER_RUN, resources.example_table()):
             shutil.copy(file, place)
     window = stage.main(panel="project", use="compared", path=place / "cholesky_16" / "traces.otf2")
-    keeper = window.desk.keeper
-    if len(keeper.workspace.runs) < 2:
-        keeper.add_run(place / OTHER_RUN.name)
+    projects = window.desk.projects
+    if len(projects.workspace.runs) < 2:
+        projects.add_run(place / OTHER_RUN.name)
         stage.settle(window)
         window.workbench.set_n(4)
         stage.settle(window)
-        keeper.add_files(tables=(place / resources.example_table().name,))
+        projects.add_files(tables=(place / resources.example_table().name,))
         stage.settle(window)
     return window
 
@@ -343,7 +343,7 @@ def _project(stage: Stage) -> TracePage:
 def _effects(stage: Stage) -> QImage:
     """The measured quicksort beside a trace of another program, whose factorization stands for a place."""
     window = stage.main(panel="effects", use="effects")
-    window.desk.keeper.add_files(experiments=(TRIALS,))
+    window.desk.projects.add_files(experiments=(TRIALS,))
     stage.settle(window)
     side = window.desk.sides["effects"]
     side.select("F4")

@@ -255,11 +255,11 @@ def main(options: argparse.Namespace) -> int:
 
 def _phases(options: argparse.Namespace) -> int:
     """JSON: ``runs`` (run, p), ``matched``, ``sentences``, ``warnings``, ``first_to_stop``, ``phases`` as
-    of `phase_scaling_told.laws`, ``predict`` as of its `predictions`, the last three of the first system.
+    of `phase_scaling_words.laws`, ``predict`` as of its `predictions`, the last three of the first system.
     Of several also ``joint``, ``joint_chance``, ``speeds``, ``systems`` (each with the last three)."""
     from desktop.core.phase_model import PhaseModel
     from desktop.core.phase_systems import model_runs
-    from desktop.data import phase_scaling_told as told_of
+    from desktop.data import phase_scaling_words as scaling_words
     from desktop.data.phase_scaling import Traced, gather
 
     groups = options.phases
@@ -271,23 +271,23 @@ def _phases(options: argparse.Namespace) -> int:
         gathered = gather(traced, progress)
         runs = gathered.runs
         model = model_runs(runs)
-    at = _numbers_of(options.at) if options.at else told_of.all_further(model)
+    at = _numbers_of(options.at) if options.at else scaling_words.all_further(model)
     result: JSON = {
         "runs": [
             {"run": name, "p": p, "breaks_s": list(ends)}
             for name, p, ends in zip(runs.runs, runs.p.tolist(), gathered.breaks, strict=True)
         ],
         "matched": gathered.matched,
-        "sentences": list(told_of.all_sentences(model)),
-        "warnings": list(told_of.all_warnings(model, at)),
+        "sentences": list(scaling_words.all_sentences(model)),
+        "warnings": list(scaling_words.all_warnings(model, at)),
     }  # fmt: skip
     each = [
         {
             "first_to_stop": None if (first := own.first_to_stop) is None else first + 1,
-            "phases": told_of.laws(own),
-            "predict": told_of.predictions(own, at),
+            "phases": scaling_words.laws(own),
+            "predict": scaling_words.predictions(own, at),
         }
-        for _, own in told_of.by_system(model)
+        for _, own in scaling_words.by_system(model)
     ]  # fmt: skip
     result |= each[0]
     if not isinstance(model, PhaseModel):
@@ -303,9 +303,10 @@ def _phases(options: argparse.Namespace) -> int:
         options,
         result,
         lambda: [
-            {str(k): v for k, v in row.items()} for row in told_of.all_tables(model, at).to_dict("records")
+            {str(k): v for k, v in row.items()}
+            for row in scaling_words.all_tables(model, at).to_dict("records")
         ],
-        lambda: [*told_of.words(model, at), "", f"{len(gathered.runs.runs)} runs; {gathered.matched}"],
+        lambda: [*scaling_words.words(model, at), "", f"{len(gathered.runs.runs)} runs; {gathered.matched}"],
     )
     return DONE
 

@@ -480,7 +480,7 @@ def _over_p(
     """How the phases scale, where the compared runs are on enough different numbers of processors."""
     from desktop.core.phase_model import FEWEST
     from desktop.core.phase_systems import model_runs
-    from desktop.data import phase_scaling_told as told_of
+    from desktop.data import phase_scaling_words as scaling_words
     from desktop.data.phase_scaling import OpenRun, measured
 
     runs = contrast.alignment.runs
@@ -501,8 +501,12 @@ def _over_p(
         fitted = model_runs(gathered)
     except ValueError as why:
         return [Section("Phases over p", (Paragraph(f"The phases have no model over p: {why}."),))]
-    sentences, at, whole = told_of.all_sentences(fitted), told_of.all_further(fitted), told_of.whole
-    each = told_of.by_system(fitted)
+    sentences, at, whole = (
+        scaling_words.all_sentences(fitted),
+        scaling_words.all_further(fitted),
+        scaling_words.whole,
+    )
+    each = scaling_words.by_system(fitted)
     factor, unit = time_unit(float(gathered.duration.sum(axis=1).max()))
     columns: list[_Column] = [
         *([("System", lambda row: str(row["system"]))] if gathered.systems else []),
@@ -517,22 +521,25 @@ def _over_p(
     ]
     note = "Of one new run, with 95 %; efficiency is the global one. Laws (how probable): "
     note += "; ".join(
-        f"on {name}, {one}" if name else one for name, m in each for one in told_of.law_lines(m)
+        f"on {name}, {one}" if name else one for name, m in each for one in scaling_words.law_lines(m)
     )
     blocks: list[Block] = [
-        Points((*sentences, *told_of.speed_lines(fitted), *told_of.all_warnings(fitted, at)), "scaling")
+        Points(
+            (*sentences, *scaling_words.speed_lines(fitted), *scaling_words.all_warnings(fitted, at)),
+            "scaling",
+        )
     ]
     for name, model in each:
         on = f" on {name}" if name else ""
-        own = [f"On {name}: {one}" if name else one for one in told_of.sentences(model)]
-        blocks.append(Picture(f"phases over p{on}", number, own[0], told_of.chart(model, "time")))
+        own = [f"On {name}: {one}" if name else one for one in scaling_words.sentences(model)]
+        blocks.append(Picture(f"phases over p{on}", number, own[0], scaling_words.chart(model, "time")))
         number += 1
         if model.parts:
             blocks.append(
-                Picture(f"efficiency over p{on}", number, own[-1], told_of.chart(model, "efficiency"))
+                Picture(f"efficiency over p{on}", number, own[-1], scaling_words.chart(model, "efficiency"))
             )
             number += 1
-    rows = told_of.all_tables(fitted, at).to_dict("records")
+    rows = scaling_words.all_tables(fitted, at).to_dict("records")
     blocks.append(_table("Phases over p", columns, rows, note=f"{note}.", part="scaling"))
     return [Section("Phases over p", tuple(blocks))]
 

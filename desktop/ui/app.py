@@ -169,7 +169,7 @@ class Windows:
             box.setEscapeButton(box.addButton("Later", QMessageBox.ButtonRole.RejectRole))
             box.exec()
             if box.clickedButton() is recover:
-                self._make().trace.desk.keeper.recover(file, recovery)
+                self._make().trace.desk.projects.recover(file, recovery)
                 recovered = True
             elif box.clickedButton() is discard:
                 file.unlink(missing_ok=True)

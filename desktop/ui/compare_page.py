@@ -53,8 +53,8 @@ class ComparePage(Page):
     def __init__(self, frame: Frame) -> None:
         super().__init__(frame)
         self._owner = owner = frame.main.trace
-        self.bench = owner.contraster
-        self.modeller = PhaseModeller(owner.desk.keeper, self._results.deliver)
+        self.bench = owner.run_comparison
+        self.modeller = PhaseModeller(owner.desk.projects, self._results.deliver)
         self.over_p = False  # phases over p are shown in place of the comparison
         self.setWindowTitle(_TITLE)
         self._make_centre()
@@ -274,7 +274,7 @@ class ComparePage(Page):
     def open_paths(self, paths: list[Path]) -> None:
         """A trace that is dropped is one run more; of several the others get windows of their own."""
         if self.shown.entries:
-            self._owner.desk.keeper.add_run(paths[0])
+            self._owner.desk.projects.add_run(paths[0])
         else:
             self._owner.open_path(paths[0])
         if paths[1:]:

@@ -587,14 +587,14 @@ class Frame(QMainWindow):
 
     def _go_where(self, step: Callable[[], AnyBranch | None]) -> None:
         trace = self.main.trace
-        matched = trace.desk.keeper.workspace.comparison.matched
+        matched = trace.desk.projects.workspace.comparison.matched
         branch = step()
         if branch is None:
             return
         page = next(
             (page for page in self.all_pages if getattr(_bench_of(page), "branch", None) is branch), None
         )
-        if trace.desk.keeper.workspace.comparison.matched != matched:
+        if trace.desk.projects.workspace.comparison.matched != matched:
             page = trace.comparing
         self.go_to(page or trace)
 
@@ -693,9 +693,9 @@ class Frame(QMainWindow):
             }
             for page in pages
         ]
-        project = self.trace.desk.keeper.path
+        project = self.trace.desk.projects.path
         if project is not None or len(pages) > 1:
-            runs = self.trace.desk.keeper.opened
+            runs = self.trace.desk.projects.opened
             session = json.dumps({"pages": described, "front": pages.index(front), "runs": runs})
             self.settings.keep_session(project, session)
 
@@ -705,7 +705,7 @@ class Frame(QMainWindow):
         try:
             session = json.loads(self.settings.session(project))
             described, front = list(session["pages"]), int(session["front"])
-            self.trace.desk.keeper.reopen([run for run in session["runs"] if isinstance(run, int)])
+            self.trace.desk.projects.reopen([run for run in session["runs"] if isinstance(run, int)])
         except (ValueError, TypeError, LookupError):
             return
         restored: list[Page | None] = []

@@ -25,7 +25,7 @@ from desktop.ui.workers import program_thread
 from desktop.workbench.bundling import Outside
 from desktop.workbench.experimenting import ExperimentBench
 from desktop.workbench.jobs import Deliver
-from desktop.workbench.keeping import AUTOSAVE, Keeper, Kind, WorkedOn, bench_for
+from desktop.workbench.keeping import AUTOSAVE, Kind, ProjectStore, WorkedOn, bench_for
 from desktop.workbench.model import Annotation, KeptExperiment, KeptTable, TraceId, View
 from desktop.workbench.modelling import ModelBench
 from desktop.workbench.side import EffectsSide, ModelSide
@@ -48,23 +48,23 @@ def is_project_file(path: Path) -> bool:
 
 
 class ProjectDesk(QObject):
-    """The project of one window. `keeper` holds it; this asks the user and tells the window."""
+    """The project of one window. `projects` holds it; this asks the user and tells the window."""
 
     def __init__(self, window: TracePage, deliver: Deliver) -> None:
         super().__init__(window)
         self._window, self._bench = window, window.workbench
-        self.keeper = Keeper(
+        self.projects = ProjectStore(
             self._bench, self._locate, self._tell, self._show_project, deliver,
             make_bench=lambda record: bench_for(record, program_thread().deliver, self._bench.history),
         )  # fmt: skip
         self.sides: dict[str, EffectsSide | ModelSide] = {
-            "effects": EffectsSide(self._bench, self.keeper, deliver),
-            "model": ModelSide(self._bench, self.keeper),
+            "effects": EffectsSide(self._bench, self.projects, deliver),
+            "model": ModelSide(self._bench, self.projects),
         }
         for name, side in self.sides.items():
             window.when_made(name, partial(self._attach, side))
         self._restoring: Path | None = None  # the project with whose pages the session goes on
-        self.keeper.seen = self._seen
+        self.projects.seen = self._seen
         self._waiting: list[Path] = []  # traces that are to be added to the project
         self._refused: list[str] = []
         self._bench.subscribe(self._follow)
@@ -83,27 +83,27 @@ class ProjectDesk(QObject):
         self._panel = panel
         for signal, act in (
             (panel.openAsked, self.open_held),
-            (panel.removeAsked, self.keeper.remove),
+            (panel.removeAsked, self.projects.remove),
             (panel.placeAsked, self.find_held),
             (panel.traceAsked, self.add_run),
             (panel.fileAsked, self.add_files),
         ):
             signal.connect(act)
-        panel.show_contents(held(self.keeper.workspace, self.keeper.current))
+        panel.show_contents(held(self.projects.workspace, self.projects.current))
 
     # ---- files
 
     def open(self, path: Path) -> None:
         self._restoring = path.absolute()
-        self.keeper.open(path)
+        self.projects.open(path)
         self._window.settings.add_recent(path)
 
     def save(self) -> bool:
         """Save where it was saved before, or ask where; whether it is saved."""
-        return self._save(None) if self.keeper.path is not None else self.save_as()
+        return self._save(None) if self.projects.path is not None else self.save_as()
 
     def save_as(self) -> bool:
-        known = self.keeper.path or self._suggested(".phasewright")
+        known = self.projects.path or self._suggested(".phasewright")
         path = asked_path(self._window, "Save project", known, _PROJECTS, way="save")
         if path is None:
             return False
@@ -111,32 +111,32 @@ class ProjectDesk(QObject):
 
     def save_copy(self) -> bool:
         """Save it beside where it was saved, or where the user says; whether that is done."""
-        known = self.keeper.path or self._suggested(".phasewright")
+        known = self.projects.path or self._suggested(".phasewright")
         copy = known.with_name(f"{known.stem}-copy{known.suffix}")
         path = asked_path(self._window, "Save a copy", copy, _PROJECTS, way="save")
         return path is not None and self._save(path)
 
     def _save(self, path: Path | None) -> bool:
         try:
-            self.keeper.save(path, self._seen())
+            self.projects.save(path, self._seen())
         except (OSError, ProjectError) as error:
             self._bench.report(error)
             return False
-        assert self.keeper.path is not None
-        self._window.settings.add_recent(self.keeper.path)
-        self._window.say(f"Saved as {self.keeper.path}")
+        assert self.projects.path is not None
+        self._window.settings.add_recent(self.projects.path)
+        self._window.say(f"Saved as {self.projects.path}")
         return True
 
     def autosave(self) -> None:
         """Keep what has changed for a recovery."""
         if self.worth_saving:
-            self.keeper.autosave(self._seen())
+            self.projects.autosave(self._seen())
 
     def keep_now(self) -> None:
         """Keep what has changed for a recovery before this returns; what fails is logged."""
         if self.worth_saving:
             try:
-                self.keeper.keep_now(self._seen())
+                self.projects.keep_now(self._seen())
             except (OSError, ProjectError) as error:
                 _log.error("what had changed could not be kept, %s", error)
 
@@ -148,20 +148,20 @@ class ProjectDesk(QObject):
     @property
     def worth_saving(self) -> bool:
         """Changed since it was saved; without a project file, if there is work of the hand in it."""
-        return self.keeper.modified and (self.keeper.path is not None or self.keeper.by_hand)
+        return self.projects.modified and (self.projects.path is not None or self.projects.by_hand)
 
     def close(self) -> None:
         self._timer.stop()
         for side in self.sides.values():
             side.close()
-        self.keeper.close()
+        self.projects.close()
 
     @property
     def name(self) -> str:
         """Of its file, else of the trace."""
         document = self._bench.snapshot.document
-        if self.keeper.path is not None:
-            return self.keeper.path.name
+        if self.projects.path is not None:
+            return self.projects.path.name
         return "project" if document is None else document.title
 
     def _suggested(self, suffix: str) -> Path:
@@ -188,17 +188,17 @@ class ProjectDesk(QObject):
     def _show_project(self) -> None:
         """What it holds, and in the title whether it has to be saved."""
         window, document = self._window, self._bench.snapshot.document
-        if self._restoring is not None and self.keeper.path == self._restoring:
+        if self._restoring is not None and self.projects.path == self._restoring:
             self._restoring = None
-            QTimer.singleShot(0, self, partial(window.frame.main.restore_session, self.keeper.path))
-        rows = held(self.keeper.workspace, self.keeper.current)
+            QTimer.singleShot(0, self, partial(window.frame.main.restore_session, self.projects.path))
+        rows = held(self.projects.workspace, self.projects.current)
         if self._panel is not None:
             self._panel.show_contents(rows)
         for side in self.sides.values():
             side.refresh()
-        window.contraster.refresh()
-        runs = self.keeper.workspace.runs
-        window.show_runs({k: runs[k].trace.title for k in self.keeper.opened}, self.keeper.current)
+        window.run_comparison.refresh()
+        runs = self.projects.workspace.runs
+        window.show_runs({k: runs[k].trace.title for k in self.projects.opened}, self.projects.current)
         if document is None and rows:
             window.show_panel("project")
         if document is None and not rows:
@@ -206,7 +206,7 @@ class ProjectDesk(QObject):
             window.setWindowModified(False)
             return
         name = self.name
-        if self.keeper.path is not None and document is not None and document.title != name:
+        if self.projects.path is not None and document is not None and document.title != name:
             name = f"{document.title} – {name}"
         window.setWindowTitle(f"{name}[*] – Phasewright")
         if window.isWindowModified() != self.worth_saving:  # it tells of each call
@@ -219,7 +219,7 @@ class ProjectDesk(QObject):
         return asked_path(
             self._window,
             f"Where is {trace.path.name}? It is not in {trace.path.parent}",
-            self.keeper.path.parent if self.keeper.path is not None else "",
+            self.projects.path.parent if self.projects.path is not None else "",
         )
 
     # ---- runs and parts
@@ -236,7 +236,7 @@ class ProjectDesk(QObject):
 
     def _add_next(self) -> None:
         if self._waiting and self._bench.snapshot.opening is None:
-            self.keeper.add_run(self._waiting.pop(0))
+            self.projects.add_run(self._waiting.pop(0))
 
     def _follow(self, old: Snapshot, new: Snapshot) -> None:
         """When a trace has come, or cannot be had, it is the next one's turn; Cancel gives all of them up."""
@@ -286,64 +286,64 @@ class ProjectDesk(QObject):
         title = "Add experiments or tables to the project"
         for path in asked_paths(self._window, title, self._window.settings.folder):
             if holds_measurements(path):
-                self.keeper.add_files(tables=(path,))
+                self.projects.add_files(tables=(path,))
             elif holds_experiment(path):
                 # Its description names the folder that holds all of it.
-                self.keeper.add_files(experiments=(path.parent if holds_experiment(path.parent) else path,))
+                self.projects.add_files(experiments=(path.parent if holds_experiment(path.parent) else path,))
             else:
                 self._tell(f"{path} is neither an experiment nor a table of run times.")
 
     def open_held(self, kind: Kind, index: int) -> None:
         """Show a trace of the project here, or lend an experiment or table to a page of its own."""
         if kind == "runs":
-            self.keeper.show_run(index)
+            self.projects.show_run(index)
         elif kind == "experiments":
-            self._window.frame.open_experiment(cast(ExperimentBench, self.keeper.bench(kind, index)))
+            self._window.frame.open_experiment(cast(ExperimentBench, self.projects.bench(kind, index)))
         else:
-            self._window.frame.open_model(cast(ModelBench, self.keeper.bench(kind, index)))
+            self._window.frame.open_model(cast(ModelBench, self.projects.bench(kind, index)))
 
     def bench_of(self, path: Path) -> WorkedOn | None:
         """Where the experiment or table of the project that is at a path is worked on."""
         kinds: tuple[Literal["experiments", "tables"], ...] = ("experiments", "tables")
         for kind in kinds:
-            for k, one in enumerate(getattr(self.keeper.workspace, kind)):
+            for k, one in enumerate(getattr(self.projects.workspace, kind)):
                 if one.path == path:
-                    return self.keeper.bench(kind, k)
+                    return self.projects.bench(kind, k)
         return None
 
     def find_held(self, kind: Kind, index: int) -> None:
         """Ask where something is now."""
-        one = getattr(self.keeper.workspace, kind)[index]
+        one = getattr(self.projects.workspace, kind)[index]
         path = one.trace.path if kind == "runs" else one.path
         title = f"Where is {path.name}? It was in {path.parent}"
         folder = kind == "experiments" and not path.suffix  # of its description
         place = asked_path(self._window, title, way="folder" if folder else "open")
         if place is not None:
-            self.keeper.relocate(kind, index, place)
+            self.projects.relocate(kind, index, place)
 
     def take_in(self, record: KeptExperiment | KeptTable, bench: WorkedOn) -> None:
         """Keep what another window works on, in place of what the project has of the same file."""
         kind: Literal["experiments", "tables"]
         kind = "experiments" if isinstance(record, KeptExperiment) else "tables"
-        known = [one.path for one in getattr(self.keeper.workspace, kind)]
+        known = [one.path for one in getattr(self.projects.workspace, kind)]
         index = known.index(record.path) if record.path in known and record.path is not None else len(known)
         if index == len(known):
-            self.keeper.add(record)
-        self.keeper.work_on(kind, index, bench, record)
+            self.projects.add(record)
+        self.projects.work_on(kind, index, bench, record)
 
     def fill_contents(self, menu: QMenu) -> None:
         """What the project holds, the shown run marked."""
         menu.clear()
-        runs, current = self.keeper.workspace.runs, self.keeper.current
+        runs, current = self.projects.workspace.runs, self.projects.current
         for k, run in enumerate(runs):
-            action = menu.addAction(run.trace.title.replace("&", "&&"), partial(self.keeper.show_run, k))
+            action = menu.addAction(run.trace.title.replace("&", "&&"), partial(self.projects.show_run, k))
             action.setStatusTip(str(run.trace.path))
             action.setCheckable(True)
             action.setChecked(k == current)
             action.setEnabled(k != current)
         kinds: dict[Kind, str] = {"experiments": "Experiments", "tables": "Tables of run times"}
         for kind, title in kinds.items():
-            records = getattr(self.keeper.workspace, kind)
+            records = getattr(self.projects.workspace, kind)
             if records:
                 menu.addSection(title)
             for k, one in enumerate(records):
@@ -356,7 +356,7 @@ class ProjectDesk(QObject):
             out = menu.addMenu("Take out of the project")
             for k, run in enumerate(runs):
                 out.addAction(
-                    run.trace.title.replace("&", "&&"), partial(self.keeper.remove, "runs", k)
+                    run.trace.title.replace("&", "&&"), partial(self.projects.remove, "runs", k)
                 ).setEnabled(k != current)
 
     def export_bundle(self) -> None:
@@ -364,19 +364,19 @@ class ProjectDesk(QObject):
         suggested = self._suggested(".phasewright.zip")
         path = asked_path(self._window, "Export bundle", suggested, "Bundles (*.zip)", way="save")
         if path is not None:
-            self.keeper.find_outside(partial(self._ask_for_files, path))
+            self.projects.find_outside(partial(self._ask_for_files, path))
 
     def _ask_for_files(self, target: Path, outside: tuple[Outside, ...]) -> None:
         def done(path: Path) -> None:
             self._window.say(f"The bundle is in {path}", 8000)
 
         def pack(allowed: frozenset[Path]) -> None:
-            self.keeper.export_bundle(target, None, done, allowed)
+            self.projects.export_bundle(target, None, done, allowed)
 
         if not outside:
             pack(frozenset())
             return
-        dialog = BundleDialog(self._window, outside, self.keeper.folder)
+        dialog = BundleDialog(self._window, outside, self.projects.folder)
         dialog.chosen.connect(pack)
         dialog.open()
 

@@ -65,7 +65,7 @@ from desktop.ui.project_desk import ProjectDesk, is_project_file
 from desktop.ui.settings import STATE_VERSION
 from desktop.ui.start_page import StartPage
 from desktop.workbench import presenting
-from desktop.workbench.contrasting import Contraster
+from desktop.workbench.contrasting import RunComparison
 from desktop.workbench.jobs import Task
 from desktop.workbench.model import OpenOptions
 from desktop.workbench.workbench import Snapshot, TraceRun, Workbench
@@ -148,7 +148,7 @@ class TracePage(Page):
     presentation: Presentation | None
     console: PythonConsole | None
     comparing: ComparePage | None
-    contraster: Contraster
+    run_comparison: RunComparison
     desk: ProjectDesk
     _docks_sized: bool
     _sized_for: QSize  # of the window when the docks in it got their sizes
@@ -176,7 +176,7 @@ class TracePage(Page):
         self._first_layout = self.saveState(STATE_VERSION)
         self._restore_layout()
         self.desk = ProjectDesk(self, self._results.deliver)
-        self.contraster = Contraster(self.workbench, self.desk.keeper, self._results.deliver)
+        self.run_comparison = RunComparison(self.workbench, self.desk.projects, self._results.deliver)
         self._connect_plots()
         self.workbench.subscribe(self._show_snapshot)
         self._fits_timer = set_up(QTimer(self, interval=300), timeout=self._show_fits)
@@ -527,7 +527,7 @@ class TracePage(Page):
             self.presentation.show_snapshot(old, new)
         if self.console is not None and self.console.document is not new.document:
             self.console.close()
-        self.contraster.refresh()
+        self.run_comparison.refresh()
         if new.preparing is not old.preparing:
             self.show_task("preparing", new.preparing)  # before what waits for it
         if new.opening is not old.opening:
@@ -695,12 +695,12 @@ class TracePage(Page):
 
     def _choose_run(self, tab: int) -> None:
         run = self.run_tabs.tabData(tab)
-        if run is not None and run != self.desk.keeper.current:
-            self.desk.keeper.show_run(run)
+        if run is not None and run != self.desk.projects.current:
+            self.desk.projects.show_run(run)
 
     def _close_run(self, run: int) -> None:
         """Put a run aside: it stays in the project."""
-        self.desk.keeper.put_aside(run)
+        self.desk.projects.put_aside(run)
 
     def step_run(self, by: int) -> None:
         """The run of the next tab, or of the one before."""
@@ -760,8 +760,8 @@ class TracePage(Page):
     def close_shown(self) -> None:
         """Put the trace aside while others are opened; else close it and its project, or, where nothing is
         open, the window."""
-        current = self.desk.keeper.current
-        if current is not None and len(self.desk.keeper.opened) > 1:
+        current = self.desk.projects.current
+        if current is not None and len(self.desk.projects.opened) > 1:
             self._close_run(current)
         elif self.workbench.snapshot.document is None:
             self.frame.main.close()
@@ -1148,7 +1148,7 @@ class TracePage(Page):
 
     def _end(self) -> None:
         listeners.remove(self._hear_of_line)
-        self.contraster.close()
+        self.run_comparison.close()
         self.desk.close()
         if self.workbench.snapshot.document is not None:
             # Without a document all panels are hidden, which says nothing about the user's layout.

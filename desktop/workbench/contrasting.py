@@ -21,7 +21,7 @@ from desktop.errors import DesktopError
 from desktop.progress import Progress, Share
 from desktop.workbench.bench import Bench, changed, sentence
 from desktop.workbench.jobs import Deliver, Executor, Job, Task, at_once
-from desktop.workbench.keeping import Keeper, compared_trace
+from desktop.workbench.keeping import ProjectStore, compared_trace
 from desktop.workbench.model import (
     Comparison,
     KeptRun,
@@ -85,15 +85,19 @@ class ContrastSnapshot:
         return self.comparison.reference if self.comparison.reference in shown else next(iter(shown), "")
 
 
-class Contraster(Bench[ContrastSnapshot]):
-    """Compares the runs of a keeper's project while it is `watch`ed, and always tells the workbench how firm
+class RunComparison(Bench[ContrastSnapshot]):
+    """Compares the runs of the open project while it is `watch`ed, and always tells the workbench how firm
     the breakpoints shown are over them. `deliver`, `executor` as in `Lane`."""
 
     def __init__(
-        self, bench: Workbench, keeper: Keeper, deliver: Deliver = at_once, executor: Executor | None = None
+        self,
+        bench: Workbench,
+        projects: ProjectStore,
+        deliver: Deliver = at_once,
+        executor: Executor | None = None,
     ) -> None:
         super().__init__(ContrastSnapshot(), deliver, {"compare": executor} if executor else None)
-        self._bench, self._keeper = bench, keeper
+        self._bench, self._projects = bench, projects
         self._comparing = self._lane("compare")
         self._loaded: tuple[_Loaded, ...] = ()
         self._asked: tuple[object, ...] = ()
@@ -119,7 +123,7 @@ class Contraster(Bench[ContrastSnapshot]):
 
     def change(self, **changes: object) -> None:
         """Other values for fields of `Comparison`, as the project keeps it."""
-        self._keeper.compare(changed(self._comparison, changes))
+        self._projects.compare(changed(self._comparison, changes))
         self.refresh()
 
     def show_run(self, key: str, shown: bool) -> None:
@@ -171,14 +175,14 @@ class Contraster(Bench[ContrastSnapshot]):
 
     @property
     def _comparison(self) -> Comparison:
-        return self._keeper.workspace.comparison
+        return self._projects.workspace.comparison
 
     def refresh(self) -> None:
         """The project may have changed: answer it anew if its runs or the question did."""
         shot = self._bench.snapshot
         if not self._watched and (shot.run is None or shot.fit is None or shot.opening is not None):
             return
-        workspace = self._keeper.workspace
+        workspace = self._projects.workspace
         if not self._watched and len(workspace.runs) < REPEATS:
             return
         keys, comparison = run_keys(workspace.runs), workspace.comparison
@@ -214,8 +218,8 @@ class Contraster(Bench[ContrastSnapshot]):
         before, loaded, path, current = (
             self.snapshot.placement,
             self._loaded,
-            self._keeper.path,
-            self._keeper.current,
+            self._projects.path,
+            self._projects.current,
         )
         if shot.run is not None and shot.fit is not None and current is not None:
             # The run in the main window is at hand.

@@ -67,14 +67,14 @@ def bench_for(record: Kept, deliver: Deliver, history: History) -> WorkedOn:
 
 
 class Loan:
-    """Tells a keeper of all changes on the bench of one of its records, as long as that is about its file.
+    """Tells the project of all changes on the bench of one of its records, as long as that is about its file.
 
     What a file says of itself when it is opened is no change.
     """
 
-    def __init__(self, keeper: Keeper, number: int, record: Kept, bench: WorkedOn) -> None:
+    def __init__(self, projects: ProjectStore, number: int, record: Kept, bench: WorkedOn) -> None:
         self.bench = bench
-        self._keeper, self._number = keeper, number
+        self._projects, self._number = projects, number
         self._about = _file(record)
         self._known = bench.kept()
         bench.subscribe(self._follow)
@@ -91,10 +91,10 @@ class Loan:
         now = self.bench.kept()
         if now is None or _file(now) != self._about:
             if self._known is not None:
-                self._keeper.end_loan(self._number)
+                self._projects.end_loan(self._number)
             return
         if self._known is not None and now != self._known:
-            self._keeper.keep(self._number, now)
+            self._projects.keep(self._number, now)
         self._known = now
 
 
@@ -113,7 +113,7 @@ class _Contents:
     matched: tuple[Matched, ...] = ()
 
 
-class Keeper:
+class ProjectStore:
     """The project that the trace in a workbench belongs to; every window has one, saved or not.
 
     What belongs to it can be undone with the steps of the shown trace, in the order in which all were made.
@@ -766,4 +766,12 @@ def _unpacked(bundle: Path, job: Job) -> Path:
     return folder / project_file.BUNDLED
 
 
-__all__ = ["AUTOSAVE", "Keeper", "Recovery", "find_trace", "read_workspace", "recoveries", "recovery_folder"]
+__all__ = [
+    "AUTOSAVE",
+    "ProjectStore",
+    "Recovery",
+    "find_trace",
+    "read_workspace",
+    "recoveries",
+    "recovery_folder",
+]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from desktop.workbench.bench import Bench, sentence
 from desktop.workbench.jobs import Deliver, Executor, Job, Task, at_once
-from desktop.workbench.keeping import Keeper, compared_trace
+from desktop.workbench.keeping import ProjectStore, compared_trace
 from desktop.workbench.model import KeptRun, run_keys
 
 if TYPE_CHECKING:
@@ -33,9 +33,11 @@ class PhaseModelSnapshot:
 class PhaseModeller(Bench[PhaseModelSnapshot]):
     """Models the phases of a comparison. `deliver`, `executor` as in `Lane`."""
 
-    def __init__(self, keeper: Keeper, deliver: Deliver = at_once, executor: Executor | None = None) -> None:
+    def __init__(
+        self, projects: ProjectStore, deliver: Deliver = at_once, executor: Executor | None = None
+    ) -> None:
         super().__init__(PhaseModelSnapshot(), deliver, {"phases": executor} if executor else None)
-        self._keeper = keeper
+        self._projects = projects
         self._lane_of_phases = self._lane("phases")
         self._asked: tuple[object, ...] = ()
 
@@ -46,7 +48,7 @@ class PhaseModeller(Bench[PhaseModelSnapshot]):
         if alignment is None or shown.refining or asked == self._asked:
             return
         self._asked = asked
-        workspace, path = self._keeper.workspace, self._keeper.path
+        workspace, path = self._projects.workspace, self._projects.path
         runs = dict(zip(run_keys(workspace.runs), workspace.runs, strict=True))
         chosen = [runs[key] for key in shown.keys]
 

@@ -1,7 +1,7 @@
 """What side panels show of the experiments and tables of the project, beside the trace.
 
 Nothing is opened or computed before a panel is on top. The results are those of the one bench on which a
-record is worked on (`desktop.workbench.keeping.Keeper.bench`), so that pages and panels show the same.
+record is worked on (`desktop.workbench.keeping.ProjectStore.bench`), so that pages and panels show the same.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from desktop.data.naming import file_stem
 from desktop.workbench.bench import Bench
 from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot
 from desktop.workbench.jobs import Deliver, Executor, Job, at_once
-from desktop.workbench.keeping import Keeper
+from desktop.workbench.keeping import ProjectStore
 from desktop.workbench.model import KeptTable
 from desktop.workbench.modelling import ModelBench, ModelSnapshot
 from desktop.workbench.pinning import Pinned, PinnedFactor, in_phases
@@ -48,13 +48,13 @@ class Side(Bench[T], Generic[T, B]):
         self,
         snapshot: T,
         workbench: Workbench,
-        keeper: Keeper,
+        projects: ProjectStore,
         deliver: Deliver = at_once,
         executor: Executor | None = None,
     ) -> None:
         super().__init__(snapshot, deliver, {"side": executor} if executor else None)
         self.workbench = workbench
-        self._keeper = keeper
+        self._projects = projects
         self._numbers: tuple[int, ...] = ()
         self._number = -1  # of the chosen record
         self._watched = self._closed = False
@@ -89,7 +89,7 @@ class Side(Bench[T], Generic[T, B]):
 
     def refresh(self) -> None:
         """The project may hold others now; what has come last is shown."""
-        numbers = self._keeper.numbers(self.KIND)
+        numbers = self._projects.numbers(self.KIND)
         new = [number for number in numbers if number not in self._numbers]
         if self._numbers and new:
             self._number = new[-1]
@@ -102,7 +102,7 @@ class Side(Bench[T], Generic[T, B]):
         """Read the chosen one anew, which could not be read."""
         place = self._place
         if self._bench is not None and place >= 0:
-            self._bench.open_kept(getattr(self._keeper.workspace, self.KIND)[place])
+            self._bench.open_kept(getattr(self._projects.workspace, self.KIND)[place])
 
     # ---- inside
 
@@ -112,7 +112,7 @@ class Side(Bench[T], Generic[T, B]):
 
     def _chosen_bench(self) -> B | None:
         """The bench of the chosen one, opened if need be."""
-        bench = self._keeper.bench(self.KIND, self._place) if self._place >= 0 else None
+        bench = self._projects.bench(self.KIND, self._place) if self._place >= 0 else None
         return cast("B | None", bench)  # as `KIND` says
 
     def _leave(self) -> None:
@@ -128,7 +128,7 @@ class Side(Bench[T], Generic[T, B]):
             self._bench = bench
             if bench is not None:
                 bench.subscribe(self._changed)
-        names = tuple(one.name for one in getattr(self._keeper.workspace, self.KIND))
+        names = tuple(one.name for one in getattr(self._projects.workspace, self.KIND))
         shown = None if bench is None else bench.snapshot
         now = self.snapshot
         if (names, self._place) != (now.names, now.chosen) or shown is not now.shown:
@@ -167,11 +167,11 @@ class EffectsSide(Side[EffectsSnapshot, ExperimentBench]):
     def __init__(
         self,
         workbench: Workbench,
-        keeper: Keeper,
+        projects: ProjectStore,
         deliver: Deliver = at_once,
         executor: Executor | None = None,
     ) -> None:
-        super().__init__(EffectsSnapshot(), workbench, keeper, deliver, executor)
+        super().__init__(EffectsSnapshot(), workbench, projects, deliver, executor)
         self._finding = self._lane("side")
         self._explained: Explained | None = None  # of which the regions were asked for last
         self._marked: tuple[str, ...] | None = None  # as was asked for last; None: to be asked for again
@@ -252,8 +252,8 @@ class ModelSide(Side[ModelSideSnapshot, ModelBench]):
 
     KIND = "tables"
 
-    def __init__(self, workbench: Workbench, keeper: Keeper) -> None:
-        super().__init__(ModelSideSnapshot(), workbench, keeper)
+    def __init__(self, workbench: Workbench, projects: ProjectStore) -> None:
+        super().__init__(ModelSideSnapshot(), workbench, projects)
 
     def names_of_run(self) -> tuple[str, str]:
         """Code and system by which the shown run is best added: called as its trace without its p, and as
@@ -293,7 +293,7 @@ class ModelSide(Side[ModelSideSnapshot, ModelBench]):
         if self._place < 0:
             rows = self._new_rows(None, code, system, phases)
             if rows:
-                self._keeper.add(KeptTable(edits=TableEdits(added=rows)))
+                self._projects.add(KeptTable(edits=TableEdits(added=rows)))
             return
         bench = self._chosen_bench()
         assert bench is not None

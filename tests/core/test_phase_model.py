@@ -25,7 +25,7 @@ from desktop.core.phase_model import (
     learn,
     model_phases,
 )
-from desktop.data.phase_scaling_told import chart, further, laws, predictions, sentences, table, warnings
+from desktop.data.phase_scaling_words import chart, further, laws, predictions, sentences, table, warnings
 
 DATA = Path(__file__).parents[1] / "data"
 NAMES = [one.text for one in CHARACTERISTICS]

@@ -8,7 +8,7 @@ import pytest
 
 from desktop.core.phase_model import PhaseModel, ScalingRuns, model_phases
 from desktop.core.phase_systems import SystemsModel, model_runs, model_systems
-from desktop.data.phase_scaling_told import all_sentences, all_tables, all_warnings, speed_lines
+from desktop.data.phase_scaling_words import all_sentences, all_tables, all_warnings, speed_lines
 
 P = np.array([2.0, 4.0, 8.0, 16.0])
 WORK = np.array([[40.0, 0.5], [30.0, 0.05], [5.0, 1.0]])

@@ -91,7 +91,7 @@ class Scene:
         self.main.workbench.annotate("a remark", 0.1)
         self.main.desk.keep_view(1)
         runs = SPT / "measured_2026-11-21_screen_2p6m2.csv"
-        self.main.desk.keeper.add_files(experiments=(runs,), tables=(example_table(),))
+        self.main.desk.projects.add_files(experiments=(runs,), tables=(example_table(),))
         frame.show_kind("compare")
         self.watched(frame)
         self.settle()
@@ -216,7 +216,7 @@ def _part(scene: Scene) -> QDialog:
 
 
 def _bundle(scene: Scene) -> QDialog:
-    scene.main.desk.keeper.find_outside(
+    scene.main.desk.projects.find_outside(
         lambda found: scene.main.desk._ask_for_files(scene.place / "sent.zip", found)
     )
     scene.settle()

@@ -33,7 +33,7 @@ from desktop.core.iterations import Repeat, fold
 from desktop.core.phase_model import ScalingRuns, model_phases
 from desktop.core.phase_stats import Firm
 from desktop.core.response_power import powers
-from desktop.data import chart, phase_scaling_told
+from desktop.data import chart, phase_scaling_words
 from desktop.data.chart import Axis, AxisChoice, Content, Layout, Series
 from desktop.data.following import Followed
 from desktop.data.iteration_charts import fold_chart
@@ -175,8 +175,8 @@ def every_kind() -> dict[str, Content]:
         "power": charts.power(2.0, 1.0, 8, 8.0, 3),
         "level means": _level_means([LevelMean("A", k, 4.0 + k, 2) for k in (0.0, 1.0, 2.0)], ["A"]),
         "iterations": iterations(),
-        "phases over p": phase_scaling_told.chart(scaled_phases()),
-        "efficiencies over p": phase_scaling_told.chart(scaled_phases(), "efficiency"),
+        "phases over p": phase_scaling_words.chart(scaled_phases()),
+        "efficiencies over p": phase_scaling_words.chart(scaled_phases(), "efficiency"),
         "concurrency": statistics._concurrency("run", of_a_range())[0],
         "utilization": statistics._utilization("run", of_a_range(), ("a", "b", "c", "d"))[0],
         "accounts": statistics.accounts("run", of_a_range(), "")[0],

@@ -295,4 +295,4 @@ def test_questions_end_and_nothing_is_done(scene: Scene, way: str) -> None:
         box = shown(QMessageBox, main)
         assert box.objectName() == "several_question"
         twice(WAYS[way], box)
-        assert gone(box) and len(main.desk.keeper.workspace.runs) == 1
+        assert gone(box) and len(main.desk.projects.workspace.runs) == 1

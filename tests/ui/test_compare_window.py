@@ -68,7 +68,9 @@ def settle(qtbot: QtBot, main: TracePage) -> None:
     def quiet() -> bool:
         comparing = main.comparing
         return (
-            not main.workbench.busy and not main.desk.keeper.busy and not (comparing and comparing.bench.busy)
+            not main.workbench.busy
+            and not main.desk.projects.busy
+            and not (comparing and comparing.bench.busy)
         )
 
     qtbot.waitUntil(quiet, timeout=60_000)
@@ -80,7 +82,7 @@ def add(qtbot: QtBot, main: TracePage, path: Path, n: int) -> None:
     if main.workbench.snapshot.document is None:
         main.open_path(path)
     else:
-        main.desk.keeper.add_run(path)
+        main.desk.projects.add_run(path)
     settle(qtbot, main)
     main.workbench.set_model("constant")
     main.workbench.set_n(n)
@@ -386,14 +388,14 @@ def test_the_project_keeps_it(
     choose(window, 9, 2)
     window.bench.change(axis="phases", reference=window.shown.entries[1].key)
     settle(qtbot, main)
-    main.desk.keeper.save(file)
+    main.desk.projects.save(file)
     kept = read(file, Workspace, model.names()).comparison
     assert kept == window.shown.comparison and len(kept.matched) == 1
     content = json.loads(file.read_text())
     del content["tree"]["comparison"]
     file.write_text(json.dumps(content))
     assert read(file, Workspace, model.names()).comparison == model.Comparison(), "older files have none"
-    main.desk.keeper.save(tmp_path / "q.phasewright")
+    main.desk.projects.save(tmp_path / "q.phasewright")
     while main.workbench.snapshot.document is not None:  # the traces that stand in tabs one by one
         main.close_shown()
         settle(qtbot, main)
@@ -417,7 +419,7 @@ def test_durations_feed_the_factor_model(
         main = windows._open[0].trace
         settle(qtbot, main)
         add(qtbot, main, runs[1], 4)
-        main.desk.keeper.show_run(0)
+        main.desk.projects.show_run(0)
         settle(qtbot, main)
         main.workbench.set_model("constant")
         main.workbench.set_n(3)
@@ -461,7 +463,7 @@ def test_bundled_traces_compare(qtbot: QtBot, main: TracePage) -> None:
     traces = [s.path for s in samples() if s.path.suffix == ".trf"]
     assert len(traces) == 2
     for path in traces:
-        main.open_path(path) if main.workbench.snapshot.document is None else main.desk.keeper.add_run(path)
+        main.open_path(path) if main.workbench.snapshot.document is None else main.desk.projects.add_run(path)
         settle(qtbot, main)
     window = compare(qtbot, main)
     alignment, placement = window.shown.alignment, window.shown.placement
@@ -562,7 +564,7 @@ def test_runs_of_two_systems_are_named_in_a_dialog_and_modelled_together(
         view.system.activated.emit(k)
         tops.append([one for one in view.chart.content.series if one.kind == "points"][-1].y)
     assert np.allclose(tops[0], 2 * tops[1], rtol=0.02)
-    held = main.desk.keeper.workspace.comparison.systems
+    held = main.desk.projects.workspace.comparison.systems
     assert [name for _, name in held] == list("AAABBB")
     window.choose_systems()
     again = [one for one in window.findChildren(SystemsDialog) if one.isVisible()][-1]
@@ -573,7 +575,7 @@ def test_runs_of_two_systems_are_named_in_a_dialog_and_modelled_together(
     qtbot.waitUntil(
         lambda: not window.modeller.busy and "system" not in view.table.frames.frame, timeout=120_000
     )
-    assert not view.system.isVisible() and main.desk.keeper.workspace.comparison.systems == ()
+    assert not view.system.isVisible() and main.desk.projects.workspace.comparison.systems == ()
 
 
 def test_phases_over_p_of_traces_have_efficiencies_and_fit_a_small_screen(
@@ -584,7 +586,7 @@ def test_phases_over_p_of_traces_have_efficiencies_and_fit_a_small_screen(
         if main.workbench.snapshot.document is None:
             main.open_path(path)
         else:
-            main.desk.keeper.add_run(path)
+            main.desk.projects.add_run(path)
         settle(qtbot, main)
     window = compare(qtbot, main)
     window.frame.resize(1366, 768)

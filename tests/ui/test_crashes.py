@@ -40,7 +40,7 @@ def log(tmp_path: Path) -> Iterator[Path]:
     logger.setLevel(level)
 
 
-class Keeper:
+class ProjectStore:
     """Stands for the windows: counts how often a copy was wanted."""
 
     def __init__(self) -> None:
@@ -52,14 +52,14 @@ class Keeper:
 
 
 @pytest.fixture
-def keeper() -> Keeper:
-    return Keeper()
+def projects() -> ProjectStore:
+    return ProjectStore()
 
 
 @pytest.fixture
-def watch(qapp: QApplication, log: Path, keeper: Keeper) -> Iterator[Watch]:
+def watch(qapp: QApplication, log: Path, projects: ProjectStore) -> Iterator[Watch]:
     load_font(qapp)
-    made = Watch(keeper)
+    made = Watch(projects)
     yield made
     if made.dialog is not None:
         made.dialog.accept()
@@ -142,17 +142,17 @@ def test_an_error_of_the_program_in_a_job_is_told_and_one_of_the_user_is_not(
 
 
 def test_a_copy_is_saved_before_quitting_or_the_dialog_stays(
-    qtbot: QtBot, watch: Watch, keeper: Keeper
+    qtbot: QtBot, watch: Watch, projects: ProjectStore
 ) -> None:
     logging.getLogger("phasewright").critical("a test")
     dialog = told(qtbot, watch)
-    keeper.answer = False
+    projects.answer = False
     button(dialog, "Save a copy and quit").click()
-    assert keeper.asked == 1 and watch.dialog is dialog and dialog.isVisible()
-    keeper.answer = True
+    assert projects.asked == 1 and watch.dialog is dialog and dialog.isVisible()
+    projects.answer = True
     button(dialog, "Save a copy and quit").click()
     qtbot.waitUntil(lambda: watch.dialog is None)
-    assert keeper.asked == 2
+    assert projects.asked == 2
 
 
 class _Speechless(RuntimeError):
@@ -175,7 +175,7 @@ def test_whatever_an_error_is_a_storm_of_it_is_told_once(qtbot: QtBot, watch: Wa
     assert log.read_text().count("uncaught") == crashes.REPEATS
 
 
-def test_the_dialog_may_go_with_its_window(qtbot: QtBot, watch: Watch, keeper: Keeper) -> None:
+def test_the_dialog_may_go_with_its_window(qtbot: QtBot, watch: Watch, projects: ProjectStore) -> None:
     above = QDialog()
     logging.getLogger("phasewright").critical("one")
     dialog = told(qtbot, watch)

@@ -411,7 +411,7 @@ def test_the_last_project_is_opened_again_if_wanted(
     frame = windows.open()
     second = frame.trace
     windows.go_on(frame, reopen=True)
-    qtbot.waitUntil(lambda: second.desk.keeper.path == project and not second.busy, timeout=60_000)
+    qtbot.waitUntil(lambda: second.desk.projects.path == project and not second.busy, timeout=60_000)
     project.unlink()
     assert settings.last_project is None
 

@@ -63,7 +63,7 @@ def opened(qtbot: QtBot, frame: Frame, *paths: Path) -> TracePage:
     frame.trace.open_path(paths[0])
     settle(qtbot, frame)
     for path in paths[1:]:
-        frame.trace.desk.keeper.add_run(path)
+        frame.trace.desk.projects.add_run(path)
         settle(qtbot, frame)
     return frame.trace
 
@@ -358,7 +358,7 @@ def test_opened_traces_have_tabs_with_their_own_n_view_and_selection(
     qtbot: QtBot, frame: Frame, traces: list[Path]
 ) -> None:
     trace = opened(qtbot, frame, *traces)
-    bar, keeper = trace.run_tabs, trace.desk.keeper
+    bar, projects = trace.run_tabs, trace.desk.projects
     assert [bar.tabText(k) for k in range(bar.count())] == [path.name for path in traces]
     assert bar.isVisible() and bar.currentIndex() == 2
     trace.workbench.set_n(3)
@@ -379,11 +379,11 @@ def test_opened_traces_have_tabs_with_their_own_n_view_and_selection(
     assert trace.curve_view.visible_range() == pytest.approx((0.5, 2.5))
     trace.actions_by_id["close"].trigger()
     settle(qtbot, frame)
-    assert len(keeper.workspace.runs) == 3 and keeper.opened == (0, 1), "it stays in the project"
+    assert len(projects.workspace.runs) == 3 and projects.opened == (0, 1), "it stays in the project"
     assert bar.count() == 2
-    keeper.show_run(2)
+    projects.show_run(2)
     settle(qtbot, frame)
-    assert keeper.opened == (0, 1, 2)
+    assert projects.opened == (0, 1, 2)
 
 
 def test_of_traces_put_aside_few_are_kept_and_a_changed_file_is_read_anew(
@@ -414,7 +414,7 @@ def test_a_session_goes_on_with_its_pages(
     first.show()
     trace = opened(qtbot, first, *traces[:2])
     project = tmp_path / "p.phasewright"
-    trace.desk.keeper.save(project)
+    trace.desk.projects.save(project)
     settings.add_recent(project)
     page = model(qtbot, first)
     page.split.setSizes([300, 900])

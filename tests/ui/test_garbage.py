@@ -24,7 +24,7 @@ class Cycle:
 def test_cycles_are_freed_in_the_window_s_thread(qtbot, qapp, monkeypatch):
     monkeypatch.setattr(Garbage, "INTERVAL_MS", 20)
     freed: list[threading.Thread] = []
-    keeper = Garbage(qapp)
+    projects = Garbage(qapp)
     try:
         assert not gc.isenabled()
         made = Cycle()
@@ -45,8 +45,8 @@ def test_cycles_are_freed_in_the_window_s_thread(qtbot, qapp, monkeypatch):
         monkeypatch.setattr(gc, "get_count", lambda: (0, 0, 11))
         qtbot.waitUntil(lambda: not told.alive)
     finally:
-        keeper._timer.stop()
-        keeper.deleteLater()
+        projects._timer.stop()
+        projects.deleteLater()
 
 
 def test_a_closed_window_is_freed(qapp) -> None:

@@ -205,10 +205,10 @@ def test_a_table_is_kept_in_the_project_of_its_window(
     try:
         model = first.open_model()
         qtbot.waitUntil(lambda: not model.bench.busy, timeout=60_000)
-        assert not first.trace.desk.keeper.workspace.tables, "only if it is asked for"
+        assert not first.trace.desk.projects.workspace.tables, "only if it is asked for"
         model.actions_by_id["to_project"].trigger()
-        assert [one.name for one in first.trace.desk.keeper.workspace.tables] == [example_table().name]
-        assert not other.trace.desk.keeper.workspace.tables
+        assert [one.name for one in first.trace.desk.projects.workspace.tables] == [example_table().name]
+        assert not other.trace.desk.projects.workspace.tables
         assert "Kept in project" in first.statusBar().currentMessage()
     finally:
         for window in windows._open[:]:

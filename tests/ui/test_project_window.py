@@ -75,7 +75,7 @@ def window(
 
 
 def settle(qtbot: QtBot, window: TracePage) -> None:
-    qtbot.waitUntil(lambda: not window.workbench.busy and not window.desk.keeper.busy, timeout=60_000)
+    qtbot.waitUntil(lambda: not window.workbench.busy and not window.desk.projects.busy, timeout=60_000)
 
 
 def opened(qtbot: QtBot, window: TracePage, path: Path) -> TracePage:
@@ -337,7 +337,7 @@ def test_a_second_run_and_the_way_back(
     assert window.actions_by_id["undo"].text() == "Undo add second.csv"
     window.actions_by_id["undo"].trigger()
     assert window.actions_by_id["undo"].text() == "Undo add annotation"
-    assert len(window.desk.keeper.workspace.runs) == 1
+    assert len(window.desk.projects.workspace.runs) == 1
 
 
 def test_tables_and_experiments_are_kept_and_listed(
@@ -349,7 +349,7 @@ def test_tables_and_experiments_are_kept_and_listed(
     names = [str(table), str(other)]
     monkeypatch.setattr(QFileDialog, "getOpenFileNames", staticmethod(lambda *_: (names, "")))
     window.actions_by_id["add_files"].trigger()
-    assert [one.path for one in window.desk.keeper.workspace.tables] == [table]
+    assert [one.path for one in window.desk.projects.workspace.tables] == [table]
     assert "letter.txt is neither" in window.frame.notice_bar.sentence
     window._contents_menu.aboutToShow.emit()
     (listed,) = [action for action in window._contents_menu.actions() if plain(action.text()) == "times.csv"]
@@ -367,7 +367,7 @@ def listed(panel: ProjectPanel, column: int) -> list[str]:
 def test_the_panel_lists_opens_finds_and_takes_out(
     qtbot: QtBot, window: TracePage, traces: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    panel, keeper = window.panel("project"), window.desk.keeper
+    panel, projects = window.panel("project"), window.desk.projects
     table = tmp_path / "times.csv"
     table.write_text("code,system,p,time\nLU,a,1,10\nLU,a,2,6\n")
     asked_for(monkeypatch, traces[1])
@@ -402,7 +402,7 @@ def test_the_panel_lists_opens_finds_and_takes_out(
     for _ in range(3):
         window.actions_by_id["undo"].trigger()
     assert listed(panel, 0) == ["first.csv", "second.csv", "times.csv"]
-    assert len(keeper.workspace.runs) == 2
+    assert len(projects.workspace.runs) == 2
 
 
 def test_what_is_done_in_windows_of_their_own_is_kept(
@@ -434,24 +434,24 @@ def test_what_is_done_in_windows_of_their_own_is_kept(
     windows.open([traces[0]])
     (home,) = (frame.trace for frame in windows._open)
     settle(qtbot, home)
-    keeper = home.desk.keeper
-    keeper.add_files(experiments=(runs,), tables=(table,))
-    keeper.save(file)
+    projects = home.desk.projects
+    projects.add_files(experiments=(runs,), tables=(table,))
+    projects.save(file)
     model, experiment = two(home)
-    assert not keeper.modified, "opening them is no change"
+    assert not projects.modified, "opening them is no change"
     model.bench.set_functions(("1/p", "1"))
     wait()
-    assert keeper.modified and home.isWindowModified()
+    assert projects.modified and home.isWindowModified()
     experiment.bench.set_analysis("halve", half=True)
     model.bench.open("code,system,p,time\nLU,a,1,10\nLU,a,2,6\nLU,a,4,4\n")
     wait()
-    assert keeper.workspace.tables[0].path == table, "another table in its window is none of the project's"
+    assert projects.workspace.tables[0].path == table, "another table in its window is none of the project's"
     model.actions_by_id["to_project"].trigger()
-    assert [one.name for one in keeper.workspace.tables] == ["times.csv", "pasted table"]
+    assert [one.name for one in projects.workspace.tables] == ["times.csv", "pasted table"]
     model.bench.set_positive(True)
     wait()
-    keeper.save()
-    lent = keeper.bench("tables", 1)
+    projects.save()
+    lent = projects.bench("tables", 1)
     lent.share()
     close_all()
     lent.set_positive(False)  # a bench that outlives its project is not heard any more
@@ -463,9 +463,9 @@ def test_what_is_done_in_windows_of_their_own_is_kept(
     model, experiment = two(home)
     assert model.bench.snapshot.project.settings.functions == ("1/p", "1")
     assert experiment.bench.snapshot.project.analysis.half
-    pasted = home.desk.keeper.workspace.tables[1]
+    pasted = home.desk.projects.workspace.tables[1]
     assert pasted.settings is not None and pasted.settings.positive
-    assert not home.desk.keeper.modified
+    assert not home.desk.projects.modified
     close_all()
 
 
@@ -476,7 +476,7 @@ def test_a_project_of_tables_alone(
     window = make(qtbot, tmp_path)
     table = tmp_path / "times.csv"
     table.write_text("code,system,p,time\nLU,a,1,10\nLU,a,2,6\n")
-    window.desk.keeper.add_files(tables=(table,))
+    window.desk.projects.add_files(tables=(table,))
     assert window.panel("project").isVisible() and window.isWindowModified()
     asked_for(monkeypatch, tmp_path / "p.phasewright")
     window.actions_by_id["save"].trigger()
@@ -499,7 +499,7 @@ def test_moved_changed_and_newer_in_the_window(
     window.workbench.annotate("here", 1.0)
     folder = tmp_path / "saved"
     folder.mkdir()
-    window.desk.keeper.save(folder / "p.phasewright")
+    window.desk.projects.save(folder / "p.phasewright")
     traces[0].rename(tmp_path / "elsewhere.csv")
     asked_for(monkeypatch, None)
     lost = make(qtbot, tmp_path)
@@ -515,7 +515,7 @@ def test_moved_changed_and_newer_in_the_window(
     panel.buttons["open"].click()
     settle(qtbot, lost)
     assert [note.text for note in lost.workbench.snapshot.project.annotations] == ["here"]
-    lost.desk.keeper.save()
+    lost.desk.projects.save()
     lost.frame.close()
     (tmp_path / "elsewhere.csv").write_text("0,1\n1,5\n2,0\n")
     changed = opened(qtbot, make(qtbot, tmp_path), folder / "p.phasewright")
@@ -703,7 +703,7 @@ from tests.workbench.test_keeping import Desk
 desk = Desk()
 desk.bench.open(Path({str(traces[0])!r}))
 desk.bench.annotate("not saved", 1.0)
-desk.keeper.autosave()
+desk.projects.autosave()
 os._exit(1)
 """
     root = Path(__file__).parent.parent.parent
@@ -738,7 +738,7 @@ def answer(window: TracePage, text: str) -> None:
 
 
 def runs_of(window: TracePage) -> list[str]:
-    return [run.trace.name for run in window.desk.keeper.workspace.runs]
+    return [run.trace.name for run in window.desk.projects.workspace.runs]
 
 
 def test_several_traces_become_runs_of_one_project(

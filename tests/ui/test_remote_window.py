@@ -143,7 +143,7 @@ def test_open_remote_shows_the_trace_keeps_its_place_and_goes_on_after_a_lost_li
 
     # a project names it
     project = tmp_path / "far.phasewright"
-    page.desk.keeper.save(project, None)
+    page.desk.projects.save(project, None)
     assert f'"ssh://me@cluster{far}"' in project.read_text()
     bench.close_document()
     page.desk.open(project)

@@ -102,7 +102,7 @@ def times(tmp_path: Path) -> Path:
 def settle(qtbot: QtBot, window: TracePage) -> None:
     def idle() -> bool:
         found = window.workbench.snapshot.explained
-        busy = window.busy or window.desk.keeper.busy or found.outdated
+        busy = window.busy or window.desk.projects.busy or found.outdated
         return not busy and not any(side.busy for side in window.desk.sides.values())
 
     qtbot.waitUntil(idle, timeout=TIMEOUT)
@@ -164,8 +164,8 @@ def test_without_a_project_each_panel_says_why_and_what_to_do(
 def test_nothing_is_opened_or_loaded_before_a_panel_is_in_front(
     qtbot: QtBot, window: TracePage, experiment: Path, times: Path
 ) -> None:
-    keeper = window.desk.keeper
-    keeper.add_files(experiments=(experiment,), tables=(times,))
+    projects = window.desk.projects
+    projects.add_files(experiments=(experiment,), tables=(times,))
     settle(qtbot, window)
     assert all(side.bench is None and side.snapshot.shown is None for side in window.desk.sides.values())
     assert window.desk.sides["effects"].snapshot.names == ("plan",)
@@ -198,7 +198,7 @@ def test_the_window_starts_without_what_computes_them() -> None:
 def test_effects_are_those_of_the_command_line_and_of_the_page(
     qtbot: QtBot, window: TracePage, settings: Settings, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    window.desk.keeper.add_files(experiments=(SCREEN,))
+    window.desk.projects.add_files(experiments=(SCREEN,))
     panel, side = effects(qtbot, window)
     said = told(capsys, "spt", "effects", SCREEN, "--json")
     frame = panel.effects.frames.frame
@@ -220,7 +220,7 @@ def test_effects_are_those_of_the_command_line_and_of_the_page(
     assert panel.chart.accessibleName() == "Pareto chart"
     assert {one.kind for one in panel.chart.content.series} >= {"bars"}
 
-    bench = window.desk.keeper.bench("experiments", 0)
+    bench = window.desk.projects.bench("experiments", 0)
     page = window.frame.open_experiment(bench)  # type: ignore[arg-type]  # of an experiment
     window.frame.go_to(window)
     settle(qtbot, window)
@@ -249,7 +249,7 @@ def test_effects_are_those_of_the_command_line_and_of_the_page(
 def test_an_effect_is_marked_with_its_seconds_in_every_phase(
     qtbot: QtBot, window: TracePage, experiment: Path, sample: Path
 ) -> None:
-    window.desk.keeper.add_files(experiments=(experiment,))
+    window.desk.projects.add_files(experiments=(experiment,))
     panel, side = effects(qtbot, window)
     panel.effects.chosen.emit("A:factor")
     settle(qtbot, window)
@@ -296,8 +296,8 @@ def test_an_effect_is_marked_with_its_seconds_in_every_phase(
 def test_a_factor_without_a_region_is_told_of_and_given_one(
     qtbot: QtBot, window: TracePage, tmp_path: Path
 ) -> None:
-    keeper = window.desk.keeper
-    keeper.add_files(experiments=(SCREEN,))
+    projects = window.desk.projects
+    projects.add_files(experiments=(SCREEN,))
     panel, side = effects(qtbot, window)
     panel.effects.chosen.emit("F2")
     settle(qtbot, window)
@@ -311,7 +311,7 @@ def test_a_factor_without_a_region_is_told_of_and_given_one(
     assert window.workbench.snapshot.marked == ("factor",)
     assert side.snapshot.places[0].phases and "phase 1</a>" in panel.where.text()
     assert window.workbench.history.undo_label == "pin F2 to a region"
-    keeper.save(tmp_path / "p.phasewright")
+    projects.save(tmp_path / "p.phasewright")
     assert read_workspace(tmp_path / "p.phasewright").experiments[0].regions == {"F2": "factor"}
     window.workbench.undo()
     settle(qtbot, window)
@@ -321,7 +321,7 @@ def test_a_factor_without_a_region_is_told_of_and_given_one(
 def test_of_several_experiments_one_is_chosen_and_a_response(
     qtbot: QtBot, window: TracePage, experiment: Path
 ) -> None:
-    window.desk.keeper.add_files(experiments=(SCREEN, experiment))
+    window.desk.projects.add_files(experiments=(SCREEN, experiment))
     panel, side = effects(qtbot, window)
     assert [panel.choice.itemText(k) for k in range(panel.choice.count())] == [SCREEN.name, "plan"]
     assert side.snapshot.chosen == 0 and panel.effects.frames.rowCount() == 15
@@ -334,7 +334,7 @@ def test_of_several_experiments_one_is_chosen_and_a_response(
     settle(qtbot, window)
     assert panel.response.currentText() == "wall"
     assert list(panel.effects.frames.frame["Effect"]) == pytest.approx([v / 2 for v in first])
-    window.desk.keeper.remove("experiments", 1)
+    window.desk.projects.remove("experiments", 1)
     effects(qtbot, window)
     assert panel.choice.count() == 1 and panel.effects.frames.rowCount() == 15
 
@@ -347,7 +347,7 @@ def test_what_cannot_be_read_is_told_in_a_sentence(
     file = tmp_path / "runs.csv"
     if content is not None:
         file.write_bytes(content)
-    window.desk.keeper.add_files(experiments=(file,))
+    window.desk.projects.add_files(experiments=(file,))
     panel, side = effects(qtbot, window)
     assert panel.pages.currentIndex() == 0
     assert len(panel.why.text()) > 30 and "Traceback" not in panel.why.text()
@@ -367,7 +367,7 @@ def test_a_curve_without_events_has_effects_and_no_places(
     window.frame.show()
     window.open_path(curve)
     settle(qtbot, window)
-    window.desk.keeper.add_files(experiments=(experiment,))
+    window.desk.projects.add_files(experiments=(experiment,))
     window.show_panel("effects")
     panel = window.panel("effects")
     qtbot.waitUntil(lambda: panel.pages.currentIndex() == 1, timeout=TIMEOUT)
@@ -391,7 +391,7 @@ def test_names_of_a_stranger_are_no_markup(window: TracePage) -> None:
 def test_the_model_is_that_of_the_command_line_and_of_the_page(
     qtbot: QtBot, window: TracePage, settings: Settings, times: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    window.desk.keeper.add_files(tables=(times,))
+    window.desk.projects.add_files(tables=(times,))
     panel, side = model(qtbot, window)
     said = told(capsys, "model", times, "--json")
     assert isinstance(said["parameters"], list)
@@ -399,7 +399,7 @@ def test_the_model_is_that_of_the_command_line_and_of_the_page(
     assert fit is not None and fit.sse == said["sse"]
     shown = _column(panel.parameters, "value")
     assert shown == [one["value"] for one in said["parameters"]]
-    page = window.frame.open_model(window.desk.keeper.bench("tables", 0))  # type: ignore[arg-type]  # of a table
+    page = window.frame.open_model(window.desk.projects.bench("tables", 0))  # type: ignore[arg-type]  # of a table
     window.frame.go_to(window)
     settle(qtbot, window)
     assert page.bench is side.bench and _column(page.tables.parameters, "value") == shown
@@ -428,7 +428,7 @@ def _column(table: FrameView, name: str) -> list[float]:
 
 
 def test_this_run_begins_a_table_and_is_marked(qtbot: QtBot, window: TracePage, tmp_path: Path) -> None:
-    keeper, bench = window.desk.keeper, window.workbench
+    projects, bench = window.desk.projects, window.workbench
     window.actions_by_id["add_run_to_model"].trigger()
     panel, side = model(qtbot, window)
     assert bench.history.undo_label == "add runs of traces" and side.snapshot.names == ("runs of traces",)
@@ -451,7 +451,7 @@ def test_this_run_begins_a_table_and_is_marked(qtbot: QtBot, window: TracePage, 
     assert [one.time for one in side.snapshot.here[1:]] == bench.snapshot.fit.duration.tolist()
     assert [one.code for one in side.snapshot.here[1:]] == [f"cholesky, phase {k}" for k in (1, 2, 3, 4)]
     assert bench.history.undo_label == "add 4 rows"
-    keeper.save(tmp_path / "p.phasewright")
+    projects.save(tmp_path / "p.phasewright")
     (kept,) = read_workspace(tmp_path / "p.phasewright").tables
     assert kept.edits is not None and kept.edits.added == side.snapshot.here
     bench.undo()
@@ -464,7 +464,7 @@ def test_this_run_goes_into_the_table_that_is_chosen(
 ) -> None:
     other = tmp_path / "other.csv"
     other.write_text("code,system,p,t_prime\nLU,a,1,2\nLU,a,2,2.5\nLU,a,4,4\n")
-    window.desk.keeper.add_files(tables=(times, other))
+    window.desk.projects.add_files(tables=(times, other))
     panel, side = model(qtbot, window)
     assert panel.choice.count() == 2 and side.snapshot.chosen == 0
     panel.on_system.setEditText(" ")
@@ -493,17 +493,17 @@ def test_this_run_goes_into_the_table_that_is_chosen(
 
 def test_a_table_that_is_still_to_be_read_gets_the_run(qtbot: QtBot, window: TracePage, times: Path) -> None:
     """The command does it without the panel ever having been in front; a lost table is told of."""
-    window.desk.keeper.add_files(tables=(times,))
+    window.desk.projects.add_files(tables=(times,))
     side = window.desk.sides["model"]
     assert isinstance(side, ModelSide)
     side.add_run("cholesky", "cluster", phases=False)
-    bench = window.desk.keeper.bench("tables", 0)
+    bench = window.desk.projects.bench("tables", 0)
     qtbot.waitUntil(lambda: not bench.busy, timeout=TIMEOUT)
     panel, _ = model(qtbot, window)
     assert len(side.snapshot.here) == 1
     times.rename(times.with_name("moved.csv"))
-    window.desk.keeper.remove("tables", 0)
-    window.desk.keeper.add_files(tables=(times,))
+    window.desk.projects.remove("tables", 0)
+    window.desk.projects.add_files(tables=(times,))
     model(qtbot, window)
     assert "times.csv cannot be read" in panel.why.text() and panel.find_it.isVisible()
     side.add_run("cholesky", "cluster", phases=False)
@@ -520,7 +520,7 @@ def test_pages_opened_from_a_panel_work_on_the_same_and_leave_it_when_they_open_
     windows = Windows(qapp, settings)
     home = windows.open([sample]).trace
     settle(qtbot, home)
-    home.desk.keeper.add_files(tables=(times,))
+    home.desk.projects.add_files(tables=(times,))
     panel, side = model(qtbot, home)
     qtbot.mouseClick(panel.page, Qt.MouseButton.LeftButton)
     page = home.frame.current
@@ -535,8 +535,8 @@ def test_pages_opened_from_a_panel_work_on_the_same_and_leave_it_when_they_open_
     assert side.bench is not page.bench and side.snapshot.shown is not None
     assert side.snapshot.shown.source == times, "the panel shows the project's table"
     page.bench.set_positive(True)
-    assert home.desk.keeper.workspace.tables[0].settings is None or (
-        not home.desk.keeper.workspace.tables[0].settings.positive
+    assert home.desk.projects.workspace.tables[0].settings is None or (
+        not home.desk.projects.workspace.tables[0].settings.positive
     )
     qtbot.waitUntil(lambda: not page.bench.busy)
     assert page.bench.snapshot.fit is not None

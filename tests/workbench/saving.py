@@ -11,7 +11,7 @@ import sys
 import time
 from pathlib import Path
 
-from desktop.workbench.keeping import Keeper
+from desktop.workbench.keeping import ProjectStore
 from desktop.workbench.workbench import Workbench
 
 
@@ -21,21 +21,21 @@ def say(word: str, number: int) -> None:
 
 def main(mode: str, file: Path, folder: Path, interval: float) -> None:
     bench = Workbench()
-    keeper = Keeper(bench, lambda trace: None, print, lambda: None, folder=folder)
-    number = len(keeper.workspace.tables)
+    projects = ProjectStore(bench, lambda trace: None, print, lambda: None, folder=folder)
+    number = len(projects.workspace.tables)
     last = time.monotonic()
     while True:
         number += 1
-        keeper.add_files(tables=(file.parent / f"{number}.csv",))
+        projects.add_files(tables=(file.parent / f"{number}.csv",))
         say("edited", number)
         if mode == "save":
-            keeper.save(file)
+            projects.save(file)
             say("saved", number)
         elif time.monotonic() - last >= interval:
             last = time.monotonic()
             say("begun", number)
-            keeper.autosave()
-            while keeper.busy:
+            projects.autosave()
+            while projects.busy:
                 time.sleep(0.0005)
             say("saved", number)
         else:

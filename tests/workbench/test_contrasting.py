@@ -16,7 +16,7 @@ from desktop.progress import Progress
 from desktop.resources import samples
 from desktop.workbench.contrasting import (
     MOST,
-    Contraster,
+    RunComparison,
     contrast,
     load,
     phased,
@@ -24,7 +24,7 @@ from desktop.workbench.contrasting import (
     plain_run,
     run_names,
 )
-from desktop.workbench.keeping import Keeper
+from desktop.workbench.keeping import ProjectStore
 from desktop.workbench.model import (
     Comparison,
     Matched,
@@ -48,92 +48,96 @@ def curve(path: Path, *levels: float) -> Path:
     return path
 
 
-def made(tmp_path: Path, count: int, rise: float = 1) -> tuple[Workbench, Keeper, Contraster]:
+def made(tmp_path: Path, count: int, rise: float = 1) -> tuple[Workbench, ProjectStore, RunComparison]:
     """A project with so many runs, all done at once."""
     bench = Workbench(executors={name: Inline() for name in LANES})
-    keeper = Keeper(bench, lambda _: None, lambda _: None, lambda: None, folder=tmp_path, executor=Inline())
+    projects = ProjectStore(
+        bench, lambda _: None, lambda _: None, lambda: None, folder=tmp_path, executor=Inline()
+    )
     for k in range(count):
         path = curve(tmp_path / f"run{k}.csv", 4, 4, 1, 1, 3, 3 + rise * k)
-        keeper.add_run(path) if k else bench.open(path)
+        projects.add_run(path) if k else bench.open(path)
         bench.set_model("constant")
         bench.set_n(3)
-    contraster = Contraster(bench, keeper, executor=Inline())
-    contraster.watch(True)
-    return bench, keeper, contraster
+    run_comparison = RunComparison(bench, projects, executor=Inline())
+    run_comparison.watch(True)
+    return bench, projects, run_comparison
 
 
 def test_only_what_changes_is_computed_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    bench, _, contraster = made(tmp_path, 3)
-    first = contraster.snapshot
+    bench, _, run_comparison = made(tmp_path, 3)
+    first = run_comparison.snapshot
     assert first.alignment is not None and first.placement is not None and not first.problem
     assert [run.name for run in first.alignment.runs] == ["run0.csv", "run1.csv", "run2.csv"]
     monkeypatch.setattr("desktop.workbench.contrasting.load", lambda *_: pytest.fail("it was read again"))
-    contraster.refresh()
-    assert contraster.snapshot.alignment is first.alignment, "nothing was asked"
-    contraster.change(axis="normalised")
-    second = contraster.snapshot
+    run_comparison.refresh()
+    assert run_comparison.snapshot.alignment is first.alignment, "nothing was asked"
+    run_comparison.change(axis="normalised")
+    second = run_comparison.snapshot
     assert second.alignment is not None and second.placement is not None
     assert second.placement.axis == "normalised"
     assert all(a is b for a, b in zip(first.alignment.runs[:2], second.alignment.runs[:2], strict=True))
     bench.set_n(2)
-    contraster.refresh()
-    third = contraster.snapshot
+    run_comparison.refresh()
+    third = run_comparison.snapshot
     assert third.alignment is not None and third.alignment.runs[2].fit.n == 2
     assert third.placement is not None and third.placement.differences is second.placement.differences
 
 
 def test_nothing_is_computed_for_nobody(tmp_path: Path) -> None:
-    _, _, contraster = made(tmp_path, 2)
-    contraster.watch(False)
-    before = contraster.snapshot
-    contraster.change(axis="absolute")
-    assert contraster.snapshot is before
-    contraster.watch(True)
-    assert contraster.snapshot.placement is not None and contraster.snapshot.placement.axis == "absolute"
+    _, _, run_comparison = made(tmp_path, 2)
+    run_comparison.watch(False)
+    before = run_comparison.snapshot
+    run_comparison.change(axis="absolute")
+    assert run_comparison.snapshot is before
+    run_comparison.watch(True)
+    assert (
+        run_comparison.snapshot.placement is not None and run_comparison.snapshot.placement.axis == "absolute"
+    )
 
 
 def test_intervals_over_the_runs_need_no_comparison(tmp_path: Path) -> None:
-    bench, _, contraster = made(tmp_path, 4, rise=0.1)
-    contraster.watch(False)
-    shown = contraster.snapshot
+    bench, _, run_comparison = made(tmp_path, 4, rise=0.1)
+    run_comparison.watch(False)
+    shown = run_comparison.snapshot
     for n in (2, 3):  # the others have three phases
         bench.set_n(n)
-        contraster.refresh()
+        run_comparison.refresh()
     firm = bench.snapshot.firm
     assert len(firm) == 2
     for one, at in zip(firm, bench.snapshot.fit.breaks[1:-1], strict=True):
         # It holds the median of the four, beside which that of one run may lie.
         assert one is not None and one.low_s - 0.1 <= at <= one.high_s + 0.1
         assert (one.repeats, one.of, one.what) == (4, 4, "runs")
-    assert contraster.snapshot.alignment is shown.alignment, "the page that nobody looks at stays"
+    assert run_comparison.snapshot.alignment is shown.alignment, "the page that nobody looks at stays"
 
 
 def test_intervals_over_the_runs_leave_out_one_that_is_gone(tmp_path: Path) -> None:
-    bench, keeper, contraster = made(tmp_path, 4, rise=0.1)
-    contraster.close()
+    bench, projects, run_comparison = made(tmp_path, 4, rise=0.1)
+    run_comparison.close()
     (tmp_path / "run1.csv").unlink()
-    again = Contraster(bench, keeper, executor=Inline())
+    again = RunComparison(bench, projects, executor=Inline())
     again.refresh()
     assert [one.of for one in bench.snapshot.firm if one] == [3, 3]
     assert again.snapshot.problem == ""
 
 
 def test_as_many_as_can_be_told_apart(tmp_path: Path) -> None:
-    _, _, contraster = made(tmp_path, MOST + 1)
-    assert [entry.shown for entry in contraster.snapshot.entries] == [True] * MOST + [False]
-    contraster.show_run(contraster.snapshot.entries[0].key, False)
-    assert [entry.shown for entry in contraster.snapshot.entries] == [False] + [True] * MOST
-    assert contraster.snapshot.reference == contraster.snapshot.entries[1].key
+    _, _, run_comparison = made(tmp_path, MOST + 1)
+    assert [entry.shown for entry in run_comparison.snapshot.entries] == [True] * MOST + [False]
+    run_comparison.show_run(run_comparison.snapshot.entries[0].key, False)
+    assert [entry.shown for entry in run_comparison.snapshot.entries] == [False] + [True] * MOST
+    assert run_comparison.snapshot.reference == run_comparison.snapshot.entries[1].key
 
 
 def test_a_run_that_is_gone_is_said_and_can_be_left_out(tmp_path: Path) -> None:
-    bench, keeper, contraster = made(tmp_path, 3)
-    contraster.watch(False)
-    keeper.save(tmp_path / "p.phasewright")
+    bench, projects, run_comparison = made(tmp_path, 3)
+    run_comparison.watch(False)
+    projects.save(tmp_path / "p.phasewright")
     bench.close_document()
     (tmp_path / "run0.csv").unlink()
-    keeper.open(tmp_path / "p.phasewright")
-    again = Contraster(bench, keeper, executor=Inline())
+    projects.open(tmp_path / "p.phasewright")
+    again = RunComparison(bench, projects, executor=Inline())
     again.watch(True)
     assert "run0.csv is not at" in again.snapshot.problem and again.snapshot.alignment is None
     again.show_run(again.snapshot.entries[0].key, False)
@@ -141,21 +145,21 @@ def test_a_run_that_is_gone_is_said_and_can_be_left_out(tmp_path: Path) -> None:
 
 
 def test_pairs_are_kept_and_undone_with_the_project(tmp_path: Path) -> None:
-    bench, keeper, contraster = made(tmp_path, 2)
-    key = contraster.snapshot.entries[1].key
-    contraster.pair(key, 0, 1)
-    contraster.pair(key, 1, 2)
-    (kept,) = keeper.workspace.comparison.matched
-    assert kept.pairs == ((0, 1), (1, 2)) and contraster.by_hand == {key: kept.pairs}
-    contraster.pair(key, 2, 1)
-    assert keeper.workspace.comparison.matched[0].pairs == ((2, 1),), "what contradicts it is let go"
+    bench, projects, run_comparison = made(tmp_path, 2)
+    key = run_comparison.snapshot.entries[1].key
+    run_comparison.pair(key, 0, 1)
+    run_comparison.pair(key, 1, 2)
+    (kept,) = projects.workspace.comparison.matched
+    assert kept.pairs == ((0, 1), (1, 2)) and run_comparison.by_hand == {key: kept.pairs}
+    run_comparison.pair(key, 2, 1)
+    assert projects.workspace.comparison.matched[0].pairs == ((2, 1),), "what contradicts it is let go"
     bench.undo()
-    contraster.refresh()
-    assert keeper.workspace.comparison.matched == (kept,)
-    assert contraster.snapshot.alignment is not None
-    assert contraster.snapshot.alignment.rows.tolist() == [[-1, 0], [0, 1], [1, 2], [2, -1]]
-    contraster.match_again()
-    assert not keeper.workspace.comparison.matched and not contraster.by_hand
+    run_comparison.refresh()
+    assert projects.workspace.comparison.matched == (kept,)
+    assert run_comparison.snapshot.alignment is not None
+    assert run_comparison.snapshot.alignment.rows.tolist() == [[-1, 0], [0, 1], [1, 2], [2, -1]]
+    run_comparison.match_again()
+    assert not projects.workspace.comparison.matched and not run_comparison.by_hand
 
 
 pairs = st.tuples(st.integers(-1, 4), st.integers(-1, 4)).filter(lambda p: p != (-1, -1))

@@ -12,7 +12,7 @@ from desktop.core.curve import StepCurve
 from desktop.data.curves import build_curve
 from desktop.data.opening import open_trace
 from desktop.data.utilization import build
-from desktop.workbench.keeping import Keeper, read_workspace
+from desktop.workbench.keeping import ProjectStore, read_workspace
 from desktop.workbench.model import TRACKS, Project
 from desktop.workbench.workbench import Workbench
 from tests.inline import Inline
@@ -118,7 +118,7 @@ def test_a_curve_that_the_trace_has_not_leaves_all_as_it_was(bench: Workbench) -
 
 def test_a_project_keeps_the_choice(bench: Workbench, tmp_path: Path) -> None:
     """Of curve, of curves below, and of what phases may be beside polynomials."""
-    keeper = Keeper(bench, lambda _: None, print, lambda: None, folder=tmp_path, executor=Inline())
+    projects = ProjectStore(bench, lambda _: None, print, lambda: None, folder=tmp_path, executor=Inline())
     bench.open(TRACE)
     bench.set_curve(CYCLES)
     bench.toggle_track("bytes")
@@ -127,12 +127,12 @@ def test_a_project_keeps_the_choice(bench: Workbench, tmp_path: Path) -> None:
     bench.set_n(3)
     fit = bench.snapshot.fit
     file = tmp_path / "kept.phasewright"
-    keeper.save(file)
+    projects.save(file)
     (run,) = read_workspace(file).runs
     assert (run.project.curve, run.project.tracks) == (CYCLES, ("bytes",))
     phases = bench.snapshot.project.phases
     bench.close_document()
-    keeper.open(file)
+    projects.open(file)
     shown = bench.snapshot
     assert shown.run is not None and shown.run.name == CYCLES
     assert [name for name, _ in shown.tracks] == ["bytes"]

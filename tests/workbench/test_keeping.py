@@ -30,7 +30,7 @@ from desktop.errors import ProjectError
 from desktop.workbench.bundling import Outside
 from desktop.workbench.keeping import (
     DEPTH,
-    Keeper,
+    ProjectStore,
     find_trace,
     read_workspace,
     recoveries,
@@ -69,21 +69,23 @@ def traces(tmp_path: Path) -> tuple[Path, Path]:
 
 
 class Desk:
-    """A workbench and its keeper, and what they said."""
+    """A workbench and its projects, and what they said."""
 
     def __init__(self) -> None:
         self.bench = Workbench(executors={"store": Inline(), "fit": Inline(), "sweep": Inline()})
         self.told: list[str] = []
         self.asked: list[TraceId] = []
         self.answer: Path | None = None
-        self.keeper = Keeper(self.bench, self.locate, self.told.append, lambda: None, executor=Inline())
+        self.projects = ProjectStore(
+            self.bench, self.locate, self.told.append, lambda: None, executor=Inline()
+        )
 
     def locate(self, trace: TraceId) -> Path | None:
         self.asked.append(trace)
         return self.answer
 
     def close(self) -> None:
-        self.keeper.close()
+        self.projects.close()
         self.bench.close()
 
 
@@ -106,7 +108,7 @@ def test_everything_that_was_asked_for_comes_back(
 ) -> None:
     file, bench = tmp_path / "work" / "p.phasewright", desk.bench
     bench.open(traces[0])
-    assert not desk.keeper.modified and desk.keeper.path is None
+    assert not desk.projects.modified and desk.projects.path is None
     bench.set_model("constant")
     bench.set_n(3)
     bench.move_break(1, 1.25)
@@ -117,12 +119,12 @@ def test_everything_that_was_asked_for_comes_back(
     bench.select((0.5, 1.5))
     bench.keep_view(4, View(span=(0.25, 2.0), order="busy"), "the peak")
     bench.name_region("f_1", "factorise")
-    assert desk.keeper.modified and desk.keeper.by_hand
+    assert desk.projects.modified and desk.projects.by_hand
     seen = View((0.5, 1.5), None, bench.snapshot.project.view.shown, (0.1, 3.9), "first")
-    desk.keeper.save(file, seen)
-    assert not desk.keeper.modified
+    desk.projects.save(file, seen)
+    assert not desk.projects.modified
 
-    other.keeper.open(file)
+    other.projects.open(file)
     project = other.bench.snapshot.project
     assert project == replace(bench.snapshot.project, view=seen)
     assert project.rules == Rules(computing=frozenset({Activity.COMPUTING, Activity.OVERHEAD}))
@@ -131,7 +133,7 @@ def test_everything_that_was_asked_for_comes_back(
     fit, before = other.bench.snapshot.fit, bench.snapshot.fit
     assert fit is not None and before is not None
     assert fit.breaks.tolist() == before.breaks.tolist() and fit.epsilon == before.epsilon
-    assert not other.keeper.modified and other.told == [] and other.bench.snapshot.problem is None
+    assert not other.projects.modified and other.told == [] and other.bench.snapshot.problem is None
     assert other.bench.history.undo_label is None, "opening is no step"
 
 
@@ -155,7 +157,7 @@ def test_every_edit_is_undone_and_undoing_all_is_no_change(desk: Desk, traces: t
         "add annotation", "edit annotation", "hide annotation", "delete annotation",
         "keep view 1", "rename view 1", "delete view 1", "rename f",
     ]  # fmt: skip
-    assert bench.snapshot.project == first and not desk.keeper.modified
+    assert bench.snapshot.project == first and not desk.projects.modified
     for _ in range(3):
         bench.redo()
     (note,) = bench.snapshot.project.annotations
@@ -167,76 +169,80 @@ def test_looking_is_no_change(desk: Desk, traces: tuple[Path, Path]) -> None:
     desk.bench.select((0.0, 1.0))
     desk.bench.select_phase(0)
     desk.bench.toggle_class("idle")
-    assert not desk.keeper.modified and not desk.keeper.by_hand
+    assert not desk.projects.modified and not desk.projects.by_hand
 
 
 def test_several_runs_each_with_its_own_history(
     desk: Desk, other: Desk, traces: tuple[Path, Path], tmp_path: Path
 ) -> None:
-    bench, keeper = desk.bench, desk.keeper
+    bench, projects = desk.bench, desk.projects
     bench.open(traces[0])
     bench.annotate("in a", 1.0)
-    keeper.add_run(traces[1])
-    assert keeper.current == 1 and bench.snapshot.project.annotations == ()
+    projects.add_run(traces[1])
+    assert projects.current == 1 and bench.snapshot.project.annotations == ()
     bench.annotate("in b", 2.0)
-    keeper.add_files(tables=(tmp_path / "work" / "times.csv",))
-    keeper.save(tmp_path / "p.phasewright")
-    keeper.show_run(0)
+    projects.add_files(tables=(tmp_path / "work" / "times.csv",))
+    projects.save(tmp_path / "p.phasewright")
+    projects.show_run(0)
     assert [note.text for note in bench.snapshot.project.annotations] == ["in a"]
     assert bench.history.undo_label == "add times.csv"
     for label in ("add b.txt", "add annotation", None):
         bench.undo()
         assert bench.history.undo_label == label, "what was done before can still be undone"
-    assert keeper.modified and not bench.snapshot.project.annotations
+    assert projects.modified and not bench.snapshot.project.annotations
     for _ in range(3):
         bench.redo()
-    assert not keeper.modified
+    assert not projects.modified
     bench.undo()
     bench.undo()
     bench.undo()
     bench.redo()
     bench.annotate("again", 1.0)
     assert bench.history.redo_label is None, "a new step forgets what was undone, of both"
-    keeper.add_run(traces[1])
-    keeper.add_files(tables=(tmp_path / "work" / "times.csv",))
+    projects.add_run(traces[1])
+    projects.add_files(tables=(tmp_path / "work" / "times.csv",))
     bench.annotate("in b", 2.0)
-    keeper.save()
-    keeper.show_run(0)
-    keeper.show_run(1)
+    projects.save()
+    projects.show_run(0)
+    projects.show_run(1)
     assert [note.text for note in bench.snapshot.project.annotations] == ["in b"]
-    keeper.remove("runs", 0)
-    keeper.save()
+    projects.remove("runs", 0)
+    projects.save()
     bench.undo()
-    assert [run.trace.name for run in keeper.workspace.runs] == ["a.txt", "b.txt"] and keeper.modified
-    keeper.save()
-    other.keeper.open(tmp_path / "p.phasewright")
-    runs = other.keeper.workspace.runs
-    assert [run.trace.name for run in runs] == ["a.txt", "b.txt"] and other.keeper.current == 1
+    assert [run.trace.name for run in projects.workspace.runs] == ["a.txt", "b.txt"] and projects.modified
+    projects.save()
+    other.projects.open(tmp_path / "p.phasewright")
+    runs = other.projects.workspace.runs
+    assert [run.trace.name for run in runs] == ["a.txt", "b.txt"] and other.projects.current == 1
     assert [len(run.project.annotations) for run in runs] == [2, 1]
-    assert [one.path for one in other.keeper.workspace.tables] == [tmp_path / "work" / "times.csv"]
-    other.keeper.remove("runs", 0)
-    assert [run.trace.name for run in other.keeper.workspace.runs] == ["b.txt"]
-    assert other.keeper.current == 0 and other.keeper.modified
+    assert [one.path for one in other.projects.workspace.tables] == [tmp_path / "work" / "times.csv"]
+    other.projects.remove("runs", 0)
+    assert [run.trace.name for run in other.projects.workspace.runs] == ["b.txt"]
+    assert other.projects.current == 0 and other.projects.modified
     assert [note.text for note in other.bench.snapshot.project.annotations] == ["in b"]
 
 
 def test_undoing_a_run_that_is_shown_shows_another(desk: Desk, traces: tuple[Path, Path]) -> None:
-    bench, keeper = desk.bench, desk.keeper
+    bench, projects = desk.bench, desk.projects
     bench.open(traces[0])
-    keeper.add_run(traces[1])
+    projects.add_run(traces[1])
     bench.undo()
     assert bench.snapshot.document is not None and bench.snapshot.document.source == traces[0]
-    assert keeper.current == 0 and len(keeper.workspace.runs) == 1 and bench.history.redo_label == "add b.txt"
-    keeper.remove("runs", 0)
-    assert len(keeper.workspace.runs) == 1, "the last run stays"
+    assert (
+        projects.current == 0
+        and len(projects.workspace.runs) == 1
+        and bench.history.redo_label == "add b.txt"
+    )
+    projects.remove("runs", 0)
+    assert len(projects.workspace.runs) == 1, "the last run stays"
     bench.redo()
-    assert [run.trace.name for run in keeper.workspace.runs] == ["a.txt", "b.txt"] and keeper.current == 0
-    keeper.show_run(1)
+    assert [run.trace.name for run in projects.workspace.runs] == ["a.txt", "b.txt"] and projects.current == 0
+    projects.show_run(1)
     bench.annotate("in b", 1.0)
-    keeper.remove("runs", 1)
-    assert keeper.current == 0 and bench.history.undo_label == "take b.txt out"
+    projects.remove("runs", 1)
+    assert projects.current == 0 and bench.history.undo_label == "take b.txt out"
     bench.undo()
-    keeper.show_run(1)
+    projects.show_run(1)
     assert [note.text for note in bench.snapshot.project.annotations] == ["in b"]
 
 
@@ -244,47 +250,47 @@ def test_what_was_said_of_an_experiment_or_table_is_kept_with_it(
     desk: Desk, other: Desk, traces: tuple[Path, Path], tmp_path: Path
 ) -> None:
     """A window of its own changes it; taking it out and putting it back loses nothing of that."""
-    bench, keeper = desk.bench, desk.keeper
+    bench, projects = desk.bench, desk.projects
     bench.open(traces[0])
     plan, table = tmp_path / "work" / "plan", tmp_path / "work" / "times.csv"
-    keeper.add_files(experiments=(plan, plan), tables=(table,))
-    assert bench.history.undo_label == "add 2 files" and keeper.by_hand
-    keeper.save(tmp_path / "work" / "p.phasewright")
-    (number,) = keeper.numbers("experiments")
-    keeper.keep(
+    projects.add_files(experiments=(plan, plan), tables=(table,))
+    assert bench.history.undo_label == "add 2 files" and projects.by_hand
+    projects.save(tmp_path / "work" / "p.phasewright")
+    (number,) = projects.numbers("experiments")
+    projects.keep(
         number,
-        replace(keeper.workspace.experiments[0], settings=AnalysisSettings("wall", terms=((0,), (0, 1)))),
+        replace(projects.workspace.experiments[0], settings=AnalysisSettings("wall", terms=((0,), (0, 1)))),
     )
-    assert keeper.modified
-    keeper.remove("experiments", 0)
-    keeper.add_files(tables=(table,))
+    assert projects.modified
+    projects.remove("experiments", 0)
+    projects.add_files(tables=(table,))
     assert bench.history.undo_label == "take plan out", "a table that is there is not added again"
     bench.undo()
-    assert keeper.workspace.experiments[0].settings.terms == ((0,), (0, 1))
-    keeper.relocate("tables", 0, tmp_path / "elsewhere.csv")
+    assert projects.workspace.experiments[0].settings.terms == ((0,), (0, 1))
+    projects.relocate("tables", 0, tmp_path / "elsewhere.csv")
     assert bench.history.undo_label == "find times.csv elsewhere"
-    keeper.save()
-    other.keeper.open(tmp_path / "work" / "p.phasewright")
-    assert other.keeper.workspace == keeper.workspace
-    assert other.keeper.workspace.tables[0].path == tmp_path / "elsewhere.csv"
+    projects.save()
+    other.projects.open(tmp_path / "work" / "p.phasewright")
+    assert other.projects.workspace == projects.workspace
+    assert other.projects.workspace.tables[0].path == tmp_path / "elsewhere.csv"
     bench.undo()
-    assert keeper.workspace.tables[0].path == table
+    assert projects.workspace.tables[0].path == table
 
 
 def test_a_project_without_a_trace(
     desk: Desk, other: Desk, traces: tuple[Path, Path], tmp_path: Path
 ) -> None:
-    desk.keeper.add_files(tables=(tmp_path / "times.csv",))
+    desk.projects.add_files(tables=(tmp_path / "times.csv",))
     assert desk.bench.history.undo_label == "add times.csv"
-    desk.keeper.save(tmp_path / "p.phasewright")
+    desk.projects.save(tmp_path / "p.phasewright")
     other.bench.open(traces[0])
-    other.keeper.open(tmp_path / "p.phasewright")
-    assert other.bench.snapshot.document is None and other.keeper.workspace == desk.keeper.workspace
-    assert other.keeper.path == tmp_path / "p.phasewright" and not other.keeper.modified
-    other.keeper.add_run(traces[1])
-    assert other.keeper.path is not None and len(other.keeper.workspace.runs) == 1
+    other.projects.open(tmp_path / "p.phasewright")
+    assert other.bench.snapshot.document is None and other.projects.workspace == desk.projects.workspace
+    assert other.projects.path == tmp_path / "p.phasewright" and not other.projects.modified
+    other.projects.add_run(traces[1])
+    assert other.projects.path is not None and len(other.projects.workspace.runs) == 1
     other.bench.undo()
-    assert other.keeper.workspace == desk.keeper.workspace
+    assert other.projects.workspace == desk.projects.workspace
 
 
 def saved(desk: Desk, trace: Path, file: Path) -> None:
@@ -293,7 +299,7 @@ def saved(desk: Desk, trace: Path, file: Path) -> None:
     desk.bench.set_n(2)
     desk.bench.move_break(1, 2.5)
     desk.bench.annotate("here", 1.0)
-    desk.keeper.save(file)
+    desk.projects.save(file)
 
 
 def test_a_moved_trace_is_found_or_asked_for(
@@ -304,19 +310,19 @@ def test_a_moved_trace_is_found_or_asked_for(
     below = tmp_path / "work" / "moved" / "here"
     below.mkdir(parents=True)
     traces[0].rename(below / "a.txt")
-    other.keeper.open(file)
+    other.projects.open(file)
     assert other.asked == [] and "moved" in other.told[0] and str(below) in other.told[0]
     assert other.bench.snapshot.project.annotations[0].text == "here"
-    assert other.keeper.modified, "the new place is worth saving"
+    assert other.projects.modified, "the new place is worth saving"
     away = tmp_path / "away.txt"
     (below / "a.txt").rename(away)
-    other.keeper.open(file)
+    other.projects.open(file)
     assert [trace.name for trace in other.asked] == ["a.txt"]
     assert other.bench.snapshot.problem is not None
     assert "not where it was" in other.bench.snapshot.problem.sentence
     other.answer = away
-    other.keeper.open(file)
-    other.keeper.save()
+    other.projects.open(file)
+    other.projects.save()
     (run,) = read_workspace(file).runs
     assert run.trace.path == away and run.project.annotations[0].text == "here"
 
@@ -327,7 +333,7 @@ def test_a_changed_trace_is_noticed_and_what_fits_is_kept(
     file = tmp_path / "work" / "p.phasewright"
     saved(desk, traces[0], file)
     traces[0].write_text("0 1\n1 5\n2 0\n")
-    other.keeper.open(file)
+    other.projects.open(file)
     (sentence,) = other.told
     assert "a.txt is not as it was" in sentence and "21 bytes then" not in sentence
     snapshot = other.bench.snapshot
@@ -345,11 +351,11 @@ def test_how_a_trace_was_opened_is_kept(
         for trace in traces:
             packed.write(trace, f"{trace.stem}/run.csv")
     desk.bench.open(archive, OpenOptions(time_unit="ms", member="b/run.csv", force=True, workers=1))
-    desk.keeper.save(tmp_path / "kept.phasewright")
+    desk.projects.save(tmp_path / "kept.phasewright")
     bundle = tmp_path / "kept.zip"
-    desk.keeper.export_bundle(bundle, None, lambda _: None, everything(desk))
+    desk.projects.export_bundle(bundle, None, lambda _: None, everything(desk))
     for file in (tmp_path / "kept.phasewright", bundle):
-        other.keeper.open(file)
+        other.projects.open(file)
         shown = other.bench.snapshot
         assert shown.problem is None and shown.run is not None
         assert shown.run.curve.duration == pytest.approx(0.003)
@@ -364,10 +370,10 @@ def test_a_newer_project_is_refused_and_nothing_changes(
     newer = f'"schema": {SCHEMA + 1}'
     file.write_text(file.read_text().replace(f'"schema": {SCHEMA}', newer))
     before = desk.bench.snapshot
-    desk.keeper.open(file)
+    desk.projects.open(file)
     after = desk.bench.snapshot
     assert after.problem is not None and f"newer version (schema {SCHEMA + 1}" in after.problem.sentence
-    assert after.run is before.run and len(desk.keeper.workspace.runs) == 1
+    assert after.run is before.run and len(desk.projects.workspace.runs) == 1
 
 
 def test_what_another_window_has_saved_is_not_overwritten(
@@ -375,19 +381,19 @@ def test_what_another_window_has_saved_is_not_overwritten(
 ) -> None:
     file = tmp_path / "work" / "p.phasewright"
     saved(desk, traces[0], file)
-    other.keeper.open(file)
+    other.projects.open(file)
     other.bench.annotate("theirs", 2.0)
-    other.keeper.save()
+    other.projects.save()
     desk.bench.annotate("ours", 3.0)
     with pytest.raises(ProjectError, match="changed by another window"):
-        desk.keeper.save()
+        desk.projects.save()
     assert [n.text for n in read_workspace(file).runs[0].project.annotations] == ["here", "theirs"]
-    desk.keeper.save(tmp_path / "ours.phasewright")
+    desk.projects.save(tmp_path / "ours.phasewright")
     assert [n.text for n in read_workspace(tmp_path / "ours.phasewright").runs[0].project.annotations] == [
         "here",
         "ours",
     ]
-    desk.keeper.save(file)
+    desk.projects.save(file)
     assert [n.text for n in read_workspace(file).runs[0].project.annotations] == ["here", "ours"]
 
 
@@ -395,30 +401,30 @@ def test_a_bundle_is_opened_in_one_step(
     desk: Desk, other: Desk, traces: tuple[Path, Path], tmp_path: Path
 ) -> None:
     saved(desk, traces[0], tmp_path / "work" / "p.phasewright")
-    desk.keeper.add_run(traces[1])
+    desk.projects.add_run(traces[1])
     table = tmp_path / "times.csv"
     table.write_text("p,t\n1,2\n")
     plan = tmp_path / "screen"
     (plan / "runs").mkdir(parents=True)
     (plan / "runs" / "1.txt").write_text("one")
     (plan / DESCRIPTION).write_text("")
-    desk.keeper.add_files(tables=(table,), experiments=(plan,))
+    desk.projects.add_files(tables=(table,), experiments=(plan,))
     report = tmp_path / "r.html"
     report.write_text("<p>")
     done: list[Path] = []
-    desk.keeper.export_bundle(tmp_path / "b.zip", report, done.append, everything(desk))
+    desk.projects.export_bundle(tmp_path / "b.zip", report, done.append, everything(desk))
     assert done == [tmp_path / "b.zip"] and desk.bench.snapshot.problem is None
     for path in (*traces, table):
         path.unlink()
-    other.keeper.open(tmp_path / "b.zip")
+    other.projects.open(tmp_path / "b.zip")
     assert other.bench.snapshot.problem is None and other.told == [] and other.asked == []
-    assert [run.trace.name for run in other.keeper.workspace.runs] == ["a.txt", "b.txt"]
-    assert other.keeper.path is None, "it has no place before it is saved"
-    other.keeper.show_run(0)
+    assert [run.trace.name for run in other.projects.workspace.runs] == ["a.txt", "b.txt"]
+    assert other.projects.path is None, "it has no place before it is saved"
+    other.projects.show_run(0)
     assert other.bench.snapshot.project.annotations[0].text == "here"
-    (kept,) = other.keeper.workspace.tables
+    (kept,) = other.projects.workspace.tables
     assert kept.path is not None and kept.path.read_text() == "p,t\n1,2\n"
-    assert (other.keeper.workspace.experiments[0].path / "runs" / "1.txt").read_text() == "one"
+    assert (other.projects.workspace.experiments[0].path / "runs" / "1.txt").read_text() == "one"
     assert (kept.path.parent.parent / "report.html").exists()
 
 
@@ -430,25 +436,25 @@ def test_a_bundle_holds_what_it_names_and_nothing_else(
     letters.mkdir()
     (letters / "private.txt").write_text("private")
     desk.bench.open(traces[0])
-    desk.keeper.add_files(experiments=(letters,), tables=(letters,))
+    desk.projects.add_files(experiments=(letters,), tables=(letters,))
     bundle = tmp_path / "b.zip"
-    desk.keeper.export_bundle(bundle, None, lambda _: None, everything(desk))
+    desk.projects.export_bundle(bundle, None, lambda _: None, everything(desk))
     with zipfile.ZipFile(bundle) as packed:
         assert not [name for name in packed.namelist() if "private" in name]
         content = json.loads(packed.read(BUNDLED))
     content["tree"]["tables"] = [{"path": "../../../letters/private.txt"}]
     with zipfile.ZipFile(tmp_path / "theirs.zip", "w") as packed:
         packed.writestr(BUNDLED, json.dumps(content))
-    other.keeper.open(tmp_path / "theirs.zip")
+    other.projects.open(tmp_path / "theirs.zip")
     problem = other.bench.snapshot.problem
     assert problem is not None and "tables[0].path" in problem.sentence
-    assert "must be inside of the bundle" in problem.sentence and other.keeper.workspace == Workspace()
+    assert "must be inside of the bundle" in problem.sentence and other.projects.workspace == Workspace()
 
 
 def everything(desk: Desk) -> frozenset[Path]:
     """All files outside of the project's folder, as if each had been ticked."""
     found: list[tuple[Outside, ...]] = []
-    desk.keeper.find_outside(found.append)
+    desk.projects.find_outside(found.append)
     return frozenset(one.real for one in found[0])
 
 
@@ -483,17 +489,17 @@ def test_nothing_outside_of_the_project_goes_into_a_bundle_unasked(
     shutil.copy(traces[0], theirs / "a.txt")
     desk.bench.open(theirs / "a.txt")
     desk.bench.open(theirs / "a.txt")
-    desk.keeper.add(
+    desk.projects.add(
         KeptExperiment(plan, compared=(KeptComparison(secrets["compared"]),), trace=secrets["trace"])
     )
     tables = (secrets["id_rsa"], theirs / "link.csv", theirs / "own.csv", theirs / ".hidden" / "token")
-    desk.keeper.add_files(tables=(*tables, theirs / "way" / "id_rsa"))
-    desk.keeper.save(theirs / "p.phasewright")
+    desk.projects.add_files(tables=(*tables, theirs / "way" / "id_rsa"))
+    desk.projects.save(theirs / "p.phasewright")
 
-    other.keeper.open(theirs / "p.phasewright")
+    other.projects.open(theirs / "p.phasewright")
     assert other.bench.snapshot.problem is None
     found: list[tuple[Outside, ...]] = []
-    other.keeper.find_outside(found.append)
+    other.projects.find_outside(found.append)
     listed = {one.real: one for one in found[0]}
     assert set(listed) == {*secrets.values(), theirs / ".hidden" / "token"}
     assert {one.kind for one in found[0]} == {"trace", "table", "experiment"}
@@ -501,7 +507,7 @@ def test_nothing_outside_of_the_project_goes_into_a_bundle_unasked(
     assert listed[secrets["linked"]].path == theirs / "link.csv"
 
     bundle = tmp_path / "b.zip"
-    other.keeper.export_bundle(bundle, None, lambda _: None)
+    other.projects.export_bundle(bundle, None, lambda _: None)
     assert other.bench.snapshot.problem is None
     inside = names_in(bundle)
     assert {Path(name).name.split("-", 1)[-1] for name in inside} == {
@@ -511,14 +517,14 @@ def test_nothing_outside_of_the_project_goes_into_a_bundle_unasked(
         assert not any(b"33 0" in packed.read(name) or packed.read(name) == b"hidden" for name in inside)
 
     one = frozenset({secrets["id_rsa"]})
-    other.keeper.export_bundle(bundle, None, lambda _: None, one)
+    other.projects.export_bundle(bundle, None, lambda _: None, one)
     added = set(names_in(bundle)) - set(inside)
     assert {name.split("-", 1)[-1] for name in added} == {"id_rsa"}
-    desk.keeper.open(bundle)
+    desk.projects.open(bundle)
     assert desk.bench.snapshot.problem is None, "what is not there is named and does not stop it"
-    assert len(desk.keeper.workspace.tables) == 5
+    assert len(desk.projects.workspace.tables) == 5
     again: list[tuple[Outside, ...]] = []
-    desk.keeper.find_outside(again.append)
+    desk.projects.find_outside(again.append)
     assert again == [()], "all of a bundle is in its folder"
 
 
@@ -533,14 +539,14 @@ def test_a_trace_of_which_one_file_is_elsewhere_is_outside(desk: Desk, tmp_path:
     for file in elsewhere.iterdir():
         (folder / file.name).symlink_to(file)
     desk.bench.open(folder / "trace.otf")
-    desk.keeper.save(folder / "p.phasewright")
+    desk.projects.save(folder / "p.phasewright")
     found: list[tuple[Outside, ...]] = []
-    desk.keeper.find_outside(found.append)
+    desk.projects.find_outside(found.append)
     (one,) = found[0]
     assert (one.kind, one.size) == ("trace", sum(map(len, files.values())))
-    desk.keeper.export_bundle(tmp_path / "b.zip", None, lambda _: None)
+    desk.projects.export_bundle(tmp_path / "b.zip", None, lambda _: None)
     assert not [name for name in names_in(tmp_path / "b.zip") if name.startswith("stores")]
-    desk.keeper.export_bundle(tmp_path / "b.zip", None, lambda _: None, frozenset({one.real}))
+    desk.projects.export_bundle(tmp_path / "b.zip", None, lambda _: None, frozenset({one.real}))
     assert [name for name in names_in(tmp_path / "b.zip") if name.startswith("stores")]
 
 
@@ -552,9 +558,9 @@ def test_a_project_in_the_home_folder_owns_nothing_there(
     table = tmp_path / "letters.csv"
     table.write_text("p,t\n1,2\n")
     desk.bench.open(traces[0])
-    desk.keeper.add_files(tables=(table,))
+    desk.projects.add_files(tables=(table,))
     assert everything(desk) == {traces[0].resolve(), table.resolve()}, "it has no folder yet"
-    desk.keeper.save(tmp_path / "p.phasewright")
+    desk.projects.save(tmp_path / "p.phasewright")
     assert everything(desk) == {traces[0].resolve(), table.resolve()}
     monkeypatch.setenv("HOME", str(tmp_path.parent / "nobody"))
     monkeypatch.setenv("USERPROFILE", str(tmp_path.parent / "nobody"))
@@ -566,12 +572,12 @@ def test_a_recovery_that_cannot_be_kept_anew_stays(
 ) -> None:
     saved(desk, traces[0], tmp_path / "work" / "p.phasewright")
     file, full = tmp_path / "left.phasewright", OSError(28, "No space left on device")
-    found = Recovery(desk.keeper.workspace, None, 1, 0.0, "", 0.0)
+    found = Recovery(desk.projects.workspace, None, 1, 0.0, "", 0.0)
     project_file.write(file, found, project_file.RECOVERY)
     monkeypatch.setattr(project_file, "write", Mock(side_effect=full))
-    other.keeper.recover(file, found)
+    other.projects.recover(file, found)
     assert file.exists() and "No space left" in str(other.bench.snapshot.problem)
-    assert other.keeper.workspace.runs == found.workspace.runs, "and the work is there"
+    assert other.projects.workspace.runs == found.workspace.runs, "and the work is there"
 
 
 def test_recovery_is_kept_until_saved_or_discarded(
@@ -579,18 +585,18 @@ def test_recovery_is_kept_until_saved_or_discarded(
 ) -> None:
     folder = tmp_path / "state" / "phasewright" / "recovery"
     desk.bench.open(traces[0])
-    desk.keeper.autosave()
+    desk.projects.autosave()
     assert not folder.exists(), "nothing has changed"
     desk.bench.annotate("here", 1.0)
-    desk.keeper.autosave()
+    desk.projects.autosave()
     assert len(list(folder.iterdir())) == 1
     assert recoveries() == [], "whoever keeps it is still there"
-    desk.keeper.save(tmp_path / "p.phasewright")
+    desk.projects.save(tmp_path / "p.phasewright")
     assert list(folder.iterdir()) == []
     desk.bench.undo()
-    desk.keeper.autosave()
+    desk.projects.autosave()
     assert len(list(folder.iterdir())) == 1
-    desk.keeper.close()
+    desk.projects.close()
     assert list(folder.iterdir()) == []
 
 
@@ -607,11 +613,11 @@ def test_what_is_kept_now_is_not_overtaken_by_an_autosave(
         write(*args, **more)
 
     monkeypatch.setattr(project_file, "write", slowly)
-    autosave = threading.Thread(target=desk.keeper.autosave)
+    autosave = threading.Thread(target=desk.projects.autosave)
     autosave.start()
     assert begun.wait(10)
     desk.bench.annotate("there", 2.0)
-    now = threading.Thread(target=desk.keeper.keep_now)
+    now = threading.Thread(target=desk.projects.keep_now)
     now.start()
     now.join(0.1)
     go_on.set()
@@ -631,17 +637,17 @@ from tests.workbench.test_keeping import Desk, saved
 desk = Desk()
 saved(desk, Path({str(traces[0])!r}), Path({str(file)!r}))
 desk.bench.annotate("not saved", 3.0)
-desk.keeper.autosave()
+desk.projects.autosave()
 os._exit(1)
 """
     assert subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=False).returncode == 1
     ((left, found),) = recoveries()
     assert found.of == file and len(read_workspace(file).runs[0].project.annotations) == 1
-    other.keeper.recover(left, found)
+    other.projects.recover(left, found)
     assert [note.text for note in other.bench.snapshot.project.annotations] == ["here", "not saved"]
-    assert other.keeper.modified and other.keeper.path == file
+    assert other.projects.modified and other.projects.path == file
     assert not left.exists() and recoveries() == []
-    other.keeper.save()
+    other.projects.save()
     assert len(read_workspace(file).runs[0].project.annotations) == 2
     assert len(read_workspace(backup_of(file)).runs[0].project.annotations) == 1
 
@@ -715,12 +721,12 @@ def test_a_recovery_is_saved_over_its_project_unless_that_was_saved_later(
     saved(desk, traces[0], file)
     kept = 1e9
     os.utime(file, (kept + later_s, kept + later_s))
-    found = Recovery(desk.keeper.workspace, file, 1, 0.0, "", kept)
-    other.keeper.recover(tmp_path / "left.phasewright", found)
+    found = Recovery(desk.projects.workspace, file, 1, 0.0, "", kept)
+    other.projects.recover(tmp_path / "left.phasewright", found)
     before = len(read_workspace(file).runs[0].project.annotations)
     other.bench.annotate("gone on", 1.0)
     with pytest.raises(ProjectError, match="was changed") if refused else nullcontext():
-        other.keeper.save()
+        other.projects.save()
     assert len(read_workspace(file).runs[0].project.annotations) == before + (not refused)
 
 

@@ -221,13 +221,13 @@ def test_a_strangers_bundle_runs_nothing(
     kept = bench.kept()
     assert kept is not None
     theirs.bench.open(trace)
-    theirs.keeper.add(kept)
+    theirs.projects.add(kept)
     bundle = tmp_path / "b.zip"
-    theirs.keeper.save(folder.parent / "p.phasewright")
-    theirs.keeper.export_bundle(bundle, None, lambda _: None, frozenset({SCREEN.resolve()}))
+    theirs.projects.save(folder.parent / "p.phasewright")
+    theirs.projects.export_bundle(bundle, None, lambda _: None, frozenset({SCREEN.resolve()}))
     shutil.rmtree(folder.parent)
-    ours.keeper.open(bundle)
-    (found,) = ours.keeper.workspace.experiments
+    ours.projects.open(bundle)
+    (found,) = ours.projects.workspace.experiments
     assert ours.bench.snapshot.problem is None and found.settings == kept.settings
     bench.open_kept(found)
     assert bench.snapshot.problem == "" and len(bench.snapshot.project.tables) == 1

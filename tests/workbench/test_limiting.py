@@ -24,8 +24,8 @@ from desktop.core.phases import fit
 from desktop.data.explain import explained
 from desktop.data.project_file import write
 from desktop.data.statistics import Statistics
-from desktop.workbench.contrasting import Contraster
-from desktop.workbench.keeping import Keeper
+from desktop.workbench.contrasting import RunComparison
+from desktop.workbench.keeping import ProjectStore
 from desktop.workbench.limiting import limited, waiting
 from desktop.workbench.model import KeptRun, PhaseSettings, Project, SetAside, TraceId, Workspace
 from desktop.workbench.workbench import Workbench
@@ -172,7 +172,9 @@ def test_it_is_undone_and_kept_and_the_command_line_takes_it_from_a_project(
     trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     bench = Workbench(executors={name: Inline() for name in LANES})
-    keeper = Keeper(bench, lambda _: None, print, lambda: None, folder=tmp_path / "kept", executor=Inline())
+    projects = ProjectStore(
+        bench, lambda _: None, print, lambda: None, folder=tmp_path / "kept", executor=Inline()
+    )
     bench.open(trace)
     whole = bench.snapshot
     assert whole.run is not None and whole.fit is not None
@@ -185,7 +187,7 @@ def test_it_is_undone_and_kept_and_the_command_line_takes_it_from_a_project(
         and part.run is not None
         and part.run.whole is whole.run
     )
-    assert part.project.limit == span and keeper.modified and keeper.by_hand
+    assert part.project.limit == span and projects.modified and projects.by_hand
     assert (part.run.curve.start, part.run.curve.duration) == pytest.approx((span[0], 0.5 * length))
     bench.undo()
     assert bench.snapshot.run is whole.run and bench.snapshot.fit is whole.fit
@@ -196,9 +198,9 @@ def test_it_is_undone_and_kept_and_the_command_line_takes_it_from_a_project(
     last = bench.snapshot
     assert last.fit is not None
     file = tmp_path / "p.phasewright"
-    keeper.save(file)
+    projects.save(file)
     bench.close_document()
-    keeper.open(file)
+    projects.open(file)
     again = bench.snapshot
     assert again.project.limit == span and again.project.phases == last.project.phases
     assert again.fit is not None and again.fit.breaks.tolist() == last.fit.breaks.tolist()
@@ -218,7 +220,7 @@ def test_it_is_undone_and_kept_and_the_command_line_takes_it_from_a_project(
         and bench.history.undo_label == "remove the limit of the analysis"
     )
     assert bench.snapshot.fit is not None and bench.snapshot.fit.breaks[-1] == pytest.approx(length)
-    keeper.close()
+    projects.close()
     bench.close()
 
 
@@ -289,29 +291,31 @@ def test_a_comparison_takes_each_run_within_its_own_limit(
     tmp_path: Path, trace: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     bench = Workbench(executors={name: Inline() for name in LANES})
-    keeper = Keeper(bench, lambda _: None, print, lambda: None, folder=tmp_path / "kept", executor=Inline())
+    projects = ProjectStore(
+        bench, lambda _: None, print, lambda: None, folder=tmp_path / "kept", executor=Inline()
+    )
     bench.open(trace)
-    keeper.add_run(trace)
+    projects.add_run(trace)
     assert bench.snapshot.run is not None
     length = bench.snapshot.run.curve.duration
-    contraster = Contraster(bench, keeper, executor=Inline())
-    contraster.watch(True)
+    run_comparison = RunComparison(bench, projects, executor=Inline())
+    run_comparison.watch(True)
     spans = (0.2 * length, 0.5 * length), (0.5 * length, 0.9 * length)
     bench.limit_to(spans[0])
-    keeper.show_run(0)
+    projects.show_run(0)
     bench.limit_to(spans[1])
-    contraster.refresh()
-    found = contraster.snapshot
+    run_comparison.refresh()
+    found = run_comparison.snapshot
     assert found.alignment is not None and not found.problem
     for run, span in zip(found.alignment.runs, reversed(spans), strict=True):
         assert (run.curve.start, run.curve.duration) == pytest.approx((span[0], span[1] - span[0]))
         assert run.name.endswith(f"(from {span[0]:.4g} s to {span[1]:.4g} s)")
     assert {cell.run for cell in found.cells} == {run.name for run in found.alignment.runs}
     file = tmp_path / "p.phasewright"
-    keeper.save(file)
+    projects.save(file)
     phased = [(run.name, run.fit.breaks.tolist()) for run in found.alignment.runs]
-    contraster.close()
-    keeper.close()
+    run_comparison.close()
+    projects.close()
     bench.close()
     again = told(capsys, "compare", file)["runs"]
     assert [run["run"] for run in again] == [name for name, _ in phased]

@@ -14,7 +14,7 @@ from desktop.data.classify import Activity
 from desktop.errors import StoreError
 from desktop.workbench.experimenting import ExperimentBench
 from desktop.workbench.explaining import StatisticsRequest
-from desktop.workbench.keeping import Keeper
+from desktop.workbench.keeping import ProjectStore
 from desktop.workbench.model import View
 from desktop.workbench.modelling import ModelBench
 from desktop.workbench.workbench import Workbench
@@ -49,7 +49,7 @@ class Room:
         executors: dict[str, Any] = dict(self.lanes)
         self.bench = Workbench(executors=executors)
         self.bench.settle = 0.0
-        self.keeper = Keeper(
+        self.projects = ProjectStore(
             self.bench, lambda _: None, lambda _: None, lambda: None, executor=Inline(), make_bench=self._make
         )
         self.bench.watch("statistics", frozenset({"ranges", "calls"}))
@@ -93,7 +93,7 @@ def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Room]:
     made.run()
     assert made.bench.snapshot.explained.stats and made.bench.snapshot.problem is None
     yield made
-    made.keeper.close()
+    made.projects.close()
     made.bench.close()
 
 
@@ -151,8 +151,8 @@ def test_what_is_done_to_tables_and_experiments_tells_the_panels_of_the_trace_no
     table = tmp_path / "times.csv"
     table.write_text("code,system,p,time\nLU,a,1,10\nLU,a,2,6\nLU,a,4,4\n")
     runs = SPT / "nistir5131_table2_runs.csv"
-    assert room.of(lambda: room.keeper.add_files(tables=(table,), experiments=(runs,))) == 0
-    model, effects = room.keeper.bench("tables", 0), room.keeper.bench("experiments", 0)
+    assert room.of(lambda: room.projects.add_files(tables=(table,), experiments=(runs,))) == 0
+    model, effects = room.projects.bench("tables", 0), room.projects.bench("experiments", 0)
     assert isinstance(model, ModelBench) and isinstance(effects, ExperimentBench)
     assert room.of(lambda: model.set_functions(("1/p",))) == 0
     assert room.of(lambda: effects.set_analysis("halve", half=True)) == 0

@@ -12,7 +12,7 @@ import pytest
 from desktop import resources
 from desktop.workbench.bench import Bench
 from desktop.workbench.experimenting import ExperimentBench
-from desktop.workbench.keeping import Keeper, Kept, WorkedOn, read_workspace
+from desktop.workbench.keeping import Kept, ProjectStore, WorkedOn, read_workspace
 from desktop.workbench.model import KeptExperiment
 from desktop.workbench.modelling import ModelBench, ModelSnapshot
 from desktop.workbench.side import EffectsSide, ModelSide
@@ -27,7 +27,7 @@ TABLE = "code,system,p,time\nLU,a,1,10\nLU,a,2,6\nLU,a,4,4\n"
 
 
 class Desk:
-    """A workbench, its keeper and its sides, without threads."""
+    """A workbench, its projects and its sides, without threads."""
 
     def __init__(self) -> None:
         executors: dict[str, Any] = {name: Inline() for name in LANES}
@@ -41,11 +41,11 @@ class Desk:
             self.made.append(kind(executors=executors, history=self.bench.history))
             return self.made[-1]
 
-        self.keeper = Keeper(
+        self.projects = ProjectStore(
             self.bench, lambda _: None, lambda _: None, self._changed, executor=Inline(), make_bench=make
         )
-        self.effects = EffectsSide(self.bench, self.keeper, executor=Inline())
-        self.model = ModelSide(self.bench, self.keeper)
+        self.effects = EffectsSide(self.bench, self.projects, executor=Inline())
+        self.model = ModelSide(self.bench, self.projects)
         self.sides = [self.effects, self.model]
 
     def _changed(self) -> None:
@@ -55,7 +55,7 @@ class Desk:
     def close(self) -> None:
         for side in self.sides:
             side.close()
-        self.keeper.close()
+        self.projects.close()
         self.bench.close()
 
 
@@ -106,18 +106,18 @@ def test_a_bench_lives_as_long_as_anybody_uses_it() -> None:
 def test_a_panel_that_is_looked_at_turns_to_the_bench_of_a_page(desk: Desk, trace: Path, table: Path) -> None:
     """No bench is made between the one that is given back and the one that takes its place."""
     desk.bench.open(trace)
-    desk.keeper.add_files(tables=(table,))
+    desk.projects.add_files(tables=(table,))
     desk.model.watch(True)
     page = ModelBench(executors={"fit": Inline(), "more": Inline()}, history=desk.bench.history)
     page.open(table)
     page.set_positive(True)
     before, kept = len(desk.made), page.kept()
     assert kept is not None
-    desk.keeper.work_on("tables", 0, page, kept)
+    desk.projects.work_on("tables", 0, page, kept)
     assert len(desk.made) == before == 1 and desk.model.bench is page
-    assert desk.keeper.workspace.tables == (kept,)
+    assert desk.projects.workspace.tables == (kept,)
     page.set_joint(True)
-    assert desk.keeper.workspace.tables == (page.kept(),), "and it is listened to"
+    assert desk.projects.workspace.tables == (page.kept(),), "and it is listened to"
     page.release()
 
 
@@ -125,13 +125,13 @@ def test_everybody_works_on_the_same_bench_and_the_project_keeps_it(
     desk: Desk, trace: Path, table: Path, tmp_path: Path
 ) -> None:
     desk.bench.open(trace)
-    desk.keeper.add_files(tables=(table,))
-    bench = desk.keeper.bench("tables", 0)
-    assert isinstance(bench, ModelBench) and desk.keeper.bench("tables", 0) is bench
+    desk.projects.add_files(tables=(table,))
+    bench = desk.projects.bench("tables", 0)
+    assert isinstance(bench, ModelBench) and desk.projects.bench("tables", 0) is bench
     assert len(desk.made) == 1
     bench.set_functions(("1/p", "1"))
     bench.exclude([2], "cold")
-    desk.keeper.save(tmp_path / "p.phasewright")
+    desk.projects.save(tmp_path / "p.phasewright")
     (kept,) = read_workspace(tmp_path / "p.phasewright").tables
     assert kept.settings is not None and kept.settings.functions == ("1/p", "1")
     assert kept.edits is not None and kept.edits.reasons == ((2, "cold"),)
@@ -142,10 +142,10 @@ def test_everybody_works_on_the_same_bench_and_the_project_keeps_it(
     other = tmp_path / "other.csv"
     other.write_text(TABLE.replace("LU", "SP"))
     bench.open(other)
-    assert desk.model.bench is not bench and desk.model.bench is desk.keeper.bench("tables", 0)
+    assert desk.model.bench is not bench and desk.model.bench is desk.projects.bench("tables", 0)
     assert desk.model.snapshot.shown is not None and desk.model.snapshot.shown.source == table
     bench.set_positive(True)
-    now = desk.keeper.workspace.tables[0].settings
+    now = desk.projects.workspace.tables[0].settings
     assert now is not None and not now.positive and now.functions == ("1/p", "1")
 
     # With another project nothing of this one is worked on.
@@ -162,8 +162,8 @@ def test_steps_are_undone_in_the_order_in_which_they_were_made_wherever_that_was
     bench = desk.bench
     bench.open(trace)
     bench.set_n(2)
-    desk.keeper.add_files(tables=(table,), experiments=(SPT / "nistir5131_table2_runs.csv",))
-    model, effects = desk.keeper.bench("tables", 0), desk.keeper.bench("experiments", 0)
+    desk.projects.add_files(tables=(table,), experiments=(SPT / "nistir5131_table2_runs.csv",))
+    model, effects = desk.projects.bench("tables", 0), desk.projects.bench("experiments", 0)
     assert isinstance(model, ModelBench) and isinstance(effects, ExperimentBench)
     model.set_functions(("1/p",))
     bench.annotate("here", 1.0)
@@ -173,7 +173,7 @@ def test_steps_are_undone_in_the_order_in_which_they_were_made_wherever_that_was
         labels.append(bench.history.undo_label)
         bench.undo()
     assert labels == ["halve", "add annotation", "fit 1/p", "add 2 files", "set 2 phases"]
-    assert not effects.snapshot.project.analysis.half and desk.keeper.workspace.tables == ()
+    assert not effects.snapshot.project.analysis.half and desk.projects.workspace.tables == ()
     for label in reversed(labels):
         assert bench.history.redo_label == label
         bench.redo()
@@ -188,7 +188,7 @@ def test_steps_are_undone_in_the_order_in_which_they_were_made_wherever_that_was
 
 def test_nothing_is_made_while_nobody_looks(desk: Desk, trace: Path, table: Path) -> None:
     desk.bench.open(trace)
-    desk.keeper.add_files(tables=(table,), experiments=(SPT / "nistir5131_table2_runs.csv",))
+    desk.projects.add_files(tables=(table,), experiments=(SPT / "nistir5131_table2_runs.csv",))
     assert desk.made == [] and desk.effects.snapshot.names == ("nistir5131_table2_runs.csv",)
     desk.effects.watch(True)
     assert len(desk.made) == 1 and desk.effects.snapshot.shown is not None
@@ -200,7 +200,7 @@ def test_nothing_is_made_while_nobody_looks(desk: Desk, trace: Path, table: Path
 
 def test_a_run_is_known_by_its_content(desk: Desk, trace: Path, table: Path, tmp_path: Path) -> None:
     desk.bench.open(trace)
-    desk.keeper.add_files(tables=(table,))
+    desk.projects.add_files(tables=(table,))
     desk.model.watch(True)
     # Six processors, so the 16 in the name is no p.
     assert desk.model.names_of_run() == ("run_16", "a")
@@ -213,15 +213,15 @@ def test_a_run_is_known_by_its_content(desk: Desk, trace: Path, table: Path, tmp
     assert [row.note for row in phases] == [f"phase {k} of 2 (mixed) from 1 to 3 s" for k in (1, 2)]
     assert desk.model.rows_of_run("LU", "b", phases=True) == ()
     assert len(desk.model.rows_of_run("LU", "c", phases=True)) == 3
-    desk.keeper.save(tmp_path / "p.phasewright")
+    desk.projects.save(tmp_path / "p.phasewright")
 
     moved = tmp_path / "elsewhere.csv"
     shutil.copy(trace, moved)
-    desk.keeper.add_run(moved)
+    desk.projects.add_run(moved)
     assert len(desk.model.snapshot.here) == 3 and desk.model.names_of_run() == ("elsewhere", "b")
     other = tmp_path / "another.csv"
     other.write_text("0 3\n1 7\n2 4\n3 0\n")
-    desk.keeper.add_run(other)
+    desk.projects.add_run(other)
     assert desk.model.snapshot.here == ()
 
 

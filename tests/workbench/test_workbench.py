@@ -14,7 +14,7 @@ from desktop.core.curve import StepCurve
 from desktop.core.labels import MODELS
 from desktop.core.phases import PhaseFit, fit_breaks
 from desktop.core.phases import fit as best_fit
-from desktop.workbench.keeping import Keeper
+from desktop.workbench.keeping import ProjectStore
 from desktop.workbench.model import View
 from desktop.workbench.workbench import N_LIMIT, Snapshot, Workbench
 from tests.inline import Inline, Later
@@ -222,7 +222,9 @@ def test_edits_of_breaks_touch_only_the_phases_beside_them(
     bench: Workbench, model: str, curve_file: Path, tmp_path: Path
 ) -> None:
     """The whole way: drag, drop, lock, unlock, add, remove, undo, redo, and what a project keeps."""
-    keeper = Keeper(bench, lambda _: None, print, lambda: None, folder=tmp_path / "kept", executor=Inline())
+    projects = ProjectStore(
+        bench, lambda _: None, print, lambda: None, folder=tmp_path / "kept", executor=Inline()
+    )
     bench.open(curve_file)
     bench.set_model(model)
     bench.set_n(24 if model == "budget" else 8)
@@ -248,15 +250,15 @@ def test_edits_of_breaks_touch_only_the_phases_beside_them(
         assert _by_ends(bench.snapshot.fit) == _by_ends(moved)
     last, asked = bench.snapshot.fit, bench.snapshot.project.phases
     file = tmp_path / "p.phasewright"
-    keeper.save(file)
+    projects.save(file)
     bench.close_document()
-    keeper.open(file)
+    projects.open(file)
     assert bench.snapshot.project.phases == asked
     found = bench.snapshot.fit
     assert found is not None and found.degree.tolist() == last.degree.tolist()
     assert found.breaks.tolist() == last.breaks.tolist()
     assert np.allclose(found.error, last.error, rtol=1e-9)
-    keeper.close()
+    projects.close()
 
 
 def test_degrees_that_are_none_are_refused() -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _SYSTEM = Column("System", "What the runs were on", name="system")
 _NEW = "Of one new run, with 95 % probability"
-#: Of `desktop.data.phase_scaling_told.table`.
+#: Of `desktop.data.phase_scaling_words.table`.
 COLUMNS = (
     Column("Phase", name="phase"),
     Column("p", "Processors", name="p", whole=True),
@@ -48,7 +48,7 @@ COLUMNS = (
         )
     ),
 )
-#: What the chart shows (`desktop.data.phase_scaling_told.SHOWN`).
+#: What the chart shows (`desktop.data.phase_scaling_words.SHOWN`).
 _SHOWN = {"time": "Time", "share": "Part of the run", "cost": "Processors × time", "efficiency": "Efficiency"}
 
 
@@ -104,7 +104,7 @@ class PhasesView(QWidget):
         """What is shown, by system."""
         if self._found is None:
             return ()
-        from desktop.data.phase_scaling_told import by_system
+        from desktop.data.phase_scaling_words import by_system
 
         return by_system(self._found)
 
@@ -119,7 +119,7 @@ class PhasesView(QWidget):
             self.chart.set_content(Content(Axis(""), Axis(""), empty=text))
             self.table.show_frame(None, COLUMNS)
             return
-        from desktop.data.phase_scaling_told import all_sentences, all_tables, all_warnings, speed_lines
+        from desktop.data.phase_scaling_words import all_sentences, all_tables, all_warnings, speed_lines
 
         each = self._each
         at = (*sorted({p for _, model in each for p in model.data.p.tolist()}), float(self.p.value()))
@@ -140,7 +140,7 @@ class PhasesView(QWidget):
         each = dict(self._each)
         if not each:
             return
-        from desktop.data.phase_scaling_told import chart, sentences
+        from desktop.data.phase_scaling_words import chart, sentences
 
         model = each.get(self.system.currentData() or "") or next(iter(each.values()))
         largest = max(4.0 * model.largest, float(self.p.value()))
