@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -53,12 +53,18 @@ _RAMPS = {
 
 def ramp(colours: str, parts: ArrayLike, dark: bool) -> NDArray[np.uint8]:
     """(..., 3) red, green, blue of parts (...) of the range, on a dark or a light ground."""
-    known = np.array(_RAMPS[colours], np.float64)
-    if colours == "viridis" and not dark:
-        known = known[::-1]
-    place = np.clip(np.nan_to_num(np.asarray(parts, np.float64)), 0, 1) * (len(known) - 1)
-    k = np.minimum(place.astype(int), len(known) - 2)
-    return np.rint(known[k] + (place - k)[..., None] * (known[k + 1] - known[k])).astype(np.uint8)
+    table = _ramp_table(colours, colours == "viridis" and not dark)
+    within = np.fmin(np.fmax(np.asarray(parts, np.float64), 0.0), 1.0)  # of what is not known, as of none
+    return table[np.rint(within * (len(table) - 1)).astype(np.intp)]
+
+
+@cache
+def _ramp_table(colours: str, turned: bool) -> NDArray[np.uint8]:
+    """(1021, 3): finer than the 255 levels of a colour, so that no two neighbours differ by more than one."""
+    known = np.array(_RAMPS[colours], np.float64)[:: -1 if turned else 1]
+    places = np.linspace(0, len(known) - 1, 1021)
+    levels = [np.interp(places, np.arange(len(known)), column) for column in known.T]
+    return np.rint(np.stack(levels, axis=1)).astype(np.uint8)
 
 
 @dataclass(frozen=True, eq=False)

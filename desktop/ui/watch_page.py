@@ -345,7 +345,9 @@ def _processors(seen: Followed) -> Content:
     edges, known = seen.edges_s, share.shape[1]
     if known:  # nothing is known of the rest of the axis
         whole = max(math.ceil(seen.until_s / float(edges[1] - edges[0])), known)
-        share = np.pad(share, ((0, 0), (0, whole - known)), constant_values=np.nan)
+        cells = np.full((share.shape[0], whole), np.nan)
+        cells[:, :known] = share
+        share = cells
 
     def told(row: int, column: int) -> str:
         if column >= known:

@@ -49,7 +49,7 @@ warm_up._compile(Progress(), False)
 before = known()
 for number, place in enumerate(sys.argv[2:]):
     with open_trace(Path(place), output=Path(sys.argv[1]) / f"{number}.h5", workers=1) as store:
-        warm_up._look_at(store, lambda *a, **k: None, None)
+        warm_up._look_at(store, Path(sys.argv[1]) / "window.png")
 for one in sorted(known() - before):
     print(one)
 print(len(before), "before")

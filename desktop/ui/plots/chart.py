@@ -303,7 +303,7 @@ class Chart(PlotView):
 
     def prepare(self, dpr: float) -> None:
         size, font = self.viewport().size(), self.font()
-        wanted = (size.width(), size.height(), font.key(), self._theme, dpr, asked_unit())
+        wanted = (size.width(), size.height(), font, self._theme, dpr, asked_unit())
         if wanted == self._built:
             return
         self._built, self._dpr, self._still = wanted, dpr, None
