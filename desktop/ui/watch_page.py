@@ -155,7 +155,7 @@ class WatchPage(Page):
         self.show_anew()
 
     def _make_centre(self) -> None:
-        self.curve = CurveView(_LATER)
+        self.curve = CurveView(_LATER, one_beside=True)
         self.rows = Chart("Processors over time", help_at="getting-traces.md#watching-a-run")
         self.phases = FrameView("Phases of the run so far")
         self.accounts = _Words("Accounts", 60 * "0" + (_CALLS + 1) * "\n0")

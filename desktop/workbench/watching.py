@@ -21,7 +21,7 @@ from desktop.workbench.jobs import Deliver, Executor, Job, Task, at_once
 _FEW = 8
 #: Looks fit the number of phases that is shown, in a tenth of the time that a suggestion takes, until the run
 #: has grown so many times or so many looks were taken since the last one.
-_GROWN, _AGED = 1.1, 8
+_GROWN, _AGED = 1.2, 16
 
 
 @dataclass(frozen=True, eq=False)

@@ -214,6 +214,11 @@ def test_what_is_painted_in_parts_is_the_whole_picture(
             page.watcher.choose(n=3)
         if calls == 185:  # the legend says no extremes, another look of the lanes
             page.watcher.choose(n=1, model="constant")
+        if calls == 100:  # asked for in the legend, instead of the overview
+            assert not page.curve._residual.rect.height()
+            page.curve.set_residual_first(True)
+            QApplication.processEvents()
+            assert page.curve._residual.rect.height() > 0
         end = page.curve.navigation.end
         page.watcher.look()
         qtbot.waitUntil(lambda calls=calls: page.shown.followed.latest_s > calls / 100 - 0.02, timeout=30_000)
@@ -222,7 +227,8 @@ def test_what_is_painted_in_parts_is_the_whole_picture(
         window = frame.screen().grabWindow(frame.winId()).toImage()
         shown, seen = page.shown, page.shown.followed
         assert seen.curve is not None and shown.fit is not None
-        curve, rows = CurveView(), Chart("")
+        curve, rows = CurveView(one_beside=True), Chart("")
+        curve.set_residual_first(page.curve.residual_first)
         for made, like in ((curve, page.curve), (rows, page.rows)):
             qtbot.addWidget(made)
             made.setFont(like.font())

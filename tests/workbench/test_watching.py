@@ -36,7 +36,7 @@ def watcher(tmp_path: Path) -> Watcher:
 
 def test_each_look_has_the_best_fit_of_what_has_arrived(watcher: Watcher, tmp_path: Path) -> None:
     anew = []
-    for calls in range(400, 430, 3):  # grows by less than a tenth
+    for calls in range(400, 400 + 3 * (_AGED + 2), 3):  # grows by less than a fifth
         grow(tmp_path / "run", calls)
         watcher.look()
         shown = watcher.snapshot
@@ -45,7 +45,7 @@ def test_each_look_has_the_best_fit_of_what_has_arrived(watcher: Watcher, tmp_pa
         assert shown.fit.requested == shown.suggested
         best = fit(shown.followed.curve, shown.suggested)
         assert shown.fit.epsilon == pytest.approx(best.epsilon, rel=1e-9)
-    assert anew == [k % _AGED == 0 for k in range(10)]
+    assert anew == [k % _AGED == 0 for k in range(_AGED + 2)]
     grow(tmp_path / "run", 600)  # by more
     watcher.look()
     assert watcher.snapshot.swept is not None and watcher.snapshot.swept.n.size >= _FEW

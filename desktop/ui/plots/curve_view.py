@@ -111,10 +111,13 @@ class CurveView(TimePlot):
     curvesAsked = Signal()
     levelsChanged = Signal(object)  # how levels are shown, by a gesture: `desktop.workbench.levels.Levels`
 
-    def __init__(self, without: str = "No curve is open. File > Open shows one.") -> None:
-        """`without`: what is said while there is no curve."""
+    def __init__(
+        self, without: str = "No curve is open. File > Open shows one.", *, one_beside: bool = False
+    ) -> None:
+        """`without`: what is said while there is no curve. `one_beside`: overview or residual, not both, in
+        whatever height; what is not shown is not worked out."""
         super().__init__()
-        self._without = without
+        self._without, self._one_beside = without, one_beside
         self._curve: StepCurve | None = None
         self._stack: dict[str, StepCurve] = {}
         self._shown = frozenset({"computing"})
@@ -426,7 +429,7 @@ class CurveView(TimePlot):
         """
         em, band = self.fontMetrics().height(), self._band(dpr)
         height = self.height() - _LEAST_TRACK * em * len(self._tracks)
-        one, both = height >= _OVERVIEW * em, height >= _RESIDUAL * em
+        one, both = height >= _OVERVIEW * em, height >= _RESIDUAL * em and not self._one_beside
         overview, residual = (
             both or (one and not self._residual_first),
             both or (one and self._residual_first),
@@ -502,6 +505,9 @@ class CurveView(TimePlot):
         place_lane(self.lanes["overview"], run)
         place_lane(self.lanes["curve"], main, right=whole.right() - main.right())
         if residual.height():
+            self.lanes["residual"].setVisible(
+                True
+            )  # pyqtgraph leaves the axes of a hidden plot where they are
             place_lane(self.lanes["residual"], residual)
         self._time_axes[0].place(QRectF(run.left(), run.bottom(), run.width(), em + 8))
         self._time_axes[1].place(self._axis)
