@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 
 from desktop import cli
+from desktop.resources import samples
 from tests.test_compare_command import curve
 
 pytestmark = pytest.mark.usefixtures("own_cache")
@@ -115,3 +117,17 @@ def test_markdown_and_junit_hold_what_strangers_wrote_as_text(
 def test_wrong_words(words: list[str], code: int, said: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run(["compare", *words]) == code
     assert said in capsys.readouterr().err
+
+
+def test_its_phases_are_those_of_the_window(capsys: pytest.CaptureFixture[str]) -> None:
+    """They once ended elsewhere: structure events did not count."""
+    sample = str(samples()[0].path)
+    code, result = gate(capsys, sample, "--against", sample)
+    assert code == 0
+    assert cli.run(["phases", sample, "-n", "3", "--json"]) == 0
+    fit = json.loads(capsys.readouterr().out)
+    assert cli.run(["phases", sample, "-n", "3", "--json", "--curve-only"]) == 0
+    alone = json.loads(capsys.readouterr().out)
+    lengths = [np.diff(one["breaks_s"]).tolist() for one in (fit, alone)]
+    assert [one["base_s"] for one in result["differences"][1:]] == pytest.approx(lengths[0])
+    assert lengths[0] != pytest.approx(lengths[1])

@@ -92,10 +92,10 @@ def run(
     runs: list[Phased] = []
     for k, (one, phases, project) in enumerate(members):
         part = Share(progress, k / len(members), (k + 1) / len(members))
-        curve = load(one, project, part, seen if k else first)
-        one_run = phased(labels[k], curve, phases if phases or not runs else _as(runs[0], MOST))
+        curve, known = load(one, project, part, seen if k else first)
+        one_run = phased(labels[k], curve, phases if phases or not runs else _as(runs[0], MOST), known)
         if phases is None and one_run.fit.n > MOST:
-            one_run = phased(labels[k], curve, _as(one_run, MOST))
+            one_run = phased(labels[k], curve, _as(one_run, MOST), known)
         runs.append(one_run)
     alignment = align(runs)
     rows = [row for row in alignment.rows.tolist() if row[0] != NONE]

@@ -395,15 +395,15 @@ def _read(
         if seen is not None:
             seen(store)
 
-    curve, known = _loaded(run, project, progress, look, structured=True)
+    curve, known = load(run, project, progress, look)
     return replace(phased(name, curve, phases, known), program=frozenset(regions)), known
 
 
 def load(
     run: KeptRun, project: Path | None, progress: Progress, seen: Callable[[TraceStore], object] | None = None
-) -> StepCurve:
-    """The curve of a run, by its rules and within its limit; `project`: the file that it is kept in, to find
-    the trace.
+) -> tuple[StepCurve, Landmarks | None]:
+    """The curve of a run, by its rules and within its limit, and what is known of its structure; `project`:
+    the file that it is kept in, to find the trace.
 
     `seen` is given the store before it is closed.
 
@@ -413,18 +413,6 @@ def load(
     DesktopError : it cannot be opened.
     ValueError : its limit lies outside of the curve.
     """
-    return _loaded(run, project, progress, seen)[0]
-
-
-def _loaded(
-    run: KeptRun,
-    project: Path | None,
-    progress: Progress,
-    seen: Callable[[TraceStore], object] | None = None,
-    *,
-    structured: bool = False,
-) -> tuple[StepCurve, Landmarks | None]:
-    """`load`, and if `structured` what is known of the curve's structure."""
     from desktop.data.curves import build_curve
     from desktop.data.opening import open_trace
     from desktop.data.presence import structure
@@ -437,8 +425,6 @@ def _loaded(
         use = build(store, run.project.rules or Rules(), progress)
         curve = build_curve(store, use, run.project.curve, progress)
         curve = curve if run.project.limit is None else curve.window(*run.project.limit)
-        if not structured:
-            return curve, None
         return curve, structure(store, use, progress).known(curve, marks_of(run.project.annotations))
 
 

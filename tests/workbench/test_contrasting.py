@@ -195,7 +195,7 @@ def test_a_project_without_a_window(tmp_path: Path) -> None:
         plain_run(curve(tmp_path / f"{k}.csv", 4, 1, k), PhaseSettings("constant", 3)) for k in (2, 3)
     )
     runs = tuple(replace(run, trace=replace(run.trace, sha256=run.trace.name * 20)) for run in runs)
-    curves = [load(run, None, Progress()) for run in runs]
+    curves = [load(run, None, Progress())[0] for run in runs]
     made = [phased(run.trace.name, c, run.project.phases) for run, c in zip(runs, curves, strict=True)]
     first, second = run_keys(runs)
     asked = Comparison(second, axis="phases", matched=(Matched(second, first, 3, 3, ((2, 0),)),))
