@@ -5,9 +5,12 @@ Without kernels, which `Clock` loads when it needs them: all that reads or write
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from desktop.core.arrays import Floats, Ints
 
 #: Rates beyond this are no clock's; below it times keep their order.
 MOST_DRIFT = 0.1
@@ -42,3 +45,9 @@ class Clock(NamedTuple):
         if np.ndim(ticks):
             return to_local(np.ascontiguousarray(ticks, np.int64), self.shift, self.drift, self.origin)
         return int(local(int(ticks), self.shift, self.drift, self.origin))
+
+
+def columns(clocks: Sequence[Clock]) -> tuple[Ints, Floats, Ints]:
+    """(n,) each: shift, drift and origin."""
+    shift, drift, origin = zip(*clocks, strict=True) if clocks else ((), (), ())
+    return np.array(shift, np.int64), np.array(drift, np.float64), np.array(origin, np.int64)

@@ -69,7 +69,6 @@ def rank_pairs(
     Raises
     ------
     ValueError : as `fit_joint` and `fit_individual` where no choice can be fitted.
-    Cancelled : by `progress`.
     """
     progress = progress or Progress()
     sets: list[tuple[str, ...]] = [(f,) for f in functions]
@@ -152,7 +151,6 @@ def choose(
     Raises
     ------
     ValueError : as `fit_joint` and `fit_individual` where no choice can be fitted.
-    Cancelled : by `progress`.
     """
 
     def fitted(part: Measurements, chosen: Sequence[str], how: str, starts: int) -> ModelFit:
@@ -241,7 +239,6 @@ def leave_cells_out(fit: ModelFit, progress: Progress | None = None) -> tuple[Ce
     Raises
     ------
     ValueError : `fit` is not joint.
-    Cancelled : by `progress`.
     """
     if fit.kind != "joint":
         raise ValueError("only a joint fit can predict a cell from the others")

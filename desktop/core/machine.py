@@ -140,10 +140,6 @@ def replay(
 ) -> Replay:
     """Replay operations on a network. Time grows with their number (with buses: times log p). Without `times`
     nothing is said of single operations.
-
-    Raises
-    ------
-    Cancelled : by `progress`.
     """
     progress = progress or Progress()
     p, n = operations.first.size, operations.kind.size

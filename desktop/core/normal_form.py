@@ -112,7 +112,6 @@ def search_forms(data: Measurements, progress: Progress | None = None) -> Normal
     Raises
     ------
     ValueError : no cell has points at `FEWEST` different p.
-    Cancelled : by `progress`.
     """
     progress = progress or Progress()
     time = data.time / data.p if data.transformed else data.time

@@ -65,7 +65,6 @@ def unpack(archive: Path, folder: Path, progress: Progress) -> None:
     ------
     TraceFormatError : it is damaged or encrypted, passes a limit (which is named), holds a link or a device,
         or a name that points out of `folder`. What was unpacked before that is still there.
-    Cancelled : by `progress`.
     """
 
     def refuse(what: str, member: str = "", hint: str = _UNPACK_IT) -> TraceFormatError:

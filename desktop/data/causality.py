@@ -56,7 +56,7 @@ from desktop.core import ideal
 from desktop.core.accounts import CLASS_NUMBERS, WAITING, Account
 from desktop.core.arrays import AnyArray, Floats, Ints
 from desktop.core.clock_kernels import corrected
-from desktop.core.clock_line import Clock
+from desktop.core.clock_line import Clock, columns
 from desktop.core.open_regions import BEGIN, END
 from desktop.core.units import si
 from desktop.core.wait_kernels import (
@@ -146,23 +146,20 @@ class Causality:
     Raises
     ------
     StoreError : the store is damaged, or too large (`MOST`).
-    Cancelled : by `progress`.
     """
 
     def __init__(self, store: TraceStore, rules: Rules, progress: Progress) -> None:
         self.rules = rules
         self._store = store
-        repaired = store.repair if rules.repaired is None else rules.repaired
-        self._clocks = [at.clock(repaired) for at in store.locations]
-        shift, drift, origin = zip(*self._clocks, strict=True) if self._clocks else ((), (), ())
-        self._all_clocks = np.array(shift, np.int64), np.array(drift, float), np.array(origin, np.int64)
+        self._clocks = rules.clocks(store)
+        self._all_clocks = columns(self._clocks)
         self._ends = [
             clock.common(at.last)
             for at, clock in zip(store.locations, self._clocks, strict=True)
             if at.last is not None
         ]
         self._checked = store.clock.checked
-        self._violations, most_s = _contradictions(store.clock, repaired)
+        self._violations, most_s = _contradictions(store.clock, rules.repairs(store))
         self._most = np.int64(np.ceil(min(most_s * store.ticks_per_second, float(END))))
         self._names = [mpi_call(region.name) for region in store.regions]
         rows = {name: sum(store.rows(name, i) for i in range(len(self._clocks))) for name in _NUMBERED}

@@ -104,13 +104,7 @@ class Caused:
 
 
 class Causes:
-    """See the module.
-
-    Raises
-    ------
-    StoreError : the store is damaged.
-    Cancelled : by `progress`.
-    """
+    """See the module."""
 
     def __init__(self, store: TraceStore, causality: Causality, progress: Progress) -> None:
         self.store, self.causality = store, causality
@@ -125,8 +119,7 @@ class Causes:
             np.repeat(places, np.diff(waits.start)), waits.partner.astype(np.int64),
             calls.begin[waits.call], waits.until, calls.end[waits.call], np.maximum(met, waits.until),
         )  # fmt: skip
-        repaired = store.repair if causality.rules.repaired is None else causality.rules.repaired
-        self._clocks = [at.clock(repaired) for at in store.locations]
+        self._clocks = causality.rules.clocks(store)
         there = np.array([at.first is not None and at.last is not None for at in store.locations], bool)
         first, self.ends = np.full((2, there.size), np.iinfo(np.int64).min)
         for i in np.flatnonzero(there).tolist():

@@ -54,7 +54,6 @@ def coarse_for(store: TraceStore, progress: Progress) -> bytes:
     Raises
     ------
     StoreError : the store has no such curve, or is damaged.
-    Cancelled : by `progress`.
     """
     if not store.rows("utilization", 0):
         raise StoreError("has no curve that was kept", file=store.path)

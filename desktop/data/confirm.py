@@ -21,7 +21,7 @@ from desktop.core.effects import Effects, analyse
 from desktop.data.experiment import Experiment, Journal
 from desktop.data.runner import Runner, commands_of
 from desktop.errors import ExperimentError
-from desktop.progress import Cancelled, Progress
+from desktop.progress import Progress
 
 CONFIRMATION = "confirmation.csv"
 #: Runs of either setting, where nothing else is said.
@@ -67,13 +67,13 @@ def setting_of(experiment: Experiment, names: Iterable[str]) -> tuple[int, ...]:
     unknown = next((name for name in wanted if name not in experiment.names), None)
     if unknown is not None:
         raise ValueError(f"there is no factor {unknown!r}; there are {', '.join(experiment.names)}")
-    lowest = _lowest(experiment)
-    return tuple(1 if name in wanted else low for name, low in zip(experiment.names, lowest, strict=True))
+    levels = zip(experiment.names, experiment.lowest, strict=True)
+    return tuple(1 if name in wanted else low for name, low in levels)
 
 
 def confirm_commands(experiment: Experiment, levels: Sequence[int]) -> tuple[str, ...]:
     """What is executed, for the user to agree to."""
-    return commands_of([(experiment, _lowest(experiment)), (experiment, levels)])
+    return commands_of([(experiment, experiment.lowest), (experiment, levels)])
 
 
 @dataclass(frozen=True)
@@ -251,7 +251,7 @@ def run_confirmation(
     """
     progress = progress or Progress()
     experiment = runner.experiment
-    levels, lowest = setting_of(experiment, names), _lowest(experiment)
+    levels, lowest = setting_of(experiment, names), experiment.lowest
     if levels == lowest:
         raise ValueError("the setting is the unperturbed program itself; name a factor")
     known = [r.name for r in experiment.responses]
@@ -273,17 +273,11 @@ def run_confirmation(
             for kind in generator.permutation(["unperturbed", "setting"]).tolist():
                 progress.step(done, runs, f"confirming: run {done + 1} of {runs}, {kind}")
                 values = runner.one(experiment, lowest if kind == "unperturbed" else levels, progress)
-                if values is None:
-                    raise Cancelled
                 writer.writerow(["" if kind == "unperturbed" else " ".join(names), *map(repr, values)])
                 file.flush()
                 os.fsync(file.fileno())
                 taken[kind].append(values[at])
     return judged(names, prediction, taken["unperturbed"], taken["setting"])
-
-
-def _lowest(experiment: Experiment) -> tuple[int, ...]:
-    return tuple(experiment.design().levels.min(axis=0).tolist())
 
 
 def told(one: Confirmed, unit: str) -> str:

@@ -46,11 +46,6 @@ class CurveAsked(NamedTuple):
     progress: Progress
 
     @property
-    def repaired(self) -> bool:
-        wanted = self.use.rules.repaired
-        return self.store.repair if wanted is None else wanted
-
-    @property
     def end(self) -> int:
         """The last tick since the start."""
         return int(self.use.edges[-1])
@@ -58,7 +53,10 @@ class CurveAsked(NamedTuple):
     def common(self, location: int, time: Ints) -> Ints:
         """Ticks as recorded as those since the start, on the common clock."""
         about = self.store.locations[location]
-        return np.asarray(about.clock(self.repaired).common(time), np.int64) - self.use.start
+        return (
+            np.asarray(about.clock(self.use.rules.repairs(self.store)).common(time), np.int64)
+            - self.use.start
+        )
 
     def there(self, *kinds: str) -> list[int]:
         """Locations of these kinds that have events."""
@@ -121,8 +119,6 @@ def build_curve(
     Raises
     ------
     CurveError : there is no such kind of curve, or none in this trace.
-    StoreError : the store is damaged.
-    Cancelled : by `progress`.
     """
     if curve == DEFAULT:
         return use.curve()

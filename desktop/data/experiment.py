@@ -216,8 +216,19 @@ class Experiment:
         after = self.plan.replicates if begun and fold is not None else 0
         return replace(self, plan=replace(self.plan, fold=fold, fold_after=after))
 
+    def order(self) -> dict[tuple[int, int], int]:
+        """The place, from 1, of every (replicate, treatment) in the order of trials, which is its own."""
+        sheet = self.sheet()
+        keys = zip(sheet.replicate.tolist(), sheet.treatment.tolist(), strict=True)
+        return {key: place for place, key in enumerate(keys, 1)}
+
+    @property
+    def lowest(self) -> tuple[int, ...]:
+        """The lowest level of every factor: the unperturbed program."""
+        return tuple(self.design().levels.min(axis=0).tolist())
+
     def levels(self, treatment: int) -> tuple[int, ...]:
-        return tuple(int(v) for v in self.design().levels[treatment])
+        return tuple(self.design().levels[treatment].tolist())
 
     def signs(self, treatment: int) -> list[str]:
         """The levels of a treatment as tables show them: + and −, of an array their numbers."""
@@ -772,25 +783,21 @@ def read_journal(experiment: Experiment) -> tuple[Trial, ...]:
     if not path.exists():
         return ()
     text = path.read_text(encoding="utf-8", errors="replace")
-    text = text[: text.rfind("\n") + 1]
-    lines = text.splitlines()
-    if len(lines) < 2:
-        return ()
+    lines = text[: text.rfind("\n") + 1].splitlines()
     reader = csv.DictReader(lines[1:])
     trials: list[Trial] = []
     design = experiment.design()
-    places = _places(experiment)
-    while True:
-        try:
-            row = next(reader, None)
-            if row is None:
-                break
+    places = experiment.order() if experiment.plan.fold_after else {}
+    try:
+        for row in reader:
             if not (int(row["replicate"]) >= 1 and 1 <= int(row["treatment"]) <= design.runs):
                 raise ValueError("there is no such treatment")
             replicate, treatment = int(row["replicate"]) - 1, int(row["treatment"]) - 1
-            levels = dict(zip(experiment.names, design.levels[treatment].tolist(), strict=True))
-            place = places.get((replicate, treatment)) if places else int(row["order"])
-            if not _planned(row, levels, place):
+            levels = [int(row[name]) for name in experiment.names]
+            order = int(row["order"])
+            place = places.get((replicate, treatment)) if places else order
+            # A fold may be another now, or begin too early.
+            if order != place or levels != design.levels[treatment].tolist():
                 raise ExperimentError(
                     f"its trial {row['order']} is none of this plan",
                     file=path,
@@ -799,7 +806,7 @@ def read_journal(experiment: Experiment) -> tuple[Trial, ...]:
                 )
             trials.append(
                 Trial(
-                    int(row["order"]),
+                    order,
                     replicate,
                     treatment,
                     int(row["attempt"]),
@@ -814,28 +821,14 @@ def read_journal(experiment: Experiment) -> tuple[Trial, ...]:
                     note=row["note"],
                 )
             )
-        except (KeyError, ValueError, TypeError, csv.Error) as error:
-            raise ExperimentError(
-                f"is damaged ({reason(error, 'it is not what was written here')})",
-                file=path,
-                where=f"line {reader.line_num + 1}",
-                hint="mend or move it",
-            ) from None
+    except (KeyError, ValueError, TypeError, csv.Error) as error:
+        raise ExperimentError(
+            f"is damaged ({reason(error, 'it is not what was written here')})",
+            file=path,
+            where=f"line {reader.line_num + 1}",
+            hint="mend or move it",
+        ) from None
     return tuple(trials)
-
-
-def _places(experiment: Experiment) -> dict[tuple[int, int], int]:
-    """Order of every (replicate, treatment) where a later fold has grown the plan."""
-    if not experiment.plan.fold_after:
-        return {}
-    sheet = experiment.sheet()
-    keys = zip(sheet.replicate.tolist(), sheet.treatment.tolist(), strict=True)
-    return {key: place for place, key in enumerate(keys, 1)}
-
-
-def _planned(row: Mapping[str, str], levels: Mapping[str, int], place: int | None) -> bool:
-    """Whether a line is the trial that the plan has there: a fold may be another now, or begin too early."""
-    return int(row["order"]) == place and all(int(row[name]) == level for name, level in levels.items())
 
 
 def _value(text: str) -> float:
@@ -897,21 +890,18 @@ def to_trials(experiment: Experiment, response: str | None = None) -> Trials:
     at = _response_at(experiment, response)
     if experiment.plan.kind == "orthogonal-array":
         raise ExperimentError("has factors of several levels", hint="rank its runs by response instead")
-    state = state_of(experiment, read_journal(experiment))
-    keys = sorted(state.good)
+    found = state_of(experiment, read_journal(experiment)).good
+    good = [found[key] for key in sorted(found)]
     design = experiment.design()
-    levels, halves = design.levels, design.blocks
-    y = np.array([state.good[key].responses[at] for key in keys], np.float64)
+    treatment = np.array([one.treatment for one in good], np.int64)
     return trials(
         experiment.names,
-        levels[[treatment for _, treatment in keys]]
-        .astype(np.float64)
-        .reshape(len(keys), len(experiment.names)),
-        y,
-        np.array([replicate for replicate, _ in keys], np.int64),
-        [str(state.good[key].order) for key in keys],
-        halves[[treatment for _, treatment in keys]] if experiment.plan.fold is not None else None,
-        {name: np.array([getattr(state.good[key], name) for key in keys], np.float64) for name in COVARIATES},
+        design.levels[treatment].astype(np.float64),
+        np.array([one.responses[at] for one in good], np.float64),
+        np.array([one.replicate for one in good], np.int64),
+        [str(one.order) for one in good],
+        None if experiment.plan.fold is None else design.blocks[treatment],
+        {name: np.array([getattr(one, name) for one in good], np.float64) for name in COVARIATES},
     )
 
 
@@ -948,11 +938,8 @@ def exclude(experiment: Experiment, order: int, reason: str) -> None:
     if not reason.strip():
         raise ExperimentError("a trial is left out for a reason only, give one")
     with Journal(experiment) as journal:
-        good = state_of(experiment, journal.trials).good
-        for trial in good.values():
-            if trial.order == order:
-                journal.add(
-                    Trial(order, trial.replicate, trial.treatment, trial.attempt, "excluded", note=reason)
-                )
-                return
-    raise ExperimentError(f"there is no trial {order} that counts", file=experiment.folder / JOURNAL)
+        good = state_of(experiment, journal.trials).good.values()
+        trial = next((one for one in good if one.order == order), None)
+        if trial is None:
+            raise ExperimentError(f"there is no trial {order} that counts", file=journal.path)
+        journal.add(Trial(order, trial.replicate, trial.treatment, trial.attempt, "excluded", note=reason))

@@ -206,7 +206,6 @@ class Cluster(Farm):
     Raises
     ------
     DesktopError : the package is not installed, the scheduler does not answer, or has no workers.
-    Cancelled : by `progress`.
     """
 
     def __init__(self, folder: Path, scheduler: str, progress: Progress) -> None:
@@ -286,7 +285,6 @@ async def _threads(scheduler: str, progress: Progress) -> int:
     Raises
     ------
     Exception : of any kind; what is there, if anything, is no scheduler.
-    Cancelled : by `progress`.
     """
     import asyncio
 

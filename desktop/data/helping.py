@@ -85,10 +85,6 @@ def helps(
     bounds. What saves nothing is left out.
 
     phases : what the phases are called; regions : names of those that are tried twice as fast.
-
-    Raises
-    ------
-    Cancelled : by `progress`.
     """
     progress = progress or Progress()
     if program.note:

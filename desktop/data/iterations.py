@@ -116,9 +116,7 @@ def find(
 
     Raises
     ------
-    StoreError : the store is damaged.
     CurveError : there is no curve.
-    Cancelled : by `progress`.
     """
     progress = progress or Progress()
     curve = curve or use.curve()
@@ -265,9 +263,7 @@ class _Symbols:
         symbol = np.concatenate([part[0] for part in parts])
         time = np.concatenate([part[1] for part in parts])
         order = np.argsort(time, kind="stable")
-        at = self._store.locations[location]
-        rules = self._use.rules
-        clock = at.clock(store.repair if rules.repaired is None else rules.repaired)
+        clock = store.locations[location].clock(self._use.rules.repairs(store))
         ticks = clock.common(np.ascontiguousarray(time[order])) - self._use.start
         return symbol[order], ticks * self._use.unit
 

@@ -23,10 +23,7 @@ _LARGEST = 1 << 20
 
 def planned(experiment: Experiment) -> dict[int, tuple[int, int]]:
     """Order (from 1) -> replicate, treatment."""
-    sheet = experiment.sheet()
-    return {
-        k + 1: (int(r), int(t)) for k, (r, t) in enumerate(zip(sheet.replicate, sheet.treatment, strict=True))
-    }
+    return {place: key for key, place in experiment.order().items()}
 
 
 def write_script(experiment: Experiment, path: Path) -> None:

@@ -82,8 +82,6 @@ def live_page(
     Raises
     ------
     ValueError : n, a break or the trace's curve is impossible, see `desktop.data.material.gather`.
-    StoreError : the store is damaged.
-    Cancelled : by `progress`.
     """
     progress = progress or Progress()
     material, use = gather(subject, Share(progress, 0, 0.3))

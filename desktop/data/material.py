@@ -236,7 +236,6 @@ def gather(
     Raises
     ------
     ValueError : n or a break is impossible.
-    StoreError : the store is damaged.
     Cancelled : by `progress` or `stop`.
     """
     progress = progress or Progress()
@@ -371,8 +370,6 @@ def bars(
     Raises
     ------
     ValueError : the span holds no tick of the curve.
-    StoreError : the store is damaged.
-    Cancelled : by `progress`.
     """
     progress = progress or Progress()
     timeline = open_timeline(store, rules, Share(progress, 0, 0.3))

@@ -138,7 +138,6 @@ def import_part(
     ------
     TraceFormatError : nothing usable can be read, whoever's it is.
     StoreError : `target` cannot be written, or the trace is not to be seen from here.
-    Cancelled : by `progress`.
     """
     if not trace.exists():
         raise StoreError(
@@ -224,7 +223,6 @@ def read_parts(
     Raises
     ------
     DesktopError : a part could not be read, twice; the store cannot be written.
-    Cancelled : by `progress`.
     """
     parts = _read_all(trace, importer, [], farm, Share(progress, 0.0, 0.6))
     if parts is None:

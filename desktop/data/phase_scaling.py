@@ -196,8 +196,6 @@ def measured(runs: Sequence[OpenRun], progress: Progress | None = None) -> Gathe
     Raises
     ------
     ValueError : fewer than `FEWEST` different p, or breakpoints that are not as many.
-    StoreError : a store is damaged.
-    Cancelled : by `progress`.
     """
     from desktop.core.phase_names import phase_names
     from desktop.data.presence import structure

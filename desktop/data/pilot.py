@@ -23,7 +23,7 @@ from desktop.data.atomic import write_text
 from desktop.data.experiment import Experiment, Factor, Journal
 from desktop.data.runner import Runner, commands_of
 from desktop.errors import ExperimentError
-from desktop.progress import Cancelled, Progress
+from desktop.progress import Progress
 
 PILOT = "pilot.csv"
 #: Sizes of the delay: so many, each so many times the one before.
@@ -175,8 +175,7 @@ def pilot_commands(experiment: Experiment) -> tuple[str, ...]:
 
 def _levels(experiment: Experiment, high: int = -1) -> tuple[int, ...]:
     """Everything at its lowest but one."""
-    lowest = experiment.design().levels.min(axis=0).tolist()
-    return tuple(1 if j == high else level for j, level in enumerate(lowest))
+    return tuple(1 if j == high else level for j, level in enumerate(experiment.lowest))
 
 
 def run_pilot(runner: Runner, progress: Progress | None = None) -> Pilot:
@@ -211,13 +210,11 @@ def run_pilot(runner: Runner, progress: Progress | None = None) -> Pilot:
                 f"pilot: {experiment.names[place]} at {size} units" if place >= 0 else "pilot: unperturbed"
             )
             progress.step(len(shown), len(places), title)
-            value = runner.one(sized(experiment, size), _levels(experiment, place), progress)
-            if value is None:
-                raise Cancelled
-            writer.writerow([*head, repr(value[0])])
+            value = runner.one(sized(experiment, size), _levels(experiment, place), progress)[0]
+            writer.writerow([*head, repr(value)])
             file.flush()
             os.fsync(file.fileno())
-            return value[0]
+            return value
 
         runner.measure_base(progress)
         for _ in range(experiment.program.warm_up):

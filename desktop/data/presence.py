@@ -89,13 +89,7 @@ class PresenceDigest:
 
 
 def structure(store: TraceStore, use: Utilization, progress: Progress | None = None) -> Structure:
-    """What a run's processors are in when, of so many of them as say it of all.
-
-    Raises
-    ------
-    StoreError : the store is damaged.
-    Cancelled : by `progress`.
-    """
+    """What a run's processors are in when, of so many of them as say it of all."""
     progress = progress or Progress()
     places = [i for i, location in enumerate(store.locations) if location.kind == "cpu"]
     if len(places) > LOOKED_AT:
@@ -114,11 +108,12 @@ def structure(store: TraceStore, use: Utilization, progress: Progress | None = N
     else:
         derived = DerivedRows(store, lambda rows: [PresenceDigest(rows)], progress, "structure", places)
         columns_of = {key: part for key, (part,) in derived.rows.items()}
-    repaired = store.repair if use.rules.repaired is None else use.rules.repaired
+    clocks = use.rules.clocks(store)
     parts: list[tuple[AnyArray, ...]] = [(np.zeros(0), np.zeros(0), *[np.zeros(0, np.int64)] * 4)]
     for (table, location), held in columns_of.items():
-        clock = store.locations[location].clock(repaired)
-        begin, end = ((clock.common(held[name]) - use.start) * use.unit for name in ("begin", "end"))
+        begin, end = (
+            (clocks[location].common(held[name]) - use.start) * use.unit for name in ("begin", "end")
+        )
         what = held["what"].astype(np.int64)
         # A damaged table may say anything.
         good = (what < (len(store.regions) if table == "presence" else _CLASSES)) & (end >= begin)

@@ -208,7 +208,6 @@ def unpack_bundle(bundle: Path, folder: Path, progress: Progress) -> Path:
     Raises
     ------
     TraceFormatError : see `desktop.data.archive.unpack`.
-    Cancelled : by `progress`.
     """
     unpack(bundle, folder, progress)
     return folder / BUNDLED

@@ -120,7 +120,6 @@ def found_for(store: TraceStore, statistics: Statistics, asked: JSON, progress: 
     ------
     ValueError, LookupError, TypeError : the question makes no sense.
     DesktopError : the store is damaged.
-    Cancelled : by `progress`.
     """
     from desktop.data.root_causes import explain
 

@@ -531,7 +531,6 @@ def open_remote(path: RemotePath, progress: Progress, options: JSON) -> TraceSto
     Raises
     ------
     DesktopError : the host cannot be reached, has another version, or cannot open the trace.
-    Cancelled : by `progress`.
     """
     if not path.exists():
         raise StoreError(

@@ -331,7 +331,6 @@ def compose(
     Raises
     ------
     ValueError : nothing to report on, a figure that is unknown, an n that is impossible.
-    StoreError : a store is damaged.
     Cancelled : by `progress` or `stop`.
     """
     progress, contents = progress or Progress(), contents or Contents()
@@ -1214,7 +1213,7 @@ class _Run:
         ]
         yield ReportTable("Identity", ("What", "Value"), tuple(facts), 2, part="file")
         rules = self.use.rules
-        applied = store.repair if rules.repaired is None else rules.repaired
+        applied = rules.repairs(store)
         yield Paragraph(
             f"Clocks: {clock.checked} messages and collectives were checked, {clock.violations_before} "
             f"contradict the clocks as recorded, {clock.violations_after} after the repair "

@@ -65,8 +65,6 @@ def explain(
     Raises
     ------
     ValueError : a phase holds no tick of the curve.
-    StoreError : the store is damaged.
-    Cancelled : by `progress`.
     """
     progress = progress or Progress()
     if statistics.of_curve:
@@ -89,11 +87,6 @@ def charges(
     """What the time of each range is charged to.
 
     `ranges` : statistics of them, replayed (`Statistics.ranges`), of the same `use`.
-
-    Raises
-    ------
-    StoreError : the store is damaged.
-    Cancelled : by `progress`.
     """
     progress = progress or Progress()
     spans = np.rint(np.array([(one.start_s, one.end_s) for one in ranges]) / use.unit).astype(np.int64)
@@ -277,8 +270,8 @@ def _states(store: TraceStore, i: int, use: Utilization, waits: _Waits) -> tuple
         regions.append(innermost[last].astype(np.int64))
 
     since, until, doing = class_states(store, i, use.rules, note)
-    repaired = store.repair if use.rules.repaired is None else use.rules.repaired
-    time, region = store.locations[i].clock(repaired).common(np.concatenate(times)), np.concatenate(regions)
+    clock = store.locations[i].clock(use.rules.repairs(store))
+    time, region = clock.common(np.concatenate(times)), np.concatenate(regions)
     begin, end = use.start, use.start + int(use.curve().edges[-1])
     own = slice(waits.start[i], waits.start[i + 1])
     wait_begin, wait_end, followed = waits.begin[own], waits.end[own], waits.followed[own]

@@ -143,9 +143,8 @@ class Runner:
         with Journal(self.experiment):
             self._check_macros()
             self._check_builds(progress)
-            levels = self.experiment.design().levels
-            lowest = tuple(levels.min(axis=0).tolist())
-            highest = tuple(levels.max(axis=0).tolist())
+            lowest = self.experiment.lowest
+            highest = tuple(self.experiment.design().levels.max(axis=0).tolist())
             outputs = []
             for done, (name, setting) in enumerate(
                 (("unperturbed", lowest), ("unperturbed", lowest), ("fully perturbed", highest))
@@ -153,9 +152,7 @@ class Runner:
                 progress.step(done, 3, f"checking the {name} program")
                 self.build(setting, progress)
                 outcome = self._run(setting, progress)
-                if outcome.exit < 0 and self._now.is_set():
-                    raise Cancelled
-                fault = self._fault(outcome) or _responses(self.experiment.responses, outcome)[1]
+                _, fault = self._read(outcome)
                 if fault:
                     raise RunError(
                         f"the {name} program {fault}",
@@ -207,7 +204,7 @@ class Runner:
     def _check_builds(self, progress: Progress) -> None:
         """The flags of every factor change what is built, or it would have no effect whatever it delays."""
         experiment = self.experiment
-        lowest = experiment.design().levels.min(axis=0).tolist()
+        lowest = experiment.lowest
         base = self._digest(lowest)
         places = [j for j, one in enumerate(experiment.factors) if one.high.flags != one.low.flags]
         for done, j in enumerate(places if experiment.program.build else ()):
@@ -246,7 +243,7 @@ class Runner:
 
         Raises
         ------
-        RunError : a build fails, or two with different flags are the same. Cancelled : by `progress`.
+        RunError : a build fails, or two with different flags are the same.
         """
         progress = progress or Progress()
         runs = self.experiment.design().runs
@@ -291,8 +288,6 @@ class Runner:
             if product != part:
                 product.unlink(missing_ok=True)  # what another build has left is none of this
             outcome = self._execute(words, {}, progress)
-            if outcome.exit < 0 and self._now.is_set():
-                raise Cancelled
             if outcome.exit or not product.exists():
                 wanted = program.product or Path(BUILDS) / key
                 what = outcome.ended or (
@@ -319,21 +314,18 @@ class Runner:
         RunError : it cannot be built or run. ExperimentError : the journal belongs to something else or is
         in use. Cancelled : by `progress`, or stopped at once.
         """
-        lowest = tuple(self.experiment.design().levels.min(axis=0).tolist())
+        lowest = self.experiment.lowest
         times = []
         with Journal(self.experiment) as journal:
             state = state_of(self.experiment, journal.trials)
             self.build(lowest, progress)
             for _ in range(runs):
                 outcome = self._run(lowest, progress)
-                if outcome.exit < 0 and self._now.is_set():
-                    raise Cancelled
-                fault = self._fault(outcome)
-                if fault:
+                if fault := self._fault(outcome):
                     raise RunError(f"the unperturbed program {fault}", file=self.experiment.folder)
                 times.append(outcome.wall_s)
-        mean = sum(times) / runs
-        sigma = math.sqrt(sum((t - mean) ** 2 for t in times) / max(runs - 1, 1))
+        mean = statistics.mean(times)
+        sigma = statistics.stdev(times) if runs > 1 else 0.0
         left = state.planned - len(state.good)
         treatments = self.experiment.design().runs
         wanted = replicates_for(sigma, effect * mean, treatments, runs - 1) if mean > 0 and runs > 1 else 1
@@ -352,17 +344,18 @@ class Runner:
         progress = progress or Progress()
         with Journal(self.experiment) as journal:
             self.build_all(progress)
-            sheet = self.experiment.sheet()
-            places = {
-                (int(r), int(t)): k + 1
-                for k, (r, t) in enumerate(zip(sheet.replicate, sheet.treatment, strict=True))
-            }
+            places = self.experiment.order()
             self.measure_base(progress)
-            self._warm_up(int(sheet.treatment[0]), state_of(self.experiment, journal.trials), progress)
-            for _, keys in groupby(places, key=itemgetter(0)):
-                self._replicate(journal, list(keys), places, progress)
-                if self._stop.is_set():
-                    break
+            try:
+                state = state_of(self.experiment, journal.trials)
+                if len(state.good) < state.planned:
+                    self._warm_up(next(iter(places))[1], progress)
+                for _, keys in groupby(places, key=itemgetter(0)):
+                    if not self._stop.is_set():
+                        self._replicate(journal, list(keys), places, progress)
+            except Cancelled:
+                if progress.cancelled:
+                    raise
             return state_of(self.experiment, journal.trials)
 
     @property
@@ -395,51 +388,43 @@ class Runner:
         """
         self.build(self.experiment.levels(key[1]))
         self.measure_base(Progress())
-        for _ in range(self.experiment.program.warm_up):
-            self._run(self.experiment.levels(key[1]))
-        trial = self._trial(key, order, 1, Progress())
-        assert trial is not None  # nobody stops it
-        return trial
+        self._warm_up(key[1])
+        return self._trial(key, order, 1, Progress())
 
-    def one(
-        self, experiment: Experiment, levels: Sequence[int], progress: Progress
-    ) -> tuple[float, ...] | None:
-        """Responses of a run that is no trial, of an experiment that differs in its delays; None if stopped.
-        A disturbed run is repeated as that of a trial is, and the quietest counts.
+    def one(self, experiment: Experiment, levels: Sequence[int], progress: Progress) -> tuple[float, ...]:
+        """Responses of a run that is no trial, of an experiment that differs in its delays. A disturbed run
+        is repeated as that of a trial is, and the quietest counts.
 
         Raises
         ------
-        RunError : it cannot be built, or its run fails. Cancelled : by `progress`.
+        RunError : it cannot be built, or its run fails.
+        Cancelled : by `progress`, or stopped.
         """
         own, self.experiment = self.experiment, experiment
-        best: tuple[float, tuple[float, ...]] | None = None
+        best: tuple[float, tuple[float, ...]] = math.inf, ()
         try:
             for _ in range(ATTEMPTS):
                 self._pause(progress)
                 if self._stop.is_set():
-                    return None
+                    raise Cancelled
                 self.build(levels, progress)
                 outcome = self._run(levels, progress)
-                if outcome.exit < 0 and self._now.is_set():
-                    return None
-                values, missing = _responses(experiment.responses, outcome)
-                fault = self._fault(outcome) or missing
+                values, fault = self._read(outcome)
                 if fault:
                     words = shlex.join(experiment.commands(levels)[1])
                     raise RunError(f"the program {fault}", file=experiment.folder, where=words)
-                if best is None or outcome.other_busy_cores < best[0]:
+                if not best[1] or outcome.other_busy_cores < best[0]:
                     best = outcome.other_busy_cores, values
                 if not outcome.other_busy_cores > self.busy_limit:
                     break
-            return None if best is None else best[1]
+            return best[1]
         finally:
             self.experiment = own
 
-    def _warm_up(self, treatment: int, state: State, progress: Progress) -> None:
-        if len(state.good) < state.planned:
-            for _ in range(self.experiment.program.warm_up):
-                if not self._stop.is_set():
-                    self._run(self.experiment.levels(treatment), progress)
+    def _warm_up(self, treatment: int, progress: Progress | None = None) -> None:
+        for _ in range(self.experiment.program.warm_up):
+            if not self._stop.is_set():
+                self._run(self.experiment.levels(treatment), progress)
 
     def _replicate(
         self,
@@ -461,8 +446,6 @@ class Runner:
                     return
                 progress.step(len(state.good), state.planned, _left(state, journal.trials))
                 trial = self._trial(key, places[key], spent + 1, progress)
-                if trial is None:
-                    return
                 journal.add(trial)
                 self._on_trial(trial)
 
@@ -470,19 +453,14 @@ class Runner:
         while not self._go.wait(0.1):
             progress.step(0, 0, "paused")
 
-    def _trial(self, key: tuple[int, int], order: int, attempt: int, progress: Progress) -> Trial | None:
-        """One trial, or None if it was stopped in the middle."""
+    def _trial(self, key: tuple[int, int], order: int, attempt: int, progress: Progress) -> Trial:
         replicate, treatment = key
         levels = self.experiment.levels(treatment)
         start = datetime.now(UTC).isoformat(timespec="milliseconds")
         begun = time.perf_counter()
         outcome = self._run(levels, progress)
         took = time.perf_counter() - begun
-        if outcome.exit < 0 and self._now.is_set():
-            return None
-        fault = self._fault(outcome)
-        values, missing = _responses(self.experiment.responses, outcome)
-        fault = fault or missing
+        values, fault = self._read(outcome)
         limit = self.busy_limit
         busy = outcome.other_busy_cores > limit
         return Trial(
@@ -502,6 +480,11 @@ class Runner:
             limit,
             clock_mhz(),
         )
+
+    def _read(self, outcome: Outcome) -> tuple[tuple[float, ...], str]:
+        """The responses of a run, and what is wrong with it, in words; "" if nothing is."""
+        values, missing = _responses(self.experiment.responses, outcome)
+        return values, self._fault(outcome) or missing
 
     def _fault(self, outcome: Outcome) -> str:
         """What is wrong with a run, in words; "" if nothing is."""
@@ -582,7 +565,7 @@ class Runner:
                 self._child = None
                 watch.end()
                 stopping.left(child)
-            if progress.cancelled:
+            if progress.cancelled or (status < 0 and self._now.is_set()):
                 raise Cancelled
             wall = ended - begun
             others = _busy_cores(busy, psutil.cpu_times(), wall, cpu, cpu_before, os.times())
@@ -690,22 +673,16 @@ def clock_mhz() -> float:
 
 def _responses(wanted: Sequence[Response], outcome: Outcome) -> tuple[tuple[float, ...], str]:
     values = []
+    measured = {"wall": outcome.wall_s, "cpu": outcome.cpu_s, "memory": outcome.memory}
     for response in wanted:
-        if response.kind == "wall":
-            values.append(outcome.wall_s)
-        elif response.kind == "cpu":
-            values.append(outcome.cpu_s)
-        elif response.kind == "memory":
-            values.append(outcome.memory)
-        else:
-            match = re.search(response.pattern, outcome.output)
-            try:
-                value = float(match[1]) if match else math.nan
-            except ValueError:
-                value = math.nan
+        value = measured.get(response.kind, math.nan)
+        if response.kind == "output":
+            if match := re.search(response.pattern, outcome.output):
+                with contextlib.suppress(ValueError):
+                    value = float(match[1])
             if not math.isfinite(value):
                 return (), f"printed no number that matches {response.pattern!r}"
-            values.append(value)
+        values.append(value)
     return tuple(values), ""
 
 

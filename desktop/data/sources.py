@@ -30,12 +30,7 @@ class Found(NamedTuple):
 
 
 def traces_in(folder: Path, progress: Progress) -> Found:
-    """Look for traces by the content of the files, up to `DEPTH` folders down.
-
-    Raises
-    ------
-    Cancelled : by `progress`.
-    """
+    """Look for traces by the content of the files, up to `DEPTH` folders down."""
     patterns = {name: importers.importer(name).patterns for name in importers.FORMATS}
     files = _files(folder, progress)
     # Those with a name that a trace has come first: what belongs to them need not be looked into.
@@ -96,12 +91,7 @@ class Sources(NamedTuple):
 
 
 def expand(paths: Sequence[Path], progress: Progress) -> Sources:
-    """Put the traces and archives that a folder holds in its place; a folder that is one trace stays.
-
-    Raises
-    ------
-    Cancelled : by `progress`.
-    """
+    """Put the traces and archives that a folder holds in its place; a folder that is one trace stays."""
     sources: list[tuple[Path, str]] = []
     strange: list[Path] = []
     for path in paths:

@@ -530,8 +530,6 @@ class Statistics:
         Raises
         ------
         ValueError : a range is empty or outside the curve.
-        StoreError : the store is damaged.
-        Cancelled : by `progress`.
         """
         progress = progress or Progress()
         use = self._latest = self._known(use, progress)
@@ -579,13 +577,7 @@ class Statistics:
         return tuple(stats)
 
     def causality(self, use: Utilization | None = None, progress: Progress | None = None) -> Causality:
-        """Who waited for whom; made once, and kept until the rules change.
-
-        Raises
-        ------
-        StoreError : the store is damaged.
-        Cancelled : by `progress`.
-        """
+        """Who waited for whom; made once, and kept until the rules change."""
         progress = progress or Progress()
         rules = self._known(use, progress).rules
         if self._causality is None or self._causality.rules != rules:
@@ -655,7 +647,7 @@ class Statistics:
         return _Cuts(ticks[:, 0], ticks[:, 1], length)
 
     def _clock(self, location: Location, use: Utilization) -> Clock:
-        return location.clock(self._store.repair if use.rules.repaired is None else use.rules.repaired)
+        return location.clock(use.rules.repairs(self._store))
 
     def _of_curve(self, curve: StepCurve, start: float, end: float) -> RangeStats:
         """Of a source that knows nothing but its curve."""
@@ -799,17 +791,11 @@ class Statistics:
         total = stats.seconds.sum() or np.nan
         outside_of_all = len(self._store.regions)
 
-        def caused(i: int) -> tuple[float, float, float, float]:
-            of_range = stats.caused
-            if of_range is None:
-                return np.nan, np.nan, np.nan, np.nan
-            waits, costs = of_range.region_waits_s[i].sum(), of_range.region_costs_s[i].sum()
-            return (
-                float(waits),
-                float(costs),
-                float(of_range.region_path_s[i]),
-                float(of_range.region_slack_s[i]),
-            )
+        def caused(i: int) -> tuple[float, ...]:
+            if (one := stats.caused) is None:
+                return (np.nan,) * 4
+            waits, costs = one.region_waits_s[i].sum(), one.region_costs_s[i].sum()
+            return float(waits), float(costs), float(one.region_path_s[i]), float(one.region_slack_s[i])
 
         rows = [
             RegionRow(
@@ -843,14 +829,9 @@ class Statistics:
         range_s: tuple[float, float],
         use: Utilization | None = None,
         progress: Progress | None = None,
-        *,
-        search: str = "",
     ) -> list[CallRow]:
         """The call tree of a range, merged over all processors, in order of a walk from the top with the
-        largest inclusive time first. With `search`, only what leads to regions whose name holds that text.
-
-        Raises as `ranges`.
-        """
+        largest inclusive time first. Raises as `ranges`."""
         progress = progress or Progress()
         use = self._known(use, progress)
         if self.of_curve:
@@ -865,7 +846,7 @@ class Statistics:
                 own, came = (np.ascontiguousarray((at[end] - at[begin]).T) for at in (ticks, calls))
                 own = _lasting(own, self._clock(location, use))
                 tree.add(self._notes().tree(i).tree, own, came)
-        return tree.rows(self._store, region_classes(self._store, use.rules), use.unit, search)
+        return tree.rows(self._store, region_classes(self._store, use.rules), use.unit)
 
     def changes(self, run: RangeStats, left: RangeStats, right: RangeStats, most: int = 10) -> list[Change]:
         """What differs most between two ranges of a run, the most processor-seconds first, at most so many.
@@ -885,11 +866,11 @@ class Statistics:
             ]
         return sorted(changes, key=lambda change: (-change.seconds, -abs(change.difference)))[:most]
 
-    def _scatter(self, stats: RangeStats) -> _Scatter:
-        """How well the means of a range are known; not at all where it is too short to be parted."""
+    def _scatter(self, stats: RangeStats) -> _Scatter | None:
+        """How well the means of a range are known; None where it is too short to be parted."""
         use = self._latest
         if use is None or self.of_curve or stats.duration_s < 2 * _PARTS * use.unit:
-            return _Scatter({}, {}, 0.0, 0)
+            return None
         if self._scatters[0] != use.rules:
             self._scatters = use.rules, {}
         known, key = self._scatters[1], (stats.start_s, stats.end_s)
@@ -898,20 +879,16 @@ class Statistics:
                 known.clear()
             ends = np.linspace(stats.start_s, stats.end_s, _PARTS + 1)
             parts = self.ranges(pairwise(ends.tolist()), use)
-            regions = [
-                np.append(one.exclusive_s, one.outside_s) / (one.seconds.sum() or np.nan) for one in parts
-            ]
             there = stats.is_processor
-            loads = [one.utilization - np.median(one.utilization[there]) for one in parts if there.any()]
-            rates = [
-                np.array([one.messages.bytes.sum(), one.messages.count.sum()], float)
-                for one in parts
-                if one.messages is not None
-            ]
             known[key] = _Scatter(
-                dict(enumerate(_error(regions)[:-1].tolist())) | {-1: float(_error(regions)[-1])},
-                dict(enumerate(_error(loads).tolist())) if loads else {},
-                _relative(rates),
+                _error(
+                    [
+                        np.append(one.exclusive_s, one.outside_s) / (one.seconds.sum() or np.nan)
+                        for one in parts
+                    ]
+                ),
+                _error([one.utilization - np.median(one.utilization[there]) for one in parts if there.any()]),
+                _relative([(m.bytes.sum(), m.count.sum()) for one in parts if (m := one.messages)]),
                 0 if stats.messages is None else int(stats.messages.count.sum()),
             )
         return known[key]
@@ -1042,18 +1019,15 @@ class _MergedTree:
             path.high = max(path.high, spent)
             path.locations += 1
 
-    def rows(self, store: TraceStore, classes: NDArray[Any], unit: float, search: str) -> list[CallRow]:
+    def rows(self, store: TraceStore, classes: NDArray[Any], unit: float) -> list[CallRow]:
         """In order of a walk. Folded rows stand below the root."""
         regions = [path.region for path in self._paths]
         names = [NO_REGION if region < 0 else store.regions[region].name for region in regions]
-        wanted = [search.casefold() in name.casefold() for name in names]
         children: list[list[int]] = [[] for _ in names]
-        for row in range(len(names) - 1, 0, -1):
-            parent = max(self._paths[row].parent, 0)
-            children[parent].append(row)
-            wanted[parent] = wanted[parent] or wanted[row]
+        for row in range(1, len(names)):
+            children[max(self._paths[row].parent, 0)].append(row)
         rows: list[CallRow] = []
-        waiting = [(0, -1, 0)] if wanted[0] else []
+        waiting = [(0, -1, 0)]
         while waiting:
             row, parent, depth = waiting.pop()
             path, here = self._paths[row], len(rows)
@@ -1066,28 +1040,30 @@ class _MergedTree:
                     folded=row > 0 and path.parent < 0,
                 )
             )  # fmt: skip
-            below = sorted((c for c in children[row] if wanted[c]), key=lambda c: (self._paths[c].within, -c))
+            below = sorted(children[row], key=lambda c: (self._paths[c].within, -c))
             waiting += [(child, here, depth + 1) for child in below]
         return rows
 
 
 class _Scatter(NamedTuple):
-    """Standard errors of the means of a range, by region and by location, in parts as of `Change`; that of
-    what is sent per second, as a part of it; and how many messages are sent."""
+    """Standard errors of the means of a range, by region (the last: none) and by location, in parts as of
+    `Change`; that of what is sent per second, as a part of it; and how many messages are sent."""
 
-    regions: dict[int, float]
-    locations: dict[int, float]
+    regions: Floats
+    locations: Floats
     rate: float
     messages: int
 
 
-def _error(rows: Sequence[Floats]) -> Floats:
-    """(things,) standard errors of the means of (parts, things)."""
+def _error(rows: Sequence[Floats] | Sequence[tuple[int, int]]) -> Floats:
+    """(things,) standard errors of the means of (parts, things); nothing of no parts."""
+    if not rows:
+        return np.zeros(0)
     error: Floats = np.nan_to_num(np.std(rows, axis=0, ddof=1) / len(rows) ** 0.5)
     return error
 
 
-def _relative(rates: Sequence[Floats]) -> float:
+def _relative(rates: Sequence[tuple[int, int]]) -> float:
     """Of what is sent, bytes or else messages: the standard error as a part of the mean."""
     if not rates:
         return 0.0
@@ -1096,19 +1072,19 @@ def _relative(rates: Sequence[Floats]) -> float:
     return float(_error(rates)[of] / mean[of]) if mean[of] else 0.0
 
 
-def _noise(change: Change, left: _Scatter, right: _Scatter) -> float:
+def _noise(change: Change, left: _Scatter | None, right: _Scatter | None) -> float:
     """The standard error of a difference."""
+    sides = [(one, part) for one, part in ((left, change.left), (right, change.right)) if one is not None]
     if change.kind == "region":
-        both = [one.regions.get(change.index[0], 0.0) for one in (left, right)]
+        both = [one.regions[change.index[0]] for one, _ in sides]
     elif change.kind == "location":
-        both = [one.locations.get(change.index[0], 0.0) for one in (left, right)]
+        both = [one.locations[change.index[0]] for one, _ in sides]
     elif change.kind == "messages":
         if 4 * min(change.left, change.right) < max(change.left, change.right):
             return 0.0  # of few messages as well
-        both = [left.rate * change.left, right.rate * change.right]
+        both = [one.rate * part for one, part in sides]
     else:  # of so many messages, a part of them
-        sides = ((change.left, left.messages), (change.right, right.messages))
-        both = [(part * (1 - part) / count) ** 0.5 if count else 0.0 for part, count in sides]
+        both = [(part * (1 - part) / one.messages) ** 0.5 for one, part in sides if one.messages]
     return math.hypot(*both)
 
 

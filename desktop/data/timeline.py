@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 from desktop.core import gantt
 from desktop.core.arrays import AnyArray, Ints
 from desktop.core.clock_kernels import corrected
+from desktop.core.clock_line import columns
 from desktop.core.open_regions import BASE, CODES, OpenRegions
 from desktop.data import memory
 from desktop.data.classify import is_parallel
@@ -311,7 +312,6 @@ class Timeline:
     Raises
     ------
     StoreError : the summary contradicts the store (a damaged file).
-    Cancelled : by `progress`.
     """
 
     def __init__(
@@ -325,10 +325,8 @@ class Timeline:
         # What carries only metrics does nothing that could be drawn.
         there = [x.first is not None and x.last is not None and x.kind != "metric" for x in store.locations]
         self.there = np.array(there, bool)
-        repaired = store.repair if rules.repaired is None else rules.repaired
-        self._clocks = [x.clock(repaired) for x in store.locations]
-        shift, drift, origin = zip(*self._clocks, strict=True) if self._clocks else ((), (), ())
-        self._repair = np.array(shift, np.int64), np.array(drift, np.float64), np.array(origin, np.int64)
+        self._clocks = rules.clocks(store)
+        self._repair = columns(self._clocks)
         self._begin = np.array([0 if x.first is None else x.first for x in store.locations], np.int64)
         self._end = np.array([-1 if x.last is None else x.last for x in store.locations], np.int64)
         cpu = self.there & np.array([x.kind == "cpu" for x in store.locations], bool)

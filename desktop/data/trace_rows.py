@@ -69,7 +69,6 @@ def trace_rows(
     ------
     DesktopError : a trace cannot be opened.
     ValueError : there is no such phase, or no name.
-    Cancelled : by `progress`.
     """
     from desktop.core.phases import fit
     from desktop.data.opening import open_trace

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from desktop.core.accounts import ACTIVITY_OF_CLASS, CLASS_NUMBERS, CLASS_OF, CLASSES, Account
 from desktop.core.clock_kernels import common
+from desktop.core.clock_line import Clock
 from desktop.core.curve import StepCurve
 from desktop.core.jit import arithmetic, inlined
 from desktop.core.open_regions import BASE, CODES, Classes, OpenRegions, resolved
@@ -83,6 +84,14 @@ class Rules:
     def default_classes(self) -> bool:
         """Whether the counts of each activity are those with the default rules."""
         return not self.overrides and self.repaired is None
+
+    def repairs(self, source: EventSource) -> bool:
+        """Whether the clocks of a source are repaired."""
+        return source.repair if self.repaired is None else self.repaired
+
+    def clocks(self, source: EventSource) -> list[Clock]:
+        """Of all its locations."""
+        return [location.clock(self.repairs(source)) for location in source.locations]
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,13 +154,7 @@ class Utilization:
 
 
 def build(source: EventSource, rules: Rules | None = None, progress: Progress | None = None) -> Utilization:
-    """The utilization of a trace. Default rules on an imported trace take what the import has kept.
-
-    Raises
-    ------
-    StoreError : the rows contradict the description (a damaged file).
-    Cancelled : by `progress`.
-    """
+    """The utilization of a trace. Default rules on an imported trace take what the import has kept."""
     rules = rules or Rules()
     if any(source.rows("curve", location) for location in range(len(source.locations))):
         return _of_curve(source, rules)
@@ -203,7 +206,6 @@ def outline(store: TraceStore) -> Outline:
 
     Raises
     ------
-    StoreError : the rows contradict the description (a damaged file).
     CurveError : nothing lasts longer than a tick.
     """
     if not store.rows("outline", 0) or not store.totals:
@@ -264,24 +266,10 @@ _STEP = np.dtype([("time", "i8"), ("counts", "i4", (_CLASSES,))])
 
 
 def partial_curve(
-    source: EventSource,
-    rules: Rules,
-    locations: NDArray[np.int64],
-    path: Path,
-    progress: Progress,
-    only: Sequence[int] | None = None,
-    steps: Steps | None = None,
+    source: EventSource, rules: Rules, locations: NDArray[np.int64], path: Path, progress: Progress
 ) -> PartialCurve:
-    """Write the utilization of a source (or of the locations in `only`) to the file `path`.
-
-    `steps`: what the locations do, where that is known without a pass over their events.
-
-    Raises
-    ------
-    StoreError : the rows contradict the description (a damaged file).
-    Cancelled : by `progress`.
-    """
-    return _written(_Replay(source, rules, only=only, steps=steps), locations, path, progress)
+    """Write the utilization of a source to the file `path`."""
+    return _written(_Replay(source, rules), locations, path, progress)
 
 
 def _written(replay: _Replay, locations: NDArray[np.int64], path: Path, progress: Progress) -> PartialCurve:
@@ -352,7 +340,6 @@ class Kept:
 
         Raises
         ------
-        Cancelled : by `progress`.
         StoreError : the store cannot be written, or its rows be read again.
         """
         if self._replay is None:
@@ -445,7 +432,11 @@ def _sum_up(times, level, state):
 
 
 class _Replay:
-    """A pass over the events; `blocks` yields the counts as they come, the rest is there afterwards."""
+    """A pass over the events; `blocks` yields the counts as they come, the rest is there afterwards.
+
+    `inside` (regions,): of any locations, whether they are inside of some regions: `Activity.OVERHEAD` counts
+    those that are, `Activity.COMPUTING` the others.
+    """
 
     def __init__(
         self,
@@ -454,14 +445,16 @@ class _Replay:
         parts: Sequence[PartialCurve] = (),
         only: Sequence[int] | None = None,
         steps: Steps | None = None,
+        inside: NDArray[np.bool_] | None = None,
     ) -> None:
         self._source, self._rules, self._parts, self._steps = source, rules, parts, steps
-        self._repaired = source.repair if rules.repaired is None else rules.repaired
+        self._inside, self._repaired = inside, rules.repairs(source)
         self._there = []
         begins = []
         for i in range(len(source.locations)) if only is None else only:
             location = source.locations[i]
-            if self._counts(location) and location.first is not None and location.last is not None:
+            counts = location.kind == "cpu" or inside is not None
+            if counts and location.first is not None and location.last is not None:
                 self._there.append(i)
                 begins.append(location.clock(self._repaired).common(location.first))
         self.processors = len(self._there)
@@ -469,20 +462,6 @@ class _Replay:
         self.start = min(begins, default=0)
         self.totals = np.zeros((len(source.locations), _CLASSES), np.int64)
         self.stray = self.unclosed = 0
-
-    def _counts(self, location: Location) -> bool:
-        return location.kind == "cpu"
-
-    def _rule(self) -> Classes:
-        source = self._source
-        active = np.array([is_parallel(region) for region in source.regions], np.uint8)
-        return rule_of(region_classes(source, self._rules), active, source.nesting)
-
-    def _known(self, location: Location) -> Location:
-        return location
-
-    def _of(self, group: Sequence[int]) -> _Replay:
-        return _Replay(self._source, self._rules, only=group, steps=self._steps)
 
     def blocks(self, progress: Progress) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int32]]]:
         """Times (n,), in ticks since `start`, from which the counts (len(Activity), n) hold.
@@ -502,7 +481,8 @@ class _Replay:
                     group = self._there[at : at + SIDE_BY_SIDE]
                     everybody = np.arange(len(self.totals))
                     path = folder / str(at)
-                    parts.append(_written(self._of(group), everybody, path, share))
+                    part = _Replay(self._source, self._rules, (), group, self._steps, self._inside)
+                    parts.append(_written(part, everybody, path, share))
                 yield from self._sum(parts, Share(progress, 0.9, 1.0))
 
     def _side_by_side(self, progress: Progress) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int32]]]:
@@ -512,11 +492,18 @@ class _Replay:
         # Steps need nothing but their place, and the fewer blocks the fewer waits for another thread's lock.
         most = ROWS_IN_FLIGHT if steps is None else 4 * ROWS_IN_FLIGHT
         rows = max(ROWS_AT_LEAST, most // len(self._there))
-        rule = self._rule()
+        locations = [source.locations[i] for i in self._there]
+        if self._inside is None:
+            active = np.array([is_parallel(region) for region in source.regions], np.uint8)
+            rule = rule_of(region_classes(source, self._rules), active, source.nesting)
+        else:
+            classes = np.where(self._inside, np.uint8(Activity.OVERHEAD), np.uint8(Activity.COMPUTING))
+            rule = rule_of(classes, np.zeros(classes.size, np.uint8), "strongest")
+            locations = [replace(location, base=Activity.COMPUTING, thread=0) for location in locations]
         codes = [
             _Stored(source, i, rule, rows) if steps is None else _Kept(steps, i, rows) for i in self._there
         ]
-        tracks = _Tracks([self._known(source.locations[i]) for i in self._there], codes, self._repaired, rows)
+        tracks = _Tracks(locations, codes, self._repaired, rows)
         yield from tracks.merged(self.start, progress)
         self.totals[self._there] = tracks.totals[:, :_CLASSES]
         about = [here.about() for here in codes]
@@ -556,30 +543,6 @@ class _Replay:
                     yield times[new], np.ascontiguousarray(counts[1:][new].T)
 
 
-class _Inside(_Replay):
-    """The same for whether locations are inside of some regions: `Activity.OVERHEAD` counts those that are,
-    `Activity.COMPUTING` the others."""
-
-    def __init__(
-        self, source: EventSource, rules: Rules, regions: NDArray[np.bool_], only: Sequence[int]
-    ) -> None:
-        self._inside = regions
-        super().__init__(source, rules, only=only)
-
-    def _counts(self, location: Location) -> bool:
-        return True
-
-    def _rule(self) -> Classes:
-        classes = np.where(self._inside, np.uint8(Activity.OVERHEAD), np.uint8(Activity.COMPUTING))
-        return rule_of(classes, np.zeros(classes.size, np.uint8), "strongest")
-
-    def _known(self, location: Location) -> Location:
-        return replace(location, base=Activity.COMPUTING, thread=0)
-
-    def _of(self, group: Sequence[int]) -> _Replay:
-        return _Inside(self._source, self._rules, self._inside, group)
-
-
 def inside(
     source: EventSource, rules: Rules, regions: NDArray[np.bool_], only: Sequence[int], progress: Progress
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -587,13 +550,8 @@ def inside(
 
     Returns times (n,), ticks of the common clock, and the number (n,) from each on; the last one is 0.
     Memory does not grow with the trace, but for the result.
-
-    Raises
-    ------
-    StoreError : the rows contradict the description (a damaged file).
-    Cancelled : by `progress`.
     """
-    replay = _Inside(source, rules, regions, only)
+    replay = _Replay(source, rules, only=only, inside=regions)
     times, counts = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     for block in replay.blocks(progress):
         times.append(block[0] + replay.start)
@@ -1012,11 +970,10 @@ def class_states(
     known = source.locations[location]
     if known.first is None or known.last is None:
         return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.uint8)
-    repaired = source.repair if rules.repaired is None else rules.repaired
     rule = class_rule(source, rules)
     codes = _Stored(source, location, rule, ROWS_IN_FLIGHT, beside)
     resolve = class_resolve(known, codes.worked)
-    times, after = _Tracks([known], [codes], repaired, ROWS_IN_FLIGHT, resolve[None]).listed()
+    times, after = _Tracks([known], [codes], rules.repairs(source), ROWS_IN_FLIGHT, resolve[None]).listed()
     inside = times[1:] > times[:-1]
     if inside.all():
         return times[:-1], times[1:], after[:-1]

@@ -125,9 +125,7 @@ class Rerun:
 
     Raises
     ------
-    StoreError : the store is damaged.
     DesktopError : there is too little memory.
-    Cancelled : by `progress`.
     """
 
     def __init__(
@@ -158,8 +156,7 @@ class Rerun:
     def _gather(self, progress: Progress) -> None:
         """The operations of all locations, and when each was reached, let go and over."""
         store, known = self._store, self.causality
-        repaired = store.repair if self._rules.repaired is None else self._rules.repaired
-        self._clocks = [at.clock(repaired) for at in store.locations]
+        self._clocks = self._rules.clocks(store)
         spans = [
             (clock.common(at.first), clock.common(at.last))
             if at.first is not None and at.last is not None
@@ -368,7 +365,6 @@ class Rerun:
         Raises
         ------
         ValueError : there is no such region, phase or rank.
-        Cancelled : by `progress`.
         """
         progress = progress or Progress()
         if self.note:

@@ -148,7 +148,6 @@ class Reruns:
         ------
         ValueError, LookupError, TypeError : the question makes no sense.
         DesktopError : the store is damaged, or there is too little memory.
-        Cancelled : by `progress`.
         """
         program, regions = self._program(asked, progress, turn)
         arrays: list[NDArray[np.float64]] = []

@@ -483,7 +483,6 @@ def export(
     Raises
     ------
     OSError : the folder cannot be written.
-    Cancelled : by `progress`.
     """
     from desktop.data import chart
     from desktop.data.atomic import write_bytes

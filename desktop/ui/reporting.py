@@ -93,7 +93,6 @@ def write(
     ------
     DesktopError : the ending is none of `KINDS`, `own` cannot be used.
     OSError : it cannot be written.
-    Cancelled : by `progress`.
     """
     progress = progress or Progress()
     look, kind = Look(style=style, colours=colours, dark=dark), kind_of(path)

@@ -289,15 +289,6 @@ def test_the_call_tree_is_that_of_all_locations(many, begin, part) -> None:
             assert row.calls == sum(calls[path] for _, calls in each)
             assert (row.locations, row.low, row.high) == (len(within), min(within), max(within))
             assert row.mean == pytest.approx(sum(within) / len(within))
-        for text in ("mpi_", "SOLVE", "nowhere"):
-            some = Statistics(store).calls((a, b), use, search=text)
-            leads = {
-                p[:k]
-                for p in found
-                for k in range(len(p) + 1)
-                if p and text.lower() in REGIONS[p[-1]].name.lower()
-            }
-            assert len(some) == len(leads)
 
 
 @st.composite

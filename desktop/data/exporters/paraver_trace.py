@@ -53,7 +53,7 @@ def write(store: TraceStore, folder: Path, progress: Progress, repaired: bool) -
 
     Raises
     ------
-    OSError : the folder cannot be written. StoreError : the store is damaged. Cancelled : by `progress`.
+    OSError : the folder cannot be written. StoreError : the store is damaged.
     """
     exported = Exported(folder / "trace.prv")
     threads = _Threads(store)

@@ -173,7 +173,6 @@ def read_curve(
     Raises
     ------
     TraceFormatError : naming the line that is no row of a curve.
-    Cancelled : by `progress`.
     """
     progress, report = progress or Progress(), report or ImportReport()
     total = path.stat().st_size
