@@ -271,15 +271,15 @@ def _phases(options: argparse.Namespace) -> int:
         gathered = gather(traced, progress)
         runs = gathered.runs
         model = model_runs(runs)
-    at = _numbers_of(options.at) if options.at else scaling_words.all_further(model)
+    at = _numbers_of(options.at) if options.at else scaling_words.further(model)
     result: JSON = {
         "runs": [
             {"run": name, "p": p, "breaks_s": list(ends)}
             for name, p, ends in zip(runs.runs, runs.p.tolist(), gathered.breaks, strict=True)
         ],
         "matched": gathered.matched,
-        "sentences": list(scaling_words.all_sentences(model)),
-        "warnings": list(scaling_words.all_warnings(model, at)),
+        "sentences": list(scaling_words.sentences(model)),
+        "warnings": list(scaling_words.warnings(model, at)),
     }  # fmt: skip
     each = [
         {
@@ -303,8 +303,7 @@ def _phases(options: argparse.Namespace) -> int:
         options,
         result,
         lambda: [
-            {str(k): v for k, v in row.items()}
-            for row in scaling_words.all_tables(model, at).to_dict("records")
+            {str(k): v for k, v in row.items()} for row in scaling_words.table(model, at).to_dict("records")
         ],
         lambda: [*scaling_words.words(model, at), "", f"{len(gathered.runs.runs)} runs; {gathered.matched}"],
     )

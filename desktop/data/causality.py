@@ -201,7 +201,7 @@ class Causality:
         kind = [np.full(sent.size, what, np.uint8) for what in (ideal.SEND, ideal.RECEIVE)]
         known = [depends(text) for text in store.texts]
         of_text = np.array([-1 if one is None else one.pattern for one in known], np.int64)
-        is_barrier = np.array([_is_barrier(text) for text in store.texts], bool)
+        is_barrier = np.array([(mpi_call(text) or text.lower()) == "barrier" for text in store.texts], bool)
         process = process_of(store)
         roots, barriers = [np.zeros(0, np.int64)], [np.zeros(0, bool)]
         names, sent_most, got_most = ([np.zeros(0, np.int64)] for _ in range(3))
@@ -694,10 +694,6 @@ def _most_calls(store: TraceStore, speaks: NDArray[np.uint8]) -> Ints:
     return most
 
 
-def _is_barrier(operation: str) -> bool:
-    return (mpi_call(operation) or operation.lower()) == "barrier"
-
-
 def _contradictions(clock: ClockSummary, repaired: bool) -> tuple[int, float]:
     """How many checks contradict the clocks that are used, and by how many seconds at most."""
     known = clock.details
@@ -710,19 +706,10 @@ def _contradictions(clock: ClockSummary, repaired: bool) -> tuple[int, float]:
 
 def unmatched(sends: int, receives: int) -> str:
     """Why there is no replay."""
-    if not sends:
-        return f"{_messages(receives)} received here {_are(receives)} not known to be sent."
-    if not receives:
-        return f"{_messages(sends)} sent here {_are(sends)} not known to be received."
-    return (
-        f"{_messages(sends)} sent here {_are(sends)} not known to be received, and "
-        f"{_messages(receives).lower()} received here {_are(receives)} not known to be sent."
-    )
-
-
-def _messages(count: int) -> str:
-    return "1 message" if count == 1 else f"{count} messages"
-
-
-def _are(count: int) -> str:
-    return "is" if count == 1 else "are"
+    parts = [
+        f"{'1 message' if count == 1 else f'{count} messages'} {done} here "
+        f"{'is' if count == 1 else 'are'} not known to be {other}"
+        for count, done, other in ((sends, "sent", "received"), (receives, "received", "sent"))
+        if count
+    ]
+    return f"{', and '.join(parts)}."

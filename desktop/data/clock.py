@@ -141,7 +141,8 @@ class _Check:
         self._source, self._progress = source, progress
         self._process = process_of(source)
         self._n = int(self._process.max()) + 1 if self._process.size else 0
-        self._names = {text for text in source.texts if _bounds(text)}
+        #: whether any operation says something about clocks
+        self._bounding = any((one := depends(text)) and one.sources != NEVER for text in source.texts)
         self._reordered = source.notes.get("reordered")
         self._origin, self._span = self._times()
         self._tally = np.zeros(3, np.int64)
@@ -161,7 +162,7 @@ class _Check:
         return _Correction("none", none, np.zeros(self._n), np.full(self._n, np.inf))
 
     def _collectives(self, first: bool) -> Iterator[Held]:
-        if not self._names:
+        if not self._bounding:
             return
         for instances in match_collectives(self._source, depends, progress=self._progress):
             self._progress.step(0, 0, "comparing clocks")
@@ -345,11 +346,6 @@ def _roots_differ(instances: Instances, pattern: Ints) -> int:
     least = np.minimum.reduceat(np.where(instances.root < 0, last, instances.root), starts)
     rooted = np.isin(pattern, (ideal.ONE_TO_ALL, ideal.ALL_TO_ONE))
     return int(np.count_nonzero(rooted & (most >= 0) & (least != most)))
-
-
-def _bounds(text: str) -> bool:
-    known = depends(text)
-    return known is not None and known.sources != NEVER
 
 
 def _only(chosen: NDArray[np.bool_], *columns: Ints) -> tuple[Ints, ...]:

@@ -162,10 +162,6 @@ def names_of(shown: Shown) -> list[Any]:
     return list(shown.values if isinstance(shown, ArrayTable) else shown.columns)
 
 
-def _units(shown: Shown) -> Mapping[str, str]:
-    return shown.units if isinstance(shown, ArrayTable) else shown.attrs.get("units", {})
-
-
 def index_of(shown: Shown | None) -> AnyArray | None:
     """(K,) what rows are called; None: by their place, from 0."""
     if isinstance(shown, ArrayTable) or shown is None:
@@ -195,7 +191,8 @@ class ColumnCells:
         self.column = column
         values = self.values = _array(shown, column.source)
         self.numeric = values.dtype.kind in "iufb"
-        unit = _units(shown).get(column.source, "")
+        units = shown.units if isinstance(shown, ArrayTable) else shown.attrs.get("units", {})
+        unit = units.get(column.source, "")
         self.scale = Scale(1.0, column.unit)
         if column.unit == "%" and unit == "1":
             self.scale = Scale(0.01, "%")

@@ -200,11 +200,6 @@ def _communicating(store: TraceStore) -> NDArray[np.bool_]:
     return _regions_where(store, lambda i: is_communication(store.regions[i]))
 
 
-def _communication_names(store: TraceStore) -> list[str]:
-    communicating = _communicating(store)
-    return [""] if communicating[occurring(store, "calls", "region")].any() else []
-
-
 STREAMS = CurveQuantity("Streams busy", "Streams", "streams", "str")
 
 
@@ -220,10 +215,6 @@ def _streams(asked: CurveAsked, name: str, quantity: CurveQuantity) -> StepCurve
     streams = asked.there("accelerator")
     wanted = [i for i in streams if not name or location_name(store.locations[i]) == name]
     return _within(asked, busy, wanted, quantity)
-
-
-def _region_names(store: TraceStore) -> list[str]:
-    return sorted({store.regions[i].name for i in occurring(store, "calls", "region")})
 
 
 def _where(store: TraceStore, name: str) -> tuple[NDArray[np.bool_], list[int]]:
@@ -528,7 +519,8 @@ KINDS: dict[str, CurveKind] = {
     "idle": _of_activity("Processors idle", Activity.IDLE, "Idle", "nobody waits"),
     "io": _of_activity("Processors in I/O", Activity.IO, "I/O", "no region reads or writes files"),
     "communication": CurveKind(
-        "Processors in communication", _communication_names,
+        "Processors in communication",
+        lambda store: [""] if _communicating(store)[occurring(store, "calls", "region")].any() else [],
         lambda asked, _, q: _within(asked, _communicating(asked.store), asked.there("cpu"), q),
         _named("Communication"), "no call of a message-passing library is recorded",
     ),
@@ -540,7 +532,8 @@ KINDS: dict[str, CurveKind] = {
         "Stream {} busy", _each_stream, _streams, lambda _, __, name: replace(STREAMS, name=name), _STREAMS
     ),
     "region": CurveKind(
-        "Processors in {}", _region_names,
+        "Processors in {}",
+        lambda store: sorted({store.regions[i].name for i in occurring(store, "calls", "region")}),
         lambda asked, name, q: _within(asked, *_where(asked.store, name), q),
         _named("In {}"), "no region is entered",
     ),

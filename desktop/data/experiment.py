@@ -661,7 +661,10 @@ class Journal:
             if not self.path.stat().st_size or not _collected(self.path):
                 # Without a trial there is nothing that a changed description could be mixed with.
                 self._file.truncate(0)
-                self._append(_head(experiment))
+                identity = json.dumps(experiment.identity(), sort_keys=True)
+                responses = (response.name for response in experiment.responses)
+                columns = ",".join([*_BEFORE, *experiment.names, *responses, *_AFTER])
+                self._append(f"# {identity}\n{columns}\n")
             else:
                 _same(experiment, _header(self.path))
             with self.path.open(encoding="utf-8") as file:
@@ -697,12 +700,6 @@ class Journal:
         whole = data.rfind(b"\n") + 1
         if whole < len(data) and data.startswith(b"# {"):
             self._file.truncate(whole)
-
-
-def _head(experiment: Experiment) -> str:
-    identity = json.dumps(experiment.identity(), sort_keys=True)
-    columns = [*_BEFORE, *experiment.names, *(r.name for r in experiment.responses), *_AFTER]
-    return f"# {identity}\n" + ",".join(columns) + "\n"
 
 
 def _line(experiment: Experiment, trial: Trial, columns: Collection[str]) -> str:

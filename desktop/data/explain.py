@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from desktop.core.accounts import Account
 from desktop.core.plain import JSON
 from desktop.data.events import Activity
-from desktop.data.statistics import Change, RangeStats, Statistics
+from desktop.data.statistics import RangeStats, Statistics
 from desktop.data.store import TraceStore
 from desktop.data.utilization import Utilization
 
@@ -32,6 +32,8 @@ SINGLE = (
 NAMED = 5
 #: How many segments of a critical path are listed.
 SEGMENTS = 1000
+#: Seconds of a location in communication, as `Replayed` has them.
+_WAITING = {"communication_s": "communication_s", "waiting_s": "waiting_s", "transfer_s": "moving_s"}
 #: Seconds by account where they are not known.
 NO_ACCOUNTS: dict[str, float | None] = {f"{one.name.lower()}_s": None for one in Account}
 
@@ -107,9 +109,10 @@ def explained(
         },
         "waiting_note": replayed.waiting_note if replayed else "",
         "note": stats.note,
-        "changes": []
-        if before is None
-        else [_change(change) for change in statistics.changes(run, before, stats)],
+        "changes": [
+            {name: getattr(change, name) for name in ("kind", "left", "right", "seconds", "sentence")}
+            for change in (() if before is None else statistics.changes(run, before, stats))
+        ],
         "causes": _causes(store, statistics, use, stats),
     }
 
@@ -130,14 +133,8 @@ def _causes(store: TraceStore, statistics: Statistics, use: Utilization, stats: 
         return None
     causes = statistics.causes(use)
     ids = [location.id for location in store.locations]
-    keys = (
-        "waits_direct_s",
-        "waits_indirect_s",
-        "costs_short_term_s",
-        "costs_long_term_s",
-        "path_s",
-        "slack_s",
-    )
+    keys = [f"{what}_s" for what in ("waits_direct", "waits_indirect", "costs_short_term", "costs_long_term")]
+    keys += ["path_s", "slack_s"]
 
     def rows(*columns: ArrayLike) -> list[dict[str, float]]:
         table = np.column_stack(columns)
@@ -198,9 +195,6 @@ def _by_account(seconds: Mapping[Account, float] | None) -> dict[str, float | No
 
 def _location(store: TraceStore, statistics: Statistics, stats: RangeStats, i: int) -> JSON:
     talk, replayed = stats.messages, stats.replayed
-    waiting: Sequence[NDArray[np.float64] | None] = (None, None, None)
-    if replayed is not None:
-        waiting = (replayed.communication_s, replayed.waiting_s, replayed.moving_s)
     accounts = None
     if stats.accounts is not None:
         accounts = {one: float(stats.accounts[i, one] * stats.unit_s) for one in Account}
@@ -215,12 +209,7 @@ def _location(store: TraceStore, statistics: Statistics, stats: RangeStats, i: i
             for name in ("sent", "received", "bytes_sent", "bytes_received")
         },
         **{
-            name: None if column is None else float(column[i])
-            for name, column in zip(("communication_s", "waiting_s", "transfer_s"), waiting, strict=True)
+            name: None if (column := getattr(replayed, of, None)) is None else float(column[i])
+            for name, of in _WAITING.items()
         },
     }
-
-
-def _change(change: Change) -> JSON:
-    names = ("kind", "left", "right", "seconds", "sentence")
-    return {name: getattr(change, name) for name in names}

@@ -147,7 +147,8 @@ def find(
         if explained and sequences:
             odd = _odd(statistics, store, use, loop, strange[:ODD], progress)
         else:
-            odd = [_plain(loop, index, excess) for index, excess in strange[:ODD]]
+            bounds = loop.bounds.tolist()
+            odd = [Odd(i, bounds[i], bounds[i + 1], excess, (), "") for i, excess in strange[:ODD]]
         region = symbols.begins_with(loop, *sequences[place]) if sequences else ""
         plain = loop if structural is None else replace(loop, usual=loop.usual & ~structural)
         levels.append(Level(loop, by, region, core.fold(curve, plain), tuple(odd), len(strange)))
@@ -345,10 +346,6 @@ def _odd(
         region = _region(store, use, usual, odd, bool(ranks))
         odd_ones.append(Odd(index, *wanted[2 * k + 1], excess, ranks, region))
     return odd_ones
-
-
-def _plain(loop: core.Repeat, index: int, excess: float) -> Odd:
-    return Odd(index, float(loop.bounds[index]), float(loop.bounds[index + 1]), excess, (), "")
 
 
 def _region(

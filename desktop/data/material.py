@@ -397,6 +397,8 @@ def bars(
         order = np.array([Activity[name.upper()] for name in classes])
     spent = timeline.spent(groups, edges, lut, Share(progress, 0.3, 1))[:, :, order]
     seen = np.flatnonzero(spent.any(axis=(0, 1))).tolist()
+    times = edges * np.float64(curve.unit)
+    span_s = float(times[0]), float(times[-1])
     return Bars(
         rows,
         tuple(map(len, groups)),
@@ -405,16 +407,10 @@ def bars(
         np.ascontiguousarray(spent[:, :, seen]),
         tuple(classes[k] for k in seen),
         tuple(shades[k] for k in seen if shades),
-        None if messages is None else _messages(timeline, messages, groups, edges * np.float64(curve.unit)),
+        None if messages is None else _messages(timeline, messages, groups, times),
         labels,
-        None
-        if path is None
-        else _path(path, _middles(store, groups), edges[[0, -1]] * np.float64(curve.unit)),
+        None if path is None else path.lines(_middles(store, groups), *span_s, _POINTS)[0],
     )
-
-
-def _path(path: PathLine, row: NDArray[np.float64], ends: NDArray[np.float64]) -> NDArray[np.float64]:
-    return path.lines(row, float(ends[0]), float(ends[1]), _POINTS)[0]
 
 
 def _middles(store: TraceStore, groups: list[list[int]]) -> NDArray[np.float64]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -117,16 +117,14 @@ class _Facts:
         return self.where(self.heads[phase], "at every p that was run and beyond")
 
 
-def sentences(model: PhaseModel) -> tuple[str, ...]:
+def sentences(fitted: PhaseModel | SystemsModel) -> tuple[str, ...]:
     """Which phase stops scaling first and what it keeps, which one dominates from where on, and how far the
-    run gets faster."""
-    return _told((("", model),))
-
-
-def _told(models: Sequence[tuple[str, PhaseModel]]) -> tuple[str, ...]:
-    """`sentences` of one model, or of those of several systems: what they differ in is said of each."""
-    facts = [(name, _Facts.of(model)) for name, model in models]
-    sentences_made = []
+    run gets faster; of several systems before that how much faster the others are than the first, and what
+    they differ in is said of each."""
+    sentences_made: list[str] = []
+    if not isinstance(fitted, PhaseModel):
+        sentences_made += filter(None, (_against(fitted, s) for s in range(1, len(fitted.systems))))
+    facts = [(name, _Facts.of(model)) for name, model in by_system(fitted)]
     still = {name: _Said("goes on scaling as far as the runs say anything", f"({one.most})")
              for name, one in facts if one.first is None}  # fmt: skip
     if still:
@@ -197,14 +195,6 @@ def by_system(model: PhaseModel | SystemsModel) -> tuple[tuple[str, PhaseModel],
     return (("", model),) if isinstance(model, PhaseModel) else model.told
 
 
-def all_sentences(model: PhaseModel | SystemsModel) -> tuple[str, ...]:
-    """`sentences`; of several systems how much faster the others are than the first, and what differs."""
-    if isinstance(model, PhaseModel):
-        return sentences(model)
-    against = [_against(model, s) for s in range(1, len(model.systems))]
-    return (*filter(None, against), *_told(model.told))
-
-
 def _against(systems: SystemsModel, other: int) -> str:
     """How many times as fast a system is as the first, at the least and the largest p of both."""
     first, second = systems.models[0], systems.models[other]
@@ -237,21 +227,25 @@ def _against(systems: SystemsModel, other: int) -> str:
     return "; ".join(parts) + "."
 
 
-def all_warnings(fitted: PhaseModel | SystemsModel, at: Sequence[float] = ()) -> tuple[str, ...]:
-    """`warnings` of each system, and what keeps them from sharing a model."""
-    if isinstance(fitted, PhaseModel):
-        return warnings(fitted, at)
-    lines = [] if fitted.joint else [f"{capital(fitted.problem)}."]
-    of: dict[str, list[str]] = {}
-    for name, model in zip(fitted.systems, fitted.models, strict=True):
-        if model is None:
-            lines.append(f"{name} has runs on too few numbers of processors for a model by itself.")
-            continue
-        for one in warnings(model, at, fitted.different if fitted.joint else None):
+def warnings(fitted: PhaseModel | SystemsModel, at: Sequence[float] = ()) -> tuple[str, ...]:
+    """What limits what is said: few runs, p beyond `FARTHEST` times the largest; and what keeps systems from
+    sharing a model."""
+    lines: list[str] = []
+    different = None
+    if not isinstance(fitted, PhaseModel):
+        lines += [] if fitted.joint else [f"{capital(fitted.problem)}."]
+        lines += [
+            f"{name} has runs on too few numbers of processors for a model by itself."
+            for name, model in zip(fitted.systems, fitted.models, strict=True)
+            if model is None
+        ]
+        different = fitted.different if fitted.joint else None
+    told, of = by_system(fitted), dict[str, list[str]]()
+    for name, model in told:
+        count = int(np.unique(model.data.p).size) if different is None else different
+        for one in _limits(model, at, count):
             of.setdefault(one, []).append(name)
-    lines += [
-        one if len(names) == len(fitted.told) else f"On {_named(names)}: {one}" for one, names in of.items()
-    ]
+    lines += [one if len(names) == len(told) else f"On {_named(names)}: {one}" for one, names in of.items()]
     return tuple(lines)
 
 
@@ -271,31 +265,23 @@ def speed_lines(model: PhaseModel | SystemsModel) -> list[str]:
     ]  # fmt: skip
 
 
-def warnings(model: PhaseModel, at: Sequence[float] = (), different: int | None = None) -> tuple[str, ...]:
-    """What limits what is said: few runs, p beyond `FARTHEST` times the largest, a law that hardly stands
-    out. `different`: on how many p runs were that say something of it, else those of its own."""
-    lines = []
-    count = int(np.unique(model.data.p).size) if different is None else different
-    if count < 5:
-        lines.append(f"{count} different p say little of a law: intervals are wide, five or more are better.")
+def _limits(model: PhaseModel, at: Sequence[float], different: int) -> Iterator[str]:
+    """Of one system; runs on so many `different` p say something of it."""
+    if different < 5:
+        yield f"{different} different p say little of a law: intervals are wide, five or more are better."
     far = [p for p in at if p > model.farthest]
     if far:
-        lines.append(
+        yield (
             f"p = {', '.join(map(whole, far))} is more than {FARTHEST:.0f} times the largest p that was run "
             f"({whole(model.largest)}): no run says what happens there."
         )
-    return tuple(lines)
 
 
-def further(model: PhaseModel) -> tuple[float, ...]:
+def further(fitted: PhaseModel | SystemsModel) -> tuple[float, ...]:
     """Numbers of processors to predict at: those of the runs, and up to `FARTHEST` times the largest."""
-    own = sorted(set(model.data.p.tolist()))
-    return (*own, *(model.largest * times for times in (2, 4, 8)))
-
-
-def all_further(models: PhaseModel | SystemsModel) -> tuple[float, ...]:
-    """`further` of all systems."""
-    return tuple(sorted({p for _, model in by_system(models) for p in further(model)}))
+    models = [model for _, model in by_system(fitted)]
+    beyond = {model.largest * times for model in models for times in (2, 4, 8)}
+    return tuple(sorted(beyond.union(*(model.data.p.tolist() for model in models))))
 
 
 def predictions(model: PhaseModel, at: Sequence[float]) -> list[JSON]:
@@ -369,30 +355,17 @@ def laws(model: PhaseModel) -> list[JSON]:
     return rows
 
 
-def all_tables(fitted: PhaseModel | SystemsModel, at: Sequence[float]) -> DataFrame:
-    """`table` of each system, of several with the column system (text) before the others."""
-    import pandas as pd
-
-    if isinstance(fitted, PhaseModel):
-        return table(fitted, at)
-    frames = [table(model, at) for _, model in fitted.told]
-    joined = pd.concat(frames, keys=[name for name, _ in fitted.told], names=["system", None])
-    joined = joined.reset_index("system").reset_index(drop=True)
-    joined.attrs.update(frames[0].attrs)
-    return joined
-
-
-def table(model: PhaseModel, at: Sequence[float]) -> DataFrame:
-    """One row for the run and each phase at each p. Columns: phase (text), p, predicted, low, high, measured
-    (s), part (of the run's prediction), and of each of `EFFICIENCIES` (parts of 1) its name with _ for
-    blanks, the same with _low and _high.
+def table(fitted: PhaseModel | SystemsModel, at: Sequence[float]) -> DataFrame:
+    """One row for the run and each phase at each p. Columns: of several systems first system (text); phase
+    (text), p, predicted, low, high, measured (s), part (of the run's prediction), and of each of
+    `EFFICIENCIES` (parts of 1) its name with _ for blanks, the same with _low and _high.
     """
     import pandas as pd
 
     rows = []
-    for one in predictions(model, at):
+    for name, one in ((name, one) for name, model in by_system(fitted) for one in predictions(model, at)):
         for k, line in enumerate([one, *one["phases"]]):
-            rows.append({
+            rows.append(({"system": name} if name else {}) | {
                 "phase": "whole run" if k == 0 else f"{k} {line['name']}".rstrip(),
                 "p": one["p"],
                 "predicted": line["duration_s"],
@@ -401,8 +374,8 @@ def table(model: PhaseModel, at: Sequence[float]) -> DataFrame:
                 "measured": np.nan if line["measured_s"] is None else line["measured_s"],
                 "part": line["duration_s"] / one["duration_s"],
                 **{
-                    key: line["efficiency"].get(name, {}).get(which, np.nan)
-                    for key, (name, which) in _EFFICIENCY_COLUMNS.items()
+                    key: line["efficiency"].get(of, {}).get(which, np.nan)
+                    for key, (of, which) in _EFFICIENCY_COLUMNS.items()
                 },
             })  # fmt: skip
     frame = pd.DataFrame(rows)
@@ -500,7 +473,7 @@ def _efficiency_series(model: PhaseModel, grid: Floats) -> tuple[Series, ...]:
 
 def words(fitted: PhaseModel | SystemsModel, at: Sequence[float]) -> list[str]:
     """The model as a person reads it."""
-    lines = [*all_sentences(fitted), *(f"Note: {one}" for one in all_warnings(fitted, at))]
+    lines = [*sentences(fitted), *(f"Note: {one}" for one in warnings(fitted, at))]
     lines += speed_lines(fitted)
     for name, model in by_system(fitted):
         lines += ["", f"On {name}", *_words(model, at)] if name else ["", *_words(model, at)]

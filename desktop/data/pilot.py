@@ -197,7 +197,7 @@ def run_pilot(runner: Runner, progress: Progress | None = None) -> Pilot:
     runs: dict[tuple[int, int], list[float]] = {}
     shown: dict[int, Shown] = {}
     with Journal(experiment), _begun(experiment).open("a", newline="", encoding="utf-8") as file:
-        known = _runs_in(experiment)
+        known = list(csv.reader((experiment.folder / PILOT).read_text(encoding="utf-8").splitlines()[2:]))
         writer = csv.writer(file, lineterminator="\n")
 
         def measure(size: int, place: int) -> float:
@@ -252,12 +252,6 @@ def _begun(experiment: Experiment) -> Path:
     goes_on = text.startswith(head) and not text.endswith(_DONE)
     write_text(path, text[: text.rfind("\n") + 1] if goes_on else head)
     return path
-
-
-def _runs_in(experiment: Experiment) -> list[list[str]]:
-    """Rows of the runs so far."""
-    with (experiment.folder / PILOT).open(newline="", encoding="utf-8") as file:
-        return list(csv.reader(file.readlines()[2:]))
 
 
 def _known(experiment: Experiment, row: Sequence[str], head: Sequence[str]) -> float:

@@ -33,7 +33,6 @@ from desktop.data import memory
 from desktop.data.digest import ROWS, DerivedRows, DigestTarget, EventDigest, Events, States
 from desktop.data.events import MessageKind
 from desktop.data.store import DERIVED, TraceStore
-from desktop.errors import StoreError
 from desktop.progress import Progress
 
 #: A note of many nodes waits until it is small beside the rows.
@@ -315,7 +314,11 @@ class Profile:
         whole: TraceStore | DerivedRows = store
         missing = not store.has("profile") and store.has("events")
         if missing or (not store.has("traffic") and store.has("messages")):
-            whole = DerivedRows(store, _digests, progress or Progress(), "call paths")
+
+            def digests(target: DigestTarget) -> tuple[EventDigest, TrafficDigest]:
+                return EventDigest(target, notes=PathNotes(target)), TrafficDigest(target)
+
+            whole = DerivedRows(store, digests, progress or Progress(), "call paths")
         self._paths = _Table(whole, "paths")
         self._profile = _Table(whole, "profile")
         self._folded = _Table(whole, "folded")
@@ -336,10 +339,7 @@ class Profile:
         good &= bool(((events > 0) == (self._profile.count > 0)).all())
         good = good and bool((self._profile.columns["row"][ends] == events[events > 0]).all())
         if not good:
-            raise self._damaged()
-
-    def _damaged(self) -> StoreError:
-        return StoreError("its call paths are damaged", file=self._store.path, hint="import the source again")
+            raise self._store.damaged("its call paths are damaged")
 
     def tree(self, location: int) -> Tree:
         """The call paths of a location."""
@@ -400,7 +400,7 @@ class Profile:
                 self._idle.pop() if self._idle else OpenRegions(no_classes(max(1, len(self._store.regions))))
             )
         if not regions.follow(tree):
-            raise self._damaged()
+            raise self._store.damaged("its call paths are damaged")
         positions = []
         summed = 0
         for cut, time, count in zip(cuts.tolist(), times.tolist(), before.tolist(), strict=True):
@@ -423,10 +423,7 @@ class Profile:
                 end = int(notes["row"][begins[count]])
                 when, kind, region = self._store.part("events", location, row, end, "time", "kind", "region")
                 if not regions.feed(when, kind, region, cut):
-                    raise StoreError(
-                        "the call paths contradict the events",
-                        hint="the file is damaged, import the source again",
-                    )
+                    raise self._store.damaged("the call paths contradict the events")
             now, node = regions.now
             regions.ticks[node] += time - now
             positions.append((regions.ticks.copy(), regions.calls.copy()))
@@ -464,13 +461,9 @@ class Profile:
                 end = int(notes["row"][begins[count]])
                 part = self._store.part("messages", location, row, end, "time", "kind", "peer", "bytes")
                 if not add_until(*part, cut, peers, here):
-                    raise self._damaged()
+                    raise self._store.damaged("its call paths are damaged")
             positions.append((peers, here))
         return positions
-
-
-def _digests(target: DigestTarget) -> tuple[EventDigest, TrafficDigest]:
-    return EventDigest(target, notes=PathNotes(target)), TrafficDigest(target)
 
 
 class _Table:

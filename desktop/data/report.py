@@ -500,17 +500,12 @@ def _over_p(
         fitted = model_runs(gathered)
     except ValueError as why:
         return [Section("Phases over p", (Paragraph(f"The phases have no model over p: {why}."),))]
-    sentences, at, whole = (
-        scaling_words.all_sentences(fitted),
-        scaling_words.all_further(fitted),
-        scaling_words.whole,
-    )
-    each = scaling_words.by_system(fitted)
+    at, each = scaling_words.further(fitted), scaling_words.by_system(fitted)
     factor, unit = time_unit(float(gathered.duration.sum(axis=1).max()))
     columns: list[_Column] = [
         *([("System", lambda row: str(row["system"]))] if gathered.systems else []),
         ("Phase", lambda row: str(row["phase"])),
-        ("p", lambda row: whole(row["p"])),
+        ("p", lambda row: scaling_words.whole(row["p"])),
         (f"Predicted ({unit})", lambda row: _number(row["predicted"] / factor)),
         ("95 % from", lambda row: _number(row["low"] / factor)),
         ("to", lambda row: _number(row["high"] / factor)),
@@ -522,23 +517,17 @@ def _over_p(
     note += "; ".join(
         f"on {name}, {one}" if name else one for name, m in each for one in scaling_words.law_lines(m)
     )
-    blocks: list[Block] = [
-        Points(
-            (*sentences, *scaling_words.speed_lines(fitted), *scaling_words.all_warnings(fitted, at)),
-            "scaling",
-        )
-    ]
+    said = *scaling_words.sentences(fitted), *scaling_words.speed_lines(fitted)
+    blocks: list[Block] = [Points((*said, *scaling_words.warnings(fitted, at)), "scaling")]
     for name, model in each:
         on = f" on {name}" if name else ""
         own = [f"On {name}: {one}" if name else one for one in scaling_words.sentences(model)]
-        blocks.append(Picture(f"phases over p{on}", number, own[0], scaling_words.chart(model, "time")))
-        number += 1
-        if model.parts:
-            blocks.append(
-                Picture(f"efficiency over p{on}", number, own[-1], scaling_words.chart(model, "efficiency"))
-            )
+        drawn: list[tuple[str, str, scaling_words.Shown]] = [("phases", own[0], "time")]
+        drawn += [("efficiency", own[-1], "efficiency")] if model.parts else []
+        for what, finding, shown in drawn:
+            blocks.append(Picture(f"{what} over p{on}", number, finding, scaling_words.chart(model, shown)))
             number += 1
-    rows = scaling_words.all_tables(fitted, at).to_dict("records")
+    rows = scaling_words.table(fitted, at).to_dict("records")
     blocks.append(_table("Phases over p", columns, rows, note=f"{note}.", part="scaling"))
     return [Section("Phases over p", tuple(blocks))]
 

@@ -68,7 +68,7 @@ def read_template(path: Path) -> SlideTemplate:
         deck = Presentation(io.BytesIO(content))
         _drop_slides(deck)
         layouts = _layouts(deck, path)
-        room, dark = _room(layouts["text"]), _is_dark(layouts["text"])
+        room, dark = box(places(layouts["text"])[0]), _is_dark(layouts["text"])
     except FileError:
         raise
     except Exception as error:  # what strangers wrote fails in python-pptx in any way
@@ -169,10 +169,6 @@ def _layouts(deck: Any, path: Path) -> dict[str, Any]:
 def box(shape: Any) -> Room:
     """Where a place of a layout is, of the master where the layout does not say."""
     return Room(*(getattr(shape, side) / _EMU for side in ("left", "top", "width", "height")))
-
-
-def _room(layout: Any) -> Room:
-    return box(places(layout)[0])
 
 
 def _is_dark(layout: Any) -> bool:

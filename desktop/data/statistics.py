@@ -359,11 +359,8 @@ def _columns(
     columns = {
         one.name: [getattr(row, called.get(one.name, one.name)) for row in rows] for one in TABLES[table]
     }
-    return columns | {"activity": [_activity_name(row.activity) for row in rows]}
-
-
-def _activity_name(activity: Activity | None) -> str:
-    return "" if activity is None else activity.name.capitalize().replace("Io", "I/O")
+    activities = ("" if row.activity is None else row.activity.name for row in rows)
+    return columns | {"activity": [name.capitalize().replace("Io", "I/O") for name in activities]}
 
 
 @dataclass(frozen=True)

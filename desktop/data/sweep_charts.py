@@ -33,10 +33,6 @@ def epsilon_words(epsilon: Floats, first: int, n: int, value: float, *, set_: st
     return text
 
 
-def _heading(unit: str) -> str:
-    return "epsilon_processors_sqrt_s" if unit == PROCESSORS.of_error else f"epsilon ({unit})"
-
-
 # Many: what the chart can mark.
 def epsilon_chart(
     epsilon: ArrayLike,
@@ -72,7 +68,8 @@ def epsilon_chart(
             )
 
     def data() -> Iterator[tuple[object, ...]]:
-        yield "parameters_n" if model == "budget" else "phases_n", _heading(unit)
+        heading = "epsilon_processors_sqrt_s" if unit == PROCESSORS.of_error else f"epsilon ({unit})"
+        yield "parameters_n" if model == "budget" else "phases_n", heading
         yield from enumerate(errors.tolist(), first)
         if (used := beyond()) is not None:
             yield used

@@ -43,7 +43,6 @@ from desktop.data.message_filter import MessageFilter
 from desktop.data.naming import communicator_names
 from desktop.data.store import DERIVED, TraceStore
 from desktop.data.utilization import Rules, region_classes, resolve_of, rule_of
-from desktop.errors import StoreError
 from desktop.progress import Progress
 
 #: Bins of the finest level at most, and of the coarsest.
@@ -380,7 +379,7 @@ class Timeline:
         self._levels = levels
         outside = has & ((self._first < self._begin) | (self._last > self._end) | (self._first > self._last))
         if outside.any() or not np.array_equal(size, places[:, 1]):
-            raise self._damaged("its timeline does not cover its locations")
+            raise self._store.damaged("its timeline does not cover its locations")
 
     def _arrange_checkpoints(self, source: TraceStore | DerivedRows, events: Ints) -> None:
         places, columns = source.whole("checkpoints", "time", "row", "region", "since")
@@ -395,7 +394,7 @@ class Timeline:
         ahead = np.diff(row, prepend=0)[number > 0]
         good = np.array_equal(marks > 0, events > 0) and not (row[number == 0].any() or (row % STEP).any())
         if not (good and (ahead > 0).all() and (row < np.repeat(events, marks)).all()):
-            raise self._damaged("the checkpoints of its timeline are not where they should be")
+            raise self._store.damaged("the checkpoints of its timeline are not where they should be")
 
     def _calls(self) -> dict[int, NDArray[np.int64]]:
         """The locations that enter each region."""
@@ -404,9 +403,6 @@ class Timeline:
         order = np.argsort(region, kind="stable")
         cuts = np.flatnonzero(np.diff(region[order])) + 1
         return {int(region[group[0]]): np.sort(owner[group]) for group in np.split(order, cuts) if group.size}
-
-    def _damaged(self, what: str) -> StoreError:
-        return StoreError(what, file=self._store.path, hint="import the source again")
 
     @cached_property
     def communicators(self) -> dict[int, str]:
@@ -663,7 +659,7 @@ class Timeline:
         """Innermost region and code after each of these events."""
         states = regions.states(time, kind, region)
         if states is None:
-            raise self._damaged("its events are out of order")
+            raise self._store.damaged("its events are out of order")
         return states
 
     def _events(self, location: int, first: int, last: int) -> Iterator[tuple[AnyArray, ...]]:
@@ -882,7 +878,7 @@ class Timeline:
             some = np.flatnonzero(calls)
             which = node[some].astype(np.int64) - 1
             if np.any((which < 0) | (which >= places[owner[some], 1])):
-                raise self._damaged("its call paths are damaged")
+                raise self._store.damaged("its call paths are damaged")
             # A note says what has come since the one before.
             entered = np.cumsum(head)[some] - 2, paths[places[owner[some], 0] + which]
             owner, row, time = owner[head], row[head], time[head]
@@ -894,7 +890,7 @@ class Timeline:
         rows = store.places("events")[:, 1]
         last = np.where(goes_on, np.roll(row, -1), rows[owner])
         if np.any((row < 0) | (row > last) | (last > rows[owner])):
-            raise self._damaged("its call paths are damaged")
+            raise self._store.damaged("its call paths are damaged")
         end = np.where(goes_on, np.roll(time, -1), self._last[owner])
         return _Stretches(owner, row, last, time, end, entered)
 
@@ -903,7 +899,7 @@ class Timeline:
         order = np.argsort(index[:, 0], kind="stable")
         owner = np.repeat(order, index[order, 1])
         if owner.size != size:
-            raise self._damaged("its rows belong to no location")
+            raise self._store.damaged("its rows belong to no location")
         return owner
 
     # messages

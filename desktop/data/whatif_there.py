@@ -67,7 +67,7 @@ class RerunThere:
         try:
             known = {region.name for region in store.regions}
             #: names of those in which most is computed
-            self.regions = tuple(name for name in _texts(about["regions"]) if name in known)
+            self.regions = tuple(name for name in map(str, about["regions"]) if name in known)
             estimate = about["estimate"]
             self.estimate = (
                 None
@@ -235,10 +235,6 @@ def _help(plain: JSON) -> Help:
         _time(plain["duration_s"]),
         _time(plain["before_s"]),
     )
-
-
-def _texts(values: Sequence[object]) -> list[str]:
-    return [str(one) for one in values]
 
 
 def _time(value: float) -> float:

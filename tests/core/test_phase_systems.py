@@ -8,7 +8,7 @@ import pytest
 
 from desktop.core.phase_model import PhaseModel, ScalingRuns, model_phases
 from desktop.core.phase_systems import SystemsModel, model_runs, model_systems
-from desktop.data.phase_scaling_words import all_sentences, all_tables, all_warnings, speed_lines
+from desktop.data.phase_scaling_words import sentences, speed_lines, table, warnings
 
 P = np.array([2.0, 4.0, 8.0, 16.0])
 WORK = np.array([[40.0, 0.5], [30.0, 0.05], [5.0, 1.0]])
@@ -67,14 +67,14 @@ def test_phases_that_share_no_speeds_are_modelled_on_each_system_by_itself() -> 
     found = model_runs(data)
     assert isinstance(found, SystemsModel) and not found.joint
     assert found.chance < 0.05 and found.speeds() == [] == speed_lines(found)
-    assert "do not have the same ratio of speeds (that they do has a" in all_warnings(found)[0]
+    assert "do not have the same ratio of speeds (that they do has a" in warnings(found)[0]
     for (name, model), alone in zip(found.told, ((0, 1, 2, 3), (4, 5, 6, 7)), strict=True):
         by_itself = model_phases(data.only(alone)).durations(P)[1]
         assert np.array_equal(model.durations(P)[1], by_itself), name
     few = runs(P, P[:2], np.array([[2.0, 2.0], [1.0, 1.0], [0.5, 0.5]]), 0.002, rng)
     made = model_systems(few)
-    assert made.models[1] is None and "B has runs on too few numbers" in " ".join(all_warnings(made))
-    assert set(all_tables(made, (8.0,))["system"]) == {"A"}
+    assert made.models[1] is None and "B has runs on too few numbers" in " ".join(warnings(made))
+    assert set(table(made, (8.0,))["system"]) == {"A"}
 
 
 def test_what_is_said_of_systems_and_what_cannot_be_modelled() -> None:
@@ -82,7 +82,7 @@ def test_what_is_said_of_systems_and_what_cannot_be_modelled() -> None:
     data = runs(P, P, np.array([2.0, 2.0]), 0.005, rng)
     found = model_runs(data)
     assert isinstance(found, SystemsModel) and found.joint
-    said = all_sentences(found)
+    said = sentences(found)
     assert (
         said[0].startswith(("B is 2.0", "B is 1.9"))
         and "times as fast as A on 2 processors (95 %: " in said[0]
@@ -101,7 +101,7 @@ def test_what_is_said_of_systems_and_what_cannot_be_modelled() -> None:
         model_systems(one)
     with pytest.raises(ValueError, match="on 2 different numbers"):
         model_systems(runs(P[:2], P[:2], np.ones(2), 0.01, rng))
-    frame = all_tables(found, (8.0,))
+    frame = table(found, (8.0,))
     assert frame["system"].tolist() == ["A"] * 4 + ["B"] * 4 and frame.attrs["units"]["low"] == "s"
     alike = runs(P, P, np.ones(2), 0.02, rng)
-    assert "B and A are not told apart on" in all_sentences(model_runs(alike))[0]
+    assert "B and A are not told apart on" in sentences(model_runs(alike))[0]

@@ -119,18 +119,17 @@ class PhasesView(QWidget):
             self.chart.set_content(Content(Axis(""), Axis(""), empty=text))
             self.table.show_frame(None, COLUMNS)
             return
-        from desktop.data.phase_scaling_words import all_sentences, all_tables, all_warnings, speed_lines
+        from desktop.data.phase_scaling_words import sentences, speed_lines, table, warnings
 
         each = self._each
         at = (*sorted({p for _, model in each for p in model.data.p.tolist()}), float(self.p.value()))
         at = tuple(dict.fromkeys(at))
-        sentences = " ".join(all_sentences(model_shown))
         notes = " ".join((
-            *(f"{one}." for one in speed_lines(model_shown)), *all_warnings(model_shown, at),
+            *(f"{one}." for one in speed_lines(model_shown)), *warnings(model_shown, at),
             f"{self._matched[:1].upper()}{self._matched[1:]}.",
         ))  # fmt: skip
-        self.said.setText(f"<b>{escape(sentences)}</b><br>{escape(notes)}")
-        frame = all_tables(model_shown, at)
+        self.said.setText(f"<b>{escape(' '.join(sentences(model_shown)))}</b><br>{escape(notes)}")
+        frame = table(model_shown, at)
         order = frame.sort_values("p", ascending=False, kind="stable").reset_index(drop=True)
         order.attrs.update(frame.attrs)
         self.table.show_frame(order, (_SYSTEM, *COLUMNS) if "system" in frame else COLUMNS)
