@@ -160,9 +160,7 @@ def delays(experiment: Experiment, unit_s: float) -> dict[str, float]:
     return {name: seconds for name, seconds in seconds_of.items() if seconds > 0 and math.isfinite(seconds)}
 
 
-@lru_cache(maxsize=256)
-def _beyond(count: int, df: float) -> float:
-    return familywise_limit(count, df)
+_beyond = lru_cache(maxsize=256)(familywise_limit)
 
 
 def _subject(response: str) -> str:

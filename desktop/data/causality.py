@@ -52,26 +52,13 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from desktop.core import ideal
+from desktop.core import ideal, wait_kernels
 from desktop.core.accounts import CLASS_NUMBERS, WAITING, Account
 from desktop.core.arrays import AnyArray, Floats, Ints
 from desktop.core.clock_kernels import corrected
 from desktop.core.clock_line import Clock, columns
 from desktop.core.open_regions import BEGIN, END
 from desktop.core.units import si
-from desktop.core.wait_kernels import (
-    are_those,
-    call_of_partner,
-    clipped,
-    count_kinds,
-    meet_in_order,
-    offer_collective,
-    offer_each,
-    offer_received,
-    outer_calls,
-    spent_before,
-    waited_for,
-)
 from desktop.data.call_tables import (
     CallParts,
     Calls,
@@ -213,7 +200,7 @@ class Causality:
             is_root &= np.repeat(root >= 0, members)
             of_kind = of_text[matched.operation]
             late, who = np.empty(begin.size, np.int64), np.empty(begin.size, np.int64)
-            waited_for(matched.start, of_kind, matched.location, begin, is_root, late, who)
+            wait_kernels.waited_for(matched.start, of_kind, matched.location, begin, is_root, late, who)
             where.append(matched.location.astype(np.int32))
             time.append(begin)
             kind.append(np.repeat(of_kind, members).astype(np.uint8))
@@ -271,8 +258,10 @@ class Causality:
                 return since.size, (begin[:0], end[:0])
             if self._clocks[i].drift:
                 self.exact[i] = Intervals.of(begin, end, doing, CLASS_NUMBERS)
-            spent_before(operations.time[part], begin, end, doing, computing, operations.done[part])
-            if are_those(begin, end, doing, moves, since, until):
+            wait_kernels.spent_before(
+                operations.time[part], begin, end, doing, computing, operations.done[part]
+            )
+            if wait_kernels.are_those(begin, end, doing, moves, since, until):
                 return since.size, None
             chosen = moves[doing]
             return since.size, (begin[chosen], end[chosen])
@@ -370,7 +359,7 @@ class Causality:
             order = np.lexsort((other, operations.time[own][ops]))
             keys, other, when = keys[order], other[order], operations.time[own][ops][order]
             of_row = np.full(rows.size, -1, np.int64)
-            meet_in_order(time[rows], peer[rows].astype(np.int64), when, other, of_row)
+            wait_kernels.meet_in_order(time[rows], peer[rows].astype(np.int64), when, other, of_row)
             there = of_row >= 0
             rows, keys = rows[there], keys[of_row[there]]
             known = matches[rows]
@@ -411,10 +400,10 @@ class Causality:
             own = slice(operations.start[i], operations.start[i + 1])
             ours = operations.call[own], operations.kind[own], operations.key[own]
             sender = messages.sent, messages.sender, int(Account.LATE_SENDER)
-            offer_received(a, *ours, *sender, end, *state)
+            wait_kernels.offer_received(a, *ours, *sender, end, *state)
             mine = slice(of_place[i], of_place[i + 1])
             receiver = messages.receiver[message[mine]]
-            offer_each(
+            wait_kernels.offer_each(
                 which[mine] - a,
                 posted[mine],
                 int(Account.LATE_RECEIVER),
@@ -424,13 +413,15 @@ class Causality:
                 *state,
             )
             members = self._member[own], self._needed, self._partner, kinds
-            offer_collective(a, *ours, *members, self.collectives.barrier, int(Account.BARRIER), end, *state)
+            wait_kernels.offer_collective(
+                a, *ours, *members, self.collectives.barrier, int(Account.BARRIER), end, *state
+            )
             if asks.any():
                 self._ask(asks[calls.region[a:b]], i, end, state)
             waiting = np.flatnonzero(best > begin)
             where, released = partner[waiting], late[waiting]
             partner_call = np.full(waiting.size, -1, np.int32)
-            call_of_partner(where, released, calls.start, calls.begin, calls.end, partner_call)
+            wait_kernels.call_of_partner(where, released, calls.start, calls.begin, calls.end, partner_call)
             return (
                 (waiting + a).astype(np.int32),
                 best[waiting],
@@ -459,7 +450,7 @@ class Causality:
         mine, at = mine[at < receives.size], at[at < receives.size]
         message = operations.key[receives[at]]
         sender = int(Account.LATE_SENDER), messages.sender[message]
-        offer_each(mine, messages.sent[message], *sender, message, end, *state)
+        wait_kernels.offer_each(mine, messages.sent[message], *sender, message, end, *state)
 
     @cached_property
     def _parts(self) -> list[CallParts]:
@@ -509,7 +500,7 @@ class Causality:
             return begin, end, np.arange(begin.size)
         since, until = moving
         out = np.empty((3, begin.size + since.size), np.int64)
-        n = clipped(begin, end, since, until, out)
+        n = wait_kernels.clipped(begin, end, since, until, out)
         return out[0, :n].copy(), out[1, :n].copy(), out[2, :n].copy()
 
     def common(self, location: int, ticks: Ints) -> Ints:
@@ -554,7 +545,7 @@ class Causality:
         unit = np.float64(1.0 / self._store.ticks_per_second)
         first, last = self.operations_between(begin, end)
         operations = self.operations
-        kinds = count_kinds(first, last, operations.kind)
+        kinds = wait_kernels.count_kinds(first, last, operations.kind)
         lost = int(sent - kinds[ideal.SEND]), int(received - kinds[ideal.RECEIVE])
         ticks = ideal.STUCK
         if self.disagreeing:
@@ -653,7 +644,7 @@ class _OuterCalls:
     def take(
         self, time: Ints, kind: NDArray[np.uint8], region: NDArray[np.uint32], _innermost: object
     ) -> None:
-        self._n, self._depth, self._since, self._outer = outer_calls(
+        self._n, self._depth, self._since, self._outer = wait_kernels.outer_calls(
             time, kind, region, self._speaks, self._opened, self._depth, self._since, self._outer, self._n,
             *self._columns,
         )  # fmt: skip

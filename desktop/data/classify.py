@@ -29,27 +29,11 @@ _NAMES: dict[str, Activity] = {
     for activity, names in {
         Activity.COMPUTING: ("working", "openmp parallel", "openmp for"),
         Activity.IDLE: (
-            "pthread_join",
-            "pthread_cond_wait",
-            "pthread_cond_timedwait",
-            "pthread_barrier_wait",
-            "pthread_mutex_lock",
-            "pthread_rwlock_rdlock",
-            "pthread_rwlock_wrlock",
-            "pthread_spin_lock",
-            "sem_wait",
-            "sem_timedwait",
-            "openmp barrier",
-            "openmp implicit barrier",
-            "openmp critical",
-            "openmp set lock",
-            "openmp taskwait",
-            "openmp taskgroup",
-            "openmp ordered",
-            "openmp atomic",
-            "gomp_barrier",
-            "gomp_critical_start",
-            "gomp_taskwait",
+            *(f"pthread_{call}" for call in ("join", "cond_wait", "cond_timedwait", "barrier_wait")),
+            *(f"pthread_{call}" for call in ("mutex_lock", "rwlock_rdlock", "rwlock_wrlock", "spin_lock")),
+            *("sem_wait", "sem_timedwait", "gomp_barrier", "gomp_critical_start", "gomp_taskwait"),
+            *(f"openmp {construct}" for construct in ("barrier", "implicit barrier", "critical", "set lock")),
+            *(f"openmp {construct}" for construct in ("taskwait", "taskgroup", "ordered", "atomic")),
         ),
         Activity.IO: ("read", "write", "pread", "pwrite", "readv", "writev", "fread", "fwrite", "fsync"),
         Activity.UNMEASURED: ("eztrace finalize", "measurement off", "trace buffer flush"),
@@ -140,20 +124,12 @@ _MESSAGE_PASSING = frozenset({"mpi", "shmem", "gaspi", "upc"})
 _ROLES: dict[str, Activity] = {
     role: activity
     for activity, roles in {
-        Activity.IDLE: (
-            "barrier",
-            "implicit_barrier",
-            "coll_one2all",
-            "coll_all2one",
-            "coll_all2all",
-            "coll_other",
-            "task_wait",
-            "thread_wait",
-        ),
-        Activity.OVERHEAD: ("point2point", "rma", "data_transfer"),
-        Activity.IO: ("file_io", "file_io_metadata"),
+        Activity.IDLE: "barrier implicit_barrier coll_one2all coll_all2one coll_all2all coll_other task_wait "
+        "thread_wait",
+        Activity.OVERHEAD: "point2point rma data_transfer",
+        Activity.IO: "file_io file_io_metadata",
     }.items()
-    for role in roles
+    for role in roles.split()
 }
 
 

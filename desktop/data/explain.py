@@ -16,17 +16,8 @@ from desktop.data.utilization import Utilization
 
 #: The numbers of a range that are one value, in order of the columns of the CSV form.
 SINGLE = (
-    "start_s",
-    "end_s",
-    "duration_s",
-    "processors",
-    "present",
-    "computing",
-    "parallel_efficiency",
-    "load_balance",
-    "communication_efficiency",
-    "serialisation_efficiency",
-    "transfer_efficiency",
+    *("start_s", "end_s", "duration_s", "processors", "present", "computing", "parallel_efficiency"),
+    *("load_balance", "communication_efficiency", "serialisation_efficiency", "transfer_efficiency"),
 )
 #: How many of the most loaded and of the idlest processors are named.
 NAMED = 5

@@ -25,8 +25,9 @@ def info(store: TraceStore) -> JSON:
     """
     curve = outline(store)
     mpi, mpi_of_each = _mpi_calls(store)
-    tallies = store.tallies
-    clock = store.clock
+    tallies, clock = store.tallies, store.clock
+    checks = ("checked", "violations_before", "violations_after", "repair")
+    said = ("name", "severity", "count", "where", "text")
     return plain_values(
         {
             "format": store.importer.id,
@@ -55,11 +56,7 @@ def info(store: TraceStore) -> JSON:
                     "enter": tally.enter,
                     "leave": tally.leave,
                     "mpi_calls": mpi_calls,
-                    "computing_s": seconds[Activity.COMPUTING],
-                    "overhead_s": seconds[Activity.OVERHEAD],
-                    "idle_s": seconds[Activity.IDLE],
-                    "io_s": seconds[Activity.IO],
-                    "unmeasured_s": seconds[Activity.UNMEASURED],
+                    **{f"{activity.name.lower()}_s": seconds[activity] for activity in Activity},
                     "first_s": _seconds(location.first, location, store, curve.start),
                     "last_s": _seconds(location.last, location, store, curve.start),
                     "damage": location.damage or None,
@@ -79,23 +76,10 @@ def info(store: TraceStore) -> JSON:
             },
             "curves": [one._asdict() for one in available(store)],
             "clock": {
-                "checked": clock.checked,
-                "violations_before": clock.violations_before,
-                "violations_after": clock.violations_after,
-                "repair": clock.repair,
-                "most_before_s": clock.details.get("most_before_s", 0.0),
-                "most_after_s": clock.details.get("most_after_s", 0.0),
+                **{name: getattr(clock, name) for name in checks},
+                **{name: clock.details.get(name, 0.0) for name in ("most_before_s", "most_after_s")},
             },
-            "report": [
-                {
-                    "name": finding.name,
-                    "severity": finding.severity,
-                    "count": finding.count,
-                    "where": finding.where,
-                    "text": finding.text,
-                }
-                for finding in store.report
-            ],
+            "report": [{name: getattr(finding, name) for name in said} for finding in store.report],
         }
     )
 

@@ -388,9 +388,7 @@ class Profile:
         ticks, calls = np.zeros(nodes, np.int64), np.zeros(nodes, np.int64)
         if not notes["row"].size:
             return [(np.array([time - about.first]), calls) for time in times.tolist()]
-        begins = np.flatnonzero(np.r_[True, notes["row"][1:] != notes["row"][:-1]])
-        ends = np.r_[begins[1:], notes["row"].size]
-        before = np.searchsorted(notes["time"][begins], cuts, side="left")
+        begins, ends, before = _noted_before(notes, cuts)
         columns = [np.ascontiguousarray(notes[name]) for name in ("node", "ticks", "calls")]
         folded = self._folded.of(location)
         with self._lock:
@@ -444,9 +442,7 @@ class Profile:
         positions = []
         place = np.searchsorted(peers, notes["peer"])
         noted = np.stack([notes[name] for name in ("sent", "bytes_sent", "received", "bytes_received")])
-        begins = np.flatnonzero(np.r_[True, notes["row"][1:] != notes["row"][:-1]])
-        ends = np.r_[begins[1:], notes["row"].size]
-        before = np.searchsorted(notes["time"][begins], cuts, side="left")
+        begins, ends, before = _noted_before(notes, cuts)
         sums = np.zeros((4, peers.size), np.int64)
         summed = 0
         for cut, count in zip(cuts.tolist(), before.tolist(), strict=True):
@@ -462,6 +458,13 @@ class Profile:
                     raise self._store.damaged("its call paths are damaged")
             positions.append((peers, here))
         return positions
+
+
+def _noted_before(notes: Mapping[str, AnyArray], cuts: Ints) -> tuple[Ints, Ints, Ints]:
+    """Where the rows of each note begin and end (notes,), and how many notes are before each cut (cuts,)."""
+    begins = np.flatnonzero(np.r_[True, notes["row"][1:] != notes["row"][:-1]])
+    ends = np.r_[begins[1:], notes["row"].size]
+    return begins, ends, np.searchsorted(notes["time"][begins], cuts, side="left")
 
 
 class _Table:

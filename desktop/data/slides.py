@@ -20,7 +20,6 @@ from desktop.data.material import FIGURES
 from desktop.data.report import Block, Paragraph, Picture, Points, Report, ReportCommand, ReportTable, Section
 from desktop.data.slide_template import Room, SlideTemplate, box, places, text_size
 from desktop.printing import printable
-from desktop.progress import Progress
 
 Theme = Literal["light", "dark"]
 #: mm of a slide, and of a picture on it
@@ -68,7 +67,6 @@ def picture_size(room: Room) -> tuple[float, float]:
 def to_pptx(
     report: Report,
     draw: Callable[[Picture], bytes],
-    progress: Progress | None = None,
     theme: Theme = "light",
     template: SlideTemplate | None = None,
 ) -> bytes:
@@ -77,7 +75,6 @@ def to_pptx(
     Texts are made `printable`. The bytes depend on the report, its date included, and the theme or template
     (which serves for one deck) alone.
     """
-    progress = progress or Progress()
     deck = _own_deck(_INKS[theme]) if template is None else template.deck
     about = deck.core_properties
     about.title, about.author, about.last_modified_by = printable(report.title), "Phasewright", "Phasewright"
@@ -93,8 +90,7 @@ def to_pptx(
         rest = list(_rest(report))
         if rest:
             slides.heading("Appendix", [section.title for section in rest])
-        for k, section in enumerate(rest):
-            progress.step(k, len(rest), "slides")
+        for section in rest:
             slides.section(section, draw)
     _divide(deck, story_slides)
     file = io.BytesIO()

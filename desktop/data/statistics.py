@@ -90,10 +90,8 @@ class Messages:
     bytes: Ints
 
     def to_frame(self, names: Sequence[str]) -> DataFrame:
-        """The matrix, one row a pair, with the `names` of the locations. Columns, dtypes, units:
-        ``TABLES["messages"]`` of `desktop.core.frames`: sender, receiver (text, "" where it is not known),
-        messages (int64), bytes (int64, B), mean_size (float64, B); units also in ``attrs["units"]``.
-        """
+        """The matrix, one row a pair, with the `names` of the locations, "" of a receiver that is not known:
+        ``TABLES["messages"]`` of `desktop.core.frames`."""
         called = np.array([*names, ""], object)
         columns = {
             "sender": called[self.sender],
@@ -275,10 +273,8 @@ class CallRow:
 
 
 def statistics_frame(names: Sequence[str], ranges: Sequence[RangeStats]) -> DataFrame:
-    """One row a range, with its name. Columns, dtypes, units: ``TABLES["statistics"]`` of
-    `desktop.core.frames`: times in s, processors in proc, efficiencies and parts of 1, waiting and transfer
-    in proc·s, bytes in B; float64, NaN where a number is not known; units also in ``attrs["units"]``.
-    """
+    """One row a range, with its name: ``TABLES["statistics"]`` of `desktop.core.frames`, NaN where a number
+    is not known."""
 
     def number(value: float | None) -> float:
         return np.nan if value is None else float(value)
@@ -313,11 +309,7 @@ def statistics_frame(names: Sequence[str], ranges: Sequence[RangeStats]) -> Data
 
 
 def profile_frame(rows: Sequence[RegionRow]) -> DataFrame:
-    """The flat profile, one row a region. Columns, dtypes, units: ``TABLES["profile"]`` of
-    `desktop.core.frames`: region, role, activity (text), exclusive, inclusive (float64, proc·s), calls
-    (int64), share (float64, a part of 1), waits, costs (float64, proc·s), path, slack (float64, s); units
-    also in ``attrs["units"]``.
-    """
+    """The flat profile, one row a region: ``TABLES["profile"]`` of `desktop.core.frames`."""
     return frame(
         TABLES["profile"],
         _columns("profile", rows, {name: f"{name}_s" for name in ("waits", "costs", "path", "slack")}),
@@ -325,11 +317,8 @@ def profile_frame(rows: Sequence[RegionRow]) -> DataFrame:
 
 
 def locations_frame(names: Sequence[str], stats: RangeStats) -> DataFrame:
-    """The processors of a range, one row each, with the `names` of all locations; the index is their number.
-    Columns, dtypes, units: ``TABLES["locations"]`` of `desktop.core.frames`: location (text), computing,
-    waits, waits_passed_on, costs, costs_through_others, path, slack (float64, s; NaN where not known);
-    units also in ``attrs["units"]``.
-    """
+    """The processors of a range, one row each, with the `names` of all locations; the index is their number:
+    ``TABLES["locations"]`` of `desktop.core.frames`, NaN where a number is not known."""
     there = np.flatnonzero(stats.is_processor)
     columns: dict[str, Any] = {one.name: np.full(there.size, np.nan) for one in TABLES["locations"]}
     columns |= {"location": [names[i] for i in there.tolist()], "computing": stats.useful_s[there]}
@@ -342,11 +331,8 @@ def locations_frame(names: Sequence[str], stats: RangeStats) -> DataFrame:
 
 
 def calls_frame(rows: Sequence[CallRow]) -> DataFrame:
-    """The call tree, one row a path in order of a walk from the top, the index its number. Columns, dtypes,
-    units: ``TABLES["calls"]`` of `desktop.core.frames`: path, parent, depth (int64), region, activity
-    (text), inclusive, exclusive (float64, proc·s), calls, locations (int64), low_s, mean_s, high_s (float64,
-    s), folded (bool); units also in ``attrs["units"]``.
-    """
+    """The call tree, one row a path in order of a walk from the top, the index its number:
+    ``TABLES["calls"]`` of `desktop.core.frames`."""
     columns = _columns("calls", rows, {"path": "row", "low_s": "low", "mean_s": "mean", "high_s": "high"})
     return frame(TABLES["calls"], columns, index=columns["path"])
 
@@ -494,7 +480,7 @@ class Statistics:
     """
 
     def __init__(self, store: TraceStore) -> None:
-        self._store = store
+        self.store = store
         self._profile: Profile | None = None
         self._use: Utilization | None = None
         self._causality: Causality | None = None
@@ -578,7 +564,7 @@ class Statistics:
         progress = progress or Progress()
         rules = self._known(use, progress).rules
         if self._causality is None or self._causality.rules != rules:
-            self._causality = Causality(self._store, rules, progress)
+            self._causality = Causality(self.store, rules, progress)
         return self._causality
 
     def causes(self, use: Utilization | None = None, progress: Progress | None = None) -> Causes:
@@ -586,7 +572,7 @@ class Statistics:
         progress = progress or Progress()
         causality = self.causality(use, progress)
         if self._causes is None or self._causes.causality is not causality:
-            self._causes = Causes(self._store, causality, progress)
+            self._causes = Causes(self.store, causality, progress)
         return self._causes
 
     def _replayed(
@@ -613,22 +599,18 @@ class Statistics:
     def _known(self, use: Utilization | None, progress: Progress) -> Utilization:
         if use is None:
             if self._use is None:
-                self._use = build(self._store, None, progress)
+                self._use = build(self.store, None, progress)
             return self._use
         return use
 
     @property
-    def store(self) -> TraceStore:
-        return self._store
-
-    @property
     def of_curve(self) -> bool:
         """Whether the source knows nothing but its curve."""
-        return self._store.has("curve")
+        return self.store.has("curve")
 
     def _notes(self, progress: Progress | None = None) -> Profile:
         if self._profile is None:
-            self._profile = Profile(self._store, progress)
+            self._profile = Profile(self.store, progress)
         return self._profile
 
     @staticmethod
@@ -644,14 +626,14 @@ class Statistics:
         return _Cuts(ticks[:, 0], ticks[:, 1], length)
 
     def _clock(self, location: Location, use: Utilization) -> Clock:
-        return location.clock(use.rules.repairs(self._store))
+        return location.clock(use.rules.repairs(self.store))
 
     def _of_curve(self, curve: StepCurve, start: float, end: float) -> RangeStats:
         """Of a source that knows nothing but its curve."""
         part = curve.window(start, end)
         nothing, none = np.zeros(0), np.zeros(0, np.int64)
         levels, shares = concurrency(curve, start / curve.unit, end / curve.unit)
-        places = len(self._store.locations)
+        places = len(self.store.locations)
         return RangeStats(
             start_s=part.start,
             end_s=float(part.edges[-1]) * part.unit,
@@ -675,7 +657,7 @@ class Statistics:
     def _count(
         self, cuts: _Cuts, use: Utilization, progress: Progress, exact: Mapping[int, Intervals]
     ) -> _Counted:
-        store, notes = self._store, self._notes(progress)
+        store, notes = self.store, self._notes(progress)
         places, regions, k = len(store.locations), len(store.regions), cuts.begin.size
         rule = class_rule(store, use.rules)
         time = np.zeros((places, k, CLASS_NUMBERS), np.int64)
@@ -746,7 +728,7 @@ class Statistics:
     @cached_property
     def _address(self) -> Ints | None:
         """As `address_of` says; None where messages name every location itself."""
-        address = address_of(self._store)
+        address = address_of(self.store)
         return address if (address != np.arange(address.size)).any() else None
 
     def _received_by(
@@ -757,7 +739,7 @@ class Statistics:
         address = self._address
         if address is None:
             return peers, counts
-        for sent, receiver, size in self._store.blocks("links", location, "time", "peer", "bytes"):
+        for sent, receiver, size in self.store.blocks("links", location, "time", "peer", "bytes"):
             moved = np.flatnonzero(address[receiver] != receiver)
             both = np.union1d(peers, receiver[moved])
             wider = np.zeros((*counts.shape[:2], both.size), np.int64)
@@ -777,16 +759,16 @@ class Statistics:
             self._folded = use.rules, {}
         known = self._folded[1]
         if location not in known:
-            since, until, doing = class_states(self._store, location, use.rules)
+            since, until, doing = class_states(self.store, location, use.rules)
             known[location] = Intervals.of(since, until, doing, CLASS_NUMBERS)
         return known[location].between(cuts.begin + use.start, cuts.end + use.start)
 
     def flat(self, stats: RangeStats, use: Utilization | None = None) -> list[RegionRow]:
         """The regions of a range that were entered or open in it, the one with most time of its own first;
         `region` -1 is the time in no region."""
-        classes = region_classes(self._store, self._known(use, Progress()).rules)
+        classes = region_classes(self.store, self._known(use, Progress()).rules)
         total = stats.seconds.sum() or np.nan
-        outside_of_all = len(self._store.regions)
+        outside_of_all = len(self.store.regions)
 
         def caused(i: int) -> tuple[float, ...]:
             if (one := stats.caused) is None:
@@ -800,7 +782,7 @@ class Statistics:
                 float(own / total), *caused(i),
             )
             for i, (region, own, within, calls) in enumerate(
-                zip(self._store.regions, stats.exclusive_s, stats.inclusive_s, stats.calls, strict=False)
+                zip(self.store.regions, stats.exclusive_s, stats.inclusive_s, stats.calls, strict=False)
             )
             if within > 0 or calls
         ]  # fmt: skip
@@ -814,7 +796,7 @@ class Statistics:
     def by_role(self, stats: RangeStats) -> dict[str, float]:
         """Seconds over all processors by the role of the innermost region, most first."""
         seconds_of: dict[str, float] = {}
-        for region, own in zip(self._store.regions, stats.exclusive_s.tolist(), strict=False):
+        for region, own in zip(self.store.regions, stats.exclusive_s.tolist(), strict=False):
             if own > 0:
                 seconds_of[region.role or "unknown"] = seconds_of.get(region.role or "unknown", 0.0) + own
         if stats.outside_s > 0:
@@ -835,15 +817,15 @@ class Statistics:
             return []
         cuts = self._cuts([range_s], use, use.curve())
         tree = _MergedTree()
-        for i, location in enumerate(self._store.locations):
-            progress.step(i, len(self._store.locations), "call tree")
+        for i, location in enumerate(self.store.locations):
+            progress.step(i, len(self.store.locations), "call tree")
             if location.kind == "cpu" and location.first is not None:
                 local, begin, end = cuts.local(use.start, self._clock(location, use))
                 ticks, calls = self._notes(progress).at(i, local)
                 own, came = (np.ascontiguousarray((at[end] - at[begin]).T) for at in (ticks, calls))
                 own = _lasting(own, self._clock(location, use))
                 tree.add(self._notes().tree(i).tree, own, came)
-        return tree.rows(self._store, region_classes(self._store, use.rules), use.unit)
+        return tree.rows(self.store, region_classes(self.store, use.rules), use.unit)
 
     def changes(self, run: RangeStats, left: RangeStats, right: RangeStats, most: int = 10) -> list[Change]:
         """What differs most between two ranges of a run, the most processor-seconds first, at most so many.
@@ -857,7 +839,7 @@ class Statistics:
         changes = [change for change in changes if abs(change.difference) >= LEAST_CHANGE]
         if changes:
             noise = self._scatter(left), self._scatter(right)
-            errors = 3.0 + 1.2 * np.log10(len(self._store.regions) + len(self._store.locations) + 1)
+            errors = 3.0 + 1.2 * np.log10(len(self.store.regions) + len(self.store.locations) + 1)
             changes = [
                 change for change in changes if abs(change.difference) > errors * _noise(change, *noise)
             ]
@@ -893,7 +875,7 @@ class Statistics:
     def _regions_changed(self, left: RangeStats, right: RangeStats) -> Iterator[Change]:
         totals = [stats.seconds.sum() or np.nan for stats in (left, right)]
         parts = [stats.exclusive_s / total for stats, total in zip((left, right), totals, strict=True)]
-        names = [region.name for region in self._store.regions]
+        names = [region.name for region in self.store.regions]
         rows = [
             (i, f"Region {name}", a, b) for i, (name, a, b) in enumerate(zip(names, *parts, strict=False))
         ]
@@ -969,7 +951,7 @@ class Statistics:
 
     def name(self, location: int) -> str:
         """What people call a location: its rank and thread, or what the trace calls it."""
-        return location_name(self._store.locations[location])
+        return location_name(self.store.locations[location])
 
 
 @dataclass

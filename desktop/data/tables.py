@@ -109,11 +109,8 @@ class Table:
     other: tuple[str, ...] = ()
 
     def to_frame(self) -> DataFrame:
-        """One row a measurement, the index its line. Columns, dtypes, units: ``TABLES["measurements"]`` of
-        `desktop.core.frames`: line (int64), code, system, repeat, note, source, reason (text), p (float64),
-        time (float64, s; t' without unit of a table that holds it), work (float64, op), peak (float64, op/s);
-        NaN where there is none. Units also in ``attrs["units"]``.
-        """
+        """One row a measurement, the index its line: ``TABLES["measurements"]`` of `desktop.core.frames`, NaN
+        where there is none; t' has no unit."""
         columns = {
             field.name: [getattr(row, field.name) for row in self.rows] for field in TABLES["measurements"]
         }

@@ -42,16 +42,7 @@ REPLICATES = 3
 _BUILD_FILES = {"makefile", "gnumakefile", "cmakelists.txt", "makefile.inc"}
 _LARGEST, _MOST_FILES = 256 << 20, 20_000
 _LEFT = shutil.ignore_patterns(
-    ".git",
-    ".hg",
-    ".svn",
-    "__pycache__",
-    ".venv",
-    "*.o",
-    "*.mod",
-    "*.pyc",
-    "builds",
-    "CMakeCache.txt",
+    *(".git", ".hg", ".svn", "__pycache__", ".venv", "*.o", "*.mod", "*.pyc", "builds", "CMakeCache.txt"),
     "CMakeFiles",
 )
 _HELPERS = {

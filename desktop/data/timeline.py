@@ -315,7 +315,7 @@ class Timeline:
         self, store: TraceStore, rules: Rules | None = None, progress: Progress | None = None
     ) -> None:
         rules = rules or Rules()
-        self._store = store
+        self.store = store
         count = len(store.locations)
         self._active = np.array([is_parallel(region) for region in store.regions], np.uint8)
         self._rule = rule_of(region_classes(store, rules), self._active, store.nesting)
@@ -377,7 +377,7 @@ class Timeline:
         self._levels = levels
         outside = has & ((self._first < self._begin) | (self._last > self._end) | (self._first > self._last))
         if outside.any() or not np.array_equal(size, places[:, 1]):
-            raise self._store.damaged("its timeline does not cover its locations")
+            raise self.store.damaged("its timeline does not cover its locations")
 
     def _arrange_checkpoints(self, source: TraceStore | DerivedRows, events: Ints) -> None:
         places, columns = source.whole("checkpoints", "time", "row", "region", "since")
@@ -392,11 +392,11 @@ class Timeline:
         ahead = np.diff(row, prepend=0)[number > 0]
         good = np.array_equal(marks > 0, events > 0) and not (row[number == 0].any() or (row % STEP).any())
         if not (good and (ahead > 0).all() and (row < np.repeat(events, marks)).all()):
-            raise self._store.damaged("the checkpoints of its timeline are not where they should be")
+            raise self.store.damaged("the checkpoints of its timeline are not where they should be")
 
     def _calls(self) -> dict[int, NDArray[np.int64]]:
         """The locations that enter each region."""
-        index, (region,) = self._store.whole("calls", "region")
+        index, (region,) = self.store.whole("calls", "region")
         owner = self._owners(index, region.size)
         order = np.argsort(region, kind="stable")
         cuts = np.flatnonzero(np.diff(region[order])) + 1
@@ -405,14 +405,10 @@ class Timeline:
     @cached_property
     def communicators(self) -> dict[int, str]:
         """What communicators are called, as far as the trace has names."""
-        return communicator_names(self._store.notes)
-
-    @property
-    def store(self) -> TraceStore:
-        return self._store
+        return communicator_names(self.store.notes)
 
     def close(self) -> None:
-        self._store.close()
+        self.store.close()
 
     # times
 
@@ -440,7 +436,7 @@ class Timeline:
         return float(self.seconds(self._clocks[location].common(int(self._begin[location]))))
 
     def _resolved(self, location: int) -> NDArray[np.uint8]:
-        return resolve_of(self._store.locations[location], location in self._workers)
+        return resolve_of(self.store.locations[location], location in self._workers)
 
     # pictures
 
@@ -522,7 +518,7 @@ class Timeline:
 
     def weights(self) -> NDArray[np.float64]:
         """(regions + 1,) seconds that each region, none first, is what lasts longest in its bin."""
-        total = np.zeros(len(self._store.regions) + 1)
+        total = np.zeros(len(self.store.regions) + 1)
         for location in np.flatnonzero(self._levels).tolist():
             w, at = int(self._width[location]), int(self._at[location])
             bins = (int(self._last[location]) >> w) - (int(self._first[location]) >> w) + 1
@@ -546,8 +542,8 @@ class Timeline:
             members = tile.members[tile.starts[row] : tile.starts[row + 1]].tolist()
             spans = [self._span(m, int(tile.edges[0]), int(tile.edges[-1])) for m in members]
             rows.append((row, members, spans, sum(last - first for _, first, last in spans) <= most))
-        if self._store.elsewhere is not None:  # all at once, not each after the other
-            begin = self._store.places("events")
+        if self.store.elsewhere is not None:  # all at once, not each after the other
+            begin = self.store.places("events")
             events = [
                 (int(begin[m, 0]) + first, int(begin[m, 0]) + min(last, int(begin[m, 1])))
                 for _, members, spans, few in rows
@@ -555,7 +551,7 @@ class Timeline:
                 for m, (_, first, last) in zip(members, spans, strict=True)
                 if first < last
             ]
-            self._store.bring("events", events, ("time", "kind", "region"))
+            self.store.bring("events", events, ("time", "kind", "region"))
         for row, members, spans, few in rows:
             done += 1
             if not few:
@@ -623,7 +619,7 @@ class Timeline:
             now, key = int(time[-1]), int(keys[-1])
             add(time[:-1], keys[:-1], now)
         # A state goes on until the next event, or the end of the location.
-        until = end if last >= self._store.rows("events", location) else line.local(int(edges[-1]))
+        until = end if last >= self.store.rows("events", location) else line.local(int(edges[-1]))
         if now < until:
             add(np.array([now]), np.array([key]), until)
 
@@ -632,7 +628,7 @@ class Timeline:
     def _span(self, location: int, a: int, b: int) -> tuple[int, int, int]:
         """Checkpoint and events (first, last) needed to know a location from tick `a` to `b`."""
         lo, hi = (int(v) for v in self._mark_of[location])
-        rows = self._store.rows("events", location)
+        rows = self.store.rows("events", location)
         if lo == hi:
             return -1, 0, 0
         marks = self._mark_at[lo:hi]
@@ -657,13 +653,13 @@ class Timeline:
         """Innermost region and code after each of these events."""
         states = regions.states(time, kind, region)
         if states is None:
-            raise self._store.damaged("its events are out of order")
+            raise self.store.damaged("its events are out of order")
         return states
 
     def _events(self, location: int, first: int, last: int) -> Iterator[tuple[AnyArray, ...]]:
-        last = min(last, self._store.rows("events", location))
+        last = min(last, self.store.rows("events", location))
         for at in range(first, last, STEP):
-            yield self._store.part("events", location, at, min(at + STEP, last), "time", "kind", "region")
+            yield self.store.part("events", location, at, min(at + STEP, last), "time", "kind", "region")
 
     def _states(
         self, location: int, span: tuple[int, int, int]
@@ -743,7 +739,7 @@ class Timeline:
         ident[which] = np.arange(left)
         regions = OpenRegions(self._rule)
         regions.reopen(stack, ident)
-        rows = self._store.rows("events", location)
+        rows = self.store.rows("events", location)
         for time, kind, region in self._events(location, row, row + FORWARD_ROWS):
             left = regions.leave_times(time, kind, region, ends, left)
             row += time.size
@@ -778,7 +774,7 @@ class Timeline:
         """
         progress = progress or Progress()
         tick, way = int(self.ticks(time_s)), 1 if forward else -1
-        wanted = np.zeros(len(self._store.regions), bool)
+        wanted = np.zeros(len(self.store.regions), bool)
         wanted[list(regions)] = True
         held = np.unique(np.concatenate([np.empty(0, np.int64), *(self.entering(r) for r in regions)]))
         if self._stretches is None:
@@ -855,7 +851,7 @@ class Timeline:
         line = self._clocks[location]
         for at in range(*rows, STEP)[::way]:
             end = min(at + STEP, rows[1])
-            time, kind, region = self._store.part("events", location, at, end, "time", "kind", "region")
+            time, kind, region = self.store.part("events", location, at, end, "time", "kind", "region")
             hits = np.flatnonzero((kind == EventKind.ENTER) & wanted[region])
             far = way * (line.common(time[hits]) - tick)
             hits = hits[(far >= 0) if ties else (far > 0)]
@@ -866,7 +862,7 @@ class Timeline:
 
     def _arrange_stretches(self) -> _Stretches:
         """Between the notes of call paths; in a store without them, between checkpoints."""
-        store = self._store
+        store = self.store
         entered: tuple[Ints, Ints] | None = None
         if store.has("profile"):
             index, (row, time, node, calls) = store.whole("profile", "row", "time", "node", "calls")
@@ -876,7 +872,7 @@ class Timeline:
             some = np.flatnonzero(calls)
             which = node[some].astype(np.int64) - 1
             if np.any((which < 0) | (which >= places[owner[some], 1])):
-                raise self._store.damaged("its call paths are damaged")
+                raise self.store.damaged("its call paths are damaged")
             # A note says what has come since the one before.
             entered = np.cumsum(head)[some] - 2, paths[places[owner[some], 0] + which]
             owner, row, time = owner[head], row[head], time[head]
@@ -888,7 +884,7 @@ class Timeline:
         rows = store.places("events")[:, 1]
         last = np.where(goes_on, np.roll(row, -1), rows[owner])
         if np.any((row < 0) | (row > last) | (last > rows[owner])):
-            raise self._store.damaged("its call paths are damaged")
+            raise self.store.damaged("its call paths are damaged")
         end = np.where(goes_on, np.roll(time, -1), self._last[owner])
         return _Stretches(owner, row, last, time, end, entered)
 
@@ -897,7 +893,7 @@ class Timeline:
         order = np.argsort(index[:, 0], kind="stable")
         owner = np.repeat(order, index[order, 1])
         if owner.size != size:
-            raise self._store.damaged("its rows belong to no location")
+            raise self.store.damaged("its rows belong to no location")
         return owner
 
     # messages
@@ -920,7 +916,7 @@ class Timeline:
         if wanted.tag is not None:
             which &= known.tag == wanted.tag
         if wanted.partner is not None:
-            of_rank = np.array([x.rank == wanted.partner for x in self._store.locations] + [False], bool)
+            of_rank = np.array([x.rank == wanted.partner for x in self.store.locations] + [False], bool)
             which &= of_rank[known.sender] | of_rank[known.receiver]
         if wanted.communicator is not None:
             if self._communicators is None:
@@ -931,36 +927,25 @@ class Timeline:
     def _look_up_communicators(self, known: TimelineMessages) -> Ints:
         """Of each message the communicator in which it was sent, -1 where that is not found: the sender's
         record of the same time, tag and size, the first for the first."""
+        import pandas as pd
+
+        store, key = self.store, ["time", "tag", "bytes"]
         communicators = np.full(known.tag.size, -1, np.int64)
         ticks = np.rint(known.sent_s / self.unit).astype(np.int64) + self.start
-        order = np.argsort(known.sender, kind="stable")
-        cuts = np.searchsorted(known.sender[order], np.arange(len(self._store.locations) + 1))
-        for location in np.flatnonzero(np.diff(cuts)).tolist():
-            mine = order[cuts[location] : cuts[location + 1]]
-            parts = [
-                tuple(column[(kind == MessageKind.SEND) | (kind == MessageKind.ISEND)] for column in columns)
-                for kind, *columns in self._store.blocks(
-                    "messages", location, "kind", "time", "tag", "bytes", "communicator"
-                )
-            ]
-            time, tag, size, communicator = (
-                np.concatenate(column).astype(np.int64) for column in zip(*parts, strict=True)
-            )
-            time = self._clocks[location].common(time)
-            asked = ticks[mine], known.tag[mine], known.bytes[mine]
-            keys = [
-                np.concatenate(pair)
-                for pair in (
-                    (time, asked[0]),
-                    (tag, asked[1]),
-                    (size, asked[2]),
-                    (_turn(time, tag, size), _turn(*asked)),
-                )
-            ]
-            by = np.lexsort(keys)  # stable: the record comes before the message that equals it
-            same = np.all([key[by][1:] == key[by][:-1] for key in keys], axis=0)
-            record, message = by[:-1][same], by[1:][same] - time.size
-            communicators[mine[message]] = communicator[record]
+        asked = pd.DataFrame({"time": ticks, "tag": known.tag, "bytes": known.bytes})
+        for location, mine in asked.groupby(known.sender):
+            blocks = store.blocks("messages", location, "kind", *key, "communicator")
+            kind, time, tag, size, number = map(np.concatenate, zip(*blocks, strict=True))
+            columns = {
+                "time": self._clocks[location].common(time),
+                "tag": tag,
+                "bytes": size,
+                "number": number,
+            }
+            records = pd.DataFrame(columns)[np.isin(kind, (MessageKind.SEND, MessageKind.ISEND))]
+            records, sent = (one.assign(turn=one.groupby(key).cumcount()) for one in (records, mine))
+            found = sent.merge(records, "left", [*key, "turn"])["number"]
+            communicators[mine.index] = found.fillna(-1)
         return communicators
 
     def messages(self) -> TimelineMessages | None:
@@ -968,7 +953,7 @@ class Timeline:
         if self._links is None:
             if self._too_many("links"):
                 return None
-            index, columns = self._store.whole("links", "time", "arrival", "peer", "bytes", "tag")
+            index, columns = self.store.whole("links", "time", "arrival", "peer", "bytes", "tag")
             sent, arrived, peer, size, tag = columns
             sender, receiver = self._owners(index, sent.size), peer.astype(np.int64)
             at = np.asarray(self.seconds(self._common(sender, sent)), np.float64)
@@ -986,7 +971,7 @@ class Timeline:
 
     def _too_many(self, table: str) -> bool:
         """Whether there is no memory for all rows of a table."""
-        return int(self._store.places(table)[:, 1].sum()) > memory.limit() // MESSAGE_BYTES
+        return int(self.store.places(table)[:, 1].sum()) > memory.limit() // MESSAGE_BYTES
 
     def collectives(
         self, a_s: float, b_s: float, limit: int, location: int | None = None
@@ -996,7 +981,7 @@ class Timeline:
             if self._too_many("collectives"):
                 return None
             names = ("begin", "end", "operation", "communicator", "root", "sent", "received")
-            index, columns = self._store.whole("collectives", *names)
+            index, columns = self.store.whole("collectives", *names)
             owner = self._owners(index, columns[0].size)
             begin, end = (self.seconds(self._common(owner, v)) for v in columns[:2])
             self._collectives = (owner, begin, end, *columns[2:])
@@ -1007,7 +992,7 @@ class Timeline:
         rows = np.flatnonzero(inside)
         if rows.size > limit:
             return None
-        texts = self._store.texts
+        texts = self.store.texts
         return [
             Collective(
                 int(owner[i]),
@@ -1030,18 +1015,6 @@ class Timeline:
         mine = (known.sender == location) & (known.sent_s >= a_s) & (known.sent_s <= b_s)
         mine |= (known.receiver == location) & (known.received_s >= a_s) & (known.received_s <= b_s)
         return known.only(mine)
-
-
-def _turn(*keys: Ints) -> Ints:
-    """(n,) how many rows before each have the same keys."""
-    order = np.lexsort(keys)
-    new = np.zeros(order.size, bool)
-    for key in keys:
-        new[1:] |= key[order][1:] != key[order][:-1]
-    begin = np.maximum.accumulate(np.where(new, np.arange(order.size), 0))
-    turn = np.empty(order.size, np.int64)
-    turn[order] = np.arange(order.size) - begin
-    return turn
 
 
 def open_timeline(

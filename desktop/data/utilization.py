@@ -400,8 +400,8 @@ class Kept:
 
 def keep(writer: StoreWriter, progress: Progress, steps: Steps | None = None) -> None:
     """Put the utilization into a store of which the clocks are known; parameters and errors as of `Kept`."""
-    with Kept(writer, progress, steps=steps) as projects:
-        projects.tell()
+    with Kept(writer, progress, steps=steps) as kept:
+        kept.tell()
 
 
 @arithmetic

@@ -28,25 +28,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from desktop.core import machine
+from desktop.core import machine, stretches
 from desktop.core.arrays import AnyArray, Floats, Ints
 from desktop.core.changes import COLLECTIVES, MESSAGES, NONE, Changes
 from desktop.core.curve import StepCurve
 from desktop.core.machine import Network, Schedule
 from desktop.core.open_regions import BEGIN
-from desktop.core.stretches import (
-    block,
-    gaps,
-    in_regions,
-    lay_out,
-    meet,
-    move_pieces,
-    moved_breaks,
-    reach,
-    release,
-    spans,
-    step_levels,
-)
 from desktop.core.wait_kernels import clipped
 from desktop.data import memory
 from desktop.data.causality import Causality, memory_needed, unmatched
@@ -169,24 +156,24 @@ class Rerun:
         of_calls = time, call, calls.begin, calls.end
         n, m = time.size, messages.sent.size
         point, over = np.zeros((2, n), np.int64)
-        reach(ops.first, ops.last, ops.kind, *of_calls, self._born, point, over)
+        stretches.reach(ops.first, ops.last, ops.kind, *of_calls, self._born, point, over)
         sent, posted = np.full((2, m), BEGIN)
-        meet(*ops, point, sent, posted)
+        stretches.meet(*ops, point, sent, posted)
         #: how a sender goes on: as its call says, and on the network as recorded
         self._may, self._did = np.full((2, m), machine.DEFERRED, np.uint8)
         self._did[:] = machine.EAGER
-        block(*ops, *of_calls, point, posted, waiting, self._may, self._did)
+        stretches.block(*ops, *of_calls, point, posted, waiting, self._may, self._did)
         del waiting
         self._early = np.zeros(m, np.int64)
         let_go, latest = np.full(n, BEGIN), np.full(known.collectives.root.size, BEGIN)
-        release(
+        stretches.release(
             *ops, known.collectives.root, point, over, sent, posted, self._did, self._early, latest, let_go
         )
         del sent, posted
         self._extra = np.zeros(n, np.float64)
         since, until = np.zeros((2, n + self._born.size), np.int64)
-        lay_out(ops.first, ops.last, ops.kind, *of_calls, point, over, let_go, self._born, self._died,
-                self._extra, since, until)  # fmt: skip
+        ends = self._born, self._died
+        stretches.lay_out(*ops[:3], *of_calls, point, over, let_go, *ends, self._extra, since, until)
         #: when each operation was reached and over; of each stretch, those after the last operations at the
         #: end, begin and end without the calls that go over its ends
         self._laid = ops.first, ops.last, self._born, self._died, point, over, since, until
@@ -288,7 +275,7 @@ class Rerun:
     def _spans(self, location: int) -> tuple[Ints, Ints, Ints, Ints]:
         """Begins and ends of its stretches, and the same without the calls that go over these."""
         ends = np.empty((4, int(self._ops.last[location] - self._ops.first[location]) + 1), np.int64)
-        spans(location, *self._laid, ends)
+        stretches.spans(location, *self._laid, ends)
         low, high, since, until = ends
         return low, high, since, until
 
@@ -343,8 +330,10 @@ class Rerun:
             for when, kind, region in store.blocks("events", i, "time", "kind", "region"):
                 if state[0] + when.size >= stack.size:
                     stack = np.concatenate([stack, np.zeros(state[0] + when.size, np.int64)])
-                in_regions(self._clocks[i].common(when), kind, region, wanted, stack, state, low, high,
-                           reached, ticks, entered)  # fmt: skip
+                stretches.in_regions(
+                    self._clocks[i].common(when), kind, region, wanted, stack, state, low, high, reached,
+                    ticks, entered,
+                )  # fmt: skip
             for parts, spent, times in zip(by_name, ticks, entered, strict=True):
                 there, begun = spent > 0, times > 0
                 parts.append((at[there], spent[there], at[begun], times[begun]))
@@ -366,7 +355,7 @@ class Rerun:
         messages, together = self.causality.messages, self.causality.collectives
         gap, begin = np.empty(busy.size), (self._born - self._begin).astype(float)
         spent = self._busy, self._called, busy
-        gaps(*self._laid, *spent, on is None, gap)
+        stretches.gaps(*self._laid, *spent, on is None, gap)
         if on is None:
             extra, manner, cost = self._extra, self._did, np.zeros(together.root.size)
             transfer, latency, buses = self._early.astype(float), 0.0, 0
@@ -390,7 +379,7 @@ class Rerun:
         if not times:
             return lasts
         moved = np.full((self.breaks.size, begin.size), np.nan)
-        moved_breaks(self.breaks, *self._laid, *spent, on is None, begin, replayed.went, gap, moved)
+        stretches.moved_breaks(self.breaks, *self._laid, *spent, on is None, begin, replayed.went, gap, moved)
         moved[:, ~self.is_processor] = np.nan
         for k, at in enumerate(moved):
             at = at[~np.isnan(at)]
@@ -559,18 +548,18 @@ class Rerun:
         spent = self._busy, self._called, busy
         room = self._pieces[0].size + int(((self._busy <= 0) & (busy > 0)).sum())
         moved = np.empty((2, room))
-        move_pieces(
+        stretches.move_pieces(
             *self._laid, *spent, calls, (self._born - self._begin).astype(float), went, *self._pieces, *moved
         )
         del went, busy, spent
         moved.sort()
         end = duration_s / self.unit
         near, nothing = 1e-9 * end, np.zeros(0)  # what differs by rounding only is one time
-        n = step_levels(*moved, end, near, nothing, nothing)
+        n = stretches.step_levels(*moved, end, near, nothing, nothing)
         if not n:
             return None
         edges, level = np.empty(n + 1), np.empty(n)
-        step_levels(*moved, end, near, edges, level)
+        stretches.step_levels(*moved, end, near, edges, level)
         del moved
         edges[n] = end
         edges += round(self.start_s / self.unit)

@@ -20,31 +20,28 @@ from desktop.data.classify import activity, is_communication, mpi_call, region_a
 from desktop.data.events import Activity, EventKind, Location, MessageKind, Region, occurring
 from desktop.data.exporters import Exported
 from desktop.data.exporters.rows import Columns, WrittenTicks, communicator_members, stretches
-from desktop.data.importers._otf2.tables import METRIC_LAST, METRIC_MODES, OPERATIONS, PARADIGMS, ROLES
+from desktop.data.importers._otf2.definitions import COMM_GROUP, COMM_LOCATIONS, COMM_SELF
+from desktop.data.importers._otf2.tables import (
+    MESSAGES,
+    METRIC_LAST,
+    METRIC_MODES,
+    OPERATIONS,
+    PARADIGMS,
+    ROLES,
+)
 from desktop.data.matching import address_of
 from desktop.data.store import TraceStore
 from desktop.progress import Progress
 
 CHUNK, DEFINITION_CHUNK, HEADER = 1 << 20, 1 << 22, 18
 UNDEFINED = 0xFFFFFFFF
-COMM_LOCATIONS, COMM_GROUP, COMM_SELF = 4, 5, 6
 # Event records.
 ON_OFF, ENTER, LEAVE = 11, 12, 13
-SEND, ISEND, ISEND_COMPLETE, IRECV_REQUEST, RECV, IRECV, CANCELLED = 14, 15, 16, 17, 18, 19, 21
+SEND, ISEND, ISEND_COMPLETE, RECV, IRECV_REQUEST, IRECV, CANCELLED = MESSAGES.values()
 COLLECTIVE_BEGIN, COLLECTIVE_END, METRIC, PROGRAM_BEGIN, PROGRAM_END = 22, 23, 31, 83, 84
 OFF, ON = 2, 1
 DOUBLE = 10  # the type of a metric's value
-_MESSAGE = np.zeros(len(MessageKind), np.int64)
-for _kind, _record_kind in {
-    MessageKind.SEND: SEND,
-    MessageKind.ISEND: ISEND,
-    MessageKind.ISEND_COMPLETE: ISEND_COMPLETE,
-    MessageKind.RECV: RECV,
-    MessageKind.IRECV_POST: IRECV_REQUEST,
-    MessageKind.IRECV: IRECV,
-    MessageKind.CANCELLED: CANCELLED,
-}.items():
-    _MESSAGE[_kind] = _record_kind
+_MESSAGE = np.array([MESSAGES[kind] for kind in sorted(MessageKind)], np.int64)
 #: Bytes that no record exceeds, its time and the end of a file included.
 LONGEST = 80
 #: Role and paradigm that stand for an activity where OTF2 does not know those of the region.

@@ -167,15 +167,8 @@ class _Labels:
         self.metrics = {text: kind for kind, text in enumerate(used, _METRICS)}
 
     def text(self) -> str:
-        lines = [
-            "DEFAULT_OPTIONS",
-            "",
-            "LEVEL               THREAD",
-            "UNITS               NANOSEC",
-            "",
-            "STATES",
-        ]
-        lines += [f"{number}    {name}" for number, (name, _) in enumerate(tb.STATES)]
+        lines = ["DEFAULT_OPTIONS", "", "LEVEL               THREAD", "UNITS               NANOSEC", ""]
+        lines += ["STATES", *(f"{number}    {name}" for number, (name, _) in enumerate(tb.STATES))]
         titles = {
             tb.POINT_TO_POINT: "MPI Point-to-point",
             tb.COLLECTIVE: "MPI Collective Comm",
@@ -200,10 +193,8 @@ class _Labels:
             *(f"9   {kind}    MPI Global OP {name}" for kind, name in data.items()),
         ]
         if self.metrics:
-            lines += ["", "", "EVENT_TYPE"]
-            lines += [
-                f"7   {kind}    {_line(self._store.texts[text])}" for text, kind in self.metrics.items()
-            ]
+            names = ((kind, _line(self._store.texts[text])) for text, kind in self.metrics.items())
+            lines += ["", "", "EVENT_TYPE", *(f"7   {kind}    {name}" for kind, name in names)]
         return "\n".join(lines) + "\n"
 
 

@@ -51,13 +51,8 @@ KEYS = {
     "calls": "region",
     "outline": "end",
     "strips": "first",
-    "timeline": "",
-    "paths": "",
-    "profile": "row",
-    "folded": "row",
-    "traffic": "row",
-    "presence": "",
-    "exchanges": "",
+    **dict.fromkeys(("profile", "folded", "traffic"), "row"),
+    **dict.fromkeys(("timeline", "paths", "presence", "exchanges"), ""),
 }
 #: Columns whose values must be below a fixed number, or refer to one of these lists.
 BOUNDS: dict[tuple[str, str], int | str] = {

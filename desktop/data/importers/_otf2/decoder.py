@@ -19,40 +19,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from desktop.core.jit import arithmetic, inlined
-from desktop.data.events import MessageKind
+from desktop.data.importers._otf2 import records as rc
 from desktop.data.importers._otf2.engine import CALLING_CONTEXT, COMM, DENSE, METRIC, NO_MAP, REGION, Local
-from desktop.data.importers._otf2.records import (
-    BEGIN,
-    CONTEXTS,
-    CUT,
-    FAULT,
-    FAULTS,
-    HEADLESS,
-    INTACT,
-    MALFORMED,
-    NOT_MEASURED,
-    OWN,
-    RECORDS,
-    TIME_LIMIT,
-    UNDEFINED,
-    UNKNOWN,
-    UNSTORED,
-    Block,
-    Buffer,
-    arrive,
-    crowded,
-    put_collective,
-    put_event,
-    put_flush,
-    put_message,
-    put_metric,
-)
+from desktop.data.importers._otf2.tables import MESSAGES
 from desktop.errors import reason
 
 # Words of the buffer that are the decoder's: next byte in the chunk; the time of the records to come, and the
 # byte where it was set; the interval of the clock offsets it lies in; the numbers of the chunk's first and
 # last records, as it announces them; and the fields of the record at hand.
-AT, NOW, TIME_AT, INTERVAL, FIRST_OF_CHUNK, LAST_OF_CHUNK, FIELD = range(OWN, OWN + 7)
+AT, NOW, TIME_AT, INTERVAL, FIRST_OF_CHUNK, LAST_OF_CHUNK, FIELD = range(rc.OWN, rc.OWN + 7)
 
 CHUNK_HEADER = 18
 LITTLE, BIG = 0x42, 0x23
@@ -92,16 +67,7 @@ for _kind, _fields in LAYOUT.items():
 BARE = np.isin(np.arange(256), [12, 13, 16, 17, 20, 21, 24, 28, 29, 30])
 #: Which kind of message a record is; -1: none.
 MESSAGE = np.full(256, -1, np.int64)
-for _kind, _message in {
-    14: MessageKind.SEND,
-    15: MessageKind.ISEND,
-    16: MessageKind.ISEND_COMPLETE,
-    17: MessageKind.IRECV_POST,
-    18: MessageKind.RECV,
-    19: MessageKind.IRECV,
-    21: MessageKind.CANCELLED,
-}.items():
-    MESSAGE[_kind] = _message
+MESSAGE[list(MESSAGES.values())] = list(MESSAGES)
 #: Non-blocking collectives and matched probes, which the tables cannot hold.
 NOT_STORED = np.isin(np.arange(256), [85, 86, 89, 90, 91, 92])
 
@@ -163,7 +129,7 @@ def compressed(
     size = np.int64(data[at])
     at += 1
     if size == 255:
-        words[to] = UNDEFINED if most == C4 else -1
+        words[to] = rc.UNDEFINED if most == C4 else -1
         return at
     if size > most:
         return IMPOSSIBLE
@@ -234,7 +200,7 @@ def corrected(time: Any, offsets: NDArray[np.int64], words: NDArray[np.int64]) -
     words[INTERVAL] = i
     slope = np.float64(offsets[1, i + 1] - offsets[1, i]) / np.float64(offsets[0, i + 1] - offsets[0, i])
     shift = np.rint(slope * np.float64(time - offsets[0, i])) + np.float64(offsets[1, i])
-    if not abs(shift) < TIME_LIMIT:
+    if not abs(shift) < rc.TIME_LIMIT:
         return -1
     return time + np.int64(shift)
 
@@ -253,24 +219,24 @@ def decode(
     at = words[AT]
     if at == 0:
         if border < CHUNK_HEADER or data[0] != CHUNK or (data[1] != LITTLE and data[1] != BIG):
-            words[FAULT] = CUT if border < CHUNK_HEADER else HEADLESS
+            words[rc.FAULT] = rc.CUT if border < CHUNK_HEADER else rc.HEADLESS
             return ENDED
         words[FIRST_OF_CHUNK] = word(data, 2, data[1] == BIG)
         words[LAST_OF_CHUNK] = word(data, 10, data[1] == BIG)
         at = np.int64(CHUNK_HEADER)
     big_endian = data[1] == BIG
-    too_long = CUT if partial else MALFORMED
+    too_long = rc.CUT if partial else rc.MALFORMED
     now = words[NOW]
-    until = words[RECORDS] + most
-    while words[RECORDS] < until and not crowded(words):
+    until = words[rc.RECORDS] + most
+    while words[rc.RECORDS] < until and not rc.crowded(words):
         words[AT] = at
         if at >= border:
-            words[FAULT] = CUT if partial else INTACT
+            words[rc.FAULT] = rc.CUT if partial else rc.INTACT
             return ENDED if partial else NEXT_CHUNK
         kind = np.int64(data[at])
         if kind == TIME:
             if border - at < 9:
-                words[FAULT] = too_long
+                words[rc.FAULT] = too_long
                 return ENDED
             now = corrected(word(data, at + 1, big_endian), offsets, words)
             words[NOW], words[TIME_AT] = now, at
@@ -280,29 +246,29 @@ def decode(
             if kind == END_OF_FILE:
                 return ENDED
             if kind in (FILL, END_OF_BUFFER):
-                words[FAULT] = CUT if partial else INTACT
+                words[rc.FAULT] = rc.CUT if partial else rc.INTACT
                 return ENDED if partial else NEXT_CHUNK
-            words[FAULT] = UNKNOWN
+            words[rc.FAULT] = rc.UNKNOWN
             return ENDED
         if kind > LAST_RECORD and not newer:
-            words[FAULT] = UNKNOWN
+            words[rc.FAULT] = rc.UNKNOWN
             return ENDED
         at += 1
         stop = border
         if not BARE[kind]:
             if at >= border:
-                words[FAULT] = too_long
+                words[rc.FAULT] = too_long
                 return ENDED
             length = np.int64(data[at])
             at += 1
             if length == 255:
                 if border - at < 8:
-                    words[FAULT] = too_long
+                    words[rc.FAULT] = too_long
                     return ENDED
                 length = word(data, at, big_endian)
                 at += 8
             if length < 0 or length > border - at:
-                words[FAULT] = too_long
+                words[rc.FAULT] = too_long
                 return ENDED
             stop = at + length
         if kind == ATTRIBUTES:
@@ -316,40 +282,42 @@ def decode(
                 if end < 0:
                     break
         if end < 0:
-            words[FAULT] = too_long if BARE[kind] and end == TOO_SHORT else MALFORMED
+            words[rc.FAULT] = too_long if BARE[kind] and end == TOO_SHORT else rc.MALFORMED
             return ENDED
-        if not arrive(words, now):
+        if not rc.arrive(words, now):
             words[AT] = words[TIME_AT]
             return ENDED
         at = end if BARE[kind] else stop
         first = words[FIELD]
         if kind in (ENTER, LEAVE):
-            put_event(words, now, kind - ENTER, translate(maps, REGION, first))
+            rc.put_event(words, now, kind - ENTER, translate(maps, REGION, first))
         elif MESSAGE[kind] >= 0 and BARE[kind]:
-            put_message(words, now, MESSAGE[kind], UNDEFINED, UNDEFINED, -1, 0, first)
+            rc.put_message(words, now, MESSAGE[kind], rc.UNDEFINED, rc.UNDEFINED, -1, 0, first)
         elif MESSAGE[kind] >= 0:
             request = words[FIELD + 4] if FIELDS[kind, 4] else np.int64(0)
             comm = translate(maps, COMM, words[FIELD + 1])
-            put_message(words, now, MESSAGE[kind], first, comm, words[FIELD + 2], words[FIELD + 3], request)
+            rc.put_message(
+                words, now, MESSAGE[kind], first, comm, words[FIELD + 2], words[FIELD + 3], request
+            )
         elif kind == COLLECTIVE_BEGIN:
-            words[BEGIN] = now
+            words[rc.BEGIN] = now
         elif kind == COLLECTIVE_END:
             comm = translate(maps, COMM, words[FIELD + 1])
-            put_collective(words, now, first, comm, words[FIELD + 2], words[FIELD + 3], words[FIELD + 4])
+            rc.put_collective(words, now, first, comm, words[FIELD + 2], words[FIELD + 3], words[FIELD + 4])
         elif kind == METRIC_VALUES:
             metric = translate(maps, METRIC, first)
             for i in range(words[FIELD + 1]):
                 values = metric_value(data, values, stop, big_endian, words)
-                put_metric(words, reals, now, metric, i, words[FIELD + 2], words[FIELD + 3])
+                rc.put_metric(words, reals, now, metric, i, words[FIELD + 2], words[FIELD + 3])
         elif kind in (CONTEXT_ENTER, CONTEXT_LEAVE):
             context = translate(maps, CALLING_CONTEXT, first)
-            put_event(words, now, kind - CONTEXT_ENTER, CONTEXTS + context)
+            rc.put_event(words, now, kind - CONTEXT_ENTER, rc.CONTEXTS + context)
         elif kind == ON_OFF:
-            put_event(words, now, 0 if first == 2 else 1, NOT_MEASURED)
+            rc.put_event(words, now, 0 if first == 2 else 1, rc.NOT_MEASURED)
         elif kind == FLUSH:
-            put_flush(words, now, corrected(first, offsets, words))
+            rc.put_flush(words, now, corrected(first, offsets, words))
         elif NOT_STORED[kind] or kind > LAST_RECORD:
-            words[UNSTORED] += 1
+            words[rc.UNSTORED] += 1
     words[AT] = at
     return PAUSED
 
@@ -360,9 +328,9 @@ class EventFile:
     def __init__(self, chunk: int, newer: bool, records: int, span: int) -> None:
         """`chunk`: bytes of a chunk. `records` are read at a time; `span`: ticks a location may cover."""
         self._chunk, self._newer = chunk, newer
-        self._buffer = Buffer(records, span)
+        self._buffer = rc.Buffer(records, span)
 
-    def blocks(self, file: Path, local: Local) -> Generator[Block, None, None]:
+    def blocks(self, file: Path, local: Local) -> Generator[rc.Block, None, None]:
         """The rows of a file. The last block says what is wrong with it, if anything is."""
         self._buffer.start()
         try:
@@ -373,7 +341,7 @@ class EventFile:
             last.fault = f"the file cannot be read ({reason(error)})"
             yield last
 
-    def _read(self, stream: RawIOBase, local: Local) -> Generator[Block, None, None]:
+    def _read(self, stream: RawIOBase, local: Local) -> Generator[rc.Block, None, None]:
         buffer, words = self._buffer, self._buffer.words
         size = min(self._chunk, os.fstat(stream.fileno()).st_size)
         data = np.zeros(size + MARGIN, np.uint8)
@@ -398,13 +366,13 @@ class EventFile:
                 data, border, border < self._chunk, self._newer, local.maps, local.offsets, words,
                 buffer.reals, room,
             )  # fmt: skip
-            if status != PAUSED and not words[FAULT] and words[LAST_OF_CHUNK]:
+            if status != PAUSED and not words[rc.FAULT] and words[LAST_OF_CHUNK]:
                 first, last = int(words[FIRST_OF_CHUNK]), int(words[LAST_OF_CHUNK])
-                if first != number + 1 or last - number != words[RECORDS] - ahead:
+                if first != number + 1 or last - number != words[rc.RECORDS] - ahead:
                     miscounted.append(base)
-                number, ahead = last, int(words[RECORDS])
+                number, ahead = last, int(words[rc.RECORDS])
         block = buffer.take(ended=True)
-        block.at, block.fault = base + int(words[AT]), FAULTS[words[FAULT]]
+        block.at, block.fault = base + int(words[AT]), rc.FAULTS[words[rc.FAULT]]
         block.miscounted = tuple(miscounted)
         yield block
 

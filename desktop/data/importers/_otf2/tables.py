@@ -5,7 +5,7 @@ Source: OTF2 3.2 reference (score-p.org).
 
 from __future__ import annotations
 
-from desktop.data.events import LocationKind, MetricMode
+from desktop.data.events import LocationKind, MessageKind, MetricMode
 
 
 def listed(names: str) -> tuple[str, ...]:
@@ -29,6 +29,8 @@ Alltoallw Allreduce Reduce Reduce_scatter Scan Exscan Reduce_scatter_block Creat
 Allocate Deallocate Create_handle_and_allocate Destroy_handle_and_deallocate"""
 )
 KINDS: dict[int, LocationKind] = {2: "accelerator", 3: "metric"}
+#: Records of events by the kind of message that they are.
+MESSAGES = dict(zip(sorted(MessageKind), (14, 15, 16, 18, 17, 19, 21), strict=True))
 #: What values of a metric are, by the lower half of its mode; the upper half of those whose values are of the
 #: time since the sample before, or to the one after.
 METRIC_MODES: dict[int, MetricMode] = {0: "accumulated", 1: "absolute", 2: "relative"}
