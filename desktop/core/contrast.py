@@ -129,11 +129,7 @@ class Cell(NamedTuple):
 
 
 def cells_frame(cells: Sequence[Cell]) -> DataFrame:
-    """The cells as a table, one row each. Columns, dtypes, units: ``TABLES["comparison"]`` of
-    `desktop.core.frames`: label, run (text), phase (any: int, None in a gap), then float64: start_s,
-    duration_s, duration_difference_s (s), mean, mean_difference (proc), efficiency, efficiency_difference,
-    alike (parts of 1), work, work_difference (proc·s), ratios; units also in ``attrs["units"]``.
-    """
+    """``TABLES["comparison"]``, one row a cell."""
     from desktop.core.frames import TABLES, frame
 
     columns = dict(zip(Cell._fields, zip(*cells, strict=True), strict=True)) if cells else {}

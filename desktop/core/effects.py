@@ -75,11 +75,8 @@ class Trials:
         return self.only(np.isfinite(self.y))
 
     def to_frame(self) -> DataFrame:
-        """One row a trial, index 0 to N - 1. Columns, dtypes, units: ``TABLES["trials"]`` of
-        `desktop.core.frames`: trial (text), block (int64), response (float64, in its own unit), then a
-        column a factor by its name (float64, levels -1 and +1); where a factor is called like another
-        column, ``"level of <name>"``.
-        """
+        """``TABLES["trials"]``, one row a trial, index 0 to N - 1; then a column of levels for each factor by
+        its name; where a factor is called like another column, ``"level of <name>"``."""
         from desktop.core.frames import TABLES, frame
 
         columns: dict[str, Any] = {"trial": self.label, "block": self.block, "response": self.y}
@@ -207,11 +204,8 @@ class Effects:
         return transformed(self.trials.y, self.transform, self.gm)
 
     def to_frame(self) -> DataFrame:
-        """One row an effect in standard order, the index its term. Columns, dtypes, units:
-        ``TABLES["effects"]`` of `desktop.core.frames`: term, aliases (text), effect, half_effect, se
-        (float64, in the unit of the response), df, t, p, half_normal (float64), significant, estimable
-        (bool).
-        """
+        """``TABLES["effects"]``, one row an effect in standard order, the index its term; in the unit of the
+        response."""
         from desktop.core.frames import TABLES, frame
 
         columns: dict[str, Any] = {
@@ -224,10 +218,7 @@ class Effects:
         return frame(TABLES["effects"], columns, index=columns["term"])
 
     def anova_frame(self) -> DataFrame:
-        """The analysis of variance, one row a source. Columns, dtypes: ``TABLES["anova"]`` of
-        `desktop.core.frames`: source (text), ss, ms, f, p (float64; squares in the squared unit of the
-        response), df (int64).
-        """
+        """``TABLES["anova"]``, one row a source; squares in the squared unit of the response."""
         from desktop.core.frames import TABLES, frame
 
         fields = TABLES["anova"]

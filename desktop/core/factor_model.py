@@ -97,11 +97,7 @@ class ModelFit:
     points: Index = field(default_factory=lambda: np.empty((0, 0), np.int64))
 
     def to_frame(self) -> DataFrame:
-        """Every parameter by name, function after function: works and speeds of a joint fit, the cells'
-        deltas of an individual one. Columns, dtypes, units: ``TABLES["factor model"]`` of
-        `desktop.core.frames`: kind, function, code, system (text, "" where it has none), value, se (float64,
-        delta in the unit of the response).
-        """
+        """``TABLES["factor model"]``, one row a parameter, as `parameters` orders them."""
         from desktop.core.frames import TABLES, frame
 
         rows = parameters(self)
@@ -111,11 +107,8 @@ class ModelFit:
         return frame(TABLES["factor model"], columns)
 
     def cells_frame(self) -> DataFrame:
-        """Every measurement with what the fit makes of it, index 0 to N - 1. Columns, dtypes, units:
-        ``TABLES["factor model cells"]`` of `desktop.core.frames`: code, system (text), p, response, fitted,
-        residual, leverage, studentized (float64; NaN where not used), used (bool); the response is in s
-        where times are fitted (also in ``attrs["units"]``).
-        """
+        """``TABLES["factor model cells"]``, one row a measurement, index 0 to N - 1; NaN where it took no
+        part. The response is in s where times are fitted."""
         from desktop.core.frames import TABLES, frame
 
         data = self.data

@@ -97,11 +97,7 @@ def phase_table(curve: StepCurve, fit: PhaseFit) -> list[PhaseRow]:
 
 
 def phase_frame(rows: Sequence[PhaseRow], fit: PhaseFit) -> DataFrame:
-    """The rows of `phase_table` with their fit, index 0 to n - 1: the columns of `PhaseFit.to_frame`, then
-    those of ``TABLES["phase statistics"]`` of `desktop.core.frames`, float64 but the last: mean, min, max
-    (proc), efficiency (a part of 1), work (proc·s), rms (proc), end_range_s (s), name (text); units also in
-    ``attrs["units"]``.
-    """
+    """``TABLES["phases"]`` with ``TABLES["phase statistics"]``, one row a phase, index 0 to n - 1."""
     from desktop.core.frames import frame
 
     return frame(_fields(), _columns(rows, fit))

@@ -162,11 +162,7 @@ class PhaseFit:
         return np.where(inside, values.reshape(times.shape), np.nan)
 
     def to_frame(self) -> DataFrame:
-        """One row a phase, index 0 to n - 1. Columns, dtypes, units: ``TABLES["phases"]`` of
-        `desktop.core.frames`: phase (int64, from 1), start_s, end_s, duration_s (s), degree (int64), level
-        (proc), slope (proc/s), curvature (proc/s²), error (proc·√s), end_low_s, end_high_s (s); floats where
-        nothing else is said; units also in ``attrs["units"]``.
-        """
+        """``TABLES["phases"]``, one row a phase, index 0 to n - 1."""
         from desktop.core.frames import TABLES, frame
 
         return frame(TABLES["phases"], self.columns())
@@ -223,10 +219,7 @@ class Sweep:
         return max(float(fit.lower), float(best.lower)), min(float(fit.upper), float(best.upper))
 
     def to_frame(self) -> DataFrame:
-        """One row a fit, by rising n. Columns, dtypes, units: ``TABLES["sweep"]`` of `desktop.core.frames`:
-        n, phases (int64), epsilon (float64, proc·√s), sse (float64, proc²·s), equidistribution (float64,
-        a part of 1); units also in ``attrs["units"]``.
-        """
+        """``TABLES["sweep"]``, one row a fit, by rising n."""
         from desktop.core.frames import TABLES, frame
 
         columns = {
