@@ -59,9 +59,13 @@ def is_archive(path: Path) -> bool:
 
 
 def unpack(archive: Path, folder: Path, progress: Progress) -> None:
-    """Put the files of an archive into `folder`, an empty one of its own. Raises TraceFormatError: it is
-    damaged or encrypted, passes a limit (which is named), holds a link or a device, or a name that points out
-    of `folder`. What was unpacked before that is still there."""
+    """Put the files of an archive into `folder`, an empty one of its own.
+
+    Raises
+    ------
+    TraceFormatError : it is damaged or encrypted, passes a limit (which is named), holds a link or a device,
+        or a name that points out of `folder`. What was unpacked before that is still there.
+    """
 
     def refuse(what: str, member: str = "", hint: str = _UNPACK_IT) -> TraceFormatError:
         """`member`: the last one that was begun."""

@@ -29,7 +29,10 @@ WORK_SUFFIX = ".work"
 
 def place_of(target: Path) -> Path:
     """Where a file is written that is called `target`: there, or, where that is a link, at what it leads to.
-    Raises FileError: something is there that is no regular file, and would be lost or waited for without end.
+
+    Raises
+    ------
+    FileError : something is there that is no regular file, and would be lost or waited for without end.
     """
     place = Path(os.path.realpath(target)) if target.is_symlink() else target
     try:
@@ -75,7 +78,9 @@ class PartFile:
     The part is locked while it is written, so that parts left by a killed process can be told from those
     in use: making a `PartFile` removes the former. Content is written through `part` by whatever library.
 
-    Raises OSError: the folder cannot be written, or the target is no regular file.
+    Raises
+    ------
+    OSError : the folder cannot be written, or the target is no regular file.
     """
 
     def __init__(self, target: Path) -> None:
@@ -151,8 +156,12 @@ def write_text(target: Path, text: str) -> None:
 
 
 def write_bytes(target: Path, content: bytes) -> None:
-    """A file that is there whole or as it was before. Raises OSError: it cannot be written, or something is
-    there that is no regular file."""
+    """A file that is there whole or as it was before.
+
+    Raises
+    ------
+    OSError : it cannot be written, or something is there that is no regular file.
+    """
     with PartFile(target) as part:
         part.part.write_bytes(content)
 
@@ -173,7 +182,9 @@ class WorkFolder:
 
     Like a `PartFile` it is locked, and making one removes those that a killed process left.
 
-    Raises OSError: the folder cannot be made.
+    Raises
+    ------
+    OSError : the folder cannot be made.
     """
 
     def __init__(self, target: Path) -> None:
@@ -212,7 +223,11 @@ class WorkFolder:
 def scratch(*, whatever_happens: bool = False) -> TemporaryDirectory[str]:
     """A folder among the temporary ones, which is not left behind when this process is asked to end; tell
     `stopping.left` its name when it is gone. `whatever_happens`: that it cannot be removed is no error.
-    Raises OSError: it cannot be made."""
+
+    Raises
+    ------
+    OSError : it cannot be made.
+    """
     with stopping.making:
         folder = TemporaryDirectory(prefix="phasewright-", ignore_cleanup_errors=whatever_happens)
         stopping.leave_no(folder.name, partial(_take_away, Path(folder.name)))

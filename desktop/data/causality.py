@@ -128,7 +128,12 @@ class Replayed:
 
 
 class Causality:
-    """See the module. Raises StoreError: the store is damaged, or too large (`MOST`)."""
+    """See the module.
+
+    Raises
+    ------
+    StoreError : the store is damaged, or too large (`MOST`).
+    """
 
     def __init__(self, store: TraceStore, rules: Rules, progress: Progress) -> None:
         self.rules = rules

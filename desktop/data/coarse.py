@@ -49,8 +49,12 @@ def coarse_there(store: TraceStore, rules: Rules) -> Utilization | None:
 
 
 def coarse_for(store: TraceStore, progress: Progress) -> bytes:
-    """The answer to `coarse_there`, on the machine of the store. Raises StoreError: the store has no such
-    curve, or is damaged."""
+    """The answer to `coarse_there`, on the machine of the store.
+
+    Raises
+    ------
+    StoreError : the store has no such curve, or is damaged.
+    """
     if not store.rows("utilization", 0):
         raise StoreError("has no curve that was kept", file=store.path)
     use = build(store, Rules(), progress)

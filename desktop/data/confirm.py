@@ -57,8 +57,12 @@ class Confirmed:
 
 
 def setting_of(experiment: Experiment, names: Iterable[str]) -> tuple[int, ...]:
-    """Levels with these factors at +, all others at their lowest. Raises ValueError: there is no such
-    factor."""
+    """Levels with these factors at +, all others at their lowest.
+
+    Raises
+    ------
+    ValueError : there is no such factor.
+    """
     wanted = list(names)
     unknown = next((name for name in wanted if name not in experiment.names), None)
     if unknown is not None:
@@ -104,7 +108,9 @@ def predicted(effects: Effects, levels: Sequence[float]) -> Prediction:
     same; of larger interactions those that stand out. Of a pair that is not told apart from others, each is
     as likely to be what acts.
 
-    Raises ValueError: there is no standard error to judge by.
+    Raises
+    ------
+    ValueError : there is no standard error to judge by.
     """
     effects = analyse(effects.trials, threshold="familywise")
     factors = effects.trials.factors
@@ -144,8 +150,12 @@ def predicted(effects: Effects, levels: Sequence[float]) -> Prediction:
 def judged(
     setting: Sequence[str], prediction: Prediction, base: Sequence[float], on: Sequence[float]
 ) -> Confirmed:
-    """The verdict on runs without and with the setting; two or more of each. Raises ValueError: fewer than
-    two runs of either."""
+    """The verdict on runs without and with the setting; two or more of each.
+
+    Raises
+    ------
+    ValueError : fewer than two runs of either.
+    """
     if min(len(base), len(on)) < 2:
         raise ValueError("a verdict needs two runs of either setting")
     expected = prediction.value

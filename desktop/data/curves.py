@@ -85,8 +85,12 @@ class Available(NamedTuple):
 
 
 def parse(curve: str) -> tuple[str, str]:
-    """Kind and WHAT of a curve. Raises CurveError: there is no such kind, or it lacks its WHAT or has one too
-    many."""
+    """Kind and WHAT of a curve.
+
+    Raises
+    ------
+    CurveError : there is no such kind, or it lacks its WHAT or has one too many.
+    """
     kind, _, what = curve.partition(":")
     if kind not in KINDS:
         raise CurveError(f"there are no curves of {kind!r}", hint=f"kinds are {', '.join(KINDS)}")
@@ -110,8 +114,12 @@ def available(store: TraceStore) -> list[Available]:
 def build_curve(
     store: TraceStore, use: Utilization, curve: str, progress: Progress | None = None
 ) -> StepCurve:
-    """A curve over the time of the utilization `use` of the trace, with its rules and clocks. Raises
-    CurveError: there is no such kind of curve, or none in this trace."""
+    """A curve over the time of the utilization `use` of the trace, with its rules and clocks.
+
+    Raises
+    ------
+    CurveError : there is no such kind of curve, or none in this trace.
+    """
     if curve == DEFAULT:
         return use.curve()
     kind, what = parse(curve)
@@ -442,8 +450,12 @@ def measured(
     progress: Progress | None = None,
     most: int | None = None,
 ) -> tuple[Measured, ...]:
-    """The metrics that are `wanted` ("ALL": all that there are), `most` of them at most. Raises CurveError:
-    the trace has no metric of a name."""
+    """The metrics that are `wanted` ("ALL": all that there are), `most` of them at most.
+
+    Raises
+    ------
+    CurveError : the trace has no metric of a name.
+    """
     names = dict.fromkeys(n for one in wanted for n in (_metric_names(store) if one == "ALL" else [one]))
     metrics = []
     for name in [*names][:most]:

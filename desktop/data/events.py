@@ -321,8 +321,12 @@ class Importer:
     folders: bool = False
 
     def in_unit(self, unit: str) -> Importer:
-        """The same for sources whose ticks are that long, one of `UNITS`. Raises ValueError: sources of this
-        kind always say it themselves."""
+        """The same for sources whose ticks are that long, one of `UNITS`.
+
+        Raises
+        ------
+        ValueError : sources of this kind always say it themselves.
+        """
         if unit == self.unit:
             return self
         if not self.takes_unit:

@@ -348,8 +348,12 @@ def _filled(
 
 
 def read_experiment(path: Path) -> Experiment:
-    """From ``experiment.toml`` or the folder that holds it. Raises ExperimentError: it cannot be read, or
-    says something that cannot be; names the key."""
+    """From ``experiment.toml`` or the folder that holds it.
+
+    Raises
+    ------
+    ExperimentError : it cannot be read, or says something that cannot be; names the key.
+    """
     path = Path(path)
     if path.is_dir():
         path = path / DESCRIPTION
@@ -551,14 +555,22 @@ def _used(experiment: Experiment) -> None:
 
 
 def checked(experiment: Experiment) -> Experiment:
-    """The experiment as it would be read back from what is written. Raises ExperimentError, ValueError: it
-    says something that cannot be; names the key."""
+    """The experiment as it would be read back from what is written.
+
+    Raises
+    ------
+    ExperimentError, ValueError : it says something that cannot be; names the key.
+    """
     return _understood(tomllib.loads(described(experiment)), experiment.folder)
 
 
 def write_experiment(experiment: Experiment) -> Path:
-    """Write ``experiment.toml`` into its folder, whole or not at all. Raises ExperimentError: trials have
-    been collected already and belong to another description."""
+    """Write ``experiment.toml`` into its folder, whole or not at all.
+
+    Raises
+    ------
+    ExperimentError : trials have been collected already and belong to another description.
+    """
     path = experiment.folder / DESCRIPTION
     journal = experiment.folder / JOURNAL
     if journal.exists() and _collected(journal):
@@ -632,7 +644,9 @@ class Journal:
 
     Locked while it is open, so that nobody else adds to it.
 
-    Raises ExperimentError: it belongs to another description, is damaged, or is in use.
+    Raises
+    ------
+    ExperimentError : it belongs to another description, is damaged, or is in use.
     """
 
     def __init__(self, experiment: Experiment) -> None:
@@ -756,8 +770,12 @@ def _same(experiment: Experiment, before: JSON) -> None:
 
 
 def read_journal(experiment: Experiment) -> tuple[Trial, ...]:
-    """All trials so far; an unfinished last line is left out. Raises ExperimentError: a line is damaged, or
-    is no trial of this plan."""
+    """All trials so far; an unfinished last line is left out.
+
+    Raises
+    ------
+    ExperimentError : a line is damaged, or is no trial of this plan.
+    """
     path = experiment.folder / JOURNAL
     if not path.exists():
         return ()
@@ -860,8 +878,12 @@ def state_of(experiment: Experiment, done: Sequence[Trial]) -> State:
 
 
 def to_trials(experiment: Experiment, response: str | None = None) -> Trials:
-    """What has been measured so far, for `desktop.core.effects.analyse`. Raises ExperimentError: there is no
-    such response, or levels are more than two."""
+    """What has been measured so far, for `desktop.core.effects.analyse`.
+
+    Raises
+    ------
+    ExperimentError : there is no such response, or levels are more than two.
+    """
     at = _response_at(experiment, response)
     if experiment.plan.kind == "orthogonal-array":
         raise ExperimentError("has factors of several levels", hint="rank its runs by response instead")
@@ -904,8 +926,12 @@ def _response_at(experiment: Experiment, name: str | None) -> int:
 
 
 def exclude(experiment: Experiment, order: int, reason: str) -> None:
-    """Mark the trial that counts under this order as an outlier, with a reason; it will be run again. Raises
-    ExperimentError: there is no such trial, or no reason."""
+    """Mark the trial that counts under this order as an outlier, with a reason; it will be run again.
+
+    Raises
+    ------
+    ExperimentError : there is no such trial, or no reason.
+    """
     if not reason.strip():
         raise ExperimentError("a trial is left out for a reason only, give one")
     with Journal(experiment) as journal:

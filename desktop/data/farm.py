@@ -71,7 +71,9 @@ class Farm:
         The function must be importable. What it raises is in its future. A task whose process dies is
         tried once more, alone; then its future holds a `DesktopError`.
 
-        Raises Cancelled: by `progress`, after all tasks have ended.
+        Raises
+        ------
+        Cancelled : by `progress`, after all tasks have ended.
         """
         ended: dict[int, Future[T]] = {}
         self.ended = ended
@@ -279,7 +281,11 @@ class Cluster(Farm):
 
 async def _threads(scheduler: str, progress: Progress) -> int:
     """Threads of the workers of a scheduler, as soon as it has some; 0 if it has none for `ANSWER` seconds.
-    Raises Exception: of any kind; what is there, if anything, is no scheduler."""
+
+    Raises
+    ------
+    Exception : of any kind; what is there, if anything, is no scheduler.
+    """
     import asyncio
 
     import distributed

@@ -151,7 +151,9 @@ def read_sheet(data: bytes, path: Path, most: int = ROWS) -> DataFrame:
 
     pandas would read a sheet whole before anybody knows how large it is, so the cells are fetched row by row.
 
-    Raises TableError: it cannot be read, is too large, or empty.
+    Raises
+    ------
+    TableError : it cannot be read, is too large, or empty.
     """
     import pandas as pd
 
@@ -232,8 +234,12 @@ def as_csv_text(frame: DataFrame) -> str:
 
 
 def write_frame(path: Path, frame: DataFrame) -> None:
-    """Write a table as a spreadsheet where the name ends in .xlsx, else as CSV; whole or not at all. Raises
-    OSError: the file cannot be written."""
+    """Write a table as a spreadsheet where the name ends in .xlsx, else as CSV; whole or not at all.
+
+    Raises
+    ------
+    OSError : the file cannot be written.
+    """
     if path.suffix.lower() != ".xlsx":
         write_bytes(path, as_csv_text(frame).encode())
         return

@@ -112,8 +112,12 @@ def find(
     explained: bool = True,
 ) -> Iterations:
     """The iterations of a run, or of the part of it that `curve` is. `explained`: with the ranks and regions
-    that made iterations longer, for which the statistics of these are needed. Raises CurveError: there is no
-    curve."""
+    that made iterations longer, for which the statistics of these are needed.
+
+    Raises
+    ------
+    CurveError : there is no curve.
+    """
     progress = progress or Progress()
     curve = curve or use.curve()
     end = curve.start + curve.duration

@@ -80,8 +80,12 @@ def run_one(experiment: Experiment, order: int) -> Trial:
 
 
 def collect(experiment: Experiment) -> int:
-    """Add results that the journal does not have yet; their number. Raises ExperimentError: a result is
-    damaged or belongs to something else."""
+    """Add results that the journal does not have yet; their number.
+
+    Raises
+    ------
+    ExperimentError : a result is damaged or belongs to something else.
+    """
     keys, added = planned(experiment), 0
     with Journal(experiment) as journal:
         known = {(t.order, t.attempt, t.start) for t in journal.trials}

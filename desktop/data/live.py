@@ -79,7 +79,9 @@ def live_page(
         ``#rrggbb``.
     command : the command line that makes the page again. date : when it was made.
 
-    Raises ValueError: n, a break or the trace's curve is impossible, see `desktop.data.material.gather`.
+    Raises
+    ------
+    ValueError : n, a break or the trace's curve is impossible, see `desktop.data.material.gather`.
     """
     progress = progress or Progress()
     material, use = gather(subject, Share(progress, 0, 0.3))

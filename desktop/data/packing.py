@@ -69,8 +69,12 @@ class Packer:
 
 
 def unpack(packed: bytes, rows: int, dtype: DTypeLike) -> AnyArray:
-    """`rows` numbers from what `Packer`, or HDF5 itself, has packed. Raises ValueError: it is no such thing,
-    or damaged."""
+    """`rows` numbers from what `Packer`, or HDF5 itself, has packed.
+
+    Raises
+    ------
+    ValueError : it is no such thing, or damaged.
+    """
     out = np.empty(rows, dtype)
     planes = _before_zeros(packed, rows, out.itemsize)
     if planes is None:

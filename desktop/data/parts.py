@@ -218,8 +218,12 @@ def read_parts(
     trace: Path, importer: Importer, farm: Farm, writer: StoreWriter, stack: ExitStack, progress: Progress
 ) -> list[Part] | None:
     """Import a trace into `writer`, a part for each worker of `farm`; None (and nothing written) if it must
-    be undivided. The partial stores are in the farm's folder and stay open until `stack` closes. Raises
-    DesktopError: a part could not be read, twice; the store cannot be written."""
+    be undivided. The partial stores are in the farm's folder and stay open until `stack` closes.
+
+    Raises
+    ------
+    DesktopError : a part could not be read, twice; the store cannot be written.
+    """
     parts = _read_all(trace, importer, [], farm, Share(progress, 0.0, 0.6))
     if parts is None:
         return None

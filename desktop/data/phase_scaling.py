@@ -191,8 +191,12 @@ class OpenRun:
 
 def measured(runs: Sequence[OpenRun], progress: Progress | None = None) -> Gathered:
     """What the phases of runs take, in the order of p. Where one has no breakpoints, those of all are as
-    `common_breaks` finds them. Raises ValueError: fewer than `FEWEST` different p, or breakpoints that are
-    not as many."""
+    `common_breaks` finds them.
+
+    Raises
+    ------
+    ValueError : fewer than `FEWEST` different p, or breakpoints that are not as many.
+    """
     from desktop.core.phase_names import phase_names
     from desktop.data.presence import structure
     from desktop.data.statistics import Statistics

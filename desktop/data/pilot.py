@@ -117,7 +117,12 @@ class Pilot:
 
 
 def places_of(experiment: Experiment) -> tuple[int, ...]:
-    """Factors that are delays whose size the description says. Raises ExperimentError: there is none."""
+    """Factors that are delays whose size the description says.
+
+    Raises
+    ------
+    ExperimentError : there is none.
+    """
     common = any(_DELAY.fullmatch(flag) for flag in experiment.program.flags)
     places = tuple(
         j for j, factor in enumerate(experiment.factors) if _own(factor) or (common and factor.high.flags)

@@ -59,7 +59,9 @@ def find_places(folder: Path, sources: Sequence[str], call: str = DELAY) -> tupl
     A routine that calls the delay by itself (an artificial critical section, say) is as good as the delay.
     Files that are no sources of C, C++, Fortran or Python hold none.
 
-    Raises ExperimentError: a source cannot be read.
+    Raises
+    ------
+    ExperimentError : a source cannot be read.
     """
     read = []
     for name in sources:
@@ -164,8 +166,12 @@ class Spot:
 
 
 def offered(folder: Path, sources: Sequence[str]) -> tuple[Spot, ...]:
-    """Routines and loops of `sources` (names below `folder`) that can be delayed, in their order. Raises
-    ExperimentError: a source cannot be read."""
+    """Routines and loops of `sources` (names below `folder`) that can be delayed, in their order.
+
+    Raises
+    ------
+    ExperimentError : a source cannot be read.
+    """
     spots: list[Spot] = []
     for name in sources:
         language = language_of(name)
@@ -202,8 +208,12 @@ def hottest(offers: Sequence[Spot], seconds: Mapping[str, float]) -> tuple[Spot,
 
 
 def chosen(offers: Sequence[Spot], names: Sequence[str]) -> tuple[Spot, ...]:
-    """Those that are named: by routine (``swap``, also without its classes) or by ``file:line``. Raises
-    ValueError: there is none of a name."""
+    """Those that are named: by routine (``swap``, also without its classes) or by ``file:line``.
+
+    Raises
+    ------
+    ValueError : there is none of a name.
+    """
     spots: dict[Spot, None] = {}
     for name in names:
         same = [o for o in offers if name in (o.key, f"{PurePosixPath(o.place.file).name}:{o.place.line}")]
@@ -231,7 +241,9 @@ def prepare(folder: Path, offers: Sequence[Spot], root: str = "") -> tuple[Place
     `root`: the folder below it in which the helper files of the delay are. Line numbers stay those of the
     program's own sources, for compilers and for us.
 
-    Raises ExperimentError: a source cannot be read or written.
+    Raises
+    ------
+    ExperimentError : a source cannot be read or written.
     """
     by_file: dict[str, list[tuple[str, Spot]]] = {}
     places = []

@@ -300,7 +300,9 @@ class Profile:
     A store that was imported before there were notes is gone through once, and they are kept in memory.
     Several threads may ask at once, each about other locations.
 
-    Raises StoreError: the notes contradict the events (a damaged file).
+    Raises
+    ------
+    StoreError : the notes contradict the events (a damaged file).
     """
 
     def __init__(self, store: TraceStore, progress: Progress | None = None) -> None:

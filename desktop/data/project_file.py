@@ -204,6 +204,10 @@ def pack(target: Path, folder: Path, files: Mapping[str, Path], progress: Progre
 
 def unpack_bundle(bundle: Path, folder: Path, progress: Progress) -> Path:
     """Unpack into `folder`, an empty one, with the limits and refusals of every archive; the project in it.
-    Raises TraceFormatError: see `desktop.data.archive.unpack`."""
+
+    Raises
+    ------
+    TraceFormatError : see `desktop.data.archive.unpack`.
+    """
     unpack(bundle, folder, progress)
     return folder / BUNDLED

@@ -8,15 +8,23 @@ from desktop.errors import FileError
 
 
 def head(path: Path, size: int) -> bytes:
-    """Up to `size` bytes from the beginning, by which the kind of a file is told. Raises OSError: it cannot
-    be read, or is a pipe or a device."""
+    """Up to `size` bytes from the beginning, by which the kind of a file is told.
+
+    Raises
+    ------
+    OSError : it cannot be read, or is a pipe or a device.
+    """
     with plain(path).open("rb") as file:
         return file.read(size)
 
 
 def plain(path: Path) -> Path:
-    """The path of a file, if it is one that can be read without waiting. Raises FileError: it is a pipe or a
-    device."""
+    """The path of a file, if it is one that can be read without waiting.
+
+    Raises
+    ------
+    FileError : it is a pipe or a device.
+    """
     if path.exists() and not (path.is_file() or path.is_dir()):
         raise FileError("it is a pipe or a device", file=path)
     return path

@@ -265,8 +265,12 @@ def _size(name: str, stats: RangeStats) -> int:
 
 
 def _filled(stats: RangeStats, plain: JSON, at: int, content: bytes) -> RangeStats:
-    """`stats` with what is kept of them from `at` on. Raises ValueError, LookupError, TypeError: it is of
-    something else."""
+    """`stats` with what is kept of them from `at` on.
+
+    Raises
+    ------
+    ValueError, LookupError, TypeError : it is of something else.
+    """
     arrays: dict[str, AnyArray] = {}
     for name in plain["arrays"]:
         rows, columns = _shape(name, stats)
@@ -302,7 +306,12 @@ def _made(kind: type[_Numbers], plain: JSON, arrays: dict[str, AnyArray]) -> _Nu
 
 
 def _words(plain: JSON, of: Ranges, run: RangeStats) -> Explanation:
-    """The words, of which all places are in this run. Raises ValueError: one is not."""
+    """The words, of which all places are in this run.
+
+    Raises
+    ------
+    ValueError : one is not.
+    """
     words = Decoder().decode(Explanation, plain)
     phases = len(words.phases)
     if phases not in (0, len(of.breaks) - 1) or not 0 <= words.named <= len(words.causes):

@@ -527,7 +527,11 @@ class _There:
 
 def open_remote(path: RemotePath, progress: Progress, options: JSON) -> TraceStore:
     """The store of a trace on another machine, imported there where needed. `options`: of `open_trace`.
-    Raises DesktopError: the host cannot be reached, has another version, or cannot open the trace."""
+
+    Raises
+    ------
+    DesktopError : the host cannot be reached, has another version, or cannot open the trace.
+    """
     if not path.exists():
         raise StoreError(
             "lies on a host that you have not named yet", file=path, hint="use File > Open remote, or name it"

@@ -44,7 +44,12 @@ def frame(about: JSON, body: bytes = b"") -> bytes:
 
 
 def receive(read: Callable[[int], bytes]) -> tuple[JSON, bytes]:
-    """The next frame. `read`: so many bytes, fewer at the end. Raises NoFrame: that is none."""
+    """The next frame. `read`: so many bytes, fewer at the end.
+
+    Raises
+    ------
+    NoFrame : that is none.
+    """
     text_size, packed_size, size = _SIZES.unpack(_exactly(read, _SIZES.size))
     if text_size > MOST_ABOUT or packed_size > size or size > MOST_BODY:
         raise NoFrame("what it sends is too long")

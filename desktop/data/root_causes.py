@@ -62,7 +62,9 @@ def explain(
     breaks : (phases + 1,) seconds, from the start to the end of what is looked at. names : of the phases.
     called : what regions are called instead. causality : who waited for whom, if that is known already.
 
-    Raises ValueError: a phase holds no tick of the curve.
+    Raises
+    ------
+    ValueError : a phase holds no tick of the curve.
     """
     progress = progress or Progress()
     if statistics.of_curve:

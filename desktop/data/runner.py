@@ -239,8 +239,12 @@ class Runner:
         )
 
     def build_all(self, progress: Progress | None = None) -> None:
-        """Build what is not built yet, each in a file of its own. Raises RunError: a build fails, or two with
-        different flags are the same."""
+        """Build what is not built yet, each in a file of its own.
+
+        Raises
+        ------
+        RunError : a build fails, or two with different flags are the same.
+        """
         progress = progress or Progress()
         runs = self.experiment.design().runs
         for treatment in range(runs):
@@ -376,8 +380,12 @@ class Runner:
         self._base = statistics.mean(busy_cores) + 2 * statistics.stdev(busy_cores)
 
     def single(self, key: tuple[int, int], order: int) -> Trial:
-        """One trial by itself: (replicate, treatment), and its place in the order. Raises RunError: it cannot
-        be built or started."""
+        """One trial by itself: (replicate, treatment), and its place in the order.
+
+        Raises
+        ------
+        RunError : it cannot be built or started.
+        """
         self.build(self.experiment.levels(key[1]))
         self.measure_base(Progress())
         self._warm_up(key[1])

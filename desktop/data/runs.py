@@ -183,7 +183,12 @@ class _Sheet:
 
 
 def kind_of(path: Path) -> Kind:
-    """What a table holds, as its columns say. Raises TableError: it cannot be read."""
+    """What a table holds, as its columns say.
+
+    Raises
+    ------
+    TableError : it cannot be read.
+    """
     return _kind(_Sheet.read(Path(path)).counting.cells)
 
 
@@ -203,8 +208,12 @@ def _kind(cells: dict[str, list[str]]) -> Kind:
 def read_table(
     path: Path, *, response: str | None = None, where: dict[str, str] | None = None, kind: Kind | None = None
 ) -> RunTable:
-    """Trials of either kind. `kind`: None if the columns are to say. Raises TableError: it cannot be read, or
-    holds no trials."""
+    """Trials of either kind. `kind`: None if the columns are to say.
+
+    Raises
+    ------
+    TableError : it cannot be read, or holds no trials.
+    """
     kind = kind or kind_of(path)
     if kind == "effects":
         raise TableError(
@@ -291,8 +300,12 @@ def read_array(
     where: dict[str, str] | None = None,
 ) -> RunTable:
     """Trials of an orthogonal array (NISTIR 5131, table 4), or any of factors at several levels; x are the
-    levels or sizes as they stand there. Parameters as of `read_runs`. Raises TableError: it cannot be read, a
-    level is no number, or the response is not clear."""
+    levels or sizes as they stand there. Parameters as of `read_runs`.
+
+    Raises
+    ------
+    TableError : it cannot be read, a level is no number, or the response is not clear.
+    """
     sheet = _Sheet.read(Path(path)).counting.where(where)
     cells = sheet.cells
     chosen = list(factors) if factors is not None else _sized(cells)
@@ -314,8 +327,12 @@ def read_array(
 
 def read_places(path: Path, *, response: str | None = None, where: dict[str, str] | None = None) -> RunTable:
     """Trials of one place at a time, with a column for the place and one for the size of its delay: x is that
-    size at the place and 0 at the others. Parameters as of `read_runs`. Raises TableError: it cannot be read,
-    the response is not clear, or no trial has a delay."""
+    size at the place and 0 at the others. Parameters as of `read_runs`.
+
+    Raises
+    ------
+    TableError : it cannot be read, the response is not clear, or no trial has a delay.
+    """
     sheet = _Sheet.read(Path(path)).where(where)
     header, rows, cells = sheet.header, sheet.rows, sheet.cells
     at = _delay_column(header)
@@ -410,8 +427,12 @@ class EffectTable:
 
 def read_effects(path: Path) -> tuple[EffectTable, ...]:
     """From a table with columns for term (or factor), effect, and se: one for every size of the delay and
-    number of processors that columns say. Raises TableError: the columns are missing or hold no numbers, or a
-    term stands twice."""
+    number of processors that columns say.
+
+    Raises
+    ------
+    TableError : the columns are missing or hold no numbers, or a term stands twice.
+    """
     sheet = _Sheet.read(Path(path))
     header = sheet.header
     columns = _effect_columns(header)

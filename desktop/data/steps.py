@@ -102,8 +102,12 @@ class Steps:
         return sum(count for _, count in self._pieces.get(location, ()))
 
     def blocks(self, location: int, rows: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.uint8]]]:
-        """Ticks and codes of a location's steps, at most so many at a time. Raises OSError: the file cannot
-        be read."""
+        """Ticks and codes of a location's steps, at most so many at a time.
+
+        Raises
+        ------
+        OSError : the file cannot be read.
+        """
         width = self._time.itemsize
         for place, count in self._pieces.get(location, ()):
             for a in range(0, count, rows):

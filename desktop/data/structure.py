@@ -74,8 +74,12 @@ class Decoder:
         self._makers: dict[object, Make] = {}
 
     def decode(self, kind: type[Tree], value: object, place: str = "", also: Iterable[str] = ()) -> Tree:
-        """The plain `value`, which stands at `place`, as a `kind`. Raises Misfit: with all problems, those
-        that are known before (`also`) first."""
+        """The plain `value`, which stands at `place`, as a `kind`.
+
+        Raises
+        ------
+        Misfit : with all problems, those that are known before (`also`) first.
+        """
         problems = list(also)
         try:
             decoded: Tree = self._maker(kind)(value)
@@ -222,7 +226,9 @@ def encode(value: object, folder: Path, place: str = "tree") -> Any:
     A field that holds no number (NaN) or an infinite one and does so at first is left out: JSON has no word
     for it.
 
-    Raises ProjectError: a number that `Decoder` would refuse.
+    Raises
+    ------
+    ProjectError : a number that `Decoder` would refuse.
     """
     if is_dataclass(value):
         held = ((f, getattr(value, f.name)) for f in fields(value))

@@ -291,7 +291,11 @@ def read_table(
 
 def with_values(table: Table, source: Path, role: Literal["work", "peak"], unit: str | None = None) -> Table:
     """The same rows with the work of their codes, or the peak of their systems, from a table of its own.
-    Raises TableError: the table of values cannot be read, or names no code or system of the first."""
+
+    Raises
+    ------
+    TableError : the table of values cannot be read, or names no code or system of the first.
+    """
     of: Literal["code", "system"] = "code" if role == "work" else "system"
     header, lines = headed(read_frame(source))
     names = [_heading(heading) for heading in header]
@@ -617,7 +621,9 @@ def measurements(table: Table, repeats: Repeats = "points") -> Selection:
     Work must be one number per code and peak one per system, positive and known for all; else they are
     left out for all (and said).
 
-    Raises TableError: work or peak contradict each other or are not positive.
+    Raises
+    ------
+    TableError : work or peak contradict each other or are not positive.
     """
     rows = [row for row in table.rows if not row.reason]
     excluded = tuple(row for row in table.rows if row.reason)

@@ -104,8 +104,12 @@ class Asked:
 
 
 def offers_of(asked: Asked) -> tuple[Spot, ...]:
-    """Places that a program offers, the hottest first where a profile is known. Raises ExperimentError: a
-    source cannot be read."""
+    """Places that a program offers, the hottest first where a profile is known.
+
+    Raises
+    ------
+    ExperimentError : a source cannot be read.
+    """
     home = home_of(asked)
     offers = offered(home, _sources([name for name, _ in _files(asked)]))
     return hottest(offers, asked.seconds) if asked.seconds else offers
@@ -183,7 +187,12 @@ _VARIABLES = {"command": {"STEPS": ("50000", "100000"), "CHECKS": ("off", "on")}
 
 
 def variables_in(words: Iterable[str]) -> dict[str, tuple[str, str]]:
-    """Of ``NAME=LOW,HIGH``. Raises ValueError: a word is none of these."""
+    """Of ``NAME=LOW,HIGH``.
+
+    Raises
+    ------
+    ValueError : a word is none of these.
+    """
     variables: dict[str, tuple[str, str]] = {}
     for word in words:
         name, equals, values = word.partition("=")
@@ -437,9 +446,13 @@ def _cmake(texts: Mapping[str, str]) -> tuple[tuple[str, ...], str]:
 
 
 def of_prepared(folder: Path) -> Experiment:
-    """Of the sources in a folder, where they are: their prepared places become factors, and they are built by
-    a line of the compiler of their language. Nothing is copied or written. Raises ExperimentError: the folder
-    holds an experiment."""
+    """Of the sources in a folder, where they are: their prepared places become factors, and they are built
+    by a line of the compiler of their language. Nothing is copied or written.
+
+    Raises
+    ------
+    ExperimentError : the folder holds an experiment.
+    """
     if (folder / DESCRIPTION).exists():
         raise ExperimentError("holds an experiment already", file=folder, hint="open it instead")
     files = sorted(p.name for p in folder.iterdir() if language_of(p.name) and p.suffix not in _HEADERS)

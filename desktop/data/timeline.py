@@ -308,7 +308,9 @@ class Timeline:
     Made and used in one thread at a time. Opening reads the summary (or builds it, where there is none);
     after that only `refine`, `at` and `find` read events.
 
-    Raises StoreError: the summary contradicts the store (a damaged file).
+    Raises
+    ------
+    StoreError : the summary contradicts the store (a damaged file).
     """
 
     def __init__(

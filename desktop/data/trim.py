@@ -35,8 +35,12 @@ _TEXTS = (("collectives", "operation"), ("marks", "text"), ("metrics", "metric")
 
 
 def of_ranks(ranks: Sequence[int], text: str) -> list[int]:
-    """The locations whose rank is in a list such as ``0-3,8``; `ranks`: of every location. Raises StoreError:
-    it is no such list, or names a rank that no location has."""
+    """The locations whose rank is in a list such as ``0-3,8``; `ranks`: of every location.
+
+    Raises
+    ------
+    StoreError : it is no such list, or names a rank that no location has.
+    """
     try:
         ends = [[int(end) for end in part.split("-", 1)] for part in text.split(",")]
     except ValueError:

@@ -137,7 +137,9 @@ class Utilization:
 
         Made once.
 
-        Raises CurveError: nothing lasts longer than a tick.
+        Raises
+        ------
+        CurveError : nothing lasts longer than a tick.
         """
         return self._curve
 
@@ -200,8 +202,12 @@ class Outline:
 
 
 def outline(store: TraceStore) -> Outline:
-    """Of an imported trace what its import has kept; the curve is built where that is missing. Raises
-    CurveError: nothing lasts longer than a tick."""
+    """Of an imported trace what its import has kept; the curve is built where that is missing.
+
+    Raises
+    ------
+    CurveError : nothing lasts longer than a tick.
+    """
     if not store.rows("outline", 0) or not store.totals:
         use = build(store)
         curve = use.curve()
@@ -330,8 +336,12 @@ class Kept:
             self._pool.shutdown()
 
     def some(self, wait: float = 0.0) -> bool:
-        """Put the next block into the store, if it is made within so many seconds; False at the end. Raises
-        StoreError: the store cannot be written, or its rows be read again."""
+        """Put the next block into the store, if it is made within so many seconds; False at the end.
+
+        Raises
+        ------
+        StoreError : the store cannot be written, or its rows be read again.
+        """
         if self._replay is None:
             return False
         if wait:

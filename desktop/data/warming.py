@@ -119,8 +119,12 @@ def alone() -> Iterator[bool]:
 
 
 def in_background(progress: Progress) -> bool:
-    """Compile in a process of its own, which ends with this one; whether all is compiled now. Raises
-    Cancelled: by `progress`; what was compiled until then is kept."""
+    """Compile in a process of its own, which ends with this one; whether all is compiled now.
+
+    Raises
+    ------
+    Cancelled : by `progress`; what was compiled until then is kept.
+    """
     # Its temporary files are in a folder of this process, so that none stays behind if it has to be killed.
     with scratch_folder() as folder:
         return _attached(progress, str(folder))

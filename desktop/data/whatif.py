@@ -304,7 +304,12 @@ class Rerun:
         return np.asarray(ticks * self.unit, np.float64)
 
     def calls_of(self, region: str, progress: Progress | None = None) -> int:
-        """How often a region is entered. Raises ValueError: there is no region of that name."""
+        """How often a region is entered.
+
+        Raises
+        ------
+        ValueError : there is no region of that name.
+        """
         self._count_regions((region,), progress or Progress())
         return int(self._known_regions[region][3].sum())
 
@@ -344,8 +349,12 @@ class Rerun:
     def predict(
         self, changes: Changes = NONE, progress: Progress | None = None, times: bool = True
     ) -> RunPrediction:
-        """How the run would go. Without `times` only how long it takes: no curve and no breaks. Raises
-        ValueError: there is no such region, phase or rank."""
+        """How the run would go. Without `times` only how long it takes: no curve and no breaks.
+
+        Raises
+        ------
+        ValueError : there is no such region, phase or rank.
+        """
         progress = progress or Progress()
         if self.note:
             return RunPrediction(changes, math.nan, self.recorded_s, self.note)

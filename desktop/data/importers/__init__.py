@@ -22,8 +22,12 @@ def importer(format_id: str) -> Importer:
 
 
 def detect(path: Path) -> Importer:
-    """The first importer that recognises the source by its content. Raises TraceFormatError: it does not
-    exist, cannot be read, is empty, or is of no known kind."""
+    """The first importer that recognises the source by its content.
+
+    Raises
+    ------
+    TraceFormatError : it does not exist, cannot be read, is empty, or is of no known kind.
+    """
     try:
         first = b""
         if not path.is_dir():

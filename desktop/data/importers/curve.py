@@ -169,7 +169,11 @@ def read_curve(
     path: Path, progress: Progress | None = None, report: ImportReport | None = None
 ) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
     """Blocks of times, as they stand in the file, and levels; the level of the very last row has no meaning.
-    Raises TraceFormatError: naming the line that is no row of a curve."""
+
+    Raises
+    ------
+    TraceFormatError : naming the line that is no row of a curve.
+    """
     progress, report = progress or Progress(), report or ImportReport()
     total = path.stat().st_size
     last = -math.inf

@@ -85,8 +85,12 @@ class Blocks:
 
     @classmethod
     def of(cls, place: Path) -> Blocks | None:
-        """Those of a store that lies elsewhere, for one more user; None of any other file. Raises StoreError:
-        it lies elsewhere, and is not open."""
+        """Those of a store that lies elsewhere, for one more user; None of any other file.
+
+        Raises
+        ------
+        StoreError : it lies elsewhere, and is not open.
+        """
         blocks = cls.opened(place)
         if blocks is None and place.parent == remote_folder():
             raise StoreError(
@@ -135,8 +139,12 @@ class Blocks:
             return self._file.read(size)
 
     def bring(self, ranges: Ranges, progress: Progress | None = None, text: str = "") -> None:
-        """Have these bytes here, what two ask for at once only once. Raises StoreError: they cannot be
-        had."""
+        """Have these bytes here, what two ask for at once only once.
+
+        Raises
+        ------
+        StoreError : they cannot be had.
+        """
         wanted = self._blocks_of(ranges)
         helpers = min(REQUESTS, -(-wanted.size * self.block // AT_ONCE)) - 1
         job, over = progress or at_work() or Progress(), Event()

@@ -80,8 +80,12 @@ class Description:
 
 
 def encode(d: Description, own: Sequence[int] | None = None) -> bytes:
-    """As it stands in the file; of the locations only some, if `own` has these. Raises ValueError: a number
-    in it is infinite or none."""
+    """As it stands in the file; of the locations only some, if `own` has these.
+
+    Raises
+    ------
+    ValueError : a number in it is infinite or none.
+    """
     own = range(len(d.locations)) if own is None else own
     # Not `asdict` as a whole: of many locations that takes longer than all else.
     plain = {one.name: getattr(d, one.name) for one in fields(Description)} | {
@@ -102,8 +106,12 @@ def encode(d: Description, own: Sequence[int] | None = None) -> bytes:
 
 
 def decode(text: bytes) -> Description:
-    """What `encode` has written. Raises ValueError, LookupError, TypeError, AttributeError: it is something
-    else."""
+    """What `encode` has written.
+
+    Raises
+    ------
+    ValueError, LookupError, TypeError, AttributeError : it is something else.
+    """
     plain = json.loads(text.decode("utf-8", "surrogateescape"))
     report = plain.pop("report")
     endless = [k for k, item in enumerate(plain["locations"]) if item["half_width"] is None]

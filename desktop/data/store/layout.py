@@ -90,8 +90,12 @@ OPTIONAL = {
 def as_declared(
     table: str, columns: Mapping[str, AnyArray], declared: Mapping[str, dict[str, str]] = TABLES
 ) -> dict[str, AnyArray]:
-    """Columns (rows,) of the declared types, of which no value is changed. Raises ValueError: one is missing,
-    too many or of another length, or its type cannot hold its values."""
+    """Columns (rows,) of the declared types, of which no value is changed.
+
+    Raises
+    ------
+    ValueError : one is missing, too many or of another length, or its type cannot hold its values.
+    """
     types = declared[table]
     if columns.keys() != types.keys():
         raise ValueError(f"{table}: has columns {', '.join(types)}, got {', '.join(columns)}")

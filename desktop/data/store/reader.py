@@ -92,8 +92,12 @@ class TraceStore(Description):
 
     def bring(self, table: str, spans: Sequence[tuple[int, int]], names: Sequence[str]) -> None:
         """Have these rows (first, end) of the whole table here, if the store lies on another machine: all
-        with one request, while one for each of them would wait for the line each time. Raises StoreError:
-        they cannot be had."""
+        with one request, while one for each of them would wait for the line each time.
+
+        Raises
+        ------
+        StoreError : they cannot be had.
+        """
         if self.elsewhere is not None and table in self._tables:
             ranges = [
                 self._chunk_places(table, name)[
@@ -212,8 +216,13 @@ class TraceStore(Description):
             raise self.damaged(f"rows from {number * size} of {table} cannot be read") from error
 
     def whole(self, table: str, *columns: str) -> tuple[NDArray[np.int64], tuple[AnyArray, ...]]:
-        """Some columns of a table for all locations, and (locations, 2) the first row and number of rows of
-        each. Only for tables known to fit into memory. Raises StoreError: they are damaged."""
+        """Some columns of a table for all locations, and (locations, 2) the first row and number of rows
+        of each. Only for tables known to fit into memory.
+
+        Raises
+        ------
+        StoreError : they are damaged.
+        """
         if table not in self._tables:
             nothing = tuple(np.empty(0, (TABLES | DERIVED)[table][name]) for name in columns)
             return np.zeros((len(self.locations), 2), np.int64), nothing
@@ -246,8 +255,12 @@ class TraceStore(Description):
 
     def stretch(self, table: str, begin: int, end: int) -> Iterator[dict[str, AnyArray]]:
         """Rows `begin` to `end` of the whole table, whoever's they are, some at a time: its columns (n,).
-        References in them are not checked: in a partial store they mean the whole. Raises StoreError: they
-        are damaged."""
+        References in them are not checked: in a partial store they mean the whole.
+
+        Raises
+        ------
+        StoreError : they are damaged.
+        """
         datasets = self._tables[table]
         for a in range(begin, end, 1 << 16):
             self.bring(table, [(a, min(a + (1 << 16), end))], tuple(datasets))
@@ -292,8 +305,12 @@ def is_store(path: Path) -> bool:
 
 
 def open_store(path: Path) -> TraceStore:
-    """Open an imported trace after checking all of its structure. Raises StoreError: it cannot be read, is no
-    store, is damaged, or was written by a newer version."""
+    """Open an imported trace after checking all of its structure.
+
+    Raises
+    ------
+    StoreError : it cannot be read, is no store, is damaged, or was written by a newer version.
+    """
     blocks = Blocks.of(Path(path))
     try:
         return _opened(Path(path), blocks)

@@ -98,8 +98,12 @@ class Slot:
 
     @contextmanager
     def _open(self, mode: str) -> Iterator[IO[bytes]]:
-        """The file that is open, if it is still the one at its path. Raises OSError: it is not, or cannot be
-        opened so."""
+        """The file that is open, if it is still the one at its path.
+
+        Raises
+        ------
+        OSError : it is not, or cannot be opened so.
+        """
         with self._path.open(mode, buffering=0) as file:
             try:
                 ours = os.fstat(self._handle())

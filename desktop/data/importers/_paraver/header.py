@@ -47,7 +47,12 @@ class Header:
 
 
 def read_header(line: bytes, path: Path) -> Header:
-    """The first line of a .prv file. Raises TraceFormatError: it is no header, or contradicts itself."""
+    """The first line of a .prv file.
+
+    Raises
+    ------
+    TraceFormatError : it is no header, or contradicts itself.
+    """
 
     def refuse(what: str) -> TraceFormatError:
         return TraceFormatError(
