@@ -18,9 +18,10 @@ Indices = NDArray[np.int32]
 _EVERY = 256
 
 
-class Calls(NamedTuple):
-    """See the module."""
+# Columns: see `desktop.data.causality`.
 
+
+class Calls(NamedTuple):
     start: Ints
     begin: Ints
     end: Ints
@@ -28,8 +29,6 @@ class Calls(NamedTuple):
 
 
 class Operations(NamedTuple):
-    """See the module."""
-
     start: Ints
     time: Ints
     kind: NDArray[np.uint8]
@@ -39,8 +38,6 @@ class Operations(NamedTuple):
 
 
 class MatchedMessages(NamedTuple):
-    """See the module."""
-
     sender: NDArray[np.int32]
     receiver: NDArray[np.int32]
     sent: Ints
@@ -52,8 +49,6 @@ class MatchedMessages(NamedTuple):
 
 
 class Collectives(NamedTuple):
-    """See the module."""
-
     root: Ints
     barrier: NDArray[np.bool_]
     operation: Ints
@@ -62,8 +57,6 @@ class Collectives(NamedTuple):
 
 
 class Waits(NamedTuple):
-    """See the module."""
-
     start: Ints
     call: Indices
     until: Ints

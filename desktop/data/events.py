@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from desktop.core.arrays import AnyArray
 from desktop.core.clock_line import Clock
@@ -343,6 +344,13 @@ def occurring(source: EventSource, table: str, column: str) -> list[int]:
         for (values,) in source.blocks(table, i, column):
             occurs.update(np.unique(values).tolist())
     return sorted(occurs)
+
+
+def events_at(time: int | None, kind: EventKind, regions: ArrayLike) -> dict[str, AnyArray]:
+    """Columns of enters or leaves of regions, all at one time."""
+    region = np.asarray(regions)
+    times = np.full(region.size, time, np.int64)
+    return {"time": times, "kind": np.full(region.size, kind, np.uint8), "region": region.astype(np.uint32)}
 
 
 def columns_like(table: str, rows: int) -> dict[str, AnyArray]:

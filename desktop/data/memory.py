@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from threading import Lock
+from typing import Generic, TypeVar
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
 
 #: Bytes, unless the user says otherwise.
 DEFAULT = 512 << 20
@@ -33,6 +39,32 @@ def available() -> int | None:
     except (OSError, ValueError, IndexError):
         pass
     return None
+
+
+class Recent(Generic[Key, Value]):
+    """What was used last, in `limit()` bytes (one, if that is larger). `size`: bytes of a value. Several
+    threads may ask."""
+
+    def __init__(self, size: Callable[[Value], int], limit: Callable[[], float]) -> None:
+        self._size, self._limit = size, limit
+        self._kept: dict[Key, Value] = {}  # the latest used last
+        self._lock = Lock()
+        self.held = 0  # bytes
+
+    def get(self, key: Key) -> Value | None:
+        with self._lock:
+            value = self._kept.pop(key, None)
+            if value is not None:
+                self._kept[key] = value
+            return value
+
+    def put(self, key: Key, value: Value) -> None:
+        with self._lock:
+            former = self._kept.pop(key, None)
+            self._kept[key] = value
+            self.held += self._size(value) - (0 if former is None else self._size(former))
+            while self.held > self._limit() and len(self._kept) > 1:
+                self.held -= self._size(self._kept.pop(next(iter(self._kept))))
 
 
 def give_back() -> None:

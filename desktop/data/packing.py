@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import struct
 from functools import cache
-from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from desktop.core.arrays import AnyArray
 from desktop.core.jit import arithmetic
+from desktop.data.memory import Recent
 
 _LEVEL = 1
 _RAW = -15  # deflate without header and check sum
@@ -133,29 +133,11 @@ def _noise(planes: NDArray[np.uint8]) -> int:
     return len(planes)
 
 
-class Chunks:
-    """Unpacked chunks, by column and number or what they were packed in: those used last, in `KEPT` bytes.
-    Not to be changed. Several threads may ask."""
+class Chunks(Recent[tuple[str, str, int | bytes], AnyArray]):
+    """Unpacked chunks, by column and number or what they were packed in. Not to be changed."""
 
     def __init__(self) -> None:
-        self._chunks: dict[tuple[str, str, int | bytes], AnyArray] = {}  # the latest used last
-        self._size = 0
-        self._lock = RLock()
-
-    def get(self, key: tuple[str, str, int | bytes]) -> AnyArray | None:
-        with self._lock:
-            chunk = self._chunks.pop(key, None)
-            if chunk is not None:
-                self._chunks[key] = chunk
-            return chunk
-
-    def put(self, key: tuple[str, str, int | bytes], chunk: AnyArray) -> None:
-        with self._lock:
-            former = self._chunks.pop(key, None)
-            self._chunks[key] = chunk
-            self._size += chunk.nbytes - (0 if former is None else former.nbytes)
-            while self._size > KEPT:
-                self._size -= self._chunks.pop(next(iter(self._chunks))).nbytes
+        super().__init__(lambda chunk: chunk.nbytes, lambda: KEPT)
 
 
 @arithmetic

@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -33,20 +34,14 @@ from desktop.errors import FULL, REMEDIES, StoreError, TraceFormatError, reason
 from desktop.progress import Progress, Share
 
 
-def summaries(writer: StoreWriter) -> EventDigest:
-    """The timeline and the call paths of a store that is written in parts."""
-    return EventDigest(writer, strips=Strips(writer, writer.derive), notes=PathNotes(writer))
+def _summaries(writer: StoreWriter, steps: bool = False) -> EventDigest:
+    """The timeline and the call paths of a store, and the `steps` from which its curve is made."""
+    strips, kept = Strips(writer, writer.derive), Steps(writer.path) if steps else None
+    return EventDigest(writer, strips=strips, notes=PathNotes(writer), steps=kept)
 
 
-def all_summaries(writer: StoreWriter) -> EventDigest:
-    """The same, with the steps from which the curve is made (`steps_of`)."""
-    return EventDigest(
-        writer, strips=Strips(writer, writer.derive), notes=PathNotes(writer), steps=Steps(writer.path)
-    )
-
-
-#: What sums the rows of each location up while they are imported.
-DIGESTS = (all_summaries, TrafficDigest, PresenceDigest)
+#: What sums the rows of each location up while they are imported; in parts the curve is made of these.
+DIGESTS = (partial(_summaries, steps=True), TrafficDigest, PresenceDigest)
 
 
 def steps_of(writer: StoreWriter) -> Steps | None:
@@ -93,7 +88,7 @@ class _DatedReport(ImportReport):
 
 class _PartWriter(StoreWriter):
     def __init__(self, path: Path, trace: Path, importer: Importer, number: int, parts: int) -> None:
-        digests = summaries, TrafficDigest, PresenceDigest
+        digests = _summaries, TrafficDigest, PresenceDigest
         super().__init__(path, Source(str(trace), trace.name), importer, digests, self.owns)
         self.report = self.dated = _DatedReport()
         self._number, self._parts = number, parts

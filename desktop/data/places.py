@@ -15,7 +15,7 @@ from itertools import count
 from pathlib import Path, PurePosixPath
 
 from desktop.data.experiment import Factor, Switch
-from desktop.data.syntax import Piece, language_of, parse, parts_of, read_source
+from desktop.data.syntax import Piece, language_of, parse, parts_of, read_source, without_templates
 
 #: What is called at a place, and the modules beside it.
 DELAY = "spt_delay"
@@ -273,14 +273,8 @@ def prepare(folder: Path, offers: Sequence[Spot], root: str = "") -> tuple[Place
 
 def _plain(name: str) -> str:
     """The last part of a region's name: ``void n::V<int>::g(int)`` is ``g``."""
-    name, depth, letters = name.casefold(), 0, []
-    for sign in name:
-        depth += (sign == "<") - (sign == ">")
-        if depth == 0 and sign == "(":
-            break
-        if depth == 0 and sign != ">":
-            letters.append(sign)
-    return re.split(r"::|\.|\s|\$", "".join(letters).strip().rstrip("_"))[-1]
+    plain = without_templates(name.casefold()).partition("(")[0]
+    return re.split(r"::|\.|\s|\$", plain.strip().rstrip("_"))[-1]
 
 
 def _is_pure(routine: Piece, text: bytes, language: str) -> bool:

@@ -279,10 +279,6 @@ def add_until(time: Any, kind: Any, peer: Any, size: Any, cut: int, peers: Any, 
 _Position = tuple[Ints, Ints]
 
 
-def _bytes(position: _Position) -> int:
-    return sum(part.nbytes for part in position)
-
-
 class Tree(NamedTuple):
     """Call paths of a location; node 0 is no region.
 
@@ -309,8 +305,9 @@ class Profile:
         self._store = store
         self._idle: list[OpenRegions] = []  # of which nobody uses one now
         self._lock = Lock()
-        self._positions: dict[tuple[str, int, int], _Position] = {}  # the latest used last
-        self._size = 0
+        self._positions = memory.Recent[tuple[str, int, int], _Position](
+            lambda position: sum(part.nbytes for part in position), lambda: KEPT * memory.limit()
+        )
         whole: TraceStore | DerivedRows = store
         missing = not store.has("profile") and store.has("events")
         if missing or (not store.has("traffic") and store.has("messages")):
@@ -363,21 +360,14 @@ class Profile:
     ) -> list[_Position]:
         """Positions of cuts: those known from before, and those that `find`, given rising cuts, finds."""
         names = [(table, location, cut) for cut in cuts.tolist()]
-        with self._lock:
-            positions = [self._positions.pop(name, None) for name in names]
-            self._size -= sum(_bytes(position) for position in positions if position is not None)
+        positions = list(map(self._positions.get, names))
         missing = np.array([i for i, position in enumerate(positions) if position is None], np.int64)
         if missing.size:
             order = missing[np.argsort(cuts[missing], kind="stable")]
             for i, position in zip(order, find(location, cuts[order]), strict=True):
                 positions[i] = position
-        known = [position for position in positions if position is not None]
-        with self._lock:
-            self._positions.update(zip(names, known, strict=True))
-            self._size += sum(map(_bytes, known))
-            while self._size > KEPT * memory.limit() and len(self._positions) > 1:
-                self._size -= _bytes(self._positions.pop(next(iter(self._positions))))
-        return known
+                self._positions.put(names[i], position)
+        return [position for position in positions if position is not None]
 
     def _find(self, location: int, cuts: Ints) -> list[_Position]:
         """Positions of rising cuts."""

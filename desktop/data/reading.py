@@ -7,6 +7,14 @@ from pathlib import Path
 from desktop.errors import FileError
 
 
+def alone(path: Path, suffix: str) -> Path | None:
+    """The path itself; of a folder the only file of that suffix in it, if there is one alone."""
+    if not path.is_dir():
+        return path
+    files = [file for file in path.iterdir() if file.suffix.lower() == suffix]
+    return files[0] if len(files) == 1 else None
+
+
 def head(path: Path, size: int) -> bytes:
     """Up to `size` bytes from the beginning, by which the kind of a file is told.
 

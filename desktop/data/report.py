@@ -15,7 +15,7 @@ import os
 import platform
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from html import escape
@@ -50,12 +50,12 @@ from desktop.data.curves import DEFAULT
 from desktop.data.events import Activity
 from desktop.data.helping import Help, would_help
 from desktop.data.material import FIGURES, Material, Subject, gather
+from desktop.data.naming import location_name
 from desktop.data.root_causes import explain
 from desktop.data.speaking import notes
 from desktop.data.statistics import Change, RangeStats, RegionRow, Statistics
-from desktop.data.store import TraceStore
 from desktop.data.style_sheet import POLICY
-from desktop.data.utilization import Rules, Utilization
+from desktop.data.utilization import Rules
 from desktop.printing import printable
 from desktop.progress import Progress, Share
 
@@ -341,42 +341,32 @@ def compose(
     if not subjects:
         raise ValueError("there is no run to report on")
     sections: list[Section] = []
-    facts: list[JSON] = []
     phased: list[Phased] = []
-    uses: list[Utilization] = []
+    runs: list[_Run] = []
     stories: list[list[Slide]] = []
-    findings: list[str] = []
-    spoken: list[str] = []
-    pictures = 0
+    pictures, several, finding = 0, len(subjects) > 1, ""
     for k, subject in enumerate(subjects):
-        part = Share(progress, k / len(subjects), (k + 1) / len(subjects))
-        material, use = gather(subject, Share(part, 0, 0.5), stop, by_region=contents.by_region)
-        run = _Run(subject, material, use)
-        several = len(subjects) > 1
-        if several:
-            sections.append(Section(subject.title, (), 1))
-        own = run.sections(contents, pictures, Share(part, 0.5, 1))
-        sections += own
+        run = _Run(subject, contents, Share(progress, k / len(subjects), (k + 1) / len(subjects)), stop)
+        runs.append(run)
+        own = run.sections(pictures)
+        sections += [Section(subject.title, (), 1), *own] if several else own
         stories.append(run.story(own, f"{subject.title}: " if several else ""))
-        findings.append(run.finding())
-        spoken.append(f"{subject.title}: {run.notes[0]}" if several and run.notes[0] else run.notes[0])
-        pictures = sum(isinstance(block, Picture) for section in sections for block in section.blocks)
-        facts.append(run.facts())
-        regions = () if subject.store is None else subject.store.regions
-        program = frozenset(region.name for region in regions)
-        phased.append(Phased(subject.title, material.curve, material.fit, program))
-        uses.append(use)
+        pictures += sum(isinstance(block, Picture) for section in own for block in section.blocks)
+        program = frozenset(region.name for region in run.store.regions)
+        phased.append(Phased(subject.title, run.material.curve, run.material.fit, program))
+        finding = finding or run.finding()
+        run.forget()
     contrast = compare(phased) if compare is not None and len(phased) > 1 else None
     beside: list[Slide] = []
     if contrast is not None:
-        compared, beside = _compared(contrast, material, contents, pictures + 1)
+        compared, beside = _compared(contrast, run.material, contents, pictures + 1)
         sections += compared
         if contents.statistics and "scaling" in contents.tables:
-            over_p = _over_p(subjects, uses, phased, contrast, pictures + 2, progress)
+            over_p = _over_p(runs, phased, contrast, pictures + 2, progress)
             sections += over_p
             drawn = (b for one in over_p for b in one.blocks if isinstance(b, Picture))
             beside += [Slide(b.finding, b) for b in islice(drawn, 1)]
-        findings = [beside[0].title]
+        finding = beside[0].title
     date = date or today()
     sections.append(made_by(command))
     parts = (replace(one, blocks=_wanted(one.blocks, contents)) for one in sections)
@@ -384,9 +374,10 @@ def compose(
     name = title or (subjects[0].title if len(subjects) == 1 else f"{len(subjects)} runs")
     subtitle = f"Phasewright {desktop.__version__}, {date:%Y-%m-%d %H:%M} UTC"
     story = _told(beside, stories)
-    shown = contents.appendix
-    notes = "\n\n".join(filter(None, spoken))
-    return Report(name, subtitle, date, tuple(sections), tuple(facts), findings[0], story, shown, notes)
+    spoken = [(run.subject.title, run.notes[0]) for run in runs if run.notes[0]]
+    notes = "\n\n".join(f"{called}: {text}" if several else text for called, text in spoken)
+    facts = tuple(run.facts() for run in runs)
+    return Report(name, subtitle, date, tuple(sections), facts, finding, story, contents.appendix, notes)
 
 
 def _wanted(blocks: Iterable[Block], contents: Contents) -> tuple[Block, ...]:
@@ -469,12 +460,7 @@ def _compared(
 
 
 def _over_p(
-    subjects: Sequence[Subject],
-    uses: Sequence[Utilization],
-    phased: Sequence[Phased],
-    contrast: Contrast,
-    number: int,
-    progress: Progress,
+    runs: Sequence[_Run], phased: Sequence[Phased], contrast: Contrast, number: int, progress: Progress
 ) -> list[Section]:
     """How the phases scale, where the compared runs are on enough different numbers of processors."""
     from desktop.core.phase_model import FEWEST
@@ -482,15 +468,15 @@ def _over_p(
     from desktop.data import phase_scaling_words as scaling_words
     from desktop.data.phase_scaling import OpenRun, measured
 
-    runs = contrast.alignment.runs
-    systems = {id(run.curve): run.system for run in runs}
+    aligned = contrast.alignment.runs
+    systems = {id(run.curve): run.system for run in aligned}
     chosen = [k for k, one in enumerate(phased) if id(one.curve) in systems]
     if len({phased[k].curve.capacity for k in chosen}) < FEWEST:
         return []
     complete = bool((contrast.alignment.rows >= 0).all())
     opened = [
         OpenRun(
-            phased[k].name, phased[k].curve, subjects[k].store, uses[k],
+            phased[k].name, phased[k].curve, runs[k].store, runs[k].use,
             tuple(phased[k].fit.breaks.tolist()) if complete else None, systems[id(phased[k].curve)],
         )
         for k in chosen
@@ -558,21 +544,31 @@ def made_by(command: str) -> Section:
     return Section("How to make this report again", tuple(blocks))
 
 
-@dataclass(frozen=True, eq=False)
 class _Run:
-    """One run and all that is said of it."""
+    """One run and all that is said of it. Of what takes its events, else empty: `stats` of it, then of each
+    phase (None of one shorter than a tick), in `ranges` those there are with their names; `words` on why time
+    is lost, `helps` on what would help most."""
 
-    subject: Subject
-    material: Material
-    use: Utilization
-    statistics: list[RangeStats | None] = field(default_factory=list)  # the run, then each phase
-    words: list[Explanation] = field(default_factory=list)  # why time is lost, once
-    helps: list[Help] = field(default_factory=list)  # what would help most
+    def __init__(
+        self, subject: Subject, contents: Contents, progress: Progress, stop: NDArray[np.uint8] | None
+    ) -> None:
+        gathered = gather(subject, Share(progress, 0, 0.5), stop, by_region=contents.by_region)
+        assert subject.store is not None  # or there were no material
+        self.subject, self.contents, self.store = subject, contents, subject.store
+        self.material, self.use = gathered
+        self.statistics = Statistics(subject.store)
+        self.stats: list[RangeStats | None] = []
+        self.ranges: list[tuple[str, RangeStats]] = []
+        self.words, self.helps = Explanation(), tuple[Help, ...]()
+        if contents.statistics:
+            self._ask(Share(progress, 0.5, 1))
 
-    @property
-    def _store(self) -> TraceStore:
-        assert self.subject.store is not None  # or there were no material
-        return self.subject.store
+    def forget(self) -> None:
+        """Give up what has been said all of."""
+        self.statistics, self.stats, self.ranges = Statistics(self.store), [], []
+
+    def name(self, location: int) -> str:
+        return location_name(self.store.locations[location])
 
     @property
     def _scale(self) -> tuple[float, str]:
@@ -580,7 +576,7 @@ class _Run:
         return time_unit(self.material.curve.duration)
 
     def facts(self) -> JSON:
-        fit, store = self.material.fit, self._store
+        fit, store = self.material.fit, self.store
         return {
             "title": self.subject.title,
             "source": {"name": store.source.name, "size": store.source.size, "sha256": store.source.sha256},
@@ -596,44 +592,39 @@ class _Run:
             "breaks_s": fit.breaks.tolist(),
         }
 
-    def sections(self, contents: Contents, drawn: int, progress: Progress) -> list[Section]:
-        statistics = Statistics(self._store)
-        if contents.statistics:
-            self.statistics.extend(self._ask(statistics, progress))
-            self.words.append(self._explain(statistics, progress))
-        keys = [key for key in contents.figures if key in self.material.figures()]
+    def sections(self, drawn: int) -> list[Section]:
+        """After so many figures of others."""
+        told = self.contents.statistics
+        keys = [key for key in self.contents.figures if key in self.material.figures()]
         pictures = [
-            Picture(key, drawn + k, f"{self._finding(key, statistics)}{self._doubt(key)}", self.material)
+            Picture(key, drawn + k, f"{self._finding(key)}{self._doubt(key)}", self.material)
             for k, key in enumerate(keys, 1)
         ]
         parts: dict[str, Iterable[Block]] = {
             "Why time is lost": self._why_lost(),
-            "Summary": (Points(tuple(self._summary(statistics)), "summary"),),
+            "Summary": (Points(tuple(self._summary()), "summary"),),
             "Figures": pictures,
             "Phases": self._phases(),
-            "Phase statistics": self._made_of(statistics) if contents.statistics else (),
-            "What changed at each breakpoint": self._changes(statistics) if contents.statistics else (),
-            "The file": self._file(statistics),
+            "Phase statistics": self._made_of() if told else (),
+            "What changed at each breakpoint": self._changes() if told else (),
+            "The file": self._file(),
             "Options": (self._options(),),
         }
         return [Section(title, tuple(blocks)) for title, blocks in parts.items()]
 
     def _why_lost(self) -> Iterator[Block]:
-        for explanation in self.words:
-            causes = tuple(text for text, _ in explanation.said)
-            phases = tuple(phase.sentence for phase in explanation.phases if len(explanation.phases) > 1)
-            yield from (Points(texts, "why") for texts in (causes, phases) if texts)
-            if causes or phases:
-                yield Paragraph(_STRENGTHS, "why")
+        causes = tuple(text for text, _ in self.words.said)
+        phases = tuple(phase.sentence for phase in self.words.phases if len(self.words.phases) > 1)
+        yield from (Points(texts, "why") for texts in (causes, phases) if texts)
+        if causes or phases:
+            yield Paragraph(_STRENGTHS, "why")
 
     # ---- the story
 
     def finding(self) -> str:
         """What is to be said of the run in one sentence, and what was lost of it."""
-        sentences = [explanation.headline for explanation in self.words if explanation.level] or [
-            self._finding("curve", Statistics(self._store))
-        ]
-        return " ".join(filter(None, (*sentences, self._lossy())))
+        first = self.words.headline if self.words.level else self._finding("curve")
+        return " ".join(filter(None, (first, self._lossy())))
 
     def story(self, sections: Sequence[Section], name: str) -> list[Slide]:
         """The run in a few slides, the most telling first: the curve with its phases, why time is lost, what
@@ -645,25 +636,22 @@ class _Run:
             picture = pictures.get(figure)
             return [] if picture is None else [(picture.finding, picture)]
 
-        statistics = Statistics(self._store)
         phases = "\n".join(
             text if text.startswith(f"Phase {k}") else f"Phase {k}: {text}"
             for k, text in enumerate(self.notes[1:], 1)
             if text
         )
-        causes = "\n".join(
-            cause.sentence for explanation in self.words for cause in explanation.causes[:_STORY_REGIONS]
-        )
+        causes = "\n".join(cause.sentence for cause in self.words.causes[:_STORY_REGIONS])
         slides: list[tuple[str, Iterable[tuple[str, Picture | ReportTable | Points]]]] = [
             (phases, shown("curve")),
             (causes, self._lost()),
             ("\n".join(one.told for one in self.helps[:_HELPS]),
              ((self.helps[0].told, table) for table in self._helps())),
             (self._extent(), shown("timeline")),
-            (" ".join(self._summary(statistics)),
-             [(self._table_finding(self.material.rows), self._phases_short())]),
-            ("", self._why(statistics) if self.statistics else shown("stack")),
-            ("", self._where(statistics) if self.statistics else ()),
+            (" ".join(self._summary()),
+             [(self._table_finding(), self._phases_short())]),
+            ("", self._why() if self.stats else shown("stack")),
+            ("", self._where() if self.stats else ()),
             ("", shown("epsilon")),
         ]  # fmt: skip
         return [Slide(name + title, block, spoken) for spoken, blocks in slides for title, block in blocks]
@@ -671,9 +659,8 @@ class _Run:
     @cached_property
     def notes(self) -> list[str]:
         """What a speaker says of the run, then of each phase."""
-        explanation = self.words[0] if self.words else None
-        subject, breaks = self.subject, self.material.fit.breaks.tolist()
-        return notes(explanation, breaks, subject.marks, subject.spoken)
+        breaks = self.material.fit.breaks.tolist()
+        return notes(self.words, breaks, self.subject.marks, self.subject.spoken)
 
     def _phases_short(self) -> ReportTable:
         """What a room can read of the phases; of very many, those that last longest."""
@@ -703,58 +690,47 @@ class _Run:
                 "–", _number(mean), of, tenth(did / work))  # fmt: skip
         return replace(shown, rows=(*shown.rows, rest))
 
-    def _explain(self, statistics: Statistics, progress: Progress) -> Explanation:
-        fit = self.material.fit
-        try:
-            return explain(statistics, self.use, fit.breaks.tolist(), fit.names, self.subject.names, progress)
-        except ValueError:  # a phase without a tick of the curve
-            ends = [float(fit.breaks[0]), float(fit.breaks[-1])]
-            return explain(statistics, self.use, ends, (), self.subject.names, progress)
-
     def _lost(self) -> Iterator[tuple[str, ReportTable]]:
         """Why time is lost: the first cause, and all that are worth a line."""
-        for explanation in self.words:
-            causes = [cause for cause in explanation.causes if cause.part >= 0.005][:_STORY_REGIONS]
-            if not causes:
-                return
-            columns: list[_Column] = [
-                ("Cause", lambda cause: cause.title),
-                ("Where", lambda cause: cause.region),
-                ("Who", lambda cause: cause.names),
-                ("Lost (proc·s)", lambda cause: _number(cause.lost_s)),
-                ("of what is lost", lambda cause: percent(cause.part)),
-                ("Evidence", lambda cause: cause.strength),
-            ]
-            note = f"{explanation.level} {_STRENGTHS}"
-            yield explanation.headline, _table("Causes of lost time", columns, causes, 3, note)
+        causes = [cause for cause in self.words.causes if cause.part >= 0.005][:_STORY_REGIONS]
+        columns: list[_Column] = [
+            ("Cause", lambda cause: cause.title),
+            ("Where", lambda cause: cause.region),
+            ("Who", lambda cause: cause.names),
+            ("Lost (proc·s)", lambda cause: _number(cause.lost_s)),
+            ("of what is lost", lambda cause: percent(cause.part)),
+            ("Evidence", lambda cause: cause.strength),
+        ]
+        note = f"{self.words.level} {_STRENGTHS}"
+        if causes:
+            yield self.words.headline, _table("Causes of lost time", columns, causes, 3, note)
 
-    def _why(self, statistics: Statistics) -> Iterator[tuple[str, ReportTable | Points]]:
+    def _why(self) -> Iterator[tuple[str, ReportTable | Points]]:
         """What limits each phase, and what changes."""
-        ranges = self._ranges()
-        if not ranges or not ranges[0][1].is_processor.any():
+        if not self.ranges or not self.ranges[0][1].is_processor.any():
             return
-        yield self._limits(ranges), self._limits_table(ranges)
-        changes = self._largest_changes(statistics)
+        yield self._limits(), self._limits_table()
+        changes = self._largest_changes()
         if changes is not None:
             yield changes
 
-    def _where(self, statistics: Statistics) -> Iterator[tuple[str, ReportTable]]:
+    def _where(self) -> Iterator[tuple[str, ReportTable]]:
         """Where the time goes."""
-        run = self.statistics[0]
-        regions = statistics.flat(run, self.use) if run is not None and run.is_processor.any() else []
+        run = self.stats[0]
+        regions = self.statistics.flat(run, self.use) if run is not None and run.is_processor.any() else []
         if regions:
             shown = self._regions("Regions of the run", [("Run", regions)], _STORY_REGIONS)
             rows = tuple(row[1:] for row in shown.rows)
             yield self._regions_told(regions), replace(shown, heads=shown.heads[1:], rows=rows, left=2)
 
-    def _limits(self, ranges: Sequence[tuple[str, RangeStats]]) -> str:
+    def _limits(self) -> str:
         """Which part of the parallel efficiency costs most, and in which phase it is least."""
-        run = ranges[0][1]
+        run = self.ranges[0][1]
         causes = _causes(run)
         cause, value = min(causes, key=lambda found: found[1])
         text = f"{cause} limits the run: {percent(value)}, of a parallel efficiency of "
         text += percent(run.parallel_efficiency)
-        phases = [(name, s) for name, s in ranges[1:] if math.isfinite(s.parallel_efficiency)]
+        phases = [(name, s) for name, s in self.ranges[1:] if math.isfinite(s.parallel_efficiency)]
         if len(phases) < 2:
             return f"{text}."
         name, worst = min(phases, key=lambda found: found[1].parallel_efficiency)
@@ -764,15 +740,17 @@ class _Run:
             f"({least.lower()} {percent(part)})."
         )
 
-    def _limits_table(self, ranges: Sequence[tuple[str, RangeStats]]) -> ReportTable:
-        longest = sorted(range(1, len(ranges)), key=lambda k: -ranges[k][1].duration_s)[: _STORY_ROWS - 1]
-        shown = [ranges[k] for k in (0, *sorted(longest))]
+    def _limits_table(self) -> ReportTable:
+        longest = sorted(range(1, len(self.ranges)), key=lambda k: -self.ranges[k][1].duration_s)[
+            : _STORY_ROWS - 1
+        ]
+        shown = [self.ranges[k] for k in (0, *sorted(longest))]
         ideal = any(s.transfer_efficiency is not None for _, s in shown)
         columns = self._efficiencies[: None if ideal else -2]
         note = "Parallel efficiency = load balance × communication"
         note += " = load balance × serialisation × transfer." if ideal else "."
-        if len(ranges) > len(shown):
-            note += f" {len(ranges) - len(shown)} shorter phases are not shown."
+        if len(self.ranges) > len(shown):
+            note += f" {len(self.ranges) - len(shown)} shorter phases are not shown."
         return _table(TABLES["efficiencies"], columns, shown, note=note)
 
     @property
@@ -790,10 +768,10 @@ class _Run:
             ("Transfer", lambda row: tenth(row[1].transfer_efficiency)),
         ]
 
-    def _largest_changes(self, statistics: Statistics) -> tuple[str, ReportTable] | None:
+    def _largest_changes(self) -> tuple[str, ReportTable] | None:
         """The largest difference between neighbouring phases, and the largest ones in order of time; None
         where none is known."""
-        differences = [(c.seconds, k, c) for k, changes in self._changed(statistics, 2) for c in changes]
+        differences = [(c.seconds, k, c) for k, changes in self._changed(2) for c in changes]
         most = sorted(differences, key=lambda item: -item[0])[:_STORY_CHANGES]
         if not most:
             return None
@@ -842,25 +820,31 @@ class _Run:
         note = "Over all processors, in processor-seconds; the share is of all their time."
         return _table(title, columns, rows, 3, note, "regions")
 
-    def _ask(self, statistics: Statistics, progress: Progress) -> list[RangeStats | None]:
-        """Statistics of the run and of each phase; None of one shorter than a tick."""
-        fit, unit = self.material.fit, self.use.unit
-        ranges = [(float(fit.breaks[0]), float(fit.breaks[-1]))]
-        ranges += [(float(a), float(b)) for a, b in pairwise(fit.breaks)]
-        whole = [np.rint(b / unit) > np.rint(a / unit) or self._store.has("curve") for a, b in ranges]
+    def _ask(self, progress: Progress) -> None:
+        """What takes the events of the run."""
+        fit, use, names = self.material.fit, self.use, self.subject.names
+        breaks = fit.breaks.tolist()
+        ranges = [(breaks[0], breaks[-1]), *pairwise(breaks)]
+        whole = [np.rint(b / use.unit) > np.rint(a / use.unit) or self.store.has("curve") for a, b in ranges]
         asked = [r for r, there in zip(ranges, whole, strict=True) if there]
-        answers = iter(statistics.ranges(asked, self.use, progress, replay=True))
-        self.helps.extend(would_help(statistics, self.use, fit.breaks.tolist(), self.subject.limit, progress))
-        return [next(answers) if there else None for there in whole]
+        answers = iter(self.statistics.ranges(asked, use, progress, replay=True))
+        self.stats = [next(answers) if there else None for there in whole]
+        called = ["Run", *(f"Phase {k}" for k in range(1, len(self.stats)))]
+        self.ranges = [(name, s) for name, s in zip(called, self.stats, strict=True) if s is not None]
+        self.helps = would_help(self.statistics, use, breaks, self.subject.limit, progress)
+        try:
+            self.words = explain(self.statistics, use, breaks, fit.names, names, progress)
+        except ValueError:  # a phase without a tick of the curve
+            self.words = explain(self.statistics, use, [breaks[0], breaks[-1]], (), names, progress)
 
     # ---- sentences
 
-    def _summary(self, statistics: Statistics) -> list[str]:
+    def _summary(self) -> list[str]:
         fit = self.material.fit
         figures = ["curve", "epsilon"]
-        if self.material.bars is not None and self.statistics:
+        if self.material.bars is not None and self.stats:
             figures.append("timeline")
-        findings = (self._finding(figure, statistics) for figure in figures)
+        findings = (self._finding(figure) for figure in figures)
         return [self._extent(), *findings, *filter(None, (self._lossy(), fit.note))]
 
     def _extent(self) -> str:
@@ -878,19 +862,19 @@ class _Run:
         )
 
     def _lossy(self) -> str:
-        lost = [f for f in self._store.report if f.severity in ("loss", "error")]
+        lost = [f for f in self.store.report if f.severity in ("loss", "error")]
         if not lost:
             return ""
-        doubtful = doubt(self._store)
+        doubtful = doubt(self.store)
         sentence = doubtful.sentence if doubtful else "Part of the input was lost."
         return f"{sentence} Findings: {sum(f.count for f in lost)}, listed under “The file”."
 
     def _doubt(self, figure: str) -> str:
         """At a curve, how much of it may be wrong."""
-        doubtful = doubt(self._store) if figure in ("curve", "stack") else None
+        doubtful = doubt(self.store) if figure in ("curve", "stack") else None
         return f" {doubtful.sentence}" if doubtful else ""
 
-    def _finding(self, figure: str, statistics: Statistics) -> str:
+    def _finding(self, figure: str) -> str:
         """What a figure shows, in one sentence."""
         material = self.material
         curve, fit, rows = material.curve, material.fit, material.rows
@@ -933,8 +917,8 @@ class _Run:
                 return f"{chosen}, as many as are suggested: {suggested.reason}."
             return f"{chosen}; {suggested.n} would be suggested, as {suggested.reason}."
         if figure == "timeline":
-            return self._loads(statistics)
-        return self._table_finding(rows)
+            return self._loads()
+        return self._table_finding()
 
     def _least_well(self) -> str:
         rows = self.material.rows
@@ -944,7 +928,8 @@ class _Run:
             f"{self.material.curve.quantity.unit} (root of the mean square) there."
         )
 
-    def _table_finding(self, rows: Sequence[PhaseRow]) -> str:
+    def _table_finding(self) -> str:
+        rows = self.material.rows
         longest = max(range(len(rows)), key=lambda k: rows[k].end_s - rows[k].start_s)
         row = rows[longest]
         return (
@@ -952,16 +937,16 @@ class _Run:
             f"{percent((row.end_s - row.start_s) / self.material.curve.duration)} of the run."
         )
 
-    def _loads(self, statistics: Statistics) -> str:
-        stats = self.statistics[0] if self.statistics else None
+    def _loads(self) -> str:
+        stats = self.stats[0] if self.stats else None
         if stats is None or not stats.is_processor.any():
             return "Which processors compute when."
         most, least = int(stats.most_loaded(1)[0]), int(stats.idlest(1)[0])
         high, low = (percent(float(stats.utilization[i])) for i in (most, least))
         if most == least:
-            return f"{capital(statistics.name(most))} computes {high} of the time."
+            return f"{capital(self.name(most))} computes {high} of the time."
         return (
-            f"{capital(statistics.name(most))} computes most, {high} of the time, {statistics.name(least)} "
+            f"{capital(self.name(most))} computes most, {high} of the time, {self.name(least)} "
             f"least, {low}; the load balance is {percent(stats.load_balance)}."
         )
 
@@ -1062,12 +1047,7 @@ class _Run:
             f"partition with {every}, the least local error is at most, the largest at least that."
         )
 
-    def _ranges(self) -> list[tuple[str, RangeStats]]:
-        names = ["Run", *(f"Phase {k}" for k in range(1, len(self.statistics)))]
-        return [(name, s) for name, s in zip(names, self.statistics, strict=True) if s is not None]
-
-    def _made_of(self, statistics: Statistics) -> Iterable[Block]:
-        ranges = self._ranges()
+    def _made_of(self) -> Iterable[Block]:
 
         def sent(row: Any, name: str) -> str:
             return "–" if row[1].messages is None else f"{int(getattr(row[1].messages, name).sum())}"
@@ -1077,22 +1057,22 @@ class _Run:
             ("Messages", lambda row: sent(row, "sent")),
             ("Bytes sent", lambda row: sent(row, "bytes_sent")),
         ]
-        note = " ".join(sorted({note for _, s in ranges for note in _notes(s)}))
-        yield _table(TABLES["efficiencies"], columns, ranges, note=note, part="efficiencies")
-        if any(stats.seconds.any() for _, stats in ranges):
-            yield self._activities(ranges)
-            yield self._accounts(ranges)
-            yield from self._delays(statistics, ranges)
+        note = " ".join(sorted({note for _, s in self.ranges for note in _notes(s)}))
+        yield _table(TABLES["efficiencies"], columns, self.ranges, note=note, part="efficiencies")
+        if any(stats.seconds.any() for _, stats in self.ranges):
+            yield self._activities()
+            yield self._accounts()
+            yield from self._delays()
             yield from self._helps()
-            yield self._processors(statistics, ranges)
-        regions = [(name, statistics.flat(stats, self.use)) for name, stats in ranges]
+            yield self._processors()
+        regions = [(name, self.statistics.flat(stats, self.use)) for name, stats in self.ranges]
         if any(rows for _, rows in regions):
             yield self._regions(TABLES["regions"], regions, _REGIONS)
 
-    def _activities(self, ranges: Sequence[tuple[str, RangeStats]]) -> ReportTable:
-        seen = [a for a in Activity if any(stats.by_activity[a] for _, stats in ranges)]
+    def _activities(self) -> ReportTable:
+        seen = [a for a in Activity if any(stats.by_activity[a] for _, stats in self.ranges)]
         rows = []
-        for name, stats in ranges:
+        for name, stats in self.ranges:
             whole = stats.seconds.sum() or math.nan
             rows.append((name, *(tenth(stats.by_activity[a] / whole) for a in seen)))
         heads = ("Range", *(capital(a.name.lower()) for a in seen))
@@ -1100,8 +1080,8 @@ class _Run:
             "Activities, as parts of all processors' time", heads, tuple(rows), part="activities"
         )
 
-    def _accounts(self, ranges: Sequence[tuple[str, RangeStats]]) -> ReportTable:
-        parts = [(name, dict(stats.account_parts())) for name, stats in ranges]
+    def _accounts(self) -> ReportTable:
+        parts = [(name, dict(stats.account_parts())) for name, stats in self.ranges]
         most = {one: max(by_account.get(one, 0.0) for _, by_account in parts) for one in Account}
         seen = sorted(sorted(filter(most.get, Account), key=lambda one: -most[one])[:_ACCOUNTS])
         heads = ["Range", *(ACCOUNTS[one.name.lower()][0] for one in seen)]
@@ -1117,18 +1097,16 @@ class _Run:
             part="accounts",
         )  # fmt: skip
 
-    def _delays(
-        self, statistics: Statistics, ranges: Sequence[tuple[str, RangeStats]]
-    ) -> Iterator[ReportTable]:
+    def _delays(self) -> Iterator[ReportTable]:
         rows = [
             (name, delay, stats.caused.path_s[delay.location] / stats.duration_s)
-            for name, stats in ranges
+            for name, stats in self.ranges
             if stats.caused
             for delay in stats.caused.delays[:_DELAYS]
         ]
         columns: list[_Column] = [
             ("Range", lambda row: row[0]),
-            ("Processor", lambda row: statistics.name(row[1].location)),
+            ("Processor", lambda row: self.name(row[1].location)),
             ("In", lambda row: self._named(row[1].name)),
             ("Those who wait for it", lambda row: _number(row[1].short_s)),
             ("Others behind", lambda row: _number(row[1].long_s)),
@@ -1156,26 +1134,26 @@ class _Run:
             note += " A bound is what is gained at most." if bounds else ""
             yield _table(TABLES["helps"], columns, rows, 2, note, "helps")
 
-    def _processors(self, statistics: Statistics, ranges: Sequence[tuple[str, RangeStats]]) -> ReportTable:
+    def _processors(self) -> ReportTable:
         rows = []
-        for name, stats in ranges:
+        for name, stats in self.ranges:
             ends = [int(v[0]) for v in (stats.most_loaded(1), stats.idlest(1)) if v.size]
-            cells = [cell for i in ends for cell in (statistics.name(i), tenth(float(stats.utilization[i])))]
+            cells = [cell for i in ends for cell in (self.name(i), tenth(float(stats.utilization[i])))]
             rows.append((name, *(cells or ["–"] * 4)))
         heads = ("Range", "Computes most", "of the time", "Computes least", "of the time")
         return ReportTable("Most and least loaded processors", heads, tuple(rows), part="loads")
 
-    def _changed(self, statistics: Statistics, most: int) -> Iterator[tuple[int, list[Change]]]:
+    def _changed(self, most: int) -> Iterator[tuple[int, list[Change]]]:
         """Numbers of phases, and what differs most between each and the next; only where something does."""
-        for k, (left, right) in enumerate(pairwise(self.statistics[1:]), 1):
-            run = self.statistics[0]
+        for k, (left, right) in enumerate(pairwise(self.stats[1:]), 1):
+            run = self.stats[0]
             if run is None or left is None or right is None:
                 continue
-            if changes := statistics.changes(run, left, right, most):
+            if changes := self.statistics.changes(run, left, right, most):
                 yield k, changes
 
-    def _changes(self, statistics: Statistics) -> Iterable[Block]:
-        changed = list(self._changed(statistics, _CHANGES))
+    def _changes(self) -> Iterable[Block]:
+        changed = list(self._changed(_CHANGES))
         for k, changes in changed:
             at = seconds(self.material.rows[k].start_s)
             yield Paragraph(f"From phase {k} to phase {k + 1}, at {at}:", "changes")
@@ -1184,8 +1162,8 @@ class _Run:
             yield Paragraph("Nothing that is known of the phases differs." if self.material.fit.n > 1
                             else "There is one phase, so nothing changes.", "changes")  # fmt: skip
 
-    def _file(self, statistics: Statistics) -> Iterable[Block]:
-        store, clock = self._store, self._store.clock
+    def _file(self) -> Iterable[Block]:
+        store, clock = self.store, self.store.clock
         source, rate = store.source, store.ticks_per_second
         facts = [
             ("Name", source.name),
@@ -1212,7 +1190,7 @@ class _Run:
         )
         shifted = [
             (
-                statistics.name(i),
+                self.name(i),
                 f"{x.shift / rate:.9g}",
                 f"{x.drift * 1e6:.4g}",
                 f"{x.half_width / rate:.3g}" if math.isfinite(x.half_width) else "not known",

@@ -186,7 +186,7 @@ def _routine(part: Piece, language: str) -> tuple[str, int]:
         if outer.name:
             scopes.insert(0, outer.name)
         outer = outer.enclosing("scope") if outer.kind == "scope" else None  # a routine bears its scopes
-    plain = sign.join((*scopes, _without_templates(_text(name))))
+    plain = sign.join((*scopes, without_templates(_text(name))))
     return plain, (name or node).start_point[0] + 1
 
 
@@ -205,7 +205,7 @@ def _declared(node: Node) -> Node | None:
     return None
 
 
-def _without_templates(name: str) -> str:
+def without_templates(name: str) -> str:
     """``V<T>::g`` as ``V::g``; of operators the sign stays."""
     head, operator, rest = name.partition("operator")
     depth, letters = 0, []

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from desktop.core.arrays import AnyArray, Ints
 from desktop.core.open_regions import BEGIN, END, OpenRegions, no_classes
 from desktop.data.classify import is_parallel
-from desktop.data.events import TABLES, EventKind, Location
+from desktop.data.events import TABLES, EventKind, Location, events_at
 from desktop.data.matching import Links, Matches, match_messages
 from desktop.data.parts import DIGESTS, steps_of
 from desktop.data.store import Source, StoreWriter, TraceStore
@@ -309,12 +309,12 @@ class _Part:
                 np.concatenate(c) for c in zip(*self._store.blocks("calls", i, "region"), strict=True)
             )
             one = every[self._parallel[every] > 0][:1].astype(np.int64)
-            yield _at(clipped.last, EventKind.ENTER, one)
-            yield _at(clipped.last, EventKind.LEAVE, one)
+            yield events_at(clipped.last, EventKind.ENTER, one)
+            yield events_at(clipped.last, EventKind.LEAVE, one)
         if location.last >= ends.end:
             left = opened.open[0][::-1]
             self._cut["open at end"] += left.size
-            yield _at(clipped.last, EventKind.LEAVE, left)
+            yield events_at(clipped.last, EventKind.LEAVE, left)
 
     def _feed(
         self, opened: OpenRegions, time: Ints, kind: NDArray[np.uint8], region: NDArray[np.uint32]
@@ -324,7 +324,7 @@ class _Part:
 
     def _enter(self, time: int, regions: Ints) -> dict[str, AnyArray]:
         self._cut["open at start"] += regions.size
-        return _at(time, EventKind.ENTER, regions)
+        return events_at(time, EventKind.ENTER, regions)
 
     def link(self, links: Links) -> None:
         """Messages that were matched in the whole, if both ends are inside."""
@@ -368,14 +368,6 @@ class _Part:
                 "Threads that work in parallel regions only, and in none of the part, enter one for no time.",
                 count=self._unseen,
             )
-
-
-def _at(time: int, kind: EventKind, regions: Ints) -> dict[str, AnyArray]:
-    return {
-        "time": np.full(regions.size, time, np.int64),
-        "kind": np.full(regions.size, int(kind), np.uint8),
-        "region": regions,
-    }
 
 
 def _matched(store: TraceStore) -> Iterator[Matches]:

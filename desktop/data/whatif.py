@@ -289,12 +289,10 @@ class Rerun:
 
     @property
     def operations(self) -> int:
-        """How many there are."""
         return int(self._ops.kind.size)
 
     @property
     def phases(self) -> int:
-        """How many there are."""
         return self.breaks.size + 1
 
     def computing_s(self) -> Floats:

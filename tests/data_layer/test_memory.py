@@ -38,14 +38,14 @@ def test_positions_beyond_the_limit_are_found_again(
     asked = [np.array([BEGIN, cut, END], np.int64) for cut in np.unique(cuts)]
     free = Profile(store)
     answers = [free.at(0, cut) for cut in asked]
-    room = free._size // 4
-    assert free._size > 0
+    room = free._positions.held // 4
+    assert free._positions.held > 0
     monkeypatch.setattr(memory, "limit", lambda: int(room / KEPT))
     tight = Profile(store)
     for cut, (ticks, calls) in zip(asked, answers, strict=True):
         found = tight.at(0, cut)
         assert np.array_equal(found[0], ticks) and np.array_equal(found[1], calls)
-        assert tight._size <= room or len(tight._positions) == 1
+        assert tight._positions.held <= room or len(tight._positions._kept) == 1
 
 
 def test_messages_are_kept_while_there_is_memory(store: TraceStore, monkeypatch: pytest.MonkeyPatch) -> None:

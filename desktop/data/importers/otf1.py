@@ -26,6 +26,8 @@ from desktop.data.importers._otf1.definitions import STREAM, Otf1Definitions, lo
 from desktop.data.importers._otf1.rows import FINDINGS as OF_ROWS
 from desktop.data.importers._otf1.rows import Otf1Rows
 from desktop.data.importers._otf1.stream import Stream
+from desktop.data.reading import alone
+from desktop.data.reading import head as beginning
 from desktop.errors import TraceFormatError
 from desktop.progress import Progress
 
@@ -371,23 +373,14 @@ class Trace:
             self.doubt(task)
 
 
-def master_of(path: Path) -> Path | None:
-    """The master file: the path itself, or the only ``*.otf`` in the folder."""
-    if not path.is_dir():
-        return path
-    masters = sorted(file for file in path.iterdir() if file.suffix.lower() == ".otf")
-    return masters[0] if len(masters) == 1 else None
-
-
 def detect(path: Path, head: bytes) -> bool:
     """A master file has lines such as ``1:1,2``, and other files of the trace beside it; a font has not."""
     try:
-        master = master_of(path)
+        master = alone(path, ".otf")
         if master is None:
             return False
         if master != path:
-            with master.open("rb") as file:
-                head = file.read(1 << 16)
+            head = beginning(master, 1 << 16)
         named = master.suffix.lower() == ".otf"
         return (named or any(map(STREAM.match, head.splitlines()))) and bool(Otf1Files(master).parts)
     except OSError:
@@ -395,7 +388,7 @@ def detect(path: Path, head: bytes) -> bool:
 
 
 def read(path: Path, sink: Sink, progress: Progress, unit: str = "s") -> None:
-    master = master_of(path)
+    master = alone(path, ".otf")
     if master is None:
         raise TraceFormatError(
             "holds not exactly one OTF master file", file=path, hint="choose one *.otf file"
@@ -404,7 +397,7 @@ def read(path: Path, sink: Sink, progress: Progress, unit: str = "s") -> None:
 
 
 def files(path: Path) -> list[Path]:
-    master = master_of(path)
+    master = alone(path, ".otf")
     return [] if master is None else [master, *Otf1Files(master).parts.values()]
 
 

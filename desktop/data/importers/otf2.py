@@ -27,6 +27,8 @@ from desktop.data.importers._otf2.files import Files
 from desktop.data.importers._otf2.records import BEGIN, FIRST, LAST, ORPHANS, TIME_LIMIT, UNSTORED, Block
 from desktop.data.importers._otf2.records import RECORDS as COUNTED
 from desktop.data.importers._otf2.rows import Rows
+from desktop.data.reading import alone
+from desktop.data.reading import head as beginning
 from desktop.errors import TraceFormatError, reason
 from desktop.progress import Progress
 
@@ -287,29 +289,20 @@ def file_size(path: Path) -> int:
         return 0
 
 
-def anchor_of(path: Path) -> Path | None:
-    """The anchor file: the path itself, or the only ``*.otf2`` in the directory."""
-    if not path.is_dir():
-        return path
-    anchors = sorted(path.glob("*.otf2"))
-    return anchors[0] if len(anchors) == 1 else None
-
-
 def detect(path: Path, head: bytes) -> bool:
-    anchor = anchor_of(path)
-    if anchor is None:
-        return False
-    if anchor != path:
-        try:
-            with anchor.open("rb") as file:
-                head = file.read(16)
-        except OSError:
+    try:
+        anchor = alone(path, ".otf2")
+        if anchor is None:
             return False
+        if anchor != path:
+            head = beginning(anchor, 16)
+    except OSError:
+        return False
     return head[:1] == b"\x03" and head[1:2] in (b"\x42", b"\x23") and head[2:7] == b"OTF2\0"
 
 
 def read(path: Path, sink: Sink, progress: Progress, engine: Callable[[Anchor, int], Engine] = Files) -> None:
-    file = anchor_of(path)
+    file = alone(path, ".otf2")
     if file is None:
         raise TraceFormatError(
             "holds not exactly one OTF2 anchor file", file=path, hint="choose one *.otf2 file"
@@ -323,7 +316,7 @@ def read(path: Path, sink: Sink, progress: Progress, engine: Callable[[Anchor, i
 
 
 def files(path: Path) -> list[Path]:
-    anchor = anchor_of(path)
+    anchor = alone(path, ".otf2")
     if anchor is None:
         return []
     folder = anchor.with_suffix("")

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from desktop.data.consistency import RARE
-from desktop.data.events import TABLES, EventKind, Location, Severity, columns_like
+from desktop.data.events import TABLES, EventKind, Location, Severity, columns_like, events_at
 from desktop.data.importers._picl import kernels as kn
 from desktop.data.importers._picl import lines as ln
 from desktop.data.importers._picl import tables as tb
@@ -259,7 +259,7 @@ class Walk:
         lasting = np.empty(0, ln.RECORD)
         self.held = np.empty(0, _COLLECTIVE)
         if self.silent:
-            yield "events", self._at([names.state[tb.NO_DATA]], place.location.first, EventKind.ENTER)
+            yield "events", events_at(place.location.first, EventKind.ENTER, [names.state[tb.NO_DATA]])
             self.carry[kn.NOW] = tb.NO_DATA
         for ahead, chunk in zip(after, records.chunks(), strict=True):
             begin = len(lasting)
@@ -280,7 +280,7 @@ class Walk:
             yield from self._messages(chunk)
             yield from self._marks(chunk)
         still = np.append(np.repeat(names.region, dangling), names.state[self.carry[kn.NOW]])
-        yield "events", self._at(still[still >= 0], self.last, EventKind.LEAVE)
+        yield "events", events_at(self.last, EventKind.LEAVE, still[still >= 0])
         # Who never writes one of the two has a habit.
         ends = place.found[[tb.ORPHANS, tb.OPENED], 0]
         habit = ends.max() > 0.9 * (entered.sum() + ends[0])
@@ -293,15 +293,6 @@ class Walk:
                 place.tell(kind)
         elif self.intake.statistics:
             self._compare(durations)
-
-    def _at(self, regions: Any, time: int | None, kind: EventKind) -> dict[str, NDArray[Any]]:
-        """Events of one time."""
-        size = len(regions)
-        return {
-            "time": np.full(size, time),
-            "kind": np.full(size, kind, np.uint8),
-            "region": np.array(regions, np.uint32),
-        }
 
     def _collectives(self, rows: NDArray[Any], begin: int, mate: NDArray[Any]) -> Iterator[Rows]:
         names = self.names
