@@ -1,8 +1,9 @@
 """Every table that the program gives as a pandas DataFrame: its columns, their dtypes and units.
 
-The page ``tables.md`` of the handbook declares them, and `TABLES` is what it says; `frame` builds a table by
-its declaration, with the units in ``DataFrame.attrs["units"]`` (base units: s, proc, proc·s, B; "1" of a part
-of a whole; "" of what has none). pandas is loaded when the first table is built.
+`TABLES` is the one place where they are declared; `frame` builds a table by its declaration, with the units
+in ``DataFrame.attrs["units"]`` (base units: s, proc, proc·s, B; "1" of a part of a whole; "" of what has
+none). pandas is loaded when the first table is built. The page ``tables.md`` of the handbook lists the same,
+held to it by a test.
 """
 
 from __future__ import annotations
@@ -14,8 +15,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-
-from desktop import resources
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -34,21 +33,271 @@ class Field:
     meaning: str
 
 
-def _declared() -> dict[str, tuple[Field, ...]]:
-    """The tables of the page, by their headings in small letters."""
-    page = (resources.folder() / "docs" / "tables.md").read_text(encoding="utf-8")
-    tables: dict[str, tuple[Field, ...]] = {}
-    for section in page.split("\n### ")[1:]:
-        heading, *lines = section.splitlines()
-        rows = (
-            [cell.strip(" `") for cell in line.split("|")[1:5]] for line in lines if line.startswith("| `")
-        )
-        tables[heading.lower()] = tuple(Field(*row) for row in rows)  # type: ignore[arg-type]  # a test checks dtypes
-    return tables
+def _fields(text: str) -> tuple[Field, ...]:
+    """Lines of ``name | dtype | unit | meaning``."""
+    rows = [[cell.strip() for cell in line.split("|")] for line in text.strip().splitlines()]
+    return tuple(Field(name, dtype, unit, meaning) for name, dtype, unit, meaning in rows)  # type: ignore[arg-type]  # checked by a test
 
 
 #: Columns by table, in their order.
-TABLES = _declared()
+TABLES: dict[str, tuple[Field, ...]] = {
+    "phases": _fields("""
+        phase | int64 | | number of the phase, from 1
+        start_s | float64 | s | time of its first breakpoint
+        end_s | float64 | s | time of its last breakpoint
+        duration_s | float64 | s | its length
+        degree | int64 | | degree of its polynomial; 3: periodic, 4: saturating
+        level | float64 | proc | fitted processors at its start
+        slope | float64 | proc/s | change of the fit at its start
+        curvature | float64 | proc/s² | quadratic coefficient of the fit at its start
+        error | float64 | proc·√s | local error: the L2 norm of curve minus fit
+        end_low_s | float64 | s | earliest place of its end without a larger error; NaN: not searched
+        end_high_s | float64 | s | latest place of its end without a larger error; NaN: not searched
+    """),
+    "phase statistics": _fields("""
+        mean | float64 | proc | mean number of computing processors
+        min | float64 | proc | least number of computing processors
+        max | float64 | proc | largest number of computing processors
+        efficiency | float64 | 1 | mean over all processors
+        work | float64 | proc·s | computing processors times time
+        rms | float64 | proc | root mean square deviation of the curve from the fit
+        end_range_s | float64 | s | length of the range of its end without a larger error; NaN: not searched
+        name | text | | what it is called
+    """),
+    "repeats": _fields("""
+        repeats_low_s | float64 | s | low end of an interval for its end over repeats
+        repeats_high_s | float64 | s | high end of it
+        repeats | text | | level of the interval (two of fewer than 12), over how many iterations or runs
+    """),
+    "sweep": _fields("""
+        n | int64 | | number of phases asked for (parameters of model "budget")
+        phases | int64 | | number of phases of the fit
+        epsilon | float64 | proc·√s | largest local error
+        sse | float64 | proc²·s | total squared error
+        equidistribution | float64 | 1 | least over largest local error
+    """),
+    "statistics": _fields("""
+        range | text | | name of the range
+        start_s | float64 | s | its start
+        end_s | float64 | s | its end
+        duration_s | float64 | s | its length
+        processors | float64 | proc | all processors of the run that have events
+        present | float64 | proc | mean number of processors between their first and last event
+        computing | float64 | proc | mean number of computing processors
+        parallel_efficiency | float64 | 1 | mean computing over all processors
+        load_balance | float64 | 1 | mean over maximum computing time of the processors
+        communication_efficiency | float64 | 1 | maximum computing time over duration
+        serialisation_efficiency | float64 | 1 | maximum computing time over the duration on an ideal network
+        transfer_efficiency | float64 | 1 | duration on an ideal network over duration
+        computing_part | float64 | 1 | part of the processors' time that is computing
+        overhead_part | float64 | 1 | part that is overhead
+        idle_part | float64 | 1 | part that is idle
+        io_part | float64 | 1 | part that is I/O
+        unmeasured_part | float64 | 1 | part that is not measured
+        waiting | float64 | proc·s | communication in which a partner was late
+        transfer | float64 | proc·s | communication that is not waiting: account "moving data"
+        messages | float64 | | messages whose send is recorded in the range
+        bytes | float64 | B | bytes in these messages
+        costs | float64 | proc·s | waiting, at any time, that delays of the range caused
+        path | float64 | s | length of the critical path in the range
+        computing_account | float64 | proc·s | activities that the curve counts
+        serial_account | float64 | proc·s | threads that are idle while only the master works
+        late_sender_account | float64 | proc·s | in a receive until the message is sent
+        late_receiver_account | float64 | proc·s | in a send until the receive is posted
+        barrier_account | float64 | proc·s | until the last one enters a barrier
+        n_to_n_account | float64 | proc·s | until the last one enters an n-to-n collective
+        late_root_account | float64 | proc·s | until the root enters a one-to-all collective
+        early_root_account | float64 | proc·s | root of an all-to-one collective, until the last one enters
+        prefix_account | float64 | proc·s | until those of lower rank enter a scan
+        lock_account | float64 | proc·s | locks and critical sections of threads
+        threads_account | float64 | proc·s | barriers, joins and tasks of threads
+        moving_account | float64 | proc·s | communication in which nobody is late
+        unknown_account | float64 | proc·s | communication of which nothing tells waiting from moving data
+        overhead_account | float64 | proc·s | library calls that neither communicate nor wait
+        io_account | float64 | proc·s | reading and writing files
+        accelerator_account | float64 | proc·s | the host waits for an accelerator
+        startup_account | float64 | proc·s | MPI_Init and MPI_Finalize
+        absent_account | float64 | proc·s | before the first and after the last event of a location
+        idle_account | float64 | proc·s | idle, not known for what
+        unmeasured_account | float64 | proc·s | tracing was off or busy with itself
+    """),
+    "profile": _fields("""
+        region | text | | name of the region
+        role | text | | its role in the trace
+        activity | text | | its class; empty outside of all regions
+        exclusive | float64 | proc·s | time without what it calls, over all processors
+        inclusive | float64 | proc·s | time with what it calls, over all processors
+        calls | int64 | | enters in the range
+        share | float64 | 1 | exclusive time of all the processors' time
+        waits | float64 | proc·s | waiting for others in it
+        costs | float64 | proc·s | waiting of others that it caused, short-term and long-term
+        path | float64 | s | part of the critical path in it
+        slack | float64 | s | by how much it could have lasted longer at its least, the run being as long
+    """),
+    "locations": _fields("""
+        location | text | | name of the processor
+        computing | float64 | s | in activities that the curve counts
+        waits | float64 | s | waiting for others
+        waits_passed_on | float64 | s | of that, what whom it waited for had only passed on
+        costs | float64 | s | waiting of others that it caused
+        costs_through_others | float64 | s | of that, of those who waited for others that waited for it
+        path | float64 | s | part of the critical path on it
+        slack | float64 | s | by how much what it does could have lasted longer at its least
+    """),
+    "calls": _fields("""
+        path | int64 | | number of the call path: the index of the frame
+        parent | int64 | | the path that it is called from; -1 at the top
+        depth | int64 | | calls above it
+        region | text | | name of the region
+        activity | text | | its class; empty outside of all regions
+        inclusive | float64 | proc·s | time with what it calls, over all processors
+        exclusive | float64 | proc·s | time without what it calls, over all processors
+        calls | int64 | | enters in the range
+        locations | int64 | | locations that passed here in the range
+        low_s | float64 | s | least inclusive time of these locations
+        mean_s | float64 | s | their mean inclusive time
+        high_s | float64 | s | their largest inclusive time
+        folded | bool | | stands for paths that were too many to be kept apart
+    """),
+    "messages": _fields("""
+        sender | text | | location that sends
+        receiver | text | | location that receives; empty where it is not known
+        messages | int64 | | messages sent
+        bytes | int64 | B | bytes sent
+        mean_size | float64 | B | bytes of a message on average
+    """),
+    "comparison": _fields("""
+        label | text | | "run", or phases that belong together
+        run | text | | name of the trace
+        phase | any | | number of the phase, from 1; 0 for the whole run, None in a gap
+        start_s | float64 | s | its start on the run's own axis
+        duration_s | float64 | s | its length
+        mean | float64 | proc | mean number of computing processors
+        efficiency | float64 | 1 | mean over all processors
+        work_s | float64 | proc·s | computing processors times time
+        duration_difference_s | float64 | s | this run less the reference
+        duration_ratio | float64 | 1 | this run over the reference
+        mean_difference | float64 | proc | this run less the reference
+        mean_ratio | float64 | 1 | this run over the reference
+        efficiency_difference | float64 | 1 | this run less the reference
+        work_difference_s | float64 | proc·s | this run less the reference
+        work_ratio | float64 | 1 | this run over the reference
+        alike | float64 | 1 | how alike matched phases are in shape and size
+    """),
+    "measurements": _fields("""
+        line | int64 | | line of the source, from 1
+        code | text | | name of the code
+        system | text | | name of the system
+        p | float64 | | active processors
+        time | float64 | s | as measured; t' (no unit) of a table that holds it
+        work | float64 | op | operations of the code
+        peak | float64 | op/s | peak rate of the system
+        repeat | text | | what tells repeated measurements apart
+        note | text | | remark
+        source | text | | where the measurement comes from
+        reason | text | | why it takes no part; empty where it does
+        size | float64 | | problem size N; NaN where there is none
+    """),
+    "trials": _fields("""
+        trial | text | | what the trial is called: its line or number
+        block | int64 | | replicate, from 0
+        response | float64 | | what was measured; NaN where it is missing
+    """),
+    "effects": _fields("""
+        term | text | | main effect or interaction
+        effect | float64 | | full effect, in the unit of the response
+        half_effect | float64 | | coefficient: half of it
+        se | float64 | | standard error of the full effect
+        df | float64 | | degrees of freedom of the error
+        t | float64 | | effect over its standard error
+        p | float64 | | chance of as large a t without any effect
+        significant | bool | | beyond the threshold of the analysis
+        half_normal | float64 | | half-normal quantile of its rank
+        estimable | bool | | whether the trials can tell it
+        aliases | text | | terms that are not told apart from it
+    """),
+    "anova": _fields("""
+        source | text | | where the variation comes from
+        ss | float64 | | sum of squares
+        df | int64 | | degrees of freedom
+        ms | float64 | | mean square
+        f | float64 | | F ratio
+        p | float64 | | chance of as large an F without any effect
+    """),
+    "factor model": _fields("""
+        kind | text | | "speed" of a system, "work" of a code, or "delta" of a cell
+        function | text | | characteristic function
+        code | text | | name of the code; empty of a speed
+        system | text | | name of the system; empty of a work
+        value | float64 | | the parameter; delta in the unit of the response
+        se | float64 | | its standard error; NaN where it is fixed or not determined
+    """),
+    "factor model cells": _fields("""
+        code | text | | name of the code
+        system | text | | name of the system
+        p | float64 | | active processors
+        used | bool | | whether the measurement took part
+        response | float64 | | what is fitted: time in s, t', or the logarithm's argument
+        fitted | float64 | | by the model, like the response
+        residual | float64 | | response minus fit; the logarithm of their ratio where logarithms are fitted
+        leverage | float64 | 1 | diagonal of the hat matrix
+        studentized | float64 | | externally studentized residual
+    """),
+    "curve": _fields("""
+        start_s | float64 | s | begin of a step
+        end_s | float64 | s | its end
+        level | float64 | proc | computing processors; of other curves in their unit
+    """),
+    "accounts": _fields("""
+        range | text | | name of the range
+        account | text | | what the time went into
+        time | float64 | proc·s | processor time in it
+        share | float64 | 1 | of all the range's processor time
+    """),
+    "causes": _fields("""
+        phase | int64 | | number of the phase, from 1; 0: the whole run
+        cause | text | | kind of cause
+        title | text | | the same in words
+        sentence | text | | what happens, where, and what it costs
+        lost | float64 | proc·s | processor time that it costs
+        part | float64 | 1 | of what is lost there
+        strength | text | | of the evidence
+        seen | int64 | | how often it was seen
+        region | text | | where; empty if it has none
+        locations | text | | whose it is
+        start_s | float64 | s | begin of the phase that it costs most in
+        end_s | float64 | s | its end
+    """),
+    "message list": _fields("""
+        sent_s | float64 | s | when it is sent
+        received_s | float64 | s | when it is received
+        sender | text | | location that sends
+        receiver | text | | location that receives; empty where it is not known
+        bytes | int64 | B | its size
+        tag | int64 | | its tag
+    """),
+    "events": _fields("""
+        time_s | float64 | s | when
+        location | text | | whose event it is
+        kind | text | | "enter" or "leave"
+        region | text | | name of the region
+    """),
+    "differences": _fields("""
+        phase | text | | "run", or a phase of the first run
+        name | text | | what the phase is called
+        base_s | float64 | s | geometric mean length in the base runs
+        new_s | float64 | s | the same in the new runs
+        change | float64 | 1 | new over base, less 1
+        low | float64 | 1 | lower end of its 95 % interval
+        high | float64 | 1 | upper end
+        p | float64 | 1 | corrected for all lengths compared
+        level | float64 | 1 | p at most this is a difference
+        significant | any | | whether it is one; None: the scatter is not known
+        over | bool | | whether it passes the limit
+        base_runs | int64 | | base runs that have the phase
+        new_runs | int64 | | new runs that have it
+    """),
+}  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
