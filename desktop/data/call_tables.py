@@ -11,6 +11,7 @@ from desktop.core.arrays import Ints
 from desktop.core.open_regions import BEGIN
 from desktop.core.wait_kernels import put_in_places, spent_until, sums_of, within
 from desktop.data.events import MessageKind
+from desktop.data.store import TraceStore
 
 Indices = NDArray[np.int32]
 
@@ -98,6 +99,15 @@ class CallParts(NamedTuple):
     calls: Intervals
     waits: Intervals
     doubted: Intervals
+
+
+def entered(store: TraceStore, regions: NDArray[np.bool_]) -> Ints:
+    """(locations,) how often each location enters any of some regions (regions,)."""
+    counts = np.zeros(len(store.locations), np.int64)
+    for i in range(counts.size):
+        for region, count in store.blocks("calls", i, "region", "count"):
+            counts[i] += count[regions[region]].sum()
+    return counts
 
 
 def in_places(where: NDArray[np.int32], time: Ints, places: int) -> tuple[Ints, Ints]:

@@ -68,6 +68,7 @@ from desktop.data.call_tables import (
     Operations,
     Waits,
     call_at,
+    entered,
     in_places,
     request_times,
 )
@@ -149,8 +150,8 @@ class Causality:
         self._violations, most_s = _contradictions(store.clock, rules.repairs(store))
         self._most = np.int64(np.ceil(min(most_s * store.ticks_per_second, float(END))))
         self._names = [mpi_call(region.name) for region in store.regions]
-        rows = {name: sum(store.rows(name, i) for i in range(len(self._clocks))) for name in _NUMBERED}
-        if max(rows["events"] // 2, rows["messages"] + rows["collectives"]) > MOST:
+        events, *others = (int(store.places(name)[:, 1].sum()) for name in _NUMBERED)
+        if max(events // 2, sum(others)) > MOST:
             raise StoreError(
                 f"who waited for whom is known of {MOST} calls and operations at most, the trace has more",
                 hint="open a part of it",
@@ -342,8 +343,7 @@ class Causality:
     def _requests(self, location: int, address: Ints, waits: NDArray[np.bool_], completed: Ints) -> None:
         """Of a location's requests: when receives were posted, and non-blocking sends were completed."""
         store, messages, operations = self._store, self.messages, self.operations
-        blocks = list(store.blocks("messages", location, "kind"))
-        kind = np.concatenate([block[0] for block in blocks])
+        kind = store.column("messages", "kind", location)
         requested = kind == MessageKind.ISEND
         if not (requested | (kind == MessageKind.IRECV_POST)).any():
             return
@@ -626,16 +626,10 @@ class Causality:
 
 def memory_needed(store: TraceStore) -> int:
     """Bytes that `Causality` takes at most while it is made, about."""
-    places = range(len(store.locations))
     speaks = np.array([is_communication(region) for region in store.regions], bool)
-    calls = most = 0
-    for i in places:
-        most = max(most, store.rows("events", i))
-        for region, count in store.blocks("calls", i, "region", "count"):
-            calls += int(count[speaks[region]].sum())
-    messages = sum(store.rows("messages", i) for i in places) // 2
-    members = sum(store.rows("collectives", i) for i in places)
-    return 150 * messages + 80 * members + 70 * calls + _THREADS * 60 * most
+    calls, most = int(entered(store, speaks).sum()), int(store.places("events")[:, 1].max(initial=0))
+    messages, members = (int(store.places(table)[:, 1].sum()) for table in ("messages", "collectives"))
+    return 150 * (messages // 2) + 80 * members + 70 * calls + _THREADS * 60 * most
 
 
 class _OuterCalls:
@@ -676,13 +670,8 @@ class _OuterCalls:
 
 def _most_calls(store: TraceStore, speaks: NDArray[np.uint8]) -> Ints:
     """(locations,) how many calls there are at most: enters of such regions, or every second event."""
-    most = np.array([(store.rows("events", i) + 1) // 2 for i in range(len(store.locations))], np.int64)
-    if store.has("calls"):
-        for i in range(most.size):
-            blocks = store.blocks("calls", i, "region", "count")
-            entered = sum(int(count[speaks[region] > 0].sum()) for region, count in blocks)
-            most[i] = min(most[i], entered)
-    return most
+    most: Ints = (store.places("events")[:, 1] + 1) // 2
+    return np.minimum(most, entered(store, speaks > 0)) if store.has("calls") else most
 
 
 def _contradictions(clock: ClockSummary, repaired: bool) -> tuple[int, float]:

@@ -21,6 +21,7 @@ from desktop.core.envelope import Envelope, envelope
 from desktop.core.plain import JSON
 from desktop.core.quantity import PROCESSORS, CurveQuantity
 from desktop.core.stepping import over_locations, stretches
+from desktop.data.call_tables import entered
 from desktop.data.classify import is_communication, region_activity
 from desktop.data.events import Activity, MetricAbout, occurring
 from desktop.data.matching import match_messages
@@ -220,11 +221,7 @@ def _streams(asked: CurveAsked, name: str, quantity: CurveQuantity) -> StepCurve
 def _where(store: TraceStore, name: str) -> tuple[NDArray[np.bool_], list[int]]:
     """A region, and the locations of the kind that enters it; processors if both do."""
     wanted = _regions_where(store, lambda i: store.regions[i].name == name)
-    by = {
-        at.kind
-        for i, at in enumerate(store.locations)
-        if any(wanted[region].any() for (region,) in store.blocks("calls", i, "region"))
-    }
+    by = {at.kind for at, calls in zip(store.locations, entered(store, wanted), strict=True) if calls}
     kind = "accelerator" if by == {"accelerator"} else "cpu"
     return wanted, [i for i, at in enumerate(store.locations) if at.kind == kind and at.first is not None]
 

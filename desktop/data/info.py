@@ -7,6 +7,7 @@ from collections import Counter
 import numpy as np
 
 from desktop.core.plain import JSON, plain_values
+from desktop.data.call_tables import entered
 from desktop.data.classify import mpi_call
 from desktop.data.consistency import doubt
 from desktop.data.curves import available
@@ -94,18 +95,13 @@ def _mpi_calls(store: TraceStore) -> tuple[Counter[str], list[int]]:
     """How often MPI functions were called: each of them, and all of them by each location."""
     is_mpi = np.array([mpi_call(region.name) for region in store.regions], bool)
     total = np.zeros(len(store.regions), np.int64)
-    of_each = []
     for location in range(len(store.locations)):
-        here = 0
         for regions, counts in store.blocks("calls", location, "region", "count"):
-            mpi = is_mpi[regions]
-            total[regions[mpi]] += counts[mpi]
-            here += int(counts[mpi].sum())
-        of_each.append(here)
+            total[regions] += counts
     by_name: Counter[str] = Counter()
-    for index in np.flatnonzero(total).tolist():
+    for index in np.flatnonzero(total * is_mpi).tolist():
         by_name[store.regions[index].name] += int(total[index])
-    return by_name, of_each
+    return by_name, entered(store, is_mpi).tolist()
 
 
 def _seconds(tick: int | None, location: Location, store: TraceStore, start: int) -> float | None:

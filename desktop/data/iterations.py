@@ -290,10 +290,7 @@ class _Symbols:
 
     def _messages(self, location: int) -> tuple[Ints, Ints]:
         """Sends and receives, by how far the partner's number is from the own one."""
-        store = self._store
-        if not store.rows("messages", location):
-            return np.empty(0, np.int64), np.empty(0, np.int64)
-        time, kind, peer = (store.column("messages", n, location) for n in ("time", "kind", "peer"))
+        time, kind, peer = (self._store.column("messages", n, location) for n in ("time", "kind", "peer"))
         sends = np.isin(kind, (MessageKind.SEND, MessageKind.ISEND))
         receives = np.isin(kind, (MessageKind.RECV, MessageKind.IRECV))
         rows = np.flatnonzero(sends | receives)
@@ -306,18 +303,12 @@ class _Symbols:
         return np.array(names, np.int64)[which], time[rows]
 
     def _collectives(self, location: int) -> tuple[Ints, Ints]:
-        store = self._store
-        if not store.rows("collectives", location):
-            return np.empty(0, np.int64), np.empty(0, np.int64)
-        begin = store.column("collectives", "begin", location)
-        operation = store.column("collectives", "operation", location)
+        begin, operation = (self._store.column("collectives", n, location) for n in ("begin", "operation"))
         return self._of_text[operation], begin
 
     def _marks(self, location: int) -> tuple[Ints, Ints]:
-        store = self._store
-        if not store.rows("marks", location):
-            return np.empty(0, np.int64), np.empty(0, np.int64)
-        return self._of_text[store.column("marks", "text", location)], store.column("marks", "time", location)
+        time, text = (self._store.column("marks", n, location) for n in ("time", "text"))
+        return self._of_text[text], time
 
 
 def _odd(

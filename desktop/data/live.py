@@ -106,7 +106,7 @@ class _LiveRun:
         self.store, self.curve = subject.store, material.curve
         self.structure = structure(self.store, use)
         self.words = Explanation()
-        events = sum(self.store.rows("events", i) for i in range(len(self.store.locations)))
+        events = int(self.store.places("events")[:, 1].sum())
         #: whether fits other than the shown one have accounts, and sentences
         self.all_accounts = len(self.store.locations) <= _PROCESSORS
         self.all_told = self.all_accounts and events <= _EVENTS

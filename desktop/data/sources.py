@@ -31,17 +31,15 @@ class Found(NamedTuple):
 
 def traces_in(folder: Path, progress: Progress) -> Found:
     """Look for traces by the content of the files, up to `DEPTH` folders down."""
-    patterns = {name: importers.importer(name).patterns for name in importers.FORMATS}
+    every = [importers.importer(name) for name in importers.FORMATS]
     files = _files(folder, progress)
     # Those with a name that a trace has come first: what belongs to them need not be looked into.
-    files.sort(key=lambda file: not any(_is_named(file, patterns[name]) for name in importers.FORMATS))
+    files.sort(key=lambda file: not any(_is_named(file, one.patterns) for one in every))
     traces: list[tuple[Path, Importer]] = []
     archives: list[Path] = []
     others: list[Path] = []
     taken: set[Path] = set()
-    for one in (
-        one_importer for name in importers.FORMATS if (one_importer := importers.importer(name)).folders
-    ):
+    for one in (one for one in every if one.folders):
         whole = [place for place in sorted({file.parent for file in files}) if one.detect(place, b"")]
         traces += [(place, one) for place in whole]
         taken.update(file for place in whole for file in one.files(place))

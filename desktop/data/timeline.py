@@ -936,8 +936,10 @@ class Timeline:
         ticks = np.rint(known.sent_s / self.unit).astype(np.int64) + self.start
         asked = pd.DataFrame({"time": ticks, "tag": known.tag, "bytes": known.bytes})
         for location, mine in asked.groupby(known.sender):
-            blocks = store.blocks("messages", location, "kind", *key, "communicator")
-            kind, time, tag, size, number = map(np.concatenate, zip(*blocks, strict=True))
+            rows = store.rows("messages", location)
+            kind, time, tag, size, number = store.part(
+                "messages", location, 0, rows, "kind", *key, "communicator"
+            )
             columns = {
                 "time": self._clocks[location].common(time),
                 "tag": tag,
@@ -982,32 +984,20 @@ class Timeline:
         if self._collectives is None:
             if self._too_many("collectives"):
                 return None
-            names = ("begin", "end", "operation", "communicator", "root", "sent", "received")
+            names = ("operation", "communicator", "root", "begin", "end", "sent", "received")
             index, columns = self.store.whole("collectives", *names)
             owner = self._owners(index, columns[0].size)
-            begin, end = (self.seconds(self._common(owner, v)) for v in columns[:2])
-            self._collectives = (owner, begin, end, *columns[2:])
-        owner, begin, end, operation, communicator, root, sent, received = self._collectives
+            ends = (self.seconds(self._common(owner, v)) for v in columns[3:5])
+            self._collectives = (owner, *columns[:3], *ends, *columns[5:])
+        owner, _, _, _, begin, end, *_ = self._collectives
         inside = (begin <= b_s) & (end >= a_s)
         if location is not None:
             inside &= owner == location
         rows = np.flatnonzero(inside)
         if rows.size > limit:
             return None
-        texts = self.store.texts
-        return [
-            Collective(
-                int(owner[i]),
-                texts[int(operation[i])],
-                int(communicator[i]),
-                int(root[i]),
-                float(begin[i]),
-                float(end[i]),
-                int(sent[i]),
-                int(received[i]),
-            )
-            for i in rows.tolist()
-        ]
+        chosen = zip(*(column[rows].tolist() for column in self._collectives), strict=True)
+        return [Collective(i, self.store.texts[operation], *rest) for i, operation, *rest in chosen]
 
     def messages_of(self, location: int, a_s: float, b_s: float) -> TimelineMessages | None:
         """Those that a location sends or receives in a range of time."""
@@ -1023,6 +1013,4 @@ def open_timeline(
     store: TraceStore, rules: Rules | None = None, progress: Progress | None = None
 ) -> Timeline | None:
     """The timeline of a store; None if it has no locations with events (a source that is a curve)."""
-    if not any(store.rows("events", i) for i in range(len(store.locations))):
-        return None
-    return Timeline(store, rules, progress)
+    return Timeline(store, rules, progress) if store.has("events") else None

@@ -86,7 +86,7 @@ def trim(
     if output.exists() and output.samefile(store.path):
         raise StoreError("is the trace itself", file=output, hint="choose another name for the part of it")
     repaired = store.repair if repaired is None else repaired
-    curve = build(store).curve() if any(store.rows("curve", i) for i in range(len(store.locations))) else None
+    curve = build(store).curve() if store.has("curve") else None
     if curve is None:
         whole = _whole(store, repaired)
         run_start, run_end = 0.0, whole.length / store.ticks_per_second
@@ -305,9 +305,7 @@ class _Part:
             unseen = unseen and not self._parallel[opened.open[0]].any()
         if unseen:
             self._unseen += 1
-            (every,) = (
-                np.concatenate(c) for c in zip(*self._store.blocks("calls", i, "region"), strict=True)
-            )
+            every = self._store.column("calls", "region", i)
             one = every[self._parallel[every] > 0][:1].astype(np.int64)
             yield events_at(clipped.last, EventKind.ENTER, one)
             yield events_at(clipped.last, EventKind.LEAVE, one)

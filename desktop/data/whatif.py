@@ -579,9 +579,7 @@ _Indices = NDArray[np.int32]
 
 def _check_memory(store: TraceStore, known: Causality | None) -> None:
     """Refuse in words what would be more than there is: 200 bytes for each operation at most."""
-    rows = sum(
-        store.rows(name, i) for name in ("messages", "collectives") for i in range(len(store.locations))
-    )
+    rows = sum(int(store.places(name)[:, 1].sum()) for name in ("messages", "collectives"))
     needed, free = 200 * rows + (0 if known else memory_needed(store)), memory.available()
     if free is not None and needed > free:
         raise DesktopError(

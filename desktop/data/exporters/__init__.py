@@ -50,7 +50,7 @@ def export(
     Cancelled : by `progress`; nothing is left behind.
     """
     folder = Path(folder).absolute()
-    if any(store.rows("curve", i) for i in range(len(store.locations))):
+    if store.has("curve"):
         raise StoreError("is a curve and has no events to write", file=store.path)
     if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
         raise StoreError("exists and is no empty folder", file=folder, hint="choose another name after -o")
