@@ -9,6 +9,7 @@ running total: a column a billionth of the run wide keeps its full precision.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -77,6 +78,13 @@ class Envelope:
 
         NaN, NaN, 0 where the stretch misses the curve.
         """
+        return self._whole if a == -np.inf and b == np.inf else self._range(a, b)
+
+    @cached_property
+    def _whole(self) -> tuple[float, float, float]:
+        return self._range(-np.inf, np.inf)
+
+    def _range(self, a: float, b: float) -> tuple[float, float, float]:
         c = self.columns(np.array([a, b], np.float64))
         if not c.steps[0]:
             return np.nan, np.nan, 0.0

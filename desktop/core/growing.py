@@ -42,8 +42,10 @@ class GrowingActivities:
     def __init__(self) -> None:
         self.width = _WIDTH
         self._spent = np.zeros((0, _BINS, NOTED), np.int64)
-        # Of all processors, up to the bin `_summed`; of each one by columns of so many bins, up to `_joined`.
-        self._sums, self._summed = np.zeros((_BINS, NOTED), np.int64), 0
+        # Processors in each activity up to the bin `_summed`, of which curves have the first `_given`; what
+        # each one did by columns of so many bins, up to `_joined`.
+        self._levels, self._edges = np.zeros((NOTED + 1, 0)), np.zeros(0)
+        self._summed = self._given = 0
         self._columns, self._each, self._joined = np.zeros((0, 0), np.int64), 0, 0
         self.begun = np.zeros(0, np.int64)
         self.known = np.zeros(0, np.int64)
@@ -62,7 +64,6 @@ class GrowingActivities:
         while (self.processors + 1) * self.bins > _CELLS and self.bins > _FEWEST_BINS:
             self._widen(2)
             self._spent = np.ascontiguousarray(self._spent[:, : self.bins // 2])
-            self._sums = self._sums[: self.bins]
         if self.processors == self._spent.shape[0]:  # twice the room, so that each is moved a few times only
             more = np.zeros((max(4, self.processors), self.bins, NOTED), np.int64)
             self._spent = np.concatenate([self._spent, more])
@@ -70,6 +71,7 @@ class GrowingActivities:
         self.known = np.append(self.known, begun)
         self.ended = np.append(self.ended, False)
         self._reach(begun)
+        self._summed = min(self._summed, begun // self.width)
         return self.processors - 1
 
     def add(self, processor: int, begin: Ints, end: Ints, activity: Ints, known: int) -> None:
@@ -77,10 +79,8 @@ class GrowingActivities:
         computed otherwise until `known`."""
         known = max(known, int(self.known[processor]))
         self._reach(known)
-        if begin.size:
-            first = int(begin.min()) // self.width
-            self._summed, self._joined = min(self._summed, first), min(self._joined, first)
-        _spread(self._spent[processor], begin, end, activity, self.width)
+        first = _spread(self._spent[processor], begin, end, activity, self.width)
+        self._summed, self._joined = min(self._summed, first), min(self._joined, first)
         self.known[processor] = known
 
     def _reach(self, until: int) -> None:
@@ -96,6 +96,7 @@ class GrowingActivities:
         self._spent[:, self.bins // joined :] = 0
         self.width *= times
         self._summed = self._joined = 0
+        self._levels = np.zeros((NOTED + 1, 0))  # with other edges
 
     @property
     def common(self) -> int:
@@ -103,18 +104,30 @@ class GrowingActivities:
         going = self.known[~self.ended]
         return int(going.min() if going.size else self.known.max(initial=0))
 
-    def levels(self) -> tuple[NDArray[np.float64], Ints]:
+    def levels(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """(activities, bins) processors in each activity, computing first, in each whole bin until `common`,
-        and (bins + 1,) its edges in ns."""
+        and (bins + 1,) its edges in ns. Neither will change any more."""
         count = self.common // self.width
-        edges = np.arange(count + 1) * self.width
-        new = slice(min(self._summed, count), count)
-        self._sums[new] = self._spent[: self.processors, new].sum(axis=0)
-        self._summed = count
-        spent = self._sums[:count].T / self.width
-        return np.vstack([self._there(edges) - spent.sum(axis=0), spent]), edges
+        first = min(self._summed, count)
+        if self._levels.shape[1] != self.bins or first < self._given:
+            known = self._levels[:, :first]
+            self._levels, self._edges = (
+                np.empty((NOTED + 1, self.bins)),
+                np.arange(self.bins + 1.0) * self.width,
+            )
+            self._levels[:, :first] = known
+        new = slice(first, count)
+        spent = self._spent[: self.processors, new].sum(axis=0).T / self.width
+        self._levels[0, new] = np.maximum(
+            self._there(self._edges[first : count + 1]) - spent.sum(axis=0), 0.0
+        )
+        self._levels[1:, new] = spent
+        self._summed = self._given = count
+        levels, edges = self._levels[:, :count], self._edges[: count + 1]
+        levels.flags.writeable = edges.flags.writeable = False
+        return levels, edges
 
-    def _there(self, edges: Ints) -> NDArray[np.float64]:
+    def _there(self, edges: NDArray[np.float64]) -> NDArray[np.float64]:
         """(bins,) how many had begun and had not ended, on average of each bin."""
         there = np.full(edges.size - 1, float(self.processors))
         # Between the last that began and the first that ended all are there.
@@ -159,10 +172,9 @@ class GrowingActivities:
         levels, edges = self.levels()
         if edges.size < 2:
             return {}
-        capacity, ticks, levels = float(self.processors), edges.astype(float), np.maximum(levels, 0.0)
-        ticks.flags.writeable = levels.flags.writeable = False  # or each curve would copy them
+        capacity = float(self.processors)
         return {
-            name: StepCurve(ticks, level, capacity, 1e-9)
+            name: StepCurve(edges, level, capacity, 1e-9)
             for name, level in zip(names, levels, strict=True)
             if name == names[0] or level.any()
         }
@@ -170,13 +182,16 @@ class GrowingActivities:
 
 @kernel
 def _spread(out, begin, end, activity, width):
-    """Add stretches (ns) to the bins that they share."""
+    """Add stretches (ns) to the bins that they share; the first of those."""
     last_bin = out.shape[0] - 1
+    least = out.shape[0]
     for i in range(begin.size):
         a, b = begin[i], end[i]
         if b <= a:
             continue
         kind = activity[i] - 1
         first, last = a // width, min((b - 1) // width, last_bin)
+        least = min(least, first)
         for k in range(first, last + 1):
             out[k, kind] += min(b, (k + 1) * width) - max(a, k * width)
+    return least

@@ -15,16 +15,52 @@ def warm_up() -> None:
     rows = np.zeros((2, 4), np.int32)
     fill_areas(pixels, rows, np.zeros(3, np.uint32))
     draw_line(pixels, *rows, 1, 0)
-    tint(pixels.view(np.uint8), 0, 4, 0, np.full(16, 256, np.uint16), np.zeros(16, np.uint8))
+    whole = np.array([0]), np.array([0, 16]), np.full(16, 256, np.uint16), np.zeros(16, np.uint8)
+    tint(pixels.view(np.uint8), 0, 4, *whole)
+    line_columns(ends[:, 0], 0.0, 1.0, 1, 1, np.zeros(4))
+    band_columns(ends[:, 0], ends[:, 0], 0.0, 1.0, np.zeros(4))
     stroke_parabolas(pixels, np.array([0, 4, 0, 4]), ends[:2], ends, np.ones(1), 0, 0, 0)
 
 
 @kernel
-def tint(pixels, top, bottom, begin, keep, add):
+def tint(pixels, top, bottom, begin, ends, keep, add):
     for r in range(top, bottom):
-        row = pixels[r, begin : begin + keep.size]  # plain indices from 0 become vector instructions
-        for k in range(keep.size):
-            row[k] = ((row[k] * keep[k]) >> 8) + add[k]
+        for s in range(begin.size):
+            kept, added = keep[ends[s] : ends[s + 1]], add[ends[s] : ends[s + 1]]
+            row = pixels[
+                r, begin[s] : begin[s] + kept.size
+            ]  # plain indices from 0 become vector instructions
+            for k in range(kept.size):
+                row[k] = ((row[k] * kept[k]) >> 8) + added[k]
+
+
+@kernel
+def line_columns(times, a, b, reach, thickness, opacity):
+    """How opaque each column is between the times `a` and `b`, of lines at `times`, which increase."""
+    width, first, last = opacity.size, 0, 0
+    for t in times:
+        at = math.floor((t - a) / (b - a) * width)
+        if not 0 <= at < width:
+            continue
+        # Lines in a neighbourhood of 24 pixels: from five on they fade, so that together they are no darker;
+        # from thirteen on, less than two pixels apart, they fade faster, as no eye tells them apart.
+        while math.floor((times[first] - a) / (b - a) * width) < max(at - reach, 0):
+            first += 1
+        while last < times.size and (times[last] - a) / (b - a) * width < min(at + reach + 1, width):
+            last += 1
+        near = last - first
+        share = min(4 / near * min(12 / near, 1.0), 1.0)
+        for k in range(at, min(at + thickness, width)):
+            opacity[k] = share
+
+
+@kernel
+def band_columns(low, high, a, b, covered):
+    """Set columns between the times `a` and `b` to 1 that lie between the times `low` and `high` (n,)."""
+    width = covered.size
+    for i in range(low.size):
+        first, last = (low[i] - a) / (b - a) * width, (high[i] - a) / (b - a) * width
+        covered[int(np.rint(min(max(first, 0.0), width))) : int(np.rint(min(max(last, 0.0), width)))] = 1.0
 
 
 @kernel

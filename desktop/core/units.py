@@ -103,7 +103,7 @@ def quantity(value: float, unit: str, significant: int = 4) -> str:
     """
     if unit == "B" and abs(value) < 1000 and value == round(value):
         return f"{value:.0f} B"  # counted, and a byte has no parts
-    chosen = common((value,), unit)
+    chosen = _prefix(abs(value) if math.isfinite(value) else 0.0, unit)
     if unit == "s" and asked_unit() is not None and abs(value) >= 1e7 * chosen.factor:
         return f"{value / chosen.factor:,.0f} {chosen.symbol}".replace(",", "\u2009").replace("-", "−")
     return f"{digits(value / chosen.factor, significant)} {chosen.symbol}".rstrip()
@@ -142,7 +142,10 @@ def seconds(value: float) -> str:
 
 def common(values: Iterable[float], unit: str) -> Scale:
     """The one prefix of a column or axis: that of its largest value. ``"proc·s"``: processor-seconds."""
-    most = max((abs(value) for value in values if math.isfinite(value)), default=0.0)
+    return _prefix(max((abs(value) for value in values if math.isfinite(value)), default=0.0), unit)
+
+
+def _prefix(most: float, unit: str) -> Scale:
     if unit == "proc·s":
         seconds = time_scale(most)
         return Scale(seconds.factor, f"proc·{seconds.symbol}")

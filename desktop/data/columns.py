@@ -109,11 +109,13 @@ def table(columns: Sequence[Column], rows: Sequence[TableRow]) -> tuple[ArrayTab
     """The table of rows that are put together cell by cell, for `FrameView.show_frame`."""
 
     cells = {column.source: [row.cells[k] for row in rows] for k, column in enumerate(columns)}
-    return columnar(cells, [row.key for row in rows]), RowMarks(
+    marks = RowMarks(
         {k: row.tone for k, row in enumerate(rows) if row.tone},
         {k: row.tip for k, row in enumerate(rows) if row.tip},
         {k: row.fixed for k, row in enumerate(rows) if row.fixed},
     )
+    plain = not (marks.tone or marks.tip or marks.fixed)
+    return columnar(cells, [row.key for row in rows]), NO_MARKS if plain else marks
 
 
 def records(
@@ -210,6 +212,18 @@ class ColumnCells:
         self.right = not texts and not column.check
         self._texts: dict[tuple[int, int], str] = {}  # measured, then painted
         self.whole = column.whole or (self.numeric and values.dtype.kind in "iu" and self.scale.factor == 1)
+
+    def like(self, known: ColumnCells) -> int:
+        """How many rows, from the first on, are as in a column that was declared as this one; their texts are
+        taken over."""
+        beside = self.labels, self.swatches, self.column.choices
+        if self.scale != known.scale or any(one is not None for one in beside):
+            return 0
+        many = min(len(self.values), len(known.values))
+        others = np.flatnonzero(self.values[:many] != known.values[:many])
+        same = int(others[0]) if others.size else many
+        self._texts = {(k, fewer): text for (k, fewer), text in known._texts.items() if k < same}
+        return same
 
     def value(self, k: int) -> Value:
         """In the unit of the header; None if it is not known."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from html import escape
 from itertools import pairwise
 from typing import Literal, Protocol
@@ -398,10 +398,14 @@ class QtSheet(Sheet):
         self._painter, self._scale = painter, scale
         self._pixels = painter.paintEngine().type() == QPaintEngine.Type.Raster
         painter.setRenderHints(QPainter.RenderHint.Antialiasing | QPainter.RenderHint.TextAntialiasing)
-        self._font = QFont(FAMILY)
-        self._font.setHintingPreference(QFont.HintingPreference.PreferNoHinting)
+
+    @cached_property
+    def _font(self) -> QFont:
+        font = QFont(FAMILY)
+        font.setHintingPreference(QFont.HintingPreference.PreferNoHinting)
         # What is one sign in a PDF is not found by its letters.
-        self._font.setFeature(QFont.Tag("liga"), 0)
+        font.setFeature(QFont.Tag("liga"), 0)
+        return font
 
     def steps(self, x: ArrayLike, y: ArrayLike, stroke: Stroke) -> None:
         corners = _corners(x, y)

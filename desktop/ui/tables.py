@@ -150,6 +150,7 @@ class FrameModel(QAbstractItemModel):
         self.columns: tuple[Column, ...] = ()
         self.marks = NO_MARKS
         self.cells: list[ColumnCells] = []
+        self.first_other = 0  # the first row that `show` has changed
         self.order = np.empty(0, np.int64)  # the frame's row of each row of the table
         self._sort: tuple[str, bool] | None = None
         self._filter = ""
@@ -180,21 +181,26 @@ class FrameModel(QAbstractItemModel):
             columns = self.columns or (() if frame is None else [Column(str(c)) for c in names_of(frame)])
         before, same = len(self.order), self.columns and parents is None and self._parents is None
         same = bool(same) and [c.title for c in columns] == [c.title for c in self.columns]
-        heads = [cells.head for cells in self.cells]
+        heads, known = [cells.head for cells in self.cells], self.cells
+        alike = same and self.marks is marks and self.columns == tuple(columns)
+        alike = alike and isinstance(frame, ArrayTable) and isinstance(self._shown, ArrayTable)
         if not same:
             self.beginResetModel()
         self._shown, self.columns, self.marks = frame, tuple(columns), marks
         self._index = index_of(frame)
         self._parents = parents
         self.cells = [] if frame is None else [ColumnCells(column, frame) for column in columns]
-        self._arrange(before if same else None)
+        kept = [new.like(old) for new, old in zip(self.cells, known, strict=True)] if alike and known else []
+        self.first_other = min(kept, default=0)
+        self._arrange(before if same else None, self.first_other if same else 0)
         if not same:
             self.endResetModel()
         elif heads != [cells.head for cells in self.cells]:
             self.headerDataChanged.emit(Qt.Orientation.Horizontal, 0, max(len(self.columns) - 1, 0))
 
-    def _arrange(self, before: int | None) -> None:
-        """Order and choice of the rows; `before`: of so many there were, without a reset."""
+    def _arrange(self, before: int | None, first: int = 0) -> None:
+        """Order and choice of the rows; `before`: of so many there were, without a reset, and `first` in the
+        frame are as they were."""
         order = self._chosen()
         if before is None or self._parents is not None:
             self._take(order)
@@ -209,8 +215,9 @@ class FrameModel(QAbstractItemModel):
             self.endInsertRows()
         elif after < before:
             self.endRemoveRows()
-        if after and self.columns:
-            self.dataChanged.emit(self.index(0, 0), self.index(after - 1, len(self.columns) - 1))
+        first = 0 if self._sort or self._filter else first
+        if first < after and self.columns:
+            self.dataChanged.emit(self.index(first, 0), self.index(after - 1, len(self.columns) - 1))
 
     def _take(self, order: NDArray[np.int64]) -> None:
         self.order = order
@@ -617,25 +624,31 @@ class _Framed(_Base):
     def fit(self, *, fresh: bool = True) -> None:
         """Columns as wide as their headings and first rows need; those that are not `fresh` only grow, so
         that the user's widths stay."""
-        header = self._header()
+        header, first = self._header(), 0 if fresh else self.frames.first_other
         for k, cells in enumerate(self.frames.cells):
             if header.sectionResizeMode(k) in (QHeaderView.ResizeMode.Stretch, QHeaderView.ResizeMode.Fixed):
                 continue
-            wide = self._width_of(cells)
+            wide = self._width_of(cells) if fresh else self._texts_width(cells, first)
             if fresh or wide > header.sectionSize(k):
                 header.resizeSection(k, wide)
 
     def _width_of(self, cells: ColumnCells) -> int:
         """What heading and first rows of a column need."""
+        metrics, em = self.fontMetrics(), self.fontMetrics().averageCharWidth()
+        heading = max(map(metrics.horizontalAdvance, (cells.column.title, cells.scale.symbol))) + 4 * em
+        return max(self._texts_width(cells), min(heading, 44 * em))
+
+    def _texts_width(self, cells: ColumnCells, first: int = 0) -> int:
+        """What the first rows of a column need, from row `first` on."""
         metrics, column = self.fontMetrics(), cells.column
         em = metrics.averageCharWidth()
-        mark = 2 * em
-        texts = [] if column.check else [cells.text(r) for r in range(min(len(cells.values), SAMPLED))]
+        texts = [] if column.check else [cells.text(r) for r in range(first, min(len(cells.values), SAMPLED))]
+        if cells.numeric and texts:
+            texts = [max(texts, key=len)]  # digits are of one width
         # Bold is wider by about a tenth.
         widest = int(1.1 * max(map(metrics.horizontalAdvance, texts), default=0))
         widest += _SWATCH + em if cells.swatches is not None else 0
-        heading = max(map(metrics.horizontalAdvance, (column.title, cells.scale.symbol))) + mark
-        return min(max(widest, heading) + mark, 44 * em)
+        return min(widest + 2 * em, 44 * em)
 
     def set_theme(self, theme: Theme) -> None:
         self.frames.theme = theme
@@ -1019,7 +1032,7 @@ class FrameView(_Framed, QTableView):
     @guarded
     def paintEvent(self, event: QPaintEvent) -> None:
         """All rows in view at once; a delegate, asked cell by cell, takes three times as long."""
-        first, last = self.rowAt(0), self.rowAt(self.viewport().height() - 1)
+        first, last = self.rowAt(event.rect().top()), self.rowAt(event.rect().bottom())
         if first < 0 or not self.frames.cells:
             return
         last = last if last >= 0 else self.frames.order.size - 1
@@ -1027,7 +1040,7 @@ class FrameView(_Framed, QTableView):
         metrics, palette, wide = self.fontMetrics(), self.palette(), self.viewport().width()
         bold = QFont(self.font())
         bold.setBold(True)
-        chosen, height, margin = self.selectionModel(), self.rowHeight(first), self._margin()
+        chosen, height, margin = set(self.selected_rows()), self.rowHeight(first), self._margin()
         base = (height - metrics.height()) // 2 + metrics.ascent()
         plain, wide_metrics, now = self.font(), QFontMetrics(bold), None
         text_pen, chosen_pen = palette.text().color(), palette.highlightedText().color()
@@ -1040,7 +1053,7 @@ class FrameView(_Framed, QTableView):
         with QPainter(self.viewport()) as painter:
             for row in range(first, last + 1):
                 top, k = self.rowViewportPosition(row), int(model.order[row])
-                selected = chosen.isRowSelected(row)
+                selected = row in chosen
                 if selected:
                     painter.fillRect(0, top, wide, height, palette.highlight())
                 elif row % 2:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -335,6 +336,11 @@ class WatchPage(Page):
         self.phases.show_rows(_COLUMNS, rows, f"{count(fit.n, 'phase')}, {digits(fit.epsilon)} largest error")
 
 
+@lru_cache(maxsize=1)  # the same at every look
+def _printable(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(printable(name, 40) for name in names)
+
+
 def _processors(seen: Followed) -> Content:
     """What each processor does over time; of many, means of as many as share a row."""
     share, names = seen.share, seen.names
@@ -359,7 +365,7 @@ def _processors(seen: Followed) -> Content:
 
     return Content(
         Axis("Time", time=True),
-        Axis("", categories=tuple(printable(name, 40) for name in names), down=True),
+        Axis("", categories=_printable(names), down=True),
         heading="Part of the time that each processor computes",
         cells=Cells(
             share, percent, told, numbers=False, measure="Computing", limits=(0.0, 1.0),

@@ -141,16 +141,21 @@ class AxisData:
 
     def upright(self, length: float, line: float) -> Ticks:
         """Ticks of an upright axis so long, where a line of text is so high."""
-        marks = _ticks(self, max(length / (line * _LINES), 1.5))
-        if self.top is None or not self.low <= self.top <= self.high:
-            return marks
-        at = self.share(self.top)
-        apart = [k for k, v in enumerate(marks.positions) if abs(self.share(v) - at) * length > line]
-        labels = [*(marks.labels[k] for k in apart), format_number(self.top * self.factor)]
-        return Ticks([*(marks.positions[k] for k in apart), self.top], labels)
+        return _upright(self, length, line)
 
 
 @lru_cache(maxsize=32)  # the grid has those of the axes, and the next picture often the same
+def _upright(axis: AxisData, length: float, line: float) -> Ticks:
+    marks = _ticks(axis, max(length / (line * _LINES), 1.5))
+    if axis.top is None or not axis.low <= axis.top <= axis.high:
+        return marks
+    at = axis.share(axis.top)
+    apart = [k for k, v in enumerate(marks.positions) if abs(axis.share(v) - at) * length > line]
+    labels = [*(marks.labels[k] for k in apart), format_number(axis.top * axis.factor)]
+    return Ticks([*(marks.positions[k] for k in apart), axis.top], labels)
+
+
+@lru_cache(maxsize=32)
 def _ticks(axis: AxisData, room: float) -> Ticks:
     if axis.time:
         return ticks.time_ticks(axis.low, axis.high, room, axis.asked)

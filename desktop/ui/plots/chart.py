@@ -134,8 +134,10 @@ class _WindowSheet(QtSheet):
         self, colours: NDArray[np.uint8], shown: NDArray[np.bool_], box: tuple[float, float, float, float]
     ) -> None:
         rows, columns = shown.shape
-        rgba = np.dstack([colours, np.where(shown, 255, 0).astype(np.uint8)])
-        picture = QImage(rgba.data, columns, rows, 4 * columns, QImage.Format.Format_RGBA8888)
+        red, green, blue = np.moveaxis(colours.astype(np.uint32), 2, 0)
+        pixels = np.where(shown, 0xFF000000 | red << 16 | green << 8 | blue, 0).astype(np.uint32)
+        # The format that is scaled at once; others are converted span by span, in several threads.
+        picture = QImage(pixels.data, columns, rows, 4 * columns, QImage.Format.Format_ARGB32_Premultiplied)
         self._painter.drawImage(QRectF(*box), picture)
 
 
@@ -536,7 +538,8 @@ class Chart(PlotView):
         laid, theme = self._laid, self._theme
         if laid is None or not laid.content.shown:
             return
-        _WindowPainter(painter, rect.size(), laid, theme, theme.accent).paint_chosen()
+        if laid.content.chosen is not None:
+            _WindowPainter(painter, rect.size(), laid, theme, theme.accent).paint_chosen()
         cells, at = laid.content.cells, self._hover
         if cells is not None and at is None and self.hasFocus() and not cells.numbers:
             at = cells.start

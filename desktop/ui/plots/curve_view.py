@@ -85,10 +85,10 @@ class Reading:
 
 def _first_other(known: Columns, c: Columns) -> int:
     """The first column in which they differ; as many as there are if none does."""
-    same = np.ones(c.steps.size, bool)
+    other = np.zeros(c.steps.size, bool)
     for a, b in zip(known, c, strict=True):
-        same &= (a == b) | ((a != a) & (b != b))  # NaN is like NaN
-    return int(np.argmin(same)) if not same.all() else same.size
+        other |= a.view(np.int64) != b.view(np.int64)  # NaN is like NaN
+    return int(np.argmax(other)) if other.any() else other.size
 
 
 class CurveView(TimePlot):
@@ -135,6 +135,7 @@ class CurveView(TimePlot):
         self._main = LaneBox(QRectF())
         self._residual = LaneBox(QRectF())
         self._residual_first = self._room_for_one = False
+        self._parts: tuple[object, ...] = ()  # what there was to be seen
         self._run = LaneBox(QRectF())
         self._rail = QRectF()
         self._axis = QRectF()
@@ -517,11 +518,16 @@ class CurveView(TimePlot):
         self._heading.place(self._heading_rect)
         for item in (self._frames, self._empty, self._above):
             item.place(whole)
+        self._parts = ()
         self._show_parts()
 
     def _show_parts(self) -> None:
         """What there is to be seen."""
         open_, low = self._curve is not None, bool(self._residual.rect.height())
+        parts = open_, self._over.fit is not None, self._lanes
+        if parts == self._parts:
+            return
+        self._parts = parts
         self._empty.setVisible(not open_)
         self.set_opaque(*(self._lanes if open_ else ()))
         for item in (*self.lanes.values(), *self._time_axes, self._head, self._frames):

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from PySide6.QtCore import QLineF, QRectF
 from PySide6.QtGui import QColor, QImage, QPainter, QPen
 
+from desktop.core import painting
 from desktop.core.pieces import pieces
 from desktop.ui.plots.raster import Tint, stroke
 from desktop.ui.plots.scales import LaneBox, TimeMap
@@ -53,18 +54,12 @@ def draw_breaks(
 
 @lru_cache(maxsize=4)  # the lanes of a plot have the same
 def _break_tint(fit: PhaseFit, m: TimeMap, dpr: float, theme: Theme, ranges: bool) -> Tint:
-    width = round(m.width * dpr)
-    inner, low, high = (
-        (t[1:-1] - m.a) / (m.b - m.a) * width for t in (fit.breaks, fit.break_low, fit.break_high)
-    )
-    tint = Tint(width)
+    tint = Tint(width := round(m.width * dpr))
     if ranges:
-        depth = np.zeros(width + 1, int)
-        for ends, step in ((low, 1), (high, -1)):
-            np.add.at(depth, np.rint(np.clip(ends, 0, width)).astype(int), step)
-        opacity = (46 if theme.dark else 38) / 255
-        tint.lay(np.where(np.cumsum(depth)[:-1] > 0, opacity, 0), QColor(theme.band))
-    _lines(tint, inner, width, dpr, QColor(theme.break_line))
+        bands = np.zeros(width)
+        painting.band_columns(fit.break_low[1:-1], fit.break_high[1:-1], m.a, m.b, bands)
+        tint.lay(bands * ((46 if theme.dark else 38) / 255), QColor(theme.band))
+    _lines(tint, fit.breaks[1:-1], m, width, dpr, QColor(theme.break_line))
     return tint
 
 
@@ -90,22 +85,15 @@ def draw_boundaries(image: QImage, times: ArrayLike, m: TimeMap, lanes: list[QRe
     if not times.size:
         return
     dpr = image.devicePixelRatio()
-    width = round(m.width * dpr)
-    first, last = np.searchsorted(times, (m.a, m.b))
-    tint = Tint(width)
-    _lines(tint, (times[first:last] - m.a) / (m.b - m.a) * width, width, dpr, colour)
+    tint = Tint(width := round(m.width * dpr))
+    _lines(tint, times, m, width, dpr, colour)
     tint.over(image, round(m.left * dpr), lanes)
 
 
-def _lines(tint: Tint, x: NDArray[np.float64], width: int, dpr: float, colour: QColor) -> None:
-    """Vertical lines at `x` (device pixels, increasing)."""
-    at = np.floor(x[(x >= 0) & (x < width)]).astype(int)
-    # Lines in a neighbourhood of 24 pixels: from five on they fade, so that together they are no darker; from
-    # thirteen on, less than two pixels apart, they fade faster, as no eye tells them apart.
-    reach = round(12 * dpr)
-    near = np.searchsorted(at, at + reach, "right") - np.searchsorted(at, at - reach, "left")
-    thickness = max(1, round(dpr))
-    lines = np.zeros(width + thickness)
-    for k in range(thickness):
-        lines[at + k] = np.minimum(4 / near * np.minimum(12 / near, 1), 1)
-    tint.lay(lines[:width], colour)
+def _lines(
+    tint: Tint, times: NDArray[np.float64], m: TimeMap, width: int, dpr: float, colour: QColor
+) -> None:
+    """Vertical lines at times (increasing) in `width` pixel columns."""
+    lines = np.zeros(width)
+    painting.line_columns(times, m.a, m.b, round(12 * dpr), max(1, round(dpr)), lines)
+    tint.lay(lines, colour)

@@ -158,36 +158,54 @@ class Raster:
 
 
 class Tint:
-    """Translucent colours over pixel columns, one upon the other: all rows then need one pass.
+    """Translucent colours over pixel columns, one upon the other: all rows then need one pass over those
+    columns that have any.
 
     A pixel becomes ``keep * pixel + add``, whatever number of colours lies over its column.
     """
 
     def __init__(self, columns: int) -> None:
-        # Blue, green, red in memory, and a byte that stays.
-        self._keep, self._add = np.ones((columns, 4)), np.zeros((columns, 4))
-        self._tables: tuple[NDArray[np.uint16], NDArray[np.uint8]] | None = None
+        self._columns = columns
+        self._layers: list[tuple[NDArray[np.float64], QColor]] = []
+        # The columns that have any, and for each of their bytes what is kept of 256, and what is added.
+        self._tables: tuple[NDArray[np.int64], NDArray[np.uint16], NDArray[np.uint8]] | None = None
 
     def lay(self, opacity: NDArray[np.float64], colour: QColor) -> None:
         """`colour` over the columns, `opacity` (W,) from 0 to 1."""
         self._tables = None
-        rest = 1 - opacity[:, None]
-        self._keep[:, :3] *= rest
-        self._add[:, :3] *= rest
-        self._add[:, :3] += opacity[:, None] * np.array([colour.blue(), colour.green(), colour.red()], float)
+        self._layers.append((opacity, colour))
+
+    def _made(self) -> tuple[NDArray[np.int64], NDArray[np.uint16], NDArray[np.uint8]]:
+        if self._tables is None:
+            any_ = np.zeros(self._columns, bool)
+            for opacity, _ in self._layers:
+                any_ |= opacity > 0
+            at = np.flatnonzero(any_)
+            # Blue, green, red in memory, and a byte that stays.
+            keep, add = np.ones((at.size, 4)), np.zeros((at.size, 4))
+            for opacity, colour in self._layers:
+                laid = opacity[at, None]
+                keep[:, :3] *= 1 - laid
+                add[:, :3] *= 1 - laid
+                add[:, :3] += laid * (colour.blue(), colour.green(), colour.red())
+            # 256 keeps a byte as it is.
+            self._tables = at, np.rint(256 * keep).astype(np.uint16), np.rint(add).astype(np.uint8)
+        return self._tables
 
     def over(self, image: QImage, left: int, lanes: list[QRectF]) -> None:
         """Tint an RGB32 image from pixel column `left` on, in the rows of `lanes` (logical pixels)."""
+        at, keep, add = self._made()
+        first, last = np.searchsorted(at, (-left, image.width() - left))
+        if first == last:
+            return
+        at, keep, add = at[first:last] + left, keep[first:last].reshape(-1), add[first:last].reshape(-1)
+        # Stretches of neighbours, from where to where among these columns.
+        ends = np.concatenate(([0], np.flatnonzero(np.diff(at) > 1) + 1, [at.size]))
         pixels = np.ndarray((image.height(), 4 * image.width()), np.uint8, image.bits())
-        first, last = max(left, 0), max(min(left + len(self._keep), image.width()), left, 0)
-        if self._tables is None:  # 256 keeps a byte as it is
-            keep, add = np.rint(256 * self._keep), np.rint(self._add)
-            self._tables = keep.astype(np.uint16).reshape(-1), add.astype(np.uint8).reshape(-1)
-        keep, add = (table[4 * (first - left) : 4 * (last - left)] for table in self._tables)
         dpr = image.devicePixelRatio()
         for r in lanes:
             top, bottom = (min(max(round(v * dpr), 0), image.height()) for v in (r.top(), r.bottom()))
-            painting.tint(pixels, top, bottom, 4 * first, keep, add)
+            painting.tint(pixels, top, bottom, 4 * at[ends[:-1]], 4 * ends, keep, add)
 
 
 def stroke(

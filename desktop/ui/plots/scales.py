@@ -17,6 +17,9 @@ from desktop.ui.theme import Theme, faded
 from desktop.workbench.levels import at_share, share
 from desktop.workbench.time_plots import AxisData, Words
 
+#: Pixel rows of a translucent rectangle at most: from 96 on Qt wakes other threads for each of them.
+_PART = 64
+
 _UNITS = tuple((seconds, name) for name, seconds in TIME_UNITS.items())
 
 
@@ -129,12 +132,19 @@ def level_axis(
 
 def grid(painter: QPainter, lane: LaneBox, theme: Theme, xs: list[float], ys: list[float]) -> None:
     """Hair lines across `lane`, faint enough to lie over filled areas."""
-    colour, r = faded(theme.text, 24), lane.rect
+    r, part = lane.rect, _PART / painter.device().devicePixelRatioF()
+    if painter.hasClipping():
+        clip = painter.clipBoundingRect()
+        xs = [x for x in xs if clip.left() - 1 < x < clip.right() + 1]
     # Filled hair rectangles: a translucent line through the painter's stroker takes six times as long.
-    for x in xs:
-        painter.fillRect(QRectF(math.floor(x), r.top(), 1, r.height()), colour)
-    for y in ys:
-        painter.fillRect(QRectF(r.left(), math.floor(y), r.width(), 1), colour)
+    rects = [QRectF(r.left(), math.floor(y), r.width(), 1) for y in ys]
+    for k in range(math.ceil(r.height() / part)):
+        top, high = r.top() + k * part, min(part, r.height() - k * part)
+        rects += [QRectF(math.floor(x), top, 1, high) for x in xs]
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.setBrush(faded(theme.text, 24))
+    painter.drawRects(rects)
+    painter.setBrush(Qt.BrushStyle.NoBrush)
 
 
 def verticals(painter: QPainter, xs: list[float], top: float, bottom: float, pen: QPen) -> None:
